@@ -11,6 +11,7 @@ type Run struct {
 	Target    string  `json:"target"`          // the branch that work lands on, without refs/heads/
 	Model     string  `json:"model,omitempty"`
 	Cap       int     `json:"cap"`                  // how many teammates at most
+	Budget    string  `json:"budget,omitempty"`     // what the run may cost in all
 	Base      string  `json:"base,omitempty"`       // the target's tip when the run started
 	BaseCheck string  `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
 	StartedAt float64 `json:"started_at"`

@@ -127,6 +127,7 @@ const (
 	StreamEvents      = "events"       // the journal
 	StreamClaims      = "claim_events" // a copy for its readers
 	StreamLanes       = "lane_events"  // a copy for its readers
+	StreamSpend       = "spend"        // what the calls of models cost
 	StreamTranscripts = "transcripts/"
 )
 

@@ -8,6 +8,8 @@ const (
 	RunStarted   = "run.started"   // goal, target
 	RunResumed   = "run.resumed"   // goal, target
 	RunEnded     = "run.ended"     // text: the summary's first line; code: the exit code
+	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
+	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
 	CheckStarted = "check.started" // command: runs on the base now
 	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command
@@ -26,6 +28,7 @@ const (
 const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
 	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent; tokens: input, output, cache_(read|write|write_long)
+	// and dollars: null where the price is not known; left out where nothing has a price
 	ToolStarted = "tool.started" // tool, text: what it does, in a few words; subagent: true when a subagent calls it
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds

@@ -23,6 +23,8 @@ type Request struct {
 	// CacheLong asks for a cache that lasts an hour and not some minutes, where the provider has one: the agent may
 	// be about to wait. Its writes cost more.
 	CacheLong bool
+	// Purpose says what it is for where it is no turn of the member's own, to who counts calls. It is not sent.
+	Purpose string
 }
 
 // Group returns the key of those who share the beginning of the request.
@@ -72,6 +74,8 @@ type Reply struct {
 	Stop    Stop    `json:"stop"`
 	Usage   Usage   `json:"usage"`
 	Model   string  `json:"model"` // that answered: a fallback may have
+	// Dollars is what it cost, set by who counts calls; nil where that is not known. Adapters leave it out.
+	Dollars *float64 `json:"dollars,omitempty"`
 }
 
 // Delta is a bit of a reply that streams in. For display only; the Reply is the truth.

@@ -160,7 +160,7 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 		away := secondsAway(ctx, p.Journal, run)
 		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 			r.EndedAt, r.Away = 0, r.Away+away
-			r.Cap, r.Model = p.config.Teammates, p.config.ModelName
+			r.Cap, r.Model, r.Budget = p.config.Teammates, p.config.ModelName, p.config.Budgets.Team
 			if r.Check != p.config.Check || r.Setup != p.config.Setup { // mended: what the old one said counts no more
 				r.Check, r.Setup, r.BaseCheck = p.config.Check, p.config.Setup, ""
 			}

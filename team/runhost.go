@@ -26,6 +26,7 @@ type runHost struct {
 	config            Config // the team's, with the name, the check and the setup of the run
 	branch            string // the target, without refs/heads/
 	workspace         *workspace.Workspace
+	spending          spending // opened by host
 	repository        repository
 }
 
@@ -36,6 +37,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		return nil, err
 	}
 	p := &runHost{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
+	p.spending.runHost = p
 	// Only tests have another repository than the one of the workspace.
 	if p.repository == nil {
 		repo, err := t.opened.Repo(ctx)
@@ -54,6 +56,10 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
 	c := &p.config
 	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
+	c.Budgets.Team = cmp.Or(c.Budgets.Team, last.Budget)
+	if err := p.spending.check(); err != nil {
+		return nil, err
+	}
 	environ := c.environ()
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
@@ -125,6 +131,10 @@ func (p *runHost) host(
 	if err := prepare(ctx, host.ID()); err != nil {
 		return err
 	}
+	if err := p.spending.open(ctx, host.ID()); err != nil {
+		return err
+	}
+	defer p.spending.meter.Close()
 	// After prepare, which may have written git's exclude file, and before any tool runs.
 	if watch := newPhaseWatch(p, host.ID()); watch != nil {
 		p.Phases = watch
@@ -146,7 +156,8 @@ func (p *runHost) host(
 	}
 	removeTemporaryDir = p.setLaunchers(uncancelled, launcher)
 	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1)})
+		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1),
+		stopped: map[muster.Name]bool{}})
 }
 
 // setLaunchers sets how checks and the commands of members start. Both are logged, and what they print has no keys. A

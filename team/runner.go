@@ -20,7 +20,6 @@ import (
 	"muster/internal/teammate"
 	"muster/journal"
 	"muster/llm"
-	"muster/llm/retry"
 	"muster/loop"
 )
 
@@ -46,6 +45,7 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 			logDropped(ctx, s.Log, "looking whether a member's host lives", err)
 			return
 		}
+		logDropped(ctx, s.Log, "counting the calls of a dead process", s.spending.meter.CutOff(ctx, roster.Alive))
 		// Nothing of the dead process may write where the member now works.
 		_, err := roster.EndGuards(ctx)
 		logDropped(ctx, s.Log, "ending the tools of dead processes", err)
@@ -111,6 +111,9 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 	switch {
 	case err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)):
 	case errors.As(err, &stop):
+		if over, is := exceeded(err); is {
+			s.awaitQuiet(ctx, name, over)
+		}
 		s.fail(stop)
 	case errors.Is(err, durable.ErrEnded): // nothing of this process is written any more
 		s.fail(err)
@@ -224,15 +227,12 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
 		NoImages:  c.NoImages != nil && c.NoImages(c.nameOf(record.Model)),
-		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
+		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
 			model, err := s.memberModel(record.Model)
 			if err != nil {
 				return nil, err
 			}
-			// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-			model = retry.Wrap(model, retry.Options{Limiter: s.team.limiters.Of(model), OnWait: onWait,
-				OnTrouble: s.tellTrouble(record.Name), Patience: l.ModelPatience})
-			return foreignModel{s.Secrets.Model(model)}, nil
+			return s.spending.counted(record, model, now, onWait, s.tellTrouble(record.Name)), nil
 		},
 		Emit: func(e loop.Event) {
 			if p, ok := e.(loop.ToolProgress); ok { // all else has passed the model or the tool
@@ -272,6 +272,9 @@ func (c *Config) nameOf(model string) string {
 // another.
 func (p *runHost) checkMemberModel(name string) error {
 	_, err := p.memberModel(name)
+	if err == nil {
+		err = p.spending.checkPrice(name)
+	}
 	if _, isOurs := errors.AsType[*muster.Error](err); err != nil && !isOurs {
 		return muster.Errorf(muster.Invalid, "there is no model %q: %w", name, err)
 	}

@@ -23,6 +23,8 @@ type Summary struct {
 	Run muster.Run
 	// Code: 0 all done, 1 an error, 3 stopped with work left.
 	Code int
+	// GoOn is what to type behind muster resume, where a budget has stopped the run.
+	GoOn string
 	// Text is the lead's last words, or why the run stopped; where Off is not empty its first line says that, and what
 	// to do.
 	Text string
@@ -52,8 +54,14 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 		err = muster.Errorf(muster.Invalid, "the model cannot be used: %w", stop.Err).
 			WithHint("mend that, then: muster resume")
 	}
+	over, isOver := exceeded(err)
+	goOn, hint := "", ""
+	if isOver {
+		goOn, hint = goOnWith(over)
+		p.spending.tell(ctx, journal.BudgetSpent, over, over.Error())
+	}
 	if isLimit {
-		end = teammate.End{Code: 3, Text: stop.Error()}
+		end = teammate.End{Code: 3, Text: stop.Error() + hint}
 	} else if err != nil {
 		return p.interrupted(ctx, end, err), err
 	}
@@ -73,7 +81,9 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 	if err != nil {
 		return Summary{}, err
 	}
-	return p.summarize(ctx, run, end)
+	sum, err := p.summarize(ctx, run, end)
+	sum.GoOn = goOn
+	return sum, err
 }
 
 // interrupted returns the summary of a run that was stopped by an error. Its records stay as they are.

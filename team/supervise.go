@@ -21,6 +21,7 @@ type supervisor struct {
 	cutOff  map[muster.Name]cutOff    // members that lost their conversation while they lived here
 	carried map[muster.RequestID]bool // shutdowns that were carried out, or concern an earlier life; of serve alone
 	fatal   chan error                // what stops the whole team
+	stopped map[muster.Name]bool      // who makes no call any more, because a budget of the whole team is spent
 	serving sync.WaitGroup            // the goroutines that serve the members; run waits for them
 	stop    context.CancelCauseFunc
 }
@@ -84,6 +85,9 @@ func (s *supervisor) lead(ctx context.Context) (end teammate.End, err error) {
 		record, err := s.Roster.Get(ctx, muster.Lead)
 		if err == nil {
 			lead, end, err = s.live(ctx, record)
+		}
+		if over, is := exceeded(err); is {
+			s.awaitQuiet(ctx, muster.Lead, over)
 		}
 		return err
 	}, func(ctx context.Context) error {

@@ -75,6 +75,11 @@ type Config struct {
 	// NoImages reports whether a model is known to take no images, by its name as Model gets it. The tools then say so
 	// in place of showing one. nil: every model may take some.
 	NoImages func(name string) bool
+	// Price returns, for a model by its name as Model gets it, what tells the cost of its replies in dollars; ok is
+	// false where no price is known. nil: none is known. A model that nobody pays for costs 0.
+	Price func(name string) func(r llm.Reply, at time.Time) (dollars float64, ok bool)
+	// Budgets limit what is spent.
+	Budgets Budgets
 	// ModelName is shown, and kept in the run's record without what may be secret in the URL of its endpoint.
 	ModelName string
 	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools

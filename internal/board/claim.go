@@ -167,6 +167,7 @@ type Release struct {
 	Reason string
 	Note   string      // for the next owner; "" leaves what an earlier one noted
 	Counts bool        // a turn limit, a loop, "cannot": the third makes it needs_attention
+	Final  bool        // it needs attention at once: only the user can change what stands in its way
 	By     muster.Name // "" is the owner
 }
 

@@ -90,6 +90,10 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 	if r.Note != "" {
 		t.Note = r.Note
 	}
+	if r.Final {
+		giveUp(t, r.Reason, at)
+		return nil
+	}
 	if r.Counts {
 		t.Attempts++
 		if t.Attempts >= maxAttempts {

@@ -4,18 +4,25 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"muster"
 	"muster/internal/config"
 	"muster/internal/demo"
+	"muster/internal/paths"
 	"muster/internal/redact"
+	"muster/internal/spend"
 	"muster/internal/workspace"
 	"muster/llm"
 	"muster/llm/anthropic"
+	"muster/llm/catalogue"
 	"muster/llm/openai"
 	"muster/llm/script"
+	"muster/store/file"
 	"muster/team"
 )
 
@@ -72,6 +79,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
+	budgets := team.Budgets{Team: s.BudgetTeam, Member: s.BudgetMember, Task: s.BudgetTask, Day: s.BudgetDay}
+	if budgets.DayLog, err = dayLog(a, s); err != nil {
+		return nil, err
+	}
 	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
@@ -83,6 +94,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			}
 			return a.model(j.Workspace, name, s)
 		},
+		Price: func(name string) func(llm.Reply, time.Time) (float64, bool) {
+			return price(s, cmp.Or(name, s.Model), a.Env)
+		},
+		Budgets:  budgets,
 		NoImages: func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		OnBegin:  func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
@@ -92,6 +107,42 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets()),
 		PassEnv: s.PassEnv.List(),
 	})
+}
+
+// price returns what tells the cost of a model's replies. A script costs nothing. The figures of a model that the
+// catalogue has under the name by which it answers are taken where it has none under the name that was asked.
+func price(s config.Settings, name string, environ []string) func(llm.Reply, time.Time) (float64, bool) {
+	c, _, err := s.Endpoints.Choose(name, environ)
+	known := s.Endpoints.Known(name, c)
+	return func(r llm.Reply, at time.Time) (float64, bool) {
+		if err != nil || c.Provider == config.Script {
+			return 0, err == nil
+		}
+		m := known
+		if len(m.Prices) == 0 {
+			m, _ = catalogue.Lookup(c.Vendor(), r.Model)
+		}
+		return m.Cost(r.Usage, at)
+	}
+}
+
+// dayLog opens the log of what the user spends in all repositories, which is only needed for a budget of a day.
+func dayLog(a *App, s config.Settings) (muster.Log, error) {
+	if b, err := spend.ParseBudget(s.BudgetDay); err != nil || b == (spend.Budget{}) {
+		return nil, err
+	}
+	dir, err := paths.UserState(a.env)
+	if dir = filepath.Join(dir, "spend"); err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "the budget of a day cannot be kept: %w", err)
+	}
+	store, err := file.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return store.Log(), nil
 }
 
 // takesNoImages reports whether a model is known to take no images. Of an unknown one, its server may take some.

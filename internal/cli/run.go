@@ -224,7 +224,8 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 		}
 		// The summary is computed from the events and the last records, so it is the same for a run that was resumed.
 		end := view.Summary{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
-			Unreadable: sum.Unread, OffTarget: sum.Off, Tally: tally, Now: a.Now(), IsTemporary: j.isTemporary}
+			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
+			IsTemporary: j.isTemporary}
 		if j.demoDir != "" {
 			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
 		}

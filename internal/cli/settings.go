@@ -83,6 +83,7 @@ func teamFlags(f *pflag.FlagSet) {
 	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
 	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
 	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
+	f.String("budget", "", "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\"")
 	f.Int("max-turns", 50, "turns a member has in a work phase")
 	f.String("environment-pass", "", "`NAMES` of variables that commands see too, such as MY_NAME,MY_*")
 }
@@ -161,6 +162,9 @@ func applyRunSettings(
 		keep("setup", &s.Setup, run.Setup, secrets.String(s.Setup)),
 	); err != nil {
 		return err
+	}
+	if _, isSet := flags["budget"]; !isSet {
+		s.BudgetTeam = cmp.Or(run.Budget, s.BudgetTeam)
 	}
 	if _, isSet := flags["teammates"]; !isSet {
 		s.Teammates = run.Cap

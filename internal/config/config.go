@@ -55,6 +55,9 @@ type Settings struct {
 	// ModelPatience is how long troubles of a model server are waited out; 0 means not at all.
 	ModelPatience time.Duration
 
+	// The budgets are texts that spend.ParseBudget reads.
+	BudgetTeam, BudgetMember, BudgetTask, BudgetDay string
+
 	WorktreesDir string
 	MergeCommits bool
 

@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"muster"
+	"muster/internal/spend"
 )
 
 // propose sets what a repository's own file says, if it counts, and notes it as withheld if it does not. What would
@@ -49,9 +50,7 @@ func (l *fileLoader) withhold(s Setting, before, after string) (*Withheld, error
 	case counts:
 		return nil, nil
 	case mayLower:
-		was, err1 := strconv.Atoi(before)
-		is, err2 := strconv.Atoi(after)
-		if err := cmp.Or(err1, err2); err != nil || is < was {
+		if isLower, err := s.isLower(before, after); err != nil || isLower {
 			return nil, err
 		}
 		return &Withheld{Value: after}, nil
@@ -61,6 +60,18 @@ func (l *fileLoader) withhold(s Setting, before, after string) (*Withheld, error
 		return nil, err
 	}
 	return &Withheld{Value: after, NeedsTrust: true, StopsRuns: s.inRepository == stopsRuns}, nil
+}
+
+// isLower reports whether one value of a setting is lower than another: a number, or a budget.
+func (s Setting) isLower(before, after string) (bool, error) {
+	if _, isText := s.to.(*string); isText {
+		was, err1 := spend.ParseBudget(before)
+		is, err2 := spend.ParseBudget(after)
+		return is.IsLower(was), cmp.Or(err1, err2)
+	}
+	was, err1 := strconv.Atoi(before)
+	is, err2 := strconv.Atoi(after)
+	return is < was, cmp.Or(err1, err2)
 }
 
 // checkServer refuses a model whose name chooses a server or a script, trusted or not: the server would get the user's

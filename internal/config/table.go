@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/spend"
 )
 
 // Setting describes one setting: a row of the table.
@@ -25,6 +27,8 @@ type Setting struct {
 	words []string
 	// check reports what is wrong with a text that is not empty; nil takes every one.
 	check func(string) error
+	// flag is the name of its flag where Name does not make it.
+	flag string
 	// inRepository says when the setting counts that a repository's own file has.
 	inRepository rule
 }
@@ -83,6 +87,14 @@ func (s *Settings) table() []Setting {
 			About: "how long a check may run"},
 		{Name: "model_patience", inRepository: counts, to: &s.ModelPatience, Default: "1h",
 			About: "how long troubles of a model server are waited out; 0: not at all"},
+		{Name: "budget.team", flag: "budget", to: &s.BudgetTeam, check: checkBudget, inRepository: mayLower,
+			About: "what a run may cost in all, such as 5 (dollars) or 2M tokens; none: no limit"},
+		{Name: "budget.member", to: &s.BudgetMember, check: checkBudget, inRepository: mayLower,
+			About: "what each member may cost in a run"},
+		{Name: "budget.task", to: &s.BudgetTask, check: checkBudget, inRepository: mayLower,
+			About: "what each task may cost in a run"},
+		{Name: "budget.day", to: &s.BudgetDay, check: checkBudget, inRepository: isRefused,
+			About: "what all your runs together may cost in a day"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
@@ -101,7 +113,15 @@ func (s Setting) Env() string {
 }
 
 // Flag returns the name of the flag that sets it, without dashes in front.
-func (s Setting) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(s.Name) }
+func (s Setting) Flag() string {
+	return cmp.Or(s.flag, strings.NewReplacer(".", "-", "_", "-").Replace(s.Name))
+}
+
+// checkBudget reports what is wrong with a budget.
+func checkBudget(text string) error {
+	_, err := spend.ParseBudget(text)
+	return err
+}
 
 // set parses the text into its field. The error is a sentence without the place, which the caller adds.
 func (s Setting) set(text string) error {

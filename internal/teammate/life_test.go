@@ -91,7 +91,7 @@ func newLife(t *testing.T, name muster.Name, wrap func(muster.Store) muster.Stor
 	l.config = Config{Services: services(wrap(store)),
 		Limits: Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute, BackgroundTimeout: time.Hour},
 		Emit:   func(e loop.Event) { l.emitted = append(l.emitted, e) },
-		Model:  func(func(time.Time, error)) (llm.Model, error) { return l, nil }}
+		Model:  func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return l, nil }}
 	l.config.Team, l.config.Home, l.config.Launcher = "demo", paths.Dir(t.TempDir()), l.commands
 	l.config.Lanes, l.config.Lander = l.lanes, l.target
 	l.config.Log = slog.New(slog.NewTextHandler(&l.logged, nil))

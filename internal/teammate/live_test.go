@@ -99,7 +99,7 @@ func (l *living) newMember() *teammate.Member {
 		Limits: teammate.Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute,
 			BackgroundTimeout: time.Hour},
 		Emit: func(loop.Event) {},
-		Model: func(onWait func(time.Time, error)) (llm.Model, error) {
+		Model: func(_ func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
 			l.onWait = onWait
 			return l, nil
 		}})

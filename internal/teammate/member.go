@@ -74,8 +74,9 @@ type Config struct {
 	Record muster.Member
 	// OwnModel says that the member's model is not the team's.
 	OwnModel bool
-	// Model returns the member's model, which reports its waits to onWait.
-	Model func(onWait func(until time.Time, why error)) (llm.Model, error)
+	// Model returns the member's model, which reports its waits to onWait. now returns the task that the member has
+	// claimed, or 0, and the number of its turn.
+	Model func(now func() (muster.TaskID, int), onWait func(until time.Time, why error)) (llm.Model, error)
 	// ModelName is the name of this model, or "" where it is not known.
 	ModelName string
 	// NoImages says that this model takes no images.
@@ -163,7 +164,7 @@ func New(c Config) (_ *Member, err error) {
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
 	s.toolbox, s.nested, s.scratch = &toolbox{self: s}, &nestedInstructions{self: s}, &scratchView{self: s}
-	if s.model, err = c.Model(s.presence.onModelWait); err != nil {
+	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
 		return nil, err
 	}
 	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/llm"
 )
 
@@ -40,6 +41,8 @@ type (
 	RestartConversation struct{}
 	// ReleaseTask gives the task back because its owner met a limit.
 	ReleaseTask struct{}
+	// SetTaskAside sets the task aside, until the user looks, because its budget is spent.
+	SetTaskAside struct{}
 	// GiveUp ends a teammate whose model cannot go on.
 	GiveUp struct{}
 
@@ -149,7 +152,14 @@ func nextAfterPhase(f Facts) Action {
 	p := f.Phase
 	isLimit := errors.Is(p.Err, errTurns) || errors.Is(p.Err, errLoop) || errors.Is(p.Err, errMute)
 	var failed *llm.Error
+	over, isOver := spend.IsExceeded(p.Err)
 	switch {
+	case isOver && over.Scope == spend.OfTask:
+		return SetTaskAside{}
+	case isOver && (over.StopsTeam() || f.Lead): // also in a conversation: asked again, it would say the same
+		return Finish{Err: &TeamStop{Err: over}}
+	case isOver:
+		return GiveUp{}
 	case p.Err == nil && p.ShutdownGranted:
 		return Finish{End: End{Text: "shut down as asked"}}
 	case p.Err == nil: // the model called no more tools, or a tool ended the phase

@@ -84,7 +84,7 @@ func (p *parts) restart(store muster.Store, name muster.Name) {
 	p.must(err)
 	p.Member, err = New(Config{Services: s, Record: record, Limits: Limits{IdleTimeout: time.Minute},
 		Emit:  func(loop.Event) {},
-		Model: func(func(time.Time, error)) (llm.Model, error) { return nil, nil }})
+		Model: func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return nil, nil }})
 	p.must(err)
 	p.t.Cleanup(p.jobs.Close)
 	p.conversation.script, err = p.openTranscript(p.t.Context())

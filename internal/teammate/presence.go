@@ -90,6 +90,12 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 	return func() { p.show(context.WithoutCancel(ctx), "") }
 }
 
+// now returns the claimed task, or 0, and the number of the turn, for who counts what calls cost.
+func (p *presence) now() (muster.TaskID, int) {
+	t, _ := p.claims.CurrentTask()
+	return t.ID, int(p.turns.Load())
+}
+
 // onModelWait shows that the member is parked for its model. The model's decorators call it, and
 // have no context for it. The team tells of the trouble, once for all members: only the record says
 // until when each wait lasts. What the provider has answered is not logged: it may quote the request.

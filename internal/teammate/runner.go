@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/mailbox"
+	"muster/internal/spend"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -314,6 +316,17 @@ func (ReleaseTask) do(ctx context.Context, m *Member) error {
 	return m.beginRest(ctx)
 }
 
+// do sets the task aside. Work that has landed meanwhile is as good.
+func (SetTaskAside) do(ctx context.Context, m *Member) error {
+	over, _ := spend.IsExceeded(m.err)
+	err := m.claims.giveUp(ctx, board.Release{By: m.name(), Final: true, Note: m.finalMessage(),
+		Reason: fmt.Sprintf("%v; raise budget.task, then retry it", over)})
+	if err != nil && !errors.Is(err, muster.ErrHeld) {
+		return err
+	}
+	return m.beginRest(ctx)
+}
+
 // finalMessage returns what the model said last. After a restart it is read from the
 // transcript.
 func (s *self) finalMessage() string {
@@ -328,11 +341,15 @@ func (s *self) finalMessage() string {
 
 // do gives the task back and tells the lead why.
 func (GiveUp) do(ctx context.Context, m *Member) error {
-	why := clip(m.err.Error(), maxQuote)
-	// The next owner reads why in the task's note; it counts as an attempt, so that a task
+	why, reason := clip(m.err.Error(), maxQuote), "its owner's model failed"
+	over, isOver := spend.IsExceeded(m.err)
+	if isOver {
+		why, reason = over.Error(), "its owner's budget is spent"
+	}
+	// The next owner reads why in the task's note. A failure counts as an attempt, so that a task
 	// which no model can do does not go round for ever.
 	t, had := m.claims.CurrentTask()
-	if err := m.claims.release(ctx, "its owner's model failed", why, true); err != nil {
+	if err := m.claims.release(ctx, reason, why, !isOver); err != nil {
 		return err
 	}
 	m.end = &End{Text: why}

@@ -275,7 +275,7 @@ func TestNewMember(t *testing.T) {
 		if !strings.Contains(l.logged.String(), "member=alice") {
 			l.Errorf("the log says %q", l.logged.String())
 		}
-		l.config.Model = func(func(time.Time, error)) (llm.Model, error) { return nil, errTest }
+		l.config.Model = func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return nil, errTest }
 		if m, err := New(l.config); !errors.Is(err, errTest) || m != nil {
 			l.Errorf("without a model: %v", err)
 		}

@@ -232,6 +232,11 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 func usageFields(r llm.Reply, more map[string]any) map[string]any {
 	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
 		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite, "cache_write_long": r.Usage.CacheWriteLong}
+	if r.Dollars == nil {
+		fields["dollars"] = nil // the price is not known
+	} else if *r.Dollars > 0 {
+		fields["dollars"] = *r.Dollars
+	}
 	maps.Copy(fields, more)
 	return fields
 }

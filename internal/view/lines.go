@@ -53,7 +53,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	t := lineWriter{e, f}
 	var l Line
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
-	case "run", "check":
+	case "run", "check", "budget":
 		l = t.runLine()
 	case "member", "turn", "tool", "model":
 		l = t.memberLine()
@@ -131,6 +131,8 @@ func (t lineWriter) runLine() Line {
 		l.Text = Because(fmt.Sprintf("exit %.0f", t.Number("code")), t.field("text", 200))
 	case journal.RunNote:
 		l.Who, l.Verb, l.Text, l.whole = "muster", "note", t.field("text", 0), true
+	case journal.BudgetWarned, journal.BudgetSpent:
+		l.Who, l.Verb, l.Text, l.Tone, l.whole = "muster", "budget", t.field("text", 0), Bad, true
 	case journal.CheckStarted:
 		l = checkLine("the base", t.field("command", 60), "running", Plain)
 		l.Show = false

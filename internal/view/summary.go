@@ -24,6 +24,8 @@ type Summary struct {
 	Unreadable map[muster.TaskID]string
 	// OffTarget are the tasks that landed and are no longer on the target, because somebody moved the branch back.
 	OffTarget []muster.TaskID
+	// GoOn is what to type behind muster resume.
+	GoOn string
 	// Tally has counted all events of the run.
 	Tally *Tally
 	Now   time.Time
@@ -300,4 +302,6 @@ func (s Summary) nextSteps(w *strings.Builder) {
 func (s Summary) goesOn() bool { return s.Code == 3 && s.Run.EndedAt == 0 && !s.IsTemporary }
 
 // goOn is the line with the command that goes on with the run.
-func (s Summary) goOn() string { return "go on:      muster " + s.RepositoryFlag + "resume\n" }
+func (s Summary) goOn() string {
+	return strings.TrimSpace("go on:      muster "+s.RepositoryFlag+"resume "+s.GoOn) + "\n"
+}

@@ -53,6 +53,9 @@ var places = []Point{
 	{"teammate.told", "what came from outside is in the transcript"},
 	{"teammate.delivered", "the mail is in the transcript, and still in the inbox"},
 	{"teammate.dropped", "the mail is in the transcript only"},
+	{"spend.begun", "a call of a model is in the ledger, and not made yet"},
+	{"spend.replied", "the model has answered, its cost is not in the ledger"},
+	{"spend.ended", "the cost is in the ledger, nobody has read the reply"},
 	{"teammate.replied", "the model's reply is in the transcript, none of its calls has begun"},
 	{"teammate.answered", "a call's result is in the transcript"},
 }

@@ -98,7 +98,7 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (llm.Result, error) {
 	// The conversation begins with the tools and the system prompt, which are the same for all subagents of a kind,
 	// so that the provider can reuse what it has cached of them.
-	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey, CacheGroup: o.CacheGroup}
+	prefix := llm.Request{MaxTokens: o.MaxTokens, CacheKey: o.CacheKey, CacheGroup: o.CacheGroup, Purpose: "subagent"}
 	if o.System != "" {
 		prefix.System = []string{o.System}
 	}

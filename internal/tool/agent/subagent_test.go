@@ -85,7 +85,7 @@ func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	want := llm.Request{System: []string{"you are one"}, Tools: []llm.Spec{{Name: "grep"}}, MaxTokens: 77,
-		CacheKey: "alice@demo/sub",
+		CacheKey: "alice@demo/sub", Purpose: "subagent",
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "where is it?"}}}}}
 	if d := cmp.Diff(want, first); d != "" {
 		t.Error(d)

@@ -1,0 +1,214 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/config"
+	"muster/internal/spend"
+	"muster/internal/teammate"
+	"muster/journal"
+	"muster/llm"
+	"muster/llm/retry"
+)
+
+// Budgets limit what a team may spend. Each is an amount of dollars, such as "5", or a number of tokens, such as
+// "200k tokens"; "" and "none" are no limit. A call of a model begins only while less was spent than each budget that
+// it counts against, so at most the calls that are under way go over.
+type Budgets struct {
+	Team   string // the whole run, with what it has spent before it was resumed
+	Member string // each member, in the run
+	Task   string // each task, in the run
+	Day    string // all runs that write to DayLog, in a day
+	// DayLog has what the user spends in all repositories. It is only written where Day is set.
+	DayLog muster.Log
+}
+
+// parse reads the budgets.
+func (b Budgets) parse() (p spend.Budgets, err error) {
+	for _, x := range []struct {
+		to   *spend.Budget
+		text string
+	}{{&p.Team, b.Team}, {&p.Member, b.Member}, {&p.Task, b.Task}, {&p.Day, b.Day}} {
+		var e error
+		*x.to, e = spend.ParseBudget(x.text)
+		err = cmp.Or(err, e)
+	}
+	if err == nil && p.Day != (spend.Budget{}) && b.DayLog == nil {
+		err = muster.Errorf(muster.Invalid, "a budget of a day needs a log of what the user spends")
+	}
+	return p, err
+}
+
+// spending is a process's part in what its run spends.
+type spending struct {
+	*runHost
+	meter *spend.Meter // set by open
+}
+
+// check refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
+// price of the team's model.
+func (s *spending) check() error {
+	b, err := s.config.Budgets.parse()
+	if err != nil || !b.InDollars() {
+		return err
+	}
+	return s.checkPrice(s.config.ModelName)
+}
+
+// checkPrice refuses a model whose price is not known, where a budget is in dollars.
+func (s *spending) checkPrice(model string) error {
+	if b, err := s.config.Budgets.parse(); err != nil || !b.InDollars() {
+		return err
+	}
+	if price := s.price(model); price != nil {
+		if _, ok := price(llm.Reply{}, time.Now()); ok {
+			return nil
+		}
+	}
+	return spend.ErrNoPrice(model)
+}
+
+// price returns what tells the price of a model, by its name in a member's record. It is nil where nobody can.
+func (s *spending) price(model string) spend.Price {
+	if s.config.Price == nil {
+		return nil
+	}
+	return s.config.Price(s.config.nameOf(model))
+}
+
+// open makes what counts the calls of this process. The run's record is written by then.
+func (s *spending) open(ctx context.Context, host muster.HostID) error {
+	run, err := s.Run(ctx)
+	if err != nil {
+		return err
+	}
+	budgets, err := s.config.Budgets.parse()
+	if err != nil {
+		return err
+	}
+	o := spend.Options{Log: s.Store.Log(), Run: run.StartedAt, Host: host, Budgets: budgets, Warn: s.warn,
+		Failed: func(err error) { logDropped(context.Background(), s.Log, "noting what a call has cost", err) }}
+	if budgets.Day != (spend.Budget{}) {
+		o.Day = &spend.Day{Log: s.config.Budgets.DayLog}
+	}
+	s.meter = spend.NewMeter(o)
+	// Before the first call: what dead processes have begun counts, too.
+	return s.meter.CutOff(ctx, s.Roster.Alive)
+}
+
+// warn tells the user and the lead that most of a budget is spent.
+func (s *spending) warn(ctx context.Context, e *spend.Exceeded) {
+	text := e.Warning()
+	s.tell(ctx, journal.BudgetWarned, e, text)
+	// News wakes no model: that would cost more.
+	_, err := s.Post.Send(ctx, muster.Message{Type: muster.MailResult, From: muster.System, To: muster.Lead,
+		Content: text + ". When it is spent, work stops: finish what is begun before you begin more."})
+	logDropped(ctx, s.Log, "telling the lead of a budget", err)
+}
+
+// tell writes an event about a budget.
+func (s *spending) tell(ctx context.Context, kind string, e *spend.Exceeded, text string) {
+	s.emit(ctx, kind, e.Member, map[string]any{"text": text, "scope": string(e.Scope), "budget": e.Budget.String()})
+}
+
+// counted returns a member's model with everything around it that the team adds. What counts its calls stands inside of
+// the retries: each try may be billed, and a wait for the limiter is no call.
+func (s *spending) counted(
+	record muster.Member, model llm.Model, now func() (muster.TaskID, int), onWait, onTrouble func(time.Time, error),
+) llm.Model {
+	limiter, name := s.team.limiters.Of(model), cmp.Or(record.Model, s.config.ModelName)
+	caller := spend.Caller{Member: record.Name, Model: name, Now: now}
+	if e, ok := model.(interface{ Endpoint() string }); ok {
+		caller.Endpoint = strings.TrimPrefix(config.Stored("@"+e.Endpoint()), "@")
+	}
+	model = s.meter.Model(model, caller, s.price(name))
+	// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
+	model = retry.Wrap(model, retry.Options{Limiter: limiter, OnWait: onWait,
+		OnTrouble: onTrouble, Patience: s.config.Limits.ModelPatience})
+	return foreignModel{s.Secrets.Model(model)}
+}
+
+// exceeded returns the budget that stops the team, if err is about one.
+func exceeded(err error) (*spend.Exceeded, bool) {
+	if _, isStop := errors.AsType[*teammate.TeamStop](err); !isStop {
+		return nil, false
+	}
+	return spend.IsExceeded(err)
+}
+
+// awaitQuiet waits, because a budget of the whole team is spent, until every member that lives here has come to its
+// next call, is idle, or waits: what was paid for is used. The named member has come to its next call.
+func (s *supervisor) awaitQuiet(ctx context.Context, name muster.Name, e *spend.Exceeded) {
+	if !e.StopsTeam() {
+		return
+	}
+	s.mu.Lock()
+	s.stopped[name] = true
+	s.mu.Unlock()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := s.Roster.Watch(ctx)
+	for {
+		members, err := s.Roster.List(ctx)
+		s.mu.Lock()
+		isBusy := slices.ContainsFunc(members, func(m muster.Member) bool {
+			return m.Host == s.id && m.Status == muster.Working && m.Doing == "" && !s.stopped[m.Name]
+		})
+		s.mu.Unlock()
+		if err == nil && !isBusy {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed: // the last one that comes to its next call looks by itself
+		case <-time.After(sweep):
+		}
+	}
+}
+
+// goOnWith returns what to type behind muster resume, and what else the user should know, where a budget has stopped
+// the team.
+func goOnWith(e *spend.Exceeded) (flags, hint string) {
+	switch e.Scope {
+	case spend.OfTeam:
+		return "--budget " + e.Budget.Next(e.Spent), ""
+	case spend.OfDay:
+		return "", "; it goes on tomorrow, or with a larger budget.day in your own config.yaml"
+	case spend.OfMember, spend.OfTask:
+	}
+	return "", fmt.Sprintf("; raise budget.%s", e.Scope)
+}
+
+// ReadSpending returns what the calls of a team's models have cost: those of the last run, and those of all runs.
+func ReadSpending(ctx context.Context, t *Team) (run, all *spend.Book, err error) {
+	w := t.services()
+	last, err := w.Runs().Look(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	roster := w.Roster(ctx)
+	read := func(l *spend.Ledger) (book *spend.Book, err error) {
+		err = l.Look(ctx, func(b *spend.Book) {
+			book = b
+			// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
+			b.CutOff(func(c spend.Call) bool {
+				alive, err := roster.Alive(ctx, c.Host)
+				return err == nil && !alive
+			})
+		})
+		return book, err
+	}
+	if run, err = read(spend.OfRun(t.config.Store.Log(), last.StartedAt)); err != nil {
+		return nil, nil, err
+	}
+	all, err = read(spend.NewLedger(t.config.Store.Log(), muster.StreamSpend, nil))
+	return run, all, err
+}
