@@ -40,7 +40,7 @@ type Model struct {
 
 // Quirks are the names that a quirk can have. Package openai says what each of them does.
 var Quirks = []string{"empty-content", "replay-reasoning", "think-tags", "answer-results", "short-ids", "sign-calls",
-	"few-fields", "no-stream-options", "max-completion-tokens"}
+	"few-fields", "no-stream-options", "max-completion-tokens", "prompt-cache-key"}
 
 // ReplyLimit returns the longest reply to ask for when nobody names a limit, or 0 if it is unknown. It is at most a
 // quarter of the window: many servers count it as a part of the window, and refuse a conversation that leaves less.

@@ -80,7 +80,7 @@ func quirksOf(m catalogue.Model) quirks {
 	for name, field := range map[string]*bool{"empty-content": &q.emptyContent, "replay-reasoning": &q.replay,
 		"think-tags": &q.thoughtInText, "answer-results": &q.bridge, "short-ids": &q.shortIDs,
 		"sign-calls": &q.signCalls, "few-fields": &q.strict, "no-stream-options": &q.noStreamOptions,
-		"max-completion-tokens": &q.newLimit} {
+		"max-completion-tokens": &q.newLimit, "prompt-cache-key": &q.cacheKey} {
 		*field = *field || slices.Contains(m.Quirks, name)
 	}
 	q.replay = q.replay || m.Thinking.Replay && m.Provider != "openrouter" // which has reasoning_details

@@ -125,6 +125,8 @@ func TestCacheKey(t *testing.T) {
 		{v.vendor(t, openai.Options{}), long, "team_team_team_team_team_team_team_team_team_team_team_"},
 		{v.model(openai.Options{API: openai.Chat}), shared, " alice@team"},
 		{v.model(openai.Options{API: openai.Chat, Known: catalogue.Model{Provider: "moonshot"}}), shared, "team/coder "},
+		{v.model(openai.Options{API: openai.Chat, Known: catalogue.Model{Quirks: []string{"prompt-cache-key"}}}), shared,
+			"team/coder "},
 		{v.model(openai.Options{API: openai.Chat, Known: few}), shared, " "},
 		{v.model(openai.Options{API: openai.Responses}), shared, "team/coder alice@team"},
 		{v.model(openai.Options{API: openai.Responses, Known: few}), shared, " "},
