@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/safetext"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -150,10 +151,7 @@ const maxLeftFiles = 5
 
 // String says what was left where, and how to get it.
 func (l Leftover) String() string {
-	files := strings.Join(l.Files[:min(len(l.Files), maxLeftFiles)], ", ")
-	if more := len(l.Files) - maxLeftFiles; more > 0 {
-		files += fmt.Sprintf(" and %d more", more)
-	}
+	files := safetext.List(l.Files, maxLeftFiles)
 	text := fmt.Sprintf("what lane %s has", l.Lane)
 	if l.Member != "" {
 		text = fmt.Sprintf("what %s has changed outside of a lane", l.Member)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"muster/internal/safetext"
 	"os"
 	"path"
 	"path/filepath"
@@ -296,7 +297,7 @@ func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 	}
 	add := func(what string, names []string) {
 		if len(names) > 0 {
-			changes = append(changes, what+nameList(names))
+			changes = append(changes, what+safetext.List(names, 10))
 		}
 	}
 	refs := differences(f.refs, before.refs, func(r looseRef) string { return r.at })
@@ -354,13 +355,4 @@ func differences[T any, V comparable](now, before map[string]T, is func(T) V) (n
 	}
 	slices.Sort(names)
 	return names
-}
-
-// nameList names at most ten.
-func nameList(names []string) string {
-	const most = 10
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }

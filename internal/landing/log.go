@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/safetext"
 )
 
 // A log keeps the first logHead bytes that a check prints and the last logTail. So a check that prints without end does
@@ -167,9 +168,7 @@ func (l *checkLog) lines() string {
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(data), "?"), "\n"), "\n")
 	lines = lines[max(0, len(lines)-maxTail):]
 	for i, s := range lines {
-		if len(s) > maxLine {
-			lines[i] = strings.ToValidUTF8(s[:maxLine], "") + " ..."
-		}
+		lines[i] = safetext.Cut(s, maxLine)
 	}
 	return strings.Join(lines, "\n")
 }

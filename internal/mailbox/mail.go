@@ -26,6 +26,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -331,10 +332,5 @@ func renderMail(m muster.Message) string {
 
 // Short returns text that fits into a mail: valid UTF-8 of at most about 4,000 bytes.
 func Short(text string) string {
-	const most = 4000
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " ..."
+	return safetext.Cut(strings.ToValidUTF8(text, "?"), 4000)
 }

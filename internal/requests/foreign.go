@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -78,11 +79,7 @@ func ignoreUnreadable(err error) error {
 
 // cut returns a text of another program as a record has it.
 func cut(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) > mailbox.MaxMail/2 {
-		text = strings.ToValidUTF8(text[:mailbox.MaxMail/2], "") + " ..."
-	}
-	return text
+	return safetext.Cut(strings.ToValidUTF8(text, "?"), mailbox.MaxMail/2)
 }
 
 // askedAs returns the id by which the asker knows a request.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/safetext"
 	"muster/internal/state"
 )
 
@@ -143,14 +143,10 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 		return cmp.Compare(editdist.Distance(string(a.ID), typed), editdist.Distance(string(b.ID), typed))
 	})
 	var near []string
-	for _, r := range waiting[:min(3, len(waiting))] {
+	for _, r := range waiting {
 		near = append(near, fmt.Sprintf("%s (%s)", r.ID, title(r)))
 	}
-	more := ""
-	if n := len(waiting) - len(near); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s%s", id, strings.Join(near, ", "), more)
+	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s", id, safetext.List(near, 3))
 }
 
 // decode and encode read and write a request's document.

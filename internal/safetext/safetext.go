@@ -1,8 +1,10 @@
-// Package safetext knows which characters of a text that a model or another program wrote must not reach a terminal.
-// The packages that print share it, so that none of them lets through what another holds back.
+// Package safetext makes texts that a model or another program wrote fit to be shown. It knows which characters of them
+// must not reach a terminal, and shortens what may be long. The packages that print share it, so that none of them lets
+// through what another holds back.
 package safetext
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -15,6 +17,22 @@ func Clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// Cut returns the beginning of a text that has more than so many bytes, with dots behind. It cuts no character in two.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " ..."
+}
+
+// List names the first of some files, tasks and the like in a sentence, and says how many more there are.
+func List(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // IsUnsafe reports whether a rune could move the cursor, change a mode of the terminal, break a line in an unexpected

@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/internal/safetext"
 )
 
 // refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories
@@ -40,7 +41,7 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	}
 	if len(state) > 0 {
 		return muster.Errorf(muster.Invalid, "the lane %s holds %s, which would land in the directories of the team's "+
-			"state", c.lane.Name, nameFiles(state)).
+			"state", c.lane.Name, safetext.List(state, maxRefused)).
 			WithHint("git rm -r -f --ignore-unmatch %s", path.Clean(strings.SplitN(state[0], "/", 2)[0]))
 	}
 	if len(links) == 0 {

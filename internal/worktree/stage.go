@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/safetext"
 )
 
 // staging adds everything in a checkout to its git index, or to another one that env names. Whatever would be left out
@@ -223,7 +223,7 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
-		nameFiles(dirs)).
+		safetext.List(dirs, maxRefused)).
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", dirs[0])
 }
 
@@ -239,15 +239,6 @@ func (c checkout) checkIgnore(ctx context.Context, files string, options ...stri
 
 // maxRefused is how many files a refusal names.
 const maxRefused = 5
-
-// nameFiles names some of the files.
-func nameFiles(files []string) string {
-	named := strings.Join(files[:min(len(files), maxRefused)], ", ")
-	if more := len(files) - maxRefused; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	return named
-}
 
 // refuseExcluded refuses untracked files that are ignored only because somebody has added a pattern to git's exclude
 // file, or to the user's own, since the repository was opened. Neither is a part of what lands.
@@ -280,7 +271,7 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "%s would not land: a pattern was added to git's exclude file while the "+
-		"team works", nameFiles(hidden)).
+		"team works", safetext.List(hidden, maxRefused)).
 		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore", file)
 }
 
@@ -317,6 +308,6 @@ func (s staging) filtered(ctx context.Context, files []string) (passing []string
 		why, hint = "only the repository's own config names", "the user can look at it and allow it: muster trust"
 	}
 	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that "+
-		"%s, so it does not run, and the content would land in clear", nameFiles(refused), name, why).
+		"%s, so it does not run, and the content would land in clear", safetext.List(refused, maxRefused), name, why).
 		WithHint("%s", hint)
 }
