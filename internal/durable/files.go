@@ -201,8 +201,7 @@ func Unreadable(on FS, path string, err error) error {
 
 // systemError returns what the system said, without the path and the call around it, which our sentences have already.
 func systemError(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

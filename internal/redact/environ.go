@@ -101,7 +101,7 @@ func namesSecret(name string) bool {
 	if last >= 0 && name[last] == '/' { // a file
 		return false
 	}
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name[last+1:], part) })
+	return hasPart(name[last+1:])
 }
 
 // InURLs returns what is secret in the URLs of a text: their passwords, the users that have none, and what looks like a
@@ -165,26 +165,19 @@ func IsCredential(name string) bool {
 		strings.HasPrefix(name, "UV_INDEX_") && strings.HasSuffix(name, "_USERNAME") { // of uv; some hosts take a token
 		return true
 	}
-	if slices.ContainsFunc(about, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
+	isEnding := func(ending string) bool { return strings.HasSuffix(name, ending) }
+	if slices.ContainsFunc(about, isEnding) {
 		return false
 	}
-	for _, ending := range endings {
-		if strings.HasSuffix(name, ending) {
-			return true
-		}
-	}
 	isBetween := func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
-	for _, word := range strings.FieldsFunc(name, isBetween) {
-		if slices.Contains(words, strings.TrimRight(word, "0123456789")) {
-			return true
-		}
-		for _, part := range parts {
-			if strings.Contains(word, part) {
-				return true
-			}
-		}
-	}
-	return false
+	isWord := func(word string) bool { return slices.Contains(words, strings.TrimRight(word, "0123456789")) }
+	return slices.ContainsFunc(endings, isEnding) || hasPart(name) ||
+		slices.ContainsFunc(strings.FieldsFunc(name, isBetween), isWord)
+}
+
+// hasPart reports whether a name in capital letters has one of the parts.
+func hasPart(name string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // What the names of credentials have in common.

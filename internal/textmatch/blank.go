@@ -5,26 +5,17 @@ import "slices"
 // findApart finds a quote that differs from lines of the file also in empty lines between them. The quote that is
 // returned has the empty lines of the file. It is found at one place only, and needs two lines that say something.
 func (f *file) findApart(q quote) (quote, []match) {
-	isSaying := func(form string) bool { return form != "" }
-	var want []string
-	for _, form := range q.forms {
-		if isSaying(form) {
-			want = append(want, form)
-		}
-	}
+	want := slices.DeleteFunc(slices.Clone(q.forms), func(form string) bool { return form == "" })
 	var have []int // the lines of the file that are not empty
 	for i, line := range f.lines {
-		if isSaying(line.form) {
+		if line.form != "" {
 			have = append(have, i)
 		}
 	}
+	isSame := func(line int, form string) bool { return f.lines[line].form == form }
 	var found []match
 	for i := 0; len(want) > 1 && i+len(want) <= len(have) && len(found) < 2; i++ {
-		isSame := true
-		for k := 0; k < len(want) && isSame; k++ {
-			isSame = f.lines[have[i+k]].form == want[k]
-		}
-		if isSame {
+		if slices.EqualFunc(have[i:i+len(want)], want, isSame) {
 			last := have[i+len(want)-1]
 			found = append(found, match{have[i], f.lines[have[i]].start, f.lines[last].end})
 			if len(found) == 1 {

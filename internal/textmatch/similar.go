@@ -1,6 +1,7 @@
 package textmatch
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,6 +81,9 @@ type fileLine struct {
 	form       string
 }
 
+// hasForm reports whether the line has a form.
+func (l fileLine) hasForm(form string) bool { return l.form == form }
+
 // newFile takes a text apart.
 func newFile(text string) *file {
 	f := &file{text: text, unit: unitOf(text)}
@@ -139,11 +143,7 @@ func (f *file) similar(r reading, all bool) (places []Place, err error) {
 func (f *file) findLines(q quote, all bool) (found []match) {
 	n := len(q.forms)
 	for at := 0; at+n <= len(f.lines) && len(found) <= MaxPlaces; at++ {
-		isSame := true
-		for i := 0; i < n && isSame; i++ {
-			isSame = f.lines[at+i].form == q.forms[i]
-		}
-		if !isSame {
+		if !slices.EqualFunc(f.lines[at:at+n], q.forms, fileLine.hasForm) {
 			continue
 		}
 		found = append(found, match{at, f.lines[at].start, f.lines[at+n-1].end})

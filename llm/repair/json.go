@@ -25,13 +25,11 @@ func Object(raw []byte) (json.RawMessage, error) { return object(string(raw), ma
 // Value returns the one value of JSON that raw means, in the same way. Nothing may be missing at its end.
 func Value(raw []byte) (json.RawMessage, error) {
 	p := parser{in: string(raw) + " "} // raw is whole: a number at its end is, too
-	if err := p.value(); err != nil {
-		return nil, err
+	err := p.value()
+	if err == nil {
+		err = p.end()
 	}
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	return p.out.Bytes(), nil
+	return p.out.Bytes(), err
 }
 
 // object is Object for a text that may still be decoded this many times.
