@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/editdist"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -180,13 +181,7 @@ func changedLines(p proposal) (lines []string) {
 	}
 	was := split(*p.Trusted)
 	// The lines at the beginning and at the end that are the same stand once.
-	head, tail := 0, 0
-	for head < min(len(was), len(is)) && was[head] == is[head] {
-		head++
-	}
-	for tail < min(len(was), len(is))-head && was[len(was)-1-tail] == is[len(is)-1-tail] {
-		tail++
-	}
+	head, tail := editdist.CommonEnds(was, is)
 	add := func(mark string, some []string) {
 		for _, line := range some {
 			lines = append(lines, mark+line)

@@ -1,5 +1,5 @@
-// Package editdist measures how different two words are, for "did you mean" in messages. It compares bytes and knows
-// nothing of upper and lower case: callers normalize the words as they need it.
+// Package editdist measures how different two words are, for "did you mean" in messages, and finds where two texts
+// differ. It compares bytes and knows nothing of upper and lower case: callers normalize the words as they need it.
 package editdist
 
 // DidYouMean returns the question for people who have mistyped a name, to be appended to the sentence that says so:
@@ -40,4 +40,17 @@ func Distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(b)]
+}
+
+// CommonEnds returns how many lines, or bytes, two texts have in common at their beginning, and of the others how many
+// at their end.
+func CommonEnds[T comparable](a, b []T) (head, tail int) {
+	n := min(len(a), len(b))
+	for head < n && a[head] == b[head] {
+		head++
+	}
+	for tail < n-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return head, tail
 }

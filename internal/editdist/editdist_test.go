@@ -30,3 +30,17 @@ func TestDistanceIsSymmetric(t *testing.T) {
 		}
 	})
 }
+
+// TestCommonEnds checks that what two texts share is counted once.
+func TestCommonEnds(t *testing.T) {
+	for _, c := range []struct {
+		a, b       string
+		head, tail int
+	}{
+		{"", "", 0, 0}, {"abc", "abc", 3, 0}, {"abc", "axc", 1, 1}, {"aa", "aaa", 2, 0}, {"ab", "xab", 0, 2},
+	} {
+		if head, tail := CommonEnds([]byte(c.a), []byte(c.b)); head != c.head || tail != c.tail {
+			t.Errorf("CommonEnds(%q, %q) = %d, %d, want %d, %d", c.a, c.b, head, tail, c.head, c.tail)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/editdist"
 	"muster/internal/prompt"
 	"muster/internal/textmatch"
 	"muster/llm"
@@ -117,14 +118,7 @@ func editText(name, before string, in editInput) (after, shown string, err error
 
 // describeChange shows the lines of after from the first to the last that differs.
 func describeChange(title, before, after string) string {
-	head := 0
-	for head < min(len(before), len(after)) && before[head] == after[head] {
-		head++
-	}
-	tail := 0
-	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
-		tail++
-	}
+	head, tail := editdist.CommonEnds([]byte(before), []byte(after))
 	return title + showLines(after, head, len(after)-tail)
 }
 
