@@ -57,7 +57,7 @@ func (l *Lander) Accept(ctx context.Context, rev string) (s TargetState, err err
 		}
 	}
 	if commit != tip {
-		if _, err := l.checkState(ctx, forgetBase); err != nil {
+		if _, err := l.checkState(ctx, ForgetBase); err != nil {
 			return s, err
 		}
 	}

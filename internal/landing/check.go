@@ -115,10 +115,10 @@ func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster
 
 // What is known of the target's check, in the words of run.json. "" means that nobody has asked yet.
 const (
-	baseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
-	baseRed   = "red" // it failed on the base, and no landing has turned it green yet
-	// forgetBase is said of a target that the user has moved: what was known is of another commit.
-	forgetBase = "forget"
+	BaseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
+	BaseRed   = "red" // it failed on the base, and no landing has turned it green yet
+	// ForgetBase is said of a target that the user has moved: what was known is of another commit. It is in no record.
+	ForgetBase = "forget"
 )
 
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
@@ -146,9 +146,9 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	switch {
 	case err != nil:
 	case res.Green:
-		_, err = l.checkState(ctx, baseGreen)
+		_, err = l.checkState(ctx, BaseGreen)
 	case !res.CannotRun:
-		_, err = l.checkState(ctx, baseRed)
+		_, err = l.checkState(ctx, BaseRed)
 	}
 	if err == nil {
 		l.checked.Store(&tip)
@@ -212,8 +212,8 @@ func (l *Lander) checkState(ctx context.Context, said string) (before string, er
 
 // noteGreen records that a landing's check was green: from now on a red one is refused.
 func (l *Lander) noteGreen(ctx context.Context) error {
-	before, err := l.checkState(ctx, baseGreen)
-	if err != nil || before != baseRed {
+	before, err := l.checkState(ctx, BaseGreen)
+	if err != nil || before != BaseRed {
 		return err
 	}
 	return l.note(ctx, "the check is green on "+l.branch()+
@@ -242,7 +242,7 @@ func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error)
 			state, err = l.checkState(ctx, "")
 		}
 	}
-	if err != nil || state != baseRed {
+	if err != nil || state != BaseRed {
 		return "", err
 	}
 	return muster.ReceiptStillRed, nil

@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/landing"
 )
 
 // Runs is the record of the run under way, or of the last one: .team/run.json.
@@ -81,23 +82,21 @@ func (r *Runs) read(ctx context.Context) (run muster.Run, rev muster.Rev, err er
 
 // What the record says of the check on the target. The empty string means that it has not run yet.
 const (
-	BaseGreen = "ok"
-	BaseRed   = "red"
-
-	baseForgotten = "forget" // is never in the record
+	BaseGreen = landing.BaseGreen
+	BaseRed   = landing.BaseRed
 )
 
 // CheckState records what the check on the target has said, "" to record nothing, and returns what was known
-// before. Once it was green, no landing may make it red. "forget" forgets it, because the user has moved the target.
+// before. Once it was green, no landing may make it red. landing.ForgetBase forgets it.
 // The error is Corrupt when the record cannot be read: that must not mean that nothing is known, or the base would be
 // checked again.
 func (r *Runs) CheckState(ctx context.Context, said string) (before string, err error) {
 	run, err := r.Get(ctx)
-	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen && said != baseForgotten {
+	if err != nil || said == "" || run.BaseCheck == said || run.BaseCheck == BaseGreen && said != landing.ForgetBase {
 		return run.BaseCheck, err
 	}
 	_, err = r.Change(ctx, func(run *muster.Run) {
-		if said == baseForgotten {
+		if said == landing.ForgetBase {
 			run.BaseCheck = ""
 			return
 		}
