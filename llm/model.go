@@ -84,6 +84,30 @@ type Delta struct {
 	Text  string // more of a Text
 	Think string // more of a Thinking
 	Again bool   // what was shown of this reply is void: it is asked again
+
+	// Answer is set in a Delta of its own when a server begins to answer, before anything of the reply is known. An
+	// adapter emits one for each request that it sends. Package retry paces requests by them.
+	Answer *Answer
+}
+
+// Answer is what a server's answer says before its body: the HTTP status, and what is left of the limits.
+type Answer struct {
+	Status           int
+	Requests, Tokens Quota
+}
+
+// Quota is a limit on the requests or the tokens of a minute. A zero Limit means that nothing was said.
+type Quota struct {
+	Limit, Remaining int
+	Reset            time.Duration // until all of the limit remains; 0: not said
+}
+
+// Account names the limits that the requests of a model count against. A Model tells it by a method Account.
+type Account struct {
+	ID    string // one for each endpoint and key; it shows neither
+	Model string // servers have limits for each model, too
+	// Requests and Tokens are what the user allows in a minute; 0 means what the server allows.
+	Requests, Tokens int
 }
 
 // Model answers requests. Safe for concurrent use.

@@ -97,9 +97,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Price: func(name string) func(llm.Reply, time.Time) (float64, bool) {
 			return price(s, cmp.Or(name, s.Model), a.Env)
 		},
-		Budgets:  budgets,
-		NoImages: func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
-		OnBegin:  func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		Budgets:   budgets,
+		LimitsDir: limitsDir(a),
+		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
+		OnBegin:   func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1)},
@@ -145,6 +146,16 @@ func dayLog(a *App, s config.Settings) (muster.Log, error) {
 	return store.Log(), nil
 }
 
+// limitsDir returns where the processes of this machine share what they know of the limits of model servers, or ""
+// where the user has no directory for it.
+func limitsDir(a *App) string {
+	dir, err := paths.UserState(a.env)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "limits")
+}
+
 // takesNoImages reports whether a model is known to take no images. Of an unknown one, its server may take some.
 func takesNoImages(s config.Settings, name string, environ []string) bool {
 	c, _, err := s.Endpoints.Choose(name, environ)
@@ -181,11 +192,12 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 	if err != nil {
 		return nil, err
 	}
-	known := s.Endpoints.Known(name, c)
+	known, allowed := s.Endpoints.Known(name, c), llm.Account{Requests: access.Requests, Tokens: access.Tokens}
 	switch c.API() {
 	case config.Anthropic:
 		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, MaxTokens: s.MaxTokens,
-			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra, Observe: observe}), nil
+			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra, Observe: observe,
+			Allowed: allowed}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		// The two interfaces of the provider differ in the form of requests only.
 		api := openai.Chat
@@ -194,7 +206,7 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 		}
 		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, API: api,
 			MaxTokens: s.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra,
-			Observe: observe}), nil
+			Observe: observe, Allowed: allowed}), nil
 	case config.Script:
 		// The file is read whole now, so a script that is changed later does not disturb the run.
 		words, err := script.Load(scriptFile(a, c.Name))

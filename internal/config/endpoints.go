@@ -44,6 +44,8 @@ type Access struct {
 	Header map[string]string
 	// Extra are fields of the request's body; one that is null is left out.
 	Extra map[string]json.RawMessage
+	// Requests and Tokens are how many the user allows in a minute; 0 means what the server allows.
+	Requests, Tokens int
 }
 
 // endpointInFile is an endpoint as the file has it.
@@ -54,6 +56,9 @@ type endpointInFile struct {
 	KeyFile string            `yaml:"key_file"`
 	Headers map[string]string `yaml:"headers"`
 	Extra   map[string]any    `yaml:"extra_body"`
+	// What the user allows in a minute.
+	Requests int `yaml:"requests_per_minute"`
+	Tokens   int `yaml:"tokens_per_minute"`
 	// A key in the file itself is refused: these are copied, shown and backed up.
 	Key    any `yaml:"key"`
 	APIKey any `yaml:"api_key"`
@@ -140,6 +145,12 @@ func (e Endpoints) values(source Source) (list []Value) {
 		about := "key in " + cmp.Or(x.KeyEnv, x.KeyFile)
 		if x.KeyEnv+x.KeyFile == "" {
 			about = "no key"
+		}
+		if x.Requests > 0 {
+			about += fmt.Sprintf(", %d requests a minute", x.Requests)
+		}
+		if x.Tokens > 0 {
+			about += fmt.Sprintf(", %d tokens a minute", x.Tokens)
 		}
 		if x.err != nil {
 			about = x.err.Error()
@@ -231,7 +242,7 @@ func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
 			in.API = OpenAIResponses
 		}
 	}
-	x := endpoint{endpointInFile: in}
+	x := endpoint{endpointInFile: in, access: Access{Requests: in.Requests, Tokens: in.Tokens}}
 	if err := l.setExtra(v, in.Extra, &x.access); err != nil {
 		return err
 	}
@@ -258,6 +269,8 @@ func checkEndpoint(name string, in endpointInFile) string {
 		return "has a name or a key in its url: use key_env, key_file or headers"
 	case !slices.Contains([]string{"", Anthropic, OpenAI, OpenAIChat, OpenAIResponses}, in.API):
 		return "has an api that is not anthropic, openai, openai-chat or openai-responses"
+	case in.Requests < 0 || in.Tokens < 0:
+		return "has a negative limit: leave it out to allow what the server allows"
 	case in.KeyEnv != "" && in.KeyFile != "":
 		return "has both key_env and key_file: leave one out"
 	}

@@ -68,6 +68,9 @@ type Options struct {
 	// Observe sees each answer before its body is read, and may put one in its place that reads the same. Nil: nobody
 	// looks.
 	Observe func(*http.Response)
+
+	// Allowed has how many requests and tokens the user allows in a minute; its other fields are ignored.
+	Allowed llm.Account
 }
 
 // New returns the model that o describes. It sends nothing yet, so that mistakes in o appear in the first
@@ -258,5 +261,5 @@ func (k opaque) encode() json.RawMessage {
 	return b
 }
 
-// Endpoint returns the base URL that is asked. Models of one endpoint share its rate limits.
-func (m *model) Endpoint() string { return m.peer.URL }
+// Account returns whose limits the requests count against: those of the endpoint and the key.
+func (m *model) Account() llm.Account { return m.peer.Account(m.o.Key, m.o.Allowed) }

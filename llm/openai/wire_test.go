@@ -111,7 +111,7 @@ func ask(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta, 
 	}
 	var ds []llm.Delta
 	r, err := m.Reply(context.Background(), llm.Request{Messages: ms}, func(d llm.Delta) {
-		if d != (llm.Delta{}) {
+		if d.Answer = nil; d != (llm.Delta{}) {
 			ds = append(ds, d)
 		}
 	})

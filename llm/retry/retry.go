@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"muster/llm"
@@ -92,13 +91,14 @@ func Wrap(m llm.Model, o Options) llm.Model {
 	if o.OnTrouble == nil {
 		o.OnTrouble = func(time.Time, error) {}
 	}
-	return &retrier{m, o}
+	return &retrier{m, o, accountOf(m)}
 }
 
 // retrier implements llm.Model.
 type retrier struct {
-	model llm.Model
-	o     Options
+	model   llm.Model
+	o       Options
+	account llm.Account
 }
 
 // Reply implements llm.Model.
@@ -113,9 +113,8 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			emit(d)
 		}
 	}
-	var began time.Time // of the trouble
-	malformed := 0      // replies
-	isNew := false      // the trouble, and nobody was told of it
+	met := trouble{}
+	isNew := false // the trouble, and nobody was told of it
 	tell := func(until time.Time, err error) {
 		if s.o.OnWait(until, err); isNew {
 			isNew = false
@@ -123,35 +122,27 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		}
 	}
 	for failures := 1; ; failures++ {
-		if err := s.o.Limiter.wait(ctx, tell); err != nil {
+		t, err := s.o.Limiter.wait(ctx, r, s.account, met.end(s.o.Patience), tell)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return llm.Reply{}, gaveUp(met.last, time.Since(met.began))
+		} else if err != nil {
 			return llm.Reply{}, err
 		}
-		reply, err := s.replyWatched(ctx, r, show)
-		if err == nil {
-			return reply, nil
-		}
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || ctx.Err() != nil || !passes(e.Kind) || failures == s.o.Tries {
+		reply, err := s.replyWatched(ctx, r, t, show)
+		s.o.Limiter.ended(ctx, t, reply.Usage, err)
+		if err == nil || ctx.Err() != nil || failures == s.o.Tries || !met.mayPass(err) {
 			return reply, err
 		}
-		if e.Malformed {
-			if malformed++; malformed > 1 {
-				return reply, err
-			}
-		}
-		if began.IsZero() {
-			began = time.Now()
-		}
-		left := s.o.Patience - time.Since(began)
+		left := time.Until(met.end(s.o.Patience))
 		if left <= 0 {
-			return reply, gaveUp(e, time.Since(began))
+			return reply, gaveUp(met.last, time.Since(met.began))
 		}
 		if shown {
 			show(llm.Delta{Again: true})
 		}
-		pause := min(max(s.backoff(failures), e.After), left)
-		isNew = s.o.Limiter.isNew(e.Kind, time.Now().Add(pause))
-		if e.Kind == llm.Limited { // all who share the limiter wait, and this one with them
+		pause := min(max(s.backoff(failures), met.last.After), left)
+		isNew = s.o.Limiter.isNew(met.last.Kind, time.Now().Add(pause))
+		if met.last.Kind == llm.Limited { // all who share the limiter wait, and this one with them
 			s.o.Limiter.holdUntil(time.Now().Add(pause), err)
 			continue
 		}
@@ -160,6 +151,36 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			return llm.Reply{}, err
 		}
 	}
+}
+
+// trouble is what one request has met so far.
+type trouble struct {
+	began     time.Time // zero: nothing
+	last      *llm.Error
+	malformed int // replies
+}
+
+// end returns when patience with the trouble ends, or the zero time.
+func (t *trouble) end(patience time.Duration) time.Time {
+	if t.began.IsZero() {
+		return time.Time{}
+	}
+	return t.began.Add(patience)
+}
+
+// mayPass notes an error and reports whether it may pass by itself. A reply that makes no sense does so once.
+func (t *trouble) mayPass(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || !passes(e.Kind) {
+		return false
+	}
+	if t.last = e; t.began.IsZero() {
+		t.began = time.Now()
+	}
+	if e.Malformed {
+		t.malformed++
+	}
+	return !e.Malformed || t.malformed == 1
 }
 
 // passes reports whether a trouble may pass by itself.
@@ -198,85 +219,10 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Limiter holds back everybody who shares a key while the provider says to wait, and knows which trouble they have in
-// common. Its zero value holds nobody back. It is safe for concurrent use.
-type Limiter struct {
-	mu    sync.Mutex
-	until time.Time
-	err   error                  // why
-	same  map[llm.Kind]time.Time // until when a trouble of the kind is the same one
-}
-
-// quiet is how long a trouble must not be met before the next one of its kind is another.
-const quiet = 5 * time.Minute
-
-// isNew reports whether a trouble is not the one that was met last, and notes until when it is waited out.
-func (l *Limiter) isNew(k llm.Kind, until time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	isNew := time.Now().After(l.same[k])
-	if l.same == nil {
-		l.same = map[llm.Kind]time.Time{}
-	}
-	if end := until.Add(quiet); end.After(l.same[k]) {
-		l.same[k] = end
-	}
-	return isNew
-}
-
-// Limiters has a Limiter for each endpoint, so that the limit of one holds nobody of another back. Its zero value is
-// ready for use. It is safe for concurrent use.
-type Limiters struct{ byEndpoint sync.Map }
-
-// Of returns the limiter of a model's endpoint. A model tells its endpoint by a method Endpoint; all that have none
-// share one limiter.
-func (l *Limiters) Of(m llm.Model) *Limiter {
-	endpoint := ""
-	if e, ok := m.(interface{ Endpoint() string }); ok {
-		endpoint = e.Endpoint()
-	}
-	limiter, _ := l.byEndpoint.LoadOrStore(endpoint, new(Limiter))
-	return limiter.(*Limiter)
-}
-
-// Until returns when the limiter lets go and why it holds, or the zero time if it does not.
-func (l *Limiter) Until() (time.Time, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !time.Now().Before(l.until) {
-		return time.Time{}, nil
-	}
-	return l.until, l.err
-}
-
-// holdUntil holds everybody until t. It never shortens a wait.
-func (l *Limiter) holdUntil(t time.Time, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t.After(l.until) {
-		l.until, l.err = t, err
-	}
-}
-
-// wait returns when nothing holds any more. Each caller waits a random time longer, so that they do not all
-// come at once. The limit may have moved while it slept, so it then looks again.
-func (l *Limiter) wait(ctx context.Context, on func(time.Time, error)) error {
-	for {
-		until, why := l.Until()
-		if until.IsZero() {
-			return nil
-		}
-		left := time.Until(until)
-		left += rand.N(min(max(left/10, time.Second), 10*time.Second))
-		on(time.Now().Add(left), why)
-		if err := sleepContext(ctx, left); err != nil {
-			return err
-		}
-	}
-}
-
 // replyWatched asks the model once, and cancels it when it is silent for too long.
-func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+func (s *retrier) replyWatched(
+	ctx context.Context, r llm.Request, t *ticket, emit func(llm.Delta),
+) (llm.Reply, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// The model emits from one goroutine, and nothing after it has returned, so patience needs no lock.
@@ -290,6 +236,10 @@ func (s *retrier) replyWatched(ctx context.Context, r llm.Request, emit func(llm
 			patience = s.o.IdleTimeout
 		}
 		bark.Reset(timerDuration(patience))
+		if d.Answer != nil {
+			s.o.Limiter.answered(ctx, t, *d.Answer)
+			return
+		}
 		emit(d)
 	})
 	if err == nil || ctx.Err() != nil {

@@ -299,14 +299,14 @@ func TestATroubleIsToldOnce(t *testing.T) {
 	})
 }
 
-// at is a model of an endpoint.
+// at is a model of an account.
 type at struct {
 	*model
-	url string
+	id string
 }
 
-// Endpoint returns the URL.
-func (m at) Endpoint() string { return m.url }
+// Account returns the account.
+func (m at) Account() llm.Account { return llm.Account{ID: m.id} }
 
 // The limit of one endpoint holds nobody of another back, and everybody of its own.
 func TestOneLimiterForEachEndpoint(t *testing.T) {

@@ -16,12 +16,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"muster/internal/redact"
 	"muster/llm"
 )
 
@@ -42,9 +45,22 @@ type Peer struct {
 }
 
 // SetMaker makes Maker of the model and a key.
-func (p *Peer) SetMaker(key string) {
-	sum := sha256.Sum256([]byte(p.Model + "\n" + key))
-	p.Maker = hex.EncodeToString(sum[:8])
+func (p *Peer) SetMaker(key string) { p.Maker = hash(p.Model, key)[:16] }
+
+// Account returns the account of the peer for a key, which may be in a header too. allowed has what the user allows.
+func (p Peer) Account(key string, allowed llm.Account) llm.Account {
+	secrets := []string{strings.TrimRight(p.URL, "/"), key}
+	for _, name := range slices.Sorted(maps.Keys(p.Header)) {
+		secrets = append(secrets, redact.InHeader(name, p.Header[name])...)
+	}
+	allowed.ID, allowed.Model = hash(secrets...)[:32], p.Model
+	return allowed
+}
+
+// hash returns a name for texts from which they cannot be told.
+func hash(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 // Custom is what the user wants in each request beside what the API says. Header sets headers, over the adapter's own.
@@ -277,16 +293,9 @@ func askedWait(h http.Header, now time.Time) time.Duration {
 		}
 	}
 	var d time.Duration
-	for _, of := range []string{"requests", "tokens"} {
-		if h.Get("X-Ratelimit-Remaining-"+of) == "0" {
-			if r, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + of)); err == nil {
-				d = max(d, r)
-			}
-		}
-		if h.Get("Anthropic-Ratelimit-"+of+"-Remaining") == "0" {
-			if t, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+of+"-Reset")); err == nil {
-				d = max(d, waitUntil(t, h, now))
-			}
+	for _, q := range quotas(h, now) {
+		if q.Limit == 0 || q.Remaining == 0 {
+			d = max(d, q.Reset)
 		}
 	}
 	return d

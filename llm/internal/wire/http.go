@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"muster/internal/redact"
 	"muster/llm"
@@ -104,6 +105,7 @@ func (x *Exchange) Post(
 	if x.Observe != nil {
 		x.Observe(res)
 	}
+	x.Emit(llm.Delta{Answer: answerOf(res, time.Now())})
 	defer func() { _ = res.Body.Close() }() // the reply is complete or lost by then
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.

@@ -113,7 +113,7 @@ func (x *Exchange) bySize(e *llm.Error, body []byte) *llm.Error {
 	if e.Kind != llm.BadRequest || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return e
 	}
-	size, message := promptSize(x.request), strings.ToLower(parseErrorBody(body).Message)
+	size, message := PromptSize(x.request), strings.ToLower(parseErrorBody(body).Message)
 	nearlyFull := size/3 >= cmp.Or(x.Window, usualWindow)*9/10
 	tooSmall := x.Window > 0 && size/4 >= x.Window && !replyLimit().MatchString(message)
 	if saysNothing(message) && nearlyFull || tooSmall {
@@ -133,8 +133,8 @@ func saysNothing(message string) bool {
 	return strings.HasPrefix(message, "<") // a page of a proxy
 }
 
-// promptSize returns how many bytes of a request are text.
-func promptSize(r llm.Request) (n int) {
+// PromptSize returns how many bytes of a request are text.
+func PromptSize(r llm.Request) (n int) {
 	for _, s := range r.System {
 		n += len(s)
 	}

@@ -1,0 +1,105 @@
+package retry_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster/llm"
+	"muster/llm/retry"
+)
+
+// prompt is a request of about so many tokens.
+func prompt(tokens int) llm.Request {
+	return llm.Request{System: []string{strings.Repeat("word", tokens)}}
+}
+
+// play lets 8 agents of each of two processes ask for a while, one process beginning a little later, as fast as they
+// may. Each process is a Limiters of its own, on one directory.
+func play(t *testing.T, dir string, g *gate, account llm.Account, tokens int, during time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), during)
+		defer cancel()
+		var agents sync.WaitGroup
+		for p := range 2 {
+			all := &retry.Limiters{Dir: dir}
+			c := caller{g, account, fmt.Sprint("process ", p), tokens}
+			for range 8 {
+				agents.Go(func() {
+					m := retry.Wrap(c, retry.Options{Limiter: all.Of(c)})
+					for ctx.Err() == nil {
+						if _, err := m.Reply(ctx, prompt(tokens), nil); err != nil && ctx.Err() == nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		agents.Wait()
+	})
+}
+
+// Two processes with one key pass no limit by more than 5%, use what they may, and share it. Whether the server says
+// its limit, when to come back, or nothing at all makes no difference.
+func TestTwoProcessesKeepALimit(t *testing.T) {
+	const minutes = 4
+	type shape struct {
+		limit          int
+		latency, reply time.Duration
+	}
+	for _, s := range []shape{{60, 0, 0}, {60, 200 * time.Millisecond, time.Second}, {30, time.Second, 2 * time.Second},
+		{300, 20 * time.Millisecond, 100 * time.Millisecond}, {20, 50 * time.Millisecond, 0}} {
+		for _, says := range []string{"nothing", "when to come back", "its limit"} {
+			t.Run(fmt.Sprint(s, " says ", says), func(t *testing.T) {
+				g := &gate{window: time.Minute, requests: s.limit, latency: s.latency, reply: s.reply,
+					says: says == "its limit", after: says != "nothing"}
+				play(t, t.TempDir(), g, llm.Account{ID: "a", Model: "m"}, 10, minutes*time.Minute)
+				t.Log(g)
+				most, _ := g.busiest()
+				if most*20 > s.limit*21 {
+					t.Errorf("%d requests in a minute, with a limit of %d", most, s.limit)
+				}
+				a := g.accepted()
+				one, other := a["process 0"], a["process 1"]
+				if (one+other)*100 < s.limit*minutes*80 {
+					t.Errorf("only %d of %d requests", one+other, s.limit*minutes)
+				}
+				if 3*min(one, other) < 2*max(one, other) {
+					t.Errorf("one process had %d requests, the other %d", one, other)
+				}
+			})
+		}
+	}
+}
+
+// A limit on tokens is kept as well.
+func TestTwoProcessesKeepALimitOfTokens(t *testing.T) {
+	g := &gate{window: time.Minute, requests: 1000, tokens: 30_000, latency: 50 * time.Millisecond, says: true, after: true}
+	play(t, t.TempDir(), g, llm.Account{ID: "a", Model: "m"}, 500, 5*time.Minute)
+	t.Log(g)
+	refused := 0
+	for _, x := range g.arrived {
+		if !x.accepted {
+			refused++
+		}
+	}
+	if _, tokens := g.busiest(); tokens < 25_000 || refused > len(g.arrived)/20 {
+		t.Errorf("%d tokens a minute; %d of %d requests were refused", tokens, refused, len(g.arrived))
+	}
+}
+
+// What the user allows is obeyed exactly, by a server without a limit too.
+func TestTheUsersLimitIsKept(t *testing.T) {
+	g := &gate{window: time.Minute, latency: 10 * time.Millisecond}
+	play(t, t.TempDir(), g, llm.Account{ID: "a", Model: "m", Requests: 40}, 10, 5*time.Minute)
+	if most, _ := g.busiest(); most != 40 {
+		t.Errorf("%d requests in a minute: %v", most, g)
+	}
+}
