@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -117,8 +118,8 @@ func isForbiddenControl(r rune) bool {
 // checkText refuses texts that a task cannot have. The error says which text, and what to do about it.
 func checkText(subject, description, role string) error {
 	for what, s := range map[string]string{"subject": subject, "description": description} {
-		if !utf8.ValidString(s) {
-			return muster.Errorf(muster.Invalid, "the %s is not UTF-8 in line %d", what, badLine(s))
+		if line := safetext.BadLine([]byte(s)); line > 0 {
+			return muster.Errorf(muster.Invalid, "the %s is not UTF-8 in line %d", what, line)
 		}
 	}
 	switch n := utf8.RuneCountInString(subject); {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"muster/internal/clock"
 	"slices"
 	"sync"
 
 	"muster"
+	"muster/internal/clock"
 )
 
 // OnEffect says what runs an effect of a task: mail to the lead, archiving its lane. The handler is called

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/safetext"
 	"muster/internal/state"
 	"muster/journal"
 )
@@ -176,9 +175,9 @@ func decodeTask(key string, data []byte) (muster.Task, error) {
 	id, _ := idOf(key)
 	t, ok := decodeOwn(data)
 	if !ok {
-		if !utf8.Valid(data) {
+		if line := safetext.BadLine(data); line > 0 {
 			return muster.Task{}, muster.Errorf(muster.Corrupt,
-				"task %d cannot be read: line %d is not UTF-8", id, badLine(string(data)))
+				"task %d cannot be read: line %d is not UTF-8", id, line)
 		}
 		if err := t.UnmarshalJSON(data); err != nil { // json.Unmarshal would first check the whole of data once more
 			return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
@@ -211,14 +210,4 @@ func encodeTask(_ string, t muster.Task) ([]byte, error) {
 		return nil, muster.Errorf(muster.Invalid, "task %d cannot be written: %w", t.ID, err)
 	}
 	return data, nil
-}
-
-// badLine returns the number of the first line that is not UTF-8.
-func badLine(text string) (number int) {
-	for line := range strings.Lines(text) {
-		if number++; !utf8.ValidString(line) {
-			break
-		}
-	}
-	return number
 }

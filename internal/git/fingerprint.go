@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"muster/internal/safetext"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster/internal/safetext"
 )
 
 // A Fingerprint is what of a repository is the user's, as it was at one moment: HEAD, index, branches, tags, stash,

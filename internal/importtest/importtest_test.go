@@ -15,9 +15,8 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/clock", "llm/catalogue"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/safetext", "internal/textmatch",
-		"internal/yamldoc",
+	{"internal/clock", "internal/safetext", "llm/catalogue"},
+	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/textmatch", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/race", "internal/testing/tmuxtest",
 		"internal/testing/wait", "llm/catalogue/generate"},
 	{"internal/durable", "internal/spend"},

@@ -1,12 +1,14 @@
 // Package safetext makes texts that a model or another program wrote fit to be shown. It knows which characters of them
-// must not reach a terminal, and shortens what may be long. The packages that print share it, so that none of them lets
-// through what another holds back.
+// must not reach a terminal, finds what is no text, and shortens what may be long. The packages that print share it, so
+// that none of them lets through what another holds back.
 package safetext
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Clean returns a text of any number of lines without the runes that are unsafe. Its newlines and tabs stay.
@@ -25,6 +27,20 @@ func Cut(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + " ..."
+}
+
+// BadLine returns the number of the first line that is not UTF-8, or 0 if there is none.
+func BadLine(text []byte) int {
+	number := 0
+	if utf8.Valid(text) { // as nearly all are; to look at each line takes longer
+		return number
+	}
+	for line := range bytes.Lines(text) {
+		if number++; !utf8.Valid(line) {
+			break
+		}
+	}
+	return number
 }
 
 // List names the first of some files, tasks and the like in a sentence, and says how many more there are.

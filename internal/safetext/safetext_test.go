@@ -21,3 +21,12 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+// TestBadLine checks that the first line that is not UTF-8 is found.
+func TestBadLine(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "a\né\n": 0, "\xff": 1, "a\n\xff\n\xff": 2, "a\n\n\xc3": 3} {
+		if got := BadLine([]byte(text)); got != want {
+			t.Errorf("BadLine(%q) = %d, want %d", text, got, want)
+		}
+	}
+}

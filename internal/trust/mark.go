@@ -4,11 +4,11 @@ import (
 	"crypto/hmac"
 	"errors"
 	"io/fs"
-	"muster/internal/durable"
 	"path/filepath"
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // Standing is whose mark a repository has.

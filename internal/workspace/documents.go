@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	"unicode/utf8"
 
 	"muster"
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/roster"
+	"muster/internal/safetext"
 	"muster/internal/view"
 )
 
@@ -105,11 +104,8 @@ func (d *doctor) readOnce(path string, read func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	number := 0
-	for line := range bytes.Lines(data) {
-		if number++; !utf8.Valid(line) {
-			return fmt.Errorf("line %d is not UTF-8", number)
-		}
+	if line := safetext.BadLine(data); line > 0 {
+		return fmt.Errorf("line %d is not UTF-8", line)
 	}
 	return read(muster.TrimBOM(data))
 }

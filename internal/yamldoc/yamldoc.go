@@ -6,10 +6,8 @@
 package yamldoc
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -18,17 +16,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"muster"
+	"muster/internal/safetext"
 )
 
 // Parse returns the root of the only document in data, or nil if there is none. name is the file's name in errors.
 // Errors are Invalid, with the line where it is known.
 func Parse(name string, data []byte) (ast.Node, error) {
 	data = muster.TrimBOM(data)
-	number := 0
-	for line := range bytes.Lines(data) {
-		if number++; !utf8.Valid(line) {
-			return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, number)
-		}
+	if line := safetext.BadLine(data); line > 0 {
+		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, line)
 	}
 	tokens := lexer.Tokenize(string(data))
 	if at := tooDeep(tokens); at != nil {

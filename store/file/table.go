@@ -19,6 +19,7 @@ import (
 	"muster/internal/clock"
 	"muster/internal/durable"
 	"muster/internal/failpoint"
+	"muster/internal/safetext"
 )
 
 // table is the documents of one directory.
@@ -283,13 +284,7 @@ func (t *table) fetch(key string) docContent {
 
 // checkJSON returns what is wrong with the bytes of a document, with the line.
 func (t *table) checkJSON(key string, data []byte) error {
-	if !utf8.Valid(data) {
-		bad := 0
-		for line := range bytes.Lines(data) {
-			if bad++; !utf8.Valid(line) {
-				break
-			}
-		}
+	if bad := safetext.BadLine(data); bad > 0 {
 		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), bad)
 	}
 	if json.Valid(data) {
