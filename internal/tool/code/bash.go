@@ -12,7 +12,6 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/proc"
-	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -26,11 +25,6 @@ type bashInput struct {
 
 // errTimeout is the cause when a command was killed at its time limit.
 var errTimeout = errors.New("its time was up")
-
-// bashTool returns the tool bash. It needs a plan, because a command can change anything.
-func (t toolset) bashTool() llm.Tool {
-	return tool.New("bash", prompt.Tool("bash"), t.bash, tool.NeedsPlan())
-}
 
 // bash checks the input and runs the command, in the foreground or as a background job. It is not confined:
 // a command may do whatever the process may do.

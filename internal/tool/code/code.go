@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"muster/internal/proc"
+	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
 )
@@ -83,11 +84,18 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
 	t := toolset{place: p, launcher: l, jobs: jobs, options: o, seen: newSeenFiles()}
 	list := []llm.Tool{
-		t.bashTool(), t.readTool(), t.writeTool(), t.editTool(), t.globTool(), t.grepTool(),
-		t.checkTool(), t.stopTool(),
+		tool.New("bash", prompt.Tool("bash"), t.bash, tool.NeedsPlan()), // a command can change anything
+		t.readTool(),
+		tool.Func("write_file", prompt.Tool("write_file"), t.write, tool.NeedsPlan()),
+		tool.Func("edit_file", prompt.Tool("edit_file"), t.edit, tool.NeedsPlan()),
+		t.globTool(),
+		t.grepTool(),
+		// It polls: the same answer twice is no sign of a loop.
+		tool.Func("check_background", prompt.Tool("check_background"), t.checkBackground, tool.ReadOnly(), tool.Polls()),
+		tool.Func("stop_background", prompt.Tool("stop_background"), t.stopBackground),
 	}
 	if o.Patches {
-		list = append(list, t.patchTool())
+		list = append(list, tool.Func("apply_patch", prompt.Tool("apply_patch"), t.patch, tool.NeedsPlan()))
 	}
 	return list
 }

@@ -11,10 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
-	"muster/internal/prompt"
 	"muster/internal/textmatch"
-	"muster/llm"
-	"muster/tool"
 )
 
 // editInput is the input of edit_file: one change, or several in Edits.
@@ -41,11 +38,6 @@ const (
 	// it for an old text of more lines.
 	maxSimilarLines, maxSimilarText = 100_000, 2000
 )
-
-// editTool returns the tool edit_file.
-func (t toolset) editTool() llm.Tool {
-	return tool.Func("edit_file", prompt.Tool("edit_file"), t.edit, tool.NeedsPlan())
-}
 
 // edit reads a file, replaces the text in it and writes it back. If anything is wrong, the file stays as it
 // is.
@@ -194,12 +186,11 @@ func lineNumber(text string, i int) int { return strings.Count(text[:i], "\n") +
 func lineNumbers(text string, starts []int) string {
 	const most = 20
 	var numbers []string
-	for i, start := range starts {
-		if i == most {
-			numbers = append(numbers, "...")
-			break
-		}
+	for _, start := range starts[:min(len(starts), most)] {
 		numbers = append(numbers, fmt.Sprint(lineNumber(text, start)))
+	}
+	if len(starts) > most {
+		numbers = append(numbers, "...")
 	}
 	return strings.Join(numbers, ", ")
 }

@@ -13,9 +13,6 @@ import (
 	"muster"
 	"muster/internal/mailbox"
 	"muster/internal/proc"
-	"muster/internal/prompt"
-	"muster/llm"
-	"muster/tool"
 )
 
 // The limits of a member's background jobs.
@@ -264,12 +261,6 @@ type checkInput struct {
 	ID string `json:"id,omitempty"`
 }
 
-// checkTool returns the tool check_background. It polls: the same answer twice is no sign of a loop.
-func (t toolset) checkTool() llm.Tool {
-	return tool.Func("check_background", prompt.Tool("check_background"),
-		t.checkBackground, tool.ReadOnly(), tool.Polls())
-}
-
 // checkBackground reports on one job, with the end of its output, or on all of them.
 func (t toolset) checkBackground(_ context.Context, in checkInput) (string, error) {
 	if in.ID != "" {
@@ -290,11 +281,6 @@ func (t toolset) checkBackground(_ context.Context, in checkInput) (string, erro
 // stopInput is the input of stop_background.
 type stopInput struct {
 	ID string `json:"id"`
-}
-
-// stopTool returns the tool stop_background.
-func (t toolset) stopTool() llm.Tool {
-	return tool.Func("stop_background", prompt.Tool("stop_background"), t.stopBackground)
 }
 
 // stopBackground kills a job and returns when it is dead, or when the call is cancelled.

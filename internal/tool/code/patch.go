@@ -10,20 +10,12 @@ import (
 	"unicode"
 
 	"muster"
-	"muster/internal/prompt"
 	"muster/internal/textmatch"
-	"muster/llm"
-	"muster/tool"
 )
 
 // patchInput is the input of apply_patch.
 type patchInput struct {
 	Input string `json:"input" jsonschema:"from *** Begin Patch to *** End Patch"`
-}
-
-// patchTool returns the tool apply_patch.
-func (t toolset) patchTool() llm.Tool {
-	return tool.Func("apply_patch", prompt.Tool("apply_patch"), t.patch, tool.NeedsPlan())
 }
 
 // stagedFile is a file as a patch found it, and as it leaves it. Nothing is written before all of the patch fits.

@@ -150,13 +150,9 @@ func isDiffStart(lines []string, n int) bool {
 
 // isDiffHeader reports whether a line may stand before a file of a unified diff.
 func isDiffHeader(line string) bool {
-	for _, start := range []string{"diff ", "index ", "new file mode", "deleted file mode", "similarity ", "rename ",
-		"old mode", "new mode", "```"} {
-		if strings.HasPrefix(line, start) {
-			return true
-		}
-	}
-	return false
+	starts := []string{"diff ", "index ", "new file mode", "deleted file mode", "similarity ", "rename ", "old mode",
+		"new mode", "```"}
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(line, start) })
 }
 
 // diffName returns the name in a line of a unified diff, without the time that may follow a tab.

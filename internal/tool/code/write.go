@@ -10,20 +10,12 @@ import (
 	"path/filepath"
 
 	"muster"
-	"muster/internal/prompt"
-	"muster/llm"
-	"muster/tool"
 )
 
 // writeInput is the input of write_file.
 type writeInput struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
-}
-
-// writeTool returns the tool write_file.
-func (t toolset) writeTool() llm.Tool {
-	return tool.Func("write_file", prompt.Tool("write_file"), t.write, tool.NeedsPlan())
 }
 
 // write replaces a file or makes a new one.
