@@ -4,8 +4,8 @@
 //
 //   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
 //     being done to its lane, so that another process can finish or undo it (row.go has the fields). It finds lanes
-//     again from what git and the journal know. identity.go decides which rows and directories are lanes at all, and
-//     overwritten.go puts rows right that another program has written over.
+//     again from what git and the journal know, and puts rows right that another program has written over. identity.go
+//     decides which rows and directories are lanes at all.
 //   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
 //     removes it (remove.go).
 //   - checkout (checkout.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees

@@ -11,7 +11,7 @@
 //
 // What the fields of a tool mean is no matter of this package: package tool knows their types and other names.
 //
-// Read in this order: repair.go, name.go, json.go, text.go, leak.go, tags.go.
+// Read in this order: repair.go, name.go, json.go, text.go, leak.go.
 package repair
 
 import (

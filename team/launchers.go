@@ -1,0 +1,140 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"muster/internal/git"
+	"muster/internal/proc"
+	"muster/internal/redact"
+	"muster/internal/worktree"
+)
+
+// temporaryLauncher gives the programs that it starts a directory of this process for their temporary files, which goes
+// with the process: a compiler that is killed leaves its files there. A next start removes the directory of a process
+// that was killed. The directory is made when the first program starts.
+type temporaryLauncher struct {
+	proc.Launcher
+	dirs *worktree.CheckDirs
+	warn func(error)
+
+	once   sync.Once
+	dir    string // "" when none could be made: programs then use the system's
+	remove func()
+}
+
+// Start starts a program with TMPDIR set to the directory.
+func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	l.once.Do(func() {
+		var err error
+		if l.dir, l.remove, err = l.dirs.CreateTemporary(); err != nil {
+			l.warn(err)
+		}
+	})
+	if l.dir != "" {
+		s.Env = proc.WithVariables(s.Env, "TMPDIR="+l.dir)
+	}
+	return l.Launcher.Start(ctx, s)
+}
+
+// removeDir removes the directory. Every program that was started has ended.
+func (l *temporaryLauncher) removeDir() {
+	l.once.Do(func() {}) // from now on none is made
+	if l.remove != nil {
+		l.remove()
+	}
+}
+
+// hookedLauncher starts the commands of agents: their git has hooks that refuse to move refs which are not theirs. The
+// hooks are written when the first command starts.
+type hookedLauncher struct {
+	proc.Launcher
+	hooks func() *git.AgentHooks // nil where they cannot be written
+}
+
+// hookAgents makes the launcher of the run's checks one for agents.
+func hookAgents(ctx context.Context, p *runHost, l proc.Launcher) proc.Launcher {
+	r, ok := p.repository.(gitRepository)
+	if !ok {
+		return l
+	}
+	return hookedLauncher{l, sync.OnceValue(func() *git.AgentHooks {
+		home := p.workspace.Paths()
+		dir := filepath.Join(".team", "githooks")
+		hooks, err := git.NewAgentHooks(r.Repo, dir, home.Scratch(), p.target())
+		logDropped(ctx, p.Log, "writing the hooks of the agents' git", err)
+		return hooks
+	})}
+}
+
+// Start starts a program with the hooks.
+func (l hookedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	if h := l.hooks(); h != nil && s.Env != nil {
+		s.Env = h.Env(s.Env, s.Dir)
+	}
+	return l.Launcher.Start(ctx, s)
+}
+
+// loggedLauncher logs each program that is started and how it ended. Of its arguments it logs the program only: the
+// others are a model's words. It hides secrets in what the program prints, so that neither a result nor a file has
+// them.
+type loggedLauncher struct {
+	proc.Launcher
+	log     *slog.Logger
+	secrets *redact.Secrets
+}
+
+// Start starts a program and logs its end when that comes.
+func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	began, argv0 := time.Now(), ""
+	if len(s.Argv) > 0 {
+		argv0 = filepath.Base(s.Argv[0])
+	}
+	var out *redact.Writer
+	if s.Out != nil && l.secrets != nil {
+		out = l.secrets.Writer(s.Out)
+		s.Out = out
+	}
+	p, err := l.Launcher.Start(ctx, s)
+	if err != nil {
+		l.log.Warn("process not started", "argv0", argv0, "dir", s.Dir, "err", err)
+	}
+	if err == nil && out != nil {
+		p = hiddenOutput{p, out}
+	}
+	if err != nil || !l.log.Enabled(ctx, slog.LevelDebug) {
+		return p, err
+	}
+	// Several goroutines may wait for the same process, and its end is one line.
+	return &loggedProcess{p, sync.OnceValues(func() (int, error) {
+		exit, err := p.Wait()
+		l.log.Debug("process ended", "argv0", argv0, "dir", s.Dir, "process", p.PID(), "exit", exit,
+			"seconds", time.Since(began).Seconds(), "err", causeText(err))
+		return exit, err
+	})}, nil
+}
+
+// loggedProcess is a process whose end is logged by its first Wait.
+type loggedProcess struct {
+	proc.Process
+	wait func() (int, error)
+}
+
+// Wait waits for the end.
+func (p *loggedProcess) Wait() (int, error) { return p.wait() }
+
+// hiddenOutput is a process in whose output secrets are hidden.
+type hiddenOutput struct {
+	proc.Process
+	out *redact.Writer
+}
+
+// Wait waits for the end. The output is whole when it returns: what was held back follows.
+func (p hiddenOutput) Wait() (int, error) {
+	exit, err := p.Process.Wait()
+	return exit, cmp.Or(err, p.out.Flush())
+}
