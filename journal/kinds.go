@@ -27,11 +27,14 @@ const (
 // Turns and tools.
 const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
-	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent; tokens: input, output, cache_(read|write|write_long)
+	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent, summary; tokens: input, output, cache_*
 	// and dollars: null where the price is not known; left out where nothing has a price
 	ToolStarted = "tool.started" // tool, text: what it does, in a few words; subagent: true when a subagent calls it
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
+
+	// A conversation was made shorter. Before and after are the tokens of the next request.
+	ContextCompacted = "context.compacted" // how: "cleared" or "compressed"; text: why; before, after
 )
 
 // Tasks. member is the owner, or who did it when the task has no owner.

@@ -133,6 +133,8 @@ type Spec struct {
 	// NeedsPlan: it changes the task's files, or lands them. Where a plan is required it is refused until
 	// one is approved.
 	NeedsPlan bool `json:"-"`
+	// Lasting: its results stay whole when older ones are cleared from the conversation.
+	Lasting bool `json:"-"`
 	// Polls: it is asked again and again until something has changed. The same answer twice is no sign of a
 	// loop.
 	Polls bool `json:"-"`

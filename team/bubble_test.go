@@ -224,14 +224,15 @@ func (h *house) member(name muster.Name) muster.Member {
 	return m
 }
 
-// said is the whole conversation of a member, as text.
+// said is the whole conversation of a member, as text. Mail stands in it once, as its reader has it.
 func (h *house) said(name muster.Name) string {
 	var b strings.Builder
 	for r, err := range h.store.Log().Read(h.Context(), muster.StreamTranscripts+string(name), 0) {
 		if err != nil {
 			h.Fatal(err)
 		}
-		b.Write(r.Data)
+		text, _, _ := bytes.Cut(r.Data, []byte(`,"delivered":[`))
+		b.Write(text)
 		b.WriteByte('\n')
 	}
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\"`, `"`).Replace(b.String())

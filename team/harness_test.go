@@ -182,9 +182,14 @@ func (w *world) task(id muster.TaskID) (t muster.Task) {
 	return t
 }
 
-// said is the whole conversation of a member, as text.
+// said is the whole conversation of a member, as text. Mail stands in it once, as its reader has it.
 func (w *world) said(name string) string {
-	return strings.Join(w.lines(".transcripts/"+name+"/log.jsonl"), "\n")
+	var b strings.Builder
+	for _, line := range w.lines(".transcripts/" + name + "/log.jsonl") {
+		text, _, _ := strings.Cut(line, `,"delivered":[`)
+		b.WriteString(text + "\n")
+	}
+	return b.String()
 }
 
 func (w *world) tail() string {

@@ -154,7 +154,7 @@ scenes:
     turns:
       - do: [{complete_task: {task_id: "${number:id}", summary: "${what}"}}]
 `, nil).ends(0, 5*time.Minute)
-		h.heard("bob", "half.txt", 1)
+		h.heard("bob", "half.txt", 2) // and as a file of what has landed
 		if files := h.w.git("ls-tree", "--name-only", "muster/demo"); files != "README\nhalf.txt" {
 			t.Errorf("the target has %q", files)
 		}

@@ -36,6 +36,8 @@ type repository interface {
 	// Checkout returns how the user's checkout stood when it was first asked: what the user does later concerns no
 	// lane, and all members that this process starts read the same.
 	Checkout(ctx context.Context) (git.CheckoutState, error)
+	// LandedFiles returns the files that a landed commit has changed.
+	LandedFiles(ctx context.Context, commit string) ([]string, error)
 	// OpenServices opens the services of a run, with the lanes and the one lander of the board.
 	OpenServices(ctx context.Context, o workspace.Options) (
 		w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error)
@@ -127,6 +129,13 @@ func describeCheckout(ctx context.Context, r repository) string {
 		return said + "clean"
 	}
 	return said + fmt.Sprintf("with uncommitted changes in %d paths, which are in no lane", s.Changed)
+}
+
+// LandedFiles returns the paths of the files that a landed commit has changed on the target.
+func (r gitRepository) LandedFiles(ctx context.Context, commit string) ([]string, error) {
+	out, err := r.Run(ctx, r.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",
+		"--ignore-submodules=none", commit+"^1", commit)
+	return strings.FieldsFunc(out, func(c rune) bool { return c == 0 }), err
 }
 
 // ForgetRevoked removes the refs of claims that no board with these tasks can have made.

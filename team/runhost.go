@@ -83,7 +83,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		Lander: lander, Environ: environ, Secrets: t.secrets,
 		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
-		GitState: func(ctx context.Context) string { return describeCheckout(ctx, p.repository) }}
+		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
+		LandedFiles: p.repository.LandedFiles}
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }

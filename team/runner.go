@@ -220,6 +220,10 @@ func (s *supervisor) get(name muster.Name) *runningMember {
 // member makes a living member of its record.
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	c, l := s.config, s.config.Limits
+	window, reply := 0, 0
+	if c.Window != nil {
+		window, reply = c.Window(c.nameOf(record.Model))
+	}
 	return teammate.New(teammate.Config{
 		Services: s.Services, Record: record, Extra: foreignTools(c.Tools),
 		OwnModel: record.Model != "" && record.Model != c.ModelName,
@@ -227,6 +231,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
 		NoImages:  c.NoImages != nil && c.NoImages(c.nameOf(record.Model)),
+		Window:    window, ReplyTokens: reply,
 		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
 			model, err := s.memberModel(record.Model)
 			if err != nil {

@@ -53,6 +53,10 @@ func (g *meadow) Root() string                                                { 
 func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
 func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
 func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
+
+// LandedFiles names no file: a landing here has none.
+func (g *meadow) LandedFiles(context.Context, string) ([]string, error) { return nil, nil }
+
 func (g *meadow) Checkout(context.Context) (realgit.CheckoutState, error) {
 	return realgit.CheckoutState{}, nil
 }

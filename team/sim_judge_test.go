@@ -128,7 +128,8 @@ func (s *sim) valid(who muster.Name, r llm.Request) {
 	s.mu.Unlock()
 	for e, err := range transcript.Read(s.Context(), s.o.store.Log(), who, seen.at) {
 		if err == nil {
-			if seen.at = e.Pos; e.Kind == transcript.KindFresh {
+			switch seen.at = e.Pos; e.Kind {
+			case transcript.KindFresh, transcript.KindCompressed, transcript.KindCleared:
 				seen.n++
 			}
 		}
@@ -137,11 +138,18 @@ func (s *sim) valid(who muster.Name, r llm.Request) {
 	s.mu.Lock()
 	s.fresh[who] = seen
 	last := s.requests[key]
-	s.requests[key] = r.Messages
+	if !isSummary(r) { // the question is no part of the conversation
+		s.requests[key] = r.Messages
+	}
 	s.mu.Unlock()
-	if !extends(r.Messages, last) {
+	if !extends(r.Messages, last) && !isSummary(r) {
 		s.broken("%s: a request of %d messages does not go on from the last one of %d", who, len(r.Messages), len(last))
 	}
+}
+
+// isSummary reports whether a request asks for a summary.
+func isSummary(r llm.Request) bool {
+	return strings.Contains(r.Messages[len(r.Messages)-1].Parts.Text(), "Answer with the summary alone")
 }
 
 // extends reports whether a conversation goes on from what it was: the last message of it may have grown.
@@ -300,7 +308,7 @@ func (s *sim) conversation(ctx context.Context, who muster.Name) {
 			return
 		}
 		switch e.Kind {
-		case transcript.KindFresh:
+		case transcript.KindFresh, transcript.KindCompressed:
 			clear(open)
 		case transcript.KindReply:
 			for id, n := range open {

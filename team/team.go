@@ -78,6 +78,10 @@ type Config struct {
 	// NoImages reports whether a model is known to take no images, by its name as Model gets it. The tools then say so
 	// in place of showing one. nil: every model may take some.
 	NoImages func(name string) bool
+	// Window returns how many tokens a request to a model and its reply may have together, and how many of them the
+	// reply may take, by the model's name as Model gets it. 0 is not known: a window of 128,000 is assumed, until the
+	// server says that it has less. nil: of no model it is known.
+	Window func(name string) (tokens, reply int)
 	// Price returns, for a model by its name as Model gets it, what tells the cost of its replies in dollars; ok is
 	// false where no price is known. nil: none is known. A model that nobody pays for costs 0.
 	Price func(name string) func(r llm.Reply, at time.Time) (dollars float64, ok bool)

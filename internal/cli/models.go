@@ -100,7 +100,11 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Budgets:   budgets,
 		LimitsDir: limitsDir(a),
 		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
-		OnBegin:   func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		Window: func(name string) (tokens, reply int) {
+			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
+			return known.Window, known.ReplyLimit()
+		},
+		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1)},
@@ -158,9 +162,17 @@ func limitsDir(a *App) string {
 
 // takesNoImages reports whether a model is known to take no images. Of an unknown one, its server may take some.
 func takesNoImages(s config.Settings, name string, environ []string) bool {
+	known := knownModel(s, name, environ)
+	return known.Name != "" && !known.Images
+}
+
+// knownModel returns what is known of the model with a name: nothing where it cannot be had.
+func knownModel(s config.Settings, name string, environ []string) catalogue.Model {
 	c, _, err := s.Endpoints.Choose(name, environ)
-	known := s.Endpoints.Known(name, c)
-	return err == nil && known.Name != "" && !known.Images
+	if err != nil {
+		return catalogue.Model{}
+	}
+	return s.Endpoints.Known(name, c)
 }
 
 // demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the

@@ -60,6 +60,25 @@ func Reminder(f string, a ...any) string {
 	return "<reminder>" + fmt.Sprintf(f, a...) + "</reminder>"
 }
 
+// Compressed returns the beginning of a conversation that was made shorter: the summary of what it leaves out.
+func Compressed(summary string) string {
+	return "[Conversation compressed]\n" + mailbox.Escape(summary)
+}
+
+// NewTask stands in the place of a summary when a member has claimed another task.
+const NewTask = "Your work on earlier tasks is left out here; what came of it is listed below. A new task begins."
+
+// Summarize asks a model for the summary of its conversation, in at most so many words. focus is what it is to keep
+// above all, "" for nothing; again says that it has called a tool instead.
+func Summarize(focus string, words int, again bool) string {
+	text := read("summarize.md") + fmt.Sprintf(" Write at most %d words.", words) +
+		optional("\nKeep above all: %s", mailbox.Escape(focus))
+	if again {
+		text += "\nYou have called a tool, or said nothing. No call is run now: answer with the text of the summary."
+	}
+	return Reminder("%s", text)
+}
+
 // Goal returns the first message of the lead's conversation. open are the tasks that are on the board already, failed
 // those of earlier runs that need attention.
 func Goal(run muster.Run, open, failed []muster.Task) string {

@@ -65,8 +65,11 @@ func (c *claims) endTask() {
 // claimKey is unique for a claim. It is noted in the transcript with the task's text, so that
 // the text is said once.
 func claimKey(t muster.Task) muster.MessageID {
-	return muster.MessageID(fmt.Sprintf("claim-%d-%d", t.ID, t.Fence))
+	return muster.MessageID(fmt.Sprintf("%s%d-%d", claimPrefix, t.ID, t.Fence))
 }
+
+// claimPrefix begins the key of each claim.
+const claimPrefix = "claim-"
 
 // isPresented reports whether the owner has read the text of its task.
 func (c *claims) isPresented(h claim) bool {

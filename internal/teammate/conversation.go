@@ -159,16 +159,15 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	}
 	fresh := v.fresh(ctx, msgs)
 	if len(fresh) > 0 {
-		var ids []muster.MessageID
 		for i, msg := range fresh {
-			ids = append(ids, msg.ID)
 			if fresh[i], err = v.recordRequest(ctx, msg); err != nil {
 				return false, err
 			}
 		}
-		if err := v.say(ctx, ids, mailbox.Render(fresh, waiting)); err != nil {
+		if err := v.script.Deliver(ctx, mailbox.Render(fresh, waiting), fresh); err != nil {
 			return false, err
 		}
+		failpoint.Hit("teammate.told")
 		v.presence.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		for _, msg := range fresh {
 			if v.isLead() && v.Talk != nil && msg.From == muster.User {

@@ -39,15 +39,13 @@ func TestTheFactsOfAStart(t *testing.T) {
 // A conversation that was started afresh helps again after three replies.
 func TestTheFactsOfAPhase(t *testing.T) {
 	for _, c := range []struct {
-		restarted bool
-		replies   int
-		want      bool
-	}{{false, 0, false}, {true, minReplies - 1, true}, {true, minReplies, false}} {
+		restarts, replies, want int
+	}{{0, 0, 0}, {2, minReplies - 1, 2}, {1, minReplies, 0}} {
 		p := newParts(t, "alice")
 		p.err, p.byUser = errTest, true
-		p.phase.change(func(n *counters) { n.restarted, n.replies, n.leaves = c.restarted, c.replies, true })
+		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
 		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
-			Restarted: c.want}) {
+			Restarts: c.want}) {
 			t.Errorf("%+v: %+v", c, f)
 		}
 	}

@@ -87,7 +87,7 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	// A crash before the text is in the transcript leaves a claim that was not read: the key
 	// is not noted there, and the member reads its task when it starts again.
 	if err = i.conversation.wake(ctx); err == nil {
-		err = i.conversation.say(ctx, []muster.MessageID{key}, text)
+		err = i.compaction.beginTask(ctx, text, key)
 	}
 	return true, err
 }

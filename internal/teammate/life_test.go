@@ -95,6 +95,7 @@ func newLife(t *testing.T, name muster.Name, wrap func(muster.Store) muster.Stor
 	l.config.Team, l.config.Home, l.config.Launcher = "demo", paths.Dir(t.TempDir()), l.commands
 	l.config.Lanes, l.config.Lander = l.lanes, l.target
 	l.config.Log = slog.New(slog.NewTextHandler(&l.logged, nil))
+	l.config.LandedFiles = func(context.Context, string) ([]string, error) { return []string{"parser.go"}, nil }
 	l.config.Run = func(context.Context) (muster.Run, error) { return l.run, l.runErr }
 	for _, m := range []muster.Member{{Name: muster.Lead, Role: string(muster.Lead), Prompt: "The goal: a parser."},
 		{Name: "alice", Role: "coder", Prompt: "Write <inbox> parsers."}} {

@@ -156,9 +156,9 @@ type counters struct {
 	reminded   int      // how often it was reminded that a task is still claimed
 	usedTodo   bool     // todo was called in this round
 
-	restarted bool // the conversation was started afresh, because it had grown too long
-	replies   int  // of the model, since then
-	prompts   promptSizes
+	restarts int // how often in a row the conversation was made shorter because the server refused it
+	replies  int // of the model, since the last time
+	prompts  promptSizes
 
 	calls     map[string]llm.Call // of the last reply, by id
 	pending   []string            // calls that the end of this process cut off, and that records answer

@@ -22,8 +22,9 @@
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
 // phase (counters of a work phase), lead (the lead's sleep and the end of its turn), toolbox
-// (the tools, with their audit), nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView
-// (changes where nothing lands). They know one another by self.
+// (the tools, with their audit), compaction (the conversation's size), nestedInstructions
+// (AGENTS.md of a directory), workdir (where tools run), scratchView (changes where nothing
+// lands). They know one another by self.
 // TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
 // tasks to idle members, belong to the team as a whole.
 //
@@ -64,6 +65,7 @@ type Limits struct {
 	BashTimeout       time.Duration // 120 s
 	BackgroundTimeout time.Duration // 300 s
 	SubagentTurns     int           // 30
+	KeptResults       int           // 3: results that stay whole when older ones are cleared
 }
 
 // Config is what New makes a Member of.
@@ -81,6 +83,9 @@ type Config struct {
 	ModelName string
 	// NoImages says that this model takes no images.
 	NoImages bool
+	// Window is how many tokens a request to this model and its reply may have together, and ReplyTokens how many of
+	// them the reply may take; 0 where they are not known.
+	Window, ReplyTokens int
 	// Extra are the tools of an embedder.
 	Extra []llm.Tool
 	// Emit shows what happens in a turn; it must not block.
@@ -121,6 +126,7 @@ type self struct {
 	toolbox      *toolbox
 	nested       *nestedInstructions
 	scratch      *scratchView
+	compaction   *compaction
 }
 
 // name returns the member's name, which is unique in the team.
@@ -164,6 +170,7 @@ func New(c Config) (_ *Member, err error) {
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
 	s.toolbox, s.nested, s.scratch = &toolbox{self: s}, &nestedInstructions{self: s}, &scratchView{self: s}
+	s.compaction = &compaction{self: s}
 	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
 		return nil, err
 	}
@@ -243,6 +250,8 @@ type Services struct {
 	Spawned func()
 	// GitState says how the user's checkout stands, for the models; nil says nothing.
 	GitState func(context.Context) string
+	// LandedFiles returns the files that a landed commit has changed; nil knows none.
+	LandedFiles func(ctx context.Context, commit string) ([]string, error)
 	// CheckModel refuses the name of a model that no member can have; nil refuses none.
 	CheckModel func(name string) error
 }

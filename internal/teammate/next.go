@@ -36,9 +36,9 @@ type (
 	AnswerStopped struct{}
 	// AskUser waits for the user, because the lead met a limit.
 	AskUser struct{}
-	// RestartConversation starts the conversation afresh, because it is too long or is refused
-	// as it is, and goes on with the phase.
-	RestartConversation struct{}
+	// RestartConversation makes the conversation shorter, because it is too long or is refused as it is, and goes on
+	// with the phase. Harder counts from one: each time less is kept. From maxRestarts on nothing is.
+	RestartConversation struct{ Harder int }
 	// ReleaseTask gives the task back because its owner met a limit.
 	ReleaseTask struct{}
 	// SetTaskAside sets the task aside, until the user looks, because its budget is spent.
@@ -176,9 +176,13 @@ func nextAfterPhase(f Facts) Action {
 		return Finish{Err: p.Err}
 	}
 	switch failed.Kind {
-	case llm.ContextFull, llm.BadHistory:
-		if !p.Restarted {
-			return RestartConversation{}
+	case llm.ContextFull:
+		if p.Restarts < maxRestarts {
+			return RestartConversation{Harder: p.Restarts + 1}
+		}
+	case llm.BadHistory:
+		if p.Restarts == 0 {
+			return RestartConversation{Harder: maxRestarts}
 		}
 	case llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete: // it was waited for long enough
 		if f.Lead && f.InTalk {
@@ -310,7 +314,7 @@ type PhaseFacts struct {
 	ByUser          bool  // with an Err: the user stopped the lead's turn
 	ShutdownGranted bool  // the model has agreed to shut down
 	OwnModel        bool  // the member's model is not the team's
-	Restarted       bool  // the conversation was started afresh, only a few replies ago
+	Restarts        int   // how often the conversation was made shorter, only a few replies ago
 }
 
 // IdleFacts are what an idle teammate looks at.
@@ -369,7 +373,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	case PhaseEnded:
 		c := m.phase.get()
 		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
-			OwnModel: m.OwnModel, Restarted: c.restarted && c.replies < minReplies}
+			OwnModel: m.OwnModel, Restarts: c.recentRestarts()}
 	case Resting:
 		if m.isLead() {
 			f.LeadAtRest, err = m.lead.turnFacts(ctx)
@@ -389,7 +393,3 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	}
 	return f, err
 }
-
-// minReplies is how many replies a conversation that was started afresh must have had before
-// that helps a second time.
-const minReplies = 3

@@ -177,7 +177,7 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 		task, _, err := l.Board.ClaimNext(ctx, board.Claim{Owner: "alice", Role: "coder"})
 		l.must(err)
 		l.claims.setTask(task)
-		l.must(RestartConversation{}.do(ctx, l.Member))
+		l.must(RestartConversation{Harder: maxRestarts}.do(ctx, l.Member))
 		if !l.conversation.script.Delivered(claimKey(l.claims.held.get().task)) {
 			l.Error("her task is said to her once more")
 		}

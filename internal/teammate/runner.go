@@ -54,7 +54,7 @@ func (RecoverCalls) do(ctx context.Context, m *Member) error {
 	// A landing or a plan that was cut off is waited for again: its record says how it ends.
 	m.start.Recovered = true
 	err := m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
-	m.todo.Restore(m.conversation.script.Messages())
+	m.todo.Restore(m.conversation.script.State(), m.conversation.script.Messages())
 	return err
 }
 
@@ -173,11 +173,11 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 
 // prompt returns what the member was spawned with. A teammate's is a model's or a person's, and is escaped; the lead's
 // is the runtime's own.
-func (m *Member) prompt() string {
-	if m.isLead() {
-		return m.Record.Prompt
+func (s *self) prompt() string {
+	if s.isLead() {
+		return s.Record.Prompt
 	}
-	return mailbox.Escape(m.Record.Prompt)
+	return mailbox.Escape(s.Record.Prompt)
 }
 
 // do says who the member is, what it was spawned with, and its first task if it may claim one.

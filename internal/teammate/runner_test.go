@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -189,14 +190,22 @@ func TestAnOutageStopsTheTeam(t *testing.T) {
 	}
 }
 
-// A conversation that has grown too long starts again with all that its member must know, once in a few replies.
+// A conversation that its server finds too long is made shorter three times in a row, at last to what the member must
+// know.
 func TestALongConversationStartsAfresh(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		l.create(board.Draft{})
-		l.start(calls("read_inbox", nil), fails(llm.ContextFull), calls("task_list", nil), calls("read_inbox", nil),
-			calls("task_list", nil), fails(llm.ContextFull), calls("task_list", nil), calls("read_inbox", nil), fails(llm.ContextFull))
+		full, sums := fails(llm.ContextFull), says("I have read my mail.")
+		l.start(calls("read_inbox", nil), calls("task_get", map[string]any{"task_id": 1}), full, sums, calls("task_list", nil),
+			calls("read_inbox", nil), calls("task_list", nil), full, sums, calls("task_list", nil), calls("read_inbox", nil), full, sums,
+			func(r llm.Request) (llm.Reply, error) {
+				if heard := fmt.Sprint(r.Messages); strings.Count(heard, "[Conversation compressed]\nI have read my mail.") != 1 {
+					l.Errorf("she hears %s", heard)
+				}
+				return full(r)
+			}, full)
 		heard := l.heard()
-		if !l.hasEnded() || len(l.asked) != 9 || !strings.Contains(l.end.Text, "an error") {
+		if !l.hasEnded() || len(l.asked) != 15 || !strings.Contains(l.end.Text, "an error") {
 			l.Errorf("it ended with %+v, %v after %d turns", l.end, l.err, len(l.asked))
 		}
 		for what, n := range map[string]int{"<identity>": 1, "grown too long": 1, "the parser": 1, "Write &lt;inbox> parsers.": 0} {
@@ -228,13 +237,13 @@ func TestALongConversationStartsAfresh(t *testing.T) {
 		})
 	}
 	failEachOp(t, muster.Lead, func(l *life) { l.open() }, func(l *life) error {
-		return RestartConversation{}.do(l.Context(), l.Member)
+		return RestartConversation{Harder: maxRestarts}.do(l.Context(), l.Member)
 	})
 	live(t, "alice", func(l *life) {
 		l.create(board.Draft{})
 		l.open()
 		l.runErr = errTest
-		if err := (RestartConversation{}).do(l.Context(), l.Member); !errors.Is(err, errTest) {
+		if err := (RestartConversation{Harder: maxRestarts}).do(l.Context(), l.Member); !errors.Is(err, errTest) {
 			l.Errorf("without a run: %v", err)
 		}
 	})

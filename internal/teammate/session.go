@@ -19,8 +19,9 @@ type session struct{ *self }
 // Request returns what to send now. System and tools stay the same byte for byte, and
 // messages are only appended to, so that the model's provider can cache the prefix.
 func (s session) Request(ctx context.Context) (llm.Request, error) {
-	p, messages := s.toolbox.get(), s.conversation.script.Messages()
-	if err := loop.CheckSize(messages); err != nil {
+	p := s.toolbox.get()
+	messages, err := s.compaction.fit(ctx, p)
+	if err != nil {
 		return llm.Request{}, err
 	}
 	var turn int
@@ -48,6 +49,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 		return err
 	}
 	failpoint.Hit("teammate.replied")
+	s.compaction.counted(r.Usage)
 	var now counters
 	s.phase.change(func(c *counters) {
 		c.countReply(r, s.todo.Owns)

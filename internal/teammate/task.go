@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
+	"muster/internal/prompt"
 	"muster/internal/requests"
 	"muster/llm"
 	"muster/tool"
@@ -229,6 +230,18 @@ func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster
 // isPlanFor reports whether a request is the member's plan for a claim.
 func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
 	return r.Kind == muster.AskPlan && r.From == p.name() && r.TaskID == t.ID && r.Fence == t.Fence
+}
+
+// state tells the owner of a task how its newest plan stands, "" where it has none.
+func (p *plans) state(ctx context.Context, t muster.Task) (text string, err error) {
+	all, err := p.Requests.List(ctx)
+	for _, r := range all { // oldest first
+		if p.isPlanFor(r, t) {
+			text = prompt.Reminder("Your plan %s for task #%d is %s. %s\nIt says: %s", r.ID, t.ID, r.Status,
+				mailbox.Escape(r.Response), mailbox.Escape(clip(r.Plan, maxQuote)))
+		}
+	}
+	return text, err
 }
 
 // cancel cancels the plans of a claim that is over, so that nobody decides them.

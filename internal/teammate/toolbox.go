@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/prompt"
@@ -33,6 +34,7 @@ type profile struct {
 	system []string
 	tools  []llm.Tool // decorated; outermost first: the audit, the output limit, the plan gate, the tool
 	specs  []llm.Spec // of tools, in the same order
+	size   int        // tokens of system and specs, as they are estimated
 	bare   []llm.Tool // tools without their decorators
 }
 
@@ -71,6 +73,7 @@ func (b *toolbox) newProfile() *profile {
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
+	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p
 }
 
@@ -212,7 +215,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
 	failed := r.IsError || err != nil
-	if !failed && slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, c.Name) {
+	if !failed && writesFiles(c.Name) {
 		b.claims.noteWrite()
 	}
 	if failed {
@@ -225,6 +228,11 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		b.phase.change(func(p *counters) { p.pending = append(p.pending, c.ID) })
 	}
 	return r, err
+}
+
+// writesFiles reports whether a tool writes files of the lane by itself.
+func writesFiles(tool string) bool {
+	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
 }
 
 // usageFields are the fields of the event that says what a reply has cost. more is what else

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/llm"
 )
 
@@ -22,6 +22,12 @@ const (
 	KindFresh  Kind = "fresh"  // a new conversation starts here, with Message and Mail as of KindUser
 	KindMark   Kind = "mark"   // a note of the runtime, never sent to a model: Text
 	KindHost   Kind = "host"   // another process writes from here on: Text says which
+
+	// KindCleared makes older parts of the conversation short: Changes.
+	KindCleared Kind = "cleared"
+	// KindCompressed puts Messages in the place of the whole conversation, with Mail and State as they are then; Text
+	// says why. What was before stays in the log.
+	KindCompressed Kind = "compressed"
 )
 
 // Entry is one record of a transcript. Its JSON is a format on disk.
@@ -30,11 +36,16 @@ type Entry struct {
 	Kind    Kind               `json:"kind"`
 	At      float64            `json:"ts"`
 	Message *llm.Message       `json:"message,omitempty"`
-	Mail    []muster.MessageID `json:"mail,omitempty"` // ids; their text is in the message
+	Mail    []muster.MessageID `json:"mail,omitempty"` // the ids of mails, and of what else was said
 	Stop    llm.Stop           `json:"stop,omitempty"`
 	Usage   *llm.Usage         `json:"usage,omitempty"`
 	Model   string             `json:"model,omitempty"`
 	Text    string             `json:"text,omitempty"`
+
+	Delivered []muster.Message `json:"delivered,omitempty"` // the mails; older transcripts have their ids only
+	Messages  []llm.Message    `json:"messages,omitempty"`
+	Changes   []compact.Change `json:"changes,omitempty"`
+	State     json.RawMessage  `json:"state,omitempty"` // what the writer keeps with the conversation
 }
 
 // Stream returns the name of the log stream that holds the member's transcript.
@@ -69,8 +80,10 @@ func decode(rec muster.Record) (Entry, error) {
 		ok = e.Message != nil
 	case KindResult:
 		_, ok = e.result()
-	case KindFresh, KindMark, KindHost:
+	case KindFresh, KindMark, KindHost, KindCleared:
 		ok = true
+	case KindCompressed:
+		ok = len(e.Messages) > 0
 	}
 	if !ok {
 		return Entry{Pos: rec.Pos}, muster.Errorf(muster.Corrupt,
@@ -91,33 +104,15 @@ func (e Entry) result() (llm.Result, bool) {
 // MaxShown is the largest number of mails that LastDelivered returns.
 const MaxShown = 20
 
-// LastDelivered returns the last n mails that the member's transcript has, oldest first, as they were rendered. It
-// reads the whole log: mail is shown again so seldom that no process keeps its text.
+// LastDelivered returns the last n mails that the member's transcript has, oldest first. It reads the whole log: mail
+// is shown again so seldom that no process keeps its text. What an older muster delivered has no record there.
 func LastDelivered(ctx context.Context, l muster.Log, name muster.Name, n int) (mail []muster.Message, err error) {
 	for e, err := range Read(ctx, l, name, 0) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
-		mail = append(mail, e.renderedMail()...)
+		mail = append(mail, e.Delivered...)
 		mail = mail[max(0, len(mail)-min(n, MaxShown)):]
 	}
 	return mail, nil
-}
-
-// renderedMail returns the mails that the entry brought, parsed from its text: the JSON list between the marks.
-// Escaped text stays escaped.
-func (e Entry) renderedMail() (mail []muster.Message) {
-	if e.Kind != KindUser || len(e.Mail) == 0 {
-		return nil
-	}
-	for _, p := range e.Message.Parts {
-		t, _ := p.(llm.Text)
-		_, list, _ := strings.Cut(t.Text, "<inbox>")
-		list, _, ok := strings.Cut(list, "</inbox>")
-		var some []muster.Message
-		if ok && json.Unmarshal([]byte(list), &some) == nil {
-			mail = append(mail, some...)
-		}
-	}
-	return mail
 }

@@ -2,15 +2,19 @@ package transcript
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/llm"
 	"muster/store/mem"
 )
@@ -89,7 +93,8 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 			"result": func(rt *rapid.T) {
 				check(tr.Load(ctx))
 				if open := tr.Unanswered(); len(open) > 0 {
-					check(tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word())))
+					long := strings.Repeat(" long", rapid.SampledFrom([]int{0, 500}).Draw(rt, "length"))
+					check(tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word()+long)))
 				}
 			},
 			"mark":    func(*rapid.T) { check(tr.Mark(ctx, word())) },
@@ -99,6 +104,33 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				check(tr.Fresh(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
 				before = nil
 			},
+			"compress": func(rt *rapid.T) {
+				check(tr.Load(ctx))
+				tail, _ := compact.Tail(tr.Messages(), rapid.IntRange(0, 200).Draw(rt, "most"))
+				err := tr.Compress(ctx, compact.Behind([]string{word()}, tail), nil, json.RawMessage(`{"a":"<b>"}`), "why")
+				if open := tr.Unanswered(); (len(open) > 0) != errors.Is(err, muster.ErrInvalid) {
+					t.Fatalf("with %d open calls: %v", len(open), err)
+				}
+				if err == nil {
+					before = nil
+				}
+			},
+			"clear": func(rt *rapid.T) {
+				check(tr.Load(ctx))
+				if len(tr.Unanswered()) > 0 {
+					return
+				}
+				changes, _ := compact.Rules{Kept: rapid.IntRange(0, 3).Draw(rt, "kept")}.Clear(tr.Messages())
+				check(tr.Clear(ctx, changes))
+				if again, _ := (compact.Rules{}).Clear(tr.Messages()); len(changes) > 0 {
+					before = nil
+					if len(again) > 0 && slices.EqualFunc(changes, again, func(a, b compact.Change) bool {
+						return a.Message == b.Message && a.Part == b.Part
+					}) {
+						t.Fatalf("what was cleared is cleared again: %v", again)
+					}
+				}
+			},
 			"reopen": func(*rapid.T) {
 				check(tr.Load(ctx))
 				again, err := Open(ctx, s.Handle().Log(), "alice")
@@ -106,7 +138,8 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
 					t.Fatalf("resumed conversation differs:\n%s", d)
 				}
-				if d := cmp.Diff(tr.Unanswered(), again.Unanswered()); d != "" || again.Pos() != tr.Pos() {
+				if d := cmp.Diff(tr.Unanswered(), again.Unanswered()); d != "" || again.Pos() != tr.Pos() ||
+					string(again.State()) != string(tr.State()) {
 					t.Fatalf("resumed elsewhere:\n%s", d)
 				}
 				tr = again
@@ -170,15 +203,23 @@ func TestADamagedTranscriptGoesOn(t *testing.T) {
 		check(err)
 		turns := rapid.IntRange(1, 6).Draw(t, "turns")
 		for i := range turns {
-			parts, ids := letter(i)
-			check(tr.User(ctx, parts, ids))
+			line, mail := letter(i)
+			check(tr.Deliver(ctx, line, mail))
 			var calls []string
 			for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
 				calls = append(calls, fmt.Sprint(i, "-", k))
 			}
 			check(tr.Reply(ctx, reply("r", calls...)))
 			for _, id := range calls {
-				check(tr.Result(ctx, result(id, id)))
+				check(tr.Result(ctx, result(id, id+strings.Repeat(" long", 100))))
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "shorten") {
+			case 0:
+				changes, _ := compact.Rules{}.Clear(tr.Messages())
+				check(tr.Clear(ctx, changes))
+			case 1:
+				tail, _ := compact.Tail(tr.Messages(), 100)
+				check(tr.Compress(ctx, compact.Behind([]string{"shorter"}, tail), nil, nil, "why"))
 			}
 		}
 		bad := map[muster.Pos]bool{}

@@ -12,12 +12,14 @@ package transcript
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/llm"
 )
 
@@ -32,6 +34,8 @@ type Transcript struct {
 	// start is the position before the current conversation.
 	start        muster.Pos
 	conversation conversation
+	// state is what the writer keeps with the conversation.
+	state json.RawMessage
 	// loaded says that the conversation is in memory.
 	loaded   bool
 	lastMark string
@@ -70,8 +74,8 @@ func (t *Transcript) apply(e Entry) {
 		}
 	}
 	switch e.Kind {
-	case KindFresh:
-		t.start = t.pos
+	case KindFresh, KindCompressed:
+		t.start, t.state = t.pos, e.State
 	case KindMark:
 		t.lastMark = e.Text
 	}
@@ -161,6 +165,52 @@ func (t *Transcript) Fresh(ctx context.Context, parts []llm.Part, mail []muster.
 	return t.enter(ctx, Entry{Kind: KindFresh, Message: &llm.Message{Role: llm.User, Parts: parts}, Mail: mail})
 }
 
+// Deliver adds mail and the text of it, which count as delivered when Deliver returns nil. Errors: Fenced.
+func (t *Transcript) Deliver(ctx context.Context, text string, mail []muster.Message) error {
+	ids := make([]muster.MessageID, len(mail))
+	for i, m := range mail {
+		ids[i] = m.ID
+	}
+	return t.enter(ctx, Entry{Kind: KindUser, Mail: ids, Delivered: mail,
+		Message: &llm.Message{Role: llm.User, Parts: llm.Parts{llm.Text{Text: text}}}})
+}
+
+// Clear makes older parts of the conversation short. Errors: Fenced.
+func (t *Transcript) Clear(ctx context.Context, changes []compact.Change) error {
+	return t.enter(ctx, Entry{Kind: KindCleared, Changes: changes})
+}
+
+// Compress puts messages in the place of the conversation, and notes ids as User does. State returns what the writer
+// keeps with them. Messages, ids and state are one entry, so that a crash leaves all or nothing of them. Errors:
+// Fenced; Invalid while calls are unanswered, because their results would have nowhere to go.
+func (t *Transcript) Compress(ctx context.Context, messages []llm.Message, mail []muster.MessageID,
+	state json.RawMessage, why string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if open := t.conversation.Unanswered(); len(open) > 0 {
+		return muster.Errorf(muster.Invalid, "the last reply of %s has %d unanswered calls: answer them first",
+			t.name, len(open))
+	}
+	return t.append(ctx, Entry{Kind: KindCompressed, Messages: messages, Mail: mail, State: state, Text: why})
+}
+
+// State returns what the writer has kept with the conversation when it was compressed last, nil for nothing.
+func (t *Transcript) State() json.RawMessage {
+	return locked(t, func() json.RawMessage { return t.state })
+}
+
+// Noted returns the ids that were noted in the current conversation by User, Fresh and Compress, in order.
+func (t *Transcript) Noted() []muster.MessageID {
+	return locked(t, func() []muster.MessageID { return slices.Clip(t.conversation.noted) })
+}
+
+// Counted returns how many tokens the provider has counted of the newest messages that a model has answered, its reply
+// included, and how many messages these are. It is 0 if none is known.
+func (t *Transcript) Counted() (tokens, messages int) {
+	c := locked(t, func() conversation { return t.conversation })
+	return c.tokens, c.counted
+}
+
 // Mark adds a note that is never sent to a model. Errors: Fenced.
 func (t *Transcript) Mark(ctx context.Context, text string) error {
 	return t.enter(ctx, Entry{Kind: KindMark, Text: text})
@@ -235,7 +285,11 @@ const (
 
 // conversation builds what is sent to a model, entry by entry. The history is always one that a model accepts,
 // whatever entries were lost.
-type conversation struct{ llm.History }
+type conversation struct {
+	llm.History
+	tokens, counted int // see Counted
+	noted           []muster.MessageID
+}
 
 // add appends what an entry says.
 func (c *conversation) add(e Entry) {
@@ -252,7 +306,14 @@ func (c *conversation) add(e Entry) {
 	case KindResult:
 		r, _ := e.result()
 		c.Answer(r)
+	case KindCompressed:
+		*c = conversation{History: *llm.NewHistory(e.Messages)}
+	case KindCleared:
+		if len(c.Unanswered()) == 0 { // else an entry was lost, and what the changes are of is not known
+			c.History, c.tokens, c.counted = *llm.NewHistory(compact.Apply(c.Messages(), e.Changes)), 0, 0
+		}
 	}
+	c.noted = append(c.noted, e.Mail...)
 }
 
 // reply appends a reply of the model. Where entries before it were lost, it first closes the gap: open calls are
@@ -272,4 +333,7 @@ func (c *conversation) reply(e Entry) {
 		parts = slices.DeleteFunc(slices.Clone(parts), func(p llm.Part) bool { _, is := p.(llm.Call); return is })
 	}
 	c.Reply(parts...)
+	if u := e.Usage; u != nil && u.Prompt() > 0 {
+		c.tokens, c.counted = u.Prompt()+u.Output, c.Len()
+	}
 }

@@ -210,9 +210,9 @@ func TestASecondWriterIsRefused(t *testing.T) {
 	})
 }
 
-func letter(i int) ([]llm.Part, []muster.MessageID) {
-	id := muster.MessageID(fmt.Sprint("m", i))
-	return text(fmt.Sprintf("<inbox>\n[{\"from\":\"bob\",\"type\":\"message\",\"timestamp\":%d,\"content\":\"mail %d\"}]\n</inbox>\n1 more mail waits.", i+1, i)), []muster.MessageID{id}
+func letter(i int) (text string, mail []muster.Message) {
+	return fmt.Sprintf("<inbox>mail %d</inbox>", i), []muster.Message{{ID: muster.MessageID(fmt.Sprint("m", i)), From: "bob",
+		Type: muster.MailMessage, At: float64(i + 1), Content: fmt.Sprint("mail ", i)}}
 }
 
 func contents(ms []muster.Message) (out []string) {
@@ -227,10 +227,13 @@ func TestDeliveredMail(t *testing.T) {
 		s := open()
 		ctx, tr := t.Context(), reader(t, s.Log())
 		for i := range 25 {
-			parts, ids := letter(i)
-			must(t, tr.User(ctx, parts, ids))
-			if i == 12 {
+			line, mail := letter(i)
+			must(t, tr.Deliver(ctx, line, mail))
+			switch i {
+			case 12:
 				must(t, tr.Fresh(ctx, text("anew"), nil))
+			case 14:
+				must(t, tr.Compress(ctx, []llm.Message{{Role: llm.User, Parts: text("shorter")}}, nil, nil, "a test"))
 			}
 			if i == 15 {
 				tr.Release()

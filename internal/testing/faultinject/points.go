@@ -50,6 +50,8 @@ var places = []Point{
 	{"lane.dropped", "its row in the index is gone"},
 	{"teammate.claimed", "the task is the member's; it was not told yet"},
 	{"teammate.laned", "the task names its lane"},
+	{"teammate.cleared", "that older results are short is in the transcript"},
+	{"teammate.compressed", "the shorter conversation is in the transcript, as a whole"},
 	{"teammate.told", "what came from outside is in the transcript"},
 	{"teammate.delivered", "the mail is in the transcript, and still in the inbox"},
 	{"teammate.dropped", "the mail is in the transcript only"},

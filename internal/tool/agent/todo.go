@@ -171,12 +171,26 @@ func (t *Todo) isSilentTooLong(used bool) bool {
 	return true
 }
 
-// Restore makes the list, and the count of silent rounds, from a conversation: after a restart, or when the
-// conversation was replaced by a shorter one. The list is that of the last call that succeeded.
-func (t *Todo) Restore(messages []llm.Message) {
+// State returns the list as Restore reads it, for a conversation that is replaced by a shorter one.
+func (t *Todo) State() json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	state, err := json.Marshal(t.items)
+	if err != nil || len(t.items) == 0 {
+		return nil // items are texts: there is no error
+	}
+	return state
+}
+
+// Restore makes the list, and the count of silent rounds, after a restart: from the State that the conversation began
+// with, and from its messages. The list is that of the last call that succeeded.
+func (t *Todo) Restore(state json.RawMessage, messages []llm.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.items, t.silent = nil, 0
+	if len(state) > 0 && (json.Unmarshal(state, &t.items) != nil || check(t.items) != "") {
+		t.items = nil // another version wrote it
+	}
 	var calls []llm.Call // of the last reply
 	for _, m := range messages {
 		if m.Role == llm.Assistant {

@@ -146,7 +146,7 @@ func TestRestore(t *testing.T) {
 		for _, r := range c.rounds {
 			messages = append(messages, r...)
 		}
-		todo.Restore(messages)
+		todo.Restore(nil, messages)
 		if todo.text() != c.want || todo.silent != c.silent {
 			t.Errorf("%s: %q after %d silent rounds, want %q after %d", name, todo.text(), todo.silent, c.want,
 				c.silent)
@@ -174,7 +174,7 @@ func TestRestoredIsAsLived(t *testing.T) {
 			messages = append(messages, round(name, items(t, is...), failed)...)
 		}
 		restored := NewTodo()
-		restored.Restore(messages)
+		restored.Restore(nil, messages)
 		if restored.text() != lived.text() || restored.silent != lived.silent {
 			rt.Errorf("restored %q, %d, lived %q, %d", restored.text(), restored.silent, lived.text(), lived.silent)
 		}

@@ -1,0 +1,258 @@
+package teammate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/compact"
+	"muster/internal/failpoint"
+	"muster/internal/prompt"
+	"muster/journal"
+	"muster/llm"
+	"muster/loop"
+)
+
+// compaction keeps the conversation within the window of the member's model. Before each request it looks how large
+// that is: older results are cleared first, and near the window's end a summary by the model takes the place of all
+// but the newest messages. What the runtime knows by itself stands behind the summary; see opening.go. All is written
+// to the transcript before it is sent, so that a restarted member sends the same bytes.
+//
+// Its methods are for the goroutine of Live, but for Compact.
+type compaction struct {
+	*self
+	gauge  compact.Gauge
+	sent   int              // the estimate of the last request
+	window int              // of the model; lowered when its server takes less
+	task   muster.MessageID // the claim whose work the conversation holds; see currentClaim
+	// wish is what the model asked for with its tool, nil for nothing. It is met before the next request.
+	wish guarded[*string]
+}
+
+// usualWindow is the window of a model of which none is known. Servers with less say so, and it is lowered.
+const usualWindow = 128_000
+
+// minWindow is the smallest window that is concluded from an error: a smaller one holds no work.
+const minWindow = 16_000
+
+// defaultKept is how many results stay whole where no setting says it.
+const defaultKept = 3
+
+// Compact notes for a tool call that the conversation is to be compressed, and what the summary is to keep above all.
+func (c *compaction) Compact(focus string) { c.wish.change(func(w **string) { *w = &focus }) }
+
+// budget returns the budget of a request with the profile.
+func (c *compaction) budget(p *profile, harder int) compact.Budget {
+	if c.window == 0 {
+		c.window = cmp.Or(c.Window, usualWindow)
+	}
+	return compact.NewBudget(c.window, min(cmp.Or(c.Limits.MaxTokens, c.ReplyTokens), c.window/4), p.size, harder)
+}
+
+// fit returns the messages to send now, which it has made shorter before if they need it.
+func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error) {
+	messages := c.conversation.script.Messages()
+	if err := c.leaveOldTask(ctx, p, messages); err != nil {
+		return nil, err
+	}
+	messages = c.conversation.script.Messages()
+	if n := len(messages); n == 0 || messages[n-1].Role == llm.Assistant { // nothing comes between a paused reply and
+		return messages, nil // what follows it
+	}
+	if tokens, n := c.conversation.script.Counted(); c.sent == 0 && n > 0 && n <= len(messages) {
+		c.gauge.Count(tokens, p.size+compact.Estimate(messages[:n])) // by the process before
+	}
+	b, size := c.budget(p, 0), p.size+compact.Estimate(messages)
+	isFull := c.gauge.Tokens(size) > b.Limit
+	changes, saved := c.rules(p).Clear(messages)
+	if saved >= b.Step || isFull && saved >= b.Step/2 {
+		if err := c.clear(ctx, changes, size, saved); err != nil {
+			return nil, err
+		}
+		messages, size = c.conversation.script.Messages(), size-saved
+	}
+	var wish *string
+	c.wish.change(func(w **string) { wish, *w = *w, nil })
+	if wish != nil || c.gauge.Tokens(size) > b.Limit {
+		why, focus := "the window is nearly full", ""
+		if wish != nil {
+			why, focus = "the member asked for it", *wish
+		}
+		if _, err := c.compress(ctx, p, b, messages, why, focus); err != nil {
+			return nil, err
+		}
+		messages = c.conversation.script.Messages()
+	}
+	c.sent = p.size + compact.Estimate(messages)
+	return messages, loop.CheckSize(messages)
+}
+
+// counted notes what the provider has counted of the last request.
+func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
+
+// rules returns the rules of clearing for the member's tools.
+func (c *compaction) rules(p *profile) compact.Rules {
+	return compact.Rules{Kept: cmp.Or(c.Limits.KeptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
+}
+
+// touchedFiles returns the files that a call reads or writes.
+func touchedFiles(call llm.Call) (reads, writes []string) {
+	switch {
+	case call.Name == "read_file":
+		return namedPaths(call), nil
+	case writesFiles(call.Name):
+		return nil, namedPaths(call)
+	}
+	return nil, nil
+}
+
+// clear makes older results short.
+func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, saved int) error {
+	if err := c.conversation.script.Clear(ctx, changes); err != nil {
+		return err
+	}
+	failpoint.Hit("teammate.cleared")
+	c.tell(ctx, "cleared", "older results were cleared", size, size-saved)
+	return nil
+}
+
+// tell tells the journal of a conversation that became shorter, with the tokens of the next request before and after.
+// A server that counts fewer tokens from here on has cut nothing.
+func (c *compaction) tell(ctx context.Context, how, why string, before, after int) {
+	c.presence.event(ctx, journal.ContextCompacted, map[string]any{"how": how, "text": why,
+		"before": c.gauge.Tokens(before), "after": c.gauge.Tokens(after)})
+	c.phase.change(func(p *counters) { p.prompts = promptSizes{} })
+}
+
+// compress puts a summary by the model in the place of all but the newest messages. Where these are all there is, only
+// what is too long in them is cut. It reports whether that made the conversation shorter.
+func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget, messages []llm.Message,
+	why, focus string) (done bool, err error) {
+	tail, before := compact.Tail(messages, b.Kept)
+	if old := messages[:before]; slices.ContainsFunc(old, func(m llm.Message) bool { return m.Role == llm.Assistant }) {
+		summary, err := c.summarize(ctx, p, b, old, focus)
+		if err != nil {
+			return false, err
+		}
+		return true, c.replace(ctx, p, b, cmp.Or(summary, withoutSummary(old)), tail, why)
+	}
+	if short := slices.Concat(messages[:before], tail); compact.Estimate(short) < compact.Estimate(messages) {
+		return true, c.store(ctx, p, short, nil, why)
+	}
+	return false, nil // there is nothing to leave out
+}
+
+// replace begins the conversation anew with what the member must know, and goes on with the tail.
+func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
+	why string) error {
+	texts, marks, err := c.opening(ctx, summary, b)
+	if err != nil {
+		return err
+	}
+	return c.store(ctx, p, compact.Behind(compact.Fit(texts, b.Opening), tail), marks, why)
+}
+
+// store writes the shorter conversation. It is one entry, so that a crash leaves the old one or the new one.
+func (c *compaction) store(ctx context.Context, p *profile, messages []llm.Message, marks []muster.MessageID,
+	why string) error {
+	script := c.conversation.script
+	before := p.size + compact.Estimate(script.Messages())
+	if err := script.Compress(ctx, messages, marks, c.todo.State(), why); err != nil {
+		return err
+	}
+	failpoint.Hit("teammate.compressed")
+	c.nested.reset()
+	c.task = ""
+	c.tell(ctx, "compressed", why, before, p.size+compact.Estimate(script.Messages()))
+	return nil
+}
+
+// summarize asks the model for a summary of messages. The request begins as all others do, so that the provider reads
+// it from its cache. The summary is "" where the model gives none, by words: what it costs is paid in any case.
+func (c *compaction) summarize(
+	ctx context.Context, p *profile, b compact.Budget, old []llm.Message, focus string,
+) (string, error) {
+	if c.gauge.Tokens(p.size+compact.Estimate(old)) > b.Limit { // it must fit as well
+		changes, _ := compact.Rules{Tools: p.specs}.Clear(old)
+		old = compact.Apply(old, changes)
+		if c.gauge.Tokens(p.size+compact.Estimate(old)) > b.Limit {
+			newest, _ := compact.Tail(old, (b.Limit-p.size)/2)
+			old = compact.Behind([]string{prompt.Reminder("What was before is left out here.")}, newest)
+		}
+	}
+	for _, again := range []bool{false, true} {
+		h := llm.NewHistory(old)
+		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
+		r, err := c.model.Reply(ctx, llm.Request{System: p.system, Tools: p.specs, Messages: h.Messages(),
+			MaxTokens: c.Limits.MaxTokens, CacheKey: c.agentID()}, func(llm.Delta) {})
+		switch kind := llm.KindOf(err); {
+		case kind == llm.ContextFull || kind == llm.BadHistory || kind == llm.BadRequest:
+			return "", nil
+		case err != nil:
+			return "", err
+		}
+		c.presence.onModelReply(ctx)
+		c.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"summary": true}))
+		text := strings.TrimSpace(textOf(r.Message))
+		if text != "" && (r.Stop == llm.StopEnd || r.Stop == llm.StopMax) {
+			return compact.Shorten(text, b.Summary), nil
+		}
+	}
+	return "", nil
+}
+
+// withoutSummary is what stands in the place of a summary that the model did not give: what its calls tell.
+func withoutSummary(old []llm.Message) string {
+	var files []string
+	words, calls := "", 0
+	for _, m := range old {
+		if m.Role != llm.Assistant {
+			continue
+		}
+		words = cmp.Or(textOf(m), words)
+		for _, call := range m.Calls() {
+			_, writes := touchedFiles(call)
+			files, calls = append(files, writes...), calls+1
+		}
+	}
+	slices.Sort(files)
+	text := fmt.Sprintf("There is no summary: you gave none. You have made %d calls.", calls)
+	if files = slices.Compact(files); len(files) > 0 {
+		text += " They wrote " + strings.Join(files, ", ") + "."
+	}
+	if words != "" {
+		text += "\nYou said last: " + clip(words, maxQuote)
+	}
+	return text
+}
+
+// afterError makes the conversation shorter because the model's server has refused it. harder counts such errors in a
+// row: each time less is kept. From the third on, and when the order of the messages is what is refused, it begins anew
+// with nothing of what was said.
+func (c *compaction) afterError(ctx context.Context, refused error, harder int) error {
+	p := c.toolbox.get()
+	isFull := llm.KindOf(refused) == llm.ContextFull
+	if size := c.gauge.Tokens(c.sent); isFull && size > 0 {
+		c.budget(p, 0) // sets the window
+		c.window = min(c.window, max(size, minWindow))
+	}
+	messages := c.conversation.script.Messages()
+	if isFull && harder < maxRestarts && len(messages) > 1 {
+		b := c.budget(p, harder)
+		// The server may count far more than is estimated, so that all would seem to fit.
+		b.Kept = min(b.Kept, compact.Estimate(messages[1:])>>(harder+1))
+		done, err := c.compress(ctx, p, b, messages, "it no longer fits the window", "")
+		if done || err != nil {
+			return err
+		}
+	}
+	if isFull {
+		return c.replace(ctx, p, c.budget(p, min(harder, maxRestarts-1)),
+			"Your conversation had grown too long and starts again here.", nil, "it no longer fits the window")
+	}
+	return c.replace(ctx, p, c.budget(p, 0), "Your model's server refused the conversation as it was, so it starts "+
+		"again here.", nil, "its server refused it")
+}
