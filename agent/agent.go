@@ -97,7 +97,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		o.MaxTurns = DefaultMaxTurns
 	}
 	a := &Agent{launcher: launcher, jobs: code.NewJobs(launcher), todo: agent.NewTodo(), outputs: outputs}
-	a.assemble(o, workdir{Dir: dir, Writable: true, ReadOnly: outputs})
+	a.assemble(o, workdir{Dir: dir, Writable: true, ReadOnly: []string{outputs}})
 	return a, nil
 }
 

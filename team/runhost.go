@@ -13,6 +13,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/proc"
+	"muster/internal/skills"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
@@ -85,6 +86,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles}
+	p.Skills = skills.Find(skills.Places(string(w.Paths()), c.Home, c.UserDir))
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }

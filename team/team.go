@@ -96,6 +96,10 @@ type Config struct {
 	// variable with the name of a credential is only passed by its whole name.
 	PassEnv []string
 
+	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills are looked for
+	// below them too, beside those of the repository. "" looks in the repository only.
+	Home, UserDir string
+
 	// Name of the team; by default the repository directory's name made to fit.
 	Name muster.Name
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.

@@ -110,7 +110,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1)},
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
 		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets()),
-		PassEnv: s.PassEnv.List(),
+		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a),
 	})
 }
 

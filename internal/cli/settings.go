@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,15 @@ import (
 // of the App, so that a test is independent of the settings of its user.
 func (a *App) configOptions(root string) config.Options {
 	return config.Options{Root: root, Environ: a.Env, UserDir: a.env("XDG_CONFIG_HOME")}
+}
+
+// userDir returns the directory of the user's own settings, "" if there can be none.
+func userDir(a *App) string {
+	file := config.UserFile(a.env("XDG_CONFIG_HOME"))
+	if file == "" {
+		return ""
+	}
+	return filepath.Dir(file)
 }
 
 // newConfigCommand returns muster config. It works outside of a repository too, where only the settings of the user

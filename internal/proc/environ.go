@@ -26,8 +26,8 @@ func Environment(env, pass []string) []string {
 	})
 }
 
-// WithVariables returns env with variables, each NAME=VALUE, in place of those of the same names. Which of two variables
-// of one name a program gets is not defined.
+// WithVariables returns env with variables, each NAME=VALUE, in place of those of the same names. Which of two
+// variables of one name a program gets is not defined.
 func WithVariables(env []string, set ...string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

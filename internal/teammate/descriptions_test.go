@@ -1,12 +1,15 @@
 package teammate
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/prompt"
+	"muster/internal/skills"
+	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/llm"
 )
@@ -35,6 +38,14 @@ func TestDescriptionsAreFiles(t *testing.T) {
 		})
 	}
 	for _, tool := range code.Tools(nil, nil, nil, code.Options{Patches: true}) { // some models get one more
+		check(tool.Spec())
+	}
+	// With so many skills the list has not all of them.
+	var many []skills.Skill
+	for i := range 1000 {
+		many = append(many, skills.Skill{Name: fmt.Sprint(i), Description: "one of many"})
+	}
+	for _, tool := range agent.SkillTools(many) {
 		check(tool.Spec())
 	}
 	if len(unused) > 0 {

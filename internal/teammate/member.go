@@ -48,6 +48,7 @@ import (
 	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/skills"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
@@ -248,6 +249,8 @@ type Services struct {
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
+	// Skills are those of the repository and of the user.
+	Skills []skills.Skill
 	// GitState says how the user's checkout stands, for the models; nil says nothing.
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.

@@ -186,7 +186,7 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	about, err := m.surroundings(ctx)
+	about, err := m.surroundings(ctx, m.Skills)
 	if err != nil {
 		return err
 	}

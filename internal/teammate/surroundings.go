@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"muster/internal/prompt"
+	"muster/internal/skills"
 )
 
 // surroundings returns what the member's model is told of its surroundings at the beginning of a conversation, as the
 // two parts with which the first message begins; see prompt.Facts.Texts. The project's instructions are those of the
-// user's checkout: no member can change them. What cannot be found out is left out.
-func (s *self) surroundings(ctx context.Context) ([]string, error) {
+// user's checkout: no member can change them. known are the skills that it can load. What cannot be found out is left
+// out.
+func (s *self) surroundings(ctx context.Context, known []skills.Skill) ([]string, error) {
 	run, err := s.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -20,6 +22,8 @@ func (s *self) surroundings(ctx context.Context) ([]string, error) {
 	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.Check,
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
+	list, _ := skills.List(known)
+	f.Skills = s.Secrets.String(list)
 	if s.GitState != nil {
 		f.Git = s.GitState(ctx)
 	}

@@ -20,6 +20,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/prompt"
+	"muster/internal/skills"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
@@ -68,7 +69,8 @@ func (b *toolbox) newProfile() *profile {
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	p.bare = slices.Concat(b.newFileTools(dir), []llm.Tool{b.todo.Tool(), b.newSubagent(dir)}, team, b.Extra)
+	p.bare = slices.Concat(b.newFileTools(dir), []llm.Tool{b.todo.Tool(), b.newSubagent(dir)}, team,
+		agent.SkillTools(b.Skills), b.Extra)
 	p.tools = b.decorate(p.bare, b.nested, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
@@ -107,7 +109,7 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 			if err != nil {
 				return nil, err
 			}
-			about, err := b.surroundings(ctx)
+			about, err := b.surroundings(ctx, nil) // a subagent has no tool that reads skills
 			return append(about, prompt.SubagentDir(at.Dir)), err
 		},
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
@@ -279,7 +281,7 @@ type workdir struct {
 // every call, otherwise a scratch checkout of the target's tip, in which the file tools write
 // nothing and from which nothing lands.
 func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
-	s := code.Workdir{ReadOnly: w.Home.Outputs(), NoImages: w.NoImages}
+	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.NoImages}
 	if err := w.claims.verify(ctx); err != nil {
 		return s, err
 	}
@@ -305,6 +307,16 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	}
 	s.Dir = w.scratch
 	return s, nil
+}
+
+// readable returns the directories outside of its own that the member may read: the outputs of all members, and the
+// skills.
+func (s *self) readable() []string {
+	dirs := []string{s.Home.Outputs()}
+	for _, skill := range skills.Usable(s.Skills) {
+		dirs = append(dirs, skill.Dir)
+	}
+	return dirs
 }
 
 // outputs returns the directory of the member's long outputs.

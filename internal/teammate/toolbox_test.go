@@ -213,7 +213,7 @@ func TestWhereToolsRun(t *testing.T) {
 			t.Helper()
 			d, err := w.Workdir(ctx)
 			if err != nil || d.Dir != l.lanes.dir+dir || d.Writable != isWritable || (d.Why == "") != isWritable ||
-				d.ReadOnly != l.Home.Outputs() {
+				d.ReadOnly[0] != l.Home.Outputs() {
 				l.Errorf("%s: %+v, %v", what, d, err)
 			}
 		}

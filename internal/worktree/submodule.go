@@ -191,7 +191,8 @@ func (s staging) userModule(ctx context.Context, file string) string {
 	}
 	modules := filepath.Join(s.repo.CommonDir(), "modules")
 	dir := filepath.Join(modules, filepath.FromSlash(name))
-	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || durable.IsMissing(filepath.Join(dir, "HEAD")) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || real != dir || durable.IsMissing(filepath.Join(dir, "HEAD")) {
 		return ""
 	}
 	return dir

@@ -78,7 +78,7 @@ func TestBashThatPrintsMuch(t *testing.T) {
 	k := newKit(t)
 	r := k.call("bash", in{"command": "seq 1 200000"})
 	got := text(r)
-	if len(r.Files) != 1 || filepath.Dir(r.Files[0]) != k.place.ReadOnly {
+	if len(r.Files) != 1 || filepath.Dir(r.Files[0]) != k.place.ReadOnly[0] {
 		t.Fatalf("files %v", r.Files)
 	}
 	if !strings.HasPrefix(got, "1\n2\n") || !strings.HasSuffix(got, "\n199999\n200000") ||

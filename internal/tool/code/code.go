@@ -44,8 +44,8 @@ type Workdir struct {
 	Writable bool
 	// Why is what these tools say where nothing is writable, such as "claim a task first".
 	Why string
-	// ReadOnly is a directory that can be read by absolute path, too; "" for none.
-	ReadOnly string
+	// ReadOnly are directories that can be read by absolute path, too.
+	ReadOnly []string
 	// NoImages says that the member's model takes no images.
 	NoImages bool
 }
@@ -91,7 +91,8 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 		t.globTool(),
 		t.grepTool(),
 		// It polls: the same answer twice is no sign of a loop.
-		tool.Func("check_background", prompt.Tool("check_background"), t.checkBackground, tool.ReadOnly(), tool.Polls()),
+		tool.Func("check_background", prompt.Tool("check_background"), t.checkBackground, tool.ReadOnly(),
+			tool.Polls()),
 		tool.Func("stop_background", prompt.Tool("stop_background"), t.stopBackground),
 	}
 	if o.Patches {

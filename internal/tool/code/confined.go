@@ -73,14 +73,17 @@ func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
 	if in, ok := relativeTo(s.Dir, rel); ok {
 		return s.Dir, in, nil
 	}
-	in, ok := relativeTo(s.ReadOnly, rel)
-	switch {
-	case !ok:
-		return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
-	case write:
-		return "", "", fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
+	for _, dir := range s.ReadOnly {
+		in, ok := relativeTo(dir, rel)
+		switch {
+		case !ok:
+		case write:
+			return "", "", fmt.Errorf("%s can only be read: write below %s", path, s.Dir)
+		default:
+			return dir, in, nil
+		}
 	}
-	return s.ReadOnly, in, nil
+	return "", "", fmt.Errorf("%s is outside of your working directory (%s): use a path below it", path, s.Dir)
 }
 
 // relativeTo makes path, which is absolute, relative to dir if it is below dir. dir may be named as it is given

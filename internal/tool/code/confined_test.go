@@ -92,7 +92,7 @@ func TestWaysIn(t *testing.T) {
 
 func TestReadOnlyRoots(t *testing.T) {
 	k := newKit(t)
-	outputs := k.place.ReadOnly
+	outputs := k.place.ReadOnly[0]
 	path := filepath.Join(outputs, "bob", "check.txt")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func TestLongBackgroundOutput(t *testing.T) {
 	k.background("seq 1 200000", 0)
 	k.woken()
 	done := k.jobs.Finished()
-	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly ||
+	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly[0] ||
 		!strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != announcedLines-1 {
 		t.Fatalf("%+v", done)
 	}

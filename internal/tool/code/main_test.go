@@ -51,13 +51,13 @@ func newKit(t *testing.T) *kit {
 	}
 	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
 	k.place = &fixedPlace{fixedDir: Workdir{Dir: k.dir, Writable: true,
-		ReadOnly: filepath.Join(dir, "outputs")}}
+		ReadOnly: []string{filepath.Join(dir, "outputs")}}}
 	for _, d := range []string{"lane", "outputs"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.tools = Tools(k.place, l, k.jobs, Options{Outputs: k.place.ReadOnly})
+	k.tools = Tools(k.place, l, k.jobs, Options{Outputs: k.place.ReadOnly[0]})
 	t.Cleanup(func() {
 		k.jobs.Close()
 		if err := l.Close(); err != nil {

@@ -104,7 +104,7 @@ func TestSyntaxInHostileRepositories(t *testing.T) {
 		"PYTHONPYCACHEPREFIX="+at("cache"), "PATH="+at("bin")+":.:bin:"+os.Getenv("PATH"))
 	before := k.files()
 	for _, launcher := range []proc.Launcher{k.jobs.launcher, nil} {
-		k.tools = Tools(k.place, launcher, k.jobs, Options{Environ: env, Outputs: k.place.ReadOnly, Root: k.dir})
+		k.tools = Tools(k.place, launcher, k.jobs, Options{Environ: env, Outputs: k.place.ReadOnly[0], Root: k.dir})
 		for name, content := range map[string]string{"x.py": "import sys, site, ast\nx = (\n", "x.js": "import 'fs';\nf(;\n",
 			"y.py": python, "y.js": script, "z.mjs": "import './evil.js';\n"} {
 			said := k.ok("write_file", in{"path": name, "content": content})

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/skills"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// skillFields are a skill as --json prints it.
+type skillFields struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Place       string `json:"place"`
+	Problem     string `json:"problem,omitempty"`
+}
+
+// skillText is the text of a skill as --json prints it.
+type skillText struct {
+	Name  string `json:"name"`
+	Place string `json:"place"`
+	Text  string `json:"text"`
+}
+
+// newSkillsCommand returns muster skills. It starts nothing that belongs to a skill.
+func newSkillsCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "skills [NAME]", Short: "the skills that members can load, and where they come from",
+		Args: namedArgs("[NAME]"),
+		Long: "A skill is a directory with a file SKILL.md. They are found in skills, .agents/skills and\n" +
+			".claude/skills, in the repository and in your home, and in the directory of your settings.\n" +
+			"With NAME, its text is shown.",
+		RunE: func(c *cobra.Command, args []string) error {
+			root, err := team.FindRoot(c.Context(), a.workDir())
+			if err != nil {
+				return err
+			}
+			all := skills.Find(skills.Places(root, a.env("HOME"), userDir(a)))
+			if len(args) == 0 {
+				return a.print(skillList(all), func(s view.Screen) string {
+					if len(all) == 0 {
+						return "No skills here. One is a directory with a SKILL.md, such as .claude/skills/NAME.\n"
+					}
+					return skillTable(all).Draw(s)
+				})
+			}
+			s, ok := skills.Named(all, args[0])
+			if !ok {
+				return muster.Errorf(muster.NotFound, "there is no skill %q that can be used", args[0]).
+					WithHint("see all:  muster skills")
+			}
+			text, _, err := s.Body()
+			if err != nil {
+				return muster.Errorf(muster.Invalid, "this skill cannot be read: %w", err)
+			}
+			return a.print(skillText{s.Name, s.Place, text}, func(view.Screen) string { return text + "\n" })
+		}}
+}
+
+// skillList returns skills as --json prints them.
+func skillList(all []skills.Skill) []skillFields {
+	list := []skillFields{}
+	for _, s := range all {
+		list = append(list, skillFields{s.Name, s.Description, s.Place, s.Problem})
+	}
+	return list
+}
+
+// skillTable returns skills as a table.
+func skillTable(all []skills.Skill) view.Table {
+	t := view.Table{Wide: 1, Titles: []string{"SKILL", "WHAT IT IS FOR", "PLACE"}}
+	for _, s := range all {
+		about := s.Description
+		if s.Problem != "" {
+			about = "not used: " + s.Problem
+		}
+		t.Row(s.Name, about, s.Place)
+	}
+	return t
+}
