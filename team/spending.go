@@ -123,14 +123,14 @@ func (s *spending) tell(ctx context.Context, kind string, e *spend.Exceeded, tex
 func (s *spending) counted(
 	record muster.Member, model llm.Model, now func() (muster.TaskID, int), onWait, onTrouble func(time.Time, error),
 ) llm.Model {
-	limiter, name := s.team.limiters.Of(model), cmp.Or(record.Model, s.config.ModelName)
+	limiter, account, name := s.team.limiters.Of(model), retry.AccountOf(model), cmp.Or(record.Model, s.config.ModelName)
 	caller := spend.Caller{Member: record.Name, Model: name, Now: now}
 	if e, ok := model.(interface{ Endpoint() string }); ok {
 		caller.Endpoint = strings.TrimPrefix(config.Stored("@"+e.Endpoint()), "@")
 	}
 	model = s.meter.Model(model, caller, s.price(name))
 	// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-	model = retry.Wrap(model, retry.Options{Limiter: limiter, OnWait: onWait,
+	model = retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait,
 		OnTrouble: onTrouble, Patience: s.config.Limits.ModelPatience})
 	return foreignModel{s.Secrets.Model(model)}
 }

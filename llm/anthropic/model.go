@@ -337,5 +337,8 @@ func (m *model) blocks(parts []llm.Part) (out []block) {
 	return out
 }
 
+// Endpoint returns the base URL that is asked.
+func (m *model) Endpoint() string { return m.peer.URL }
+
 // Account returns whose limits the requests count against: those of the endpoint and the key.
 func (m *model) Account() llm.Account { return m.peer.Account(m.o.Key, m.o.Allowed) }

@@ -261,5 +261,8 @@ func (k opaque) encode() json.RawMessage {
 	return b
 }
 
+// Endpoint returns the base URL that is asked.
+func (m *model) Endpoint() string { return m.peer.URL }
+
 // Account returns whose limits the requests count against: those of the endpoint and the key.
 func (m *model) Account() llm.Account { return m.peer.Account(m.o.Key, m.o.Allowed) }

@@ -54,7 +54,7 @@ type Limiters struct {
 // Of returns the limiter of a model's account. All models that tell none share one limiter, which only knows until when
 // a server wants to be left alone.
 func (l *Limiters) Of(m llm.Model) *Limiter {
-	id := accountOf(m).ID
+	id := AccountOf(m).ID
 	if known, ok := l.byAccount.Load(id); ok {
 		return known.(*Limiter)
 	}
@@ -67,8 +67,8 @@ func (l *Limiters) Of(m llm.Model) *Limiter {
 	return known.(*Limiter)
 }
 
-// accountOf returns the account of a model.
-func accountOf(m llm.Model) llm.Account {
+// AccountOf returns the account that a model tells, or the zero Account.
+func AccountOf(m llm.Model) llm.Account {
 	if a, ok := m.(interface{ Account() llm.Account }); ok {
 		return a.Account()
 	}

@@ -31,7 +31,8 @@ func play(t *testing.T, dir string, g *gate, account llm.Account, tokens int, du
 			c := caller{g, account, fmt.Sprint("process ", p), tokens}
 			for range 8 {
 				agents.Go(func() {
-					m := retry.Wrap(c, retry.Options{Limiter: all.Of(c)})
+					// A wrapper such as what counts the cost does not know the account.
+					m := retry.Wrap(struct{ llm.Model }{c}, retry.Options{Limiter: all.Of(c), Account: retry.AccountOf(c)})
 					for ctx.Err() == nil {
 						if _, err := m.Reply(ctx, prompt(tokens), nil); err != nil && ctx.Err() == nil {
 							t.Error(err)

@@ -56,6 +56,9 @@ type Options struct {
 	// Limiter is shared by all models that use the same key. Nil means one of its own.
 	Limiter *Limiter
 
+	// Account is whose limits the requests count against, for a model that wraps the one that knows it.
+	Account llm.Account
+
 	// OnWait is called before every wait, with its end and the reason.
 	OnWait func(until time.Time, err error)
 
@@ -91,14 +94,14 @@ func Wrap(m llm.Model, o Options) llm.Model {
 	if o.OnTrouble == nil {
 		o.OnTrouble = func(time.Time, error) {}
 	}
-	return &retrier{m, o, accountOf(m)}
+	o.Account = cmp.Or(o.Account, AccountOf(m))
+	return &retrier{m, o}
 }
 
 // retrier implements llm.Model.
 type retrier struct {
-	model   llm.Model
-	o       Options
-	account llm.Account
+	model llm.Model
+	o     Options
 }
 
 // Reply implements llm.Model.
@@ -122,7 +125,7 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		}
 	}
 	for failures := 1; ; failures++ {
-		t, err := s.o.Limiter.wait(ctx, r, s.account, met.end(s.o.Patience), tell)
+		t, err := s.o.Limiter.wait(ctx, r, s.o.Account, met.end(s.o.Patience), tell)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return llm.Reply{}, gaveUp(met.last, time.Since(met.began))
 		} else if err != nil {
