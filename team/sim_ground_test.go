@@ -265,6 +265,14 @@ func (g meadowLanes) Changed(ctx context.Context, name muster.Name) (bool, error
 	return len(files) > 0, err
 }
 
+func (g meadowLanes) Fingerprint(ctx context.Context, name muster.Name) (string, error) {
+	l, err := g.Get(ctx, name)
+	if files := filesOf(l.Path); len(files) > 0 && err == nil {
+		return fmt.Sprint(files), nil
+	}
+	return "", err
+}
+
 func (g meadowLanes) Keep(ctx context.Context, name muster.Name) error { return g.Release(ctx, name) }
 func (g meadowLanes) Release(_ context.Context, name muster.Name) error {
 	g.mu.Lock()

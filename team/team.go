@@ -138,7 +138,7 @@ type Config struct {
 
 // Limits are the settings of a member's life. A zero field takes the default that its comment has.
 type Limits struct {
-	Turns             int           // turns in a work phase: 50
+	Turns             int           // turns in a work phase; 0: 200, and 50 without a change in files, board or mail
 	MaxTokens         int           // of a reply; 0: as many as the model allows
 	SubagentTurns     int           // of a subagent: 30
 	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
@@ -293,7 +293,6 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 
 // withDefaults returns the limits with the zero fields set that have a default here.
 func (l Limits) withDefaults() Limits {
-	l.Turns = cmp.Or(l.Turns, 50)
 	l.SubagentTurns = cmp.Or(l.SubagentTurns, 30)
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, time.Minute)
 	l.BashTimeout = cmp.Or(l.BashTimeout, 2*time.Minute)

@@ -261,17 +261,17 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		want config.Settings
 		says string // the error
 	}{
-		{args: "resume", want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+		{args: "resume", want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci"}},
 		{args: "resume --teammates 3 --model script/new.yaml --check true --setup x --max-turns 9",
 			want: config.Settings{Team: "crew", Model: "script/new.yaml", Teammates: 3, Check: "true", Setup: "x", MaxTurns: 9}},
-		{args: "run --add more", open: true, want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+		{args: "run --add more", open: true, want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci"}},
 		{args: "run --add more --team crew --land muster/crew --teammates 0", open: true,
-			want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 0, Check: "make", Setup: "npm ci", MaxTurns: 50}},
+			want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 0, Check: "make", Setup: "npm ci"}},
 		{args: "run --add more --team other", open: true, says: "the team that stopped keeps its name, crew: leave --team out"},
 		{args: "run --add more --land main", open: true, says: "the team that stopped keeps its branch, muster/crew: leave --land out"},
 		{args: "resume --team crew", says: "unknown flag: --team"},
 		// With no open task a run of its own begins.
-		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, MaxTurns: 50, Check: "of the file"}},
+		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, Check: "of the file"}},
 	} {
 		w := newWorld(t, strings.Fields(c.args)...)
 		if err := os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600); err != nil {

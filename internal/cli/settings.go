@@ -94,7 +94,7 @@ func teamFlags(f *pflag.FlagSet) {
 	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
 	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
 	f.String("budget", "", "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\"")
-	f.Int("max-turns", 50, "turns a member has in a work phase")
+	f.Int("max-turns", 0, "turns a member has in a work phase; 0: 200, and 50 without a change")
 	f.String("environment-pass", "", "`NAMES` of variables that commands see too, such as MY_NAME,MY_*")
 }
 

@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Teammates: 4, MaxTurns: 50, SubagentTurns: 30, IdleTimeout: time.Minute,
+	want := Settings{Teammates: 4, SubagentTurns: 30, IdleTimeout: time.Minute,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
 		ModelPatience: time.Hour}
 	if d := cmp.Diff(want, s, cmp.AllowUnexported(Endpoints{}), cmpopts.EquateEmpty()); d != "" {
@@ -120,7 +120,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{repo: "zzzzzzzz: {merge: true}\n", want: `muster.yaml:1:1: there is no setting "zzzzzzzz"`},
 		{repo: "landing: true\n", want: "muster.yaml:1:10: settings are expected here"},
 		{repo: "teammates: many\n", want: `muster.yaml:1:12: teammates is a whole number, at least 0, not "many"`},
-		{repo: "max_turns: 0\n", want: `muster.yaml:1:12: max_turns is a whole number, at least 1, not "0"`},
+		{repo: "max_turns: -1\n", want: `muster.yaml:1:12: max_turns is a whole number, at least 0, not "-1"`},
 		{repo: "idle_timeout: 60\n",
 			want: `muster.yaml:1:15: idle_timeout is a duration with its unit, such as 90s or 2m, not "60"`},
 		{repo: "idle_timeout: -60s\n", want: "muster.yaml:1:15: idle_timeout is a duration"},

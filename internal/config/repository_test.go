@@ -24,7 +24,7 @@ func TestWhatOfARepositoryCounts(t *testing.T) {
 		{"team: other", "", "team", "", left("other")},
 		{"model: openai/dear", "", "model", "", left("openai/dear")},
 		{"model: openai/dear", "model: openai/cheap", "model", "openai/cheap", left("openai/dear")},
-		{"max_turns: 1000", "", "max_turns", "50", left("1000")},
+		{"max_turns: 1000", "", "max_turns", "0", left("1000")},
 		{"max_turns: 0x10", "", "", "", nil},
 		{"max_tokens: 900000", "", "max_tokens", "0", left("900000")},
 		{"subagent_turns: 31", "", "subagent_turns", "30", left("31")},

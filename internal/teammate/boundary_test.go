@@ -143,18 +143,19 @@ func TestAMemberIsRemindedOfItsTodoList(t *testing.T) {
 
 // At a boundary where both come together, one reminder is given, and the turns are granted with it.
 func TestOneReminderAtABoundary(t *testing.T) {
+	three := repeats{equal: [maxPattern]int{2}}
 	for name, c := range map[string]struct{ before, after counters }{
-		"a repeat at the limit":         {counters{turns: 5, repeats: 3}, counters{repeats: 3, warned: true, extended: true}},
-		"a repeat before the limit":     {counters{turns: 4, repeats: 3}, counters{turns: 4, repeats: 3, warned: true}},
-		"a repeat past the first limit": {counters{turns: 5, repeats: 3, extended: true}, counters{turns: 5, repeats: 3, warned: true, extended: true}},
+		"a repeat at the limit":         {counters{turns: 5, repeats: three}, counters{extended: true}},
+		"a repeat before the limit":     {counters{turns: 4, repeats: three}, counters{turns: 4}},
+		"a repeat past the first limit": {counters{turns: 5, repeats: three, extended: true}, counters{turns: 5, extended: true}},
 	} {
 		step := c.before.betweenRounds(5)
 		if step.err != nil || !step.goOn || !strings.Contains(step.reminder, "three times") ||
-			c.before.turns != c.after.turns || c.before.extended != c.after.extended || !c.before.warned {
+			c.before.turns != c.after.turns || c.before.extended != c.after.extended || !c.before.repeats.warned {
 			t.Errorf("%s: %+v, %+v", name, step, c.before)
 		}
 	}
-	paused := counters{turns: 3, stop: llm.StopPaused}
+	paused := counters{paused: 3}
 	if !paused.isEndless(1) {
 		t.Error("a limit of one turn is a limit")
 	}
@@ -164,12 +165,12 @@ func TestOneReminderAtABoundary(t *testing.T) {
 func TestWhatCountsAsARepeat(t *testing.T) {
 	c := counters{}
 	for _, input := range []string{`{"command":"ls"}`, `{"command":"pwd"}`} {
-		if c.round("bash", input, "a"); c.repeats != 1 {
-			t.Errorf("%s counts %d", input, c.repeats)
+		if c.round("bash", input, "a"); c.repeated() != 1 {
+			t.Errorf("%s counts %d", input, c.repeated())
 		}
 	}
-	if c.round("read_file", `{"command":"pwd"}`, "a"); c.repeats != 1 {
-		t.Errorf("another tool counts %d", c.repeats)
+	if c.round("read_file", `{"command":"pwd"}`, "a"); c.repeated() != 1 {
+		t.Errorf("another tool counts %d", c.repeated())
 	}
 	for range repeatEnd - 1 {
 		c.countWait(false, false)
@@ -184,7 +185,7 @@ func TestABoundaryFailsWithTheStore(t *testing.T) {
 	for _, b := range []loop.Boundary{loop.BetweenRounds, loop.BeforeStop} {
 		failEachOp(t, "alice", func(l *life) {
 			l.open()
-			l.phase.change(func(c *counters) { c.repeats = repeatWarn })
+			l.phase.change(func(c *counters) { c.repeats.equal[0] = repeatWarn - 1 })
 			l.send(muster.MailMessage, muster.Lead, "alice", "hello")
 		}, func(l *life) error {
 			goOn, err := session{l.self}.Boundary(l.Context(), b)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -30,6 +31,10 @@ type claim struct {
 	warnedIgnored  bool // the owner was told that its lane has ignored files only
 	wrote          bool // a tool has written files in the lane
 	warnedLost     bool // the owner was told that what it wrote is gone
+
+	files    string        // the fingerprint of the lane, when it was looked at last
+	lookedAt time.Time     // when that was
+	lookTook time.Duration // and how long it took
 }
 
 // CurrentTask returns the claimed task as it was read last.
@@ -43,6 +48,7 @@ func (c *claims) setTask(t muster.Task) {
 	c.held.change(func(h *claim) {
 		if claimKey(h.task) != claimKey(t) {
 			*h = claim{} // what was known of another claim says nothing of this one
+			c.phase.noteChange()
 		}
 		h.task = t
 	})

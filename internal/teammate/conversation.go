@@ -168,6 +168,7 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		failpoint.Hit("teammate.told")
+		v.phase.noteChange()
 		v.presence.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		for _, msg := range fresh {
 			if v.isLead() && v.Talk != nil && msg.From == muster.User {

@@ -136,7 +136,7 @@ func TestAnIdleMemberIsSmall(t *testing.T) {
 	p := newParts(t, "alice")
 	p.must(p.conversation.say(t.Context(), nil, "Hello."))
 	p.toolbox.get()
-	p.phase.change(func(c *counters) { c.calls = map[string]llm.Call{"1": {}} })
+	p.phase.change(func(c *counters) { c.calls = []llm.Call{{ID: "1"}} })
 	p.must(p.rests(t.Context()))
 	if n := len(p.conversation.script.Messages()); n != 0 || p.toolbox.made.Load() != nil || p.phase.get().calls != nil {
 		t.Errorf("%d messages, tools: %v, calls: %v", n, p.toolbox.made.Load() != nil, p.phase.get().calls != nil)

@@ -321,6 +321,7 @@ type fakeLanes struct {
 	err       error         // of what a tool does in a lane
 	scratches []string      // the commits of which there was a checkout, in order
 	scratch   []string      // what ScratchChanges returns
+	files     string        // what Fingerprint returns
 	all       []muster.Lane // that are listed
 	archived  []muster.Name
 }
@@ -357,8 +358,11 @@ func (f *fakeLanes) Occupy(context.Context, muster.Name, worktree.Occupant, work
 func (f *fakeLanes) Enter(context.Context, muster.Name) (string, error)   { return f.dir, nil }
 func (f *fakeLanes) Workdir(context.Context, muster.Name) (string, error) { return f.dir, f.err }
 func (f *fakeLanes) Changed(context.Context, muster.Name) (bool, error)   { return true, nil }
-func (f *fakeLanes) Status(context.Context, muster.Name) (string, error)  { return "", nil }
-func (f *fakeLanes) Release(context.Context, muster.Name) error           { return nil }
+func (f *fakeLanes) Fingerprint(context.Context, muster.Name) (string, error) {
+	return f.files, f.err
+}
+func (f *fakeLanes) Status(context.Context, muster.Name) (string, error) { return "", nil }
+func (f *fakeLanes) Release(context.Context, muster.Name) error          { return nil }
 
 // fakeTarget is a target on which nothing lands.
 type fakeTarget struct {

@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -17,37 +18,52 @@ import (
 
 // Counts at which a limit acts.
 const (
-	repeatWarn    = 3 // equal calls in a row: a reminder
-	repeatEnd     = 6 // equal calls in a row: the end of the phase
-	maxReminders  = 2 // reminders of the claimed task in a phase
-	maxCutReplies = 3 // replies cut at their length limit that are asked to go on
+	phaseTurns    = 200 // of the model in a phase, unless the settings say another number
+	repeatWarn    = 3   // times that the same calls came in turn: a reminder
+	repeatEnd     = 6   // times that the same calls came in turn: the end of the phase
+	maxReminders  = 2   // reminders of the claimed task in a phase
+	maxCutReplies = 3   // replies cut at their length limit that are asked to go on
 )
 
 var (
 	errTurns = errors.New("the turn limit of this phase")
 	errMute  = errors.New("two replies in a row that were empty or refused")
-	errLoop  = errors.New("a loop: the same call with the same result six times in a row")
+	errLoop  = errors.New("a loop: the same calls with the same results six times in a row")
 )
+
+// isLimit reports whether an error says that the member has met a limit.
+func isLimit(err error) bool {
+	return errors.Is(err, errTurns) || errors.Is(err, errStandstill) || errors.Is(err, errLoop) || errors.Is(err, errMute)
+}
 
 // boundaryStep is what a member does at a boundary, decided from its counters: it goes on or
 // not, reads a reminder, or its phase ends with an error.
 type boundaryStep struct {
 	goOn     bool
 	reminder string
-	err      error
+	// tellOthers says that the lead or the user is to hear of a standstill.
+	tellOthers bool
+	err        error
 }
 
 // betweenRounds decides on the limits between two rounds of tools, and notes in the counters
-// which reminders were given. limit is the number of turns in a phase; 0 is no limit.
-func (c *counters) betweenRounds(limit int) boundaryStep {
-	full := limit > 0 && c.turns >= limit
+// which reminders were given. maxTurns is the number of turns in a phase that the settings
+// name; 0 is none, and then phaseTurns holds, and the end of a standstill.
+func (c *counters) betweenRounds(maxTurns int) boundaryStep {
+	limit := cmp.Or(maxTurns, phaseTurns)
+	full := c.turns >= limit
+	times, length := c.repeats.times()
 	switch {
-	case c.repeats >= repeatEnd:
+	case times >= repeatEnd:
 		return boundaryStep{err: errLoop}
-	case c.repeats >= repeatWarn && !c.warned:
-		c.warned = true
+	case times >= repeatWarn && !c.repeats.warned:
+		c.repeats.warned = true
 		if full && !c.extended { // the turns are granted here too: one boundary has one reminder
 			c.extended, c.turns = true, 0
+		}
+		if length > 1 {
+			return remindStep("You made the same %d calls in turn three times with the same results. Do something else.",
+				length)
 		}
 		return remindStep("You made the same call three times with the same result. Do something else.")
 	case full && !c.extended:
@@ -57,14 +73,12 @@ func (c *counters) betweenRounds(limit int) boundaryStep {
 	case full:
 		return boundaryStep{err: errTurns}
 	}
-	return boundaryStep{goOn: true}
+	return c.still.decide(maxTurns == 0)
 }
 
 // isEndless reports whether the model has paused its reply so often that the phase must end:
 // a paused reply is asked to go on at once, and passes no boundary.
-func (c *counters) isEndless(limit int) bool {
-	return c.stop == llm.StopPaused && limit > 0 && c.turns > 2*limit
-}
+func (c *counters) isEndless(maxTurns int) bool { return c.paused > 2*cmp.Or(maxTurns, stillMore) }
 
 // beforeStop decides whether the phase goes on though the model has called no tool. received
 // says that mail or finished jobs have just entered the conversation; task is the claimed
@@ -149,7 +163,9 @@ type counters struct {
 	turns      int       // of the model, since the phase began or was extended
 	extended   bool      // the turn limit was met once, and as many turns granted again
 	lastTurnAt time.Time
+	still      standstill
 	stop       llm.Stop // of the last reply
+	paused     int      // replies in a row that the model has paused
 	words      string   // of the last reply
 	cutReplies int      // replies that were cut at max_tokens
 	mute       int      // replies in a row that were empty or refused
@@ -160,12 +176,11 @@ type counters struct {
 	replies  int // of the model, since the last time
 	prompts  promptSizes
 
-	calls     map[string]llm.Call // of the last reply, by id
-	pending   []string            // calls that the end of this process cut off, and that records answer
-	lastCall  [sha256.Size]byte   // the last counted call with its result
-	repeats   int                 // how often it came in a row
-	warned    bool                // of the repeats
-	idleWaits int                 // waits of the lead that returned at once, with nothing done in between
+	calls     []llm.Call         // of the last reply
+	results   map[string]callSum // of those that count, by the id of the call
+	pending   []string           // calls that the end of this process cut off, and that records answer
+	repeats   repeats
+	idleWaits int // waits of the lead that returned at once, with nothing done in between
 }
 
 // Idle ends this phase after the round of tools.
@@ -174,38 +189,85 @@ func (p *phase) Idle(string) { p.change(func(c *counters) { c.over = true }) }
 // countReply counts a reply of the model, and keeps its calls until their results come.
 // ownsTodo says whether a call is one of the todo tool.
 func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
-	calls := r.Message.Calls()
-	c.calls = map[string]llm.Call{}
-	for _, call := range calls {
-		c.calls[call.ID] = call
-	}
+	c.calls, c.results = r.Message.Calls(), map[string]callSum{}
 	c.stop, c.words = r.Stop, textOf(r.Message)
+	if c.paused++; c.stop != llm.StopPaused {
+		c.paused = 0
+	}
 	if c.stop != llm.StopRefused && !c.isEmpty() {
 		c.mute = 0
 	}
-	c.usedTodo = c.usedTodo || slices.ContainsFunc(calls, ownsTodo)
+	c.usedTodo = c.usedTodo || slices.ContainsFunc(c.calls, ownsTodo)
 	c.replies++
 }
 
-// countResult counts calls that repeat with the same result. A tool that polls is not
-// counted.
-func (c *counters) countResult(r llm.Result, polls func(tool string) bool) {
-	call, ok := c.calls[r.ID]
-	if !ok || polls(call.Name) {
+// countResult notes the result of a call. Repeats are counted at the end of the round. A tool
+// that polls is not counted.
+func (c *counters) countResult(r llm.Result, effects map[string]toolEffects) {
+	i := slices.IndexFunc(c.calls, func(call llm.Call) bool { return call.ID == r.ID })
+	if i < 0 || effects[c.calls[i].Name].polls {
 		return
 	}
 	c.idleWaits = 0
+	c.still.noteCall(effects[c.calls[i].Name], r.IsError)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\x00%s\x00", call.Name, call.Input)
+	fmt.Fprintf(&b, "%s\x00%s\x00", c.calls[i].Name, c.calls[i].Input)
 	for _, part := range r.Parts {
 		_ = json.NewEncoder(&b).Encode(part) // a part that does not encode only counts as equal
 	}
-	sum := sha256.Sum256(b.Bytes())
-	if sum == c.lastCall {
-		c.repeats++
-	} else {
-		c.lastCall, c.repeats, c.warned = sum, 1, false
+	c.results[r.ID] = sha256.Sum256(b.Bytes())
+}
+
+// countRound counts a round of tools. jobsRun says that background jobs of the member run.
+func (c *counters) countRound(jobsRun bool) {
+	for _, call := range c.calls { // tools that only read run side by side: their order is that of the calls
+		if sum, counts := c.results[call.ID]; counts {
+			c.repeats.count(sum)
+		}
 	}
+	// A member that only asks after its jobs waits for them.
+	if len(c.results) > 0 || !jobsRun {
+		c.still.countRound(c.calls)
+	}
+	c.results = nil
+}
+
+// callSum is a call with its input and its result.
+type callSum [sha256.Size]byte
+
+// maxPattern is how many calls may come in turn and be taken for a pattern.
+const maxPattern = 3
+
+// repeats finds calls that come again in turn with the same results: one call, or a pattern of
+// up to maxPattern different ones.
+type repeats struct {
+	last   [maxPattern]callSum // the last calls, the newest first
+	equal  [maxPattern]int     // of a pattern of i+1 calls: calls in a row that were as i+1 calls before
+	warned bool                // of this pattern
+}
+
+// count counts a call.
+func (r *repeats) count(sum callSum) {
+	for i, before := range r.last {
+		if r.equal[i]++; sum != before {
+			r.equal[i] = 0
+		}
+	}
+	copy(r.last[1:], r.last[:])
+	r.last[0] = sum
+	if times, _ := r.times(); times < repeatWarn {
+		r.warned = false
+	}
+}
+
+// times returns how often the last calls have come in turn, and how many calls that are.
+func (r *repeats) times() (times, length int) {
+	for i, n := range r.equal {
+		if t := 1 + n/(i+1); t > times {
+			times, length = t, i+1
+		}
+	}
+	return times, length
 }
 
 // countWait counts a wait of the lead, and reports whether it is one of too many that
@@ -214,7 +276,7 @@ func (c *counters) countResult(r llm.Result, polls func(tool string) bool) {
 func (c *counters) countWait(slept, mail bool) (isLoop bool) {
 	switch {
 	case slept:
-		c.turns, c.extended, c.idleWaits = 0, false, 0
+		c.turns, c.extended, c.idleWaits, c.still = 0, false, 0, standstill{}
 	case !mail:
 		c.idleWaits++
 		return c.idleWaits >= repeatEnd

@@ -226,6 +226,7 @@ func (l *lanes) ScratchChanges(context.Context, muster.Name, []string) ([]string
 
 func (l *lanes) Scratch(context.Context, muster.Name, string) (string, error) { return l.dir, nil }
 func (l *lanes) Changed(context.Context, muster.Name) (bool, error)           { return true, nil }
+func (l *lanes) Fingerprint(context.Context, muster.Name) (string, error)     { return "", nil }
 func (l *lanes) Status(context.Context, muster.Name) (string, error)          { return "", nil }
 func (l *lanes) Release(context.Context, muster.Name) error                   { return nil }
 func (l *lanes) Archive(context.Context, muster.Name) (string, error)         { return "", nil }

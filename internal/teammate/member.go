@@ -21,10 +21,10 @@
 //
 // The parts of a member have a type each: presence (its record in the roster), conversation
 // (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
-// phase (counters of a work phase), lead (the lead's sleep and the end of its turn), toolbox
-// (the tools, with their audit), compaction (the conversation's size), nestedInstructions
-// (AGENTS.md of a directory), workdir (where tools run), scratchView (changes where nothing
-// lands). They know one another by self.
+// phase (counters of a work phase and of a standstill), lead (the lead's sleep and the end of
+// its turn), toolbox (the tools, with their audit), compaction (the conversation's size),
+// nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView
+// (changes where nothing lands). They know one another by self.
 // TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
 // tasks to idle members, belong to the team as a whole.
 //
@@ -60,7 +60,7 @@ import (
 
 // Limits are the settings of a member's life.
 type Limits struct {
-	Turns             int           // in a phase, 50
+	Turns             int           // in a phase; 0: 200, and fewer in a standstill
 	IdleTimeout       time.Duration // 60 s; 0: never
 	MaxTokens         int           // in a reply; 0 is the adapter's default
 	BashTimeout       time.Duration // 120 s
@@ -268,6 +268,7 @@ type Lanes interface {
 	ScratchChanges(ctx context.Context, member muster.Name, tips []string) (files []string, err error)
 	Unlanded(ctx context.Context, tips []string, archived []worktree.Archived) ([]worktree.Leftover, error)
 	Changed(ctx context.Context, name muster.Name) (bool, error)
+	Fingerprint(ctx context.Context, name muster.Name) (string, error)
 	Ignored(ctx context.Context, name muster.Name) ([]string, error)
 	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error
 	Release(ctx context.Context, name muster.Name) error

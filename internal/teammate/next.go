@@ -150,7 +150,6 @@ func (e *TeamStop) Unwrap() error { return e.Err }
 // nextAfterPhase decides what follows a work phase: it depends on the error that has ended the phase, if one has.
 func nextAfterPhase(f Facts) Action {
 	p := f.Phase
-	isLimit := errors.Is(p.Err, errTurns) || errors.Is(p.Err, errLoop) || errors.Is(p.Err, errMute)
 	var failed *llm.Error
 	over, isOver := spend.IsExceeded(p.Err)
 	switch {
@@ -166,11 +165,11 @@ func nextAfterPhase(f Facts) Action {
 		return Rest{}
 	case p.ByUser:
 		return AnswerStopped{}
-	case isLimit && f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
+	case isLimit(p.Err) && f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
 		return AskUser{}
-	case isLimit && f.Lead:
+	case isLimit(p.Err) && f.Lead:
 		return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
-	case isLimit:
+	case isLimit(p.Err):
 		return ReleaseTask{}
 	case !errors.As(p.Err, &failed): // something else than the model failed
 		return Finish{Err: p.Err}

@@ -301,6 +301,10 @@ func (l *laneRows) Changed(context.Context, muster.Name) (bool, error) {
 	return l.changed, l.fail["changed"]
 }
 
+func (l *laneRows) Fingerprint(context.Context, muster.Name) (string, error) {
+	return "", l.fail["fingerprint"]
+}
+
 func (l *laneRows) ScratchChanges(context.Context, muster.Name, []string) ([]string, error) {
 	return l.scratch, l.fail["scratch"]
 }

@@ -215,7 +215,10 @@ const parallel = 8
 // do runs the loop to its stop.
 func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.stage != Retrying {
-		m.phase.change(func(c *counters) { *c = counters{started: time.Now()} })
+		m.phase.change(func(c *counters) {
+			c.still.endIfChanged() // what came before the first round is no part of it
+			*c = counters{started: time.Now(), still: c.still}
+		})
 		if err := m.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (s session) Answer(ctx context.Context, r llm.Result) error {
 	var isPending bool
 	s.phase.change(func(c *counters) {
 		if isPending = slices.Contains(c.pending, r.ID); !isPending {
-			c.countResult(r, p.polls)
+			c.countResult(r, p.effects)
 		}
 	})
 	if isPending {
@@ -106,6 +106,9 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if b == loop.BetweenRounds {
+		s.noteFiles(ctx)
+	}
 	step := s.decideBoundary(b, received || announced)
 	if b == loop.BeforeStop && step == (boundaryStep{}) && s.phase.get().stop == llm.StopEnd {
 		if text := s.scratch.reminder(ctx); text != "" {
@@ -117,18 +120,25 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 			return false, err
 		}
 	}
+	if step.tellOthers {
+		if err := s.tellStandstill(ctx); err != nil {
+			return false, err
+		}
+	}
 	return step.goOn, step.err
 }
 
 // decideBoundary decides from the phase's counters what follows at a boundary.
 func (s session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
-	waits := s.waits()
+	waits, jobsRun := s.waits(), s.jobs.Running() > 0
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
+			c.still.endIfChanged()
 			step = c.beforeStop(received, s.isLead(), task.ID, waits)
 			return
 		}
+		c.countRound(jobsRun)
 		if step = c.betweenRounds(s.Limits.Turns); step.reminder == "" && step.err == nil {
 			if text, due := s.todo.Round(c.usedTodo); due {
 				step.reminder = prompt.Reminder("%s", text)

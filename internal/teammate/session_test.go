@@ -16,8 +16,14 @@ func (c *counters) round(name, input, result string) {
 	call := llm.Call{ID: "1", Name: name, Input: []byte(input)}
 	c.turns++
 	c.countReply(llm.Reply{Message: llm.Message{Parts: []llm.Part{call}}}, func(llm.Call) bool { return false })
-	c.countResult(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}},
-		func(tool string) bool { return tool == "wait" })
+	c.countResult(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}}, map[string]toolEffects{"wait": {polls: true}})
+	c.countRound(false)
+}
+
+// repeated returns how often the last calls have come in turn.
+func (c *counters) repeated() int {
+	times, _ := c.repeats.times()
+	return times
 }
 
 func TestRepeatsAreCounted(t *testing.T) {
@@ -25,17 +31,17 @@ func TestRepeatsAreCounted(t *testing.T) {
 	for range 3 {
 		c.round("bash", `{"command":"ls"}`, "a")
 	}
-	if c.repeats != 3 {
-		t.Errorf("three equal calls count %d", c.repeats)
+	if c.repeated() != 3 {
+		t.Errorf("three equal calls count %d", c.repeated())
 	}
 	c.round("wait", `{}`, "woken")
 	c.round("bash", `{"command":"ls"}`, "a")
-	if c.repeats != 4 {
-		t.Errorf("a wait in between must not count; %d", c.repeats)
+	if c.repeated() != 4 {
+		t.Errorf("a wait in between must not count; %d", c.repeated())
 	}
 	c.round("bash", `{"command":"ls"}`, "b")
-	if c.repeats != 1 {
-		t.Errorf("another result starts anew; %d", c.repeats)
+	if c.repeated() != 1 {
+		t.Errorf("another result starts anew; %d", c.repeated())
 	}
 }
 
@@ -75,14 +81,32 @@ func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
 	})
 }
 
-func TestNoTurnLimit(t *testing.T) {
-	c := counters{turns: 1000}
-	if step := c.betweenRounds(0); !step.goOn || step.err != nil {
-		t.Errorf("%+v", step)
+// Without a number of the settings a phase has 200 turns, and as many once more; a paused reply passes no boundary.
+func TestTurnsWithoutASetting(t *testing.T) {
+	c := counters{}
+	for n := 1; n <= 2*phaseTurns; n++ {
+		c.turns++
+		c.still.changed = true
+		c.countRound(false)
+		step := c.betweenRounds(0)
+		if ended := errors.Is(step.err, errTurns); ended != (n == 2*phaseTurns) || (step.reminder != "") != (n == phaseTurns) {
+			t.Fatalf("turn %d: %+v", n, step)
+		}
 	}
-	c.stop = llm.StopPaused
-	if c.isEndless(0) || !c.isEndless(499) || c.isEndless(500) {
-		t.Error("a paused reply is endless after twice the limit, if there is one")
+	no := func(llm.Call) bool { return false }
+	for _, c := range []struct{ setting, most int }{{0, 2 * stillMore}, {3, 6}} {
+		n := counters{turns: 150}
+		for range c.most {
+			if n.countReply(llm.Reply{Stop: llm.StopPaused}, no); n.isEndless(c.setting) {
+				t.Fatalf("with %d the replies end too early: %+v", c.setting, n)
+			}
+		}
+		if n.countReply(llm.Reply{Stop: llm.StopPaused}, no); !n.isEndless(c.setting) {
+			t.Errorf("with %d the replies never end", c.setting)
+		}
+		if n.countReply(llm.Reply{}, no); n.isEndless(c.setting) {
+			t.Error("a reply that is not paused ends the row")
+		}
 	}
 }
 

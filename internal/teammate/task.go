@@ -60,6 +60,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	}
 	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
+	c.phase.noteChange()
 	return llm.ErrorResult("%s", cmp.Or(v.Text,
 		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
 }

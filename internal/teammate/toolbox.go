@@ -37,6 +37,8 @@ type profile struct {
 	specs  []llm.Spec // of tools, in the same order
 	size   int        // tokens of system and specs, as they are estimated
 	bare   []llm.Tool // tools without their decorators
+
+	effects map[string]toolEffects // of the tools, by their names
 }
 
 // toolbox makes the profile of a member. It keeps the profile only while the member works: a
@@ -69,11 +71,15 @@ func (b *toolbox) newProfile() *profile {
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	p.bare = slices.Concat(b.newFileTools(dir), []llm.Tool{b.todo.Tool(), b.newSubagent(dir)}, team,
-		agent.SkillTools(b.Skills), b.Extra)
+	own := append(b.newFileTools(dir), b.todo.Tool(), b.newSubagent(dir))
+	p.bare = slices.Concat(own, team, agent.SkillTools(b.Skills), b.Extra)
 	p.tools = b.decorate(p.bare, b.nested, false)
-	for _, t := range p.bare {
-		p.specs = append(p.specs, t.Spec())
+	p.effects = map[string]toolEffects{}
+	for i, t := range p.bare {
+		s := t.Spec()
+		p.specs = append(p.specs, s)
+		writes := !s.ReadOnly && !s.Polls && !b.todo.Owns(llm.Call{Name: s.Name})
+		p.effects[s.Name] = toolEffects{polls: s.Polls, files: writes && i < len(own), records: writes && i >= len(own)}
 	}
 	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p
@@ -117,11 +123,6 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 			b.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"subagent": true}))
 		},
 	})
-}
-
-// polls reports whether the tool with the name may be called again and again.
-func (p *profile) polls(name string) bool {
-	return slices.ContainsFunc(p.specs, func(s llm.Spec) bool { return s.Name == name && s.Polls })
 }
 
 // recoverer returns the tool with the name if its outcome is in records, or nil.

@@ -47,8 +47,14 @@ func TestTheToolsOfAMember(t *testing.T) {
 	}
 	live(t, "alice", func(l *life) {
 		p := l.toolbox.get()
-		if !p.polls("read_inbox") || p.polls("bash") || p.polls("no_tool") {
-			l.Error("the inbox may be asked again and again, bash may not")
+		for name, want := range map[string]toolEffects{
+			"read_inbox": {polls: true}, "idle": {polls: true}, "no_tool": {}, "read_file": {}, "todo": {}, "task_get": {},
+			"bash": {files: true}, "write_file": {files: true}, "subagent": {files: true},
+			"send_message": {records: true}, "task_create": {records: true}, "complete_task": {records: true},
+		} {
+			if got := p.effects[name]; got != want {
+				l.Errorf("%s has the effects %+v", name, got)
+			}
 		}
 		if l.toolbox.recoverer("submit_plan") == nil || l.toolbox.recoverer("bash") != nil || l.toolbox.recoverer("x") != nil {
 			l.Error("records tell the outcome of submit_plan only")

@@ -79,6 +79,54 @@ func TestWhereALaneHasChanged(t *testing.T) {
 	}
 }
 
+// The fingerprint of a lane is another one after each change of what it holds beyond its base, and else the same.
+func TestTheFingerprintOfALane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "b c": "b\n", ".gitignore": "ignored\n"})
+	lane := w.create("one")
+	seen := map[string]string{}
+	look := func(what string, want ...string) {
+		t.Helper()
+		got, err := w.Fingerprint(w.ctx(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := w.Fingerprint(w.ctx(), "one"); again != got {
+			t.Errorf("%s: it changes by itself", what)
+		}
+		if len(want) > 0 && got != want[0] || len(want) == 0 && seen[got] != "" {
+			t.Errorf("%s has the fingerprint of: %s", what, seen[got])
+		}
+		seen[got] = what
+	}
+	write := func(files map[string]string) { gittest.Write(t, lane.Path, files) }
+	look("nothing", "")
+	write(map[string]string{"ignored": "x"})
+	look("what git ignores", "")
+	for i, change := range []func(){
+		func() { write(map[string]string{"b c": "one\n"}) },
+		func() { write(map[string]string{"b c": "two\n"}) },
+		func() { write(map[string]string{"new/deep/f": "one\n"}) },
+		func() { write(map[string]string{"new/deep/f": "two\n"}) },
+		func() { w.git(lane.Path, "add", "-A") },
+		func() { write(map[string]string{"b c": "six\n"}) },
+		func() { w.git(lane.Path, "commit", "-q", "-a", "-m", "one") },
+		func() {
+			w.git(lane.Path, "checkout", "-q", "--detach")
+			w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "two")
+		},
+		func() { w.git(lane.Path, "rm", "-q", "a") },
+	} {
+		change()
+		look(fmt.Sprint("change ", i))
+	}
+	w.git(lane.Path, "reset", "-q", "--hard", lane.Base)
+	look("all taken back", "")
+	if got, err := w.Fingerprint(w.ctx(), "none"); got != "" || err == nil {
+		t.Errorf("of no lane: %q, %v", got, err)
+	}
+}
+
 // The status of a lane has a limit, and says what is left out. It names a branch that is not the lane's, and conflicts.
 func TestTheStatusOfALane(t *testing.T) {
 	t.Parallel()

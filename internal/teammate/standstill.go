@@ -1,0 +1,148 @@
+package teammate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/journal"
+	"muster/llm"
+)
+
+// Counts of a standstill, in rounds of tools.
+const (
+	stillRemind = 10  // the member is reminded
+	stillTell   = 30  // the lead is told, or the user if it is the lead
+	stillMore   = 50  // as many rounds are granted once more
+	stillEnd    = 100 // the end of the phase
+)
+
+var errStandstill = errors.New("a standstill: 100 rounds of tools without a change in files, board or mail")
+
+// standstill counts the rounds of tools in which the member has changed nothing in files, board or mail, and has got no
+// mail. It is not over with the phase: a member that its own jobs wake again and again could go on for ever. It is not
+// stored: a restarted member begins anew.
+type standstill struct {
+	rounds   int
+	reminded bool
+	told     bool // somebody else
+	extended bool
+	changed  bool     // something, in this round
+	mayWrite bool     // since the last look at the files something ran that may have changed some
+	last     []string // the last calls
+}
+
+// What is told of the last calls.
+const (
+	maxLastCalls = 3
+	maxLastCall  = 120 // bytes of each
+)
+
+// toolEffects are what the calls of a tool may change.
+type toolEffects struct {
+	polls   bool // nothing: the tool is asked again and again
+	records bool // the board, mail, requests, the team or a lane
+	files   bool // files of the lane
+}
+
+// noteCall notes what a call may have changed.
+func (s *standstill) noteCall(e toolEffects, failed bool) {
+	s.changed = s.changed || e.records && !failed
+	s.mayWrite = s.mayWrite || e.files // also one that has failed
+}
+
+// endIfChanged ends the standstill if something has changed, and reports whether it has.
+func (s *standstill) endIfChanged() bool {
+	changed := s.changed
+	if changed {
+		*s = standstill{mayWrite: s.mayWrite}
+	}
+	return changed
+}
+
+// countRound counts a round of tools with these calls.
+func (s *standstill) countRound(calls []llm.Call) {
+	if s.endIfChanged() {
+		return
+	}
+	s.rounds++
+	for _, c := range calls {
+		s.last = append(s.last, strings.TrimSpace(c.Name+" "+clip(gist(c), maxLastCall)))
+	}
+	s.last = slices.Clone(s.last[max(0, len(s.last)-maxLastCalls):])
+}
+
+// isDue reports whether a limit acts if the next round changes nothing.
+func (s *standstill) isDue() bool {
+	n := s.rounds + 1
+	return n >= stillEnd || n >= stillMore && !s.extended || n >= stillTell && !s.told || n >= stillRemind && !s.reminded
+}
+
+// decide decides what follows between two rounds. ends says that the standstill may end the phase.
+func (s *standstill) decide(ends bool) (step boundaryStep) {
+	const begin = "You have had %d rounds of tools without a change in files, board or mail. "
+	step.goOn = true
+	switch {
+	case ends && s.rounds >= stillEnd:
+		return boundaryStep{err: errStandstill}
+	case ends && s.rounds >= stillMore && !s.extended:
+		s.extended, s.reminded = true, true
+		step = remindStep(begin+"You get as many once more: finish, or give the task back with release_task and say "+
+			"what is left.", s.rounds)
+	case s.rounds >= stillRemind && !s.reminded:
+		s.reminded = true
+		step = remindStep(begin+"If you have what you need, begin. If you cannot go on, say why.", s.rounds)
+	}
+	step.tellOthers = s.rounds >= stillTell && !s.told
+	s.told = s.told || step.tellOthers
+	return step
+}
+
+// noteChange notes a change in files, board or mail that no call of a tool has made.
+func (p *phase) noteChange() { p.change(func(c *counters) { c.still.changed = true }) }
+
+// lookPause is how many times as long as a look at the files took none is taken: in a large lane it takes as long as
+// git needs to look at each file.
+const lookPause = 20
+
+// noteFiles looks whether the files of the member's lane have changed since the last look. What is found later is in
+// the member's favour; before a limit acts it is always looked.
+func (s session) noteFiles(ctx context.Context) {
+	still, h := s.phase.get().still, s.claims.held.get()
+	if !still.mayWrite || h.task.Worktree == "" || !still.isDue() && time.Since(h.lookedAt) < lookPause*h.lookTook {
+		return
+	}
+	began := time.Now()
+	files, err := s.Lanes.Fingerprint(ctx, h.task.Worktree)
+	s.logDropped(ctx, "looking at the files of the lane", err) // the tools tell the member what is wrong with it
+	s.claims.held.change(func(h *claim) { h.lookedAt, h.lookTook = time.Now(), time.Since(began) })
+	if err != nil {
+		return
+	}
+	s.claims.held.change(func(h *claim) { h.files = files })
+	s.phase.change(func(c *counters) {
+		c.still.changed = c.still.changed || files != h.files
+		c.still.mayWrite = s.jobs.Running() > 0 // they may write after this look
+	})
+}
+
+// tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
+func (s *self) tellStandstill(ctx context.Context) error {
+	still := s.phase.get().still
+	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.name(), still.rounds)
+	t, busy := s.claims.CurrentTask()
+	if busy {
+		text += fmt.Sprintf(", with task #%d (%s) in hand", t.ID, t.Subject)
+	}
+	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
+	if s.isLead() {
+		return s.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}})
+	}
+	_, err := s.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
+		Content: text + " Tell it how to go on with send_message, or have it give up with request_shutdown."})
+	return err
+}

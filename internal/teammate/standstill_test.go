@@ -1,0 +1,310 @@
+package teammate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"muster"
+	"muster/internal/board"
+	"muster/journal"
+	"muster/llm"
+
+	"pgregory.net/rapid"
+)
+
+// One call, or two or three in turn: a reminder after three times, the end after six, whatever was called before.
+func TestPatternsOfCalls(t *testing.T) {
+	for length := 1; length <= maxPattern; length++ {
+		c := counters{}
+		c.round("bash", "{}", "before")
+		for n := 1; n <= repeatEnd*length; n++ {
+			c.round("bash", fmt.Sprintf(`{"command":"%d"}`, n%length), "same")
+			step := c.betweenRounds(1000)
+			if reminded := strings.Contains(step.reminder, "three times"); reminded != (n == repeatWarn*length) {
+				t.Errorf("length %d, call %d: reminder %q", length, n, step.reminder)
+			}
+			if ended := errors.Is(step.err, errLoop); ended != (n == repeatEnd*length) {
+				t.Errorf("length %d, call %d: %v", length, n, step.err)
+			}
+		}
+	}
+	c := counters{}
+	for n := range 100 { // another result each time
+		c.round("bash", fmt.Sprintf(`{"command":"%d"}`, n%2), fmt.Sprint(n))
+		if c.repeated() != 1 {
+			t.Fatalf("call %d counts as a repeat", n)
+		}
+	}
+}
+
+// The counts are those of the plain definition: how often the calls at the end come, in turn.
+func TestRepeatsAsDefined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 60).Draw(t, "calls")
+		c := counters{}
+		for i, name := range all {
+			c.round("bash", name, "same")
+			want := 0
+			for length := 1; length <= maxPattern; length++ {
+				equal := 0
+				for k := i; k >= length && all[k] == all[k-length]; k-- {
+					equal++
+				}
+				want = max(want, 1+equal/length)
+			}
+			if got := c.repeated(); got != want {
+				t.Fatalf("%v: %d times, want %d", all[:i+1], got, want)
+			}
+		}
+	})
+}
+
+// Calls that run side by side are counted in the order in which the model made them, not in that of their results.
+func TestRepeatsOfCallsSideBySide(t *testing.T) {
+	c := counters{}
+	for n := 1; n <= repeatWarn; n++ {
+		a, b := llm.Call{ID: "a", Name: "read_file", Input: []byte("1")}, llm.Call{ID: "b", Name: "read_file", Input: []byte("2")}
+		c.countReply(llm.Reply{Message: llm.Message{Parts: []llm.Part{a, b}}}, func(llm.Call) bool { return false })
+		ids := []string{"a", "b"}
+		if n%2 == 0 {
+			ids = []string{"b", "a"}
+		}
+		for _, id := range ids {
+			c.countResult(llm.Result{ID: id, Parts: []llm.Part{llm.Text{Text: id}}}, nil)
+		}
+		c.countRound(false)
+	}
+	if times, length := c.repeats.times(); times != repeatWarn || length != 2 {
+		t.Errorf("%d times a pattern of %d", times, length)
+	}
+}
+
+// The counts of a standstill act at the rounds since the last change, whatever came before.
+func TestStandstillAsDefined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		setting := rapid.SampledFrom([]int{0, 1000}).Draw(t, "max_turns")
+		c, still := counters{}, 0
+		for n := 0; ; n++ {
+			changed := n < 300 && rapid.IntRange(0, 40).Draw(t, "change") == 0
+			c.still.changed = changed
+			c.round("read_file", fmt.Sprint(n), "some")
+			if still++; changed {
+				still = 0
+			}
+			step := c.betweenRounds(setting)
+			reminds := still == stillRemind || still == stillMore && setting == 0
+			if (step.reminder != "") != reminds || step.tellOthers != (still == stillTell) {
+				t.Fatalf("%d rounds after a change: %+v", still, step)
+			}
+			if ended := errors.Is(step.err, errStandstill); ended != (still == stillEnd && setting == 0) || !ended && !step.goOn {
+				t.Fatalf("%d rounds after a change: %+v", still, step)
+			}
+			if step.err != nil || still > 2*stillEnd {
+				return
+			}
+			c.turns = 0 // the turn limit is another one
+		}
+	})
+}
+
+// reads are turns in which the model reads something else each time.
+func reads(n int) (all []turn) {
+	for i := range n {
+		all = append(all, calls("glob", map[string]any{"pattern": fmt.Sprint("f", i)}))
+	}
+	return all
+}
+
+// A member that reads for ever is reminded, the lead is told once, and the task goes back and counts.
+func TestAStandstillEndsThePhase(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		l.start(reads(1000)...)
+		if len(l.asked) < stillEnd {
+			l.Fatalf("asked %d times", len(l.asked))
+		}
+		before := func(n int) string { return fmt.Sprint(l.asked[n].Messages) } // what she has read when n rounds are over
+		for n, text := range map[int]string{stillRemind: "had 10 rounds of tools without a change in files, board or mail. If",
+			stillMore: "had 50 rounds of tools without a change in files, board or mail. You get as many once more"} {
+			if strings.Contains(before(n-1), text) || strings.Count(before(stillEnd-1), text) != 1 || !strings.Contains(before(n), text) {
+				l.Errorf("%q is not said after %d rounds, or not once", text, n)
+			}
+		}
+		task, err := l.world.Board.Get(l.Context(), 1)
+		l.must(err)
+		if task.Attempts != 3 || task.Status != muster.NeedsAttention || !strings.Contains(task.Result, "a standstill") {
+			l.Errorf("three times it is too much: %+v", task)
+		}
+		told := 0
+		for _, m := range l.mail(muster.Lead) {
+			if strings.Contains(m.Content, "alice has had 30 rounds of tools without a change in files, board or mail, "+
+				"with task #1 (the parser) in hand. Its last calls: glob f") && !m.Type.News() {
+				told++
+			}
+		}
+		if told != 3 || len(l.asked) != 3*stillEnd {
+			l.Errorf("asked %d times; the lead is told %d times: %+v", len(l.asked), told, l.mail(muster.Lead))
+		}
+	})
+}
+
+// What a command changes in the lane is a change, and so is mail, on either way; a call that fails is none.
+func TestWhatEndsAStandstill(t *testing.T) {
+	n := 0
+	for name, c := range map[string]struct {
+		act  func(l *life) turn
+		ends bool
+	}{
+		"a command that changes files": {func(l *life) turn {
+			return calls("bash", map[string]any{"command": "echo > f"}, func() { n++; l.lanes.files = fmt.Sprint(n) })
+		}, true},
+		"a command that changes none": {func(*life) turn { return calls("bash", map[string]any{"command": "echo hello"}) }, false},
+		"mail to the lead": {func(*life) turn {
+			return calls("send_message", map[string]any{"to": "lead", "content": "I read."})
+		}, true},
+		"mail to nobody":    {func(*life) turn { return calls("send_message", map[string]any{"to": "ghost", "content": "x"}) }, false},
+		"mail of the lead":  {func(l *life) turn { return reading(func() { l.send(muster.MailMessage, "lead", "alice", "Go on.") }) }, true},
+		"a task":            {func(*life) turn { return calls("task_create", map[string]any{"subject": "more"}) }, true},
+		"its own todo list": {func(*life) turn { return calls("todo", map[string]any{"items": []any{}}) }, false},
+		"reading":           {func(*life) turn { return reading() }, false},
+	} {
+		live(t, "alice", func(l *life) {
+			l.config.Limits.Turns = 0
+			l.restart("alice")
+			l.create(board.Draft{})
+			turns := append(reads(stillRemind-1), c.act(l))
+			l.start(append(turns, says("Done."), says("Done."), says("Done."))...)
+			if reminded := strings.Contains(l.heard(), "10 rounds of tools"); reminded == c.ends {
+				l.Errorf("%s: reminded: %v", name, reminded)
+			}
+		})
+	}
+}
+
+// reading is a turn that reads something that is read nowhere else.
+func reading(then ...func()) turn {
+	return calls("glob", map[string]any{"pattern": "other"}, then...)
+}
+
+// isReleased checks that the task was released once, for that reason, and that it counts.
+func (l *life) isReleased(reason string) {
+	l.Helper()
+	task, err := l.world.Board.Get(l.Context(), 1)
+	events := l.events(journal.TaskReleased)
+	if err != nil || task.Attempts != 1 || len(events) != 1 || events[0].Fields["reason"] != reason {
+		l.Errorf("asked %d times: %+v, %v; %v", len(l.asked), task, err, events)
+	}
+}
+
+// A member that changes something all the time has 200 turns, and as many once more.
+func TestChangesHaveMoreTurns(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		var turns []turn
+		for n := range 2 * phaseTurns {
+			turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("echo ", n)},
+				func() { l.lanes.files = fmt.Sprint(n) }))
+		}
+		l.start(turns...)
+		l.isReleased("the turn limit of this phase")
+		if n := strings.Count(fmt.Sprint(l.asked[2*phaseTurns-1].Messages), "You have used 200 turns"); n != 1 {
+			l.Errorf("reminded %d times", n)
+		}
+	})
+}
+
+// A number of the settings holds with and without changes.
+func TestMaxTurnsReplacesBothNumbers(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 60
+		l.restart("alice")
+		l.create(board.Draft{})
+		l.start(reads(2 * 60)...)
+		l.isReleased("the turn limit of this phase")
+		if said := fmt.Sprint(l.asked[2*60-1].Messages); !strings.Contains(said, "You have used 60 turns") || strings.Contains(said, "had 50 rounds") {
+			l.Error("60 turns are not what holds")
+		}
+	})
+}
+
+// A restarted member begins anew, and meets the limit all the same: its attempts are on the board.
+func TestAStandstillAfterARestart(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		l.start(append(reads(60), func(llm.Request) (llm.Reply, error) { l.stop(errTest); return llm.Reply{}, errTest })...)
+		if !l.hasEnded() {
+			l.Fatal("she lives on")
+		}
+		l.restart("alice")
+		asked := len(l.asked)
+		l.start(append(reads(stillEnd), says("No more."), says("No more."), says("No more."))...)
+		l.isReleased(errStandstill.Error())
+		if n := len(l.asked) - asked; n != stillEnd+3 { // she claims it again, and stops with it
+			l.Errorf("asked %d times more", n)
+		}
+	})
+}
+
+// A member cannot go on for ever by jobs that wake it: the rounds are counted across phases. To ask after a job that
+// runs is to wait.
+func TestJobsDoNotHideAStandstill(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		var turns []turn
+		for n := range stillEnd {
+			turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("make ", n), "background": true}), says("I wait."))
+		}
+		l.start(turns...)
+		for range stillEnd {
+			synctest.Wait()
+			if n := len(l.commands.running); n > 0 {
+				close(l.commands.running[n-1].done)
+				l.commands.running = nil
+			}
+		}
+		synctest.Wait()
+		l.isReleased(errStandstill.Error())
+	})
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		turns := []turn{calls("bash", map[string]any{"command": "make", "background": true})}
+		for range stillRemind * 2 {
+			turns = append(turns, calls("check_background", map[string]any{"job_id": "1"}))
+		}
+		l.start(turns...)
+		if strings.Contains(l.heard(), "rounds of tools") {
+			l.Errorf("to wait for a job is taken for a standstill: %s", l.heard())
+		}
+		l.jobs.Stop()
+	})
+}
+
+// The lead's standstill is told to the user, and stops the run.
+func TestAStandstillOfTheLead(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart(muster.Lead)
+		l.start(reads(stillEnd + 1)...)
+		synctest.Wait()
+		var stop *TeamStop
+		if !l.hasEnded() || !errors.As(l.err, &stop) || !errors.Is(l.err, errStandstill) || len(l.asked) != stillEnd {
+			l.Errorf("asked %d times, it ended with %v", len(l.asked), l.err)
+		}
+		if e := l.events(journal.RunNote); len(e) != 1 || !strings.Contains(e[0].Fields["text"].(string), "lead has had 30 rounds") {
+			l.Errorf("the user sees %+v", e)
+		}
+	})
+}
