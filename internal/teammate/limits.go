@@ -33,7 +33,8 @@ var (
 
 // isLimit reports whether an error says that the member has met a limit.
 func isLimit(err error) bool {
-	return errors.Is(err, errTurns) || errors.Is(err, errStandstill) || errors.Is(err, errLoop) || errors.Is(err, errMute)
+	return slices.ContainsFunc([]error{errTurns, errStandstill, errLoop, errMute},
+		func(limit error) bool { return errors.Is(err, limit) })
 }
 
 // boundaryStep is what a member does at a boundary, decided from its counters: it goes on or
@@ -62,8 +63,8 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 			c.extended, c.turns = true, 0
 		}
 		if length > 1 {
-			return remindStep("You made the same %d calls in turn three times with the same results. Do something else.",
-				length)
+			return remindStep("You made the same %d calls in turn three times with the same results. "+
+				"Do something else.", length)
 		}
 		return remindStep("You made the same call three times with the same result. Do something else.")
 	case full && !c.extended:

@@ -49,6 +49,17 @@ type toolEffects struct {
 	files   bool // files of the lane
 }
 
+// effectsOf returns the effects of tools that work on files, and of tools that work on records.
+func effectsOf(files, records []llm.Tool) map[string]toolEffects {
+	all := map[string]toolEffects{}
+	for i, t := range slices.Concat(files, records) {
+		s := t.Spec()
+		writes, onFiles := !s.ReadOnly && !s.Polls, i < len(files)
+		all[s.Name] = toolEffects{polls: s.Polls, files: writes && onFiles, records: writes && !onFiles}
+	}
+	return all
+}
+
 // noteCall notes what a call may have changed.
 func (s *standstill) noteCall(e toolEffects, failed bool) {
 	s.changed = s.changed || e.records && !failed
@@ -79,7 +90,8 @@ func (s *standstill) countRound(calls []llm.Call) {
 // isDue reports whether a limit acts if the next round changes nothing.
 func (s *standstill) isDue() bool {
 	n := s.rounds + 1
-	return n >= stillEnd || n >= stillMore && !s.extended || n >= stillTell && !s.told || n >= stillRemind && !s.reminded
+	return n >= stillEnd || n >= stillRemind && !s.reminded || n >= stillTell && !s.told ||
+		n >= stillMore && !s.extended
 }
 
 // decide decides what follows between two rounds. ends says that the standstill may end the phase.
@@ -133,16 +145,19 @@ func (s session) noteFiles(ctx context.Context) {
 // tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
 func (s *self) tellStandstill(ctx context.Context) error {
 	still := s.phase.get().still
-	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.name(), still.rounds)
+	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.name(),
+		still.rounds)
 	t, busy := s.claims.CurrentTask()
 	if busy {
 		text += fmt.Sprintf(", with task #%d (%s) in hand", t.ID, t.Subject)
 	}
 	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
 	if s.isLead() {
-		return s.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}})
+		e := muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}}
+		return s.Journal.Emit(ctx, e)
 	}
-	_, err := s.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
+	_, err := s.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
+		TaskID:  t.ID,
 		Content: text + " Tell it how to go on with send_message, or have it give up with request_shutdown."})
 	return err
 }

@@ -38,7 +38,7 @@ type profile struct {
 	size   int        // tokens of system and specs, as they are estimated
 	bare   []llm.Tool // tools without their decorators
 
-	effects map[string]toolEffects // of the tools, by their names
+	effects map[string]toolEffects // of those tools that have some, by their names
 }
 
 // toolbox makes the profile of a member. It keeps the profile only while the member works: a
@@ -71,15 +71,12 @@ func (b *toolbox) newProfile() *profile {
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	own := append(b.newFileTools(dir), b.todo.Tool(), b.newSubagent(dir))
-	p.bare = slices.Concat(own, team, agent.SkillTools(b.Skills), b.Extra)
+	files, todo, subagent := b.newFileTools(dir), b.todo.Tool(), b.newSubagent(dir)
+	p.bare = slices.Concat(files, []llm.Tool{todo, subagent}, team, agent.SkillTools(b.Skills), b.Extra)
+	p.effects = effectsOf(append(files, subagent), slices.Concat(team, b.Extra))
 	p.tools = b.decorate(p.bare, b.nested, false)
-	p.effects = map[string]toolEffects{}
-	for i, t := range p.bare {
-		s := t.Spec()
-		p.specs = append(p.specs, s)
-		writes := !s.ReadOnly && !s.Polls && !b.todo.Owns(llm.Call{Name: s.Name})
-		p.effects[s.Name] = toolEffects{polls: s.Polls, files: writes && i < len(own), records: writes && i >= len(own)}
+	for _, t := range p.bare {
+		p.specs = append(p.specs, t.Spec())
 	}
 	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p

@@ -37,7 +37,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 		if err := l.rejoin(ctx, doc, lane); err != nil {
 			return err
 		}
-		if err := l.recoverLane(ctx, lane); err != nil {
+		if err := recoverLane(ctx, l, lane); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (l *lifecycle) reject(ctx context.Context, lane muster.Lane, cause error) e
 }
 
 // recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
-func (l *Lanes) recoverLane(ctx context.Context, lane muster.Lane) error {
+func recoverLane(ctx context.Context, l *Lanes, lane muster.Lane) error {
 	if err := l.index.checkRow(lane); err != nil {
 		return l.reject(ctx, lane, err)
 	}

@@ -23,8 +23,9 @@ func (l *Lanes) Changed(ctx context.Context, name muster.Name) (bool, error) {
 	return l.checkout(lane).isChanged(ctx)
 }
 
-// Fingerprint returns a text that is another one when the lane holds something else beyond its base: other commits, other
-// uncommitted files, or such a file was written again. It is "" for a lane that holds nothing. It costs a git status.
+// Fingerprint returns a text that is another one when the lane holds something else beyond its base: other commits,
+// other uncommitted files, or such a file was written again. It is "" for a lane that holds nothing. It costs a git
+// status.
 func (l *Lanes) Fingerprint(ctx context.Context, name muster.Name) (string, error) {
 	lane, err := l.Get(ctx, name)
 	if err != nil {
