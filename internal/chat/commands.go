@@ -24,6 +24,7 @@ var commands = []command{
 	{name: "requests", does: "questions that wait for somebody", muster: []string{"requests"}},
 	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
 	{name: "reject", args: "ID why", does: "say no to one", muster: []string{"reject"}},
+	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
 	// These are handled by runCommand itself, before or in place of a muster command.
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
@@ -108,6 +109,8 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 		all = n.Requests()
 	case head == "/inbox":
 		all = append(n.Members(), "user")
+	case head == "/context":
+		all = n.Members()
 	// Other commands take no name, and an empty word would offer all members after each blank.
 	case strings.HasPrefix(head, "/"), word == "":
 		return from, nil

@@ -207,7 +207,7 @@ func (a *App) root() *cobra.Command {
 		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
 			runCommands{a}.join()}},
 		{"look", "What goes on",
-			[]*cobra.Command{newStatusCommand(a), newLogCommand(a), requestCommands{a}.list(),
+			[]*cobra.Command{newStatusCommand(a), newLogCommand(a), newContextCommand(a), requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
 				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),

@@ -88,6 +88,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"worktree remove":       laneNames,
 		"log --task":            anyTask,
 		"log --member":          anyMember,
+		"context":               anyMember,
 		"task list --owner":     owners,
 		"task list --status":    fixed(taskStatuses()...),
 		"task add --blocked-by": openTask,

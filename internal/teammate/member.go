@@ -163,6 +163,15 @@ type End struct {
 // New makes a member of its record. Live starts it.
 func New(c Config) (_ *Member, err error) {
 	c.Log = c.Log.With("member", c.Record.Name)
+	s := newSelf(c)
+	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
+		return nil, err
+	}
+	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
+}
+
+// newSelf makes the parts of a member, which has no model yet.
+func newSelf(c Config) *self {
 	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(), phase: &phase{}}
 	s.presence = &presence{self: s}
 	s.presence.turns.Store(int64(s.Record.Turns))
@@ -172,10 +181,7 @@ func New(c Config) (_ *Member, err error) {
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
 	s.toolbox, s.nested, s.scratch = &toolbox{self: s}, &nestedInstructions{self: s}, &scratchView{self: s}
 	s.compaction = &compaction{self: s}
-	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
-		return nil, err
-	}
-	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
+	return s
 }
 
 // TurnCount returns how many turns the member has had in its life.

@@ -82,6 +82,14 @@ func (b *toolbox) newProfile() *profile {
 	return p
 }
 
+// Prefix returns what each request of a member begins with: its system prompt and tools, made from the record, the
+// model's name, the services that exist in every process, and the tools of an embedder. Nothing is started.
+func Prefix(c Config) (system []string, tools []llm.Spec) {
+	b := &toolbox{self: newSelf(c)}
+	p := b.newProfile()
+	return p.system, p.specs
+}
+
 // newFileTools makes the tools for files and commands in a directory.
 func (b *toolbox) newFileTools(dir *workdir) []llm.Tool {
 	return code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
