@@ -104,6 +104,9 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 		if s, err := checkout(); err == nil && s.Changed > 0 {
 			notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
 		}
+		if text := p.spending.earlier(ctx); text != "" {
+			notes = append(notes, text)
+		}
 		p.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": goal, "target": p.branch})
 		if note != "" {
 			p.note(ctx, "", note)

@@ -174,41 +174,43 @@ func (s *supervisor) awaitQuiet(ctx context.Context, name muster.Name, e *spend.
 	}
 }
 
-// goOnWith returns what to type behind muster resume, and what else the user should know, where a budget has stopped
-// the team.
-func goOnWith(e *spend.Exceeded) (flags, hint string) {
-	switch e.Scope {
-	case spend.OfTeam:
-		return "--budget " + e.Budget.Next(e.Spent), ""
-	case spend.OfDay:
-		return "", "; it goes on tomorrow, or with a larger budget.day in your own config.yaml"
-	case spend.OfMember, spend.OfTask:
+// earlier returns what landed tasks of earlier runs have cost here: the median, and of how many. It is "" where fewer
+// than three are known with their whole price.
+func (s *spending) earlier(ctx context.Context) string {
+	tasks, err := s.Board.List(ctx)
+	var costs []spend.Dollars
+	if err == nil {
+		err = spend.NewLedger(s.Store.Log(), muster.StreamSpend, nil).Look(ctx, func(b *spend.Book) {
+			for _, t := range tasks {
+				if sum := b.Tasks[t.ID]; t.Landed != nil && sum.Dollars > 0 && sum.Unpriced == 0 {
+					costs = append(costs, sum.Dollars)
+				}
+			}
+		})
 	}
-	return "", fmt.Sprintf("; raise budget.%s", e.Scope)
+	logDropped(ctx, s.Log, "looking what earlier tasks have cost", err)
+	if len(costs) < 3 {
+		return ""
+	}
+	slices.Sort(costs)
+	return fmt.Sprintf("a task that landed here has cost %v (the median of %d)", costs[len(costs)/2], len(costs))
 }
 
-// ReadSpending returns what the calls of a team's models have cost: those of the last run, and those of all runs.
-func ReadSpending(ctx context.Context, t *Team) (run, all *spend.Book, err error) {
+// ReadSpending returns what the calls of models in a team's last run have cost.
+func ReadSpending(ctx context.Context, t *Team) (book *spend.Book, err error) {
 	w := t.services()
-	last, err := w.Runs().Look(ctx)
+	run, err := w.Runs().Look(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	roster := w.Roster(ctx)
-	read := func(l *spend.Ledger) (book *spend.Book, err error) {
-		err = l.Look(ctx, func(b *spend.Book) {
-			book = b
-			// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
-			b.CutOff(func(c spend.Call) bool {
-				alive, err := roster.Alive(ctx, c.Host)
-				return err == nil && !alive
-			})
+	err = spend.OfRun(t.config.Store.Log(), run.StartedAt).Look(ctx, func(b *spend.Book) {
+		book = b
+		// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
+		b.CutOff(func(c spend.Call) bool {
+			alive, err := roster.Alive(ctx, c.Host)
+			return err == nil && !alive
 		})
-		return book, err
-	}
-	if run, err = read(spend.OfRun(t.config.Store.Log(), last.StartedAt)); err != nil {
-		return nil, nil, err
-	}
-	all, err = read(spend.NewLedger(t.config.Store.Log(), muster.StreamSpend, nil))
-	return run, all, err
+	})
+	return book, err
 }

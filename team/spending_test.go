@@ -70,7 +70,7 @@ func (p *payroll) total() (n int) {
 // spent is what the ledger says of the last run.
 func (h *house) spent(t *team.Team) *spend.Book {
 	h.Helper()
-	run, _, err := team.ReadSpending(h.Context(), t)
+	run, err := team.ReadSpending(h.Context(), t)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 	over, isOver := exceeded(err)
 	goOn, hint := "", ""
 	if isOver {
-		goOn, hint = goOnWith(over)
+		goOn, hint = over.GoOn(), over.Hint()
 		p.spending.tell(ctx, journal.BudgetSpent, over, over.Error())
 	}
 	if isLimit {

@@ -25,6 +25,7 @@ var commands = []command{
 	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
 	{name: "reject", args: "ID why", does: "say no to one", muster: []string{"reject"}},
 	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
+	{name: "cost", does: "what was spent, and on what", muster: []string{"cost"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
 	// These are handled by runCommand itself, before or in place of a muster command.
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},

@@ -249,10 +249,11 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
 		return c.err
 	case how == chat.RunEnded && c.err == nil:
-		if !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) { // everything was said in the conversation
+		// Everything was said in the conversation, but how to go on.
+		if c.sum.GoOn == "" && !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) {
 			return exitStatus(c.sum.Code)
 		}
-		return c.app.conclude(late, c.Journal(), c.job, c.sum)
+		return c.app.conclude(late, c.Team, c.job, c.sum)
 	}
 	return c.explainEnd(late, false, isInterrupted)
 }

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/team"
@@ -25,7 +26,7 @@ import (
 var documents = map[string]any{
 	"status": &view.Overview{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
 	"request": &muster.Request{}, "lane": &muster.Lane{}, "window": &view.Window{}, "event": &muster.Event{}, "setting": &config.Value{}, "proposal": &proposal{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
-	"version": &build{},
+	"version": &build{}, "cost": &view.Spending{}, "sum": &spend.Sum{},
 }
 
 // fill gives every field a value.
@@ -44,7 +45,9 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf("x").Convert(v.Type().Key()), reflect.Zero(v.Type().Elem()))
+		key := reflect.New(v.Type().Key()).Elem()
+		fill(key)
+		v.SetMapIndex(key, reflect.Zero(v.Type().Elem()))
 	case reflect.String:
 		v.SetString("x")
 	case reflect.Bool:

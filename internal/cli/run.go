@@ -14,9 +14,9 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/internal/workspace"
-	"muster/journal"
 	"muster/team"
 )
 
@@ -181,7 +181,7 @@ func (r runCommands) demoDir(keep string) (string, error) {
 // stdout, so that a script can keep the summary alone.
 func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
-	out := newRunOutput(ctx, r.App, o.Team, j.Resume)
+	out := newRunOutput(ctx, r.App, o.Team, j.Settings.BudgetTeam, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	var sum team.Summary
 	var err error
@@ -207,17 +207,17 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	if out.progress != nil && out.progress.HasWritten() {
 		fmt.Fprintln(r.Stderr) // the summary stands by itself
 	}
-	return r.conclude(context.WithoutCancel(ctx), o.Journal(), j, sum)
+	return r.conclude(context.WithoutCancel(ctx), o.Team, j, sum)
 }
 
 // conclude prints the end of a run on standard output and returns its exit code. With --json nothing is added,
 // because the events have said it all. A reader that has gone away is no error.
-func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum team.Summary) error {
+func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summary) error {
 	if !a.json {
 		tally := view.NewTally()
 		// From the first event: a run that was resumed may have begun anywhere. Events that cannot be read are not
 		// counted.
-		for e, err := range events.Read(ctx, 0) {
+		for e, err := range t.Journal().Read(ctx, 0) {
 			if err == nil && e.At >= sum.Run.StartedAt {
 				tally.Add(e.Event)
 			}
@@ -226,6 +226,9 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 		end := view.Summary{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
 			IsTemporary: j.isTemporary}
+		if spent, err := readSpending(ctx, t); err == nil { // the run has ended as it has, whatever it cost
+			end.Spending = spent
+		}
 		if j.demoDir != "" {
 			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
 		}
@@ -235,7 +238,7 @@ func (a *App) conclude(ctx context.Context, events *journal.Journal, j Job, sum 
 		}
 		// The lead may say that it has done something. Standard output has its answer alone.
 		if end.IsAnswer() {
-			fmt.Fprintln(a.Stderr, "no task was made, and nothing has landed")
+			fmt.Fprintln(a.Stderr, view.Because("no task was made, and nothing has landed", end.Spending.Text()))
 		}
 	}
 	if sum.Code != 0 {
@@ -294,7 +297,7 @@ func (r runCommands) hostWorkers(
 		return err
 	}
 	// Events of the whole team are printed, not only those of the members in this process.
-	out := newRunOutput(ctx, r.App, o.Team, false)
+	out := newRunOutput(ctx, r.App, o.Team, settings.BudgetTeam, true)
 	// It has a configuration of its own, with the model for the workers. The one in o only looks.
 	t, err := r.openTeam( //nolint:contextcheck // Opening starts nothing.
 		Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})
@@ -314,6 +317,10 @@ func (r runCommands) hostWorkers(
 		explain(r.Stderr, "left; the team's other processes take "+names+" over", "")
 		return exitStatus(exitInterrupted)
 	case left != nil:
+		if over, ok := spend.IsExceeded(left); ok { // it is no failure: the team has stopped with work left
+			explain(r.Stderr, over.Error(), strings.TrimSpace("muster resume "+over.GoOn()))
+			return exitStatus(exitLeft)
+		}
 		return left
 	}
 	_, err = fmt.Fprintf(r.Stdout, "%s left: %s\n", view.Count(len(workers.Names), "worker"), why)

@@ -25,7 +25,7 @@ type runOutput struct {
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
 // its opening line says what the team does first. The end of ctx does not end it: the team still writes events while it
 // ends its turns.
-func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runOutput {
+func newRunOutput(ctx context.Context, a *App, t *team.Team, budget string, resumes bool) *runOutput {
 	ctx = context.WithoutCancel(ctx)
 	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
@@ -38,9 +38,15 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, resumes bool) *runO
 	// A failure is not reported: a run goes on when nobody can read its progress.
 	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	out.progress = view.NewProgress(view.Options{Print: print, Screen: a.screen(a.Stderr), Start: a.Now(),
-		Check: run.Check, Opening: opening,
-		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }})
+	o := view.Options{Print: print, Screen: a.screen(a.Stderr), Start: a.Now(), Check: run.Check, Opening: opening,
+		Budget: budget,
+		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+	if resumes {
+		if spent, err := team.ReadSpending(ctx, t); err == nil { // else what was spent before is not shown
+			o.Spent = *spent
+		}
+	}
+	out.progress = view.NewProgress(o)
 	return out
 }
 

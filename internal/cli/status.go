@@ -10,9 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
+	"muster/team"
 )
 
 // newStatusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
@@ -49,9 +51,10 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
 	lanes, lanesErr := t.Lanes().List(ctx)
 	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	spending, spendErr := team.ReadSpending(ctx, t.Team)
 	// After an error the other parts are read all the same. That costs little, and the first error is returned.
 	o := emptyOverview()
-	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr); err != nil {
+	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr, spendErr); err != nil {
 		return o, err
 	}
 	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
@@ -66,6 +69,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	for _, l := range lanes {
 		o.Lanes[l.Status]++
 	}
+	o.Spending = *spending
 	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
 	return o, readRecent(ctx, t.Journal(), &o)
 }
@@ -73,7 +77,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 // emptyOverview returns an overview without content. Its lists and maps are printed as [] and {}.
 func emptyOverview() view.Overview {
 	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
-		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}}
+		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook()}
 }
 
 // readRecent takes from the last events what the records do not have: what members do now, and the turns since their

@@ -153,5 +153,25 @@ func (e *Exceeded) whose() string {
 	return ""
 }
 
+// GoOn returns what to type behind muster resume to go on; "" where no flag helps.
+func (e *Exceeded) GoOn() string {
+	if e.Scope != OfTeam {
+		return ""
+	}
+	return "--budget " + e.Budget.Next(e.Spent)
+}
+
+// Hint returns what else the user can do, in words after Error; "" where GoOn says it.
+func (e *Exceeded) Hint() string {
+	switch e.Scope {
+	case OfDay:
+		return "; it goes on tomorrow, or with a larger budget.day in your own config.yaml"
+	case OfMember, OfTask:
+		return fmt.Sprintf("; raise budget.%s", e.Scope)
+	case OfTeam:
+	}
+	return ""
+}
+
 // StopsTeam reports whether nobody of the team can go on.
 func (e *Exceeded) StopsTeam() bool { return e.Scope == OfTeam || e.Scope == OfDay }

@@ -11,10 +11,10 @@ import (
 
 // Book adds up calls. A call counts once, whatever records of it were read and how often.
 type Book struct {
-	Total   Sum
-	Members map[muster.Name]Sum
-	Tasks   map[muster.TaskID]Sum // 0: what belongs to no task
-	Models  map[string]Sum
+	Total   Sum                   `json:"total"`
+	Members map[muster.Name]Sum   `json:"members"`
+	Tasks   map[muster.TaskID]Sum `json:"tasks"` // 0: what belongs to no task
+	Models  map[string]Sum        `json:"models"`
 
 	calls map[string]Call // by id
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/spend"
 )
 
 // Member is a member and whether a living process hosts it. The record alone does not tell: a process that was killed
@@ -53,6 +54,7 @@ type Overview struct {
 	Needy    []muster.Task             `json:"needs_attention"`
 	Lanes    map[muster.LaneStatus]int `json:"lanes"`
 	Mail     int                       `json:"mail"` // waits for the user
+	Spending spend.Book                `json:"spending"`
 
 	// What only people see. Lived is how long processes of the team have lived in the run.
 	Lived    time.Duration `json:"-"`
@@ -109,6 +111,9 @@ func (o Overview) headline(s Screen) string {
 	default:
 		end = "    " + Duration(o.Lived)
 	}
+	if spent := spentOf(o.Run.Budget, o.Spending.Total); spent != "" && o.Run.StartedAt > 0 {
+		end = "    " + spent + end
+	}
 	// A run whose process was killed has no end in its record. That no member lives shows that it has stopped.
 	stopped := ""
 	if o.Run.StartedAt > 0 && o.Run.EndedAt == 0 && !o.Alive {
@@ -136,6 +141,9 @@ func (o Overview) members(s Screen) string {
 	}
 	subject := func(id muster.TaskID) string { return subjects[id] }
 	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}
+	if o.Spending.Total.Dollars > 0 {
+		t.Titles = append(t.Titles, ">COST")
+	}
 	for _, m := range o.Members {
 		// The record says what the member last wrote down. For a living member, the events know more: which tool it
 		// runs.
@@ -143,7 +151,9 @@ func (o Overview) members(s Screen) string {
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
 			does, since = m.Describe(subject, now.Doing), muster.UnixTime(now.Since)
 		}
-		t.Row(Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns)
+		row := []any{Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns,
+			o.Spending.Members[m.Name].Cost()}
+		t.Row(row[:len(t.Titles)]...)
 	}
 	return t.Draw(s)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/journal"
 )
 
@@ -15,10 +16,31 @@ import (
 // alone: whether a member lives, and what it has claimed, is decided by records.
 type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
+	budget  string      // of the run; "" is none
 	check   string      // the run's check, as one line; "" when none is known
 
-	// names, tasks and turns are the widest columns so far. They never shrink, because jumping lines cannot be read.
-	names, tasks, turns int
+	// costs is what each member has spent in the run, and spent what all have.
+	costs map[muster.Name]spend.Sum
+	spent spend.Sum
+
+	// These are the widest columns so far. They never shrink, because jumping lines cannot be read.
+	names, tasks, turns, prices int
+}
+
+// addCost counts what a turn has cost, as its event says.
+func (l *Presence) addCost(e muster.Event) {
+	dollars, isKnown := e.Fields["dollars"]
+	if e.Kind != journal.TurnEnded || !isKnown {
+		return
+	}
+	s := spend.Sum{Dollars: spend.FromFloat(e.Number("dollars"))}
+	if dollars == nil {
+		s.Unpriced = 1
+	}
+	if l.costs == nil {
+		l.costs = map[muster.Name]spend.Sum{}
+	}
+	l.costs[e.Member], l.spent = l.costs[e.Member].Plus(s), l.spent.Plus(s)
 }
 
 // Activity is what one member does.
@@ -134,6 +156,7 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 		if turn := m.turnText(); turn != "" {
 			l.turns = max(l.turns, 7, len(turn))
 		}
+		l.prices = max(l.prices, columns(l.costs[m.name].Cost()))
 	}
 	// The columns are as wide as the widest of all rows, so the rows are laid out only when all are known.
 	var rows []string
@@ -142,6 +165,9 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 	}
 	if more := len(l.members) - most; more > 0 {
 		rows = append(rows, fmt.Sprintf("... and %d more", more))
+	}
+	if spent := spentOf(l.budget, l.spent); spent != "" && len(rows) > 0 {
+		rows = append(rows, Cut(Pad("team", l.names)+"  "+spent, max(width-1, 0)))
 	}
 	return rows
 }
@@ -177,6 +203,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	column(m.state, 7)
 	shrinking(task, l.tasks)
 	column(m.turnText(), l.turns)
+	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, columns(m.Doing))
 	return p.Who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
 }

@@ -2,12 +2,14 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/journal"
 )
 
@@ -83,6 +85,9 @@ type Options struct {
 	Task   func(muster.TaskID) (muster.Task, error)
 	Check  string // the run's check, as far as it is known before its events
 
+	Budget string     // of the run
+	Spent  spend.Book // what the run had spent before its events
+
 	// Opening is said when no event has come for a second after the start: what is done before the first one.
 	Opening string
 
@@ -94,7 +99,8 @@ type Options struct {
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
 	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
-		presence: Presence{check: OneLine(o.Check)}}
+		presence: Presence{check: OneLine(o.Check), budget: o.Budget, costs: maps.Clone(o.Spent.Members),
+			spent: o.Spent.Total}}
 }
 
 // HasWritten reports whether a line was written. It is called when all events were shown.
@@ -123,6 +129,7 @@ func (p *Progress) Event(e muster.Event) {
 	p.options.Opening = "" // something happens, so nobody wonders
 	// What has waited for this event comes before its own line.
 	p.presence.Apply(e)
+	p.presence.addCost(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
 	// The lead adds its tasks one by one. They are collected and shown as one plan, when another line comes or none was

@@ -24,6 +24,8 @@ type Summary struct {
 	Unreadable map[muster.TaskID]string
 	// OffTarget are the tasks that landed and are no longer on the target, because somebody moved the branch back.
 	OffTarget []muster.TaskID
+	// Spending is what the run has spent.
+	Spending Spending
 	// GoOn is what to type behind muster resume.
 	GoOn string
 	// Tally has counted all events of the run.
@@ -87,7 +89,11 @@ func (s Summary) Draw(screen Screen) string {
 	if s.count() == 0 {
 		text := ManyLines(s.Text) + "\n"
 		if s.goesOn() {
-			text += "\n" + s.goOn()
+			text += "\n"
+			if line := s.Spending.line(0); line != "" {
+				text += line + "\n"
+			}
+			text += s.goOn()
 		}
 		return text
 	}
@@ -215,6 +221,9 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 // has the sums. The tokens of turns that belong to no task are in the sum only.
 func (s Summary) table(screen Screen) string {
 	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
+	if s.Spending.Total.Dollars > 0 {
+		t.Titles = append(t.Titles, ">COST")
+	}
 	for _, x := range s.Tasks {
 		if x.Status != muster.Completed || !s.Run.Has(x) {
 			continue
@@ -234,9 +243,12 @@ func (s Summary) table(screen Screen) string {
 		if work.time > 0 {
 			took = elapsed(work.time)
 		}
-		t.Row(x.ID, x.Subject, Named(owner), commit, tries, check, took, someTokens(work.tokens))
+		row := []any{x.ID, x.Subject, Named(owner), commit, tries, check, took, someTokens(work.tokens),
+			s.Spending.Tasks[x.ID].Cost()}
+		t.Row(row[:len(t.Titles)]...)
 	}
-	t.Row("", "", "", "", "", "", elapsed(s.duration()), someTokens(s.Tally.tokens))
+	row := []any{"", "", "", "", "", "", elapsed(s.duration()), someTokens(s.Tally.tokens), s.Spending.Total.Cost()}
+	t.Row(row[:len(t.Titles)]...)
 	return t.Draw(screen)
 }
 
@@ -279,6 +291,9 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		func(s string) bool { return strings.HasPrefix(s, "0 ") })
 	if len(fixed) > 0 {
 		fmt.Fprintln(w, "returned and fixed: "+strings.Join(fixed, ", "))
+	}
+	if line := s.Spending.line(len(s.landed)); line != "" {
+		fmt.Fprintln(w, line)
 	}
 	target := OneLine(s.Run.Target)
 	switch {
