@@ -3,13 +3,12 @@ package board
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/lazyregexp"
 	"muster/internal/safetext"
 	"muster/journal"
 )
@@ -20,9 +19,8 @@ const (
 	maxDescription = 64 << 10 // bytes
 )
 
-// roleRule is what a role looks like, in any script. It is compiled when it is first needed, because every command pays
-// for what is compiled at its start.
-var roleRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\pL[\pL\pM\pN_-]{0,31}$`) })
+// roleRule is what a role looks like, in any script.
+var roleRule = lazyregexp.New(`^\pL[\pL\pM\pN_-]{0,31}$`)
 
 // Draft is what the creator of a task decides. The board adds the id and the times.
 type Draft struct {

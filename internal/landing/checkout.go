@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/lazyregexp"
 	"muster/internal/proc"
 )
 
@@ -106,7 +106,7 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 }
 
 // plainValue matches the values of core settings that say how files look on disk. Nothing else may enter the config.
-var plainValue = regexp.MustCompile(`^[a-z]+$`)
+var plainValue = lazyregexp.New(`^[a-z]+$`)
 
 // config is the config of the checkout: what the user's says about how files look on disk, the filters that run, and
 // nothing more.
@@ -122,7 +122,7 @@ func (l *Lander) config(ctx context.Context, commit string) (string, error) {
 		return "", err
 	}
 	for key, value := range settings {
-		if plainValue.MatchString(value) {
+		if plainValue().MatchString(value) {
 			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
 		}
 	}

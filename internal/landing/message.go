@@ -3,12 +3,11 @@ package landing
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"muster"
+	"muster/internal/lazyregexp"
 )
 
 // The trailers of a landed commit.
@@ -20,10 +19,8 @@ const (
 
 // landedTrailers matches the end of a landed commit's message: its last paragraph, as git defines trailers. What a
 // summary says above it is never taken for one. The matches are the task, the receipt, and the check's command.
-var landedTrailers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
-		trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
-})
+var landedTrailers = lazyregexp.New(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
+	trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
 
 // message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
 // paragraph of their own, so that nothing in the summary can pass for one.

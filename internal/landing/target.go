@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,12 +12,13 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/git"
+	"muster/internal/lazyregexp"
 	"muster/internal/view"
 	"muster/internal/worktree"
 )
 
 // plainBranch matches names of branches about which git need not be asked: the team's own is one.
-var plainBranch = regexp.MustCompile(`^muster/[a-z0-9]+(-[a-z0-9]+)*$`)
+var plainBranch = lazyregexp.New(`^muster/[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // PrepareTarget makes the branch on which work lands ready for a run, and returns one line for the user, which may be
 // empty.
@@ -88,7 +88,7 @@ func CheckTarget(ctx context.Context, repo *git.Repo, branch string) error {
 // checkBranchName refuses what cannot be a branch's name. git's --branch also expands @{-1}, so what comes out must be
 // what went in.
 func checkBranchName(ctx context.Context, repo *git.Repo, branch string) error {
-	if plainBranch.MatchString(branch) {
+	if plainBranch().MatchString(branch) {
 		return nil
 	}
 	out, err := repo.Run(ctx, repo.CommonDir(), "check-ref-format", "--branch", branch)

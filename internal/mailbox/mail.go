@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/lazyregexp"
 	"muster/internal/safetext"
 	"muster/journal"
 )
@@ -272,10 +272,8 @@ func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (wak
 
 // markPattern matches the start of anything that a model could take for a mark of the runtime, opening or
 // closing.
-var markPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<(` + invisible + `/?` + invisible +
-		`(?:inbox|auto-claimed|reminder|background-results|skill|identity|environment|instructions))`)
-})
+var markPattern = lazyregexp.New(`(?i)<(` + invisible + `/?` + invisible +
+	`(?:inbox|auto-claimed|reminder|background-results|skill|identity|environment|instructions))`)
 
 // invisible matches characters that are not seen, or hardly.
 const invisible = `[\s\v\x{85}\pZ\p{Cf}]*`

@@ -6,13 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/lazyregexp"
 	"muster/internal/safetext"
 	"muster/internal/state"
 )
@@ -102,9 +101,8 @@ func (q *Requests) onChange(c state.Change[muster.Request]) {
 }
 
 // idRule is what a request's id looks like. It allows more than Ask makes, because other programs have
-// ids of their own. It is compiled when it is first needed, because every command pays for what is compiled
-// at its start.
-var idRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
+// ids of their own.
+var idRule = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
 
 // Get returns one request. Errors: NotFound, with the requests that wait.
 func (q *Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request, error) {

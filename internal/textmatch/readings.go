@@ -1,10 +1,10 @@
 package textmatch
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"muster/internal/lazyregexp"
 )
 
 // A reading is what a model may have meant by a quote and the text in its place.
@@ -56,9 +56,7 @@ func cutFence(s string) (string, bool) {
 }
 
 // numbered matches a line of a listing: a number, a separator, the text.
-var numbered = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^ *L?(\d+)(\t|→|: ?| ?[|│] ?|$)`)
-})
+var numbered = lazyregexp.New(`^ *L?(\d+)(\t|→|: ?| ?[|│] ?|$)`)
 
 // withoutNumbers removes the line numbers of a listing. Each line of the old text must have one, and they must rise by
 // one. The new text has one in each line, or in none; or, where a tab or an arrow shows what is a number, in some. A

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/lazyregexp"
 )
 
 // A row of the index is a claim. Other programs write the index too, members can write it, and a clone may bring one.
@@ -20,7 +19,7 @@ import (
 // checkout.verify compares the directory with what git has registered. What does not agree is reported and kept.
 
 // plainName matches the names of lanes, and also those that other programs choose and that are harmless.
-var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN_][\pL\pN_.-]*$`) })
+var plainName = lazyregexp.New(`^[\pL\pN_][\pL\pN_.-]*$`)
 
 // checkRow returns an Invalid error, which says what to do, unless the row names the directory and the branch that
 // the lane of its name has: NAME directly below a lanes directory, and wt/NAME. It looks at nothing else.

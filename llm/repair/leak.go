@@ -5,10 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
+	"muster/internal/lazyregexp"
 	"muster/llm"
 )
 
@@ -18,27 +18,22 @@ const (
 	maxLeaked = 32
 )
 
-// lazily returns a pattern that is compiled when it is first needed: commands that ask no model never need one.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 // opener finds where a call may begin in a text: at the tokens with which models begin one, and which their servers
 // should have made calls of.
-var opener = lazily(`<tool_calls?>|<tool_use>|<function=|<function_calls>|<minimax:tool_call>|<invoke name=|` +
+var opener = lazyregexp.New(`<tool_calls?>|<tool_use>|<function=|<function_calls>|<minimax:tool_call>|<invoke name=|` +
 	`<\|tool_calls?_section_begin\|>|<\|tool_call_begin\|>|<｜tool▁calls?▁begin｜>|<[|｜]{1,2}DSML[|｜]|` +
 	`\]<\]minimax\[>\[<|<\|tool_call>call:|<\|start\|>assistant|<\|channel\|>|` +
 	`(?:assistant|commentary)+ to=|to=functions\.|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\]`)
 
 // around finds what stands around calls and means nothing.
-var around = lazily("^(?:\\s+|</?(?:function_calls|tool_calls|minimax:tool_call)>|" +
+var around = lazyregexp.New("^(?:\\s+|</?(?:function_calls|tool_calls|minimax:tool_call)>|" +
 	"\\}?\\s*</(?:tool_call|tool_use|function|function_invocation|invoke)>|<tool_call\\|>|" +
 	`<\|tool_calls?_section_(?:begin|end)\|>|<\|(?:tool_call_end|python_end)\|>|` +
 	"<｜tool▁calls▁(?:begin|end)｜>|(?:```\\s*)?<｜tool▁call▁end｜>|" +
 	`<\|(?:im_end|eot_id|eom_id|call|return|end|observation|user)\|>|</s>|<｜end▁of▁sentence｜>)+`)
 
 // sentinel finds the tags that DeepSeek and MiniMax mark as those of calls.
-var sentinel = lazily(`<(/?)[|｜]{1,2}DSML[|｜]{1,2}(function_calls|tool_calls|invoke|parameter)\b|` +
+var sentinel = lazyregexp.New(`<(/?)[|｜]{1,2}DSML[|｜]{1,2}(function_calls|tool_calls|invoke|parameter)\b|` +
 	`\]<\]minimax\[>\[<(/?)([\w-]+)`)
 
 // plainTags returns text with the tags as other models write them. MiniMax names the tag of a field for the field.
@@ -106,7 +101,7 @@ func mayBegin(before, tag string) bool {
 }
 
 // abbreviation finds a period that ends no sentence: what follows is an example.
-var abbreviation = lazily(`(?i)\b(?:e\.g|i\.e|eg|ie|ex|cf|viz)\.$`)
+var abbreviation = lazyregexp.New(`(?i)\b(?:e\.g|i\.e|eg|ie|ex|cf|viz)\.$`)
 
 // takeAll returns the calls that text consists of, or none.
 func takeAll(text string, tools []string) (calls []llm.Call) {
@@ -133,26 +128,26 @@ func takeAll(text string, tools []string) (calls []llm.Call) {
 // whole, the JSON has the name, too.
 var (
 	tagged = []func() *regexp.Regexp{
-		lazily(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),  // Qwen, Llama
-		lazily(`^<invoke name="([\w.:-]+)">\s*`),                // Claude, MiniMax, DeepSeek
-		lazily(`^<tool_call>\s*([\w.:-]+)\s*(?:</arg_value>)?`), // GLM
+		lazyregexp.New(`^(?:<tool_call>\s*)?<function=([\w.:-]+)>\s*`),  // Qwen, Llama
+		lazyregexp.New(`^<invoke name="([\w.:-]+)">\s*`),                // Claude, MiniMax, DeepSeek
+		lazyregexp.New(`^<tool_call>\s*([\w.:-]+)\s*(?:</arg_value>)?`), // GLM
 	}
 	named = []func() *regexp.Regexp{
 		// Kimi
-		lazily(`^<\|tool_call_begin\|>\s*([\w.:-]+)\s*<\|tool_call_argument_begin\|>\s*`),
+		lazyregexp.New(`^<\|tool_call_begin\|>\s*([\w.:-]+)\s*<\|tool_call_argument_begin\|>\s*`),
 		// DeepSeek
-		lazily("^<｜tool▁call▁begin｜>\\s*(?:function<｜tool▁sep｜>)?([\\w.:-]+)" +
+		lazyregexp.New("^<｜tool▁call▁begin｜>\\s*(?:function<｜tool▁sep｜>)?([\\w.:-]+)" +
 			"(?:<｜tool▁sep｜>|\\s)\\s*(?:```json\\s)?\\s*"),
 		// gpt-oss
-		lazily(`^(?:<\|start\|>assistant)?(?:<\|channel\|>|assistant)?(?:commentary|analysis)?\s*to=([\w.:-]+)` +
-			`\s*(?:(?:<\|channel\|>)?(?:commentary|analysis))?\s*` +
+		lazyregexp.New(`^(?:<\|start\|>assistant)?(?:<\|channel\|>|assistant)?(?:commentary|analysis)?` +
+			`\s*to=([\w.:-]+)\s*(?:(?:<\|channel\|>)?(?:commentary|analysis))?\s*` +
 			`(?:<\|constrain\|>)?(?:json|code)?\s*(?:<\|message\|>)?\s*`),
 		// Mistral
-		lazily(`^\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*`),
+		lazyregexp.New(`^\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*`),
 		// Gemma
-		lazily(`^<\|tool_call>call:([\w.:-]+)\s*`),
+		lazyregexp.New(`^<\|tool_call>call:([\w.:-]+)\s*`),
 	}
-	whole = lazily(`^(?:<tool_calls?>|<tool_use>|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\])\s*`)
+	whole = lazyregexp.New(`^(?:<tool_calls?>|<tool_use>|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\])\s*`)
 )
 
 // take returns the calls with which text begins, and the rest of it.
@@ -234,19 +229,21 @@ func wholeCall(data json.RawMessage) (c llm.Call, ok bool) {
 
 // field finds the beginning of a field in tags: those of Qwen, of Claude, MiniMax and DeepSeek, and of GLM.
 // string="true" says that the value is the text as it is, and string="false" that it is JSON.
-var field = lazily(`^\s*(?:<parameter=([\w.-]+)(?:>|(?m:$))|<parameter name="([\w.-]+)"(?: string="(true|false)")?>|` +
+var field = lazyregexp.New(`^\s*(?:<parameter=([\w.-]+)(?:>|(?m:$))|` +
+	`<parameter name="([\w.-]+)"(?: string="(true|false)")?>|` +
 	`<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>)`)
 
 // lastTags finds the end of a call whose fields are in tags, and cut the end of a text in which that of the last field
 // of Qwen is missing.
 var (
-	lastTags = lazily(`^\s*(?:</function>\s*(?:</tool_call>)?|` +
+	lastTags = lazyregexp.New(`^\s*(?:</function>\s*(?:</tool_call>)?|` +
 		`</(?:tool_call|invoke|function_calls|tool_calls|minimax:tool_call)>)`)
-	cut = lazily(`^</function>\s*</tool_call>\s*$`)
+	cut = lazyregexp.New(`^</function>\s*</tool_call>\s*$`)
 )
 
 // markup finds tags of calls. In a value there are none: nobody could say where it ends.
-var markup = lazily(`</?(?:parameter|function|invoke|function_calls|tool_calls?|minimax:tool_call|arg_key|arg_value)\b`)
+var markup = lazyregexp.New(`</?(?:parameter|function|invoke|function_calls|tool_calls?|minimax:tool_call|` +
+	`arg_key|arg_value)\b`)
 
 // takeFields returns the fields in tags with which text begins, as JSON, and what follows the end of their call. A line
 // end at both sides of a value is no part of it, unless the tag says that it is.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/lazyregexp"
 	"muster/llm"
 )
 
@@ -172,8 +173,8 @@ func fingerprint(re *regexp.Regexp, captured map[string]string) string {
 var (
 	// How the runtime tells a member its role: in the system prompt, and again in the first message of a
 	// fresh conversation.
-	systemRolePattern   = lazily(`Your role is ([^.\n]+)\.`)
-	identityRolePattern = lazily(`<identity>You are '[^']*', role: ([^,<]+),`)
+	systemRolePattern   = lazyregexp.New(`Your role is ([^.\n]+)\.`)
+	identityRolePattern = lazyregexp.New(`<identity>You are '[^']*', role: ([^,<]+),`)
 )
 
 // roleIn returns the speaker's role as the runtime told it in the request.

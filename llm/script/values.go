@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
+
+	"muster/internal/lazyregexp"
 )
 
 // valuePattern matches a value without another one in its name. A $ before it makes it plain text.
-var valuePattern = lazily(`\$?\$\{[^${}\n]+\}`)
+var valuePattern = lazyregexp.New(`\$?\$\{[^${}\n]+\}`)
 
 // builtIns names, for people, the values that need no cue to capture them.
 const builtIns = "task, task:SUBJECT, number:NAME, request, request:NAME, me"
@@ -61,7 +62,7 @@ func (w *playback) fill(text string) (out string, number bool, err error) {
 }
 
 // digits matches a number that JSON can hold without losing digits.
-var digits = lazily(`^(0|[1-9][0-9]{0,17})$`)
+var digits = lazyregexp.New(`^(0|[1-9][0-9]{0,17})$`)
 
 // fillAny puts the values into a text of a call's input, which may become a number.
 func (w *playback) fillAny(text string) (any, error) {
@@ -141,13 +142,13 @@ func (w *playback) newestMatch(find func(string) string) (string, bool) {
 var (
 	// Where tasks and requests stand in what the runtime and its tools tell a member. They follow the
 	// wording of the tools' results, so a change of that wording needs a change here.
-	claimedPattern = lazily(`<auto-claimed>\s*Task #(\d+)`)
-	taskPattern    = lazily(`(?i)\btask #?(\d+)`)
-	requestPattern = lazily(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
-	taskLine       = lazily(`#(\d+):? ([^\n]+)`)
-	taskJSON       = lazily(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
-	inbox          = lazily(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
-	requestLine    = lazily(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
+	claimedPattern = lazyregexp.New(`<auto-claimed>\s*Task #(\d+)`)
+	taskPattern    = lazyregexp.New(`(?i)\btask #?(\d+)`)
+	requestPattern = lazyregexp.New(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
+	taskLine       = lazyregexp.New(`#(\d+):? ([^\n]+)`)
+	taskJSON       = lazyregexp.New(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
+	inbox          = lazyregexp.New(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
+	requestLine    = lazyregexp.New(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
 )
 
 // lastMatch returns a function that finds the first group of the last match.
@@ -206,10 +207,4 @@ func lastRequestOf(text, member string) (id string) {
 		}
 	}
 	return id
-}
-
-// lazily returns a function that compiles the expression when it is first called. Every command of the
-// program pays for what is compiled at its start, and few of them run a script.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
