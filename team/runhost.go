@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/skills"
 	"muster/internal/teammate"
@@ -86,9 +87,14 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles}
-	p.Skills = skills.Find(skills.Places(string(w.Paths()), c.Home, c.UserDir))
+	p.Skills = c.skills(w.Paths())
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
+}
+
+// skills returns the skills that the members of a team in the repository can load.
+func (c *Config) skills(root paths.Dir) []skills.Skill {
+	return skills.Find(skills.Places(string(root), c.Home, c.UserDir))
 }
 
 // checkModel refuses a run of a team that cannot ask a model.

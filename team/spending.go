@@ -123,7 +123,8 @@ func (s *spending) tell(ctx context.Context, kind string, e *spend.Exceeded, tex
 func (s *spending) counted(
 	record muster.Member, model llm.Model, now func() (muster.TaskID, int), onWait, onTrouble func(time.Time, error),
 ) llm.Model {
-	limiter, account, name := s.team.limiters.Of(model), retry.AccountOf(model), cmp.Or(record.Model, s.config.ModelName)
+	limiter, account := s.team.limiters.Of(model), retry.AccountOf(model)
+	name := cmp.Or(record.Model, s.config.ModelName)
 	caller := spend.Caller{Member: record.Name, Model: name, Now: now}
 	if e, ok := model.(interface{ Endpoint() string }); ok {
 		caller.Endpoint = strings.TrimPrefix(config.Stored("@"+e.Endpoint()), "@")
