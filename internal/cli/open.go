@@ -36,7 +36,8 @@ func (a *App) open(ctx context.Context) (opened, error) {
 		return opened{}, err
 	}
 	workspace.EndGuards(ctx, w)
-	t, err := team.OpenIn(w, team.Config{Secrets: secretValues(a)}) //nolint:contextcheck // OpenIn starts nothing.
+	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
+		Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a)})
 	return opened{t, w}, err
 }
 
