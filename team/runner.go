@@ -219,25 +219,29 @@ func (s *supervisor) get(name muster.Name) *runningMember {
 
 // member makes a living member of its record.
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
-	c, l := s.config, s.config.Limits
+	c, l, stored := s.config, s.config.Limits, record
+	role := c.role(record.Role)
+	record.Model = c.modelOf(record)
 	window, reply := 0, 0
 	if c.Window != nil {
 		window, reply = c.Window(c.nameOf(record.Model))
 	}
 	return teammate.New(teammate.Config{
-		Services: s.Services, Record: record, Extra: foreignTools(c.Tools),
+		Services: s.Services, Record: stored, Extra: foreignTools(c.Tools),
 		OwnModel: record.Model != "" && record.Model != c.ModelName,
-		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0), MaxTokens: l.MaxTokens,
+		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
+			MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
 		NoImages:  c.NoImages != nil && c.NoImages(c.nameOf(record.Model)),
 		Window:    window, ReplyTokens: reply,
 		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
-			model, err := s.memberModel(record.Model)
-			if err != nil {
-				return nil, err
-			}
-			return s.spending.counted(record, model, now, onWait, s.tellTrouble(record.Name)), nil
+			return s.model(record, role, now, onWait)
+		},
+		Subagent: func(kind string, now func() (muster.TaskID, int), onWait func(time.Time, error)) (
+			teammate.Subagent, error,
+		) {
+			return s.subagent(record, kind, now, onWait)
 		},
 		Emit: func(e loop.Event) {
 			if p, ok := e.(loop.ToolProgress); ok { // all else has passed the model or the tool
@@ -258,32 +262,6 @@ func (s *supervisor) tellTrouble(name muster.Name) func(until time.Time, why err
 		s.emit(context.Background(), journal.ModelRetry, name,
 			map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
 	}
-}
-
-// memberModel returns the model that a member's record names.
-func (p *runHost) memberModel(name string) (llm.Model, error) {
-	return p.config.Model(p.config.nameOf(name))
-}
-
-// nameOf returns the name of a model in a member's record as Model gets it: the team's own has none.
-func (c *Config) nameOf(model string) string {
-	if model == c.ModelName {
-		return ""
-	}
-	return model
-}
-
-// checkMemberModel refuses the name of a model that no member can have. The lead's model reads why, and can name
-// another.
-func (p *runHost) checkMemberModel(name string) error {
-	_, err := p.memberModel(name)
-	if err == nil {
-		err = p.spending.checkPrice(name)
-	}
-	if _, isOurs := errors.AsType[*muster.Error](err); err != nil && !isOurs {
-		return muster.Errorf(muster.Invalid, "there is no model %q: %w", name, err)
-	}
-	return err
 }
 
 // A member restarts up to maxRestarts times after transient failures, with a pause of one, two and four seconds

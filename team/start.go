@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/prompt"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -189,14 +190,15 @@ func (p *runHost) writeStart(
 func (p *runHost) createLead(ctx context.Context, words string, host muster.HostID) error {
 	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
 	// gets no new prompt: its conversation has the first one.
+	leads := config.Stored(cmp.Or(p.config.role("lead").Model, p.config.ModelName))
 	_, err := p.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
 		m.Status, m.IdleReason, m.Doing, m.Task, m.Host = muster.Working, "", "", 0, host
 		m.Epoch++
-		m.Model, m.Prompt = p.config.ModelName, cmp.Or(words, m.Prompt)
+		m.Model, m.Prompt = leads, cmp.Or(words, m.Prompt)
 	})
 	if errors.Is(err, muster.ErrNotFound) {
 		_, err = p.Roster.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Status: muster.Working,
-			Prompt: words, Model: p.config.ModelName, Host: host})
+			Prompt: words, Model: leads, Host: host})
 	}
 	return err
 }

@@ -87,6 +87,9 @@ type Config struct {
 	Price func(name string) func(r llm.Reply, at time.Time) (dollars float64, ok bool)
 	// Budgets limit what is spent.
 	Budgets Budgets
+	// Roles returns what the members of a role have in place of what all have, and the subagents of the kinds explore
+	// and work. Nil: nothing.
+	Roles func(role string) Role
 	// ModelName is shown, and kept in the run's record without what may be secret in the URL of its endpoint.
 	ModelName string
 	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools
@@ -134,6 +137,15 @@ type Config struct {
 	WorktreesDir string
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
+}
+
+// Role is what the members of a role have, or the subagents of a kind. Zero fields say nothing.
+type Role struct {
+	Model string // its name. A member whose record names one has that.
+	// Open makes a model for the role, with the name that Config.Model would get; nil: Config.Model makes it.
+	Open      func(name string) (llm.Model, error)
+	MaxTokens int      // of a reply
+	Fallback  []string // models that are asked, in this order, while the one before does not answer
 }
 
 // Limits are the settings of a member's life. A zero field takes the default that its comment has.

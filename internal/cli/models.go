@@ -76,6 +76,11 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
 	// A model that cannot be had is reported before anything is written.
 	first, err := a.model(j.Workspace, s.Model, s)
+	for _, name := range s.OwnModels() {
+		if _, e := a.model(j.Workspace, name, s); e != nil {
+			err = cmp.Or(err, e)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +104,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		},
 		Budgets:   budgets,
 		LimitsDir: limitsDir(a),
+		Roles:     func(name string) team.Role { return role(a, j.Workspace, s, name) },
 		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		Window: func(name string) (tokens, reply int) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
@@ -148,6 +154,17 @@ func dayLog(a *App, s config.Settings) (muster.Log, error) {
 		return nil, err
 	}
 	return store.Log(), nil
+}
+
+// role returns what the settings say of a role.
+func role(a *App, w *workspace.Workspace, s config.Settings, name string) team.Role {
+	r := s.Role(name)
+	role := team.Role{Model: r.Model, MaxTokens: r.MaxTokens, Fallback: r.Fallback.List()}
+	if r.Effort != "" || r.MaxTokens > 0 {
+		s.Effort, s.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.MaxTokens)
+		role.Open = func(name string) (llm.Model, error) { return a.model(w, cmp.Or(name, s.Model), s) }
+	}
+	return role
 }
 
 // limitsDir returns where the processes of this machine share what they know of the limits of model servers, or ""

@@ -20,7 +20,8 @@ import (
 // names now.
 func checkServer(a *App, w *workspace.Workspace, name string, s config.Settings) error {
 	server := serverOf(a, name)
-	if server == "" || server == serverOf(a, s.UserModel) {
+	named := append(s.OwnModels(), s.UserModel) // a repository may name no server for a role
+	if server == "" || slices.ContainsFunc(named, func(m string) bool { return serverOf(a, m) == server }) {
 		return nil
 	}
 	known, err := w.Trust().Get()

@@ -35,6 +35,10 @@ type Settings struct {
 	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
 	// goes on may have another Model.
 	UserModel string
+	// Fallback are the models that are asked while Model does not answer. Roles has what differs for roles, by
+	// muster.RoleKey of their names; Role finds it.
+	Fallback Models
+	Roles    map[string]*Role
 	// Endpoints are the model servers of the user's own file.
 	Endpoints Endpoints
 	Teammates int

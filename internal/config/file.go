@@ -103,6 +103,10 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if (key == endpointsKey || key == modelsKey) && l.trusts == nil {
 		return nil // they were read before
 	}
+	if isRoles(key) {
+		return l.mapping(n.Value, key+".")
+	}
+	ofRole := l.addRole(key)
 	s, ok := l.find(func(s Setting) bool { return s.Name == key })
 	if !ok {
 		// worktrees, for example, is no setting, and worktrees.dir is one.
@@ -112,7 +116,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 		if key == endpointsKey || key == modelsKey {
 			return l.errorAt(n.Key, "a repository may not set "+key+": set them in your own config.yaml")
 		}
-		names := []string{endpointsKey, modelsKey}
+		names := append(ofRole, endpointsKey, modelsKey, rolesKey)
 		for _, s := range l.table {
 			names = append(names, s.Name)
 		}
@@ -158,7 +162,9 @@ func scalar(n ast.Node) (string, bool) {
 // join returns the values of a list with commas between them; ok is false if the setting takes none, or one of them is
 // a list or a mapping.
 func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
-	if _, ok := s.to.(*Names); !ok {
+	switch s.to.(type) {
+	case *Names, *Models:
+	default:
 		return "", false
 	}
 	var items []string

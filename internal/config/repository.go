@@ -28,6 +28,11 @@ func (l *fileLoader) propose(n ast.Node, s Setting, text string) error {
 	if after == before {
 		return nil // nothing is chosen by it
 	}
+	for _, model := range s.models() {
+		if err := l.checkServer(model); err != nil && s.Name != "model" {
+			return l.errorAt(n, err.Error())
+		}
+	}
 	if s.Name == "model" {
 		// A refused model is set all the same: whether the refusal matters is known only when all sources are read.
 		if err := l.checkServer(after); err != nil {

@@ -27,6 +27,8 @@ type Setting struct {
 	words []string
 	// check reports what is wrong with a text that is not empty; nil takes every one.
 	check func(string) error
+	// isModel says that its text names models.
+	isModel bool
 	// flag is the name of its flag where Name does not make it.
 	flag string
 	// inRepository says when the setting counts that a repository's own file has.
@@ -57,8 +59,10 @@ func Table() []Setting { return new(Settings).table() }
 // table lists the settings of s. A setting is added here and nowhere else.
 func (s *Settings) table() []Setting {
 	return []Setting{
-		{Name: "model", to: &s.Model, check: s.checkModel,
+		{Name: "model", to: &s.Model, check: s.checkModel, isModel: true,
 			About: "the model, as provider/model; by default by whichever key is set"},
+		{Name: "fallback", to: &s.Fallback, check: s.checkModel, isModel: true,
+			About: "models that are asked, in this order, while the model does not answer"},
 		{Name: "teammates", to: &s.Teammates, Default: "4", inRepository: mayLower,
 			About: "how many teammates may live at once; 0: the lead does everything"},
 		{Name: "check", to: &s.Check, inRepository: stopsRuns,
@@ -75,7 +79,7 @@ func (s *Settings) table() []Setting {
 			About: "how many tokens a reply may have; 0: as many as the model allows"},
 		{Name: "subagent_turns", to: &s.SubagentTurns, Default: "30", least: 1,
 			About: "how many turns a subagent has"},
-		{Name: "effort", to: &s.Effort, words: []string{"", "minimal", "low", "medium", "high", "xhigh", "max"},
+		{Name: "effort", to: &s.Effort, words: efforts,
 			About: "how hard the model thinks, where it can be told"},
 		{Name: "idle_timeout", inRepository: counts, to: &s.IdleTimeout, Default: "1m",
 			About: "how long an idle teammate stays; 0: for ever"},
@@ -103,6 +107,9 @@ func (s *Settings) table() []Setting {
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
 	}
 }
+
+// efforts are the values of effort.
+var efforts = []string{"", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // checkModel reports what is wrong with the name of a model. The endpoints are known before a model is set.
 func (s *Settings) checkModel(model string) error { return s.Endpoints.CheckModel(model) }
@@ -159,6 +166,13 @@ func (s Setting) set(text string) error {
 			return wrong("a duration with its unit, such as 90s or 2m")
 		}
 		*to = d
+	case *Models:
+		for _, model := range Models(text).List() {
+			if err := s.check(model); err != nil {
+				return err
+			}
+		}
+		*to = Models(strings.Join(Models(text).List(), ","))
 	case *Names:
 		list := Names(text).List()
 		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
@@ -184,6 +198,8 @@ func (s Setting) text() string {
 		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
 	case *Names:
 		return string(*to)
+	case *Models:
+		return string(*to)
 	case *string:
 		return *to
 	}
@@ -193,8 +209,8 @@ func (s Setting) text() string {
 // value returns what the field holds, with the source of it, as people read it. It has no secrets.
 func (s Setting) value(source Source) Value {
 	v := Value{Name: s.Name, Value: s.text(), Source: source, Description: s.About}
-	if s.Name == "model" {
-		v.Value = withoutQuery(v.Value)
+	if s.isModel {
+		v.Value = s.withoutQueries()
 	}
 	return v
 }

@@ -80,6 +80,9 @@ type Config struct {
 	// Model returns the member's model, which reports its waits to onWait. now returns the task that the member has
 	// claimed, or 0, and the number of its turn.
 	Model func(now func() (muster.TaskID, int), onWait func(until time.Time, why error)) (llm.Model, error)
+	// Subagent returns the model of a kind of subagents; its Model is nil where that is the member's. Nil: always.
+	Subagent func(kind string, now func() (muster.TaskID, int), onWait func(until time.Time, why error)) (
+		Subagent, error)
 	// ModelName is the name of this model, or "" where it is not known.
 	ModelName string
 	// NoImages says that this model takes no images.
@@ -91,6 +94,14 @@ type Config struct {
 	Extra []llm.Tool
 	// Emit shows what happens in a turn; it must not block.
 	Emit func(loop.Event)
+}
+
+// Subagent is the model of a kind of subagents, and what is known of it, as Config has it of the member's.
+type Subagent struct {
+	Model     llm.Model
+	Name      string
+	NoImages  bool
+	MaxTokens int
 }
 
 // Member is a running member. The actions that Next decides work on it, and on its parts.
@@ -114,8 +125,10 @@ type Member struct {
 type self struct {
 	Config
 	model llm.Model
-	jobs  *code.Jobs
-	todo  *agent.Todo
+	// subagents has the model of each kind of subagents.
+	subagents map[string]Subagent
+	jobs      *code.Jobs
+	todo      *agent.Todo
 
 	presence     *presence
 	conversation *conversation
@@ -166,6 +179,19 @@ func New(c Config) (_ *Member, err error) {
 	s := newSelf(c)
 	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
 		return nil, err
+	}
+	s.subagents = map[string]Subagent{}
+	for _, kind := range []string{agent.Explore, agent.Work} {
+		x := Subagent{}
+		if c.Subagent != nil {
+			if x, err = c.Subagent(kind, s.presence.now, s.presence.onModelWait); err != nil {
+				return nil, err
+			}
+		}
+		if x.Model == nil {
+			x = Subagent{s.model, c.ModelName, c.NoImages, c.MaxTokens}
+		}
+		s.subagents[kind] = x
 	}
 	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
 }

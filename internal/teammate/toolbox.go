@@ -71,7 +71,7 @@ func (b *toolbox) newProfile() *profile {
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	files, todo, subagent := b.newFileTools(dir), b.todo.Tool(), b.newSubagent(dir)
+	files, todo, subagent := b.newFileTools(dir, b.ModelName), b.todo.Tool(), b.newSubagent(dir)
 	p.bare = slices.Concat(files, []llm.Tool{todo, subagent}, team, agent.SkillTools(b.Skills), b.Extra)
 	p.effects = effectsOf(append(files, subagent), slices.Concat(team, b.Extra))
 	p.tools = b.decorate(p.bare, b.nested, false)
@@ -90,11 +90,11 @@ func Prefix(c Config) (system []string, tools []llm.Spec) {
 	return p.system, p.specs
 }
 
-// newFileTools makes the tools for files and commands in a directory.
-func (b *toolbox) newFileTools(dir *workdir) []llm.Tool {
+// newFileTools makes the tools for files and commands in a directory, for a model.
+func (b *toolbox) newFileTools(dir code.Place, model string) []llm.Tool {
 	return code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
 		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
-		Root: string(b.Home), Patches: knowsPatches(b.ModelName)})
+		Root: string(b.Home), Patches: knowsPatches(model)})
 }
 
 // knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,
@@ -110,11 +110,14 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	decorate := func(list []llm.Tool) []llm.Tool {
 		return b.decorate(list, &nestedInstructions{self: b.self}, true)
 	}
+	explore, work := b.subagents[agent.Explore], b.subagents[agent.Work]
 	return agent.NewSubagent(agent.Options{
-		Model: b.model, System: prompt.Subagent(), CacheKey: b.agentID() + "/sub", CacheGroup: string(b.Team) + "/sub",
-		Turns: b.Limits.SubagentTurns, MaxTokens: b.Limits.MaxTokens,
-		Explore: func() []llm.Tool { return decorate(code.ReadTools(dir)) },
-		Work:    func() []llm.Tool { return decorate(b.newFileTools(dir)) },
+		Models: map[string]agent.Model{agent.Explore: {Model: explore.Model, MaxTokens: explore.MaxTokens},
+			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
+		System: prompt.Subagent(), CacheKey: b.agentID() + "/sub", CacheGroup: string(b.Team) + "/sub",
+		Turns:   b.Limits.SubagentTurns,
+		Explore: func() []llm.Tool { return decorate(code.ReadTools(subagentDir{dir, explore.NoImages})) },
+		Work:    func() []llm.Tool { return decorate(b.newFileTools(subagentDir{dir, work.NoImages}, work.Name)) },
 		Surroundings: func(ctx context.Context) ([]string, error) {
 			at, err := dir.Workdir(ctx)
 			if err != nil {
@@ -281,6 +284,19 @@ type workdir struct {
 	mu      sync.Mutex
 	scratch string // the member's scratch checkout, once made
 	commit  string // the commit of the scratch checkout
+}
+
+// subagentDir is where the tools of a subagent run: where the member's do. Its model may be another one.
+type subagentDir struct {
+	*workdir
+	noImages bool
+}
+
+// Workdir returns that of the member.
+func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
+	at, err := d.workdir.Workdir(ctx)
+	at.NoImages = d.noImages
+	return at, err
 }
 
 // Workdir returns the directory in which a tool runs: the lane of the current task, checked at

@@ -29,6 +29,8 @@ const (
 // Options say what a subagent is made of.
 type Options struct {
 	Model llm.Model
+	// Models has the models of the kinds that have one of their own.
+	Models map[string]Model
 	// Explore returns the tools of a new subagent that only reads, and Work those of one that may change files. They
 	// are made for each, because tools may remember what their agent has been told.
 	Explore, Work func() []llm.Tool
@@ -46,6 +48,12 @@ type Options struct {
 	MaxTokens  int // of one reply; 0 for the adapter's default
 	// OnUsage, if it is not nil, gets every reply of a subagent. It is called from several goroutines.
 	OnUsage func(context.Context, llm.Reply)
+}
+
+// Model is the model of a kind of subagents.
+type Model struct {
+	llm.Model
+	MaxTokens int // of one reply; 0 for the adapter's default
 }
 
 // subagentInput is the input of subagent.
@@ -87,6 +95,9 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 		for _, text := range about {
 			said = append(said, llm.Text{Text: text})
 		}
+	}
+	if own, ok := o.Models[in.Kind]; ok {
+		o.Model, o.MaxTokens = own.Model, own.MaxTokens
 	}
 	if o.CacheGroup != "" {
 		o.CacheGroup += "/" + in.Kind

@@ -1,0 +1,84 @@
+package team
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"muster"
+	"muster/internal/teammate"
+	"muster/llm"
+)
+
+// model returns the model that a member's record names, as a role has it, with everything around it.
+func (s *supervisor) model(
+	record muster.Member, role Role, now func() (muster.TaskID, int), onWait func(time.Time, error),
+) (llm.Model, error) {
+	model, err := s.open(role, record.Model)
+	if err != nil {
+		return nil, err
+	}
+	return s.spending.counted(record, model, now, onWait, s.tellTrouble(record.Name)), nil
+}
+
+// subagent returns the model of a kind of subagents of a member, or none where it is the member's.
+func (s *supervisor) subagent(
+	record muster.Member, kind string, now func() (muster.TaskID, int), onWait func(time.Time, error),
+) (x teammate.Subagent, err error) {
+	c, role := s.config, s.config.role(kind)
+	if role.Model == "" && role.Open == nil {
+		return x, nil
+	}
+	record.Model = cmp.Or(role.Model, record.Model)
+	x.Name, x.NoImages = record.Model, c.NoImages != nil && c.NoImages(c.nameOf(record.Model))
+	x.MaxTokens = cmp.Or(role.MaxTokens, c.Limits.MaxTokens)
+	x.Model, err = s.model(record, role, now, onWait)
+	return x, err
+}
+
+// open returns the model with a name, as a role has it.
+func (p *runHost) open(role Role, name string) (llm.Model, error) {
+	open := role.Open
+	if open == nil {
+		open = p.config.Model
+	}
+	return open(p.config.nameOf(name))
+}
+
+// role returns what the members of a role have.
+func (c *Config) role(name string) Role {
+	if c.Roles == nil {
+		return Role{}
+	}
+	return c.Roles(name)
+}
+
+// modelOf returns the name of the model that a member has: the one in its record, that of its role, or the team's. The
+// lead's record has what it had when the run began.
+func (c *Config) modelOf(m muster.Member) string {
+	if m.Name == muster.Lead {
+		m.Model = ""
+	}
+	return cmp.Or(m.Model, c.role(m.Role).Model, c.ModelName)
+}
+
+// nameOf returns the name of a model in a member's record as Model gets it: the team's own has none.
+func (c *Config) nameOf(model string) string {
+	if model == c.ModelName {
+		return ""
+	}
+	return model
+}
+
+// checkMemberModel refuses the name of a model that no member can have. The lead's model reads why, and can name
+// another.
+func (p *runHost) checkMemberModel(name string) error {
+	_, err := p.open(Role{}, name)
+	if err == nil {
+		err = p.spending.checkPrice(name)
+	}
+	if _, isOurs := errors.AsType[*muster.Error](err); err != nil && !isOurs {
+		return muster.Errorf(muster.Invalid, "there is no model %q: %w", name, err)
+	}
+	return err
+}
