@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/internal/teammate"
 	"muster/internal/transcript"
 	"muster/internal/view"
@@ -15,9 +16,6 @@ import (
 
 // Window is what fills the context window of a member's model.
 type Window = view.Window
-
-// usualWindow is the window of a model of which none is known.
-const usualWindow = 128_000
 
 // Window returns what fills the window of a member's model, from its records: whether it lives makes no difference.
 // known says how many tokens the model with a name takes, and how long its replies may be; 0 is unknown. The error is
@@ -37,14 +35,15 @@ func (s Members) Window(
 		Extra:    foreignTools(s.t.config.Tools),
 		Services: teammate.Services{Team: services.Name(ctx), Home: services.Paths(), Store: services.Store(),
 			Skills: s.t.config.skills(services.Paths())}})
-	prefix := []view.WindowPart{{Name: "system prompt", Tokens: prefixTokens(system, nil)},
-		{Name: "tools", Count: len(tools), Tokens: prefixTokens(nil, tools)}}
+	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
+		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)
 	estimate, asked := sumOf(w.Parts), sumOf(prefix)+sumOf(windowParts(p.Messages[:min(p.Asked, len(p.Messages))]))
-	w.Tokens = estimate
+	var gauge compact.Gauge
 	if p.Counted > 0 {
-		w.Tokens = p.Counted + estimate - asked
+		gauge.Count(p.Counted, asked)
 	}
+	w.Tokens = gauge.Tokens(estimate)
 	// The parts are as large as the provider would count them, as far as its count of the whole tells.
 	for i := range w.Parts {
 		w.Parts[i].Tokens = w.Parts[i].Tokens * w.Tokens / max(estimate, 1)
@@ -53,9 +52,9 @@ func (s Members) Window(
 	view.SortWindow(w.Parts)
 	var reply int
 	if w.Window, reply = known(w.Model); w.Window == 0 {
-		w.Window, w.Assumed = usualWindow, true
+		w.Window, w.Assumed = teammate.UsualWindow, true
 	}
-	w.Limit = max(min(w.Window*17/20, w.Window*19/20-reply), w.Window/2)
+	w.Limit = compact.NewBudget(w.Window, min(reply, w.Window/4), sumOf(prefix), 0).Limit
 	if p.Shortened.Kind != "" {
 		w.Shortened = shortening(p)
 	}
@@ -67,6 +66,9 @@ func shortening(p transcript.Picture) *view.Shortening {
 	before, after := windowParts(p.Before), windowParts(p.After)
 	x := &view.Shortening{At: p.Shortened.At, Why: p.Shortened.Text, Before: sumOf(before), After: sumOf(after),
 		Dropped: []view.WindowPart{}}
+	if p.Shortened.Kind == transcript.KindCleared {
+		x.Why = "older results and inputs were cleared"
+	}
 	for _, part := range before {
 		for _, kept := range after {
 			if kept.Name == part.Name && kept.Tool == part.Tool {
@@ -98,7 +100,7 @@ func windowParts(messages []llm.Message) (parts []view.WindowPart) {
 			i, parts = len(parts), append(parts, view.WindowPart{Name: name, Tool: tool})
 		}
 		parts[i].Count++
-		parts[i].Tokens += partTokens(p)
+		parts[i].Tokens += compact.PartTokens(llm.Parts{p})
 	}
 	tools := map[string]string{} // of calls, by id
 	for _, m := range messages {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -27,7 +28,7 @@ func newContextCommand(a *App) *cobra.Command {
 			}
 			w, err := o.Members().Window(c.Context(), name, func(model string) (window, reply int) {
 				known := knownModel(settings, model, a.Env)
-				return known.Window, known.ReplyLimit()
+				return known.Window, cmp.Or(settings.MaxTokens, known.ReplyLimit())
 			})
 			if errors.Is(err, muster.ErrNotFound) {
 				return withNames(c, o, err)

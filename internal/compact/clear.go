@@ -52,7 +52,7 @@ func (r Rules) Clear(messages []llm.Message) (changes []Change, saved int) {
 				continue
 			}
 			line := r.line(calls[j], old)
-			if won := partTokens(old.Parts) - partTokens(line.Parts); won >= minCleared {
+			if won := PartTokens(old.Parts) - PartTokens(line.Parts); won >= minCleared {
 				changes, saved = append(changes, Change{i, j, llm.Parts{line}}), saved+won
 			}
 		}

@@ -84,7 +84,7 @@ const (
 // Estimate returns about how many tokens messages have: see TextTokens.
 func Estimate(messages []llm.Message) (n int) {
 	for _, m := range messages {
-		n += messageTokens + partTokens(m.Parts)
+		n += messageTokens + PartTokens(m.Parts)
 	}
 	return n
 }
@@ -100,8 +100,8 @@ func PrefixTokens(system []string, tools []llm.Spec) (n int) {
 	return n
 }
 
-// partTokens is the estimate of parts.
-func partTokens(parts llm.Parts) (n int) {
+// PartTokens returns about how many tokens parts have.
+func PartTokens(parts llm.Parts) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
@@ -113,7 +113,7 @@ func partTokens(parts llm.Parts) (n int) {
 		case llm.Call:
 			n += callTokens + TextTokens(p.Name) + TextTokens(string(p.Input)) + TextTokens(p.Malformed)
 		case llm.Result:
-			n += callTokens + partTokens(p.Parts)
+			n += callTokens + PartTokens(p.Parts)
 		}
 	}
 	return n

@@ -32,8 +32,8 @@ type compaction struct {
 	wish guarded[*string]
 }
 
-// usualWindow is the window of a model of which none is known. Servers with less say so, and it is lowered.
-const usualWindow = 128_000
+// UsualWindow is the window of a model of which none is known. Servers with less say so, and it is lowered.
+const UsualWindow = 128_000
 
 // minWindow is the smallest window that is concluded from an error: a smaller one holds no work.
 const minWindow = 16_000
@@ -47,7 +47,7 @@ func (c *compaction) Compact(focus string) { c.wish.change(func(w **string) { *w
 // budget returns the budget of a request with the profile.
 func (c *compaction) budget(p *profile, harder int) compact.Budget {
 	if c.window == 0 {
-		c.window = cmp.Or(c.Window, usualWindow)
+		c.window = cmp.Or(c.Window, UsualWindow)
 	}
 	return compact.NewBudget(c.window, min(cmp.Or(c.Limits.MaxTokens, c.ReplyTokens), c.window/4), p.size, harder)
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"muster"
 	"muster/llm"
@@ -11,8 +12,8 @@ import (
 // Picture is a conversation as it stands, for people who look at it.
 type Picture struct {
 	Messages []llm.Message
-	// Counted is how many tokens the provider has counted in the last request, which had the first Asked messages. It
-	// is 0 where no reply has come since the conversation began or was made shorter.
+	// Counted is how many tokens the provider has counted in the last request and its reply, which are the first Asked
+	// messages. It is 0 where it has counted nothing since the conversation began or was made shorter.
 	Counted, Asked int
 	// Shortened is the entry that has made the conversation shorter last, Before what it was until then, and After
 	// what it was made. Without one its Kind is "".
@@ -31,17 +32,14 @@ func Look(ctx context.Context, l muster.Log, name muster.Name) (p Picture, err e
 			}
 			continue
 		}
-		isShorter := e.Kind == KindFresh && c.Len() > 0
-		switch {
-		case isShorter:
-			p.Counted, p.Asked, p.Shortened, p.Before = 0, 0, e, c.Messages()
-		case e.Kind == KindReply && e.Usage != nil:
-			p.Counted, p.Asked = e.Usage.Prompt(), c.Len()
+		isShorter := c.Len() > 0 && slices.Contains([]Kind{KindFresh, KindCompressed, KindCleared}, e.Kind)
+		if isShorter {
+			p.Shortened, p.Before = e, c.Messages()
 		}
 		if c.add(e); isShorter {
 			p.After = c.Messages()
 		}
 	}
-	p.Messages = c.Messages()
+	p.Messages, p.Counted, p.Asked = c.Messages(), c.tokens, c.counted
 	return p, nil
 }

@@ -17,8 +17,8 @@ type Window struct {
 	Member muster.Name `json:"member"`
 	Role   string      `json:"role"`
 	Model  string      `json:"model"`
-	// Tokens is the size of the next request: what the provider has counted of the last one, which is Counted, and an
-	// estimate of what has come since. Counted is 0 where it has counted nothing yet.
+	// Tokens is the size of the next request: what the provider has counted of the last one and its reply, which is
+	// Counted, and an estimate of what has come since. Counted is 0 where it has counted nothing yet.
 	Tokens  int `json:"tokens"`
 	Counted int `json:"counted"`
 	// Window is how many tokens the model takes, and Limit from how many on the conversation is made shorter. Assumed
@@ -78,7 +78,7 @@ func (w Window) Draw(s Screen, now time.Time) string {
 	b.WriteString(t.Draw(s))
 	counted := "no reply has come yet: all of this is estimated"
 	if w.Counted > 0 {
-		counted = fmt.Sprintf("the provider counted %s in the last request; the parts are estimated",
+		counted = fmt.Sprintf("the provider counted %s in the last request and its reply; the parts are estimated",
 			tokens(float64(w.Counted)))
 	}
 	b.WriteString("\n" + s.In(Faint, counted) + "\n")

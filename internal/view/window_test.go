@@ -28,7 +28,7 @@ results of bash     14   18.0k    58%  ============
 results of grep      1     100    <1%
 images               2    3.2k    10%  ==
 
-the provider counted 30.9k in the last request; the parts are estimated
+the provider counted 30.9k in the last request and its reply; the parts are estimated
 made shorter at 14:00: a new task: 51.0k before, 9.0k after
 left out: results of bash 30.0k, own words 4.0k, mail 9, a 8, b 7, c 6, 1 smaller part
 `
