@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/prompt"
-	"muster/internal/skills"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
@@ -277,72 +275,6 @@ func gist(c llm.Call) string {
 	}
 	return ""
 }
-
-// workdir is where the member's tools run.
-type workdir struct {
-	*self
-	mu      sync.Mutex
-	scratch string // the member's scratch checkout, once made
-	commit  string // the commit of the scratch checkout
-}
-
-// subagentDir is where the tools of a subagent run: where the member's do. Its model may be another one.
-type subagentDir struct {
-	*workdir
-	noImages bool
-}
-
-// Workdir returns that of the member.
-func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
-	at, err := d.workdir.Workdir(ctx)
-	at.NoImages = d.noImages
-	return at, err
-}
-
-// Workdir returns the directory in which a tool runs: the lane of the current task, checked at
-// every call, otherwise a scratch checkout of the target's tip, in which the file tools write
-// nothing and from which nothing lands.
-func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
-	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.NoImages}
-	if err := w.claims.verify(ctx); err != nil {
-		return s, err
-	}
-	if t, ok := w.claims.CurrentTask(); ok {
-		dir, err := w.Lanes.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
-		s.Dir, s.Writable = dir, true
-		return s, err
-	}
-	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
-	tip, err := w.Lander.Target(ctx)
-	if err != nil {
-		return s, err
-	}
-	// The checkout is made again when something has landed, so that the member sees it. Tools
-	// that only read run side by side: one of them makes it.
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.scratch == "" || w.commit != tip {
-		if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
-			return s, err
-		}
-		w.scratch, w.commit = s.Dir, tip
-	}
-	s.Dir = w.scratch
-	return s, nil
-}
-
-// readable returns the directories outside of its own that the member may read: the outputs of all members, and the
-// skills.
-func (s *self) readable() []string {
-	dirs := []string{s.Home.Outputs()}
-	for _, skill := range skills.Usable(s.Skills) {
-		dirs = append(dirs, skill.Dir)
-	}
-	return dirs
-}
-
-// outputs returns the directory of the member's long outputs.
-func (s *self) outputs() string { return filepath.Join(s.Home.Outputs(), string(s.name())) }
 
 // caller is the member as the team's tools see it: teamtools.Caller. Each part of the member
 // answers for itself: presence for Me and Asked, claims for the task, phase for Idle, plans
