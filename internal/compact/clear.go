@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -57,6 +58,24 @@ func (r Rules) Clear(messages []llm.Message) (changes []Change, saved int) {
 			}
 		}
 		changes, saved = r.clearInputs(messages, i, whole, changes, saved)
+	}
+	return changes, saved
+}
+
+// CutNewest returns the changes that cut the results which the model has not read yet, so that they have about so many
+// tokens together, and about how many tokens that wins. It is for results that alone are too large for the window.
+func CutNewest(messages []llm.Message, most int) (changes []Change, saved int) {
+	last := len(messages) - 1
+	if last < 1 {
+		return nil, 0
+	}
+	share := most / max(len(messages[last-1].Calls()), 1)
+	for j, p := range messages[last].Parts {
+		if r, ok := p.(llm.Result); ok && partTokens(r.Parts) > share {
+			was := partTokens(r.Parts)
+			r.Parts = llm.Parts{llm.Text{Text: Shorten(cmp.Or(r.Text(), "(an image)"), share)}}
+			changes, saved = append(changes, Change{last, j, llm.Parts{r}}), saved+was-partTokens(r.Parts)
+		}
 	}
 	return changes, saved
 }
@@ -127,22 +146,21 @@ func (r Rules) spec(name string) llm.Spec {
 	return llm.Spec{}
 }
 
-// line returns the result that stands in the place of another one: what it was, its size, and how to get it again.
+// line returns the result that stands in the place of another one: its size, and how to get it again. The call before
+// it says what it was.
 func (r Rules) line(call llm.Call, old llm.Result) llm.Result {
-	again := "what it did is done; repeat it only if you need the output"
+	again := "it was done; repeat it only for its output"
 	switch {
 	case len(old.Files) > 0:
 		again = "the whole is in " + strings.Join(old.Files, ", ")
 	case r.spec(call.Name).OnlyReads(call.Input):
-		again = "call it again if you need it"
+		again = "call it again if needed"
 	}
 	why, _, _ := strings.Cut(old.Text(), "\n")
 	if old.IsError {
 		again = strings.ToValidUTF8(why[:min(len(why), maxReason)], "")
 	}
-	size := old.Parts.Size()
-	text := fmt.Sprintf("[cleared: %d bytes of %s: %s]", size, call.Name, again)
-	old.Parts = llm.Parts{llm.Text{Text: text}}
+	old.Parts = llm.Parts{llm.Text{Text: fmt.Sprintf("[%d bytes cleared: %s]", old.Parts.Size(), again)}}
 	return old
 }
 

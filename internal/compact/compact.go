@@ -25,6 +25,7 @@ import (
 type Budget struct {
 	Limit   int // of a request: with more, a summary takes the place of all but the newest messages
 	Step    int // that clearing must win: it changes the prefix that the provider has cached
+	Old     int // of what a summary would replace: with more it is worth its cost, however full the window is
 	Kept    int // of the newest messages, which stay whole behind a summary
 	Opening int // of the first message of a shortened conversation, its summary included
 	Summary int // of the summary
@@ -36,18 +37,26 @@ const (
 	maxKept    = 24_000
 	maxOpening = 48_000
 	maxSummary = 4_000
+
+	// smallWindow is the largest window in which the old messages are kept few: there each of them is a large share of
+	// every request. A larger one is filled first, because a summary loses more than it saves.
+	smallWindow = 64_000
 )
 
 // NewBudget returns the budget for a window of tokens, of which a reply may take some. prefix is the size of the system
-// prompt and the tools. The limit is 85% of the window, or less where the longest reply would not fit behind it: many
+// prompt and the tools. The limit is 80% of the window, or less where the longest reply would not fit behind it: many
 // servers refuse such a request. A shortened conversation fills four fifths of the rest at most. harder is how often a
 // conversation that was shortened was too long all the same: each time its parts are half as large.
 func NewBudget(window, reply, prefix, harder int) Budget {
-	limit := max(min(window*17/20, window*19/20-reply), window/2)
+	limit := max(min(window*4/5, window*19/20-reply), window/2)
 	room := max(limit-prefix, limit/4)
 	part := func(share, most int) int { return min(room*share/100, most) >> harder }
-	return Budget{Limit: limit, Step: min(room/8, maxStep), Kept: part(30, maxKept), Opening: part(50, maxOpening),
-		Summary: part(8, maxSummary)}
+	old := room
+	if window <= smallWindow {
+		old = room / 5
+	}
+	return Budget{Limit: limit, Step: min(room/16, maxStep), Old: old, Kept: part(30, maxKept),
+		Opening: part(50, maxOpening), Summary: part(8, maxSummary)}
 }
 
 // Gauge corrects estimates by what the provider has counted of the last request. The zero Gauge corrects nothing.

@@ -66,9 +66,8 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 		c.gauge.Count(tokens, p.size+compact.Estimate(messages[:n])) // by the process before
 	}
 	b, size := c.budget(p, 0), p.size+compact.Estimate(messages)
-	isFull := c.gauge.Tokens(size) > b.Limit
-	changes, saved := c.rules(p).Clear(messages)
-	if saved >= b.Step || isFull && saved >= b.Step/2 {
+	changes, saved, isOld := c.cleared(p, b, messages, size)
+	if saved >= b.Step {
 		if err := c.clear(ctx, changes, size, saved); err != nil {
 			return nil, err
 		}
@@ -76,12 +75,16 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 	}
 	var wish *string
 	c.wish.change(func(w **string) { wish, *w = *w, nil })
-	if wish != nil || c.gauge.Tokens(size) > b.Limit {
+	if wish != nil || isOld || c.gauge.Tokens(size) > b.Limit {
 		why, focus := "the window is nearly full", ""
 		if wish != nil {
 			why, focus = "the member asked for it", *wish
 		}
-		if _, err := c.compress(ctx, p, b, messages, why, focus); err != nil {
+		newest := len(messages)
+		if isOld { // else what is kept would be the old messages of the next time
+			newest = 2 * defaultKept
+		}
+		if _, err := c.compress(ctx, p, b, messages, newest, why, focus); err != nil {
 			return nil, err
 		}
 		messages = c.conversation.script.Messages()
@@ -109,6 +112,31 @@ func touchedFiles(call llm.Call) (reads, writes []string) {
 	return nil, nil
 }
 
+// cleared returns the changes that make older results short, and what they win. isOld says that what is left between
+// the first message and the newest round is worth a summary. Where that is not so and the request is too large all the
+// same, all results are old that the model has read, and at last those that it has not read are cut: a summary would
+// cost a request and win less.
+func (c *compaction) cleared(p *profile, b compact.Budget, messages []llm.Message, size int) (
+	changes []compact.Change, saved int, isOld bool) {
+	isEnough := func(saved int) bool { return c.gauge.Tokens(size-saved) <= b.Limit }
+	rules := c.rules(p)
+	changes, saved = rules.Clear(messages)
+	rules.Kept = 0
+	more, won := rules.Clear(messages)
+	isOld = compact.Estimate(messages[1:max(1, len(messages)-2)])-won > b.Old
+	if isOld || isEnough(saved) {
+		return changes, saved, isOld
+	}
+	if isEnough(won + b.Step) {
+		return more, won, false
+	}
+	cut, cutSaved := compact.CutNewest(messages, b.Kept)
+	if cutSaved > b.Step && isEnough(won+cutSaved+b.Step) {
+		return append(more, cut...), won + cutSaved, false
+	}
+	return changes, saved, false
+}
+
 // clear makes older results short.
 func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, saved int) error {
 	if err := c.conversation.script.Clear(ctx, changes); err != nil {
@@ -128,10 +156,13 @@ func (c *compaction) tell(ctx context.Context, how, why string, before, after in
 }
 
 // compress puts a summary by the model in the place of all but the newest messages. Where these are all there is, only
-// what is too long in them is cut. It reports whether that made the conversation shorter.
-func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget, messages []llm.Message,
+// what is too long in them is cut. At most so many messages are newest. It reports whether that made the conversation
+// shorter.
+func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget, messages []llm.Message, newest int,
 	why, focus string) (done bool, err error) {
-	tail, before := compact.Tail(messages, b.Kept)
+	from := max(0, len(messages)-1-newest)
+	tail, before := compact.Tail(messages[from:], b.Kept)
+	before += from
 	if old := messages[:before]; slices.ContainsFunc(old, func(m llm.Message) bool { return m.Role == llm.Assistant }) {
 		summary, err := c.summarize(ctx, p, b, old, focus)
 		if err != nil {
@@ -244,7 +275,7 @@ func (c *compaction) afterError(ctx context.Context, refused error, harder int) 
 		b := c.budget(p, harder)
 		// The server may count far more than is estimated, so that all would seem to fit.
 		b.Kept = min(b.Kept, compact.Estimate(messages[1:])>>(harder+1))
-		done, err := c.compress(ctx, p, b, messages, "it no longer fits the window", "")
+		done, err := c.compress(ctx, p, b, messages, len(messages), "it no longer fits the window", "")
 		if done || err != nil {
 			return err
 		}
