@@ -96,7 +96,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if o.MaxTurns <= 0 {
 		o.MaxTurns = DefaultMaxTurns
 	}
-	a := &Agent{launcher: launcher, jobs: code.NewJobs(launcher), todo: agent.NewTodo(), outputs: outputs}
+	a := &Agent{launcher: launcher, jobs: code.NewJobs(launcher), todo: agent.NewTodo(0, 0), outputs: outputs}
 	a.assemble(o, workdir{Dir: dir, Writable: true, ReadOnly: []string{outputs}})
 	return a, nil
 }

@@ -123,7 +123,7 @@ func (s *supervisor) waitForRunEnd(ctx context.Context) Ending {
 			return ""
 		case <-changed:
 		case <-members:
-		case <-time.After(sweep):
+		case <-time.After(s.config.Limits.IdlePoll):
 		}
 	}
 }

@@ -224,7 +224,7 @@ func (p *runHost) cancelIfRepoMoves(ctx context.Context) (context.Context, func(
 	ctx, stop := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for wait(ctx, sweep) {
+		for wait(ctx, p.config.Limits.IdlePoll) {
 			if now, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(here, now) {
 				stop(muster.Errorf(muster.Unavailable,
 					"the repository is no longer at %s: it was moved or removed while the team worked", root).

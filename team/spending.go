@@ -170,7 +170,7 @@ func (s *supervisor) awaitQuiet(ctx context.Context, name muster.Name, e *spend.
 		case <-ctx.Done():
 			return
 		case <-changed: // the last one that comes to its next call looks by itself
-		case <-time.After(sweep):
+		case <-time.After(s.config.Limits.IdlePoll):
 		}
 	}
 }

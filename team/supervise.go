@@ -26,10 +26,6 @@ type supervisor struct {
 	stop    context.CancelCauseFunc
 }
 
-// sweep is how often the supervisor looks without a hint, and so how long a member of a process that has died waits at
-// most for another process.
-const sweep = 5 * time.Second
-
 // run runs the members of this process until work is over, then ends those that still live. Members live in ctx; what
 // serves them lives in house, which ends after them. Where work has failed, or anything that stops the team, their
 // records stay as they are, for whoever goes on with them. Else they are shut down, and conclude is called while they
@@ -112,18 +108,20 @@ func (s *supervisor) fail(err error) {
 	s.stop(err)
 }
 
-// serve looks at the records at each hint and at each sweep, until house ends. Members live in ctx.
+// serve looks at the records at each hint, and after each IdlePoll without one, until house ends. So long a member of a
+// process that has died waits at most for another process. Members live in ctx.
 func (s *supervisor) serve(house, ctx context.Context) {
 	members := s.Roster.Watch(house)
 	requests := s.Requests.Watch(house)
 	var swept time.Time
+	poll := s.config.Limits.IdlePoll
 	for {
 		// A hint can be lost, and a host that dies gives none, so all members are looked at regularly.
-		all := time.Since(swept) >= sweep
+		all := time.Since(swept) >= poll
 		if all {
 			swept = time.Now()
 		}
-		again := time.After(min(s.reconcile(ctx, all), sweep-time.Since(swept)))
+		again := time.After(min(s.reconcile(ctx, all), poll-time.Since(swept)))
 		select {
 		case <-house.Done():
 			return
@@ -139,7 +137,7 @@ func (s *supervisor) serve(house, ctx context.Context) {
 // a request. Whoever comes by does it.
 func (s *supervisor) repairLoop(ctx context.Context) {
 	changed := s.Board.Watch(ctx)
-	tick := time.NewTicker(sweep)
+	tick := time.NewTicker(s.config.Limits.IdlePoll)
 	defer tick.Stop()
 	log := func(what string, err error) { logDropped(ctx, s.Log, what, err) } // what fails now is tried again
 	log("taking back orphaned claims", s.releaseOrphans(ctx))
@@ -163,7 +161,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 		isOurs := m.Host == "" || m.Host == s.id
 		return m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && s.get(m.Name) == nil
 	})
-	pause := sweep
+	pause := s.config.Limits.IdlePoll
 	for _, m := range members {
 		if left := s.pauseLeft(m.Name); left > 0 {
 			pause = min(pause, left)
@@ -180,7 +178,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 	}
 	if err != nil {
 		logDropped(ctx, s.Log, "looking at members and requests", err)
-		return sweep // the next sweep looks again
+		return s.config.Limits.IdlePoll // the next sweep looks again
 	}
 	next = pause
 	for _, r := range requests {
@@ -194,7 +192,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 // shutdown carries out a request to shut down that no answer can stop any more, and says when to look at it again.
 func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Duration {
 	if s.carried[r.ID] {
-		return sweep
+		return s.config.Limits.IdlePoll
 	}
 	// A request is decided before it is carried out. Where that cannot be written it is tried again, and nobody ends
 	// without a record of why.
@@ -224,5 +222,5 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	case r.Status == muster.RequestPending && r.Deadline > 0:
 		return max(s.Requests.Left(r, time.Now()), time.Millisecond)
 	}
-	return sweep
+	return s.config.Limits.IdlePoll
 }

@@ -157,6 +157,10 @@ type Limits struct {
 	BashTimeout       time.Duration // of a command: 2 minutes
 	BackgroundTimeout time.Duration // of a command in the background: 5 minutes
 	CheckTimeout      time.Duration // of the check of a landing: 10 minutes
+	IdlePoll          time.Duration // between two looks without a hint: 5 seconds
+	TodoLimit         int           // items of a member's own list: 20
+	TodoReminder      int           // rounds without the list until a reminder: 10; below zero: none
+	KeptResults       int           // results of tools that stay whole when older ones are cleared: 3
 	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
 }
 
@@ -240,6 +244,9 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 		return nil, err
 	}
 	c.Limits = c.Limits.withDefaults()
+	if s, polls := c.Store.(interface{ PollEvery(time.Duration) }); polls {
+		s.PollEvery(c.Limits.IdlePoll)
+	}
 	if c.Name == "" {
 		c.Name = muster.Slug(filepath.Base(w.Root()), "team")
 	} else if err := muster.CheckName(c.Name); err != nil {
@@ -310,6 +317,7 @@ func (l Limits) withDefaults() Limits {
 	l.BashTimeout = cmp.Or(l.BashTimeout, 2*time.Minute)
 	l.BackgroundTimeout = cmp.Or(l.BackgroundTimeout, 5*time.Minute)
 	l.CheckTimeout = cmp.Or(l.CheckTimeout, 10*time.Minute)
+	l.IdlePoll = cmp.Or(l.IdlePoll, 5*time.Second)
 	return l
 }
 

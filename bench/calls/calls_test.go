@@ -244,7 +244,7 @@ func TestCalls(t *testing.T) {
 func TestTheToolsAreReal(t *testing.T) {
 	real := map[string]any{}
 	all := append(code.Tools(nil, nil, nil, code.Options{}), teamtools.ForLead(nil, teamtools.Services{})...)
-	for _, tool := range append(all, agent.NewTodo().Tool()) {
+	for _, tool := range append(all, agent.NewTodo(0, 0).Tool()) {
 		real[tool.Spec().Name] = fields(t, tool)
 	}
 	for _, tool := range new(recorder).tools() {

@@ -50,9 +50,15 @@ type Settings struct {
 	MaxTurns      int
 	MaxTokens     int
 	SubagentTurns int
-	Effort        string
+	TodoLimit     int
+	// TodoReminder is a number of rounds; 0 means no reminder.
+	TodoReminder int
+	KeptResults  int
+	Effort       string
 	// IdleTimeout is how long an idle teammate stays; 0 means forever.
-	IdleTimeout       time.Duration
+	IdleTimeout time.Duration
+	// IdlePoll is the time between two looks at what no hint has told.
+	IdlePoll          time.Duration
 	BashTimeout       time.Duration
 	BackgroundTimeout time.Duration
 	CheckTimeout      time.Duration

@@ -48,7 +48,8 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Teammates: 4, SubagentTurns: 30, IdleTimeout: time.Minute,
+	want := Settings{Teammates: 4, SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
+		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
 		ModelPatience: time.Hour}
 	if d := cmp.Diff(want, s, cmp.AllowUnexported(Endpoints{}), cmpopts.EquateEmpty()); d != "" {
@@ -123,6 +124,11 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{repo: "max_turns: -1\n", want: `muster.yaml:1:12: max_turns is a whole number, at least 0, not "-1"`},
 		{repo: "idle_timeout: 60\n",
 			want: `muster.yaml:1:15: idle_timeout is a duration with its unit, such as 90s or 2m, not "60"`},
+		{repo: "idle_poll: 99ms\n", want: `muster.yaml:1:12: idle_poll is a duration, at least 100ms, not "99ms"`},
+		{repo: "idle_poll: 5\n", want: "muster.yaml:1:12: idle_poll is a duration with its unit"},
+		{repo: "todo_reminder: -1\n", want: `muster.yaml:1:16: todo_reminder is a whole number, at least 0`},
+		{repo: "todo_limit: 0\n", want: `muster.yaml:1:13: todo_limit is a whole number, at least 1`},
+		{repo: "kept_results: 0\n", want: `muster.yaml:1:15: kept_results is a whole number, at least 1`},
 		{repo: "idle_timeout: -60s\n", want: "muster.yaml:1:15: idle_timeout is a duration"},
 		{repo: "check_timeout: 0s\n", want: "muster.yaml:1:16: check_timeout is a duration"},
 		{repo: "landing:\n  merge_commits: yes\n",

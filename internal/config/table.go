@@ -79,10 +79,18 @@ func (s *Settings) table() []Setting {
 			About: "how many tokens a reply may have; 0: as many as the model allows"},
 		{Name: "subagent_turns", to: &s.SubagentTurns, Default: "30", least: 1,
 			About: "how many turns a subagent has"},
+		{Name: "kept_results", to: &s.KeptResults, Default: "3", least: 1,
+			About: "how many results of tools stay whole when older ones are cleared"},
+		{Name: "todo_limit", inRepository: counts, to: &s.TodoLimit, Default: "20", least: 1,
+			About: "how many items a member's own todo list may have"},
+		{Name: "todo_reminder", inRepository: counts, to: &s.TodoReminder, Default: "10",
+			About: "after how many rounds without it a member is reminded of open items; 0: never"},
 		{Name: "effort", to: &s.Effort, words: efforts,
 			About: "how hard the model thinks, where it can be told"},
 		{Name: "idle_timeout", inRepository: counts, to: &s.IdleTimeout, Default: "1m",
 			About: "how long an idle teammate stays; 0: for ever"},
+		{Name: "idle_poll", inRepository: counts, to: &s.IdlePoll, Default: "5s", least: int(100 * time.Millisecond),
+			About: "how often a process looks at what the system has not reported"},
 		{Name: "bash_timeout", inRepository: counts, to: &s.BashTimeout, Default: "2m", least: 1,
 			About: "how long a command of a member may run"},
 		{Name: "background_timeout", inRepository: counts, to: &s.BackgroundTimeout, Default: "5m", least: 1,
@@ -162,8 +170,11 @@ func (s Setting) set(text string) error {
 		*to = text == "true"
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
-		if err != nil || d < time.Duration(s.least) {
+		if err != nil || d < min(time.Duration(s.least), 1) {
 			return wrong("a duration with its unit, such as 90s or 2m")
+		}
+		if least := time.Duration(s.least); d < least {
+			return wrong("a duration, at least " + least.String())
 		}
 		*to = d
 	case *Models:

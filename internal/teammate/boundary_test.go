@@ -133,6 +133,8 @@ func TestAMemberIsRemindedOfItsTodoList(t *testing.T) {
 				return calls("task_get", map[string]any{"task_id": len(l.asked)})(r)
 			}
 		}
+		l.config.Limits.TodoReminder = 3
+		l.restart("alice")
 		l.start(calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}),
 			reminders(0), reminders(0), reminders(0), reminders(1), reminders(1), reminders(1), says("Done."))
 		if strings.Count(l.heard(), "Your todo list has open items") != 2 {

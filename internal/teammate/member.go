@@ -66,6 +66,8 @@ type Limits struct {
 	BashTimeout       time.Duration // 120 s
 	BackgroundTimeout time.Duration // 300 s
 	SubagentTurns     int           // 30
+	TodoLimit         int           // items of the member's own list; 0: 20
+	TodoReminder      int           // rounds without a call of todo until a reminder; 0: 10, below zero: none
 	KeptResults       int           // 3: results that stay whole when older ones are cleared
 }
 
@@ -198,7 +200,8 @@ func New(c Config) (_ *Member, err error) {
 
 // newSelf makes the parts of a member, which has no model yet.
 func newSelf(c Config) *self {
-	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(), phase: &phase{}}
+	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(c.TodoLimit, c.TodoReminder),
+		phase: &phase{}}
 	s.presence = &presence{self: s}
 	s.presence.turns.Store(int64(s.Record.Turns))
 	s.presence.known.value = knownRecord{latest: s.Record, asked: askedOf(s.Record)}

@@ -183,6 +183,7 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 		}
 	})
 	live(t, "alice", func(l *life) {
+		l.config.Limits.TodoReminder = 3
 		l.start(calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}), says("Ready."))
 		l.stop(muster.CauseUser)
 		l.hasEnded()

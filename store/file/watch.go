@@ -63,6 +63,13 @@ func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 	}
 }
 
+// PollEvery sets how often the store looks for changes where the system reports none; at first it is 5 seconds.
+func (s *Store) PollEvery(pause time.Duration) {
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	s.watch.sweepAlone = pause
+}
+
 // subscribe returns a channel that receives after changes of a file of dir, or of any file if file is "", until ctx
 // ends.
 func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(string) bool) <-chan struct{} {

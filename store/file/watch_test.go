@@ -103,7 +103,7 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 		t.Run(c, func(t *testing.T) {
 			root := t.TempDir()
 			s, other := opened(t, root), opened(t, root)
-			s.watch.sweepAlone = 20 * time.Millisecond
+			s.PollEvery(20 * time.Millisecond)
 			var opens atomic.Int32
 			s.watch.open = func() (*fsnotify.Watcher, error) {
 				if opens.Add(1) > 1 || c == "none" {

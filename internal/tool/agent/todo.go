@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,11 +22,13 @@ import (
 
 const (
 	todoName = "todo"
-	maxItems = 20
 	maxItem  = 500 // bytes of an item's text and id
-	// silentRounds is how many rounds of tools may pass without a call of todo, while the list has open items, before
-	// the agent is reminded of it.
-	silentRounds = 3
+)
+
+// The defaults of NewTodo.
+const (
+	defaultItems    = 20
+	defaultReminder = 10
 )
 
 // The status of an item.
@@ -38,6 +41,11 @@ const (
 // Todo is one agent's list. It is not stored: the conversation has every call that changed it, so Restore can make it
 // again. It is safe for concurrent use.
 type Todo struct {
+	maxItems int
+	// silentRounds is how many rounds of tools may pass without a call of todo, while the list has open items, before
+	// the agent is reminded of it; below zero it never is.
+	silentRounds int
+
 	mu     sync.Mutex
 	items  []item
 	silent int // rounds since the last call of todo or the last reminder
@@ -56,8 +64,11 @@ type todoInput struct {
 	Items []item `json:"items" jsonschema:"the whole list, which replaces the one before"`
 }
 
-// NewTodo returns an empty list.
-func NewTodo() *Todo { return &Todo{} }
+// NewTodo returns an empty list, which may have so many items, and of which the agent is reminded after so many rounds
+// of tools that do not use it. Zero values are the defaults: 20 items, 10 rounds. Below zero it is never reminded.
+func NewTodo(items, reminder int) *Todo {
+	return &Todo{maxItems: cmp.Or(items, defaultItems), silentRounds: cmp.Or(reminder, defaultReminder)}
+}
 
 // Tool returns the tool that replaces the list.
 func (t *Todo) Tool() llm.Tool {
@@ -67,7 +78,7 @@ func (t *Todo) Tool() llm.Tool {
 
 // replace takes over the list of a call, unless it breaks a rule.
 func (t *Todo) replace(_ context.Context, in todoInput) (llm.Result, error) {
-	if problem := check(in.Items); problem != "" {
+	if problem := check(in.Items, t.maxItems); problem != "" {
 		return llm.ErrorResult("%s", problem), nil
 	}
 	t.mu.Lock()
@@ -80,7 +91,7 @@ func (t *Todo) replace(_ context.Context, in todoInput) (llm.Result, error) {
 func (t *Todo) Owns(c llm.Call) bool { return c.Name == todoName }
 
 // check says what is wrong with a list and what to do about it, or "" if nothing is wrong.
-func check(items []item) string {
+func check(items []item, maxItems int) string {
 	if len(items) > maxItems {
 		return fmt.Sprintf("the list has %d items and may have %d: leave out what is done, or join steps",
 			len(items), maxItems)
@@ -152,7 +163,7 @@ func (t *Todo) Round(used bool) (reminder string, due bool) {
 	defer t.mu.Unlock()
 	if due = t.isSilentTooLong(used); due {
 		reminder = fmt.Sprintf("Your todo list has open items (%d) and you have not touched it for %d rounds: "+
-			"bring it up to date.", t.open(), silentRounds)
+			"bring it up to date.", t.open(), t.silentRounds)
 	}
 	return reminder, due
 }
@@ -164,7 +175,7 @@ func (t *Todo) isSilentTooLong(used bool) bool {
 	if used || t.open() == 0 {
 		t.silent = 0
 	}
-	if t.silent < silentRounds {
+	if t.silent < t.silentRounds || t.silentRounds < 0 {
 		return false
 	}
 	t.silent = 0
@@ -188,7 +199,7 @@ func (t *Todo) Restore(state json.RawMessage, messages []llm.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.items, t.silent = nil, 0
-	if len(state) > 0 && (json.Unmarshal(state, &t.items) != nil || check(t.items) != "") {
+	if len(state) > 0 && (json.Unmarshal(state, &t.items) != nil || check(t.items, len(t.items)) != "") {
 		t.items = nil // another version wrote it
 	}
 	var calls []llm.Call // of the last reply
@@ -206,7 +217,8 @@ func (t *Todo) Restore(state json.RawMessage, messages []llm.Message) {
 			}
 			used = true
 			var in todoInput
-			if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items) == "" {
+			// The limit may have been another one then.
+			if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items, len(in.Items)) == "" {
 				t.items = in.Items
 			}
 		}

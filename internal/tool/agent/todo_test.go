@@ -35,7 +35,7 @@ func run(t testing.TB, tool llm.Tool, input string) llm.Result {
 }
 
 func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
-	todo := NewTodo()
+	todo := NewTodo(0, 3)
 	for _, c := range []struct{ input, want string }{
 		{`{"items":[{"id":"1","text":"read","status":"completed"},{"id":"2","text":"write","status":"in_progress"},` +
 			`{"id":"3","text":"test","status":"pending"}]}`,
@@ -50,10 +50,10 @@ func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
 }
 
 func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
-	todo := NewTodo()
+	todo := NewTodo(0, 3)
 	run(t, todo.Tool(), `{"items":[{"id":"1","text":"read","status":"pending"}]}`)
 	var many []item
-	for i := range maxItems + 1 {
+	for i := range defaultItems + 1 {
 		many = append(many, item{fmt.Sprint(i), "x", pending})
 	}
 	for input, want := range map[string]string{
@@ -77,10 +77,10 @@ func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestReminderOnlyAfterThreeSilentRoundsOfAnOpenList(t *testing.T) {
+func TestReminderOnlyAfterSilentRoundsOfAnOpenList(t *testing.T) {
 	open := `{"items":[{"id":"1","text":"a","status":"completed"},{"id":"2","text":"b","status":"pending"}]}`
 	done := `{"items":[{"id":"1","text":"a","status":"completed"}]}`
-	todo := NewTodo()
+	todo := NewTodo(0, 3)
 	rounds := func(input string, used ...bool) (due []bool) {
 		if input != "" {
 			run(t, todo.Tool(), input)
@@ -140,7 +140,7 @@ func TestRestore(t *testing.T) {
 		"reminded": {[][]llm.Message{round("todo", one, false), round("b", one, false), round("b", one, false),
 			round("b", one, false), round("b", one, false)}, "[ ] 1 a\n0 of 1 completed", 1},
 	} {
-		todo := NewTodo()
+		todo := NewTodo(0, 3)
 		run(t, todo.Tool(), `{"items":[{"id":"9","text":"of before","status":"pending"}]}`)
 		messages := []llm.Message{start}
 		for _, r := range c.rounds {
@@ -157,7 +157,7 @@ func TestRestore(t *testing.T) {
 // A member that is killed and resumed has the same list and is reminded at the same time.
 func TestRestoredIsAsLived(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		lived := NewTodo()
+		lived := NewTodo(0, 3)
 		var messages []llm.Message
 		for range rapid.IntRange(0, 12).Draw(rt, "rounds") {
 			var is []item
@@ -173,10 +173,36 @@ func TestRestoredIsAsLived(t *testing.T) {
 			lived.Round(name == todoName)
 			messages = append(messages, round(name, items(t, is...), failed)...)
 		}
-		restored := NewTodo()
+		restored := NewTodo(0, 3)
 		restored.Restore(nil, messages)
 		if restored.text() != lived.text() || restored.silent != lived.silent {
 			rt.Errorf("restored %q, %d, lived %q, %d", restored.text(), restored.silent, lived.text(), lived.silent)
 		}
 	})
+}
+
+// The limits are those that were asked for. A list of before is restored though it has more items than it may now.
+func TestLimitsOfATodoList(t *testing.T) {
+	five := items(t, item{"1", "a", pending}, item{"2", "b", pending}, item{"3", "c", pending}, item{"4", "d", pending},
+		item{"5", "e", pending})
+	small := NewTodo(4, -1)
+	if r := run(t, small.Tool(), string(five)); !r.IsError || !strings.Contains(r.Text(), "has 5 items and may have 4") {
+		t.Errorf("%q", r.Text())
+	}
+	small.Restore(nil, round("todo", five, false))
+	if !strings.HasSuffix(small.Text(), "0 of 5 completed") {
+		t.Errorf("restored: %q", small.Text())
+	}
+	for n := range 100 {
+		if _, due := small.Round(false); due {
+			t.Fatalf("reminded after %d rounds, of a list without reminders", n+1)
+		}
+	}
+	plain := NewTodo(0, 0)
+	run(t, plain.Tool(), string(five))
+	for n := 1; n <= 10; n++ {
+		if text, due := plain.Round(false); due != (n == 10) || due && !strings.Contains(text, "for 10 rounds") {
+			t.Errorf("round %d: %q, %v", n, text, due)
+		}
+	}
 }
