@@ -2,23 +2,38 @@ package team
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"muster"
 	"muster/internal/teammate"
 	"muster/llm"
+	"muster/llm/retry"
 )
 
 // model returns the model that a member's record names, as a role has it, with everything around it.
 func (s *supervisor) model(
 	record muster.Member, role Role, now func() (muster.TaskID, int), onWait func(time.Time, error),
 ) (llm.Model, error) {
-	model, err := s.open(role, record.Model)
-	if err != nil {
-		return nil, err
+	var all []retry.Candidate
+	for _, name := range append([]string{record.Model}, role.Fallback...) {
+		asked := record
+		asked.Model = name
+		model, err := s.open(role, name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(c retry.Candidate) bool { return c.Name == name }) {
+			continue
+		}
+		wrap := s.spending.counted(asked, model, now, onWait, s.tellTrouble(record.Name))
+		all = append(all, retry.Candidate{Name: name, Quick: wrap(retry.OverloadPatience), Patient: wrap(0)})
 	}
-	return s.spending.counted(record, model, now, onWait, s.tellTrouble(record.Name)), nil
+	// The outermost: a model that its watchdog has cancelled is waited for while the member lives.
+	tell := func(line string) { s.note(context.Background(), record.Name, line) }
+	return foreignModel{s.Secrets.Model(retry.Fallback(&s.team.outages, tell, all...))}, nil
 }
 
 // subagent returns the model of a kind of subagents of a member, or none where it is the member's.

@@ -53,13 +53,19 @@ type spending struct {
 }
 
 // check refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
-// price of the team's model.
+// price of the team's models.
 func (s *spending) check() error {
 	b, err := s.config.Budgets.parse()
 	if err != nil || !b.InDollars() {
 		return err
 	}
-	return s.checkPrice(s.config.ModelName)
+	for _, role := range []string{"lead", "explore", "work"} {
+		r := s.config.role(role)
+		for _, model := range append(r.Fallback, cmp.Or(r.Model, s.config.ModelName)) {
+			err = cmp.Or(err, s.checkPrice(model))
+		}
+	}
+	return err
 }
 
 // checkPrice refuses a model whose price is not known, where a budget is in dollars.
@@ -118,11 +124,11 @@ func (s *spending) tell(ctx context.Context, kind string, e *spend.Exceeded, tex
 	s.emit(ctx, kind, e.Member, map[string]any{"text": text, "scope": string(e.Scope), "budget": e.Budget.String()})
 }
 
-// counted returns a member's model with everything around it that the team adds. What counts its calls stands inside of
-// the retries: each try may be billed, and a wait for the limiter is no call.
+// counted returns what makes retries around a member's model, by how long an outage of it is waited out. What counts
+// its calls stands inside of the retries: each try may be billed, and a wait for the limiter is no call.
 func (s *spending) counted(
 	record muster.Member, model llm.Model, now func() (muster.TaskID, int), onWait, onTrouble func(time.Time, error),
-) llm.Model {
+) func(overload time.Duration) llm.Model {
 	limiter, account := s.team.limiters.Of(model), retry.AccountOf(model)
 	name := cmp.Or(record.Model, s.config.ModelName)
 	caller := spend.Caller{Member: record.Name, Model: name, Now: now}
@@ -130,10 +136,10 @@ func (s *spending) counted(
 		caller.Endpoint = strings.TrimPrefix(config.Stored("@"+e.Endpoint()), "@")
 	}
 	model = s.meter.Model(model, caller, s.price(name))
-	// Outside of the retries: a model that its watchdog has cancelled is waited for while the member lives.
-	model = retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait,
-		OnTrouble: onTrouble, Patience: s.config.Limits.ModelPatience})
-	return foreignModel{s.Secrets.Model(model)}
+	return func(overload time.Duration) llm.Model {
+		return retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait, OnTrouble: onTrouble,
+			Patience: s.config.Limits.ModelPatience, Overload: overload})
+	}
 }
 
 // exceeded returns the budget that stops the team, if err is about one.

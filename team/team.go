@@ -172,6 +172,7 @@ type Team struct {
 	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
 	repository    repository                          // nil: that of opened
 	limiters      retry.Limiters
+	outages       retry.Outages
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks

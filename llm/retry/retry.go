@@ -37,6 +37,10 @@ type Options struct {
 	// last try is made when that time is over. Negative means that nothing is waited out.
 	Patience time.Duration
 
+	// Overload is how long an overloaded or unreachable server is asked, at least three times, where another model can
+	// take its place. Zero means as long as Patience lets.
+	Overload time.Duration
+
 	// Tries is how often a request is sent at most. Zero means as often as Patience lets.
 	Tries int
 
@@ -136,7 +140,7 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		if err == nil || ctx.Err() != nil || failures == s.o.Tries || !met.mayPass(err) {
 			return reply, err
 		}
-		left := time.Until(met.end(s.o.Patience))
+		left := time.Until(met.end(s.patience(met.last, failures)))
 		if left <= 0 {
 			return reply, gaveUp(met.last, time.Since(met.began))
 		}
@@ -154,6 +158,20 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			return llm.Reply{}, err
 		}
 	}
+}
+
+// patience returns how long a trouble is waited out after so many failures.
+func (s *retrier) patience(e *llm.Error, failures int) time.Duration {
+	isOut := e.Kind == llm.Overloaded || e.Kind == llm.Unreachable
+	switch {
+	case !isOut || s.o.Overload == 0 || s.o.Overload > s.o.Patience:
+		return s.o.Patience
+	case e.After > s.o.Overload: // it would not be asked three times
+		return 0
+	case failures < 3:
+		return s.o.Patience
+	}
+	return s.o.Overload
 }
 
 // trouble is what one request has met so far.
