@@ -155,16 +155,7 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 		err = muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
 			WithHint("bring it back: git branch %s COMMIT", branch)
 	}
-	if err := cmp.Or(err, r.CheckComplete(ctx, at)); err != nil {
-		return err
-	}
-	path, err := r.CheckedOut(ctx, target)
-	if err == nil && path != "" {
-		err = muster.Errorf(muster.Held,
-			"%s is checked out at %s, and work cannot land on a branch that somebody has checked out", branch, path).
-			WithHint("git -C %s switch ANOTHER-BRANCH", path)
-	}
-	return err
+	return cmp.Or(err, r.CheckComplete(ctx, at), landing.CheckTarget(ctx, r.Repo, branch))
 }
 
 // MissingCommits asks git once for all commits. What is excluded are the target and HEAD, with all that can be reached

@@ -284,7 +284,18 @@ func (r *Roster) onTeamDoc(c state.Change[[]muster.Member]) {
 // foreign returns those members that other programs wrote into config.json whose names are wanted. The
 // refresh also reports documents of the team that cannot be read.
 func (r *Roster) foreign(ctx context.Context, wanted func(muster.Name) bool) (names []muster.Name, err error) {
-	found, err := r.foreignMembers(ctx, wanted)
+	var found []muster.Member
+	err = r.docs.ViewFresh(ctx, func() {
+		for _, m := range r.listed {
+			if wanted(m.Name) {
+				found = append(found, m)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err = withoutOurs(ctx, r, found)
 	for _, m := range found {
 		names = append(names, m.Name)
 	}
@@ -303,21 +314,6 @@ func (r *Roster) Foreign(ctx context.Context) ([]muster.Member, error) {
 	}
 	listed, _ := decodeTeamDoc(configKey, doc.Data)
 	return withoutOurs(ctx, r, listed)
-}
-
-// foreignMembers is foreign, with what else is known of the members.
-func (r *Roster) foreignMembers(ctx context.Context, wanted func(muster.Name) bool) (found []muster.Member, err error) {
-	err = r.docs.ViewFresh(ctx, func() {
-		for _, m := range r.listed {
-			if wanted(m.Name) {
-				found = append(found, m)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return withoutOurs(ctx, r, found)
 }
 
 // withoutOurs returns those of the members that are not members of ours, each once.

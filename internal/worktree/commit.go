@@ -158,10 +158,8 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 func (c checkout) isState(file string) bool {
 	first, _, _ := strings.Cut(file, "/")
 	first = foldedName(first)
-	for _, pattern := range paths.Excluded {
-		if first == strings.Trim(pattern, "/") {
-			return true
-		}
+	if slices.Contains(paths.Excluded, "/"+first+"/") {
+		return true
 	}
 	// The user may have lanes made elsewhere in the repository.
 	rel, err := filepath.Rel(c.repo.Root(), filepath.Dir(c.lane.Path))
