@@ -217,8 +217,7 @@ func (c *compaction) summarize(
 	for _, again := range []bool{false, true} {
 		h := llm.NewHistory(old)
 		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
-		r, err := c.model.Reply(ctx, llm.Request{System: p.system, Tools: p.specs, Messages: h.Messages(),
-			MaxTokens: c.Limits.MaxTokens, CacheKey: c.agentID()}, func(llm.Delta) {})
+		r, err := c.model.Reply(ctx, c.request(ctx, p, h.Messages()), func(llm.Delta) {})
 		switch kind := llm.KindOf(err); {
 		case kind == llm.ContextFull || kind == llm.BadHistory || kind == llm.BadRequest:
 			return "", nil

@@ -154,8 +154,11 @@ func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
 // agentID is the member's stable id, name@team.
 func (s *self) agentID() string { return string(s.name()) + "@" + string(s.Team) }
 
-// cacheGroup names the members whose requests begin with the same words: those of a role of the team.
-func (s *self) cacheGroup() string { return string(s.Team) + "/" + s.Record.Role }
+// request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
+func (s *self) request(ctx context.Context, p *profile, messages []llm.Message) llm.Request {
+	return llm.Request{System: p.system, Tools: p.specs, Messages: messages, MaxTokens: s.Limits.MaxTokens,
+		CacheKey: s.agentID(), CacheGroup: string(s.Team) + "/" + s.Record.Role, CacheLong: s.mayWaitLong(ctx)}
+}
 
 // mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
 // keep what they have cached. The lead waits for the team or for the user, unless it works on a task of its own.

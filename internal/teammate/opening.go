@@ -41,8 +41,8 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 	if err != nil {
 		return nil, nil, err
 	}
-	texts = append([]string{prompt.Compressed(summary)}, about...)
-	texts = append(texts, c.conversation.identity(), c.place())
+	// What all members share stays the first part: the provider has cached it.
+	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), c.conversation.identity(), c.place())
 	if c.isLead() {
 		p, err := c.Progress(ctx)
 		if err != nil {

@@ -132,6 +132,41 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 	})
 }
 
+// A conversation that was made shorter still begins with what all teammates of the role share, on another day too, and
+// the summary is asked for with a request that begins with the conversation.
+func TestWhatIsSharedSurvivesASummary(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.must(os.WriteFile(filepath.Join(string(l.config.Home), "AGENTS.md"), []byte("Use tabs.\n"), 0o644))
+		l.config.IdleTimeout = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		l.start(calls("bash", map[string]any{"command": "echo one"}, func() { time.Sleep(30 * time.Hour) }),
+			fails(llm.ContextFull), says("I have written a half."), says("Now the rest."))
+		time.Sleep(31 * time.Hour)
+		if l.hasEnded() || len(l.asked) < 4 {
+			t.Fatalf("she was asked %d times: %v", len(l.asked), l.err)
+		}
+		before, summary, after := l.wires(l.asked[1]), l.wires(l.asked[2]), l.wires(l.asked[3])
+		if !strings.Contains(after["chat"].Text(), "I have written a half.") {
+			t.Fatalf("the conversation has no summary: %s", after["chat"].Text())
+		}
+		for wire, p := range before {
+			n := strings.Index(p.Text(), "Platform: ")
+			if n < 0 || !strings.HasPrefix(after[wire].Text(), p.Text()[:n]) {
+				t.Errorf("%s: after the summary the conversation does not begin with what is shared", wire)
+			}
+			if p.Key != summary[wire].Key || p.Key != after[wire].Key {
+				t.Errorf("%s: the keys are %s, %s and %s", wire, p.Key, summary[wire].Key, after[wire].Key)
+			}
+		}
+		for i, piece := range before["messages"].Pieces[:len(before["messages"].Pieces)-3] {
+			if summary["messages"].Pieces[i].Text != piece.Text {
+				t.Errorf("the request for the summary has as piece %d\n%s", i, summary["messages"].Pieces[i].Text)
+			}
+		}
+	})
+}
+
 // Two teammates of a role begin alike on all wires: up to the name on the same day, and up to the facts of the day
 // otherwise. The lead asks for a cache that outlasts its waits.
 func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {

@@ -31,9 +31,7 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		turn = c.turns
 	})
 	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
-	return llm.Request{System: p.system, Tools: p.specs, Messages: messages,
-		MaxTokens: s.Limits.MaxTokens, CacheKey: s.agentID(), CacheGroup: s.cacheGroup(),
-		CacheLong: s.mayWaitLong(ctx)}, nil
+	return s.request(ctx, p, messages), nil
 }
 
 // Append makes a finished reply durable, before any of its calls begins, and meters it. The
