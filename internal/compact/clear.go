@@ -71,10 +71,10 @@ func CutNewest(messages []llm.Message, most int) (changes []Change, saved int) {
 	}
 	share := most / max(len(messages[last-1].Calls()), 1)
 	for j, p := range messages[last].Parts {
-		if r, ok := p.(llm.Result); ok && partTokens(r.Parts) > share {
-			was := partTokens(r.Parts)
+		if r, ok := p.(llm.Result); ok && PartTokens(r.Parts) > share {
+			was := PartTokens(r.Parts)
 			r.Parts = llm.Parts{llm.Text{Text: Shorten(cmp.Or(r.Text(), "(an image)"), share)}}
-			changes, saved = append(changes, Change{last, j, llm.Parts{r}}), saved+was-partTokens(r.Parts)
+			changes, saved = append(changes, Change{last, j, llm.Parts{r}}), saved+was-PartTokens(r.Parts)
 		}
 	}
 	return changes, saved

@@ -48,7 +48,29 @@ func refuse(w http.ResponseWriter, status int, kind, text string) {
 }
 
 // vendors are what the models of a page say.
-var vendors = map[string]string{"README.md": repair, "docs/getting-started.md": half}
+var vendors = map[string]string{"README.md": repair, "docs/getting-started.md": half, "docs/cost.md": parts}
+
+// parts is the team of the page about costs. Its work goes on long enough for a budget to end it.
+const parts = `
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: part one}
+        - task_create: {subject: part two, blocked_by: [part one]}
+        - spawn_teammate: {name: ann, role: coder, prompt: You write files.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: Both parts are written.
+scenes:
+  - cue: 'Task #\d+: part'
+    turns:
+      - do: [{write_file: {path: "a${task}.txt", content: "a\n"}}]
+      - do: [{write_file: {path: "b${task}.txt", content: "b\n"}}]
+      - do: [{write_file: {path: "c${task}.txt", content: "c\n"}}]
+      - do: [{write_file: {path: "d${task}.txt", content: "d\n"}}]
+      - do: [{write_file: {path: "e${task}.txt", content: "e\n"}}]
+      - do: [{complete_task: {task_id: "${task}", summary: Writes it.}}]
+`
 
 // half is the team of the page for new users.
 const half = `

@@ -41,8 +41,8 @@ func (d Dollars) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON has written.
 func (d *Dollars) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
-	if *d = FromFloat(f); err == nil && math.Abs(f) > maxBudget {
-		err = fmt.Errorf("%s dollars is no price of a call", data)
+	if *d = FromFloat(f); err == nil && (f < 0 || f > maxCall) {
+		err = fmt.Errorf("no call costs %s dollars", data)
 	}
 	return err
 }
@@ -55,6 +55,10 @@ type Budget struct {
 
 // None is the text of a budget that limits nothing. It says so where another budget would hold otherwise.
 const None = "none"
+
+// maxCall is the most that a record of a call may say, in dollars or thousands of tokens. So no sum overflows soon, and
+// no record that another program has written takes anything away.
+const maxCall = 1e6
 
 // maxBudget is the largest budget, in dollars or tokens.
 const maxBudget = 1e9
@@ -143,7 +147,7 @@ func (b Budget) Of(s Sum) string {
 		}
 		return spent + " of " + b.String()
 	case b.Tokens > 0:
-		return fmt.Sprintf("%d of %d tokens", s.Tokens(), b.Tokens)
+		return fmt.Sprintf("%d of %v", s.Tokens(), b)
 	}
 	return s.Cost()
 }

@@ -94,6 +94,13 @@ func (s Sum) add(t Sum, sign int) Sum {
 			CacheWrite: sign * t.CacheWrite, CacheWriteLong: sign * t.CacheWriteLong})}
 }
 
+// isPossible reports whether the call can have used what it says.
+func (c Call) isPossible() bool {
+	u := c.Usage
+	return min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong) >= 0 &&
+		max(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong) <= 1000*maxCall
+}
+
 // sum returns what the call counts as.
 func (c Call) sum() Sum {
 	s := Sum{Usage: c.Usage, Calls: 1}

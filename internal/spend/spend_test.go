@@ -294,6 +294,12 @@ func TestKilledProcesses(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
+	for _, line := range []string{`"dollars":-5`, `"dollars":1e12`, `"dollars":0,"input":-9`} {
+		if _, err := store.Log().Append(t.Context(), "spend", muster.Anywhere,
+			[]byte(`{"call":"ended","id":"B","run":1,"member":"alice",`+line+`}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	next := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.2"})
 	if b := bookOf(t, next); b.Total.Calls != 1 || b.Total.Dollars != dollar/10 || len(b.Open()) != 1 {
 		t.Errorf("%+v", b)
@@ -373,5 +379,67 @@ func TestNoPrice(t *testing.T) {
 	}
 	if b := bookOf(t, m); b.Total.Cost() != "unknown" || b.Total.Unpriced != 2 {
 		t.Errorf("%+v", b.Total)
+	}
+}
+
+// BenchmarkCall measures what counting adds to a call: the two records, and with a budget the read before and after.
+// Beside it is one append that is synced. Set TMPDIR to a disk.
+func BenchmarkCall(b *testing.B) {
+	limit := Budget{Tokens: 1e9}
+	for _, c := range []struct {
+		name    string
+		budgets Budgets
+		day     bool
+	}{{"none", Budgets{}, false}, {"budget", Budgets{Team: limit}, false}, {"day", Budgets{Day: limit}, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			store, err := file.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer store.Close()
+			o := Options{Log: store.Log(), Run: 1, Host: "host-1.1", Budgets: c.budgets}
+			if c.day {
+				o.Day = &Day{Log: store.Log()}
+			}
+			m := NewMeter(o).Model(&quick{}, caller("alice"), perToken)
+			for b.Loop() {
+				if _, err := m.Reply(b.Context(), ask, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("synced append", func(b *testing.B) {
+		store, err := file.Open(b.TempDir())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer store.Close()
+		line, _ := muster.MarshalLine(Call{ID: "x"})
+		for b.Loop() {
+			if _, err := store.Log().Append(b.Context(), "spend", muster.Anywhere, line); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkLook measures how long it takes to read a ledger of 10,000 calls, as muster status does.
+func BenchmarkLook(b *testing.B) {
+	store, err := file.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	m := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"}).Model(&quick{}, caller("alice"), perToken)
+	for range 10_000 {
+		if _, err := m.Reply(b.Context(), ask, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if err := OfRun(store.Log(), 1).Look(b.Context(), func(*Book) {}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/llm"
 
 	"pgregory.net/rapid"
@@ -17,6 +18,13 @@ var errTest = errors.New("an error")
 
 // errModel is an error of the model of a kind, which wraps errTest.
 func errModel(k llm.Kind) error { return errors.Join(errTest, &llm.Error{Kind: k}) }
+
+// over is a budget that is spent, and errSpent the error of a call that it refuses.
+func over(s spend.Scope) *spend.Exceeded { return &spend.Exceeded{Scope: s} }
+
+func errSpent(s spend.Scope) error {
+	return errors.Join(errTest, &llm.Error{Kind: llm.Spent, Err: over(s)})
+}
 
 // open, one task, is a team with open work; quiet is one with none.
 var (
@@ -75,6 +83,15 @@ func TestNext(t *testing.T) {
 		{"one that is refused begins anew", ended(false, PhaseFacts{Err: errModel(llm.BadHistory)}),
 			RestartConversation{Harder: 3}},
 		{"once", ended(false, PhaseFacts{Err: errModel(llm.BadHistory), Restarts: 1}), GiveUp{}},
+		{"a spent budget of the team stops it", ended(false, PhaseFacts{Err: errSpent(spend.OfTeam), OwnModel: true}),
+			Finish{Err: &TeamStop{Err: over(spend.OfTeam)}}},
+		{"also in a conversation", inTalk(ended(true, PhaseFacts{Err: errSpent(spend.OfDay)})),
+			Finish{Err: &TeamStop{Err: over(spend.OfDay)}}},
+		{"a member whose budget is spent leaves", ended(false, PhaseFacts{Err: errSpent(spend.OfMember)}), GiveUp{}},
+		{"a lead whose budget is spent stops the team", ended(true, PhaseFacts{Err: errSpent(spend.OfMember)}),
+			Finish{Err: &TeamStop{Err: over(spend.OfMember)}}},
+		{"a task whose budget is spent is set aside", ended(false, PhaseFacts{Err: errSpent(spend.OfTask)}), SetTaskAside{}},
+		{"also that of the lead", ended(true, PhaseFacts{Err: errSpent(spend.OfTask)}), SetTaskAside{}},
 		{"a model that was waited for in vain stops the team", ended(false, PhaseFacts{Err: errModel(llm.Overloaded)}),
 			Finish{Err: &TeamStop{Err: errModel(llm.Overloaded)}}},
 		{"in a conversation the user is asked", inTalk(ended(true, PhaseFacts{Err: errModel(llm.Unreachable)})),

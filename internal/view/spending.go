@@ -46,10 +46,15 @@ func NewSpending(run muster.Run, team muster.Name, book spend.Book, tasks []must
 // spentOf says what was spent, and of which budget. It is "" where nothing has a price and there is no budget.
 func spentOf(budget string, s spend.Sum) string {
 	b, _ := spend.ParseBudget(budget) // another program may have written it
-	if text := b.Of(s); text != "unknown" {
-		return text
+	switch cost := s.Cost(); {
+	case b.Tokens > 0 && cost != "":
+		return tokens(float64(s.Tokens())) + " of " + b.String() + ", " + spentOf("", s)
+	case b.Tokens > 0:
+		return tokens(float64(s.Tokens())) + " of " + b.String()
+	case cost == "unknown":
+		return "price unknown"
 	}
-	return "price unknown"
+	return b.Of(s)
 }
 
 // Text says what was spent in all. It is "" where nothing has a price and there is no budget.
@@ -58,12 +63,11 @@ func (s Spending) Text() string { return spentOf(s.Budget, s.Total) }
 // Draw returns what was spent in all, then by member, by task and by model.
 func (s Spending) Draw(screen Screen) string {
 	w := new(strings.Builder)
-	parts := []string{s.Text(), tokens(float64(s.Total.Tokens())) + " tokens",
-		Count(s.Total.Calls, "call")}
-	if parts[0] == "" {
-		parts = parts[1:]
+	parts := []string{s.Text(), tokens(float64(s.Total.Tokens())) + " tokens", Count(s.Total.Calls, "call")}
+	if strings.Contains(parts[0], "tokens") { // of a budget
+		parts = slices.Delete(parts, 1, 2)
 	}
-	fmt.Fprintf(w, "team %s   %s\n", s.Team, strings.Join(parts, ", "))
+	fmt.Fprintf(w, "team %s   %s\n", s.Team, strings.TrimPrefix(strings.Join(parts, ", "), ", "))
 	member := func(n muster.Name) Cell { return Named(n) }
 	task := func(id muster.TaskID) Cell {
 		if id == 0 {
