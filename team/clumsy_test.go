@@ -18,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/journal"
 	"muster/llm"
 	"muster/store/mem"
 	"muster/team"
@@ -30,7 +31,7 @@ var (
 
 // Teams of models that forget to complete, edit in the wrong place, answer in text, loop, contradict each other, complete
 // without work, make tasks that wait for each other or twice, write to the dead, stop early, and call tools that are not
-// there. Nothing else fails. A run of theirs always ends, and never with 0 while something that they made has not landed.
+// there; some repeat two calls in turn, or read, as long as they are let. Nothing else fails. A run of theirs always ends, and never with 0 while something that they made has not landed.
 func TestClumsyTeams(t *testing.T) {
 	seeds := make(chan uint64)
 	go func() {
@@ -43,7 +44,7 @@ func TestClumsyTeams(t *testing.T) {
 			seeds <- uint64(i) + 1
 		}
 	}()
-	var all, done, files, landed atomic.Int64
+	var all, done, files, landed, loops, standstills atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -53,6 +54,8 @@ func TestClumsyTeams(t *testing.T) {
 					all.Add(1)
 					files.Add(int64(len(c.made)))
 					landed.Add(int64(len(c.s.meadow.target)))
+					loops.Add(c.met("a loop"))
+					standstills.Add(c.met("a standstill"))
 					if c.sum.Code == 0 {
 						done.Add(1)
 					}
@@ -64,9 +67,10 @@ func TestClumsyTeams(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d teams, of which %d ended with 0; %d files were made, %d landed", all.Load(), done.Load(), files.Load(), landed.Load())
+	t.Logf("%d teams, of which %d ended with 0; %d files were made, %d landed; %d loops and %d standstills were ended",
+		all.Load(), done.Load(), files.Load(), landed.Load(), loops.Load(), standstills.Load())
 	// Teams that never get anything done, or never end with 0, would show nothing.
-	if n := all.Load(); n >= 50 && (done.Load() < n/20 || landed.Load() < n/2) {
+	if n := all.Load(); n >= 50 && (done.Load() < n/20 || landed.Load() < n/2 || loops.Load() < n/10 || standstills.Load() < n/10) {
 		t.Error("the teams do too little to show anything")
 	}
 }
@@ -83,6 +87,7 @@ type clumsy struct {
 
 const (
 	clumsyTurns = 120            // after which everybody only says that it is done
+	clumsyRut   = 330            // after which one who does the same all the time, over and over, only says so too
 	clumsyLong  = 48 * time.Hour // of a run, on its own clock
 )
 
@@ -210,6 +215,19 @@ func (c *clumsy) judge() {
 	}
 }
 
+// met is how often a member met a limit: its task went back, or its team was stopped.
+func (c *clumsy) met(limit string) (n int64) {
+	if strings.Contains(c.sum.Text, limit) {
+		n++
+	}
+	for e, err := range c.s.o.journal.Read(context.Background(), 0) {
+		if reason, _ := e.Fields["reason"].(string); err == nil && e.Kind == journal.TaskReleased && strings.HasPrefix(reason, limit) {
+			n++
+		}
+	}
+	return n
+}
+
 // Close is of the launcher.
 func (c *clumsy) Close() error { return nil }
 
@@ -265,11 +283,17 @@ func (c *clumsy) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (l
 	case <-ctx.Done():
 		return llm.Reply{}, context.Cause(ctx)
 	}
-	if all > clumsyTurns {
+	rut := s.dice("rut "+name, 0).IntN(12)
+	isInRut := rut < 2 && n > 3 && n < clumsyRut
+	if all > clumsyTurns && !isInRut {
 		return says("I am done.")
 	}
 	p := &simTalk{s: s, who: muster.Name(name), n: n, d: d}
-	if s.dice("habit "+name, n/10).IntN(10) == 0 { // it goes round in circles for a while
+	if isInRut && rut == 0 { // it reads for ever
+		p.call("glob", args{"pattern": fmt.Sprint("f", n)})
+	} else if isInRut {
+		p.call("task_get", args{"task_id": 1 + n%2})
+	} else if s.dice("habit "+name, n/10).IntN(10) == 0 { // it goes round in circles for a while
 		p.call("task_get", args{"task_id": 1})
 	} else if p.who == muster.Lead {
 		c.lead(ctx, p)

@@ -50,6 +50,66 @@ speakers:
 	})
 }
 
+// Without a setting, a member that only reads is reminded, its lead is told, and its task goes back; one that writes in its
+// lane, with another tool in between, goes on.
+func TestStandstillOfATeammate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ turns, reminders, code int }{"reads": {3 * 100, 3, 3}, "writes": {121, 0, 0}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+					"lead": h.reads(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: endless}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Left.
+    - say: Left.
+`),
+					"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
+						switch {
+						case name == "writes" && n == 120:
+							return calls("done", "complete_task", in{"task_id": 1, "summary": "written"})
+						case name == "writes" && n%5 == 0:
+							return calls(fmt.Sprint("c", n), "bash", in{"command": fmt.Sprint("echo ", n, " > f")})
+						case name == "writes" && n > 120:
+							return says("That is all.")
+						}
+						return calls(fmt.Sprint("c", n), "glob", in{"pattern": fmt.Sprint("f", n)})
+					},
+				}}
+				tm := h.open(m, nil)
+				h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(c.code, time.Hour)
+				if n := h.turns("alice"); n < c.turns || n > c.turns+1 {
+					t.Errorf("alice had %d turns", n)
+				}
+				h.heard("alice", "had 10 rounds of tools without a change in files, board or mail. If you have", c.reminders)
+				h.heard("alice", "had 50 rounds of tools without a change in files, board or mail. You get as many", c.reminders)
+				h.heard("lead", "alice has had 30 rounds of tools without a change", c.reminders)
+			})
+		})
+	}
+}
+
+// Two calls in turn with the same results are a loop like one.
+func TestTwoCallsInTurnAreALoop(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+			"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
+				return calls(fmt.Sprint("c", n), []string{"read_file", "glob"}[n%2], []in{{"path": "README"}, {"pattern": "*"}}[n%2])
+			},
+		}}
+		tm := h.open(m, nil)
+		sum := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(3, time.Hour)
+		if !strings.Contains(sum.Text, "a loop: the same calls") || h.turns("lead") != 12 {
+			t.Errorf("%d turns, %q", h.turns("lead"), sum.Text)
+		}
+		h.heard("lead", "the same 2 calls in turn three times", 1)
+	})
+}
+
 // The same call with the same result: a reminder at three, the end of the phase at six; wait and its like do not count.
 func TestLoopGuard(t *testing.T) {
 	t.Parallel()

@@ -322,6 +322,9 @@ type fakeLanes struct {
 	scratches []string      // the commits of which there was a checkout, in order
 	scratch   []string      // what ScratchChanges returns
 	files     string        // what Fingerprint returns
+	looks     int           // calls of Fingerprint
+	lookTakes time.Duration // how long each takes
+	lookErr   error
 	all       []muster.Lane // that are listed
 	archived  []muster.Name
 }
@@ -358,9 +361,14 @@ func (f *fakeLanes) Occupy(context.Context, muster.Name, worktree.Occupant, work
 func (f *fakeLanes) Enter(context.Context, muster.Name) (string, error)   { return f.dir, nil }
 func (f *fakeLanes) Workdir(context.Context, muster.Name) (string, error) { return f.dir, f.err }
 func (f *fakeLanes) Changed(context.Context, muster.Name) (bool, error)   { return true, nil }
+
+// Fingerprint takes its time, which is that of the synctest bubble.
 func (f *fakeLanes) Fingerprint(context.Context, muster.Name) (string, error) {
-	return f.files, f.err
+	f.looks++
+	time.Sleep(f.lookTakes)
+	return f.files, f.lookErr
 }
+
 func (f *fakeLanes) Status(context.Context, muster.Name) (string, error) { return "", nil }
 func (f *fakeLanes) Release(context.Context, muster.Name) error          { return nil }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -199,6 +200,58 @@ func (l *life) isReleased(reason string) {
 	if err != nil || task.Attempts != 1 || len(events) != 1 || events[0].Fields["reason"] != reason {
 		l.Errorf("asked %d times: %+v, %v; %v", len(l.asked), task, err, events)
 	}
+}
+
+// In a lane where a look at the files takes long there are few; before a limit acts it is looked all the same.
+func TestLooksAtFilesAreRare(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes           time.Duration
+		changed, reads  int // the round in which files change, and how many rounds run no command
+		looks, reminded int
+	}{
+		"at once":                 {0, 0, 0, 12, 1},
+		"long":                    {time.Second, 0, 0, 2, 1},
+		"long, and files changed": {time.Second, 5, 0, 2, 0},
+		"no command runs":         {time.Second, 0, 12, 0, 1},
+	} {
+		live(t, "alice", func(l *life) {
+			l.lanes.lookTakes = c.takes
+			l.config.Limits.Turns = 0
+			l.restart("alice")
+			l.create(board.Draft{})
+			var turns []turn
+			for n := 1; n <= 12-c.reads; n++ {
+				turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("echo ", n)}, func() {
+					if n == c.changed {
+						l.lanes.files = "changed"
+					}
+				}))
+			}
+			l.start(append(turns, append(reads(c.reads), says("Done."), says("Done."), says("Done."))...)...)
+			time.Sleep(10 * c.takes)
+			synctest.Wait()
+			if n := strings.Count(l.heard(), "10 rounds of tools"); l.lanes.looks != c.looks || n != c.reminded {
+				l.Errorf("%s: %d looks, reminded %d times", name, l.lanes.looks, n)
+			}
+		})
+	}
+}
+
+// A lane that cannot be looked at is no change, and stops nobody.
+func TestALookThatFails(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.config.Limits.Turns = 0
+		l.restart("alice")
+		l.create(board.Draft{})
+		turns := []turn{calls("send_message", map[string]any{"to": "lead", "content": "I begin."}, func() { l.lanes.lookErr = errTest })}
+		for n := range stillRemind {
+			turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("echo ", n)}))
+		}
+		l.start(append(turns, says("Done."), says("Done."), says("Done."))...)
+		if !strings.Contains(l.heard(), "10 rounds of tools") {
+			l.Errorf("she hears %s; %v", l.heard(), l.err)
+		}
+	})
 }
 
 // A member that changes something all the time has 200 turns, and as many once more.
