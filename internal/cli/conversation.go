@@ -135,6 +135,9 @@ func (c *conversation) run(ctx context.Context) error {
 		}
 		defer remote.Detach()
 		s.Attach(remote)
+		if settings, err := c.app.runSettings(ctx, c.opened, c.flags, true); err == nil { // else no budget is shown
+			c.progress.SetSpent(settings.BudgetTeam, spentBefore(ctx, c.Team, true))
+		}
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 			"and it goes on when you leave")
 	} else {
@@ -177,6 +180,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 		close(over)
 		return over
 	}
+	c.progress.SetSpent(j.Settings.BudgetTeam, spentBefore(ctx, c.Team, isStopped))
 	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
 	// the journal could not take are passed on here.
 	speech := &chat.Speech{Face: c.face}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -39,15 +40,20 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, budget string, resu
 	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
 	o := view.Options{Print: print, Screen: a.screen(a.Stderr), Start: a.Now(), Check: run.Check, Opening: opening,
-		Budget: budget,
-		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+	out.progress = view.NewProgress(o)
+	out.progress.SetSpent(budget, spentBefore(ctx, t, resumes))
+	return out
+}
+
+// spentBefore returns what a run had spent before it goes on: nothing if it begins, or if that cannot be read.
+func spentBefore(ctx context.Context, t *team.Team, resumes bool) spend.Book {
 	if resumes {
-		if spent, err := team.ReadSpending(ctx, t); err == nil { // else what was spent before is not shown
-			o.Spent = *spent
+		if spent, err := team.ReadSpending(ctx, t); err == nil {
+			return *spent
 		}
 	}
-	out.progress = view.NewProgress(o)
-	return out
+	return spend.Book{}
 }
 
 // event prints an event. Nobody may be reading any more, and the run goes on without a reader.

@@ -85,9 +85,6 @@ type Options struct {
 	Task   func(muster.TaskID) (muster.Task, error)
 	Check  string // the run's check, as far as it is known before its events
 
-	Budget string     // of the run
-	Spent  spend.Book // what the run had spent before its events
-
 	// Opening is said when no event has come for a second after the start: what is done before the first one.
 	Opening string
 
@@ -99,8 +96,14 @@ type Options struct {
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
 	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
-		presence: Presence{check: OneLine(o.Check), budget: o.Budget, costs: maps.Clone(o.Spent.Members),
-			spent: o.Spent.Total}}
+		presence: Presence{check: OneLine(o.Check)}}
+}
+
+// SetSpent says what the run may spend, "" for any amount, and what it had spent before its events.
+func (p *Progress) SetSpent(budget string, before spend.Book) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.presence.budget, p.presence.costs, p.presence.spent = budget, maps.Clone(before.Members), before.Total
 }
 
 // HasWritten reports whether a line was written. It is called when all events were shown.

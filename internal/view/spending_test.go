@@ -111,8 +111,9 @@ func TestStatusSaysWhatWasSpent(t *testing.T) {
 }
 
 func TestLivingMembersSayWhatTheyHaveSpent(t *testing.T) {
-	p := NewProgress(Options{Budget: "5", Spent: bookOf("alice 1 0.2", "lead 0 1"), OnlyLines: true,
-		Print: func(string) {}, Task: func(muster.TaskID) (muster.Task, error) { return muster.Task{}, nil }})
+	p := NewProgress(Options{OnlyLines: true, Print: func(string) {},
+		Task: func(muster.TaskID) (muster.Task, error) { return muster.Task{}, nil }})
+	p.SetSpent("5", bookOf("alice 1 0.2", "lead 0 1"))
 	for _, e := range []muster.Event{at(journal.MemberWorking, "alice", 0), at(journal.TurnEnded, "alice", 0, "dollars", 0.25),
 		at(journal.TurnEnded, "alice", 0, "dollars", 0.5, "subagent", true), at(journal.MemberWorking, "bob", 0),
 		at(journal.TurnEnded, "bob", 0)} {
