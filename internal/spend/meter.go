@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/compact"
 	"muster/internal/failpoint"
 	"muster/llm"
 )
@@ -151,7 +152,7 @@ func (m *model) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	case reply.Usage != llm.Usage{}:
 		c.Usage, c.Estimated = reply.Usage, false
 	default: // the server does not count
-		c.Output = estimateParts(reply.Message.Parts)
+		c.Output = compact.PartTokens(reply.Message.Parts)
 	}
 	if err == nil || c.State == Cut {
 		c.Dollars = m.cost(llm.Reply{Usage: c.Usage, Model: reply.Model}, c.At)
@@ -176,7 +177,7 @@ func (m *model) newCall(r llm.Request) Call {
 		Member: m.caller.Member, Kind: cmp.Or(r.Purpose, Turn), Model: m.caller.Model, Endpoint: m.caller.Endpoint,
 		Estimated: true}
 	c.Task, c.Turn = m.caller.Now()
-	c.Input = estimate(r)
+	c.Input = compact.PrefixTokens(r.System, r.Tools) + compact.Estimate(r.Messages)
 	c.Dollars = m.cost(llm.Reply{Usage: c.Usage}, now)
 	return c
 }
@@ -313,53 +314,3 @@ func (d *Day) ledger(at float64) *Ledger {
 
 // IsExceeded returns the budget that an error is about, if it is about one that is used up.
 func IsExceeded(err error) (*Exceeded, bool) { return errors.AsType[*Exceeded](err) }
-
-// imageTokens is about what an image takes.
-const imageTokens = 1500
-
-// estimate returns about how many tokens a request has: one for four ASCII characters, and one for each other.
-func estimate(r llm.Request) (n int) {
-	for _, s := range r.System {
-		n += estimateText(s)
-	}
-	for _, t := range r.Tools {
-		n += estimateText(t.Name) + estimateText(t.Description) + estimateText(string(t.Schema))
-	}
-	for _, m := range r.Messages {
-		n += estimateParts(m.Parts)
-	}
-	return n
-}
-
-// estimateParts is estimate of the parts of a message.
-func estimateParts(parts llm.Parts) (n int) {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case llm.Text:
-			n += estimateText(p.Text)
-		case llm.Thinking:
-			n += estimateText(p.Text)
-		case llm.Image:
-			n += imageTokens
-		case llm.Call:
-			n += estimateText(p.Name) + estimateText(string(p.Input)) + estimateText(p.Malformed)
-		case llm.Result:
-			n += estimateParts(p.Parts)
-		}
-	}
-	return n
-}
-
-// estimateText is estimate of a text.
-func estimateText(s string) int {
-	other := 0
-	ascii := 0
-	for _, c := range s {
-		if c < 0x80 {
-			ascii++
-		} else {
-			other++
-		}
-	}
-	return (ascii+3)/4 + other
-}

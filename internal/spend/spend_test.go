@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/llm"
 	"muster/store/file"
 	"muster/store/mem"
@@ -157,9 +158,15 @@ func caller(name muster.Name) Caller {
 	return Caller{Member: name, Model: "p/m", Now: func() (muster.TaskID, int) { return 3, 7 }}
 }
 
-// ask is a request of about five tokens.
-var ask = llm.Request{System: []string{"12345678"}, Messages: []llm.Message{{Role: llm.User,
-	Parts: llm.Parts{llm.Text{Text: "1234"}, llm.Text{Text: "多少"}}}}}
+// ask is a request, and asked how many tokens it has by an estimate.
+var (
+	ask = llm.Request{System: []string{"12345678"}, Messages: []llm.Message{{Role: llm.User,
+		Parts: llm.Parts{llm.Text{Text: "1234"}, llm.Text{Text: "多少"}}}}}
+	asked = compact.PrefixTokens(ask.System, nil) + compact.Estimate(ask.Messages)
+)
+
+// cents is an amount of so many cents.
+func cents(n int) Dollars { return Dollars(n) * dollar / 100 }
 
 func bookOf(t *testing.T, m *Meter) (b Book) {
 	t.Helper()
@@ -179,12 +186,12 @@ func TestWhatACallCounts(t *testing.T) {
 		{"a reply", fixed{usage: llm.Usage{Input: 8, Output: 2}}, false,
 			Sum{Calls: 1, Usage: llm.Usage{Input: 8, Output: 2}, Dollars: dollar / 10}},
 		{"a server that does not count", fixed{}, false,
-			Sum{Calls: 1, Usage: llm.Usage{Input: 5, Output: 2}, Dollars: 7 * dollar / 100, Estimated: 1}},
+			Sum{Calls: 1, Usage: llm.Usage{Input: asked, Output: 2}, Dollars: cents(asked + 2), Estimated: 1}},
 		{"refused", fixed{err: llm.Errorf(llm.Overloaded, "later")}, false, Sum{Calls: 1}},
 		{"cut off by the server", fixed{err: llm.Errorf(llm.Incomplete, "half")}, false,
-			Sum{Calls: 1, Usage: llm.Usage{Input: 5}, Dollars: 5 * dollar / 100, Estimated: 1}},
+			Sum{Calls: 1, Usage: llm.Usage{Input: asked}, Dollars: cents(asked), Estimated: 1}},
 		{"cancelled", fixed{}, true,
-			Sum{Calls: 1, Usage: llm.Usage{Input: 5}, Dollars: 5 * dollar / 100, Estimated: 1}},
+			Sum{Calls: 1, Usage: llm.Usage{Input: asked}, Dollars: cents(asked), Estimated: 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := NewMeter(Options{Log: mem.New().Log(), Run: 1, Host: "host-1.1"})
@@ -309,7 +316,7 @@ func TestKilledProcesses(t *testing.T) {
 		if err := next.CutOff(t.Context(), isAlive); err != nil {
 			t.Fatal(err)
 		}
-		if b := bookOf(t, next); b.Total.Calls != 2 || b.Total.Dollars != dollar*15/100 || b.Total.Estimated != 1 ||
+		if b := bookOf(t, next); b.Total.Calls != 2 || b.Total.Dollars != cents(10+asked) || b.Total.Estimated != 1 ||
 			len(b.Open()) != 0 {
 			t.Errorf("%+v", b)
 		}

@@ -217,7 +217,9 @@ func (c *compaction) summarize(
 	for _, again := range []bool{false, true} {
 		h := llm.NewHistory(old)
 		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
-		r, err := c.model.Reply(ctx, c.request(ctx, p, h.Messages()), func(llm.Delta) {})
+		ask := c.request(ctx, p, h.Messages())
+		ask.Purpose = "summary"
+		r, err := c.model.Reply(ctx, ask, func(llm.Delta) {})
 		switch kind := llm.KindOf(err); {
 		case kind == llm.ContextFull || kind == llm.BadHistory || kind == llm.BadRequest:
 			return "", nil
