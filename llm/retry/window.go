@@ -35,7 +35,7 @@ type record struct {
 	Guess    int                `json:"guess"`    // the limit, by what was accepted before a refusal; 0: no idea
 	Step     int                `json:"step"`     // by which the guess is raised next
 	Raise    int64              `json:"raise"`    // when
-	Interval int64              `json:"interval"` // from one to the next
+	Interval int64              `json:"interval"` // from a refusal to that
 	Last     int64              `json:"last"`     // request, or time that is reserved for one
 	Pending  []int64            `json:"pending"`  // when the requests were sent that are not answered
 	Key      window             `json:"key"`      // all requests
@@ -104,7 +104,7 @@ func (r rules) open(s *record, now int64) {
 	}
 	s.Pending = slices.DeleteFunc(s.Pending, func(t int64) bool { return t <= now-r.window/unansweredTimeout })
 	for s.Guess > 0 && now >= s.Raise { // a guess that was wrong heals, faster and faster
-		s.Guess, s.Raise, s.Step = s.Guess+s.Step, s.Raise+s.Interval, 2*s.Step
+		s.Guess, s.Raise, s.Step = s.Guess+s.Step, s.Raise+r.window, 2*s.Step
 		if s.Guess > 4*max(s.Proven, firstFree) {
 			s.Guess, s.Interval = 0, r.window
 		}
@@ -383,7 +383,7 @@ func (r rules) refused(s *record, now int64, t *ticket, until int64, why string)
 // guess takes n for the limit of a window. The more often a raised guess proves wrong, the later it is raised again.
 func (r rules) guess(s *record, now int64, n int) {
 	if s.Guess > 0 {
-		s.Interval = min(2*s.Interval, 16*r.window)
+		s.Interval = min(2*s.Interval, 8*r.window)
 	} else {
 		s.Interval = r.window
 	}
