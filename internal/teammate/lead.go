@@ -84,6 +84,7 @@ func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept boo
 		if err != nil || text != "" {
 			if slept {
 				l.toldStuck = false
+				l.phase.noteChange() // what has woken it is another's
 				l.presence.show(ctx, "")
 			}
 			return text, slept, err

@@ -68,17 +68,17 @@ func TestAWaitingLeadIsWokenAtOnce(t *testing.T) {
 		if m := l.record(muster.Lead); m.Status != muster.Working || m.Doing != "" {
 			l.Errorf("awake it is %+v", m)
 		}
-		if l.lead.toldStuck || l.phase.get().turns != 0 {
+		if c := l.phase.get(); l.lead.toldStuck || c.turns != 0 || !c.still.changed {
 			l.Error("what came before it slept counts on")
 		}
-		l.phase.change(func(c *counters) { c.turns = 9 })
+		l.phase.change(func(c *counters) { c.turns, c.still.changed = 9, false })
 		l.lead.toldStuck = true
 		for range 2 * repeatEnd { // mail is a reason to return each time, and no loop
 			if w := <-l.wait(false); w.err != nil || w.text != mailWaits || w.took != 0 {
 				l.Fatalf("mail still waits: %+v", w)
 			}
 		}
-		if !l.lead.toldStuck || l.phase.get().turns != 9 {
+		if c := l.phase.get(); !l.lead.toldStuck || c.turns != 9 || c.still.changed {
 			l.Error("a wait that did not sleep has begun a new phase")
 		}
 	})

@@ -277,7 +277,7 @@ func (r *repeats) times() (times, length int) {
 func (c *counters) countWait(slept, mail bool) (isLoop bool) {
 	switch {
 	case slept:
-		c.turns, c.extended, c.idleWaits, c.still = 0, false, 0, standstill{}
+		c.turns, c.extended, c.idleWaits = 0, false, 0
 	case !mail:
 		c.idleWaits++
 		return c.idleWaits >= repeatEnd
