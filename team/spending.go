@@ -137,8 +137,9 @@ func (s *spending) counted(
 	}
 	model = s.meter.Model(model, caller, s.price(name))
 	return func(overload time.Duration) llm.Model {
-		return retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait, OnTrouble: onTrouble,
-			Patience: s.config.Limits.ModelPatience, Overload: overload})
+		tries := retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait,
+			OnTrouble: onTrouble, Patience: s.config.Limits.ModelPatience, Overload: overload})
+		return openingModel{tries, name, &s.team.openings}
 	}
 }
 

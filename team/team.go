@@ -173,6 +173,7 @@ type Team struct {
 	repository    repository                          // nil: that of opened
 	limiters      retry.Limiters
 	outages       retry.Outages
+	openings      openings
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
