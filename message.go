@@ -27,6 +27,7 @@ const (
 	MailPlan           MessageType = "plan_approval_request"
 	MailPlanAnswer     MessageType = "plan_approval_response"
 	MailError          MessageType = "error"
+	MailCompact        MessageType = "compact" // the user has the conversation compressed; content: what to keep
 )
 
 // News reports whether a mail of this type is status news: it is delivered with whatever comes next and wakes no model.

@@ -26,6 +26,17 @@ func (s Mail) Send(ctx context.Context, to muster.Name, text string) (muster.Mes
 	return w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: to, Content: text})
 }
 
+// Compact has the lead's conversation compressed: at once where it rests, otherwise between two of its steps. The
+// summary keeps focus above all; it may be empty. The request is a record, so that it reaches a lead in any process.
+func (s Mail) Compact(ctx context.Context, focus string) error {
+	w, err := s.t.prepareChange(ctx)
+	if err == nil {
+		_, err = w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailCompact, From: muster.User, To: muster.Lead,
+			Content: focus})
+	}
+	return err
+}
+
 // SendAll sends the user's text to every member that has not shut down. The error is NotFound when there is none.
 func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error) {
 	w, err := s.t.prepareChange(ctx)

@@ -94,6 +94,9 @@ func ReadOnlyIf[In any](f func(In) bool) Option { return func(o *settings) { o.r
 // refuses it until the plan is approved.
 func NeedsPlan() Option { return func(o *settings) { o.spec.NeedsPlan = true } }
 
+// Lasting says that the results of the tool stay whole when older ones are cleared from a conversation.
+func Lasting() Option { return func(o *settings) { o.spec.Lasting = true } }
+
 // Polls says that the tool is asked repeatedly until something has changed: a call that repeats with the
 // same result does not mean that the model is caught in a loop.
 func Polls() Option { return func(o *settings) { o.spec.Polls = true } }

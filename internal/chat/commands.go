@@ -28,6 +28,7 @@ var commands = []command{
 	{name: "cost", does: "what was spent, and on what", muster: []string{"cost"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
 	// These are handled by runCommand itself, before or in place of a muster command.
+	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
 	{name: "archive", does: "put it aside instead", muster: []string{"archive"}},
 	{name: "help", does: "this"},
@@ -47,6 +48,14 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		return true
 	case name == "help":
 		s.Face.Print(helpText())
+	case name == "compact" && !s.HasBegun:
+		s.Face.Print("no lead is at work here")
+	case name == "compact":
+		text := "the lead's conversation is shortened at its next step"
+		if err := s.Compact(ctx, rest); err != nil {
+			text = err.Error()
+		}
+		s.Face.Print(text)
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
 	// A team can be resumed once, and only before anything was said.

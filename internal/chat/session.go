@@ -71,6 +71,8 @@ type Session struct {
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Command runs a muster command and returns what it prints.
 	Command func(ctx context.Context, args ...string) string
+	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
+	Compact func(ctx context.Context, focus string) error
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
 	Begin    func(words string) (over <-chan struct{})
 	HasBegun bool

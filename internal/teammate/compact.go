@@ -14,6 +14,7 @@ import (
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
+	"muster/tool"
 )
 
 // compaction keeps the conversation within the window of the member's model. Before each request it looks how large
@@ -21,7 +22,7 @@ import (
 // but the newest messages. What the runtime knows by itself stands behind the summary; see opening.go. All is written
 // to the transcript before it is sent, so that a restarted member sends the same bytes.
 //
-// Its methods are for the goroutine of Live, but for Compact.
+// Its methods are for the goroutine of Live.
 type compaction struct {
 	*self
 	gauge  compact.Gauge
@@ -41,8 +42,33 @@ const minWindow = 16_000
 // defaultKept is how many results stay whole where no setting says it.
 const defaultKept = 3
 
-// Compact notes for a tool call that the conversation is to be compressed, and what the summary is to keep above all.
-func (c *compaction) Compact(focus string) { c.wish.change(func(w **string) { *w = &focus }) }
+// newestRound is how many messages a round of calls has: those that stay where nothing else is to be kept.
+const newestRound = 2
+
+// compactInput is the input of compact.
+type compactInput struct {
+	Focus string `json:"focus,omitempty" jsonschema:"what the summary must keep above all"`
+}
+
+// tool returns the tool by which the model asks for a shorter conversation. It is made so when all calls of the reply
+// are answered.
+func (c *compaction) tool() llm.Tool {
+	return tool.Func("compact", prompt.Tool("compact"), func(_ context.Context, in compactInput) (string, error) {
+		c.wish.change(func(w **string) { *w = &in.Focus })
+		return "Your conversation is compressed before your next step: you are asked for the summary then.", nil
+	})
+}
+
+// atOnce compresses the conversation because the user asks for it. No call may be unanswered.
+func (c *compaction) atOnce(ctx context.Context, focus string) error {
+	p := c.toolbox.get()
+	done, err := c.compress(ctx, p, c.budget(p, 0), c.conversation.script.Messages(), newestRound,
+		"the user asked for it", focus)
+	if err == nil && !done {
+		c.tell(ctx, "unchanged", "there is nothing to leave out", 0, 0)
+	}
+	return err
+}
 
 // budget returns the budget of a request with the profile.
 func (c *compaction) budget(p *profile, harder int) compact.Budget {
@@ -81,8 +107,11 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 			why, focus = "the member asked for it", *wish
 		}
 		newest := len(messages)
-		if isOld { // else what is kept would be the old messages of the next time
-			newest = 2 * defaultKept
+		switch {
+		case wish != nil:
+			newest = newestRound
+		case isOld: // else what is kept would be the old messages of the next time
+			newest, why = defaultKept*newestRound, "there are many old messages"
 		}
 		if _, err := c.compress(ctx, p, b, messages, newest, why, focus); err != nil {
 			return nil, err
@@ -99,6 +128,11 @@ func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
 // rules returns the rules of clearing for the member's tools.
 func (c *compaction) rules(p *profile) compact.Rules {
 	return compact.Rules{Kept: cmp.Or(c.Limits.KeptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
+}
+
+// writesFiles reports whether a tool writes files of the lane by itself.
+func writesFiles(tool string) bool {
+	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
 }
 
 // touchedFiles returns the files that a call reads or writes.

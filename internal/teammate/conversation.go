@@ -158,6 +158,16 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	fresh := v.fresh(ctx, msgs)
+	// What the user asks of the runtime is no mail to the model. Where the process dies before it is done, the user
+	// asks again.
+	for i := len(fresh) - 1; i >= 0; i-- {
+		if m := fresh[i]; m.Type == muster.MailCompact && m.From == muster.User {
+			if err := v.compaction.atOnce(ctx, m.Content); err != nil {
+				return false, err
+			}
+			fresh = slices.Delete(fresh, i, i+1)
+		}
+	}
 	if len(fresh) > 0 {
 		for i, msg := range fresh {
 			if fresh[i], err = v.recordRequest(ctx, msg); err != nil {

@@ -50,7 +50,11 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 		}
 		texts = append(texts, c.prompt(), tasksOnBoard(slices.Concat(p.Open, p.NeedsAttention)))
 	} else {
-		texts = append(texts, c.earlierWork(ctx))
+		work, err := c.earlierWork(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts = append(texts, work)
 	}
 	team, err := c.team(ctx)
 	if err != nil {
@@ -116,9 +120,11 @@ func (c *compaction) team(ctx context.Context) (string, error) {
 
 // earlierWork tells what the member has completed before, from the board: of the last tasks the result, the commit and
 // its files; of some before them a line; of all others how many they are. So it stays short however many there are.
-func (c *compaction) earlierWork(ctx context.Context) string {
+func (c *compaction) earlierWork(ctx context.Context) (string, error) {
 	all, err := c.Board.List(ctx)
-	c.logDropped(ctx, "reading the earlier tasks", err)
+	if err != nil {
+		return "", err
+	}
 	all = slices.DeleteFunc(slices.Clone(all), func(t muster.Task) bool {
 		return t.Status != muster.Completed || t.CompletedBy != c.name()
 	})
@@ -137,9 +143,9 @@ func (c *compaction) earlierWork(ctx context.Context) string {
 		}
 	}
 	if b.Len() == 0 {
-		return ""
+		return "", nil
 	}
-	return "You have completed these tasks, the last one first:" + b.String()
+	return "You have completed these tasks, the last one first:" + b.String(), nil
 }
 
 // result returns what came of a task: the files that have landed, and what its owner has reported.

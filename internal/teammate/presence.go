@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"sync/atomic"
@@ -204,3 +205,20 @@ func setAsked(r *muster.Member, names []muster.Name) {
 	}
 	r.Extra[askedField] = line
 }
+
+// usageFields are the fields of the event that says what a reply has cost. more is what else
+// is known of the turn.
+func usageFields(r llm.Reply, more map[string]any) map[string]any {
+	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
+		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite, "cache_write_long": r.Usage.CacheWriteLong}
+	if r.Dollars == nil {
+		fields["dollars"] = nil // the price is not known
+	} else if *r.Dollars > 0 {
+		fields["dollars"] = *r.Dollars
+	}
+	maps.Copy(fields, more)
+	return fields
+}
+
+// seconds is a duration in seconds, cut to milliseconds.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -70,7 +69,8 @@ func (b *toolbox) newProfile() *profile {
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
 	files, todo, subagent := b.newFileTools(dir, b.ModelName), b.todo.Tool(), b.newSubagent(dir)
-	p.bare = slices.Concat(files, []llm.Tool{todo, subagent}, team, agent.SkillTools(b.Skills), b.Extra)
+	p.bare = slices.Concat(files, []llm.Tool{todo, b.compaction.tool(), subagent}, team, agent.SkillTools(b.Skills),
+		b.Extra)
 	p.effects = effectsOf(append(files, subagent), slices.Concat(team, b.Extra))
 	p.tools = b.decorate(p.bare, b.nested, false)
 	for _, t := range p.bare {
@@ -238,28 +238,6 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	}
 	return r, err
 }
-
-// writesFiles reports whether a tool writes files of the lane by itself.
-func writesFiles(tool string) bool {
-	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
-}
-
-// usageFields are the fields of the event that says what a reply has cost. more is what else
-// is known of the turn.
-func usageFields(r llm.Reply, more map[string]any) map[string]any {
-	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
-		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite, "cache_write_long": r.Usage.CacheWriteLong}
-	if r.Dollars == nil {
-		fields["dollars"] = nil // the price is not known
-	} else if *r.Dollars > 0 {
-		fields["dollars"] = *r.Dollars
-	}
-	maps.Copy(fields, more)
-	return fields
-}
-
-// seconds is a duration in seconds, cut to milliseconds.
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
 // gist is a call in a few words, for people: its most telling value.
 func gist(c llm.Call) string {

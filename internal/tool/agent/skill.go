@@ -33,7 +33,7 @@ func SkillTools(all []skills.Skill) (list []llm.Tool) {
 		return nil
 	}
 	load := func(_ context.Context, in skillInput) (llm.Result, error) { return loadSkill(all, in.Name) }
-	list = append(list, tool.New("load_skill", prompt.Tool("load_skill"), load, tool.ReadOnly()))
+	list = append(list, tool.New("load_skill", prompt.Tool("load_skill"), load, tool.ReadOnly(), tool.Lasting()))
 	if _, isWhole := skills.List(all); !isWhole {
 		search := func(_ context.Context, in searchInput) (llm.Result, error) {
 			return searchSkills(all, in.Query), nil
