@@ -190,3 +190,25 @@ func TestABudgetOfAModelWithoutAPrice(t *testing.T) {
 		}
 	})
 }
+
+// Once three tasks have landed whose cost is known, a run begins with what one has cost.
+func TestARunSaysWhatTasksHaveCost(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		words := "speakers:\n  lead:\n"
+		for i := 1; i <= 3; i++ {
+			words += fmt.Sprintf("    - do: [{task_create: {subject: part %[1]d}}, {claim_task: {task_id: %[1]d}}]\n"+
+				"    - do: [{write_file: {path: f%[1]d, content: a}}]\n"+
+				"    - do: [{complete_task: {task_id: %[1]d, summary: done}}]\n", i)
+		}
+		words += "    - say: Done.\n"
+		priced := func(c *team.Config) { c.Price = tenCents }
+		h.start(words, priced).ends(0, time.Hour)
+		h.start("speakers:\n  lead:\n    - say: Hello.\n", priced).ends(0, time.Hour)
+		said := func(e muster.Event) bool { return strings.HasPrefix(e.Text("text"), "a task that landed here") }
+		if e := h.until("it is said", said); e.Text("text") != "a task that landed here has cost $0.20 (the median of 3)" ||
+			h.count(said) != 1 {
+			t.Error(e)
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/spend"
 	"muster/journal"
 )
 
@@ -200,6 +201,9 @@ func (t lineWriter) memberLine() Line {
 		l.Verb, l.Show = "said", false
 		l.Text = t.field("stop", 40) + "  " + tokens(in) + " in, " + tokens(t.Number("output")) + " out  " +
 			seconds(t.Number("seconds"))
+		if cost := spend.FromFloat(t.Number("dollars")); cost > 0 {
+			l.Text += "  " + cost.String()
+		}
 	case journal.ToolStarted:
 		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.tool()+" "+t.field("text", 120)), false
 	case journal.ToolEnded:
