@@ -50,13 +50,13 @@ func play(t *testing.T, dir string, g *gate, account llm.Account, tokens int, du
 // Two processes with one key pass no limit by more than 5%, use what they may, and share it. Whether the server says
 // its limit, when to come back, or nothing at all makes no difference.
 func TestTwoProcessesKeepALimit(t *testing.T) {
-	const minutes = 4
+	const minutes = 3
 	type shape struct {
 		limit          int
 		latency, reply time.Duration
 	}
 	for _, s := range []shape{{60, 0, 0}, {60, 200 * time.Millisecond, time.Second}, {30, time.Second, 2 * time.Second},
-		{300, 20 * time.Millisecond, 100 * time.Millisecond}, {20, 50 * time.Millisecond, 0}} {
+		{120, 20 * time.Millisecond, 100 * time.Millisecond}, {20, 50 * time.Millisecond, 0}} {
 		for _, says := range []string{"nothing", "when to come back", "its limit"} {
 			t.Run(fmt.Sprint(s, " says ", says), func(t *testing.T) {
 				g := &gate{window: time.Minute, requests: s.limit, latency: s.latency, reply: s.reply,

@@ -1,6 +1,10 @@
 // Package retry makes any llm.Model persistent. Wrap adds three layers: from the outside in, retries of
-// transient failures, a rate limit that all agents of a process share (Limiter), and a watchdog that ends
-// streams that have stalled.
+// transient failures, a rate limit that all who use an account share, in all processes of a machine (Limiters), and a
+// watchdog that ends streams that have stalled. Fallback stands around several wrapped models, and asks the next one
+// while one does not answer.
+//
+// The limit has two parts: record and rules (window.go) decide when a request may be made and touch nothing else, and
+// pacer (shared.go) keeps the record in a file.
 //
 // There is one retry policy in the program, and it is here: adapters never retry. What was shown of a reply
 // that failed is declared void before the next try, and a cancelled context always ends everything at once.
