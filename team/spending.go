@@ -99,8 +99,9 @@ func (s *spending) open(ctx context.Context, host muster.HostID) error {
 	if err != nil {
 		return err
 	}
+	detached := context.WithoutCancel(ctx)
 	o := spend.Options{Log: s.Store.Log(), Run: run.StartedAt, Host: host, Budgets: budgets, Warn: s.warn,
-		Failed: func(err error) { logDropped(context.Background(), s.Log, "noting what a call has cost", err) }}
+		Failed: func(err error) { logDropped(detached, s.Log, "noting what a call has cost", err) }}
 	if budgets.Day != (spend.Budget{}) {
 		o.Day = &spend.Day{Log: s.config.Budgets.DayLog}
 	}

@@ -159,8 +159,9 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		}
 		return cmd.Process.Kill() // Windows has no signal to ask with
 	}
-	// A git that does not end when it is asked to is killed after this time.
-	cmd.WaitDelay = 2 * time.Second
+	// A git that does not end when it is asked to is killed after this time. On a busy machine the output of one that has
+	// ended may take seconds to arrive, too; without all of it the call fails.
+	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if err == nil {
 		if c.Warned != nil {

@@ -175,7 +175,7 @@ func (p *pacer) answered(ctx context.Context, t *ticket, a llm.Answer) {
 
 // ended notes how a request has ended.
 func (p *pacer) ended(ctx context.Context, t *ticket, u llm.Usage, err error) {
-	cost := u.Input + u.CacheWrite + u.Output
+	cost := u.Input + u.CacheWrite + u.CacheWriteLong + u.Output
 	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.Limited {
 		p.change(ctx, func(s *record, now int64) {
 			p.refused(s, now, t, now+e.After.Milliseconds(), e.Err.Error())
