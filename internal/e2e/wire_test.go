@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func serve(t *testing.T, words string) *recorder {
 			User     string
 		}
 		_ = json.Unmarshal(body, &asker)
-		who, _, _ := strings.Cut(asker.Metadata.User_ID+asker.Key+asker.User, "@")
+		who, _, _ := strings.Cut(cmp.Or(asker.Metadata.User_ID, asker.User, asker.Key), "@")
 		r.mu.Lock()
 		r.bodies[who] = append(r.bodies[who], body)
 		r.paths[in.Method+" "+in.URL.Path] = true
@@ -62,7 +63,7 @@ func serve(t *testing.T, words string) *recorder {
 }
 
 // marks are the moving breakpoints of the Messages API.
-var marks = regexp.MustCompile(`,?"cache_control":\{"type":"ephemeral"[^{}]*\}`)
+var marks = regexp.MustCompile(`,?"cache_control":\{[^{}]*\}`)
 
 // head is what of a request the server may cache, in the order in which it does: tools and system, then the messages.
 func head(t *testing.T, body []byte) (before string, messages []string) {
@@ -83,6 +84,9 @@ func head(t *testing.T, body []byte) (before string, messages []string) {
 	return string(r.Tools) + string(r.System) + string(r.Instructions), messages
 }
 
+// opening returns the first of the messages, behind the system prompt if that is one of them.
+func opening(messages []string) string { return strings.Join(messages[:min(2, len(messages))], "") }
+
 // grows checks that each request of a member begins with the whole of the one before, unless the conversation was made
 // shorter in between.
 func (r *recorder) grows(t *testing.T) {
@@ -94,7 +98,7 @@ func (r *recorder) grows(t *testing.T) {
 			if b != before {
 				t.Errorf("%s: tools or system of request %d are not those of the one before", who, n+1)
 			}
-			if strings.Contains(m[0], "[Conversation compressed]") && m[0] != messages[0] {
+			if begins := opening(m); strings.Contains(begins, "[Conversation compressed]") && begins != opening(messages) {
 				messages = m
 				continue
 			}
@@ -174,26 +178,24 @@ func TestTheWire(t *testing.T) {
 	}
 }
 
-// breakpoints checks that a request of the Messages API says what to keep: the system (with the tools before it) and
-// the last message, in at most the four places that are allowed.
+// breakpoints checks that a request of the Messages API says what to keep: the first part of the system (with the tools
+// before it) and the last message, in at most the four places that are allowed.
 func breakpoints(body []byte) error {
 	var r struct {
 		System   []map[string]any
-		Tools    []map[string]any
 		Messages []struct{ Content []map[string]any }
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
 		return err
 	}
-	marked := func(blocks []map[string]any) bool {
-		return len(blocks) > 0 && blocks[len(blocks)-1]["cache_control"] != nil
-	}
+	marked := func(block map[string]any) bool { return block["cache_control"] != nil }
+	last := r.Messages[len(r.Messages)-1].Content
 	switch n := bytes.Count(body, []byte(`"cache_control":`)); {
 	case n > 4:
 		return fmt.Errorf("%d breakpoints, at most 4 are allowed", n)
-	case !marked(r.System) && !marked(r.Tools):
+	case !marked(r.System[0]):
 		return fmt.Errorf("no breakpoint after tools and system")
-	case !marked(r.Messages[len(r.Messages)-1].Content):
+	case !marked(last[len(last)-1]):
 		return fmt.Errorf("no breakpoint at the last message")
 	}
 	return nil
