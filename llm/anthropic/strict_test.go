@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"muster/internal/compact"
 	"muster/internal/testing/race"
 	"muster/llm"
 	"muster/llm/anthropic"
@@ -125,33 +126,22 @@ func (k *talk) open() llm.Model {
 // parts returns what the user says, or what is in a result: maybe nothing.
 func (k *talk) parts() (out []llm.Part) {
 	for range k.IntN(3) {
-		out = append(out, []llm.Part{llm.Text{Text: "news"}, llm.Text{}, pictures[k.IntN(len(pictures))]}[k.IntN(3)])
+		out = append(out, []llm.Part{llm.Text{Text: strings.Repeat("news ", 1+k.IntN(2)*100)}, llm.Text{}, pictures[k.IntN(len(pictures))]}[k.IntN(3)])
 	}
 	return out
 }
 
-// summarize puts a summary in place of the beginning of the conversation, or of all of it.
+// summarize makes the conversation shorter, as members do: a summary takes the place of its beginning, or older results
+// and inputs are cut.
 func (k *talk) summarize(t *testing.T) {
 	messages := k.memory.Messages()
-	kept := messages[len(messages):]
+	changes, _ := compact.Rules{Kept: k.IntN(3)}.Clear(messages)
+	short := compact.Apply(messages, changes)
 	if k.IntN(2) == 0 {
-		for i := len(messages) - 1; i > 0 && len(kept) == 0; i-- {
-			isTurn := messages[i].Role == llm.User
-			for _, p := range messages[i].Parts {
-				_, isResult := p.(llm.Result)
-				isTurn = isTurn && !isResult
-			}
-			if isTurn && k.IntN(2) == 0 {
-				kept = messages[i:]
-			}
-		}
+		tail, _ := compact.Tail(messages, k.IntN(1500))
+		short = compact.Behind([]string{"A summary."}, tail)
 	}
-	summary := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "A summary."}}}
-	if len(kept) > 0 {
-		summary.Parts = append(summary.Parts, kept[0].Parts...)
-		kept = kept[1:]
-	}
-	if err := k.memory.Replace(t.Context(), append([]llm.Message{summary}, kept...)); err != nil {
+	if err := k.memory.Replace(t.Context(), short); err != nil {
 		t.Fatal(err)
 	}
 	k.owed = nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/compact"
 	"muster/internal/testing/race"
 	"muster/llm"
 	"muster/llm/catalogue"
@@ -139,7 +140,7 @@ func (k *talk) open() llm.Model {
 // parts returns what the user says, or what is in a result: maybe nothing.
 func (k *talk) parts() (out []llm.Part) {
 	for range k.IntN(3) {
-		out = append(out, []llm.Part{llm.Text{Text: "news"}, llm.Text{}, llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")},
+		out = append(out, []llm.Part{llm.Text{Text: strings.Repeat("news ", 1+k.IntN(2)*100)}, llm.Text{}, llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")},
 			llm.Image{Media: "image/png"}}[k.IntN(4)])
 	}
 	return out
@@ -154,14 +155,15 @@ func (k *talk) run(t *testing.T) {
 		case 0: // another model, of the same vendor or not
 			k.vendor = k.pick(k.vendor, k.pickVendor())
 			k.model = k.pick(talkers[k.vendor]...)
-		case 1: // a summary takes the place of what was said, or of its beginning
+		case 1: // a summary takes the place of what was said, or of its beginning; or older results are cut
 			messages := k.history.Messages()
-			last := messages[len(messages)-1]
-			k.history = llm.NewHistory(nil)
-			k.history.Say(llm.Text{Text: "A summary."})
-			if n := len(messages); n > 2 && len(messages[n-2].Calls()) > 0 && k.IntN(2) == 0 {
-				k.history = llm.NewHistory([]llm.Message{k.history.Messages()[0], messages[n-2], last})
+			changes, _ := compact.Rules{Kept: k.IntN(3)}.Clear(messages)
+			short := compact.Apply(messages, changes)
+			if k.IntN(2) == 0 {
+				tail, _ := compact.Tail(messages, k.IntN(1500))
+				short = compact.Behind([]string{"A summary."}, tail)
 			}
+			k.history = llm.NewHistory(short)
 		case 2:
 			k.key = k.pick("one", "two")
 		}
