@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"muster/internal/compact"
 	"muster/internal/prompt"
 	"muster/llm"
 	"muster/loop"
@@ -135,16 +136,8 @@ func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (ll
 				onReply(e.Reply)
 			}
 		}}.Run(ctx)
-	if errors.Is(err, loop.ErrMaxTurns) {
-		// It is asked once for a summary. The request keeps the tools: the provider's cache needs the same beginning,
-		// and some providers want the tools that old calls name. But no call is run any more, even if it makes one.
-		c.Say(llm.Text{Text: fmt.Sprintf("<reminder>You have used your %d turns. Call no more tools. "+
-			"Answer with your summary: what you found or did, and what is still open.</reminder>", o.Turns)})
-		var r llm.Request
-		if r, err = c.Request(ctx); err == nil {
-			last, err = o.Model.Reply(ctx, r, func(llm.Delta) {})
-		}
-		if err == nil {
+	if isFull := llm.KindOf(err) == llm.ContextFull && turns > 0; isFull || errors.Is(err, loop.ErrMaxTurns) {
+		if last, err = o.askReport(ctx, c, isFull); err == nil {
 			onReply(last)
 		}
 		// Its text is the report, also where the model wanted to call a tool once more.
@@ -162,6 +155,29 @@ func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (ll
 		return llm.Result{}, err // the runtime waits and tries again, or ends the turn
 	}
 	return report(last, turns), nil
+}
+
+// askReport asks a subagent once for its report: it has used its turns, or its conversation is full. Of one that is
+// full the newest third is left, which fits most probably. The request keeps the tools: the provider's cache needs the
+// same beginning, and some providers want the tools that old calls name. But no call is run any more, even if it makes
+// one.
+func (o Options) askReport(ctx context.Context, c *loop.Memory, isFull bool) (last llm.Reply, err error) {
+	why := fmt.Sprintf("You have used your %d turns.", o.Turns)
+	if isFull {
+		why = "Your conversation has grown too long: its beginning is left out."
+		all := c.Messages()
+		tail, _ := compact.Tail(all, compact.Estimate(all)/3)
+		if err := c.Replace(ctx, compact.Behind([]string{all[0].Parts.Text()}, tail)); err != nil {
+			return last, err
+		}
+	}
+	c.Say(llm.Text{Text: fmt.Sprintf("<reminder>%s Call no more tools. "+
+		"Answer with your summary: what you found or did, and what is still open.</reminder>", why)})
+	r, err := c.Request(ctx)
+	if err != nil {
+		return last, err
+	}
+	return o.Model.Reply(ctx, r, func(llm.Delta) {})
 }
 
 // report returns what the calling agent reads: the text of the last reply. Everything else of the conversation is
