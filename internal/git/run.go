@@ -114,6 +114,10 @@ func (r *runner) Config(ctx context.Context, c Call, pattern string) (map[string
 	return settings, err
 }
 
+// patience is how long a git that is asked to end may take before it is killed, and how long the output of one that has
+// ended may take to arrive: seconds on a busy machine. Without all of it the call fails.
+const patience = 10 * time.Second
+
 // Do runs one call. Every git of the program is started here. The end of ctx asks git to stop (it then removes its lock
 // files), and kills it when it does not.
 func (r *runner) Do(ctx context.Context, c Call) (string, error) {
@@ -159,9 +163,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		}
 		return cmd.Process.Kill() // Windows has no signal to ask with
 	}
-	// A git that does not end when it is asked to is killed after this time. On a busy machine the output of one that has
-	// ended may take seconds to arrive, too; without all of it the call fails.
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = patience
 	err := cmd.Run()
 	if err == nil {
 		if c.Warned != nil {

@@ -80,6 +80,9 @@ func Search(all []Skill, query string) []Skill {
 	return found
 }
 
+// Mark is the beginning of what Render returns.
+const Mark = "<skill name="
+
 // Render returns the instructions of a skill as a model reads them, with the names of the files that belong to it.
 func (s Skill) Render() (string, error) {
 	text, files, err := s.Body()
@@ -87,7 +90,7 @@ func (s Skill) Render() (string, error) {
 		return "", err
 	}
 	// The marks of the runtime are escaped: whoever wrote the skill is not the runtime.
-	text = fmt.Sprintf("<skill name=%q>\n%s\n", s.Name, mailbox.Escape(text))
+	text = fmt.Sprintf(Mark+"%q>\n%s\n", s.Name, mailbox.Escape(text))
 	if len(files) > 0 {
 		text += fmt.Sprintf("\nFiles of this skill, in %s: %s\n", s.Dir, mailbox.Escape(strings.Join(files, ", ")))
 		if len(files) == maxListed {

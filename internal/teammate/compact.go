@@ -202,7 +202,7 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 		if err != nil {
 			return false, err
 		}
-		return true, c.replace(ctx, p, b, cmp.Or(summary, withoutSummary(old)), tail, why)
+		return true, c.replace(ctx, p, b, cmp.Or(summary, withoutSummary(old)), tail, why, lasting(p.specs, old)...)
 	}
 	if short := slices.Concat(messages[:before], tail); compact.Estimate(short) < compact.Estimate(messages) {
 		return true, c.store(ctx, p, short, nil, why)
@@ -212,11 +212,12 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 
 // replace begins the conversation anew with what the member must know, and goes on with the tail.
 func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
-	why string) error {
+	why string, stays ...string) error {
 	texts, marks, err := c.opening(ctx, summary, b)
 	if err != nil {
 		return err
 	}
+	texts = append(texts, stays...)
 	return c.store(ctx, p, compact.Behind(compact.Fit(texts, b.Opening), tail), marks, why)
 }
 

@@ -11,6 +11,7 @@ import (
 	"muster/internal/compact"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
+	"muster/internal/skills"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -79,6 +80,37 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 	}
 	mail, err := c.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
 	return append(texts, mail), marks, err
+}
+
+// lasting returns the skills that the model has read in messages, which stay behind a summary of them. When the
+// conversation was compressed before, they are in its first message.
+func lasting(tools []llm.Spec, messages []llm.Message) (texts []string) {
+	lasts := func(calls []llm.Call, i int) bool {
+		return i < len(calls) && slices.ContainsFunc(tools, func(s llm.Spec) bool {
+			return s.Lasting && s.Name == calls[i].Name
+		})
+	}
+	for i, m := range messages {
+		if m.Role != llm.User {
+			continue
+		}
+		calls := messages[max(i-1, 0)].Calls()
+		for j, p := range m.Parts {
+			text := ""
+			switch p := p.(type) {
+			case llm.Text:
+				text = p.Text
+			case llm.Result:
+				if lasts(calls, j) {
+					text = p.Text()
+				}
+			}
+			if strings.HasPrefix(text, skills.Mark) && !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
 }
 
 // tasksOnBoard lists tasks for the lead, which has forgotten what it made.
