@@ -38,8 +38,9 @@ const (
 	maxOpening = 48_000
 	maxSummary = 4_000
 
-	// smallWindow is the largest window in which the old messages are kept few: there each of them is a large share of
-	// every request. A larger one is filled first, because a summary loses more than it saves.
+	// smallWindow is the largest window in which the old messages are kept few, and results are cleared soon: there each
+	// of them is a large share of every request. A larger one is filled first, because a summary loses more than it
+	// saves, and what is cleared changes a prefix that the provider has cached.
 	smallWindow = 64_000
 )
 
@@ -51,11 +52,11 @@ func NewBudget(window, reply, prefix, harder int) Budget {
 	limit := max(min(window*4/5, window*19/20-reply), window/2)
 	room := max(limit-prefix, limit/4)
 	part := func(share, most int) int { return min(room*share/100, most) >> harder }
-	old := room
+	old, step := room, min(room/16, maxStep)
 	if window <= smallWindow {
-		old = room / 5
+		old, step = room/8, room/32
 	}
-	return Budget{Limit: limit, Step: min(room/16, maxStep), Old: old, Kept: part(30, maxKept),
+	return Budget{Limit: limit, Step: step, Old: old, Kept: part(30, maxKept),
 		Opening: part(50, maxOpening), Summary: part(8, maxSummary)}
 }
 

@@ -112,11 +112,18 @@ func (n *narrow) model() llm.Model {
 // TestTwoHundredTurnsInASmallWindow has a conversation of 200 turns in a window of 20,000 tokens: no request is
 // refused, the member knows after each compaction what it must know, and the cost stays near the ideal.
 func TestTwoHundredTurnsInASmallWindow(t *testing.T) {
+	for _, lines := range []int{5, 20, 40, 200} { // of a result at least; at most it has about five times as many
+		t.Run(fmt.Sprint(lines), func(t *testing.T) { twoHundredTurns(t, lines) })
+	}
+}
+
+// twoHundredTurns is the test for results of some size.
+func twoHundredTurns(t *testing.T, least int) {
 	const turns = 200
 	live(t, "alice", func(l *life) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range 40 {
-			lines := 40 + random.IntN(200)
+			lines := least + random.IntN(4*least)
 			text := strings.Repeat(fmt.Sprintf("func f%d() { return something, that, has, words }\n", i), lines)
 			l.must(os.WriteFile(filepath.Join(l.lanes.dir, fmt.Sprintf("f%d.go", i)), []byte(text), 0o600))
 		}
