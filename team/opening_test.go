@@ -65,6 +65,7 @@ func TestOneConversationOpensBeforeTheOthers(t *testing.T) {
 			time.Sleep(6 * time.Minute)
 			go ask("m", "fay", "team/coder", first) // it is not any more
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			close(m.asked)
 			var got []string
 			for s := range m.asked {

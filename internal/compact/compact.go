@@ -38,8 +38,8 @@ const (
 	maxOpening = 48_000
 	maxSummary = 4_000
 
-	// smallWindow is the largest window in which the old messages are kept few, and results are cleared soon: there each
-	// of them is a large share of every request. A larger one is filled first, because a summary loses more than it
+	// smallWindow is the largest window in which the old messages are kept few, and results are cleared soon: each of
+	// them is a large share of every request there. A larger one is filled first, because a summary loses more than it
 	// saves, and what is cleared changes a prefix that the provider has cached.
 	smallWindow = 64_000
 )

@@ -44,6 +44,7 @@ type life struct {
 	runErr   error
 	turns    []turn
 	asked    []llm.Request // that the model got
+	emitting sync.Mutex
 	emitted  []loop.Event
 	logged   strings.Builder
 
@@ -84,13 +85,20 @@ func failEachOp(t *testing.T, name muster.Name, prepare func(*life), act func(*l
 		})
 }
 
+// emit notes an event. Tools that run side by side have some at the same time.
+func (l *life) emit(e loop.Event) {
+	l.emitting.Lock()
+	defer l.emitting.Unlock()
+	l.emitted = append(l.emitted, e)
+}
+
 func newLife(t *testing.T, name muster.Name, wrap func(muster.Store) muster.Store) *life {
 	store := mem.New()
 	l := &life{T: t, world: services(store), commands: &fakeCommands{}, lanes: &fakeLanes{dir: t.TempDir()},
 		target: &fakeTarget{tip: "base"}, run: muster.Run{Cap: 2, StartedAt: 1}, ended: make(chan struct{})}
 	l.config = Config{Services: services(wrap(store)),
 		Limits: Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute, BackgroundTimeout: time.Hour},
-		Emit:   func(e loop.Event) { l.emitted = append(l.emitted, e) },
+		Emit:   l.emit,
 		Model:  func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return l, nil }}
 	l.config.Team, l.config.Home, l.config.Launcher = "demo", paths.Dir(t.TempDir()), l.commands
 	l.config.Lanes, l.config.Lander = l.lanes, l.target

@@ -322,8 +322,9 @@ func TestJobsDoNotHideAStandstill(t *testing.T) {
 		for range stillEnd {
 			synctest.Wait()
 			if n := len(l.commands.running); n > 0 {
-				close(l.commands.running[n-1].done)
-				l.commands.running = nil
+				last := l.commands.running[n-1]
+				l.commands.running = nil // before the next command starts
+				close(last.done)
 			}
 		}
 		synctest.Wait()

@@ -75,6 +75,8 @@ func fileKind(path string) string {
 		return "checks"
 	case dir == ".team" && strings.HasPrefix(base, "events."):
 		return "events"
+	case dir == ".team" && strings.HasPrefix(base, "spend."):
+		return "spend"
 	case dir == ".team":
 		return "team"
 	case strings.HasSuffix(dir, ".segments"):

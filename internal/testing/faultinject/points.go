@@ -66,8 +66,9 @@ var places = []Point{
 var (
 	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks",
 		"registry"}
-	streams = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "rejected", "torn"}
-	moved   = []string{"events", "lane_events", "tasks", "transcripts", "team"}
+	streams = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "spend", "rejected",
+		"torn"}
+	moved = []string{"events", "lane_events", "tasks", "transcripts", "team"}
 
 	ofDocuments = []Point{
 		{"put.begin", "nothing of the new content"},
