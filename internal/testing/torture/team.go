@@ -44,9 +44,9 @@ scenes:
   - cue: 'Task #(?P<id>\d+): (?P<word>one|two|three)\n'
     who: [coder]
     turns:
-      - do:
+      - do: # what bash prints is so much that it is cleared from the conversation later
+          - bash: {command: "seq 1 9000; test ${word} != two || echo bad > bad"}
           - write_file: {path: "${word}.txt", content: "${word}\n"}
-          - bash: {command: "test ${word} != two || echo bad > bad"}
       - do:
           - write_file: {path: "${word}.txt", content: "${word}\n"}
           - send_message: {to: lead, content: "${word} is half done"}
