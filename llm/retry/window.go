@@ -142,7 +142,7 @@ func (r rules) ask(s *record, now int64, t *ticket) (at int64, ok bool) {
 	if isProven, mayTry := r.isProven(s, now, t); !isProven && !(mayTry && t.hasLooked) {
 		// It looks again soon, and twice in any case: the process that has just had an answer is not before the others.
 		t.hasLooked = true
-		return now + 1 + r.window/6000 + rand.N(r.window/3000+1), false
+		return now + 1 + r.window/30000 + rand.N(r.window/20000+1), false
 	}
 	if t.reserved == 0 {
 		r.add(s, now, t)
@@ -177,7 +177,11 @@ func (r rules) earliest(s *record, now int64, t *ticket) int64 {
 	if requests > 0 && n >= requests/3 {
 		at = max(at, s.Last+r.span()/int64(requests))
 	} else if requests == 0 && n >= firstFree {
-		at = max(at, s.Last+r.window/600/int64(max(1, n/unprovenShare)))
+		apart := r.window / 600
+		if len(s.Pending) == 0 { // all that were sent are answered: it is only so that processes take turns
+			apart = r.window / 3000
+		}
+		at = max(at, s.Last+apart/int64(max(1, n/unprovenShare)))
 	}
 	if _, n := w.count(at-r.span(), at); w.Tokens > 0 && n >= w.Tokens/3 {
 		at = max(at, s.Last+r.span()*int64(min(t.tokens, w.Tokens))/int64(w.Tokens))
