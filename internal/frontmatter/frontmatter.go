@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"muster/internal/yamldoc"
 )
@@ -38,9 +39,10 @@ func Split(text string) (Fields, string) {
 
 // parse reads a head as YAML, and line by line if it is none.
 func parse(head string) Fields {
-	// The depth is checked first: the library takes very long for a deep one.
+	// Parse refuses a deep one, for which the library takes very long. So it does for aliases of aliases, which stand for
+	// far more than they say; no head needs them.
 	node, err := yamldoc.Parse("head", []byte(head))
-	if err == nil && node != nil {
+	if err == nil && node != nil && len(ast.Filter(ast.AliasType, node)) == 0 {
 		var read map[string]any
 		if yaml.NodeToValue(node, &read) == nil {
 			f := Fields{}

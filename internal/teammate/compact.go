@@ -210,7 +210,8 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 	return false, nil // there is nothing to leave out
 }
 
-// replace begins the conversation anew with what the member must know, and goes on with the tail.
+// replace begins the conversation anew with what the member must know and the texts that stay, and goes on with the
+// tail.
 func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
 	why string, stays ...string) error {
 	texts, marks, err := c.opening(ctx, summary, b)
