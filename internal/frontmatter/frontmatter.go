@@ -39,8 +39,8 @@ func Split(text string) (Fields, string) {
 
 // parse reads a head as YAML, and line by line if it is none.
 func parse(head string) Fields {
-	// Parse refuses a deep one, for which the library takes very long. So it does for aliases of aliases, which stand for
-	// far more than they say; no head needs them.
+	// Parse refuses a deep head, for which the library takes very long. It takes as long for aliases of aliases, which
+	// stand for far more than they say, and no head needs them.
 	node, err := yamldoc.Parse("head", []byte(head))
 	if err == nil && node != nil && len(ast.Filter(ast.AliasType, node)) == 0 {
 		var read map[string]any
