@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster/internal/mailbox"
+	"muster/internal/places"
 )
 
 // The limits of the list that every conversation begins with, in bytes.
@@ -32,9 +33,9 @@ func List(all []Skill) (text string, isWhole bool) {
 
 // lines returns a line for each skill, as far as there is room.
 func lines(all []Skill) (text string, isWhole bool) {
-	longest, size := maxDescription, 0
+	longest, size := places.MaxDescription, 0
 	for _, s := range all {
-		size += len(s.line(maxDescription))
+		size += len(s.line(places.MaxDescription))
 	}
 	if isWhole = size <= maxList; !isWhole {
 		longest = max(maxList/len(all)-maxName/2, 0)
@@ -57,7 +58,7 @@ func (s Skill) line(longest int) string {
 	if longest < minShown {
 		return name + "\n"
 	}
-	return name + ": " + mailbox.Escape(cut(s.Description, longest)) + "\n"
+	return name + ": " + mailbox.Escape(places.Cut(s.Description, longest)) + "\n"
 }
 
 // Search returns the skills that have the most of the words in their names and descriptions, the best first.
