@@ -184,14 +184,14 @@ func (l *fileLoader) servers(root ast.Node) error {
 
 // section calls read with each entry below a key. expected is the error for something else there.
 func (l *fileLoader) section(root ast.Node, key, expected string, read func(*ast.MappingValueNode) error) error {
-	for _, v := range entries(root) {
+	for _, v := range yamldoc.Entries(root) {
 		if v.Key.GetToken().Value != key {
 			continue
 		}
-		if entries(v.Value) == nil && v.Value.Type() != ast.NullType {
+		if yamldoc.Entries(v.Value) == nil && v.Value.Type() != ast.NullType {
 			return l.errorAt(v.Value, expected)
 		}
-		for _, v := range entries(v.Value) {
+		for _, v := range yamldoc.Entries(v.Value) {
 			if err := read(v); err != nil {
 				return err
 			}

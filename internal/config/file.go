@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -73,7 +72,7 @@ func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
 		return nil
 	case *ast.MappingNode, *ast.MappingValueNode:
-		for _, v := range entries(n) {
+		for _, v := range yamldoc.Entries(n) {
 			if err := l.entry(v, prefix); err != nil {
 				return err
 			}
@@ -81,17 +80,6 @@ func (l *fileLoader) mapping(n ast.Node, prefix string) error {
 		return nil
 	}
 	return l.errorAt(n, "settings are expected here, each as name: value")
-}
-
-// entries returns the entries of a YAML mapping, and nil for any other node.
-func entries(n ast.Node) []*ast.MappingValueNode {
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		return n.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{n}
-	}
-	return nil
 }
 
 // endpointsKey is what the model servers of the user's own file stand below.
@@ -120,12 +108,12 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 		for _, s := range l.table {
 			names = append(names, s.Name)
 		}
-		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+suggestion(key, names))
+		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+editdist.Suggest(key, names))
 	}
 	if s.inRepository == isRefused && l.source == FromRepository {
 		return l.errorAt(n.Key, "a repository may not set "+key+": set it in your own config.yaml")
 	}
-	text, ok := scalar(n.Value)
+	text, ok := yamldoc.Scalar(n.Value)
 	if items, isList := n.Value.(*ast.SequenceNode); isList {
 		text, ok = join(s, items)
 	}
@@ -144,21 +132,6 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	return nil
 }
 
-// scalar returns the text of a single value as it was written; ok is false for a list or a mapping.
-func scalar(n ast.Node) (string, bool) {
-	switch n := n.(type) {
-	case *ast.NullNode:
-		return "", true
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.LiteralNode:
-		return strings.TrimRight(n.Value.Value, "\n"), true
-	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return n.GetToken().Value, true
-	}
-	return "", false
-}
-
 // join returns the values of a list with commas between them; ok is false if the setting takes none, or one of them is
 // a list or a mapping.
 func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
@@ -169,7 +142,7 @@ func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
 	}
 	var items []string
 	for _, n := range list.Values {
-		item, ok := scalar(n)
+		item, ok := yamldoc.Scalar(n)
 		if !ok {
 			return "", false
 		}
@@ -180,17 +153,5 @@ func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
 
 // errorAt returns an error that begins with the place of a node.
 func (l *fileLoader) errorAt(n ast.Node, what string) error {
-	line, column := yamldoc.Place(n)
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", l.name, line, column, what)
-}
-
-// suggestion returns the word of all that is closest to a mistyped one, as text to append to a message. It returns ""
-// if none is close: two letters are a slip of the fingers, and more is another word. all must not be empty.
-func suggestion(word string, all []string) string {
-	distance := func(w string) int { return editdist.Distance(word, w) }
-	best := slices.MinFunc(all, func(a, b string) int { return distance(a) - distance(b) })
-	if distance(best) > 2 {
-		return ""
-	}
-	return editdist.DidYouMean([]string{best})
+	return yamldoc.ErrorAt(l.name, n, "%s", what)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"muster"
+	"muster/internal/editdist"
 )
 
 // The providers that a model's name can begin with.
@@ -78,7 +79,7 @@ func ParseModel(s string) (Choice, error) {
 // errNoProvider is the error for the name of a model that begins with no provider. The name may be that of an endpoint
 // that the user had.
 func errNoProvider(name string) error {
-	if guess := suggestion(name, providerNames()); guess != "" {
+	if guess := editdist.Suggest(name, providerNames()); guess != "" {
 		return muster.Errorf(muster.Invalid, "there is no provider %q%s: %s", name, guess, howNamed)
 	}
 	return muster.Errorf(muster.Invalid, "there is no provider %q, and no endpoint of yours has this name: %s",

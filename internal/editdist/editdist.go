@@ -2,6 +2,8 @@
 // differ. It compares bytes and knows nothing of upper and lower case: callers normalize the words as they need it.
 package editdist
 
+import "slices"
+
 // DidYouMean returns the question for people who have mistyped a name, to be appended to the sentence that says so:
 // which of the similar names they mean. It returns "" when there are none.
 func DidYouMean[S ~string](similar []S) string {
@@ -13,6 +15,20 @@ func DidYouMean[S ~string](similar []S) string {
 		text += " or " + string(name)
 	}
 	return text + "?)"
+}
+
+// Suggest returns the word of all that is closest to a mistyped one, as DidYouMean asks for it. It returns "" if none
+// is close: two letters are a slip of the fingers, and more is another word.
+func Suggest(word string, all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	distance := func(w string) int { return Distance(word, w) }
+	best := slices.MinFunc(all, func(a, b string) int { return distance(a) - distance(b) })
+	if distance(best) > 2 {
+		return ""
+	}
+	return DidYouMean([]string{best})
 }
 
 // Distance returns how many bytes must be changed, inserted, removed, or swapped with their neighbour to turn a into b

@@ -44,3 +44,16 @@ func TestCommonEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggest(t *testing.T) {
+	words := []string{"subject", "role"}
+	for word, want := range map[string]string{"rol": " (did you mean role?)", "subjetc": " (did you mean subject?)",
+		"owner": ""} {
+		if got := Suggest(word, words); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+	if got := Suggest("word", nil); got != "" {
+		t.Errorf("of no words: %q", got)
+	}
+}

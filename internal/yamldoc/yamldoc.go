@@ -1,13 +1,16 @@
 // Package yamldoc reads a YAML file that people write and says in one sentence where and why it is wrong. Settings and
 // scripts are such files. What may be in a file is not decided here.
 //
-// Parse returns the tree of a file, Place where a node of it begins, and Error the library's error in our own form. A
-// file holds one document: with several, it would depend on the reader which of them counts.
+// Parse returns the tree of a file, Entries and Scalar what a node of it holds, Place where a node begins, and Error
+// the library's error in our own form. A file holds one document: with several, it would depend on the reader which of
+// them counts.
 package yamldoc
 
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -103,4 +106,36 @@ func Place(n ast.Node) (line, column int) {
 	}
 	at := n.GetToken().Position
 	return at.Line, at.Column
+}
+
+// ErrorAt returns an error that begins with the place of a node.
+func ErrorAt(name string, n ast.Node, format string, args ...any) *muster.Error {
+	line, column := Place(n)
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, line, column, fmt.Sprintf(format, args...))
+}
+
+// Entries returns the entries of a mapping, and nil for any other node.
+func Entries(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+// Scalar returns the text of a single value as it was written; ok is false for a list or a mapping.
+func Scalar(n ast.Node) (text string, ok bool) {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return "", true
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return strings.TrimRight(n.Value.Value, "\n"), true
+	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
 }
