@@ -96,10 +96,13 @@ func inState(
 // commands that only look need no model.
 func checkSettings(ctx context.Context, a *App, root string, found *workspace.Findings) {
 	settings, values, err := config.Load(a.configOptions(root))
+	var untrusted []proposal
 	if root != "" {
 		// Where the state cannot be used, what the user has trusted cannot be known.
 		if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); errOpen == nil {
-			settings, values, err = w.Settings(nil)
+			if settings, values, err = w.Settings(nil); err == nil {
+				untrusted, _, err = proposals(ctx, w, nil, func(w config.Withheld) bool { return !w.IsOverridden })
+			}
 			_ = w.Close() // nothing was written
 		}
 	}
@@ -107,7 +110,7 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 		found.AddError("settings", err)
 		return
 	}
-	for _, line := range withheldLines(values, true) {
+	for _, line := range withheldLines(untrusted, values) {
 		found.Add("settings", workspace.Note, line, "")
 	}
 	// Where muster.yaml has a check that does not count, its line has said so.

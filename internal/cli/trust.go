@@ -19,11 +19,10 @@ import (
 	"muster/internal/workspace"
 )
 
-// proposal is a content that the repository brings and that counts only when the user trusts it.
+// proposal is an item that the user does not trust.
 type proposal struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	// Trusted is what the user has trusted under this name before; nil: nothing.
+	trust.Item
+	// Trusted is what the user has trusted in its place before; nil: nothing.
 	Trusted *string `json:"trusted,omitempty"`
 }
 
@@ -63,12 +62,8 @@ func newTrustCommand(a *App) *cobra.Command {
 
 // trustProposals shows what is not trusted yet, and trusts just that when the user says so.
 func trustProposals(ctx context.Context, a *App, o opened, yes bool) error {
-	_, values, err := o.workspace.Settings(nil)
-	if err != nil {
-		return err
-	}
 	// What a variable overrides here is shown too: the next command may have another environment.
-	all, err := proposals(ctx, o, values, func(config.Withheld) bool { return true })
+	all, _, err := proposals(ctx, o.workspace, nil, func(config.Withheld) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -95,7 +90,7 @@ func confirmTrust(ctx context.Context, a *App, all []proposal) error {
 func trustAll(ctx context.Context, o opened, all []proposal) error {
 	return o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
 		for _, p := range all {
-			t.Trust(p.Name, p.Value)
+			t.Trust(p.Key(), p.Text)
 		}
 	})
 }
@@ -108,62 +103,77 @@ func listTrusted(a *App, o opened) error {
 	}
 	all := []proposal{}
 	for _, name := range slices.Sorted(maps.Keys(trusted.Trusted)) {
-		all = append(all, proposal{Name: name, Value: trusted.Trusted[name].Text})
+		all = append(all, proposal{Item: trust.Item{Name: name, Text: trusted.Trusted[name].Text}})
 	}
 	for _, server := range trusted.Servers {
-		all = append(all, proposal{Name: "server", Value: server})
+		all = append(all, proposal{Item: trust.Item{Name: "server", Text: server}})
 	}
 	if len(all) == 0 {
 		return a.printLine(all, nil, "nothing in this repository is trusted")
 	}
 	t := view.Table{Titles: []string{"NAME", "CONTENT"}, Wide: 1}
 	for _, x := range all {
-		t.Row(x.Name, view.OneLine(x.Value))
+		t.Row(x.Name, view.OneLine(x.Text))
 	}
 	return a.print(all, t.Draw)
 }
 
-// proposals returns the withheld values that need trust and that which wants, and git's drivers of the repository's
-// config, each with what the user has trusted in its place before.
-func proposals(
-	ctx context.Context, o opened, values []config.Value, which func(config.Withheld) bool,
-) ([]proposal, error) {
-	trusted, errTrusted := o.workspace.Trust().Get()
-	drivers, errDrivers := o.workspace.Trust().UntrustedDrivers(ctx)
-	if err := cmp.Or(errTrusted, errDrivers); err != nil {
-		return nil, err
+// repositoryItems returns what the repository brings that counts only when the user trusts it, trusted or not. Of the
+// settings and of git's drivers it returns only what is not trusted.
+func repositoryItems(
+	ctx context.Context, w *workspace.Workspace, values []config.Value, which func(config.Withheld) bool,
+) (all []trust.Item, err error) {
+	for _, v := range values {
+		if v.Withheld != nil && v.Withheld.NeedsTrust && which(*v.Withheld) {
+			all = append(all, trust.Item{Name: v.Name, File: config.File, Text: v.Withheld.Value})
+		}
 	}
+	for _, source := range []func() ([]trust.Item, error){
+		func() ([]trust.Item, error) { return w.Trust().DriverItems(ctx) },
+	} {
+		items, err := source()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+	}
+	return all, nil
+}
+
+// proposals returns the items that the user does not trust, and the settings under the given flags. Of the withheld
+// settings it returns those that which wants.
+func proposals(
+	ctx context.Context, w *workspace.Workspace, flags map[string]string, which func(config.Withheld) bool,
+) ([]proposal, []config.Value, error) {
+	_, values, errSettings := w.Settings(flags)
+	trusted, errTrusted := w.Trust().Get()
+	if err := cmp.Or(errSettings, errTrusted); err != nil {
+		return nil, nil, err
+	}
+	items, err := repositoryItems(ctx, w, values, which)
 	all := []proposal{}
-	add := func(name, value string) {
-		p := proposal{Name: name, Value: value}
-		if was, ok := trusted.Trusted[name]; ok {
+	for _, item := range items {
+		if trusted.TrustsItem(item) {
+			continue
+		}
+		p := proposal{Item: item}
+		if was, ok := trusted.Trusted[item.Key()]; ok {
 			p.Trusted = &was.Text
 		}
 		all = append(all, p)
 	}
-	for _, v := range values {
-		if v.Withheld != nil && v.Withheld.NeedsTrust && which(*v.Withheld) {
-			add(v.Name, v.Withheld.Value)
-		}
-	}
-	if drivers != "" {
-		add(workspace.Drivers, drivers)
-	}
-	return all, nil
+	return all, values, err
 }
 
 // proposalsText shows proposals: each value whole, and beside a value that was trusted before what has changed.
 func proposalsText(all []proposal) string {
 	var b strings.Builder
 	for _, p := range all {
-		file, verb := config.File, "sets"
-		if p.Name == workspace.Drivers {
-			file = "the repository's git config"
-		}
+		verb := "sets"
 		if p.Trusted != nil {
 			verb = "has changed"
 		}
-		fmt.Fprintf(&b, "%s %s %s:\n", file, verb, p.Name)
+		fmt.Fprintf(&b, "%s %s %s:\n", view.OneLine(p.File), verb, view.OneLine(p.Name))
 		for _, line := range changedLines(p) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -175,7 +185,7 @@ func proposalsText(all []proposal) string {
 // with a plus sign, and those that are gone with a minus sign.
 func changedLines(p proposal) (lines []string) {
 	split := func(text string) []string { return strings.Split(strings.TrimRight(view.ManyLines(text), "\n"), "\n") }
-	is := split(p.Value)
+	is := split(p.Text)
 	if p.Trusted == nil {
 		return is
 	}
@@ -197,11 +207,7 @@ func changedLines(p proposal) (lines []string) {
 // offerTrust asks the user at a terminal, once for each content, whether to trust what would count in a run. It says
 // what is left out. A run that goes on keeps its own check, set-up and target, so of these nothing is said then.
 func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, goesOn bool) error {
-	_, values, err := o.workspace.Settings(flags)
-	if err != nil {
-		return err
-	}
-	all, err := proposals(ctx, o, values,
+	all, values, err := proposals(ctx, o.workspace, flags,
 		func(w config.Withheld) bool { return !w.IsOverridden && (!goesOn || !w.StopsRuns) })
 	if err != nil {
 		return err
@@ -214,12 +220,8 @@ func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, 
 	if !goesOn && checkTrusted(values) != nil {
 		return nil // the run is refused, and muster trust shows the rest too
 	}
-	for _, line := range withheldLines(values, false) {
+	for _, line := range withheldLines(all, values) {
 		explain(a.Stderr, line, "")
-	}
-	if n := len(all); n > 0 && all[n-1].Name == workspace.Drivers {
-		explain(a.Stderr, "the repository's git config sets filters or merge drivers, which do not run: "+
-			"you have not trusted them (muster trust)", "")
 	}
 	return nil
 }
@@ -228,7 +230,7 @@ func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, 
 func askTrust(ctx context.Context, a *App, o opened, all []proposal) (isTrusted bool, err error) {
 	contents := map[string]string{}
 	for _, p := range all {
-		contents[p.Name] = p.Value
+		contents[p.Key()] = p.Text
 	}
 	if trusted, err := o.workspace.Trust().Get(); err != nil || trusted.HasDeclined(contents) {
 		return false, err
@@ -266,20 +268,38 @@ func checkTrusted(values []config.Value) error {
 		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flags)
 }
 
-// withheldLines returns a line for each value that does not count. Those that no run begins without are an error of the
-// run, and are left out unless all is set.
-func withheldLines(values []config.Value, all bool) (lines []string) {
+// withheldLines returns a line for each file of which something does not count because the user does not trust it, and
+// one for each value that a repository may only lower.
+func withheldLines(all []proposal, values []config.Value) (lines []string) {
+	byFile := map[string][]string{}
+	var files []string
+	for _, p := range all {
+		if byFile[p.File] == nil {
+			files = append(files, p.File)
+		}
+		byFile[p.File] = append(byFile[p.File], settingText(p.Name, p.Text))
+	}
+	for _, file := range files {
+		does, it := "does", "it"
+		if len(byFile[file]) > 1 {
+			does, it = "do", "them"
+		}
+		lines = append(lines, fmt.Sprintf("%s sets %s, which %s not count: you have not trusted %s (muster trust)",
+			view.OneLine(file), strings.Join(byFile[file], ", "), does, it))
+	}
 	for _, v := range values {
-		w := v.Withheld
-		if w == nil || w.IsOverridden || w.StopsRuns && !all {
-			continue
+		if w := v.Withheld; w != nil && !w.IsOverridden && !w.NeedsTrust {
+			lines = append(lines, fmt.Sprintf("%s sets %s, which does not count: a repository may only lower it",
+				config.File, settingText(v.Name, w.Value)))
 		}
-		why := "a repository may only lower it"
-		if w.NeedsTrust {
-			why = "you have not trusted it (muster trust)"
-		}
-		lines = append(lines, fmt.Sprintf("%s sets %s to %s, which does not count: %s", config.File, v.Name,
-			view.Cut(view.OneLine(w.Value), 120), why))
 	}
 	return lines
+}
+
+// settingText returns what a file sets, with the value if it is short.
+func settingText(name, value string) string {
+	if name = view.OneLine(name); len(value) > 120 || strings.Contains(value, "\n") {
+		return name
+	}
+	return name + " to " + view.OneLine(value)
 }

@@ -14,7 +14,7 @@
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// repository.go (what of a repository's own file counts), models.go (the names of models) and endpoints.go (the user's
+// section.go (settings that are structures), repository.go (what of a repository's own file counts), models.go (the names of models) and endpoints.go (the user's
 // own model servers). What a setting does is not decided here.
 package config
 
@@ -70,6 +70,10 @@ type Settings struct {
 
 	WorktreesDir string
 	MergeCommits bool
+
+	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
+	// repository's.
+	Sections []Section
 
 	// PassEnv names the variables of the environment that commands see beside the usual ones.
 	PassEnv Names

@@ -14,13 +14,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/redact"
-	"muster/internal/yamldoc"
 )
 
 // Endpoints are the model servers of the user's own file, by their names. A model is named NAME/MODEL there. Only the
@@ -200,19 +198,6 @@ func (l *fileLoader) section(root ast.Node, key, expected string, read func(*ast
 	return nil
 }
 
-// decode reads the value of an entry into a struct. A field that the struct does not have is an error.
-func (l *fileLoader) decode(v *ast.MappingValueNode, to any) error {
-	err := yaml.NodeToValue(v.Value, to, yaml.Strict())
-	if err == nil {
-		return nil
-	}
-	what := ""
-	if _, ok := errors.AsType[*yaml.TypeError](err); ok {
-		what = "another kind of value is expected here"
-	}
-	return yamldoc.Error(l.name, err, what)
-}
-
 // setExtra sets the fields that requests get.
 func (l *fileLoader) setExtra(v *ast.MappingValueNode, fields map[string]any, to *Access) error {
 	to.Extra = map[string]json.RawMessage{}
@@ -229,7 +214,7 @@ func (l *fileLoader) setExtra(v *ast.MappingValueNode, fields map[string]any, to
 // endpoint reads one model server.
 func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
 	var in endpointInFile
-	if err := l.decode(v, &in); err != nil {
+	if err := decode(l.name, v.Value, &in); err != nil {
 		return err
 	}
 	name := v.Key.GetToken().Value

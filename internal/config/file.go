@@ -91,6 +91,9 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if (key == endpointsKey || key == modelsKey) && l.trusts == nil {
 		return nil // they were read before
 	}
+	if slices.Contains(sections, key) {
+		return l.addSection(key, n.Value)
+	}
 	if isRoles(key) {
 		return l.mapping(n.Value, key+".")
 	}
@@ -104,7 +107,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 		if key == endpointsKey || key == modelsKey {
 			return l.errorAt(n.Key, "a repository may not set "+key+": set them in your own config.yaml")
 		}
-		names := append(ofRole, endpointsKey, modelsKey, rolesKey)
+		names := append(slices.Concat(ofRole, sections), endpointsKey, modelsKey, rolesKey)
 		for _, s := range l.table {
 			names = append(names, s.Name)
 		}

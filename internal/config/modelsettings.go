@@ -91,7 +91,7 @@ func (e Endpoints) Models(all []catalogue.Model) []catalogue.Model {
 // model reads what a file says about one model. It stands in the file after its endpoint, or before.
 func (l *fileLoader) model(v *ast.MappingValueNode) error {
 	var x modelSetting
-	if err := l.decode(v, &x.modelInFile); err != nil {
+	if err := decode(l.name, v.Value, &x.modelInFile); err != nil {
 		return err
 	}
 	name := v.Key.GetToken().Value

@@ -7,6 +7,15 @@
 // random id that is signed with the key. CheckState is what every opening of a repository calls before it reads any
 // state.
 //
+// What a repository brings and what starts a process, widens rights, chooses a server or costs money counts only when
+// the user trusts it. Each such thing is an Item. A package that reads such things returns an Item for each of them, and
+// leaves out what Settings.TrustsItem does not name when a run begins; workspace.Trust.Get returns the Settings. The
+// function repositoryItems of internal/cli lists where items come from: a package that brings a new kind is added there,
+// and the command muster trust, the question at the beginning of a run and the notes about what does not count work
+// without a further change. An item's Text must say all that decides what happens, because the user reads it and only a
+// change of it asks again. Sections of the settings files, from which items are often made, are in internal/config
+// (Section).
+//
 // The package keeps these invariants:
 //
 //   - A mark is durable before the first file of the state is made (Registry.Mark), so state without a mark was not

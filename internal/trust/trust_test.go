@@ -287,3 +287,21 @@ func TestDamagedRecord(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An item is trusted under its name and its file, with just its content. Those of muster.yaml keep the names that were
+// remembered before there were items of other files.
+func TestItemsAreTrustedByFileNameAndContent(t *testing.T) {
+	var s Settings
+	own := Item{Name: "hooks.Stop", File: "muster.yaml", Text: "a"}
+	other := Item{Name: "hooks.Stop", File: ".claude/settings.json", Text: "a"}
+	s.Trust(own.Key(), own.Text)
+	changed := own
+	changed.Text = "b"
+	if own.Key() != "hooks.Stop" || !s.TrustsItem(own) || s.TrustsItem(other) || s.TrustsItem(changed) {
+		t.Errorf("trusted are %+v", s.Trusted)
+	}
+	s.Trust(other.Key(), other.Text)
+	if !s.TrustsItem(own) || !s.TrustsItem(other) {
+		t.Errorf("trusted are %+v", s.Trusted)
+	}
+}

@@ -97,17 +97,19 @@ func (t Trust) Change(ctx context.Context, change func(*trust.Settings)) error {
 	return w.options.Registry.ChangeSettings(ctx, w.common, w.root, change)
 }
 
-// Drivers is the name under which the user trusts the filters and merge drivers of the repository's own config.
-const Drivers = "git drivers"
-
-// UntrustedDrivers returns the filters and merge drivers of the repository's own config, a line for each value, if the
-// user does not trust them with just this content. They do not run.
-func (t Trust) UntrustedDrivers(ctx context.Context) (string, error) {
+// DriverItems returns the filters and merge drivers of the repository's own config, a line for each value, if the user
+// does not trust them with just this content. They do not run.
+func (t Trust) DriverItems(ctx context.Context) ([]trust.Item, error) {
 	repo, err := t.w.Repo(ctx)
-	if err != nil {
-		return "", err
+	if err != nil || len(repo.UntrustedDrivers()) == 0 {
+		return nil, err
 	}
-	return strings.Join(repo.UntrustedDrivers(), "\n"), nil
+	return []trust.Item{driverItem(repo.UntrustedDrivers())}, nil
+}
+
+// driverItem returns the drivers of the repository's own config as an item.
+func driverItem(lines []string) trust.Item {
+	return trust.Item{Name: "git drivers", File: trust.GitConfig, Text: strings.Join(lines, "\n")}
 }
 
 // armDrivers lets the drivers of the repository's own config run if the user trusts them.
@@ -117,7 +119,7 @@ func armDrivers(w *Workspace, repo *git.Repo) error {
 		return nil
 	}
 	trusted, err := w.Trust().Get()
-	if err == nil && trusted.Trusts(Drivers, strings.Join(lines, "\n")) {
+	if err == nil && trusted.TrustsItem(driverItem(lines)) {
 		repo.TrustDrivers()
 	}
 	return err
