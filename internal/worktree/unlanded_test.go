@@ -1,6 +1,8 @@
 package worktree_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +44,17 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		"a new file": {func(w *world, dir string) {
 			gittest.Write(w.t, dir, map[string]string{"new": "mine\n", "dir/new": "mine\n"})
 		}, "dir/new new"},
+		"a file in a directory that was empty": {func(w *world, dir string) {
+			for range 2 {
+				if err := os.MkdirAll(filepath.Join(dir, "empty", "too"), 0o755); err != nil {
+					w.t.Fatal(err)
+				}
+				if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || len(files) > 0 {
+					w.t.Errorf("an empty directory: %v, %v", files, err)
+				}
+			}
+			gittest.Write(w.t, dir, map[string]string{"empty/too/new": "mine\n"})
+		}, "empty/too/new"},
 		"a deletion": {func(w *world, dir string) { w.git(dir, "rm", "-q", "a") }, "a"},
 		"a commit": {func(w *world, dir string) {
 			gittest.Write(w.t, dir, map[string]string{"a": "mine\n"})
@@ -58,7 +71,15 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.o\n"})
 		dir := w.scratchAt("alice")
+		for range 2 { // the second time without git
+			if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || len(files) > 0 {
+				t.Errorf("%s: at the beginning %v, %v", name, files, err)
+			}
+		}
 		c.do(w, dir)
+		if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || c.want != "" && len(files) == 0 {
+			t.Errorf("%s: before the landing %v, %v", name, files, err)
+		}
 		tip := w.land(map[string]string{"b": "landed\n"})
 		files, err := w.ScratchChanges(w.ctx(), "alice", []string{tip})
 		if got := strings.Join(files, " "); err != nil || got != c.want {
@@ -74,7 +95,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		if all[0].Member != "alice" || all[0].Ref == "" || !slices.Equal(all[0].Files, files) || all[0].Err != nil {
 			t.Errorf("%s: %+v", name, all[0])
 		}
-		if got := w.git(w.root, "diff", "--name-only", "HEAD~", all[0].Ref, "--", "a", "new", "dir"); strings.ReplaceAll(got, "\n", " ") != c.want {
+		if got := w.git(w.root, "diff", "--name-only", "HEAD~", all[0].Ref, "--", "a", "new", "dir", "empty"); strings.ReplaceAll(got, "\n", " ") != c.want {
 			t.Errorf("%s: the archive has %q", name, got)
 		}
 		if left := w.git(dir, "status", "--porcelain"); left != "" || w.git(dir, "rev-parse", "HEAD") != tip {

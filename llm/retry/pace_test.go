@@ -55,7 +55,7 @@ func TestTwoProcessesKeepALimit(t *testing.T) {
 		limit          int
 		latency, reply time.Duration
 	}
-	for _, s := range []shape{{60, 0, 0}, {60, 200 * time.Millisecond, time.Second}, {30, time.Second, 2 * time.Second},
+	for _, s := range []shape{{60, time.Millisecond, 0}, {60, 200 * time.Millisecond, time.Second}, {30, time.Second, 2 * time.Second},
 		{120, 20 * time.Millisecond, 100 * time.Millisecond}, {20, 50 * time.Millisecond, 0}} {
 		for _, says := range []string{"nothing", "when to come back", "its limit"} {
 			t.Run(fmt.Sprint(s, " says ", says), func(t *testing.T) {
@@ -103,4 +103,31 @@ func TestTheUsersLimitIsKept(t *testing.T) {
 	if most, _ := g.busiest(); most != 40 {
 		t.Errorf("%d requests in a minute: %v", most, g)
 	}
+}
+
+// A process that is alone asks without a pause as long as all it has asked is accepted; and as soon as another one asks
+// as well, the two take turns.
+func TestAProcessAloneDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{window: time.Minute, requests: 1000}
+		dir, account := t.TempDir(), llm.Account{ID: "a", Model: "m"}
+		ask := func(all *retry.Limiters, from string) time.Duration {
+			c := caller{g, account, from, 10}
+			m := retry.Wrap(struct{ llm.Model }{c}, retry.Options{Limiter: all.Of(c), Account: retry.AccountOf(c)})
+			began := time.Now()
+			if _, err := m.Reply(t.Context(), prompt(10), nil); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		one, other := &retry.Limiters{Dir: dir}, &retry.Limiters{Dir: dir}
+		for i := range 100 {
+			if d := ask(one, "one"); d != 0 {
+				t.Fatalf("request %d waits for %v", i, d)
+			}
+		}
+		if ask(other, "other") == 0 || ask(one, "one") == 0 {
+			t.Error("two processes ask without a pause")
+		}
+	})
 }

@@ -3,6 +3,7 @@ package retry
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"os"
@@ -25,6 +26,7 @@ type pacer struct {
 	rules
 	files *durable.Files
 	path  string // of the file; "": there is none
+	id    string // of this process, for others who read the file
 
 	turn chan struct{} // holds a token while a request of this process has a time reserved
 	line atomic.Int64  // requests that wait for a time or have one
@@ -134,6 +136,7 @@ func (p *pacer) wait(ctx context.Context, t *ticket, tell func(time.Time, error)
 	for {
 		var pause time.Duration
 		p.change(ctx, func(s *record, now int64) {
+			t.isOnly = p.line.Load() == 1
 			at, ok := p.ask(s, now, t)
 			if pause = time.Duration(at-now) * time.Millisecond; ok {
 				pause = 0
@@ -197,7 +200,7 @@ func (p *pacer) ended(ctx context.Context, t *ticket, u llm.Usage, err error) {
 func (p *pacer) ticket(a llm.Account, r llm.Request) *ticket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := &ticket{Account: a}
+	t := &ticket{Account: a, by: p.id}
 	if w := p.own.Models[a.Model]; a.Tokens > 0 || w != nil && w.Tokens > 0 {
 		t.estimate = 1 + int(p.factor*float64(wire.PromptSize(r)/4))
 		t.tokens = t.estimate
@@ -207,7 +210,7 @@ func (p *pacer) ticket(a llm.Account, r llm.Request) *ticket {
 
 // newPacer returns the pacer of an account, with its file in dir; "" has none.
 func newPacer(files *durable.Files, dir, id string, window time.Duration) *pacer {
-	p := &pacer{rules: rules{window.Milliseconds()}, files: files, factor: 1,
+	p := &pacer{rules: rules{window.Milliseconds()}, files: files, factor: 1, id: rand.Text(),
 		turn: make(chan struct{}, 1)}
 	if dir != "" {
 		p.path = filepath.Join(dir, id+".json")

@@ -38,32 +38,20 @@ type record struct {
 	Interval int64              `json:"interval"` // from a refusal to that
 	Last     int64              `json:"last"`     // request, or time that is reserved for one
 	Pending  []int64            `json:"pending"`  // when the requests were sent that are not answered
+	By       string             `json:"by"`       // the process that asked last
+	Others   int64              `json:"others"`   // when another process had asked before that one, for the last time
 	Key      window             `json:"key"`      // all requests
 	Models   map[string]*window `json:"models"`   // those for each model whose server says a limit
-}
-
-// window is the requests of the last minute, and those for which a time is reserved.
-type window struct {
-	Slots    []slot `json:"slots"`              // by time
-	Requests int    `json:"requests,omitempty"` // the limits that the server says; 0: none
-	Tokens   int    `json:"tokens,omitempty"`
-}
-
-// slot is requests at about one time.
-type slot struct {
-	At       int64 `json:"t"`
-	Sent     int   `json:"n"` // refused ones too
-	Accepted int   `json:"a,omitempty"`
-	Refused  int   `json:"r,omitempty"`
-	Tokens   int   `json:"k,omitempty"`
 }
 
 // ticket is one request of an account.
 type ticket struct {
 	llm.Account
-	estimate  int   // of its tokens
-	tokens    int   // that are noted of it
-	reserved  int64 // its time, which holds for the epoch; 0: it has none
+	by        string // the process that makes it
+	isOnly    bool   // no other request of that process waits
+	estimate  int    // of its tokens
+	tokens    int    // that are noted of it
+	reserved  int64  // its time, which holds for the epoch; 0: it has none
 	epoch     int
 	sent      int64 // 0: it waits
 	answers   int
@@ -85,7 +73,7 @@ func (r rules) open(s *record, now int64) {
 		s.Proven, s.Interval = firstFree, r.window
 	}
 	if back := s.Saved - now; back > r.window/60 {
-		for _, t := range []*int64{&s.Until, &s.Refused, &s.Raise, &s.Last} {
+		for _, t := range []*int64{&s.Until, &s.Refused, &s.Raise, &s.Last, &s.Others} {
 			*t -= back
 		}
 		for i := range s.Pending {
@@ -129,6 +117,10 @@ func (r rules) ask(s *record, now int64, t *ticket) (at int64, ok bool) {
 	if t.epoch != s.Epoch {
 		t.reserved = 0
 	}
+	if s.By != t.by && len(s.Key.Slots) > 0 {
+		s.Others = now
+	}
+	s.By = t.by
 	if t.reserved == 0 {
 		if at := r.earliest(s, now, t); at > now {
 			t.reserved, t.epoch = at, s.Epoch
@@ -139,8 +131,9 @@ func (r rules) ask(s *record, now int64, t *ticket) (at int64, ok bool) {
 	if t.reserved > now {
 		return t.reserved, false
 	}
-	if isProven, mayTry := r.isProven(s, now, t); !isProven && !(mayTry && t.hasLooked) {
-		// It looks again soon, and twice in any case: the process that has just had an answer is not before the others.
+	if isProven, mayTry := r.isProven(s, now, t); !isProven && !(mayTry && (t.hasLooked || r.isAlone(s, now, t))) {
+		// It looks again soon, and twice in any case if there are others: whoever has just had an answer is not before
+		// them.
 		t.hasLooked = true
 		return now + 1 + r.window/30000 + rand.N(r.window/20000+1), false
 	}
@@ -181,6 +174,9 @@ func (r rules) earliest(s *record, now int64, t *ticket) int64 {
 		if len(s.Pending) == 0 { // all that were sent are answered: it is only so that processes take turns
 			apart = r.window / 3000
 		}
+		if len(s.Pending) == 0 && r.isAlone(s, now, t) {
+			apart = 0
+		}
 		at = max(at, s.Last+apart/int64(max(1, n/unprovenShare)))
 	}
 	if _, n := w.count(at-r.span(), at); w.Tokens > 0 && n >= w.Tokens/3 {
@@ -189,41 +185,10 @@ func (r rules) earliest(s *record, now int64, t *ticket) int64 {
 	return at
 }
 
-// least returns the smaller of two limits, of which 0 is none.
-func least(a, b int) int {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}
-
-// count returns how many requests were sent between two times and not refused, and their tokens.
-func (w *window) count(from, to int64) (requests, tokens int) {
-	for _, x := range w.Slots {
-		if x.At > from && x.At <= to {
-			requests, tokens = requests+x.Sent-x.Refused, tokens+x.Tokens
-		}
-	}
-	return requests, tokens
-}
-
-// earliest returns the first time, not before at, at which a request of some tokens keeps the limits; 0 is none.
-func (w *window) earliest(at, span int64, requests, tokens, cost int) int64 {
-	n, k := 0, 0
-	for _, x := range w.Slots {
-		n, k = n+x.Sent, k+x.Tokens
-	}
-	for _, x := range w.Slots {
-		if x.At+span > at {
-			// A request that costs more than the limit can be asked alone only.
-			if (requests == 0 || n < requests) && (tokens == 0 || k <= 0 || k+cost <= tokens) {
-				break
-			}
-			at = x.At + span
-		}
-		n, k = n-x.Sent, k-x.Tokens
-	}
-	return at
+// isAlone reports whether a request takes no other's turn: only its process has asked in this window, and none else of
+// that one waits.
+func (r rules) isAlone(s *record, now int64, t *ticket) bool {
+	return t.isOnly && (s.Others == 0 || now-s.Others > r.span())
 }
 
 // isProven reports whether it is known that one more request is accepted. If it is not, mayTry reports whether few
@@ -251,22 +216,6 @@ func (r rules) cancel(s *record, t *ticket) {
 	for _, w := range s.windows(cmp.Or(t.Model, " ")) {
 		w.at(t.reserved, r.window/120).add(slot{Sent: -1, Tokens: -t.tokens})
 	}
-}
-
-// at returns the slot for a time, to the grain. It makes it if there is none.
-func (w *window) at(t, grain int64) *slot {
-	t -= t % max(grain, 1)
-	i, ok := slices.BinarySearchFunc(w.Slots, t, func(x slot, t int64) int { return cmp.Compare(x.At, t) })
-	if !ok {
-		w.Slots = slices.Insert(w.Slots, i, slot{At: t})
-	}
-	return &w.Slots[i]
-}
-
-// add adds to the counts of a slot.
-func (x *slot) add(y slot) {
-	x.Sent, x.Accepted = max(x.Sent+y.Sent, 0), max(x.Accepted+y.Accepted, 0)
-	x.Refused, x.Tokens = max(x.Refused+y.Refused, 0), max(x.Tokens+y.Tokens, 0)
 }
 
 // answered notes the answer to a request. A further answer to the same one means that it was sent again.
