@@ -14,8 +14,8 @@
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// section.go (settings that are structures), repository.go (what of a repository's own file counts), models.go (the names of models) and endpoints.go (the user's
-// own model servers). What a setting does is not decided here.
+// section.go (settings that are structures), repository.go (what of a repository's own file counts), models.go (the
+// names of models) and endpoints.go (the user's own model servers). What a setting does is not decided here.
 package config
 
 import (

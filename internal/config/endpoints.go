@@ -19,6 +19,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/redact"
+	"muster/internal/yamldoc"
 )
 
 // Endpoints are the model servers of the user's own file, by their names. A model is named NAME/MODEL there. Only the

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -49,7 +48,7 @@ func (s Section) IsTrusted() bool { return s.Source != FromRepository }
 
 // Entries returns the entries of the section, which must be a mapping.
 func (s Section) Entries() (all []SectionEntry, err error) {
-	for _, v := range entries(s.Node) {
+	for _, v := range yamldoc.Entries(s.Node) {
 		all = append(all, SectionEntry{v.Key.GetToken().Value, v.Key, v.Value})
 	}
 	if len(all) == 0 {
@@ -63,8 +62,7 @@ func (s Section) Decode(n ast.Node, to any) error { return decode(s.File, n, to)
 
 // Errorf returns an error that begins with the place of a node: the file, the line and the column.
 func (s Section) Errorf(n ast.Node, format string, args ...any) *muster.Error {
-	line, column := yamldoc.Place(n)
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", s.File, line, column, fmt.Sprintf(format, args...))
+	return yamldoc.ErrorAt(s.File, n, format, args...)
 }
 
 // addSection notes a section of a file.

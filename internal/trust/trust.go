@@ -8,13 +8,13 @@
 // state.
 //
 // What a repository brings and what starts a process, widens rights, chooses a server or costs money counts only when
-// the user trusts it. Each such thing is an Item. A package that reads such things returns an Item for each of them, and
-// leaves out what Settings.TrustsItem does not name when a run begins; workspace.Trust.Get returns the Settings. The
-// function repositoryItems of internal/cli lists where items come from: a package that brings a new kind is added there,
-// and the command muster trust, the question at the beginning of a run and the notes about what does not count work
-// without a further change. An item's Text must say all that decides what happens, because the user reads it and only a
-// change of it asks again. Sections of the settings files, from which items are often made, are in internal/config
-// (Section).
+// the user trusts it. Each such thing is an Item. A package that reads such things returns an Item for each of them,
+// and leaves out those that Settings.TrustsItem does not know when a run begins; workspace.Trust.Get returns the
+// Settings. The function repositoryItems of internal/cli lists where items come from: a package that brings a new kind
+// is added there, and the command muster trust, the question at the beginning of a run and the notes about what does
+// not count work without a further change. An item's Text must say all that decides what happens, because the user
+// reads it, and only a change of it is asked about again. Items are often made of sections of the settings files
+// (config.Section).
 //
 // The package keeps these invariants:
 //
