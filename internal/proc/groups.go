@@ -37,7 +37,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	p, err := os.StartProcess(path, s.Argv, &os.ProcAttr{
 		Dir:   s.Dir,
 		Env:   WithVariables(s.Env, CallVar+"="+tag),
-		Files: []*os.File{pipes.in, pipes.out, pipes.out},
+		Files: []*os.File{pipes.in, pipes.out, pipes.err},
 		Sys:   newSession(),
 	})
 	if err != nil {

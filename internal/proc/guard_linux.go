@@ -238,7 +238,7 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 		return nil, err
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
-	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()))
+	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd()))
 	args := slices.Concat([]string{s.Dir, path, strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
 	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)

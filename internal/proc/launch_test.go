@@ -54,6 +54,27 @@ func TestWhatAProgramGets(t *testing.T) {
 	}
 }
 
+// With a file of its own for stderr, Out gets stdout alone.
+func TestStderrOfItsOwn(t *testing.T) {
+	each(t, func(t *testing.T, l Launcher) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var out bytes.Buffer
+		s := sh("echo a; echo b >&2; echo c")
+		s.Out, s.Err = &out, w
+		exit, err := start(t, l, t.Context(), s).Wait()
+		if _ = w.Close(); err != nil || exit != 0 || out.String() != "a\nc\n" {
+			t.Errorf("exit %d, error %v, stdout %q", exit, err, out.String())
+		}
+		if text, err := io.ReadAll(r); err != nil || string(text) != "b\n" {
+			t.Errorf("stderr is %q, error %v", text, err)
+		}
+	})
+}
+
 func TestStdinAndFiles(t *testing.T) {
 	each(t, func(t *testing.T, l Launcher) {
 		var out bytes.Buffer

@@ -43,6 +43,7 @@ package proc
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"time"
 )
@@ -58,6 +59,8 @@ type Spec struct {
 	// Out gets stdout and stderr as they come, from one goroutine; nil discards them. An *os.File is handed over as it
 	// is. When Out fails, the pipe is closed, what does not end by that is killed, and Wait returns the error.
 	Out io.Writer
+	// Err gets stderr in place of Out; nil: Out gets both.
+	Err *os.File
 }
 
 // Launcher starts programs. It is safe for concurrent use.

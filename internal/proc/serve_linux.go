@@ -158,18 +158,17 @@ func (g *guard) handle(order frame, files []int) {
 func (g *guard) start(order frame, files []int) (*run, error) {
 	const first = 3 // the argument after dir, path and the number of arguments
 	args, env := order.args, first+order.number(first-1)
-	if len(files) != 2 || env <= first || env > len(args) {
+	if len(files) != 3 || env <= first || env > len(args) {
 		return nil, syscall.EBADMSG
 	}
 	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1}
 	unmark := g.mark.set(r.mark)
 	defer unmark()
-	in, out := uintptr(files[0]), uintptr(files[1])
 	var err error
 	r.pid, err = syscall.ForkExec(args[1], args[first:env], &syscall.ProcAttr{
 		Dir:   args[0],
 		Env:   WithVariables(args[env:], CallVar+"="+r.tag),
-		Files: []uintptr{in, out, out},
+		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},
 	})
@@ -299,7 +298,7 @@ func (g *guard) send(kind string, call uint64, number int) {
 // It waits for the rest of an order that has begun: its writer is writing all of it, or is dead.
 func receive(socket *os.File) (order frame, files []int, err error) {
 	order, err = readFrame(socket, func(head []byte) error {
-		oob := make([]byte, unix.CmsgSpace(2*4))
+		oob := make([]byte, unix.CmsgSpace(3*4))
 		var n, oobn int
 		for again := true; again; again = errors.Is(err, unix.EINTR) {
 			n, oobn, _, _, err = unix.Recvmsg(guardSocket, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
@@ -328,7 +327,7 @@ type frame struct {
 
 // The kinds of frames, with their arguments.
 const (
-	frameStart   = "start"   // to the guard: dir, path, number of arguments, argv, env; descriptors: input and output
+	frameStart   = "start"   // to the guard: dir, path, number of arguments, argv, env; descriptors: its three streams
 	frameKill    = "kill"    // to the guard: nothing
 	frameStarted = "started" // from the guard: pid
 	frameFailed  = "failed"  // from the guard: errno

@@ -9,8 +9,8 @@ import (
 
 // stdio has both ends of what a program reads and writes.
 type stdio struct {
-	in, out *os.File   // the program's ends
-	toClose []*os.File // those of them that are ours to close once it has started
+	in, out, err *os.File   // the program's ends
+	toClose      []*os.File // those of them that are ours to close once it has started
 
 	// feed and drain are our ends, nil where there is no pipe. To close a nil file is an error and does nothing.
 	feed, drain *os.File
@@ -30,6 +30,9 @@ func openStdio(s Spec) (p *stdio, err error) {
 	if err == nil && p.out == nil {
 		p.drain, p.out, err = os.Pipe()
 		p.toClose = append(p.toClose, p.out)
+	}
+	if p.err = s.Err; p.err == nil {
+		p.err = p.out
 	}
 	if err != nil {
 		p.abandon()
