@@ -12,7 +12,7 @@ const (
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
 	CheckStarted = "check.started" // command: runs on the base now
-	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command
+	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command; failed: the first
 )
 
 // Members.
@@ -45,7 +45,7 @@ const (
 	TaskReleased    = "task.released"     // reason
 	TaskRevoked     = "task.revoked"      // reason, by
 	TaskLanding     = "task.landing"      // head
-	TaskReturned    = "task.returned"     // reason: "conflict" or "check"; text, log: path of the whole; seconds
+	TaskReturned    = "task.returned"     // reason: "conflict" or "check"; text; failed: the first; log; seconds
 	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, result
 	TaskAttention   = "task.attention"    // reason
 	TaskDeleted     = "task.deleted"      // subject

@@ -307,7 +307,7 @@ func (p *runHost) checkBase(ctx context.Context) error {
 		result = workspace.BaseRed
 	}
 	p.emit(ctx, journal.CheckBase, "",
-		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check})
+		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check, "failed": v.Failed})
 	// What CheckBase has found is in the run's record by now. The mail is for the lead, which may plan for it.
 	if v.Green {
 		return nil
@@ -315,6 +315,6 @@ func (p *runHost) checkBase(ctx context.Context) error {
 	_, err = p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
 		Content: fmt.Sprintf("The check fails on the base already, before any work: %s\n"+
 			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
-			"after that a red check is refused. Its last lines:\n%s", run.Check, mailbox.Short(v.Output))})
+			"after that a red check is refused. %s", run.Check, mailbox.Short(v.Output))})
 	return err
 }

@@ -246,6 +246,7 @@ func (b *Board) BeginLanding(
 // Details are what the event of a returned task carries beside the reason.
 type Details struct {
 	Text    string  // the last lines, or the files in conflict
+	Failed  string  // the first test or error, in a line; "": none is known
 	Log     string  // the path of the whole output
 	Seconds float64 // how long the check took
 }
@@ -259,7 +260,7 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 		return t, err
 	}
 	returned := event(journal.TaskReturned, t, was.Owner,
-		map[string]any{"reason": why, "text": d.Text, "log": d.Log, "seconds": d.Seconds})
+		map[string]any{"reason": why, "text": d.Text, "failed": d.Failed, "log": d.Log, "seconds": d.Seconds})
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, returned)
 	}

@@ -20,7 +20,7 @@ var layers = [][]string{
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/race", "internal/testing/tmuxtest",
 		"internal/testing/wait", "llm/catalogue/generate"},
 	{"internal/durable", "internal/spend"},
-	{"internal/paths", "internal/config", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
+	{"internal/paths", "internal/config", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
 		"llm/repair"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/trust", "internal/testing/simfs", "internal/places"},

@@ -22,7 +22,8 @@ type CheckResult struct {
 	Command   string  // the check's, or the setup's if that one failed
 	Seconds   float64 // how long it took
 	Log       string  // the path of what it printed
-	Output    string  // the last lines of that
+	Failed    string  // the first failure that was found in that, in a line; "": none
+	Output    string  // what was found to have failed, and the last lines
 }
 
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
@@ -40,9 +41,12 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResul
 	if err != nil {
 		return res, err
 	}
-	// The log is closed on every way out, and its last lines are a part of the result.
+	// The log is closed on every way out, and what matters of it is a part of the result.
 	defer func() {
-		res.Log, res.Output = log.file.Name(), log.lines()
+		res.Log = log.file.Name()
+		if res.Failed, res.Output = log.digest(); res.Green {
+			res.Failed = ""
+		}
 		err = cmp.Or(err, log.close())
 	}()
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.

@@ -90,6 +90,29 @@ func TestWaysToBeRed(t *testing.T) {
 	}
 }
 
+// The owner reads which tests have failed, wherever in the output that stands, before its last lines.
+func TestWhatFailedIsFoundInTheWholeOutput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `test ! -f bad || { printf -- '--- FAIL: TestSum (0.00s)\n    sum_test.go:7: got 1, want 2\n'; seq 5000; exit 1; }`,
+		map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("Bad", "alice", map[string]string{"bad": "bad\n"})
+	v := w.back(task)
+	lines := strings.Split(v.Text, "\n")
+	if !strings.Contains(v.Text, "- TestSum (sum_test.go:7)\n    sum_test.go:7: got 1, want 2\n") || len(lines) > 50 ||
+		!strings.HasPrefix(lines[len(lines)-1], "[exit 1 ") || lines[len(lines)-2] != "5000" {
+		t.Errorf("%s", v.Text)
+	}
+	failed := ""
+	for e, err := range w.journal.Read(w.ctx(), 0) {
+		if failed += e.Text("failed"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed != "TestSum (sum_test.go:7)" {
+		t.Errorf("the event says %q", failed)
+	}
+}
+
 func TestCheckBase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})

@@ -14,7 +14,7 @@ func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
 			return nil, err
 		}
 	}
-	return strings.Split(l.lines(), "\n"), l.close()
+	return strings.Split(l.lines(maxTail), "\n"), l.close()
 }
 
 var Probe = probeWrite

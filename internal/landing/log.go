@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/failures"
 	"muster/internal/safetext"
 )
 
@@ -25,15 +26,20 @@ const (
 	logTail = 1 << 20
 	// maxPrinted is how much a check may print. One that prints more is killed, and has failed.
 	maxPrinted = 512 << 20
+	// maxSearched is how much of that is searched for failures, before the tail.
+	maxSearched = 64 << 20
 )
 
 // errTooMuchOutput is the error of a check that has printed too much.
 var errTooMuchOutput = fmt.Errorf("it printed more than %d MB, which is the most a check may print", maxPrinted>>20)
 
-// The owner of a task reads the last maxTail lines of a log, of each of them maxLine bytes.
+// The owner of a task reads the failures that were found in the output, up to maxFailures bytes, and its last lines:
+// maxTail of them where no failure was found, and otherwise shortTail, each up to maxLine bytes.
 const (
-	maxTail = 100
-	maxLine = 500
+	maxFailures = 8 << 10
+	maxTail     = 100
+	shortTail   = 30
+	maxLine     = 500
 )
 
 // The logs of checks take up to maxLogBytes, and there are at most maxLogs of them: before a log is made, the oldest
@@ -54,7 +60,8 @@ type checkLog struct {
 	printed  int64  // bytes that the check printed
 	written  int64  // bytes of them that are in the file
 	tail     []byte // the last tailSize bytes printed, in the file or not
-	writeErr error  // why the file is not what it should be
+	finder   failures.Finder
+	writeErr error // why the file is not what it should be
 }
 
 // newCheckLog makes the next log of that name: NAME-1.log, NAME-2.log, ... No number is used again while a later log of
@@ -120,6 +127,9 @@ func (l *checkLog) Write(p []byte) (int, error) {
 		return 0, errTooMuchOutput
 	}
 	l.printed += int64(len(p))
+	if l.printed <= maxSearched {
+		_, _ = l.finder.Write(p) // it never fails
+	}
 	// Above the head the bytes go to the tail only, in memory, and the file stops growing.
 	l.put(p[:max(0, min(int64(len(p)), int64(l.headSize)-l.written))])
 	l.tail = append(l.tail, p...)[max(0, len(l.tail)+len(p)-l.tailSize):]
@@ -157,16 +167,34 @@ func (l *checkLog) close() error {
 	return muster.Errorf(muster.Unavailable, "the check's log cannot be written: %w", l.writeErr)
 }
 
-// lines returns the last lines that were printed.
-func (l *checkLog) lines() string {
+// digest returns what a reader needs of the output: the first failure in a line, "" where none was found, and the
+// failures with the last lines. It is called once, when all was printed.
+func (l *checkLog) digest() (failed, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.printed > maxSearched {
+		_, _ = l.finder.Write(append([]byte("\n"), l.tail...)) // it never fails
+	}
+	found := l.finder.Failures()
+	if len(found) == 0 {
+		return "", "Its last lines:\n" + l.lines(maxTail)
+	}
+	failed = found[0].Title()
+	if more := len(found) - 1; more > 0 {
+		failed += fmt.Sprintf(", and %d more", more)
+	}
+	return failed, fmt.Sprintf("What failed, as its output tells it:\n%sIts last lines:\n%s",
+		failures.Lines(found, maxFailures), l.lines(shortTail))
+}
+
+// lines returns the last lines that were printed. The caller holds the mutex.
+func (l *checkLog) lines(most int) string {
 	data := l.tail
 	if int64(len(data)) < l.printed {
 		data = wholeLines(data)
 	}
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(data), "?"), "\n"), "\n")
-	lines = lines[max(0, len(lines)-maxTail):]
+	lines = lines[max(0, len(lines)-most):]
 	for i, s := range lines {
 		lines[i] = safetext.Cut(s, maxLine)
 	}

@@ -72,7 +72,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 		}
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, !isUpToDate),
-		board.Details{Text: lastLines(res.Output, 20), Log: res.Log, Seconds: res.Seconds})
+		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds})
 }
 
 // returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
@@ -179,7 +179,7 @@ func redText(branch string, res CheckResult, merged bool) string {
 			"there.\n", branch)
 	}
 	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
-	fmt.Fprintf(&b, "Its last lines:\n%s", res.Output)
+	b.WriteString(res.Output)
 	return b.String()
 }
 

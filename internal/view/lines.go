@@ -143,7 +143,8 @@ func (t lineWriter) runLine() Line {
 		case "ok":
 			verdict, tone = "ok "+took, Good
 		case "red":
-			verdict = "FAIL " + took + "; until a landing turns it green, red ones are accepted"
+			verdict = Because("FAIL "+took, Cut(t.field("failed", 0), 90)) +
+				"; until a landing turns it green, red ones are accepted"
 		}
 		l = checkLine("the base", t.field("command", 60), verdict, tone)
 	}
@@ -257,7 +258,7 @@ func (t lineWriter) taskLine() Line {
 		case "target", "empty":
 			why = t.field("text", 100)
 		case "check":
-			why = Cut(firstFailure(t.Text("text")), 90) + " on the merged tree"
+			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"
 		}
 		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:

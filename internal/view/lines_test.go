@@ -40,6 +40,12 @@ func TestLines(t *testing.T) {
 			"+landing|check|the base                  go test ./...  ok 0.7 s"},
 		{at(journal.CheckBase, "", 0, "result", "red", "seconds", 2.0, "command", "make"),
 			"+landing|check|the base                  make  FAIL 2.0 s; until a landing turns it green, red ones are accepted"},
+		{at(journal.CheckBase, "", 0, "result", "red", "seconds", 2.0, "command", "make", "failed", "TestA (a_test.go:4)"),
+			"+landing|check|the base                  make  FAIL 2.0 s: TestA (a_test.go:4); until a landing turns it green, " +
+				"red ones are accepted"},
+		{at(journal.TaskReturned, "alice", 2, "reason", "check", "seconds", 0.6, "failed", "TestA (a_test.go:4), and 1 more", "text",
+			"--- PASS: TestB\nFAIL\n"),
+			"+landing|check|2 counter                 go test ./...  FAIL 0.6 s\n+landing|back|2 counter to alice: TestA (a_test.go:4), and 1 more on the merged tree"},
 		{at(journal.MemberSpawned, "alice", 0, "role", "coder"), "+alice|joins|coder"},
 		{at(journal.MemberSpawned, "lead", 0, "role", "lead"), "lead|joins|lead"},
 		{at(journal.MemberResumed, "bob", 0), "+bob|again|goes on with its conversation"},
