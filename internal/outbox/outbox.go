@@ -56,7 +56,12 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 		m.Content = fmt.Sprintf("Task #%d (%s) was completed by another program; nothing was landed by us.",
 			t.ID, t.Subject)
 	case t.Landed == nil:
-		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change.", t.ID, t.Subject)
+		// What such a task was for is in its owner's report, and in nothing that has landed.
+		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change: %s", t.ID, t.Subject,
+			mailbox.Short(t.Result))
+		if len(t.Result) > len(mailbox.Short(t.Result)) {
+			m.Content += fmt.Sprintf(" (task_get{task_id: %d} has all of it)", t.ID)
+		}
 	default:
 		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s",
 			t.ID, t.Subject, t.Landed.Commit, t.Landed.Receipt, mailbox.Short(t.Result))
