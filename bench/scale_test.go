@@ -53,7 +53,7 @@ func BenchmarkOpen(b *testing.B) {
 		s, j := w.open()
 		defer s.Close()
 		if brd {
-			if all := need(board.New(s, j).Ready(b.Context(), "")); len(all(b)) != large {
+			if all := need(board.New(s, j).Ready(b.Context(), "", false)); len(all(b)) != large {
 				b.Fatal("not all tasks are ready")
 			}
 			return ms(time.Since(start))
@@ -144,7 +144,7 @@ func BenchmarkWarm(b *testing.B) {
 		s, j := w.open()
 		x.board = board.New(s, j)
 		x.board.Watch(ctx)
-		if n := len(need(x.board.Ready(ctx, "coder"))(b)); n != few {
+		if n := len(need(x.board.Ready(ctx, "coder", false))(b)); n != few {
 			b.Fatalf("%d tasks are ready", n)
 		}
 	}
@@ -158,7 +158,7 @@ func BenchmarkWarm(b *testing.B) {
 			}
 			x.claim.took(start)
 			start = time.Now()
-			need(x.board.Ready(ctx, "coder"))(b)
+			need(x.board.Ready(ctx, "coder", false))(b)
 			x.list.took(start)
 			start = time.Now()
 			need(x.board.Complete(ctx, t.ID, t.Fence, board.Outcome{By: t.Owner, Result: "done"}))(b)

@@ -60,6 +60,16 @@ func (p *runHost) open(role Role, name string) (llm.Model, error) {
 	return open(p.config.nameOf(name))
 }
 
+// noteRole says what there is to say about a role, once.
+func noteRole(p *runHost, member muster.Name, role Role) {
+	if role.Note == "" {
+		return
+	}
+	if _, isSaid := p.notes.LoadOrStore(role.Note, true); !isSaid {
+		p.note(context.Background(), member, role.Note)
+	}
+}
+
 // role returns what the members of a role have.
 func (c *Config) role(name string) Role {
 	if c.Roles == nil {

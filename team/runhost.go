@@ -14,6 +14,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/paths"
 	"muster/internal/proc"
+	"muster/internal/roles"
 	"muster/internal/skills"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
@@ -30,6 +31,7 @@ type runHost struct {
 	workspace         *workspace.Workspace
 	spending          spending // opened by host
 	repository        repository
+	notes             sync.Map // those about roles that were said
 }
 
 // open opens what a run works with. The name and the target of last hold, and its check and setup where the
@@ -87,7 +89,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles}
-	p.Skills = c.skills(w.Paths())
+	p.Skills, p.Roles = c.skills(w.Paths()), c.roleFiles(w.Paths())
+	p.Queue.OnlyOwn = p.OnlyOwnTasks
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }
@@ -95,6 +98,11 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 // skills returns the skills that the members of a team in the repository can load.
 func (c *Config) skills(root paths.Dir) []skills.Skill {
 	return skills.Find(skills.Places(string(root), c.Home, c.UserDir))
+}
+
+// roleFiles returns the roles that the teammates of a team in the repository can have. A process reads them once.
+func (c *Config) roleFiles(root paths.Dir) []roles.Role {
+	return roles.Find(roles.Places(string(root), c.Home, c.UserDir))
 }
 
 // checkModel refuses a run of a team that cannot ask a model.

@@ -221,6 +221,7 @@ func (s *supervisor) get(name muster.Name) *runningMember {
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	c, l, stored := s.config, s.config.Limits, record
 	role := c.role(record.Role)
+	noteRole(s.runHost, record.Name, role)
 	record.Model = c.modelOf(record)
 	window, reply := 0, 0
 	if c.Window != nil {

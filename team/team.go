@@ -99,8 +99,8 @@ type Config struct {
 	// variable with the name of a credential is only passed by its whole name.
 	PassEnv []string
 
-	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills are looked for
-	// below them too, beside those of the repository. "" looks in the repository only.
+	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills and
+	// roles are looked for below them too, beside those of the repository. "" looks in the repository only.
 	Home, UserDir string
 
 	// Name of the team; by default the repository directory's name made to fit.
@@ -146,6 +146,7 @@ type Role struct {
 	Open      func(name string) (llm.Model, error)
 	MaxTokens int      // of a reply
 	Fallback  []string // models that are asked, in this order, while the one before does not answer
+	Note      string   // is said when the first member of the role starts in this process
 }
 
 // Limits are the settings of a member's life. A zero field takes the default that its comment has.

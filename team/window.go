@@ -34,7 +34,7 @@ func (s Members) Window(
 	system, tools := teammate.Prefix(teammate.Config{Record: m, ModelName: w.Model,
 		Extra: foreignTools(s.t.config.Tools),
 		Services: teammate.Services{Team: services.Name(ctx), Home: services.Paths(), Store: services.Store(),
-			Skills: s.t.config.skills(services.Paths())}})
+			Skills: s.t.config.skills(services.Paths()), Roles: s.t.config.roleFiles(services.Paths())}})
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
 		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)

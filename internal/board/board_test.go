@@ -256,7 +256,7 @@ func TestReadyInOrder(t *testing.T) {
 			must(w, 0, lastErr(b.Create(w.ctx, d)))
 		}
 		ids := func(role string) (out []muster.TaskID) {
-			all, err := b.Ready(w.ctx, role)
+			all, err := b.Ready(w.ctx, role, false)
 			for _, t := range must(w, all, err) {
 				out = append(out, t.ID)
 				if !t.Claimable(role) {

@@ -16,6 +16,8 @@ type Claim struct {
 	Owner  muster.Name
 	Role   string // of the owner; tasks for another role are refused
 	Source string // muster.SourceAuto or SourceManual
+	// OnlyOwn says that ClaimNext proposes only tasks that ask for Role.
+	OnlyOwn bool
 }
 
 // Claim makes the task the owner's and returns it with the new fence. It reads the task and its blockers,
@@ -99,7 +101,7 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 	for {
 		next := muster.TaskID(0)
 		err := b.tasks.ViewFresh(ctx, func() {
-			for next = range b.graph.readyFor(c.Role) {
+			for next = range b.graph.readyFor(c.Role, c.OnlyOwn) {
 				if !tried[next] {
 					return
 				}

@@ -164,7 +164,7 @@ func TestNoFailedReadIsHidden(t *testing.T) {
 	for name, read := range map[string]func(ctx context.Context, b *Board) error{
 		"with blocks": func(ctx context.Context, b *Board) error { return one(b.WithBlocks(ctx, muster.Task{ID: 1})) },
 		"list":        func(ctx context.Context, b *Board) error { return one(b.List(ctx)) },
-		"ready":       func(ctx context.Context, b *Board) error { return one(b.Ready(ctx, "")) },
+		"ready":       func(ctx context.Context, b *Board) error { return one(b.Ready(ctx, "", false)) },
 		"claimed":     func(ctx context.Context, b *Board) error { return one(b.Claimed(ctx)) },
 		"get":         func(ctx context.Context, b *Board) error { return one(b.Get(ctx, 1)) },
 		"check":       func(ctx context.Context, b *Board) error { return one(b.Check(ctx)) },

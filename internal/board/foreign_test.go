@@ -78,7 +78,7 @@ func TestForeignCompletion(t *testing.T) {
 		must(w, doc, err)
 		w.write("1", replace(string(doc.Data), `"status": "in_progress"`, `"status": "completed"`))
 
-		if ready, err := other.Ready(w.ctx, ""); err != nil || len(ready) != 1 || ready[0].ID != 2 {
+		if ready, err := other.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 2 {
 			t.Fatalf("ready: %v, %v", ready, err)
 		}
 		for _, p := range []*Board{other, b, other} {
@@ -115,7 +115,7 @@ func TestForeignReopening(t *testing.T) {
 		doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
 		must(w, doc, err)
 		w.write("1", replace(string(doc.Data), `"status": "completed"`, `"status": "pending"`))
-		if ready, err := b.Ready(w.ctx, ""); err != nil || len(ready) != 1 || ready[0].ID != 1 {
+		if ready, err := b.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 1 {
 			t.Fatalf("ready: %v, %v", ready, err)
 		}
 		must(w, 0, b.Settle(w.ctx))
@@ -188,7 +188,7 @@ func TestBlockedByThatDisagrees(t *testing.T) {
 		if got := w.get(b, 4); !slices.Equal(got.BlockedBy, []muster.TaskID{2}) {
 			t.Errorf("not repaired: %+v", got)
 		}
-		if ready, err := b.Ready(w.ctx, ""); err != nil || len(ready) != 2 || ready[0].ID != 2 || ready[1].ID != 3 {
+		if ready, err := b.Ready(w.ctx, "", false); err != nil || len(ready) != 2 || ready[0].ID != 2 || ready[1].ID != 3 {
 			t.Errorf("ready: %+v, %v", ready, err)
 		}
 		if c := w.take(b, 3, "alice"); len(c.BlockedBy) != 0 {
@@ -210,7 +210,7 @@ func TestForeignCycleIsParkedAndSaidOnce(t *testing.T) {
 		w.write("6", `{"id": 6, "subject": "free"}`)
 		b, other := w.board(), w.board()
 		for _, p := range []*Board{b, other, b, other} {
-			if ready, err := p.Ready(w.ctx, ""); err != nil || len(ready) != 1 || ready[0].ID != 6 {
+			if ready, err := p.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 6 {
 				t.Fatalf("ready: %+v, %v", ready, err)
 			}
 			must(w, 0, p.Settle(w.ctx))

@@ -107,7 +107,7 @@ func TestMachine(t *testing.T) {
 			},
 			"claim next": func(r *rapid.T) {
 				p := m.pick(r)
-				ready, err := p.Ready(m.ctx, "")
+				ready, err := p.Ready(m.ctx, "", false)
 				m.known("ready", muster.Task{}, err)
 				t, ok, err := p.ClaimNext(m.ctx, Claim{Owner: m.who(r)})
 				m.known("claim next", t, err)
@@ -250,7 +250,7 @@ func TestGraphAgreesWithAPlainLook(t *testing.T) {
 			for _, n := range want {
 				wantIDs = append(wantIDs, n.task.ID)
 			}
-			if got := slices.Collect(g.readyFor(role)); !slices.Equal(got, wantIDs) {
+			if got := slices.Collect(g.readyFor(role, false)); !slices.Equal(got, wantIDs) {
 				r.Fatalf("ready for %q: %v, want %v", role, got, wantIDs)
 			}
 		}
@@ -328,7 +328,7 @@ func TestReadyTasksThatMovedTwiceAreListedOnce(t *testing.T) {
 		g.setReady(g.tasks[id], false)
 		g.setReady(g.tasks[id], true)
 	}
-	if got := slices.Collect(g.readyFor("")); !slices.Equal(got, want) {
+	if got := slices.Collect(g.readyFor("", false)); !slices.Equal(got, want) {
 		t.Errorf("ready are %v", got)
 	}
 }

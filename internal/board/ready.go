@@ -43,14 +43,18 @@ func (g *graph) setReady(n *node, ready bool) {
 	}
 }
 
-// readyFor yields the tasks that a member of the role may claim, in the order in which they are claimed.
-func (g *graph) readyFor(role string) iter.Seq[muster.TaskID] {
+// readyFor yields the tasks that a member of the role may claim, in the order in which they are claimed. With onlyOwn,
+// those that ask for no role are left out.
+func (g *graph) readyFor(role string, onlyOwn bool) iter.Seq[muster.TaskID] {
 	return func(yield func(muster.TaskID) bool) {
-		var own []*node
+		var own, open []*node
 		if role != "" {
 			own = g.queue(role).nodes()
 		}
-		for open := g.queue("").nodes(); len(open)+len(own) > 0; {
+		if !onlyOwn {
+			open = g.queue("").nodes()
+		}
+		for len(open)+len(own) > 0 {
 			next := &open
 			if len(open) == 0 || len(own) > 0 && inOrder(own[0], open[0]) < 0 {
 				next = &own

@@ -214,8 +214,8 @@ func (a *App) root() *cobra.Command {
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
-			[]*cobra.Command{newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a), newConfigCommand(a),
-				newTrustCommand(a), newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
+			[]*cobra.Command{newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a), newRolesCommand(a),
+				newConfigCommand(a), newTrustCommand(a), newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
 				newCompletionCommand(a), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

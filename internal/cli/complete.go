@@ -63,7 +63,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	// Each of these reads the state only when a shell asks for it.
 	openTask := tasksThat(muster.Task.Open)
-	anyRole := join(roles, wantedRoles)
+	anyRole := join(memberRoles, wantedRoles)
 	anyTask := tasksThat(func(muster.Task) bool { return true })
 	anyMember := membersThat(func(muster.Member) bool { return true })
 	for path, find := range map[string]candidates{
@@ -222,8 +222,9 @@ var (
 	// outside the team can own a task.
 	owners = each(allTasks, func(t muster.Task) (name, _ string) { return view.OneLine(string(t.Owner)), "" })
 
-	// roles are those of the members. That of the lead is left out, because it names one member and not a kind of work.
-	roles = each(allMembers, func(m team.Member) (role, _ string) { return workRole(m.Role), "" })
+	// memberRoles are those of the members. That of the lead is left out, because it names one member and not a kind
+	// of work.
+	memberRoles = each(allMembers, func(m team.Member) (role, _ string) { return workRole(m.Role), "" })
 
 	// wantedRoles are the roles that tasks want.
 	wantedRoles = each(allTasks, func(t muster.Task) (role, _ string) { return workRole(t.ClaimRole), "" })

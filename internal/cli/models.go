@@ -84,6 +84,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := readRoleFiles(a, j.Workspace, s)
+	if err != nil {
+		return nil, err
+	}
 	budgets := team.Budgets{Team: s.BudgetTeam, Member: s.BudgetMember, Task: s.BudgetTask, Day: s.BudgetDay}
 	if budgets.DayLog, err = dayLog(a, s); err != nil {
 		return nil, err
@@ -104,7 +108,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		},
 		Budgets:   budgets,
 		LimitsDir: limitsDir(a),
-		Roles:     func(name string) team.Role { return role(a, j.Workspace, s, name) },
+		Roles:     func(name string) team.Role { return role(a, j.Workspace, s, files, name) },
 		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		Window: func(name string) (tokens, reply int) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
@@ -156,17 +160,6 @@ func dayLog(a *App, s config.Settings) (muster.Log, error) {
 		return nil, err
 	}
 	return store.Log(), nil
-}
-
-// role returns what the settings say of a role.
-func role(a *App, w *workspace.Workspace, s config.Settings, name string) team.Role {
-	r := s.Role(name)
-	role := team.Role{Model: r.Model, MaxTokens: r.MaxTokens, Fallback: r.Fallback.List()}
-	if r.Effort != "" || r.MaxTokens > 0 {
-		s.Effort, s.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.MaxTokens)
-		role.Open = func(name string) (llm.Model, error) { return a.model(w, cmp.Or(name, s.Model), s) }
-	}
-	return role
 }
 
 // limitsDir returns where the processes of this machine share what they know of the limits of model servers, or ""

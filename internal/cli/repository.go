@@ -101,7 +101,7 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 		// Where the state cannot be used, what the user has trusted cannot be known.
 		if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); errOpen == nil {
 			if settings, values, err = w.Settings(nil); err == nil {
-				untrusted, _, err = proposals(ctx, w, nil, func(w config.Withheld) bool { return !w.IsOverridden })
+				untrusted, _, err = proposals(ctx, a, w, nil, func(w config.Withheld) bool { return !w.IsOverridden })
 			}
 			_ = w.Close() // nothing was written
 		}

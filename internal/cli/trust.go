@@ -63,7 +63,7 @@ func newTrustCommand(a *App) *cobra.Command {
 // trustProposals shows what is not trusted yet, and trusts just that when the user says so.
 func trustProposals(ctx context.Context, a *App, o opened, yes bool) error {
 	// What a variable overrides here is shown too: the next command may have another environment.
-	all, _, err := proposals(ctx, o.workspace, nil, func(config.Withheld) bool { return true })
+	all, _, err := proposals(ctx, a, o.workspace, nil, func(config.Withheld) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func listTrusted(a *App, o opened) error {
 // repositoryItems returns what the repository brings that counts only when the user trusts it, trusted or not. Of the
 // settings and of git's drivers it returns only what is not trusted.
 func repositoryItems(
-	ctx context.Context, w *workspace.Workspace, values []config.Value, which func(config.Withheld) bool,
+	ctx context.Context, a *App, w *workspace.Workspace, values []config.Value, which func(config.Withheld) bool,
 ) (all []trust.Item, err error) {
 	for _, v := range values {
 		if v.Withheld != nil && v.Withheld.NeedsTrust && which(*v.Withheld) {
@@ -130,6 +130,7 @@ func repositoryItems(
 	}
 	for _, source := range []func() ([]trust.Item, error){
 		func() ([]trust.Item, error) { return w.Trust().DriverItems(ctx) },
+		func() ([]trust.Item, error) { return repositoryRoleItems(a, w.Root()), nil },
 	} {
 		items, err := source()
 		if err != nil {
@@ -143,14 +144,14 @@ func repositoryItems(
 // proposals returns the items that the user does not trust, and the settings under the given flags. Of the withheld
 // settings it returns those that which wants.
 func proposals(
-	ctx context.Context, w *workspace.Workspace, flags map[string]string, which func(config.Withheld) bool,
+	ctx context.Context, a *App, w *workspace.Workspace, flags map[string]string, which func(config.Withheld) bool,
 ) ([]proposal, []config.Value, error) {
 	_, values, errSettings := w.Settings(flags)
 	trusted, errTrusted := w.Trust().Get()
 	if err := cmp.Or(errSettings, errTrusted); err != nil {
 		return nil, nil, err
 	}
-	items, err := repositoryItems(ctx, w, values, which)
+	items, err := repositoryItems(ctx, a, w, values, which)
 	all := []proposal{}
 	for _, item := range items {
 		if trusted.TrustsItem(item) {
@@ -207,7 +208,7 @@ func changedLines(p proposal) (lines []string) {
 // offerTrust asks the user at a terminal, once for each content, whether to trust what would count in a run. It says
 // what is left out. A run that goes on keeps its own check, set-up and target, so of these nothing is said then.
 func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, goesOn bool) error {
-	all, values, err := proposals(ctx, o.workspace, flags,
+	all, values, err := proposals(ctx, a, o.workspace, flags,
 		func(w config.Withheld) bool { return !w.IsOverridden && (!goesOn || !w.StopsRuns) })
 	if err != nil {
 		return err

@@ -119,6 +119,9 @@ func (s *Settings) table() []Setting {
 // efforts are the values of effort.
 var efforts = []string{"", "minimal", "low", "medium", "high", "xhigh", "max"}
 
+// IsEffort reports whether a word is a value of effort.
+func IsEffort(word string) bool { return slices.Contains(efforts, word) }
+
 // checkModel reports what is wrong with the name of a model. The endpoints are known before a model is set.
 func (s *Settings) checkModel(model string) error { return s.Endpoints.CheckModel(model) }
 

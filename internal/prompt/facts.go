@@ -22,6 +22,8 @@ type Facts struct {
 	Instructions string
 	// Skills are the skills that the member can load, as skills.List returned them.
 	Skills string
+	// Roles are the roles that the lead can give to teammates, as roles.List returned them.
+	Roles string
 }
 
 // Texts returns the facts as a member reads them first, in two parts. The first is the same for all members of a team
@@ -29,7 +31,8 @@ type Facts struct {
 // The second changes by the day, by the landing, and by what the user does.
 func (f Facts) Texts() (stable, now string) {
 	var b, c strings.Builder
-	b.WriteString(optional("%s\n", f.Instructions) + optional("%s\n", f.Skills))
+	b.WriteString(optional("%s\n", f.Instructions) + optional("%s\n", f.Skills) +
+		optional("%s\n", f.Roles))
 	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", mailbox.Escape(f.Root), runtime.GOOS,
 		runtime.GOARCH)
 	b.WriteString(optional("Check command: %s\n", mailbox.Escape(f.Check)))

@@ -42,9 +42,15 @@ func Lead(team muster.Name) []string {
 
 // Teammate returns the system prompt of all teammates of a role: what all teammates of all teams read, and what those
 // of the role do. It names none of them, so that what a provider has cached for one of them serves the next: Identity
-// says the name, in the first message.
-func Teammate(role string, team muster.Name) []string {
-	return []string{read("teammate.md"), fmt.Sprintf("Your role is %s. The team is %s.", role, team)}
+// says the name, in the first message. text is what the role's file says, as roles.Role.Render returned it, and writes
+// says that the role has tools that change files.
+func Teammate(role string, team muster.Name, text string, writes bool) []string {
+	own := fmt.Sprintf("Your role is %s. The team is %s.", role, team)
+	if !writes {
+		own += "\n" + read("reader.md")
+	}
+	own += optional("\nThe instructions of your role, beside the rules above:\n%s", text)
+	return []string{read("teammate.md"), own}
 }
 
 // Subagent returns the system prompt of a subagent.

@@ -9,11 +9,8 @@ import (
 	"muster/internal/places"
 )
 
-// The limits of the list that every conversation begins with, in bytes.
-const (
-	maxList  = 8 << 10
-	minShown = 60 // of a description
-)
+// maxList is how many bytes the list has at most that every conversation begins with.
+const maxList = 8 << 10
 
 // List returns the names and descriptions of the skills as a model reads them, "" without skills. When they are too
 // many for the list, descriptions are shortened, and then left out, and then the rest of the skills is. isWhole says
@@ -23,42 +20,16 @@ func List(all []Skill) (text string, isWhole bool) {
 	if len(all) == 0 {
 		return "", true
 	}
-	text, isWhole = lines(all)
+	items := make([]places.Item, len(all))
+	for i, s := range all {
+		items[i] = places.Item{Name: mailbox.Escape(s.Name), About: mailbox.Escape(s.Description)}
+	}
+	text, isWhole = places.Lines(items, maxList)
 	if !isWhole {
 		text += "There is more than fits here: search_skills finds a skill by words.\n"
 	}
 	return "<skills>\nA skill is instructions for a kind of work. When one fits what you are about to do, read it " +
 		"first: load_skill{name}.\n" + text + "</skills>", isWhole
-}
-
-// lines returns a line for each skill, as far as there is room.
-func lines(all []Skill) (text string, isWhole bool) {
-	longest, size := places.MaxDescription, 0
-	for _, s := range all {
-		size += len(s.line(places.MaxDescription))
-	}
-	if isWhole = size <= maxList; !isWhole {
-		longest = max(maxList/len(all)-maxName/2, 0)
-	}
-	var b strings.Builder
-	for i, s := range all {
-		line := s.line(longest)
-		if b.Len()+len(line) > maxList {
-			fmt.Fprintf(&b, "and %d more\n", len(all)-i)
-			return b.String(), false
-		}
-		b.WriteString(line)
-	}
-	return b.String(), isWhole
-}
-
-// line returns the line of a skill, with so many bytes of its description at most.
-func (s Skill) line(longest int) string {
-	name := "- " + mailbox.Escape(s.Name)
-	if longest < minShown {
-		return name + "\n"
-	}
-	return name + ": " + mailbox.Escape(places.Cut(s.Description, longest)) + "\n"
 }
 
 // Search returns the skills that have the most of the words in their names and descriptions, the best first.

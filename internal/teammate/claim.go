@@ -116,7 +116,7 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	h := c.held.get()
 	if h.task.ID == 0 {
 		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.Record.Role,
-			Source: muster.SourceAuto})
+			Source: muster.SourceAuto, OnlyOwn: !c.role.Writes()})
 		if err != nil || !ok {
 			return "", "", ignoreLostClaim(err)
 		}

@@ -229,6 +229,9 @@ func (i *idling) pendingShutdown(ctx context.Context) (muster.RequestID, error) 
 // that it does not claim is offered to the next one. The zero value is not ready; use
 // NewQueue.
 type Queue struct {
+	// OnlyOwn reports whether the members of a role take only tasks that ask for it; nil: those of none.
+	OnlyOwn func(role string) bool
+
 	board   *board.Board
 	recheck chan struct{}
 
@@ -310,7 +313,7 @@ func (q *Queue) offerAll(ctx context.Context) (ok bool) {
 	}
 	q.mu.Unlock()
 	for _, role := range roles {
-		ready, err := q.board.Ready(ctx, role)
+		ready, err := q.board.Ready(ctx, role, q.OnlyOwn != nil && q.OnlyOwn(role))
 		ok = ok && err == nil
 		q.mu.Lock()
 		for _, t := range ready {

@@ -47,6 +47,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/requests"
+	"muster/internal/roles"
 	"muster/internal/roster"
 	"muster/internal/skills"
 	"muster/internal/tool/agent"
@@ -126,6 +127,7 @@ type Member struct {
 // member lives.
 type self struct {
 	Config
+	role  roles.Role // the zero Role without a file, and for the lead
 	model llm.Model
 	// subagents has the model of each kind of subagents.
 	subagents map[string]Subagent
@@ -205,6 +207,9 @@ func New(c Config) (_ *Member, err error) {
 func newSelf(c Config) *self {
 	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(c.TodoLimit, c.TodoReminder),
 		phase: &phase{}}
+	if !s.isLead() {
+		s.role, _ = roles.Named(c.Roles, c.Record.Role)
+	}
 	s.presence = &presence{self: s}
 	s.presence.turns.Store(int64(s.Record.Turns))
 	s.presence.known.value = knownRecord{latest: s.Record, asked: askedOf(s.Record)}
@@ -287,8 +292,9 @@ type Services struct {
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
-	// Skills are those of the repository and of the user.
+	// Skills are those of the repository and of the user, and Roles those, too, with what is built in.
 	Skills []skills.Skill
+	Roles  []roles.Role
 	// GitState says how the user's checkout stands, for the models; nil says nothing.
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.

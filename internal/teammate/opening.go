@@ -38,7 +38,7 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 		return nil, nil, err
 	}
 	marks = []muster.MessageID{mark}
-	about, err := c.surroundings(ctx, c.Skills)
+	about, err := c.surroundings(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/roles"
 )
 
 // TeamProgress is how the team stands, read from the board, the roster, the requests and the
@@ -25,6 +26,7 @@ type TeamProgress struct {
 	Requests       []muster.Request        // that wait for the lead
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
+	mayTake taking
 	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them;
 	// it is empty when something can.
 	Stuck string
@@ -64,7 +66,7 @@ func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
 
 // progressWithoutMail reads the progress without the inboxes, and returns the members too.
 func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
-	p.Patient = s.Patient || s.hasConversation(ctx)
+	p.Patient, p.mayTake = s.Patient || s.hasConversation(ctx), s.mayTake
 	run, runErr := s.Run(ctx)
 	// Members before tasks. A member claims a task while it is idle and then says that it
 	// works. In the other order it could be seen idle, after its task was seen unclaimed:
@@ -101,7 +103,7 @@ func (p *TeamProgress) addTasks(run muster.Run, tasks []muster.Task, members []m
 			if isHeldOutside(t, owners) {
 				p.HeldOutside = append(p.HeldOutside, t)
 			}
-			if t.Claimable(t.ClaimRole) && !canBeClaimed(t, members, nil) {
+			if t.Claimable(t.ClaimRole) && !canBeClaimed(t, members, nil, p.mayTake) {
 				p.Unclaimable = append(p.Unclaimable, t)
 			}
 		case t.Status == muster.NeedsAttention && mine:
@@ -154,7 +156,7 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 		case len(t.BlockedBy) > 0:
 			ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(t.BlockedBy), "[]"), " ", ", #")
 			reason = fmt.Sprintf("task #%d waits for #%s", t.ID, ids)
-		case !canBeClaimed(t, members, busy):
+		case !canBeClaimed(t, members, busy, p.mayTake):
 			reason = unclaimedReason(t)
 		}
 		if reason == "" {
@@ -253,15 +255,15 @@ func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return canUnblock(all, members, i.presence.Me()), nil
+	return canUnblock(all, members, i.presence.Me(), i.mayTake), nil
 }
 
 // canUnblock reports whether work that is under way could make a task claimable for the
 // member: some task that it may claim waits, however indirectly, for one that somebody else
 // works on, and for none that is stuck.
-func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bool {
+func canUnblock(all []muster.Task, members []muster.Member, me muster.Member, mayTake taking) bool {
 	owners := byName(members)
-	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name,
+	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name, mayTake: mayTake,
 		idle: map[muster.Name]bool{me.Name: true}, seen: map[muster.TaskID]bool{}}
 	for _, t := range all {
 		w.tasks[t.ID] = t
@@ -273,7 +275,7 @@ func canUnblock(all []muster.Task, members []muster.Member, me muster.Member) bo
 	}
 	// One such task is enough to wait for.
 	for _, t := range all {
-		if t.Status == muster.Pending && t.RoleMay(me.Role) {
+		if t.Status == muster.Pending && mayTake.allows(t, me.Role) {
 			clear(w.seen)
 			if moves, stuck := w.blockers(t); moves && !stuck {
 				return true
@@ -288,6 +290,7 @@ type waitGraph struct {
 	tasks   map[muster.TaskID]muster.Task
 	members []muster.Member
 	me      muster.Name
+	mayTake taking
 	idle    map[muster.Name]bool // who moves nothing, for all that is known
 	seen    map[muster.TaskID]bool
 }
@@ -311,7 +314,7 @@ func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
 		case len(b.BlockedBy) > 0:
 			more, held := w.blockers(b)
 			moves, stuck = moves || more, stuck || held
-		case canBeClaimed(b, w.members, w.idle):
+		case canBeClaimed(b, w.members, w.idle, w.mayTake):
 			moves = true
 		default:
 			stuck = true
@@ -320,12 +323,37 @@ func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
 	return moves, stuck
 }
 
+// taking reports whether the members of a role may take a task by themselves. Nil: by the role that the task asks for.
+type taking func(t muster.Task, role string) bool
+
+// allows calls f.
+func (f taking) allows(t muster.Task, role string) bool {
+	if f == nil {
+		return t.RoleMay(role)
+	}
+	return f(t, role)
+}
+
+// mayTake reports whether the members of a role may take a task by themselves. Members that cannot write files take
+// only those that ask for their role: any other task may need a change.
+func (s *Services) mayTake(t muster.Task, role string) bool {
+	return t.RoleMay(role) && (t.ClaimRole != "" || !s.OnlyOwnTasks(role))
+}
+
+// OnlyOwnTasks reports whether the members of a role take only tasks that ask for it.
+func (s *Services) OnlyOwnTasks(role string) bool {
+	r, _ := roles.Named(s.Roles, role)
+	return !r.Writes()
+}
+
 // canBeClaimed reports whether a living teammate that is not in except may claim the task.
 // The lead does not count.
-func canBeClaimed(t muster.Task, members []muster.Member, except map[muster.Name]bool) bool {
+func canBeClaimed(
+	t muster.Task, members []muster.Member, except map[muster.Name]bool, mayTake taking,
+) bool {
 	for i := range members {
 		o := &members[i]
-		if o.Name != muster.Lead && o.Status != muster.Shutdown && !except[o.Name] && t.RoleMay(o.Role) {
+		if o.Name != muster.Lead && o.Status != muster.Shutdown && !except[o.Name] && mayTake.allows(t, o.Role) {
 			return true
 		}
 	}

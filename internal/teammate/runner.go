@@ -186,7 +186,7 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	about, err := m.surroundings(ctx, m.Skills)
+	about, err := m.surroundings(ctx, false)
 	if err != nil {
 		return err
 	}

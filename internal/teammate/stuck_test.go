@@ -97,29 +97,29 @@ func TestCanUnblock(t *testing.T) {
 		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}, ClaimRole: "tester"},
 		{ID: 4, Status: muster.Pending, BlockedBy: []muster.TaskID{2}},
 	}
-	if !canUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}) {
+	if !canUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}, nil) {
 		t.Error("a tester waits for task 1, which is at work")
 	}
 	board[0].Owner = "bob"
 	bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
-	if canUnblock(board, []muster.Member{bob}, tess) {
+	if canUnblock(board, []muster.Member{bob}, tess, nil) {
 		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
 	}
 	board[0].ClaimedAt = muster.UnixTime(time.Now())
-	if !canUnblock(board, []muster.Member{bob}, tess) {
+	if !canUnblock(board, []muster.Member{bob}, tess, nil) {
 		t.Error("bob claimed task 1 this moment and is about to say that he works")
 	}
 	board[0].ClaimedAt = 0
 	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
 		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
-	if canUnblock(ready, []muster.Member{bob}, tess) {
+	if canUnblock(ready, []muster.Member{bob}, tess, nil) {
 		t.Error("bob rests with task 2 in hand and takes no other")
 	}
-	if bob.Status = muster.Working; !canUnblock(ready, []muster.Member{bob}, tess) {
+	if bob.Status = muster.Working; !canUnblock(ready, []muster.Member{bob}, tess, nil) {
 		t.Error("bob takes task 1 when he is done")
 	}
 	board[0].Owner = ""
-	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}) {
+	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}, nil) {
 		t.Error("nothing at work could unblock something for a coder")
 	}
 }
@@ -163,7 +163,7 @@ func TestCanUnblockIndirectly(t *testing.T) {
 	} {
 		bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
 		bob.Status = muster.Working
-		if got := canUnblock(c.tasks, []muster.Member{bob, tess}, tess); got != c.want {
+		if got := canUnblock(c.tasks, []muster.Member{bob, tess}, tess, nil); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"muster/internal/prompt"
+	"muster/internal/roles"
 	"muster/internal/skills"
 )
 
 // surroundings returns what the member's model is told of its surroundings at the beginning of a conversation, as the
 // two parts with which the first message begins; see prompt.Facts.Texts. The project's instructions are those of the
-// user's checkout: no member can change them. known are the skills that it can load. What cannot be found out is left
-// out.
-func (s *self) surroundings(ctx context.Context, known []skills.Skill) ([]string, error) {
+// user's checkout: no member can change them. A subagent has no tools for skills and teammates, and is told of none.
+// What cannot be found out is left out.
+func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, error) {
 	run, err := s.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -22,8 +23,13 @@ func (s *self) surroundings(ctx context.Context, known []skills.Skill) ([]string
 	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.Check,
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
-	list, _ := skills.List(known)
-	f.Skills = s.Secrets.String(list)
+	if !isSubagent {
+		list, _ := skills.List(s.Skills)
+		f.Skills = s.Secrets.String(list)
+		if s.isLead() && run.Cap > 0 {
+			f.Roles = s.Secrets.String(roles.List(s.Roles))
+		}
+	}
 	if s.GitState != nil {
 		f.Git = s.GitState(ctx)
 	}

@@ -59,7 +59,7 @@ func (b *toolbox) get() *profile {
 // newProfile makes the profile of the member's record, limits and services.
 func (b *toolbox) newProfile() *profile {
 	p := &profile{}
-	p.system = prompt.Teammate(b.Record.Role, b.Team)
+	p.system = prompt.Teammate(b.Record.Role, b.Team, b.Secrets.String(b.role.Render()), b.role.Writes())
 	toolsFor := teamtools.ForTeammate
 	if b.isLead() {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
@@ -68,16 +68,26 @@ func (b *toolbox) newProfile() *profile {
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
-	files, todo, subagent := b.newFileTools(dir, b.ModelName), b.todo.Tool(), b.newSubagent(dir)
-	p.bare = slices.Concat(files, []llm.Tool{todo, b.compaction.tool(), subagent}, team, agent.SkillTools(b.Skills),
-		b.Extra)
-	p.effects = effectsOf(append(files, subagent), slices.Concat(team, b.Extra))
+	files, subagent := b.allowed(b.newFileTools(dir, b.ModelName)), b.allowed([]llm.Tool{b.newSubagent(dir)})
+	extra := b.allowed(b.Extra)
+	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
+		agent.SkillTools(b.Skills), extra)
+	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
 	p.tools = b.decorate(p.bare, b.nested, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
 	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p
+}
+
+// allowed returns those of some tools that the member's role has. Every tool with which a member works passes through
+// here, and none by which it takes part in the team: what it does not have it cannot call, whoever says so.
+func (b *toolbox) allowed(list []llm.Tool) []llm.Tool {
+	return slices.DeleteFunc(slices.Clone(list), func(t llm.Tool) bool {
+		s := t.Spec()
+		return !b.role.Allows(s.Name, !s.ReadOnly)
+	})
 }
 
 // Prefix returns what each request of a member begins with: its system prompt and tools, made from the record, the
@@ -109,26 +119,31 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 		return b.decorate(list, &nestedInstructions{self: b.self}, true)
 	}
 	explore, work := b.subagents[agent.Explore], b.subagents[agent.Work]
-	return agent.NewSubagent(agent.Options{
+	o := agent.Options{
 		Models: map[string]agent.Model{agent.Explore: {Model: explore.Model, MaxTokens: explore.MaxTokens},
 			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
 		System: prompt.Subagent(), CacheKey: b.agentID() + "/sub", CacheGroup: string(b.Team) + "/sub",
 		Turns:   b.Limits.SubagentTurns,
-		Explore: func() []llm.Tool { return decorate(code.ReadTools(subagentDir{dir, explore.NoImages})) },
-		Work:    func() []llm.Tool { return decorate(b.newFileTools(subagentDir{dir, work.NoImages}, work.Name)) },
+		Explore: func() []llm.Tool { return decorate(b.allowed(code.ReadTools(subagentDir{dir, explore.NoImages}))) },
 		Surroundings: func(ctx context.Context) ([]string, error) {
 			at, err := dir.Workdir(ctx)
 			if err != nil {
 				return nil, err
 			}
-			about, err := b.surroundings(ctx, nil) // a subagent has no tool that reads skills
+			about, err := b.surroundings(ctx, true)
 			return append(about, prompt.SubagentDir(at.Dir)), err
 		},
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
 			b.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"subagent": true}))
 		},
-	})
+	}
+	if b.role.Writes() {
+		o.Work = func() []llm.Tool {
+			return decorate(b.allowed(b.newFileTools(subagentDir{dir, work.NoImages}, work.Name)))
+		}
+	}
+	return agent.NewSubagent(o)
 }
 
 // recoverer returns the tool with the name if its outcome is in records, or nil.

@@ -33,7 +33,8 @@ type Options struct {
 	// Models has the models of the kinds that have one of their own.
 	Models map[string]Model
 	// Explore returns the tools of a new subagent that only reads, and Work those of one that may change files. They
-	// are made for each, because tools may remember what their agent has been told.
+	// are made for each, because tools may remember what their agent has been told. Without Work there are none of
+	// those.
 	Explore, Work func() []llm.Tool
 	// Surroundings returns what a subagent is told of where it works before it is told what to do, each text as a part
 	// of the message: what most subagents are told comes first. nil is nothing.
@@ -69,7 +70,11 @@ func NewSubagent(o Options) llm.Tool {
 	if o.Turns <= 0 {
 		o.Turns = defaultTurns
 	}
-	return tool.New("subagent", prompt.Tool("subagent"), o.start, tool.Enum("kind", Explore, Work),
+	kinds := []string{Explore}
+	if o.Work != nil {
+		kinds = append(kinds, Work)
+	}
+	return tool.New("subagent", prompt.Tool("subagent"), o.start, tool.Enum("kind", kinds...),
 		tool.ReadOnlyIf(func(in subagentInput) bool { return in.Kind == Explore }))
 }
 

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/config"
+	"muster/internal/places"
+	"muster/internal/roles"
+	"muster/internal/trust"
+	"muster/internal/view"
+	"muster/internal/workspace"
+	"muster/llm"
+	"muster/team"
+)
+
+// roleFields are a role as --json prints it.
+type roleFields struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tools       []string `json:"tools"`
+	Missing     []string `json:"missing,omitempty"`
+	Model       string   `json:"model,omitempty"`
+	Effort      string   `json:"effort,omitempty"`
+	Color       string   `json:"color,omitempty"`
+	Place       string   `json:"place"`
+	Problem     string   `json:"problem,omitempty"`
+	Prompt      string   `json:"prompt,omitempty"`
+}
+
+// newRolesCommand returns muster roles.
+func newRolesCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "roles [NAME]", Short: "the roles that teammates can have, and where they come from",
+		Args: namedArgs("[NAME]"),
+		Long: "A role is a Markdown file in .agents/agents or .claude/agents, in the repository and in your home,\n" +
+			"or in agents in the directory of your settings. Some are built in, until a file has the name of one.\n" +
+			"With NAME, its tools and its prompt are shown.",
+		RunE: func(c *cobra.Command, args []string) error {
+			root, err := team.FindRoot(c.Context(), a.workDir())
+			if err != nil {
+				return err
+			}
+			all := roles.Find(rolePlaces(a, root))
+			if len(args) == 0 {
+				return a.print(roleList(all), roleTable(all).Draw)
+			}
+			r, ok := roles.Named(all, args[0])
+			if !ok {
+				return muster.Errorf(muster.NotFound, "there is no role %q that can be used", args[0]).
+					WithHint("see all:  muster roles")
+			}
+			fields := roleList([]roles.Role{r})[0]
+			fields.Prompt = r.Prompt
+			return a.print(fields, func(view.Screen) string { return roleText(r) })
+		}}
+}
+
+// rolePlaces returns where the roles of a repository are looked for.
+func rolePlaces(a *App, root string) []places.Place {
+	return roles.Places(root, a.env("HOME"), userDir(a))
+}
+
+// roleList returns roles as --json prints them.
+func roleList(all []roles.Role) []roleFields {
+	list := []roleFields{}
+	for _, r := range all {
+		tools, _ := r.Tools()
+		list = append(list, roleFields{Name: r.Name, Description: r.Description, Tools: tools, Missing: r.Missing(),
+			Model: r.Model, Effort: r.Effort, Color: r.Color, Place: r.Place, Problem: r.Problem})
+	}
+	return list
+}
+
+// roleTable returns roles as a table.
+func roleTable(all []roles.Role) view.Table {
+	t := view.Table{Wide: 1, Titles: []string{"ROLE", "WHAT IT IS FOR", "TOOLS", "MODEL", "PLACE"}}
+	for _, r := range all {
+		if r.Problem != "" {
+			t.Row(r.Name, "not used: "+r.Problem, "", "", r.Place)
+			continue
+		}
+		t.Row(r.Name, r.Description, toolsText(r), r.Model, r.Place)
+	}
+	return t
+}
+
+// toolsText returns the tools of a role for people.
+func toolsText(r roles.Role) string {
+	names, all := r.Tools()
+	switch {
+	case all:
+		return "all"
+	case len(names) == 0:
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// roleText returns a role with its prompt for people.
+func roleText(r roles.Role) string {
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			b.WriteString(name + ": " + view.OneLine(text) + "\n")
+		}
+	}
+	line("for", r.Description)
+	line("tools", toolsText(r)+map[bool]string{false: " (reads only)"}[r.Writes()])
+	line("not in muster", strings.Join(r.Missing(), ", "))
+	line("model", r.Model)
+	line("effort", r.Effort)
+	line("color", r.Color)
+	line("place", r.Place)
+	return b.String() + "\n" + r.Prompt + "\n"
+}
+
+// roleFile is what a role's file says about the model of its members, as far as it counts.
+type roleFile struct {
+	model, effort string
+	isUser        bool   // the user has named the model, and with it a server
+	note          string // why its model does not count; "" where there is nothing to say
+}
+
+// readRoleFiles returns what the files of roles say about models, by the keys of the roles. The kinds of subagents are
+// in settings only.
+func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[string]roleFile, error) {
+	trusted, err := w.Trust().Get()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]roleFile{}
+	for _, r := range roles.Find(rolePlaces(a, w.Root())) {
+		key := muster.RoleKey(r.Name)
+		if r.Problem != "" || key == "explore" || key == "work" {
+			continue
+		}
+		f := roleFile{isUser: r.IsUser}
+		err := checkRoleModel(a, s.Endpoints, r)
+		for _, item := range roleItems(a, s.Endpoints, r) {
+			switch {
+			case !r.IsUser && !trusted.TrustsItem(item): // it is said at the beginning of a run
+			case item.Name == "effort":
+				f.effort = item.Text
+			default:
+				f.model = item.Text
+				_, err = a.model(w, f.model, f.settings(s)) // its script may be gone
+			}
+		}
+		if err != nil {
+			f.model = ""
+			f.note = "the role " + r.Name + " (" + r.Place + ") asks for the model " + view.OneLine(r.Model) +
+				", which its members do not get: " + err.Error()
+		}
+		files[key] = f
+	}
+	return files, nil
+}
+
+// settings returns the settings with which the model of the file is opened.
+func (f roleFile) settings(s config.Settings) config.Settings {
+	if f.isUser && f.model != "" {
+		s.UserModel = f.model
+	}
+	return s
+}
+
+// checkRoleModel says why the model that a role's file asks for cannot count.
+func checkRoleModel(a *App, endpoints config.Endpoints, r roles.Role) error {
+	switch {
+	case r.Model == "":
+		return nil
+	case !strings.Contains(r.Model, "/") || endpoints.CheckModel(r.Model) != nil:
+		return muster.Errorf(muster.Invalid, "muster has no model of this name (name one as PROVIDER/MODEL, or set "+
+			"roles.%s.model)", muster.RoleKey(r.Name))
+	case !r.IsUser && serverOf(a, r.Model) != "":
+		return muster.Errorf(muster.Invalid, "a repository may not choose a server or a script")
+	}
+	return nil
+}
+
+// roleItems returns what a role's file asks for that costs money. In a repository's file it counts when it is trusted.
+func roleItems(a *App, endpoints config.Endpoints, r roles.Role) (items []trust.Item) {
+	if r.Model != "" && checkRoleModel(a, endpoints, r) == nil {
+		items = append(items, trust.Item{Name: "model", File: r.Place, Text: r.Model})
+	}
+	if r.Effort != "" && config.IsEffort(r.Effort) {
+		items = append(items, trust.Item{Name: "effort", File: r.Place, Text: r.Effort})
+	}
+	return items
+}
+
+// repositoryRoleItems returns the items of all roles that the repository brings.
+func repositoryRoleItems(a *App, root string) (items []trust.Item) {
+	endpoints := config.ReadEndpoints(a.configOptions(""))
+	for _, r := range roles.Find(rolePlaces(a, root)) {
+		if r.Problem == "" && !r.IsUser {
+			items = append(items, roleItems(a, endpoints, r)...)
+		}
+	}
+	return items
+}
+
+// role returns what the settings and the role's file say of a role. The settings are stronger.
+func role(a *App, w *workspace.Workspace, s config.Settings, files map[string]roleFile, name string) team.Role {
+	r, file := s.Role(name), files[muster.RoleKey(name)]
+	role := team.Role{Model: cmp.Or(r.Model, file.model), MaxTokens: r.MaxTokens, Fallback: r.Fallback.List()}
+	if r.Model == "" {
+		role.Note, s = file.note, file.settings(s)
+	}
+	if r.Effort = cmp.Or(r.Effort, file.effort); r.Effort != "" || r.MaxTokens > 0 || role.Model != r.Model {
+		s.Effort, s.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.MaxTokens)
+		role.Open = func(name string) (llm.Model, error) { return a.model(w, cmp.Or(name, s.Model), s) }
+	}
+	return role
+}
