@@ -75,5 +75,8 @@ const (
 	LaneFailed   = "lane.failed"   // lane, text
 )
 
+// MemorySaved says that a member has saved something for later runs.
+const MemorySaved = "memory.saved" // name, type, text: its description
+
 // StateCorrupt says that one record cannot be read; the others can.
 const StateCorrupt = "state.corrupt" // text, and table, key, rev where it is a document

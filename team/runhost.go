@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/roles"
@@ -91,6 +92,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		LandedFiles: p.repository.LandedFiles}
 	p.Skills, p.Roles = c.skills(w.Paths()), c.roleFiles(w.Paths())
 	p.Queue.OnlyOwn = p.OnlyOwnTasks
+	p.Memory = func() (repository, user memory.Dir) { return remembered(ctx, p, w) }
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }
@@ -103,6 +105,13 @@ func (c *Config) skills(root paths.Dir) []skills.Skill {
 // roleFiles returns the roles that the teammates of a team in the repository can have. A process reads them once.
 func (c *Config) roleFiles(root paths.Dir) []roles.Role {
 	return roles.Find(roles.Places(string(root), c.Home, c.UserDir))
+}
+
+// remembered returns what is remembered of the repository, and what the user has all teams know.
+func remembered(ctx context.Context, p *runHost, w *workspace.Workspace) (repository, user memory.Dir) {
+	repository, err := workspace.MemoryOf(w)
+	logDropped(context.WithoutCancel(ctx), p.Log, "looking for what is remembered", err)
+	return repository, workspace.UserMemory(w, p.config.UserDir)
 }
 
 // checkModel refuses a run of a team that cannot ask a model.

@@ -212,7 +212,7 @@ func wire(t *testing.T, r llm.Request) (prefix, messages string) {
 // 14,000 for a teammate. Teammates of a role share all of a request that comes before the name.
 func TestSizeAndShareOfTheFirstRequest(t *testing.T) {
 	t.Parallel()
-	const reserve, leastShare = 1500, 90
+	const reserve, leastShare = 1000, 90
 	first := firstRequests(t, newWorld(t))
 	for who, limit := range map[string]int{"lead@demo": 16_000, "amy@demo": 14_000, "bob@demo": 14_000} {
 		prefix, messages := wire(t, first[who])

@@ -239,6 +239,9 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		// The lead may say that it has done something. Standard output has its answer alone.
 		if end.IsAnswer() {
 			fmt.Fprintln(a.Stderr, view.Because("no task was made, and nothing has landed", end.Spending.Text()))
+			if line := tally.Remembered(); line != "" {
+				fmt.Fprintln(a.Stderr, line)
+			}
 		}
 	}
 	if sum.Code != 0 {

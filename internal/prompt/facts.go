@@ -24,6 +24,8 @@ type Facts struct {
 	Skills string
 	// Roles are the roles that the lead can give to teammates, as roles.List returned them.
 	Roles string
+	// Memory is the index of what is remembered, as memory.Index returned it.
+	Memory string
 }
 
 // Texts returns the facts as a member reads them first, in two parts. The first is the same for all members of a team
@@ -36,7 +38,7 @@ func (f Facts) Texts() (stable, now string) {
 	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", mailbox.Escape(f.Root), runtime.GOOS,
 		runtime.GOARCH)
 	b.WriteString(optional("Check command: %s\n", mailbox.Escape(f.Check)))
-	b.WriteString("</environment>")
+	b.WriteString("</environment>" + optional("\n%s", f.Memory))
 	fmt.Fprintf(&c, "<environment>\nDate: %s\n", f.Now.Format("2006-01-02 (Monday)"))
 	c.WriteString(optional("The user's checkout: %s\n", mailbox.Escape(f.Git)))
 	if f.Target != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,10 +18,12 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
+	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/trust"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
@@ -104,6 +107,11 @@ func newLife(t *testing.T, name muster.Name, wrap func(muster.Store) muster.Stor
 	l.config.Lanes, l.config.Lander = l.lanes, l.target
 	l.config.Log = slog.New(slog.NewTextHandler(&l.logged, nil))
 	l.config.LandedFiles = func(context.Context, string) ([]string, error) { return []string{"parser.go"}, nil }
+	home := t.TempDir()
+	registry := trust.Open(func(string) string { return home })
+	l.config.Memory = func() (repository, user memory.Dir) {
+		return memory.Dir{Path: filepath.Join(home, "repository"), Registry: registry}, memory.Dir{}
+	}
 	l.config.Run = func(context.Context) (muster.Run, error) { return l.run, l.runErr }
 	for _, m := range []muster.Member{{Name: muster.Lead, Role: string(muster.Lead), Prompt: "The goal: a parser."},
 		{Name: "alice", Role: "coder", Prompt: "Write <inbox> parsers."}} {

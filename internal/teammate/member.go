@@ -43,6 +43,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
+	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -295,6 +296,9 @@ type Services struct {
 	// Skills are those of the repository and of the user, and Roles those, too, with what is built in.
 	Skills []skills.Skill
 	Roles  []roles.Role
+	// Memory returns what is remembered of the repository, and what the user has all teams know; nil: nothing is
+	// remembered.
+	Memory func() (repository, user memory.Dir)
 	// GitState says how the user's checkout stands, for the models; nil says nothing.
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.

@@ -96,6 +96,7 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 			calls("bash", map[string]any{"command": "echo one"}, func() { time.Sleep(25 * time.Hour) }),
 			calls("bash", map[string]any{"command": "echo two"}),
 			calls("task_get", map[string]any{"task_id": task.ID}),
+			calls("save_memory", map[string]any{"name": "x", "description": "d", "type": "project", "content": "text"}),
 			stops(llm.StopMax, "I was about to"),
 			calls("no_tool", map[string]any{}),
 			says("What now?"), // a task is still hers: she is reminded
@@ -123,7 +124,7 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 			t.Fatalf("she does not go on: %v", l.err)
 		}
 		said := l.heard()
-		for _, want := range []string{"Use tabs.", "Mind the", "Never touch this.", "Task #1: the parser", "<reminder>"} {
+		for _, want := range []string{"Use tabs.", "Mind the", "Never touch this.", "Task #1: the parser", "<reminder>", "Saved as x."} {
 			if !strings.Contains(said, want) {
 				t.Errorf("the conversation has no %q: %s", want, said)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"muster/internal/memory"
 	"muster/internal/prompt"
 	"muster/internal/roles"
 	"muster/internal/skills"
@@ -28,6 +29,10 @@ func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, err
 		f.Skills = s.Secrets.String(list)
 		if s.isLead() && run.Cap > 0 {
 			f.Roles = s.Secrets.String(roles.List(s.Roles))
+		}
+		if s.Memory != nil {
+			repository, user := s.Memory()
+			f.Memory = s.Secrets.String(memory.Index(user, repository))
 		}
 	}
 	if s.GitState != nil {

@@ -71,7 +71,7 @@ func (b *toolbox) newProfile() *profile {
 	files, subagent := b.allowed(b.newFileTools(dir, b.ModelName)), b.allowed([]llm.Tool{b.newSubagent(dir)})
 	extra := b.allowed(b.Extra)
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
-		agent.SkillTools(b.Skills), extra)
+		agent.SkillTools(b.Skills), b.memoryTools(), extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
 	p.tools = b.decorate(p.bare, b.nested, false)
 	for _, t := range p.bare {

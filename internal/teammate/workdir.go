@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"muster/internal/memory"
 	"muster/internal/skills"
 	"muster/internal/tool/code"
 )
@@ -62,12 +63,20 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	return s, nil
 }
 
-// readable returns the directories outside of its own that the member may read: the outputs of all members, and the
-// skills.
+// readable returns the directories outside of its own that the member may read: the outputs of all members, the skills,
+// and what is remembered.
 func (s *self) readable() []string {
 	dirs := []string{s.Home.Outputs()}
 	for _, skill := range skills.Usable(s.Skills) {
 		dirs = append(dirs, skill.Dir)
+	}
+	if s.Memory != nil {
+		repository, user := s.Memory()
+		for _, d := range []memory.Dir{repository, user} {
+			if d.Path != "" {
+				dirs = append(dirs, d.Path)
+			}
+		}
 	}
 	return dirs
 }

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"context"
 	"crypto/hmac"
 	"errors"
 	"io/fs"
@@ -85,4 +86,39 @@ func (r *Registry) Look(common string) (Mark, error) {
 func (r *Registry) readMark(common string) (string, error) {
 	data, _, err := r.files.ReadFile(markPath(common))
 	return strings.TrimSpace(string(data)), err
+}
+
+// MemoryDir returns where what is remembered of the repository with this common directory lies: in the user's state
+// directory, where no repository can bring anything. It is "" for a repository that has no mark of this user's. It
+// writes nothing.
+func (r *Registry) MemoryDir(common string) (string, error) {
+	mark, err := r.Look(common)
+	if err != nil || mark.Standing != Own {
+		return "", err
+	}
+	return filepath.Join(r.dir, "memory", mark.ID), nil
+}
+
+// Sign returns a signature for a text, which HasSigned accepts for this user on this machine. It makes the secret key
+// where there is none.
+func (r *Registry) Sign(ctx context.Context, text string) (signature string, err error) {
+	if r.missing != nil {
+		return "", r.missing
+	}
+	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
+	if err != nil {
+		return "", r.unusable(err)
+	}
+	defer unlock()
+	key, err := r.makeKey()
+	if err != nil {
+		return "", err
+	}
+	return signText(key, text), nil
+}
+
+// HasSigned reports whether Sign has returned the signature for the text. It writes nothing.
+func (r *Registry) HasSigned(text, signature string) bool {
+	key, err := r.key()
+	return err == nil && key != nil && hmac.Equal([]byte(signature), []byte(signText(key, text)))
 }

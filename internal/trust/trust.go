@@ -279,10 +279,16 @@ func (r *Registry) key() ([]byte, error) {
 }
 
 // sign returns the signature of an id.
-func sign(key []byte, id string) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("muster repository " + id))
-	return hex.EncodeToString(mac.Sum(nil))
+func sign(key []byte, id string) string { return mac(key, "muster repository "+id) }
+
+// signText returns the signature of a text, which is never that of an id.
+func signText(key []byte, text string) string { return mac(key, "muster text "+text) }
+
+// mac returns a text's authentication code.
+func mac(key []byte, text string) string {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(text))
+	return hex.EncodeToString(m.Sum(nil))
 }
 
 // newID returns a random id.

@@ -56,7 +56,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check", "budget":
 		l = t.runLine()
-	case "member", "turn", "tool", "model", "context":
+	case "member", "turn", "tool", "model", "context", "memory":
 		l = t.memberLine()
 	case "task":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
@@ -216,6 +216,9 @@ func (t lineWriter) memberLine() Line {
 		l.Verb, l.Show = "cuts", false
 		l.Text = Because("its conversation from "+tokens(t.Number("before"))+" to "+tokens(t.Number("after"))+" tokens",
 			t.field("text", 80))
+	case journal.MemorySaved:
+		l.Verb, l.Show = "saves", true
+		l.Text = Because("memory "+t.field("name", 64), t.field("text", 120))
 	case journal.ModelRetry: // also of the lead: a run that stands still for minutes looks broken
 		l.Verb, l.Text, l.Show, l.Tone = "parked", t.field("text", 120), true, Bad
 		if until := t.Number("until"); until > 0 {

@@ -295,6 +295,9 @@ func (s Summary) nextSteps(w *strings.Builder) {
 	if line := s.Spending.line(len(s.landed)); line != "" {
 		fmt.Fprintln(w, line)
 	}
+	if line := s.Tally.Remembered(); line != "" && !s.IsTemporary {
+		fmt.Fprintln(w, line)
+	}
 	target := OneLine(s.Run.Target)
 	switch {
 	case s.IsTemporary:

@@ -2,10 +2,12 @@ package view
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
 	"muster"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -17,6 +19,8 @@ type Tally struct {
 	// current is the task that each member has now.
 	current map[muster.Name]muster.TaskID
 	tokens  float64 // of all
+	// memories are the names of what members have saved for later runs.
+	memories []string
 	// away is how long no process of the team lived.
 	away time.Duration
 	// lastAlive is when a process of the team was last seen alive, in Unix seconds as in the events.
@@ -82,6 +86,10 @@ func (t *Tally) Add(e muster.Event) {
 			t.effortOf(e.Task).tries++
 		}
 		t.endClaim(e)
+	case journal.MemorySaved:
+		if name := OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
+			t.memories = append(t.memories, name)
+		}
 	case journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
 		t.endClaim(e)
 	}
@@ -116,4 +124,12 @@ func (t *Tally) endClaim(e muster.Event) {
 			delete(t.current, n)
 		}
 	}
+}
+
+// Remembered says what members have saved for later runs, or "" where they have saved nothing.
+func (t *Tally) Remembered() string {
+	if len(t.memories) == 0 {
+		return ""
+	}
+	return "remembered: " + safetext.List(t.memories, 10) + " (muster memory)"
 }

@@ -10,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/memory"
 	"muster/internal/trust"
 )
 
@@ -34,6 +35,25 @@ func verifyState(w *Workspace) error {
 
 // RegistryOf returns the registry that w asks, for a workspace that is opened beside it.
 func RegistryOf(w *Workspace) *trust.Registry { return w.options.Registry }
+
+// MemoryOf returns what is remembered of the repository of w. Where muster has made no state yet, or where there is no
+// repository, nothing is.
+func MemoryOf(w *Workspace) (memory.Dir, error) {
+	if w.common == "" {
+		return memory.Dir{}, nil
+	}
+	dir, err := w.options.Registry.MemoryDir(w.common)
+	return memory.Dir{Path: dir, Registry: w.options.Registry}, err
+}
+
+// UserMemory returns what the user has the teams of all repositories know, as w reads it. settings is the directory of
+// the user's settings; "" is none.
+func UserMemory(w *Workspace, settings string) memory.Dir {
+	if settings == "" {
+		return memory.Dir{}
+	}
+	return memory.Dir{Path: filepath.Join(settings, "memory"), Registry: w.options.Registry}
+}
 
 // repositoryOf returns what package trust must know of the repository.
 func repositoryOf(w *Workspace) trust.Repository {

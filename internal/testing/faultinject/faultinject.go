@@ -59,6 +59,8 @@ func fileKind(path string) string {
 		return base[1:]
 	case strings.Contains(filepath.ToSlash(path), "/.team/archive/"):
 		return "archive"
+	case strings.HasSuffix(base, ".md"): // of the state, only memories are Markdown
+		return "memory"
 	case dir == "repositories" || dir == "muster": // the user's registry, and the mark in a repository
 		return "registry"
 	case strings.HasSuffix(base, ".torn"):

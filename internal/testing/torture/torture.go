@@ -6,7 +6,7 @@
 // Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and which of them
 // is killed when), ledger.go, worker.go (a worker process from inside); then one file for each scenario with its
 // workers and its checks: claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go,
-// aside.go.
+// aside.go, memories.go.
 //
 // Programs without failpoints cannot run the scenarios; cmd/muster-torture is the program that can.
 package torture
@@ -89,6 +89,7 @@ var scenarios = []scenario{
 	{"team", "runs", teams},
 	{"recovery", "tasks", recovery},
 	{"aside", "commands", aside},
+	{"memories", "saves", memories},
 }
 
 // Scenarios returns the names of all scenarios.

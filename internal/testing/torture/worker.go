@@ -43,7 +43,7 @@ type services struct {
 
 var workerFuncs = map[string]func(context.Context, *services) error{
 	"claims": claimer, "send": sender, "read": reader, "decide": decider, "host": hoster,
-	"write": writer, "land": lander,
+	"write": writer, "land": lander, "remember": rememberer,
 }
 
 // Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any
