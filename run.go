@@ -23,8 +23,31 @@ type Run struct {
 	Open  []TaskID `json:"open_tasks,omitempty"`
 	// Tips are where the target may be: where it was found at the start, and what has landed or is just landing. A
 	// record of an earlier version has none, and then the target may be anywhere.
-	Tips  []Tip `json:"tips,omitempty"`
-	Extra Extra `json:"-"`
+	Tips []Tip `json:"tips,omitempty"`
+	// Playbook is where the run's tasks come from; nil: from its lead.
+	Playbook *Playbook `json:"playbook,omitempty"`
+	Extra    Extra     `json:"-"`
+}
+
+// Playbook is the playbook of a run. The runtime puts its tasks on the board and spawns the teammates for them. The
+// lead is asked only when something needs it.
+type Playbook struct {
+	Name string `json:"name"`
+	Hash string `json:"hash"` // the SHA-256 of its file
+	// Tasks are those to put on the board, each after those that it waits for. They stay here, all of them, until all
+	// are there.
+	Tasks []PlannedTask `json:"tasks,omitempty"`
+}
+
+// PlannedTask is a task that a playbook puts on the board.
+type PlannedTask struct {
+	Key         string   `json:"key"` // unique in the playbook
+	Subject     string   `json:"subject"`
+	Description string   `json:"description,omitempty"`
+	BlockedBy   []string `json:"blocked_by,omitempty"` // keys
+	Role        string   `json:"role,omitempty"`
+	Priority    int      `json:"priority,omitempty"`
+	RequirePlan bool     `json:"require_plan,omitempty"`
 }
 
 // Tip is a commit at which the target may be. Onto is the tip that it landed on; "" is the one of the run's start, or

@@ -53,14 +53,16 @@ type Task struct {
 	// without end, by release_task, after a failed model, or without a lane. The third makes it needs_attention.
 	Attempts int `json:"attempts"`
 	// Returns count the landings in a row that came back, after a conflict or a red check.
-	Returns     int             `json:"returns,omitempty"`
-	CreatedBy   Name            `json:"created_by,omitempty"`
-	CreatedAt   float64         `json:"created_at,omitempty"`
-	UpdatedAt   float64         `json:"updated_at,omitempty"`
-	RequirePlan bool            `json:"require_plan,omitempty"`
-	Landing     *PendingLanding `json:"landing,omitempty"`
-	Landed      *Landed         `json:"landed"`
-	Effects     []Effect        `json:"effects,omitempty"`
+	Returns     int     `json:"returns,omitempty"`
+	CreatedBy   Name    `json:"created_by,omitempty"`
+	CreatedAt   float64 `json:"created_at,omitempty"`
+	UpdatedAt   float64 `json:"updated_at,omitempty"`
+	RequirePlan bool    `json:"require_plan,omitempty"`
+	// Key is what the playbook of the run knows the task by. It says, after a crash, which of them are there.
+	Key     string          `json:"playbook_task,omitempty"`
+	Landing *PendingLanding `json:"landing,omitempty"`
+	Landed  *Landed         `json:"landed"`
+	Effects []Effect        `json:"effects,omitempty"`
 	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
 	CompletedBy Name   `json:"completed_by,omitempty"`
 	Result      string `json:"result,omitempty"` // the owner's closing summary, or why it needs attention

@@ -24,6 +24,9 @@ type repository interface {
 	// Prepare makes the target ready for a new run; what cannot be used is refused before anything is written. chosen:
 	// the user named it. fresh: one that has diverged is archived and starts again.
 	Prepare(ctx context.Context, target string, chosen, fresh bool) (note string, err error)
+	// TrackedFiles returns the paths of the files of the commit at which Prepare would leave the target. It writes
+	// nothing.
+	TrackedFiles(ctx context.Context, target string, chosen, fresh bool) ([]string, error)
 	// ForgetRevoked removes what is kept of claims that no board with these tasks can have made.
 	ForgetRevoked(ctx context.Context, tasks []muster.Task) error
 	// ValidateTarget refuses to go on with a target that is gone, or checked out anywhere.
@@ -91,6 +94,16 @@ func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh
 		note = strings.TrimSuffix(aside+"; "+note, "; ")
 	}
 	return note, r.Exclude(ctx, paths.Excluded)
+}
+
+// TrackedFiles asks git for the files of a commit.
+func (r gitRepository) TrackedFiles(ctx context.Context, target string, chosen, fresh bool) ([]string, error) {
+	tip, err := landing.PlannedTip(ctx, r.Repo, target, chosen, fresh)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.Run(ctx, r.CommonDir(), "ls-tree", "-r", "-z", "--name-only", "--full-tree", tip)
+	return strings.FieldsFunc(out, func(c rune) bool { return c == 0 }), err
 }
 
 // linkedWorktreeNote tells a user who stands in a linked worktree, at another commit, that a run begins at the main

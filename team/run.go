@@ -10,6 +10,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
+	"muster/internal/playbook"
 	"muster/internal/requests"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -32,6 +33,13 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err := checkTarget(ctx, p); err != nil {
 		return Summary{Code: 1}, err
 	}
+	book, err := readPlaybook(ctx, p, s)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if book != nil {
+		goal = playbookGoal(book, goal)
+	}
 	return t.asLead(ctx, func() (sum Summary, err error) {
 		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
 		state, err := t.checkStart(ctx, s.Add)
@@ -41,7 +49,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		if state.IsStopped {
 			return t.resume(ctx, goal)
 		}
-		return p.begin(ctx, goal, state.Open, s.Fresh)
+		return p.begin(ctx, goal, book, state.Open, s.Fresh)
 	})
 }
 
@@ -69,8 +77,10 @@ func (t *Team) asLead(ctx context.Context, f func() (Summary, error)) (sum Summa
 	return sum, err
 }
 
-// begin begins a run. open are the tasks that are on the board already.
-func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fresh bool) (sum Summary, err error) {
+// begin begins a run. book is its playbook, or nil. open are the tasks that are on the board already.
+func (p *runHost) begin(
+	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, fresh bool,
+) (sum Summary, err error) {
 	// What cannot be used is refused before a record is written.
 	note, err := p.repository.Prepare(ctx, p.target(), p.config.Land != "", fresh)
 	if err != nil {
@@ -96,7 +106,7 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
 		prepared()
 		// The records come before the event: who reads the event finds them.
-		notes, err := p.writeStart(ctx, goal, open, host)
+		notes, err := p.writeStart(ctx, goal, book, open, host)
 		if err != nil {
 			return err
 		}
@@ -114,7 +124,7 @@ func (p *runHost) begin(ctx context.Context, goal string, open []muster.Task, fr
 		for _, n := range append(notes, "tools are not confined: they run with your rights") {
 			p.note(ctx, "", n)
 		}
-		return nil
+		return putPlaybook(ctx, p)
 	})
 }
 
@@ -168,6 +178,9 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 				r.Check, r.Setup, r.BaseCheck = p.config.Check, p.config.Setup, ""
 			}
 		}); err != nil {
+			return err
+		}
+		if err := putPlaybook(ctx, p); err != nil {
 			return err
 		}
 		p.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})

@@ -54,6 +54,9 @@ func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { 
 func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
 func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
 
+// TrackedFiles names no file.
+func (g *meadow) TrackedFiles(context.Context, string, bool, bool) ([]string, error) { return nil, nil }
+
 // LandedFiles names no file: a landing here has none.
 func (g *meadow) LandedFiles(context.Context, string) ([]string, error) { return nil, nil }
 

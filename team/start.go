@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/playbook"
 	"muster/internal/prompt"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -21,6 +22,9 @@ type Start struct {
 	Add bool
 	// Fresh archives a diverged target branch and starts it again at HEAD.
 	Fresh bool
+	// Playbook has the tasks of the run; nil: the lead makes them. The lead is asked only when something needs it, and
+	// the goal may be empty.
+	Playbook *Playbook
 }
 
 // takeLead makes this process the only one that may bring a team to life, until the lease is released. The lead's
@@ -138,7 +142,7 @@ func (t *Team) checkNoLead(ctx context.Context) error {
 
 // writeStart writes the records of a new run, in this order: the run, the lead. It returns what the user should know.
 func (p *runHost) writeStart(
-	ctx context.Context, goal string, open []muster.Task, host muster.HostID,
+	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, host muster.HostID,
 ) (notes []string, err error) {
 	if err := p.stopOrphans(ctx); err != nil {
 		return nil, err
@@ -175,6 +179,9 @@ func (p *runHost) writeStart(
 		for _, task := range open {
 			r.Open = append(r.Open, task.ID)
 		}
+		if book != nil {
+			r.Playbook = &muster.Playbook{Name: book.Name, Hash: book.Hash, Tasks: book.Tasks}
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -182,6 +189,9 @@ func (p *runHost) writeStart(
 	words := prompt.Goal(run, open, needsAttention)
 	if c.Conversation != nil {
 		words += "\n\n" + prompt.Talk
+	}
+	if book != nil {
+		words += "\n\n" + prompt.Playbook
 	}
 	return notes, p.createLead(ctx, words, host)
 }

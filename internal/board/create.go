@@ -31,20 +31,22 @@ type Draft struct {
 	Priority    int    // higher goes first
 	RequirePlan bool
 	CreatedBy   muster.Name
+	// Key is what the creator knows the task by; see muster.Task.
+	Key string
 }
 
 // Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one
 // that is complete is part of the graph and blocks nothing. A new task closes no cycle, since nothing waits
 // for it yet, so its edges need not be announced as those of Update are.
 func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
-	if err := checkText(d.Subject, d.Description, d.Role); err != nil {
+	if err := Check(d); err != nil {
 		return muster.Task{}, err
 	}
 	at := now()
 	t := muster.Task{
 		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
 		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
-		DependsOn: set(d.BlockedBy...),
+		DependsOn: set(d.BlockedBy...), Key: d.Key,
 	}
 	if err := b.tasks.Refresh(ctx); err != nil {
 		return muster.Task{}, err
@@ -68,6 +70,9 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	down := b.emit(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
 	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }
+
+// Check refuses a draft whose texts no task can have. The error says which text, and what to do about it.
+func Check(d Draft) error { return checkText(d.Subject, d.Description, d.Role) }
 
 // insert writes t under the next free id, and tries the following ones while other processes take them
 // first.
@@ -105,6 +110,15 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 			return t, err
 		}
 	}
+}
+
+// UnusedID returns the id of the task that is created next, unless somebody creates one before. It writes nothing.
+func UnusedID(ctx context.Context, b *Board) (id muster.TaskID, err error) {
+	m, _, err := b.meta.parse(ctx)
+	if err == nil {
+		err = b.tasks.ViewFresh(ctx, func() { id = max(m.NextID, b.graph.highest+1) })
+	}
+	return id, err
 }
 
 // isForbiddenControl reports whether a description may not have the character: all control characters but

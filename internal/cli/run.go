@@ -51,10 +51,12 @@ type runCommands struct{ *App }
 // run returns muster run. Each run has a goal, which may be several words without quotes.
 func (r runCommands) run() *cobra.Command {
 	var how team.Start
+	var book playbookFlags
 	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
-		Args: namedArgs("GOAL..."),
+		Args: namedArgs("[GOAL...]"),
 		Long: "Work lands on a branch of its own, muster/TEAM, and nothing of yours is touched: your checkout, your\n" +
 			"branch and your uncommitted changes stay as they are.\n\n" +
+			"With --playbook the tasks come from a file, and the lead is asked only when something needs it.\n\n" +
 			"Exits 0 when all has landed, 3 when it stopped with work left, 130 when you interrupted it (the state\n" +
 			"is kept: muster resume)."}
 	f := c.Flags()
@@ -63,10 +65,24 @@ func (r runCommands) run() *cobra.Command {
 	f.String("team", "", "`NAME` of the team (default: the directory's)")
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	book.add(f)
+	_ = c.MarkFlagFilename("playbook", "yaml", "yml") // it exists
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		goal := strings.TrimSpace(strings.Join(args, " "))
-		if goal == "" {
+		switch {
+		case book.file != "":
+			if how.Playbook, err = book.read(c, r.App); err != nil {
+				return err
+			}
+		case len(book.params) > 0 || book.isDryRun:
+			return &usageError{c.CommandPath(), "--param and --dry-run go with --playbook FILE"}
+		case len(args) == 0:
+			return &usageError{c.CommandPath(), c.CommandPath() + " wants GOAL..."}
+		case goal == "":
 			return &usageError{c.CommandPath(), "the goal is empty"}
+		}
+		if book.isDryRun {
+			return r.dryRun(c.Context(), setFlags(f), how)
 		}
 		return r.here(c.Context(), setFlags(f), Job{Goal: goal, How: how})
 	}

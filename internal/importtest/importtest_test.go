@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"journal", "internal/testing/gittest"},
 	{"internal/view", "internal/corruption"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
-	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory"},
+	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook"},
 	{"internal/workspace"},
 	{"loop", "tool", "internal/skills", "internal/roles"},
 	{"internal/prompt"},

@@ -76,6 +76,20 @@ func PrepareTarget(
 	return t.update(ctx)
 }
 
+// PlannedTip returns the commit at which PrepareTarget would leave the branch. It writes nothing, and refuses nothing.
+func PlannedTip(ctx context.Context, repo *git.Repo, ref string, userNamed, fresh bool) (string, error) {
+	head, errHead := repo.Head(ctx)
+	at, err := repo.Ref(ctx, ref)
+	if err = cmp.Or(errHead, err); err != nil || at == "" || fresh {
+		return head, err
+	}
+	isAhead, err := repo.IsAncestor(ctx, head, at)
+	if isAhead || userNamed {
+		return at, err
+	}
+	return head, err
+}
+
 // CheckTarget refuses a branch on which work cannot land: one that has no valid name, or that is checked out. It
 // writes nothing.
 func CheckTarget(ctx context.Context, repo *git.Repo, branch string) error {

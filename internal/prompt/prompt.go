@@ -121,6 +121,10 @@ const Talk = "The user talks with you in a terminal: they read what you say and 
 	"End your turn with text to give them the word; teammates work on meanwhile. " +
 	"Answer what can be answered at once; make tasks of what should land."
 
+// Playbook tells the lead of a run with a playbook what is done without it.
+const Playbook = "The tasks come from a playbook and are on the board. Teammates for the roles that they ask for are " +
+	"spawned by the runtime. You were asked because something needs you: see to that, then call wait."
+
 // TaskLine returns a task in one line, as models read it. It leaves out what is not set.
 func TaskLine(t muster.Task) string {
 	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status) +

@@ -41,14 +41,14 @@ func question(r muster.Request) muster.Message {
 
 // answer returns the mail with the decision to the member that asked, or false when there is none. Whoever
 // asks for a permission waits for the record itself and gets no mail. Nor is there one for a request that
-// was cancelled or expired.
+// was cancelled or expired, or that the runtime itself has made.
 func answer(r muster.Request) (muster.Message, bool) {
 	yes := r.Status == muster.RequestApproved
 	m := muster.Message{ID: muster.MessageID("answer-" + r.ID), From: r.ResolvedBy, To: r.From, RequestID: askedAs(r),
 		TaskID: r.TaskID, Approve: &yes, Feedback: r.Response}
 	verdict := "rejected"
 	switch {
-	case !yes && r.Status != muster.RequestRejected, r.From == "":
+	case !yes && r.Status != muster.RequestRejected, r.From == "", r.From == muster.System:
 		return m, false
 	case r.Kind == muster.AskPlan:
 		if yes {

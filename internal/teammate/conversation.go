@@ -93,10 +93,15 @@ func (v *conversation) wake(ctx context.Context) error {
 func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error) {
 	if v.isLead() {
 		run, err := v.Run(ctx)
-		return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt)), err
+		return openingOf(run), err
 	}
 	sum := crc32.ChecksumIEEE([]byte(v.Record.Prompt))
 	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", sum, v.script.LastMark())), nil
+}
+
+// openingOf is the openingMark of the lead in a run.
+func openingOf(run muster.Run) muster.MessageID {
+	return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt))
 }
 
 // markLeft ends this spawn in the transcript, so that the next one says its prompt.

@@ -49,50 +49,56 @@ func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if t, ok := l.claims.CurrentTask(); ok {
 		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
 	}
-	text, slept, err := l.sleep(ctx, landings)
+	w, err := l.sleep(ctx, landings)
 	if err != nil {
 		return llm.Result{}, err
 	}
 	var isLoop bool
-	l.phase.change(func(c *counters) { isLoop = c.countWait(slept, text == mailWaits) })
+	l.phase.change(func(c *counters) { isLoop = c.countWait(w.slept, w.mail) })
 	if isLoop { // told the same again and again, the lead does nothing about it
 		return llm.Result{}, errLoop
 	}
-	return tool.Text(text), nil
+	return tool.Text(w.text), nil
 }
 
-// sleep waits until something needs the lead, and says what. slept is false if something
-// needed it at once. It decides on facts that it reads after each hint, so that a lost hint
+// wakeUp is how a sleep of the lead ended: what needed the lead, and the facts that said so.
+type wakeUp struct {
+	wakeFacts
+	text  string
+	slept bool // false: something needed the lead at once
+}
+
+// sleep waits until something needs the lead. It decides on facts that it reads after each hint, so that a lost hint
 // delays the lead by recheckAfter at most.
-func (l *lead) sleep(ctx context.Context, landings bool) (text string, slept bool, err error) {
+func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := l.watch(ctx) // before the facts are read, so that no change is missed
 	for {
-		f, err := l.wakeFacts(ctx, landings)
+		w.wakeFacts, err = l.wakeFacts(ctx, landings)
 		if cause := context.Cause(ctx); cause != nil {
-			return "", slept, cause
+			return w, cause
 		}
 		if err == nil {
 			var about []string
-			text, about = wakeReason(f)
+			w.text, about = wakeReason(w.wakeFacts)
 			for _, key := range about {
 				l.told[key] = time.Now()
 			}
-			l.noteHeldOutside(ctx, f.heldOutside)
+			l.noteHeldOutside(ctx, w.heldOutside)
 		}
-		if err != nil || text != "" {
-			if slept {
+		if err != nil || w.text != "" {
+			if w.slept {
 				l.toldStuck = false
 				l.phase.noteChange() // what has woken it is another's
 				l.presence.show(ctx, "")
 			}
-			return text, slept, err
+			return w, err
 		}
-		if !slept {
-			slept = true
+		if !w.slept {
+			w.slept = true
 			if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
-				return "", slept, err
+				return w, err
 			}
 		}
 		select {
@@ -148,7 +154,7 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 	if f.mail, err = l.conversation.hasWakingMail(ctx); err != nil || f.mail {
 		return f, err
 	}
-	if f.progress, err = l.Progress(ctx); err != nil {
+	if f.progress, err = l.staffedProgress(ctx); err != nil {
 		return f, err
 	}
 	if landings {
@@ -226,7 +232,7 @@ func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	f.ToHear = slices.ContainsFunc(l.conversation.fresh(ctx, msgs),
 		func(m muster.Message) bool { return everybody || m.From == muster.User })
 	if err == nil && !f.ToHear {
-		f.Progress, err = l.Progress(ctx)
+		f.Progress, err = l.staffedProgress(ctx)
 	}
 	return f, err
 }
@@ -256,9 +262,9 @@ func (a TellStuck) do(ctx context.Context, m *Member) error {
 // back while the team works on.
 func (Sleep) do(ctx context.Context, m *Member) error {
 	m.lead.handOver(false)
-	text, _, err := m.lead.sleep(ctx, false)
+	w, err := m.lead.sleep(ctx, false)
 	if err == nil {
-		err = m.conversation.remind(ctx, "%s", mailbox.Escape(text))
+		err = m.conversation.remind(ctx, "%s", mailbox.Escape(w.text))
 	}
 	if err != nil {
 		return err
@@ -266,6 +272,28 @@ func (Sleep) do(ctx context.Context, m *Member) error {
 	// News that has collected in the meantime enters with what woke the lead.
 	_, err = m.conversation.deliver(ctx)
 	return m.wakeIf(true, err)
+}
+
+// do waits as Sleep does. A run that is all done needs no lead, unless a task needs attention.
+func (a AwaitNeed) do(ctx context.Context, m *Member) error {
+	w, err := m.lead.sleep(ctx, false)
+	if err != nil {
+		return err
+	}
+	if p := w.progress; !w.mail && p.Done() && len(p.NeedsAttention) == 0 {
+		m.end = &End{}
+		return nil
+	}
+	p, err := m.Progress(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.begin(ctx, a.Afresh, tasksOnBoard(slices.Concat(p.Open, p.NeedsAttention)),
+		prompt.Reminder("%s", mailbox.Escape(w.text))); err != nil {
+		return err
+	}
+	_, err = m.conversation.deliver(ctx)
+	return err
 }
 
 // await shows what the lead waits for, hands the prompt to the user, and waits for mail or a
@@ -297,20 +325,26 @@ func (l *lead) handOver(done bool) {
 
 // LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and
 // the board: what the lead's own process would have returned, had it not been killed before
-// it could.
+// it could. A lead that was never asked in a run with a playbook has said nothing.
 func (s *Services) LeadEnd(ctx context.Context) (End, error) {
+	run, err := s.Run(ctx)
+	if err != nil {
+		return End{Code: 1}, err
+	}
 	var f LeadFacts
+	wasAsked := run.Playbook == nil
 	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
 		switch {
 		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
 		case err != nil:
 			return End{Code: 1}, err
-		case e.Kind == transcript.KindReply:
+		case slices.Contains(e.Mail, openingOf(run)):
+			wasAsked = true
+		case e.Kind == transcript.KindReply && wasAsked:
 			f.Message = textOf(*e.Message)
 			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
 		}
 	}
-	var err error
 	if f.Progress, err = s.Progress(ctx); err != nil {
 		return End{Code: 1}, err
 	}

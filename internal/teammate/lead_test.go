@@ -160,9 +160,9 @@ func TestAStoppedWaitReturnsTheCause(t *testing.T) {
 		ctx, stop := context.WithCancelCause(l.Context())
 		time.AfterFunc(time.Second, func() { stop(muster.CauseTurn) })
 		for _, slept := range []bool{true, false} {
-			text, was, err := l.lead.sleep(ctx, false)
-			if !errors.Is(err, muster.CauseTurn) || text != "" || was != slept {
-				l.Errorf("%q, slept %v, %v", text, was, err)
+			w, err := l.lead.sleep(ctx, false)
+			if !errors.Is(err, muster.CauseTurn) || w.text != "" || w.slept != slept {
+				l.Errorf("%q, slept %v, %v", w.text, w.slept, err)
 			}
 		}
 	})

@@ -22,6 +22,9 @@ type Action interface {
 type (
 	// OpenConversation says the opening words. Afresh starts a new conversation with them.
 	OpenConversation struct{ Afresh bool }
+	// AwaitNeed waits until something needs the lead, and opens its conversation with that. If nothing does, the run
+	// ends without a request of the lead.
+	AwaitNeed struct{ Afresh bool }
 	// RecoverCalls answers the calls that the last process left open.
 	RecoverCalls struct{}
 	// ContinueConversation delivers the mail that came in the meantime, and begins a work
@@ -124,6 +127,8 @@ func Next(f Facts) Action {
 // with the conversation that it had.
 func nextAtStart(lead bool, f StartFacts) Action {
 	switch {
+	case lead && !f.Opened && f.Unneeded:
+		return AwaitNeed{Afresh: !f.Empty}
 	case lead && !f.Opened:
 		return OpenConversation{Afresh: !f.Empty}
 	case !f.Recovered:
@@ -305,6 +310,7 @@ type StartFacts struct {
 	Recovered bool // the calls that the last process left open were answered
 	PhaseOver bool // one of those calls has ended the phase
 	OwesReply bool // the model has not answered the last message
+	Unneeded  bool // the run has a playbook, and nothing has needed the lead yet
 }
 
 // PhaseFacts are how a work phase ended.

@@ -144,6 +144,11 @@ func (m *Member) open(ctx context.Context) (err error) {
 	m.lanes.archiveAbandoned(ctx)
 	mark, err := m.conversation.openingMark(ctx)
 	m.start.Opened = m.conversation.script.Delivered(mark)
+	if err == nil && m.isLead() && !m.inTalk() {
+		var run muster.Run
+		run, err = m.Run(ctx)
+		m.start.Unneeded = run.Playbook != nil
+	}
 	return err
 }
 
@@ -181,7 +186,10 @@ func (s *self) prompt() string {
 }
 
 // do says who the member is, what it was spawned with, and its first task if it may claim one.
-func (a OpenConversation) do(ctx context.Context, m *Member) error {
+func (a OpenConversation) do(ctx context.Context, m *Member) error { return m.begin(ctx, a.Afresh) }
+
+// begin begins the conversation, and the first work phase with it. more is what is said besides.
+func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 	mark, err := m.conversation.openingMark(ctx)
 	if err != nil {
 		return err
@@ -200,10 +208,10 @@ func (a OpenConversation) do(ctx context.Context, m *Member) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := append(about, m.conversation.identity(), m.place(), m.prompt(), task)
+	texts := append(append(about, m.conversation.identity(), m.place(), m.prompt(), task), more...)
 	m.stage = Ready
 	write := m.conversation.script.User
-	if a.Afresh {
+	if afresh {
 		write = m.conversation.script.Fresh
 	}
 	return m.conversation.enter(ctx, write, marks, texts)

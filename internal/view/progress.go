@@ -43,6 +43,8 @@ type Progress struct {
 	plan     []muster.TaskID // the lead's new tasks that were not written yet
 	// planAt is when the last of the tasks in plan was added.
 	planAt time.Time
+	// planBy is who added them: the lead, or the system for a playbook.
+	planBy muster.Name
 	// lastBroadcast is the last broadcast. It is mailed to each member, but shown once.
 	lastBroadcast string
 	wroteLine     bool
@@ -135,10 +137,13 @@ func (p *Progress) Event(e muster.Event) {
 	p.presence.addCost(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
-	// The lead adds its tasks one by one. They are collected and shown as one plan, when another line comes or none was
-	// added for a moment.
-	if e.Kind == journal.TaskCreated && e.Member == muster.Lead {
-		p.plan, p.planAt = append(p.plan, e.Task), muster.Time(e.At)
+	// The lead, or a playbook, adds tasks one by one. They are collected and shown as one plan, when another line comes
+	// or none was added for a moment.
+	if e.Kind == journal.TaskCreated && (e.Member == muster.Lead || e.Member == muster.System) {
+		if e.Member != p.planBy {
+			p.flushPlan()
+		}
+		p.plan, p.planAt, p.planBy = append(p.plan, e.Task), muster.Time(e.At), e.Member
 		return
 	}
 	if e.Kind == journal.MailSent && e.Text("type") == string(muster.MailBroadcast) {
@@ -256,7 +261,11 @@ func (p *Progress) flushPlan() {
 		text += ", " + s
 	}
 	text = Count(len(ids), "task") + ": " + text
-	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: string(muster.Lead), Verb: "plan", Text: text}})
+	who := string(muster.Lead)
+	if p.planBy == muster.System { // a playbook's
+		who = "muster"
+	}
+	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: who, Verb: "plan", Text: text}})
 }
 
 // Join joins the texts of items, as strings.Join joins strings.

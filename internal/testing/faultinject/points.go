@@ -48,6 +48,8 @@ var places = []Point{
 	{"lane.removed", "its worktree is gone"},
 	{"lane.branchless", "its branch is gone"},
 	{"lane.dropped", "its row in the index is gone"},
+	{"playbook.created", "one more task of a playbook is on the board, and the run's record has all of them"},
+	{"playbook.finished", "all of them are on the board, and the run's record has none"},
 	{"teammate.claimed", "the task is the member's; it was not told yet"},
 	{"teammate.laned", "the task names its lane"},
 	{"teammate.cleared", "that older results are short is in the transcript"},

@@ -59,6 +59,13 @@ scenes:
         do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
 `
 
+// book is the playbook of the team. A first task is on the board before it.
+const book = `
+tasks:
+  - {id: three, subject: three, blocked_by: two}
+  - {id: two, subject: two}
+`
+
 // check is the team's check: task two fails it at first.
 const check = "test ! -e bad"
 
@@ -68,8 +75,8 @@ var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "l
 	"lanes.remove.begin": "lanes.put.staged",
 	"lanes.remove.end":   "lanes.put.staged"}
 
-// teams runs a lead and two teammates with three tasks. It kills them at every point that they pass, and resumes
-// them until their run ends.
+// teams runs a lead and two teammates with three tasks, two of them of a playbook. It kills them at every point that
+// they pass, and resumes them until their run ends.
 func teams(ctx context.Context, a *env) error {
 	list := a.at("points")
 	w, err := a.newTeamRepo(ctx, "plain")
@@ -90,7 +97,7 @@ func teams(ctx context.Context, a *env) error {
 	points := strings.Fields(string(data))
 	a.rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	points = points[:min(a.amount(len(points), 3), len(points))]
-	points = append(points, slices.Sorted(maps.Keys(twice))...)
+	points = append(append(points, slices.Sorted(maps.Keys(twice))...), "playbook.created", "playbook.finished")
 	for i, p := range points {
 		if err := a.killTeam(ctx, fmt.Sprintf("%d-%s", i+1, p), p); err != nil {
 			return err
@@ -156,7 +163,7 @@ type teamRepo struct {
 	dir  string
 }
 
-// newTeamRepo creates a repository with a board of three tasks and two teammates who are to be started.
+// newTeamRepo creates a repository with a board of one task and two teammates who are to be started.
 func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 	b := *a
 	b.dir = a.at(name)
@@ -167,15 +174,12 @@ func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 	if err := b.repository(); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(b.at("words.yaml"), []byte(words), 0o600); err != nil {
-		return nil, err
+	for name, text := range map[string]string{"words.yaml": words, "book.yaml": book} {
+		if err := os.WriteFile(b.at(name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
-	if err := b.write(
-		muster.Task{ID: 1, Subject: "one", Status: muster.Pending, RequirePlan: true},
-		muster.Task{ID: 2, Subject: "two", Status: muster.Pending},
-		muster.Task{ID: 3, Subject: "three", Status: muster.Pending, DependsOn: []muster.TaskID{1, 2},
-			BlockedBy: []muster.TaskID{1, 2}},
-	); err != nil {
+	if err := b.write(muster.Task{ID: 1, Subject: "one", Status: muster.Pending, RequirePlan: true}); err != nil {
 		return nil, err
 	}
 	for _, args := range [][]string{
@@ -190,8 +194,9 @@ func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
 }
 
 func (w *teamRepo) run() []string {
-	return []string{"run", "land three files", "--model", "script/" + w.at("words.yaml"), "--team", "x", "--check",
-		check, "--budget", "900M tokens"} // what it costs is synced only where there is a budget
+	return []string{"run", "land three files", "--playbook", w.at("book.yaml"), "--teammates", "2", "--model",
+		"script/" + w.at("words.yaml"), "--team", "x", "--check", check,
+		"--budget", "900M tokens"} // what it costs is synced only where there is a budget
 }
 
 // next returns the arguments that a user would type next: a run that was started is resumed.
