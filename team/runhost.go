@@ -74,6 +74,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 			Secrets:      t.secrets,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 			MergeCommits: c.MergeCommits,
+			Order:        c.order(),
 		},
 	})
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
-		LandedFiles: p.repository.LandedFiles}
+		LandedFiles: p.repository.LandedFiles, Order: c.order()}
 	p.Skills, p.Roles = c.skills(w.Paths()), c.roleFiles(w.Paths())
 	p.Queue.OnlyOwn = p.OnlyOwnTasks
 	p.Memory = func() (repository, user memory.Dir) { return remembered(ctx, p, w) }

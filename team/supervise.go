@@ -142,14 +142,16 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 	log := func(what string, err error) { logDropped(ctx, s.Log, what, err) } // what fails now is tried again
 	log("taking back orphaned claims", s.releaseOrphans(ctx))
 	for {
-		log("settling the board", s.Board.Settle(ctx))
+		s.Order.Exclusive(ctx, func() { log("settling the board", s.Board.Settle(ctx)) })
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-tick.C:
-			log("settling requests", s.Requests.Settle(ctx))
-			log("taking back orphaned claims", s.releaseOrphans(ctx))
+			s.Order.Exclusive(ctx, func() {
+				log("settling requests", s.Requests.Settle(ctx))
+				log("taking back orphaned claims", s.releaseOrphans(ctx))
+			})
 		}
 	}
 }
@@ -197,7 +199,10 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	// A request is decided before it is carried out. Where that cannot be written it is tried again, and nobody ends
 	// without a record of why.
 	grant := func(why string) bool {
-		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
+		err := s.Order.Step(ctx, "the end of "+string(r.To), func() error {
+			_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
+			return err
+		})
 		logDropped(ctx, s.Log, "deciding a shutdown", err)
 		s.carried[r.ID] = err == nil
 		return err == nil

@@ -50,6 +50,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -130,6 +131,10 @@ type Config struct {
 
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
 	Conversation *Conversation
+
+	// Tape records the run, or is one that was recorded and is played again; nil: neither. It is for the commands of
+	// muster: only Run has one, and no other process may join the run meanwhile.
+	Tape recording.Tape
 
 	// Limits of a member's life; zero fields take their defaults. IdleTimeout below zero means never.
 	Limits Limits

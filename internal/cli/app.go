@@ -205,7 +205,7 @@ func (a *App) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
-			runCommands{a}.join()}},
+			runCommands{a}.join(), runCommands{a}.replay()}},
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), newCostCommand(a), newLogCommand(a), newContextCommand(a),
 				requestCommands{a}.list(),

@@ -44,7 +44,8 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	case j.Resume:
 		return t.Resume(ctx)
 	}
-	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil { // which has the screen
+	// A conversation has the screen, and a replay asks no model.
+	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil && !j.Plays {
 		explain(a.Stderr, line, "say more of it:  models: in your own config.yaml")
 	}
 	return t.Run(ctx, j.Goal, j.How)
@@ -75,9 +76,10 @@ func unknownModel(s config.Settings, environ []string) string {
 func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
 	// A model that cannot be had is reported before anything is written.
-	first, err := a.model(j.Workspace, s.Model, s)
+	open := modelsOf(a, j)
+	first, err := open(j.Workspace, s.Model, s)
 	for _, name := range s.OwnModels() {
-		if _, e := a.model(j.Workspace, name, s); e != nil {
+		if _, e := open(j.Workspace, name, s); e != nil {
 			err = cmp.Or(err, e)
 		}
 	}
@@ -101,20 +103,21 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			if name == "" {
 				return first, nil
 			}
-			return a.model(j.Workspace, name, s)
+			return open(j.Workspace, name, s)
 		},
 		Price: func(name string) func(llm.Reply, time.Time) (float64, bool) {
 			return price(s, cmp.Or(name, s.Model), a.Env)
 		},
 		Budgets:   budgets,
 		LimitsDir: limitsDir(a),
-		Roles:     func(name string) team.Role { return role(a, j.Workspace, s, files, name) },
+		Roles:     func(name string) team.Role { return role(open, j.Workspace, s, files, name) },
 		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		Window: func(name string) (tokens, reply int) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
 			return known.Window, known.ReplyLimit()
 		},
 		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		Tape:    j.Tape,
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1),

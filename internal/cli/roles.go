@@ -204,7 +204,9 @@ func repositoryRoleItems(a *App, root string) (items []trust.Item) {
 }
 
 // role returns what the settings and the role's file say of a role. The settings are stronger.
-func role(a *App, w *workspace.Workspace, s config.Settings, files map[string]roleFile, name string) team.Role {
+func role(
+	open openModel, w *workspace.Workspace, s config.Settings, files map[string]roleFile, name string,
+) team.Role {
 	r, file := s.Role(name), files[muster.RoleKey(name)]
 	role := team.Role{Model: cmp.Or(r.Model, file.model), MaxTokens: r.MaxTokens, Fallback: r.Fallback.List()}
 	if r.Model == "" {
@@ -212,7 +214,7 @@ func role(a *App, w *workspace.Workspace, s config.Settings, files map[string]ro
 	}
 	if r.Effort = cmp.Or(r.Effort, file.effort); r.Effort != "" || r.MaxTokens > 0 || role.Model != r.Model {
 		s.Effort, s.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.MaxTokens)
-		role.Open = func(name string) (llm.Model, error) { return a.model(w, cmp.Or(name, s.Model), s) }
+		role.Open = func(name string) (llm.Model, error) { return open(w, cmp.Or(name, s.Model), s) }
 	}
 	return role
 }

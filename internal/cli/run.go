@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/recording"
 	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -29,12 +30,16 @@ type Job struct {
 	How       team.Start
 
 	Conversation *team.Conversation     // nil: the run ends by itself
+	Tape         recording.Tape         // records the run, or plays one; nil: neither
+	Plays        bool                   // the models only say what Tape has
 	Emit         func(muster.Name, any) // gets what streams; nil: nobody
 
 	// demoDir is the directory of the demo's repository; "" is a repository of the user's. isTemporary says that it is
 	// not kept.
 	demoDir     string
 	isTemporary bool
+	// record is the path of the file to record the run in; "" is none.
+	record string
 }
 
 // Start brings a team to life and returns when its run is over. Its error is muster.CauseUser when the user has
@@ -52,6 +57,7 @@ type runCommands struct{ *App }
 func (r runCommands) run() *cobra.Command {
 	var how team.Start
 	var book playbookFlags
+	var record string
 	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
 		Args: namedArgs("[GOAL...]"),
 		Long: "Work lands on a branch of its own, muster/TEAM, and nothing of yours is touched: your checkout, your\n" +
@@ -64,6 +70,7 @@ func (r runCommands) run() *cobra.Command {
 	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; it must not be checked out")
 	f.String("team", "", "`NAME` of the team (default: the directory's)")
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
+	recordFlag(f, &record)
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
 	book.add(f)
 	_ = c.MarkFlagFilename("playbook", "yaml", "yml") // it exists
@@ -84,7 +91,7 @@ func (r runCommands) run() *cobra.Command {
 		if book.isDryRun {
 			return r.dryRun(c.Context(), setFlags(f), how)
 		}
-		return r.here(c.Context(), setFlags(f), Job{Goal: goal, How: how})
+		return r.here(c.Context(), setFlags(f), Job{Goal: goal, How: how, record: record})
 	}
 	return c
 }
@@ -125,17 +132,22 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
-	return r.perform(ctx, o, j)
+	recorder, err := newRecorder(ctx, r.App, j.record, j.Settings)
+	if err != nil {
+		return err
+	}
+	return r.perform(ctx, o, j, recorder)
 }
 
 // demo returns muster demo, which does a job of its own in a repository of its own. It is the same program at work,
 // with a scripted model, so that a new user sees real landings without a key.
 func (r runCommands) demo() *cobra.Command {
-	var keep string
+	var keep, record string
 	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
 		Args: namedArgs(), Long: "Only the model's words are scripted: git, tools, tests and landings are real."}
 	c.Flags().StringVar(&keep, "keep", "", "make the repository in `DIR`, an empty or new directory, and keep it")
 	_ = c.MarkFlagDirname("keep") // it exists
+	recordFlag(c.Flags(), &record)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		dir, err := r.demoDir(keep)
 		if err != nil {
@@ -155,6 +167,10 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		job.demoDir, job.isTemporary = dir, keep == ""
+		recorder, err := newRecorder(c.Context(), r.App, record, job.Settings)
+		if err != nil {
+			return err
+		}
 		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
@@ -166,7 +182,7 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		defer o.close()
-		return runCommands{&there}.perform(c.Context(), o, job)
+		return runCommands{&there}.perform(c.Context(), o, job, recorder)
 	}
 	return c
 }
@@ -194,16 +210,24 @@ func (r runCommands) demoDir(keep string) (string, error) {
 }
 
 // perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
-// stdout, so that a script can keep the summary alone.
-func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
+// stdout, so that a script can keep the summary alone. recorder is nil where nothing is recorded.
+func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *recording.Recorder) error {
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
 	out := newRunOutput(ctx, r.App, o.Team, j.Settings.BudgetTeam, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
+	if recorder != nil {
+		if err := hideRecording(ctx, o, recorder.Path); err != nil {
+			return err
+		}
+		j.Tape, out.recorder = recorder, recorder
+	}
 	var sum team.Summary
 	var err error
 	// The outer err is that of the run: it says how the run ended, and is looked at when everything was printed.
-	if err := out.during(ctx, func() { sum, err = r.Start(ctx, j) }); err != nil {
-		return err
+	errOutput := out.during(ctx, func() { sum, err = r.Start(ctx, j) })
+	closeRecorder(r.App, recorder, sum, err)
+	if errOutput != nil {
+		return errOutput
 	}
 	switch {
 	// An interruption has no summary: it says how to go on instead.

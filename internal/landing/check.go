@@ -49,6 +49,12 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResul
 		}
 		err = cmp.Or(err, log.close())
 	}()
+	l.options.Order.Outside(ctx, func() { res, err = runBoth(ctx, l, spec, log) })
+	return res, err
+}
+
+// runBoth runs the setup and the check.
+func runBoth(ctx context.Context, l *Lander, spec proc.Spec, log io.Writer) (res CheckResult, err error) {
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
 	if l.options.Check.Setup != "" {
 		if res, err = l.runCommand(ctx, spec, l.options.Check.Setup, log); err != nil || !res.Green {
@@ -132,7 +138,7 @@ func (l *Lander) CheckBase(ctx context.Context) (res CheckResult, err error) {
 	if l.options.Check.Command == "" {
 		return res, nil
 	}
-	unlock, err := lock(ctx, l.slot)
+	unlock, err := takeSlot(ctx, l)
 	if err != nil {
 		return res, err
 	}
@@ -190,7 +196,7 @@ func CheckMoved(ctx context.Context, l *Lander) (res CheckResult, isRun bool, er
 	if isKnown, err := isChecked(ctx, l, at); err != nil || isKnown {
 		return res, false, err
 	}
-	unlock, err := lock(ctx, l.slot)
+	unlock, err := takeSlot(ctx, l)
 	if err != nil {
 		return res, false, err
 	}

@@ -44,13 +44,15 @@ func (l *Lander) Land(
 	for pause := firstPause; ; {
 		v, err := l.land(ctx, id, claim, summary, by)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
-			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
+			l.options.Order.Outside(ctx, func() { err = l.waitUntilFree(ctx, id, claim, busy) })
+			if err != nil {
 				return v, err
 			}
 			continue
 		}
 		if d, ok := errors.AsType[*Displaced](err); ok {
-			if err := waitUntilBack(ctx, l, id, claim, d); err != nil {
+			l.options.Order.Outside(ctx, func() { err = waitUntilBack(ctx, l, id, claim, d) })
+			if err != nil {
 				return v, err
 			}
 			continue
@@ -149,7 +151,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return a.returnDisplaced(ctx, d)
 	}
 	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
-	unlock, err := lock(ctx, a.slot)
+	unlock, err := takeSlot(ctx, a.Lander)
 	if err != nil {
 		return err
 	}

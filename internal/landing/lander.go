@@ -61,6 +61,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -98,6 +99,9 @@ type Options struct {
 	TellLead func(ctx context.Context, text string) error
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
+	// Order lets others do something while a landing waits or checks, in an order that can be played again. Nil: there
+	// is none to keep.
+	Order *recording.Turns
 }
 
 // Lander lands the work of one board. It is safe for concurrent use.
@@ -184,6 +188,27 @@ func (l *Lander) errGone() error {
 
 // branch returns the target's name without refs/heads/.
 func (l *Lander) branch() string { return strings.TrimPrefix(l.options.Target, "refs/heads/") }
+
+// takeSlot waits until no other landing or check of this process is under way.
+func takeSlot(ctx context.Context, l *Lander) (unlock func(), err error) {
+	for l.options.Order != nil {
+		select {
+		case l.slot <- struct{}{}:
+			return func() { <-l.slot }, nil
+		default:
+		}
+		l.options.Order.Pause(ctx, func() string {
+			if unlock, err = lock(ctx, l.slot); err == nil {
+				unlock() // whose turn it is then is for the order to say
+			}
+			return ""
+		})
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return lock(ctx, l.slot)
+}
 
 // lock puts a token into the channel, which holds one: a mutex for which ctx ends the wait.
 func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {

@@ -100,21 +100,38 @@ func (i *idling) wait(ctx context.Context) error {
 		return err
 	}
 	r := &i.rest
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-r.inbox:
-	case <-board:
-	case <-i.jobs.Wake():
-	case <-r.backInQueue:
+	why, _ := i.Order.Pause(ctx, func() string {
+		select {
+		case <-ctx.Done():
+		case <-r.inbox:
+		case <-board:
+		case <-i.jobs.Wake():
+		case <-r.backInQueue:
+			return byQueue
+		case <-turn:
+			return byCall
+		case <-timeout:
+			return byTimeout
+		}
+		return ""
+	})
+	switch why {
+	case byQueue:
 		r.backInQueue = nil
-	case <-turn:
+	case byCall:
 		r.called = true
-	case <-timeout:
+	case byTimeout:
 		r.timedOut = true
 	}
-	return nil
+	return context.Cause(ctx)
 }
+
+// What ends the wait of an idle member, where that matters.
+const (
+	byQueue   = "queue"   // it goes back into the queue
+	byCall    = "call"    // the queue has called it
+	byTimeout = "timeout" // it was idle for long enough
+)
 
 // prepareWait shows that the member is idle, and returns what it waits for, beside mail and jobs. A member without
 // a task waits in the queue for its turn at the board. It keeps its place until it has looked, so that nobody
@@ -196,7 +213,7 @@ func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 	if f.Shutdown, err = i.pendingShutdown(ctx); err != nil {
 		return f, err
 	}
-	f.JobsFinished = i.jobs.Unannounced() > 0
+	f.JobsFinished = i.conversation.hasFinishedJobs(ctx)
 	f.TriedTask, f.TimedOut = i.rest.triedTask, i.rest.timedOut
 	if err = i.claims.check(ctx); isLostClaim(err) {
 		f.Claim, err = LostClaim, nil

@@ -101,11 +101,14 @@ func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 				return w, err
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-time.After(recheckAfter):
-		}
+		l.Order.Pause(ctx, func() string {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-time.After(recheckAfter):
+			}
+			return ""
+		})
 	}
 }
 
@@ -306,14 +309,16 @@ func (l *lead) await(
 		return err
 	}
 	l.handOver(done)
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-l.changed:
-	case <-closed:
-	case <-again:
-	}
-	return nil
+	l.Order.Pause(ctx, func() string {
+		select {
+		case <-ctx.Done():
+		case <-l.changed:
+		case <-closed:
+		case <-again:
+		}
+		return ""
+	})
+	return context.Cause(ctx)
 }
 
 // handOver hands the prompt to the user.

@@ -73,7 +73,7 @@ func (b *toolbox) newProfile() *profile {
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
 		agent.SkillTools(b.Skills), b.memoryTools(), extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
-	p.tools = b.decorate(p.bare, b.nested, false)
+	p.tools = b.decorate(b.inTurns(p.bare, team), b.nested, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
@@ -183,6 +183,30 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent
 	return out
 }
 
+// inTurns returns tools of which those of the team run in their turn.
+func (b *toolbox) inTurns(all, team []llm.Tool) []llm.Tool {
+	if b.Order == nil {
+		return all
+	}
+	all = slices.Clone(all)
+	for i, t := range all {
+		if slices.ContainsFunc(team, func(o llm.Tool) bool { return o.Spec().Name == t.Spec().Name }) {
+			all[i] = tool.Wrap(t, b.inTurn)
+		}
+	}
+	return all
+}
+
+// inTurn runs a call of a tool of the team in its turn. The calls of one reply may run side by side, so that each has
+// one of its own.
+func (b *toolbox) inTurn(ctx context.Context, c llm.Call, next tool.Next) (r llm.Result, err error) {
+	stepErr := b.Order.Step(ctx, string(b.name())+" "+c.ID, func() error {
+		r, err = next(ctx, c)
+		return nil
+	})
+	return r, cmp.Or(stepErr, err)
+}
+
 // revoke ends the claim of somebody outside the team.
 func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) error {
 	// The right to land ends before the claim: work that landed in between would be of a task that is on the board.
@@ -211,7 +235,8 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	if err != nil {
 		return "", 0, err
 	}
-	exit, err := p.Wait()
+	var exit int
+	b.Order.Outside(ctx, func() { exit, err = p.Wait() })
 	out.Done()
 	text := out.Text()
 	if errors.Is(err, code.ErrTooMuchOutput) {
