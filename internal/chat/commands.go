@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"muster/internal/commands"
 )
 
 // command is one slash command.
@@ -13,8 +15,8 @@ type command struct {
 	muster []string
 }
 
-// commands lists the commands in the order in which /help shows them.
-var commands = []command{
+// builtin lists the commands that a conversation has by itself, in the order in which /help shows them.
+var builtin = []command{
 	// These run the muster command of the same job, so both print the same.
 	{name: "tasks", does: "the board", muster: []string{"task", "list"}},
 	{name: "team", does: "who does what", muster: []string{"team", "list"}},
@@ -35,19 +37,25 @@ var commands = []command{
 	{name: "quit", does: "leave; what is open is kept"},
 }
 
+// Builtin returns the names of the commands that a conversation has by itself.
+func Builtin() (names []string) {
+	for _, c := range builtin {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // runCommand runs a line that begins with a slash. It returns true if the user leaves.
 func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	rest = strings.TrimSpace(rest)
-	switch i := slices.IndexFunc(commands, func(c command) bool { return c.name == name }); {
-	// A message that begins with a slash is more often a mistyped command than words for the lead.
+	switch i := slices.IndexFunc(builtin, func(c command) bool { return c.name == name }); {
 	case i < 0:
-		s.Face.Print("there is no command /" + name +
-			" (/help lists them; a message may begin with a space before the slash)")
+		s.sayCustom(ctx, name, rest)
 	case name == "quit":
 		return true
 	case name == "help":
-		s.Face.Print(helpText())
+		s.Face.Print(helpText(s.custom()))
 	case name == "compact" && !s.HasBegun:
 		s.Face.Print("no lead is at work here")
 	case name == "compact":
@@ -64,7 +72,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "resume":
 		s.beginRun("")
 	default:
-		args := slices.Clone(commands[i].muster)
+		args := slices.Clone(builtin[i].muster)
 		if id, why, ok := strings.Cut(rest, " "); ok && name == "reject" {
 			args = append(args, id, "--", strings.TrimSpace(why)) // the reason is one argument, dashes and all
 		} else {
@@ -83,13 +91,18 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	return false
 }
 
+// helpLine is the line of the help for a command.
+func helpLine(head, does string) string {
+	return "  /" + head + strings.Repeat(" ", max(17-len(head), 2)) + does + "\n"
+}
+
 // helpText lists the commands and the most important keys.
-func helpText() string {
+func helpText(custom []commands.Command) string {
 	var b strings.Builder
-	for _, c := range commands {
-		head := strings.TrimSpace("/" + c.name + " " + c.args)
-		b.WriteString("  " + head + strings.Repeat(" ", max(18-len(head), 1)) + c.does + "\n")
+	for _, c := range builtin {
+		b.WriteString(helpLine(strings.TrimSpace(c.name+" "+c.args), c.does))
 	}
+	b.WriteString(customText(custom))
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
 	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them")
@@ -100,6 +113,8 @@ func helpText() string {
 type Names struct {
 	Members  func() []string
 	Requests func() []string
+	// Custom returns the commands of the repository and of the user.
+	Custom func() []commands.Command
 }
 
 // Complete returns what may stand at the cursor, which is a byte offset: commands at the start, ids of requests after
@@ -112,8 +127,11 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 	var all []string
 	switch {
 	case head == "" && strings.HasPrefix(word, "/"):
-		for _, c := range commands {
+		for _, c := range builtin {
 			all = append(all, "/"+c.name)
+		}
+		for _, c := range n.Custom() {
+			all = append(all, "/"+c.Name)
 		}
 	case head == "/approve" || head == "/reject":
 		all = n.Requests()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/commands"
 	"muster/internal/terminal"
 	"muster/journal"
 	"muster/llm"
@@ -73,6 +74,8 @@ type Session struct {
 	Command func(ctx context.Context, args ...string) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
 	Compact func(ctx context.Context, focus string) error
+	// Custom finds the commands of the repository and of the user; nil: there are none.
+	Custom func() []commands.Command
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
 	Begin    func(words string) (over <-chan struct{})
 	HasBegun bool
@@ -218,19 +221,26 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 	case strings.HasPrefix(text, "/"):
 		return s.runCommand(ctx, trimmed)
 	case trimmed == "":
-	case !s.HasBegun:
-		s.beginRun(trimmed)
 	default:
-		if err := s.Lead.Say(ctx, text); err != nil {
-			// What was said is not lost: it stands above the message, and can be entered again from the history.
-			text := err.Error()
-			if hint := muster.HintOf(err); hint != "" {
-				text += "\n  " + strings.ReplaceAll(hint, "\n", "\n  ")
-			}
-			s.Face.Print(text)
-		}
+		s.say(ctx, text)
 	}
 	return false
+}
+
+// say says words to the lead: they begin the run, or are mail.
+func (s *Session) say(ctx context.Context, text string) {
+	if !s.HasBegun {
+		s.beginRun(strings.TrimSpace(text))
+		return
+	}
+	if err := s.Lead.Say(ctx, text); err != nil {
+		// What was said is not lost: it stands above the message, and can be entered again from the history.
+		text := err.Error()
+		if hint := muster.HintOf(err); hint != "" {
+			text += "\n  " + strings.ReplaceAll(hint, "\n", "\n  ")
+		}
+		s.Face.Print(text)
+	}
 }
 
 // beginRun starts the run with the user's first words.

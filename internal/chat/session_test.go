@@ -2,6 +2,9 @@ package chat
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/commands"
 	"muster/internal/terminal"
 	"muster/llm"
 	"muster/loop"
@@ -139,6 +143,39 @@ func TestFirstWordsAreTheGoal(t *testing.T) {
 	})
 }
 
+// TestCustomCommands: a command of the repository is what the user says, as it is in its file at that moment.
+func TestCustomCommands(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, ".claude", "commands", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("release.md", "---\ndescription: Make a release\nargument-hint: VERSION\nmodel: opus\n---\nRelease $1.\nThen say so.")
+	write("help.md", "Not this.")
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(s *Session) {
+			s.Custom = func() []commands.Command { return commands.Find(root, "", "", Builtin()) }
+		})
+		b.types("/release 1.2")
+		write("release.md", "Release $1 now.")
+		b.types("/release 1.3", "/help", "/relaese 1.4", "/project:help", "/quit")
+		<-b.ended
+		if !slices.Equal(b.begun, []string{"Release 1.2.\nThen say so."}) ||
+			!slices.Equal(b.heard, []string{"Release 1.3 now.", "Not this."}) {
+			t.Errorf("begun %q, heard %q", b.begun, b.heard)
+		}
+		for _, want := range []string{"/release is .claude/commands/release.md\n", "names the model opus, which is ignored",
+			"  /help             this\n", "\n  /project:help     Not this.\n  /release          Release $1 now.\n",
+			"there is no command /relaese (did you mean /release?) (/help lists them"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q is not said:\n%s", want, b.paper)
+			}
+		}
+	})
+}
+
 func TestAStoppedTeamGoesOnWithoutWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, func(s *Session) { s.Stopped = true })
@@ -214,13 +251,14 @@ func TestARefusalIsShown(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	n := Names{Members: func() []string { return []string{"lead", "alice", "alan"} },
-		Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} }}
+		Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} },
+		Custom:   func() []commands.Command { return []commands.Command{{Name: "apply"}} }}
 	for _, c := range []struct {
 		text string
 		from int
 		want string
 	}{
-		{"/ap", 0, "/approve "},
+		{"/ap", 0, "/apply /approve "},
 		{"/approve 7f", 9, "7f2c91aa "},
 		{"/reject 7", 8, "70aa11bb 7f2c91aa "},
 		{"/inbox a", 7, "alan alice "},

@@ -126,7 +126,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
-		HasBegun: isRemote, Now: c.app.Now, Compact: c.Mail().Compact}
+		HasBegun: isRemote, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands}
 	if isRemote {
 		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 		remote, err := c.Attach(ctx)

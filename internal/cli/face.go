@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/chat"
+	"muster/internal/commands"
 	"muster/internal/redact"
 	"muster/internal/terminal"
 	"muster/internal/view"
@@ -36,7 +37,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 				ids = append(ids, string(r.ID))
 			}
 			return ids
-		}}
+		}, Custom: c.customCommands}
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
@@ -58,6 +59,14 @@ func (c *conversation) openFace(ctx context.Context) error {
 	c.paint = a.screen(a.Stderr).Paint
 	c.progress = c.newProgress(ctx)
 	return nil
+}
+
+// customCommands returns the commands of the repository and of the user.
+func (c *conversation) customCommands() []commands.Command { return customCommands(c.app, c.Root()) }
+
+// customCommands returns the commands that the user can call in a repository beside those of the conversation.
+func customCommands(a *App, root string) []commands.Command {
+	return commands.Find(root, a.env("HOME"), userDir(a), chat.Builtin())
 }
 
 // hidingFace is a terminal on which no secret is printed. What streams has none: it comes from a model of the team.

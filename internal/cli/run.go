@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/commands"
 	"muster/internal/config"
 	"muster/internal/recording"
 	"muster/internal/spend"
@@ -125,6 +126,9 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		}
 		goesOn = s.IsStopped
 	}
+	if j.Goal, err = r.expandGoal(o, j.Goal); err != nil {
+		return err
+	}
 	if err := offerTrust(ctx, r.App, o, flags, goesOn); err != nil {
 		return err
 	}
@@ -137,6 +141,27 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		return err
 	}
 	return r.perform(ctx, o, j, recorder)
+}
+
+// expandGoal returns what a goal stands for that calls a command, such as "/release 1.2". Any other goal stays as it
+// is, also one that begins with a path.
+func (r runCommands) expandGoal(o opened, goal string) (string, error) {
+	name, args, _ := strings.Cut(strings.TrimPrefix(goal, "/"), " ")
+	if !strings.HasPrefix(goal, "/") {
+		return goal, nil
+	}
+	c, ok := commands.Named(customCommands(r.App, o.Root()), name)
+	if !ok {
+		return goal, nil
+	}
+	text, notes, err := c.Expand(args)
+	if err != nil {
+		return "", muster.Errorf(muster.Invalid, "%s cannot be read: %w", c.Place, err)
+	}
+	for _, note := range append([]string{"/" + c.Name + " is " + c.Place}, notes...) {
+		explain(r.Stderr, note, "")
+	}
+	return text, nil
 }
 
 // demo returns muster demo, which does a job of its own in a repository of its own. It is the same program at work,

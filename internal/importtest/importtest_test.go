@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook"},
 	{"internal/workspace"},
-	{"loop", "tool", "internal/skills", "internal/roles"},
+	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},
 	{"internal/tool/code", "internal/tool/agent"},
 	{"internal/tool/teamtools", "agent"},

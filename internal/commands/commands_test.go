@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// write makes a file, and the directories above it.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// published makes a repository with the commands of testdata/published.txtar.
+func published(t *testing.T) (root string) {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/published.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = t.TempDir()
+	for _, f := range archive.Files {
+		write(t, filepath.Join(root, f.Name), string(f.Data))
+	}
+	return root
+}
+
+func TestFind(t *testing.T) {
+	root, home := published(t), t.TempDir()
+	write(t, filepath.Join(home, ".claude/commands/mine.md"), "The user's own.")
+	write(t, filepath.Join(home, ".claude/commands/commit.md"), "Another one.")
+	want := []string{
+		"/plan  Think about the whole change first.",
+		"/commit  Create a git commit",
+		"/empty  has a head only | there is nothing below its head",
+		"/fix-issue [issue-number] [priority] Fix an issue: find it, fix it, test it",
+		"/project:help  Help me with $1.",
+		"/my-notes  Read my notes.",
+		"/optimize  Analyze this code for performance issues.",
+		"/project:plan  The second of its name. | another command has its name: .agents/commands/plan.md",
+		"/backend:test  Test the backend. (backend)",
+		"/component <name> Creates a component (frontend)",
+		"/frontend:test  Test the frontend. (frontend)",
+		"/user:commit  Another one.",
+		"/mine  The user's own.",
+	}
+	var got []string
+	for _, c := range Find(root, home, "", []string{"help", "quit"}) {
+		line := "/" + c.Name + " " + c.Hint + " " + c.Description
+		if c.Problem != "" {
+			line += " | " + c.Problem
+		}
+		got = append(got, line)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestExpand(t *testing.T) {
+	all := Find(published(t), "", "", []string{"help"})
+	const runIt = "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. It was not run for you."
+	for _, c := range []struct{ call, want, notes string }{
+		{"fix-issue 12 'very high'", "Fix issue #12 with priority very high. Follow @docs/style.md. It may cost $20, not $0.", "haiku"},
+		{"fix-issue", "Fix issue # with priority . Follow @docs/style.md. It may cost $20, not $0.", "haiku"},
+		{"optimize  all of $1 and !`ls` ", "Analyze this code for performance issues. Suggest three optimizations.\n\nall of $1 and !`ls`", ""},
+		{"component Button", "Create the component Button in src/components. Its test is Button.test.tsx.", ""},
+		{"frontend:component B", "Create the component B in src/components. Its test is B.test.tsx.", ""},
+		{"project:frontend:component B", "Create the component B in src/components. Its test is B.test.tsx.", ""},
+		{"plan the parser", "# Plan\n\nThink about the whole change first. Then write the steps.\n\nARGUMENTS: the parser", ""},
+		{"frontend:test", "Test the frontend.", ""},
+		{"project:help me", "Help me with me.", ""},
+		{"commit", "## Context\n\n- Current status: !`git status`\n- Recent commits: !`git log --oneline -10`\n\n## Your task\n\n" +
+			"Based on the above changes, create a single git commit." + runIt, ""},
+	} {
+		name, args, _ := strings.Cut(c.call, " ")
+		found, ok := Named(all, name)
+		if !ok {
+			t.Errorf("there is no command %s", name)
+			continue
+		}
+		text, notes, err := found.Expand(args)
+		if text != c.want || err != nil || !strings.Contains(strings.Join(notes, "\n"), c.notes) || (len(notes) > 0) != (c.notes != "") {
+			t.Errorf("%s is %q, %q, %v; want %q", c.call, text, notes, err, c.want)
+		}
+	}
+	for _, name := range []string{"help", "test", "empty", "README", "../plan", ""} {
+		if c, ok := Named(all, name); ok {
+			t.Errorf("/%s is %s", name, c.Place)
+		}
+	}
+}
+
+// TestForeignFiles: a link that leads out of the repository is no command, and a text steers no terminal.
+func TestForeignFiles(t *testing.T) {
+	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.md")
+	write(t, outside, "the user's secret")
+	write(t, filepath.Join(root, ".claude/commands/steer.md"), "---\ndescription: a\x1b[31mb\n---\n\x1b]0;x\x07text $1")
+	write(t, filepath.Join(root, ".claude/commands/binary.md"), "a\x00b")
+	write(t, filepath.Join(root, ".claude/commands/odd\x1b[31m name.md"), "text")
+	if err := os.Symlink(outside, filepath.Join(root, ".claude/commands/link.md")); err != nil {
+		t.Fatal(err)
+	}
+	all := Find(root, "", "", nil)
+	for _, c := range all {
+		text, _, err := c.Expand("")
+		if c.Name == "steer" && (c.Problem != "" || c.Description != "a[31mb" || text != "]0;xtext" || err != nil) {
+			t.Errorf("%+v, %q, %v", c, text, err)
+		}
+		if strings.Contains(c.Name+c.Place, "\x1b") {
+			t.Errorf("%q in %q", c.Name, c.Place)
+		}
+		if c.Name != "steer" && c.Name != "odd[31m-name" && (c.Problem == "" || err == nil) {
+			t.Errorf("%s counts: %q", c.Name, text)
+		}
+	}
+	if len(all) != 4 {
+		t.Errorf("found %+v", all)
+	}
+}
