@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/roles"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -63,7 +64,8 @@ func (a *App) registerCompletions(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	// Each of these reads the state only when a shell asks for it.
 	openTask := tasksThat(muster.Task.Open)
-	anyRole := join(memberRoles, wantedRoles)
+	known := each(knownRoles(a), func(r roles.Role) (name, _ string) { return r.Name, "" })
+	anyRole := join(memberRoles, wantedRoles, known)
 	anyTask := tasksThat(func(muster.Task) bool { return true })
 	anyMember := membersThat(func(muster.Member) bool { return true })
 	for path, find := range map[string]candidates{
@@ -97,6 +99,8 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"task claim --role":     anyRole,
 		"task complete --as":    owners,
 		"team spawn --role":     anyRole,
+		"join --role":           anyRole,
+		"roles":                 known,
 	} {
 		path, flag, isFlag := strings.Cut(path, " --")
 		command, _, err := root.Find(strings.Fields(path))
@@ -245,6 +249,13 @@ var (
 		return t.Lanes().List(ctx)
 	}, func(l muster.Lane) (name, status string) { return string(l.Name), string(l.Status) })
 )
+
+// knownRoles returns a function that lists the roles of files, and those that are built in.
+func knownRoles(a *App) func(context.Context, *team.Team) ([]roles.Role, error) {
+	return func(_ context.Context, t *team.Team) ([]roles.Role, error) {
+		return roles.Usable(roles.Find(rolePlaces(a, t.Root()))), nil
+	}
+}
 
 // workRole returns a role as it is typed, and "" for the lead's.
 func workRole(role string) string {

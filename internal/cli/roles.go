@@ -132,9 +132,9 @@ func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[strin
 		return nil, err
 	}
 	files := map[string]roleFile{}
-	for _, r := range roles.Find(rolePlaces(a, w.Root())) {
+	for _, r := range roles.Usable(roles.Find(rolePlaces(a, w.Root()))) {
 		key := muster.RoleKey(r.Name)
-		if r.Problem != "" || key == "explore" || key == "work" {
+		if key == "explore" || key == "work" {
 			continue
 		}
 		f := roleFile{isUser: r.IsUser}
@@ -195,8 +195,8 @@ func roleItems(a *App, endpoints config.Endpoints, r roles.Role) (items []trust.
 // repositoryRoleItems returns the items of all roles that the repository brings.
 func repositoryRoleItems(a *App, root string) (items []trust.Item) {
 	endpoints := config.ReadEndpoints(a.configOptions(""))
-	for _, r := range roles.Find(rolePlaces(a, root)) {
-		if r.Problem == "" && !r.IsUser {
+	for _, r := range roles.Usable(roles.Find(rolePlaces(a, root))) {
+		if !r.IsUser {
 			items = append(items, roleItems(a, endpoints, r)...)
 		}
 	}

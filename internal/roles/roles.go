@@ -124,6 +124,11 @@ func withoutExamples(text string) string {
 	return strings.TrimSpace(text)
 }
 
+// Usable returns the roles that teammates can have.
+func Usable(all []Role) []Role {
+	return slices.DeleteFunc(slices.Clone(all), func(r Role) bool { return r.Problem != "" })
+}
+
 // Named returns the role with a name, however it is spelt.
 func Named(all []Role, name string) (Role, bool) {
 	key := muster.RoleKey(name)
@@ -138,21 +143,19 @@ func Named(all []Role, name string) (Role, bool) {
 // shortened, and then left out, and then the rest of the roles is.
 func List(all []Role) string {
 	var items []places.Item
-	for _, r := range all {
-		if r.Problem == "" {
-			name := mailbox.Escape(r.Name)
-			if !r.Writes() {
-				name += " (reads only)"
-			}
-			items = append(items, places.Item{Name: name, About: mailbox.Escape(r.Description)})
+	for _, r := range Usable(all) {
+		name := mailbox.Escape(r.Name)
+		if !r.Writes() {
+			name += " (reads only)"
 		}
+		items = append(items, places.Item{Name: name, About: mailbox.Escape(r.Description)})
 	}
 	if len(items) == 0 {
 		return ""
 	}
 	text, _ := places.Lines(items, maxList)
-	return "<roles>\nRoles for spawn_teammate; any other word is one with all tools. Those that read only take just " +
-		"tasks with their claim_role.\n" + text + "</roles>"
+	return "<roles>\nFor spawn_teammate; any other word is a role with all tools. Who reads only takes only tasks " +
+		"with its claim_role.\n" + text + "</roles>"
 }
 
 // Render returns the prompt of a role as its members read it, between marks that the prompt cannot close.

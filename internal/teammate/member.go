@@ -211,6 +211,7 @@ func newSelf(c Config) *self {
 		phase: &phase{}}
 	if !s.isLead() {
 		s.role, _ = roles.Named(c.Roles, c.Record.Role)
+		s.phase.change(func(c *counters) { c.still.onlyReads = !s.role.Writes() })
 	}
 	s.presence = &presence{self: s}
 	s.presence.turns.Store(int64(s.Record.Turns))

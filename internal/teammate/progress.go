@@ -26,7 +26,7 @@ type TeamProgress struct {
 	Requests       []muster.Request        // that wait for the lead
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
-	mayTake taking
+	mayTake taking // who takes which tasks; nil: by their roles
 	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them;
 	// it is empty when something can.
 	Stuck string
@@ -66,7 +66,7 @@ func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
 
 // progressWithoutMail reads the progress without the inboxes, and returns the members too.
 func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
-	p.Patient, p.mayTake = s.Patient || s.hasConversation(ctx), s.mayTake
+	p.Patient = s.Patient || s.hasConversation(ctx)
 	run, runErr := s.Run(ctx)
 	// Members before tasks. A member claims a task while it is idle and then says that it
 	// works. In the other order it could be seen idle, after its task was seen unclaimed:
@@ -77,6 +77,7 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	if err = cmp.Or(runErr, membersErr, tasksErr, err); err != nil {
 		return p, nil, err
 	}
+	p.mayTake = s.taking(members)
 	for i := range members {
 		if m := &members[i]; m.Status == muster.Working && m.Name != muster.Lead {
 			p.Working = append(p.Working, m.Name)
@@ -255,7 +256,7 @@ func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return canUnblock(all, members, i.presence.Me(), i.mayTake), nil
+	return canUnblock(all, members, i.presence.Me(), i.taking(members)), nil
 }
 
 // canUnblock reports whether work that is under way could make a task claimable for the
@@ -334,13 +335,25 @@ func (f taking) allows(t muster.Task, role string) bool {
 	return f(t, role)
 }
 
-// mayTake reports whether the members of a role may take a task by themselves. Members that cannot write files take
-// only those that ask for their role: any other task may need a change.
-func (s *Services) mayTake(t muster.Task, role string) bool {
-	return t.RoleMay(role) && (t.ClaimRole != "" || !s.OnlyOwnTasks(role))
+// taking says which tasks the members of a role take by themselves. It is quick for the roles of these members.
+func (s *Services) taking(members []muster.Member) taking {
+	onlyOwn := map[string]bool{}
+	for _, m := range members {
+		if _, isKnown := onlyOwn[m.Role]; !isKnown {
+			onlyOwn[m.Role] = s.OnlyOwnTasks(m.Role)
+		}
+	}
+	return func(t muster.Task, role string) bool {
+		if t.ClaimRole != "" || !t.RoleMay(role) {
+			return t.RoleMay(role)
+		}
+		isOnlyOwn, isKnown := onlyOwn[role]
+		return isKnown && !isOnlyOwn || !isKnown && !s.OnlyOwnTasks(role)
+	}
 }
 
-// OnlyOwnTasks reports whether the members of a role take only tasks that ask for it.
+// OnlyOwnTasks reports whether the members of a role take only tasks that ask for it: they cannot write files, and any
+// other task may need a change.
 func (s *Services) OnlyOwnTasks(role string) bool {
 	r, _ := roles.Named(s.Roles, role)
 	return !r.Writes()

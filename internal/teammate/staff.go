@@ -62,7 +62,7 @@ func (l *lead) staff(ctx context.Context, run muster.Run) (s staffing, err error
 	if err = cmp.Or(errMembers, errTasks, err); err != nil {
 		return s, err
 	}
-	s = newStaffing(run.Cap, tasks, members, l.mayTake)
+	s = newStaffing(run.Cap, tasks, members, l.taking(members))
 	s.leave = slices.DeleteFunc(s.leave, func(name muster.Name) bool {
 		return slices.ContainsFunc(pending, func(r muster.Request) bool {
 			return r.Kind == muster.AskShutdown && r.To == name

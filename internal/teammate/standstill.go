@@ -27,13 +27,14 @@ var errStandstill = errors.New("a standstill: 100 rounds of tools without a chan
 // mail. It is not over with the phase: a member that its own jobs wake again and again could go on for ever. It is not
 // stored: a restarted member begins anew.
 type standstill struct {
-	rounds   int
-	reminded bool
-	told     bool // somebody else
-	extended bool
-	changed  bool     // something, in this round
-	mayWrite bool     // since the last look at the files something ran that may have changed some
-	last     []string // the last calls
+	onlyReads bool // to read on is the member's work: nobody is told before the first limit on the rounds
+	rounds    int
+	reminded  bool
+	told      bool // somebody else
+	extended  bool
+	changed   bool     // something, in this round
+	mayWrite  bool     // since the last look at the files something ran that may have changed some
+	last      []string // the last calls
 }
 
 // What is told of the last calls.
@@ -70,7 +71,7 @@ func (s *standstill) noteCall(e toolEffects, failed bool) {
 func (s *standstill) endIfChanged() bool {
 	changed := s.changed
 	if changed {
-		*s = standstill{mayWrite: s.mayWrite}
+		*s = standstill{mayWrite: s.mayWrite, onlyReads: s.onlyReads}
 	}
 	return changed
 }
@@ -105,11 +106,11 @@ func (s *standstill) decide(ends bool) (step boundaryStep) {
 		s.extended, s.reminded = true, true
 		step = remindStep(begin+"You get as many once more: finish, or give the task back with release_task and say "+
 			"what is left.", s.rounds)
-	case s.rounds >= stillRemind && !s.reminded:
+	case s.rounds >= stillRemind && !s.reminded && !s.onlyReads:
 		s.reminded = true
 		step = remindStep(begin+"If you have what you need, begin. If you cannot go on, say why.", s.rounds)
 	}
-	step.tellOthers = s.rounds >= stillTell && !s.told
+	step.tellOthers = s.rounds >= stillTell && !s.told && (!s.onlyReads || s.rounds >= stillMore)
 	s.told = s.told || step.tellOthers
 	return step
 }

@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/roles"
 	"muster/journal"
 	"muster/llm"
 
@@ -152,6 +153,25 @@ func TestAStandstillEndsThePhase(t *testing.T) {
 			l.Errorf("asked %d times; the lead is told %d times: %+v", len(l.asked), told, l.mail(muster.Lead))
 		}
 	})
+}
+
+// A member whose role only reads is left in peace until as many rounds are granted once more; then the lead is told.
+func TestAReaderReadsOn(t *testing.T) {
+	for rounds, isTold := range map[int]bool{stillMore - 1: false, 1000: true} {
+		live(t, "alice", func(l *life) {
+			l.config.Limits.Turns = 0
+			l.config.Roles = roles.Find(nil)
+			l.change("alice", func(m *muster.Member) { m.Role = "reviewer" })
+			l.restart("alice")
+			l.create(board.Draft{Role: "reviewer"})
+			l.start(append(reads(rounds), says("Nothing is wrong."))...)
+			said, mail := l.heard(), fmt.Sprint(l.mail(muster.Lead))
+			if strings.Contains(said, "If you have what you need") || strings.Contains(said, "as many once more") != isTold ||
+				strings.Contains(mail, "alice has had 50 rounds") != isTold || len(l.asked) < stillMore-1 {
+				l.Errorf("after %d rounds a reader has heard %s, and the lead %s", len(l.asked), said, mail)
+			}
+		})
+	}
 }
 
 // What a command changes in the lane is a change, and so is mail, on either way; a call that fails is none.
