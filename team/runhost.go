@@ -93,7 +93,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		LandedFiles: p.repository.LandedFiles, Order: c.order()}
 	p.Skills, p.Roles = c.skills(w.Paths()), c.roleFiles(w.Paths())
 	p.Queue.OnlyOwn = p.OnlyOwnTasks
-	p.Memory = func() (repository, user memory.Dir) { return remembered(ctx, p, w) }
+	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
 }
@@ -108,11 +108,15 @@ func (c *Config) roleFiles(root paths.Dir) []roles.Role {
 	return roles.Find(roles.Places(string(root), c.Home, c.UserDir))
 }
 
-// remembered returns what is remembered of the repository, and what the user has all teams know.
-func remembered(ctx context.Context, p *runHost, w *workspace.Workspace) (repository, user memory.Dir) {
-	repository, err := workspace.MemoryOf(w)
-	logDropped(context.WithoutCancel(ctx), p.Log, "looking for what is remembered", err)
-	return repository, workspace.UserMemory(w, p.config.UserDir)
+// remembered returns what returns what is remembered of the repository, and what the user has all teams know. Members
+// ask at each call of a tool, so it looks once: when the first one asks, the repository has its mark.
+func remembered(ctx context.Context, p *runHost, w *workspace.Workspace) func() (repository, user memory.Dir) {
+	ctx = context.WithoutCancel(ctx)
+	return sync.OnceValues(func() (repository, user memory.Dir) {
+		repository, err := workspace.MemoryOf(w)
+		logDropped(ctx, p.Log, "looking for what is remembered", err)
+		return repository, workspace.UserMemory(w, p.config.UserDir)
+	})
 }
 
 // checkModel refuses a run of a team that cannot ask a model.

@@ -101,7 +101,8 @@ type Config struct {
 	PassEnv []string
 
 	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills and
-	// roles are looked for below them too, beside those of the repository. "" looks in the repository only.
+	// roles are looked for below them too, beside those of the repository, and memories of the user below UserDir. ""
+	// looks in the repository only.
 	Home, UserDir string
 
 	// Name of the team; by default the repository directory's name made to fit.
