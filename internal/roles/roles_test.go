@@ -118,6 +118,7 @@ func TestAllows(t *testing.T) {
 		{"tools: Read, Bash", "read_file", "bash check_background stop_background"},
 		{"tools: Write", "write_file", "edit_file apply_patch bash"},
 		{"tools: Edit, Bash(git *), KillShell", "edit_file bash check_background stop_background", "write_file apply_patch"},
+		{"tools: Edit, KillShell, BashOutput", "edit_file", "bash check_background stop_background"},
 		{"tools: Edit, Write", "edit_file write_file apply_patch", "bash"},
 		{"tools: apply_patch", "edit_file write_file apply_patch", "bash"},
 		{"tools: mcp__a, mine", "mcp__a__b mcp__a__b! mine mine!", "mcp__ab__c mcp__b__a read_file"},
@@ -142,6 +143,41 @@ func TestAllows(t *testing.T) {
 		}
 		check(c.has, true)
 		check(c.hasNot, false)
+	}
+}
+
+// TestMayRun: a role with commands in parentheses runs no others, and nothing beside them.
+func TestMayRun(t *testing.T) {
+	for _, c := range []struct{ tools, runs, runsNot string }{
+		{"Edit, Bash", "ls\nrm -rf x; ls", ""},
+		{"*, Bash(git *)", "ls", ""},
+		{"Edit, Bash(git *), Bash", "ls", ""},
+		{"Edit, Bash(*)", "ls; ls", ""},
+		{"Edit, Bash(git diff:*), Bash(go test *, npm run test)", "git diff\ngit diff HEAD~1 -- 'a b'\ngo test ./...\n npm run test ",
+			"git\ngit push\ngit difftool\ngo vet\nnpm run test2\nnpm run test x\ngit diff; rm x\ngit diff && rm x\ngit diff | sh\n" +
+				"git diff $(rm x)\ngit diff `rm x`\ngit diff > x\ngit diff\\\nfoo=1 git diff\n"},
+		{"Edit, Bash()", "", "ls"},
+	} {
+		r := Role{}
+		r.parse("---\nname: x\ntools: \"" + c.tools + "\"\n---\nText.")
+		for command := range strings.SplitSeq(c.runs, "\n") {
+			if err := r.MayRun(command); command != "" && err != nil {
+				t.Errorf("%s: %q: %v", c.tools, command, err)
+			}
+		}
+		for command := range strings.SplitSeq(c.runsNot, "\n") {
+			if r.MayRun(command) == nil && command != "" {
+				t.Errorf("%s runs %q", c.tools, command)
+			}
+		}
+	}
+	r := Role{}
+	r.parse("---\ntools: [Edit, 'Bash(git *)']\n---\nText.")
+	if r.MayRun("git log\nrm x") == nil || r.MayRun("git log\rrm x") == nil {
+		t.Error("a second line is run")
+	}
+	if tools, _ := r.Tools(); !slices.Contains(tools, "bash(git *)") {
+		t.Errorf("people are shown %q", tools)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/frontmatter"
 )
 
@@ -12,6 +13,7 @@ import (
 type access struct {
 	isLimited       bool     // tools: names some
 	granted, denied []string // our names of tools, and patterns
+	commands        []string // that bash may run, each perhaps with a * at its end; nil: all
 	missing         []string // names of tools that muster does not have
 }
 
@@ -20,7 +22,13 @@ func newAccess(head frontmatter.Fields) (a access) {
 	// A field with nothing behind it is one that was left out; an empty list is none of the tools.
 	names, _ := head["tools"].([]any)
 	a.isLimited = head.Text("tools") != "" || names != nil
+	runsAll := false
 	for _, name := range head.List("tools") {
+		if fold(name) == "bash" {
+			command, isLimited := commandsOf(name)
+			runsAll = runsAll || !isLimited
+			a.commands = append(append([]string{}, a.commands...), command...) // never nil
+		}
 		if name == "*" || strings.EqualFold(name, "all") {
 			a.isLimited = false
 		}
@@ -29,11 +37,37 @@ func newAccess(head frontmatter.Fields) (a access) {
 			a.missing = append(a.missing, name)
 		}
 	}
+	if runsAll || !a.isLimited {
+		a.commands = nil
+	}
 	for _, name := range head.List("disallowedtools") {
 		ours, _ := ours(name)
 		a.denied = append(a.denied, ours...)
 	}
 	return a
+}
+
+// fold returns the name of a tool in small letters, without what stands behind it in parentheses.
+func fold(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
+}
+
+// commandsOf returns the commands in the parentheses behind a name, as in Bash(git diff:*, go test *).
+func commandsOf(name string) (commands []string, isLimited bool) {
+	_, list, isLimited := strings.Cut(strings.TrimSuffix(name, ")"), "(")
+	for command := range strings.SplitSeq(list, ",") {
+		if command = strings.TrimSpace(command); command == "*" {
+			return nil, false
+		} else if command != "" {
+			before, isPrefix := strings.CutSuffix(command, "*")
+			if isPrefix {
+				command = strings.TrimRight(before, ": ") + " *"
+			}
+			commands = append(commands, command)
+		}
+	}
+	return commands, isLimited
 }
 
 // ours returns our tools for a name of a tool that a file has: one of ours, or one that Claude Code's files use. A
@@ -46,7 +80,7 @@ func ours(name string) (tools []string, isKnown bool) {
 		}
 		return []string{name}, true
 	}
-	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
+	switch fold(name) {
 	case "read", "readfile", "notebookread":
 		return []string{"read_file"}, true
 	case "grep":
@@ -57,13 +91,14 @@ func ours(name string) (tools []string, isKnown bool) {
 		return []string{"edit_file"}, true
 	case "write", "writefile":
 		return []string{"write_file"}, true
-	case "bash", "bashoutput", "killshell", "killbash", "checkbackground", "stopbackground":
+	case "bash":
 		return []string{"bash"}, true
 	case "task", "agent", "subagent":
 		return []string{"subagent"}, true
 	case "applypatch":
 		return []string{"edit_file", "write_file"}, true
-	case "todowrite", "todoread", "todo", "skill", "loadskill", "searchskills", "exitplanmode", "submitplan",
+	case "bashoutput", "killshell", "killbash", "checkbackground", "stopbackground", // whoever has bash has them
+		"todowrite", "todoread", "todo", "skill", "loadskill", "searchskills", "exitplanmode", "submitplan",
 		"sendmessage", "readinbox", "taskcreate", "taskget", "tasklist", "taskupdate", "claimtask", "completetask",
 		"releasetask", "respondshutdown", "idle", "compact", "*", "all", "tools":
 		return nil, true // every member has them, or no role can take them away
@@ -93,6 +128,27 @@ func (r Role) Allows(tool string, writes bool) bool {
 	return true
 }
 
+// operators are what makes several commands of one, or another one than it seems.
+const operators = ";&|<>`$(){}\\\n\r"
+
+// MayRun returns nil if the members of a role may run a command. A role whose file has commands behind bash, in
+// parentheses, runs no others. That keeps a model to what it is meant to do: what such a command runs is not looked at.
+func (r Role) MayRun(command string) error {
+	if r.tools.commands == nil {
+		return nil
+	}
+	command = strings.TrimSpace(command)
+	isGranted := func(pattern string) bool {
+		prefix, isPrefix := strings.CutSuffix(pattern, " *")
+		return command == prefix || isPrefix && strings.HasPrefix(command, prefix+" ")
+	}
+	if !strings.ContainsAny(command, operators) && slices.ContainsFunc(r.tools.commands, isGranted) {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "your role runs these commands only, one in each call and without operators "+
+		"of the shell: %s", strings.Join(r.tools.commands, ", "))
+}
+
 // Writes reports whether the members of a role can change files.
 func (r Role) Writes() bool { return r.tools.has("write_file") || r.tools.has("edit_file") }
 
@@ -100,9 +156,13 @@ func (r Role) Writes() bool { return r.tools.has("write_file") || r.tools.has("e
 // of servers. all says that it has every tool.
 func (r Role) Tools() (names []string, all bool) {
 	for _, name := range []string{"bash", "read_file", "write_file", "edit_file", "glob", "grep", "subagent"} {
-		if r.Allows(name, false) {
-			names = append(names, name)
+		if !r.Allows(name, false) {
+			continue
 		}
+		if name == "bash" && r.tools.commands != nil {
+			name += "(" + strings.Join(r.tools.commands, ", ") + ")"
+		}
+		names = append(names, name)
 	}
 	for _, name := range r.tools.granted {
 		if !slices.Contains(names, name) && strings.HasPrefix(name, "mcp__") && r.tools.isLimited {

@@ -102,7 +102,7 @@ func Prefix(c Config) (system []string, tools []llm.Spec) {
 func (b *toolbox) newFileTools(dir code.Place, model string) []llm.Tool {
 	return code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
 		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
-		Root: string(b.Home), Patches: knowsPatches(model)})
+		Root: string(b.Home), Patches: knowsPatches(model), MayRun: b.role.MayRun})
 }
 
 // knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,

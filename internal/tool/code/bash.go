@@ -42,6 +42,11 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	case in.Timeout < 0:
 		return llm.ErrorResult("timeout is negative: give seconds."), nil
 	}
+	if t.options.MayRun != nil {
+		if err := t.options.MayRun(in.Command); err != nil {
+			return tool.FromError(err)
+		}
+	}
 	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
 	if in.Background {
 		return t.startBackground(ctx, in, spec)

@@ -64,6 +64,8 @@ type Options struct {
 	Outputs string
 	// Patches adds apply_patch, for models that were trained on it.
 	Patches bool
+	// MayRun says why the member may not run a command; nil: it may run all.
+	MayRun func(command string) error
 	// Root is the root of the repository that Outputs lies in. No link below it is followed. "" means in none.
 	Root string
 }
