@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/mcp"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/proc"
@@ -32,7 +33,9 @@ type runHost struct {
 	workspace         *workspace.Workspace
 	spending          spending // opened by host
 	repository        repository
-	notes             sync.Map // those about roles that were said
+	notes             sync.Map  // those about roles that were said
+	isNew             bool      // the run begins
+	mcp               *mcp.Pool // nil: there are no servers
 }
 
 // open opens what a run works with. The name and the target of last hold, and its check and setup where the
@@ -83,7 +86,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	// From here on the team's other methods use these services too: a second board in this process would have a graph
 	// of its own, and a second lander would not see the landings that are under way.
 	t.running.Store(w)
-	p.workspace = w
+	p.workspace, p.isNew = w, last.Target == ""
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
 		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
 		Lander: lander, Environ: environ, Secrets: t.secrets,
@@ -186,9 +189,7 @@ func (p *runHost) host(
 		})
 	}
 	removeTemporaryDir = p.setLaunchers(uncancelled, launcher)
-	return work(ctx, &supervisor{runHost: p, id: host.ID(), running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1),
-		stopped: map[muster.Name]bool{}})
+	return withMCP(ctx, p, launcher, func() error { return work(ctx, newSupervisor(p, host.ID())) })
 }
 
 // setLaunchers sets how checks and the commands of members start. Both are logged, and what they print has no keys. A

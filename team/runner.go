@@ -223,20 +223,21 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	role := c.role(record.Role)
 	noteRole(s.runHost, record.Name, role)
 	record.Model = c.modelOf(record)
+	noImages := c.NoImages != nil && c.NoImages(c.nameOf(record.Model))
 	window, reply := 0, 0
 	if c.Window != nil {
 		window, reply = c.Window(c.nameOf(record.Model))
 	}
 	return teammate.New(teammate.Config{
 		Services: s.Services, Record: stored, Extra: foreignTools(c.Tools),
-		OwnModel: record.Model != "" && record.Model != c.ModelName,
+		ServerTools: serverTools(s.mcp, noImages),
+		OwnModel:    record.Model != "" && record.Model != c.ModelName,
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
 			MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns,
 			TodoLimit: l.TodoLimit, TodoReminder: l.TodoReminder, KeptResults: l.KeptResults},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
-		NoImages:  c.NoImages != nil && c.NoImages(c.nameOf(record.Model)),
-		Window:    window, ReplyTokens: reply,
+		NoImages:  noImages, Window: window, ReplyTokens: reply,
 		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
 			return s.model(record, role, now, onWait)
 		},

@@ -26,6 +26,13 @@ type supervisor struct {
 	stop    context.CancelCauseFunc
 }
 
+// newSupervisor returns the supervisor of a host.
+func newSupervisor(p *runHost, id muster.HostID) *supervisor {
+	return &supervisor{runHost: p, id: id, running: map[muster.Name]*runningMember{},
+		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1),
+		stopped: map[muster.Name]bool{}}
+}
+
 // run runs the members of this process until work is over, then ends those that still live. Members live in ctx; what
 // serves them lives in house, which ends after them. Where work has failed, or anything that stops the team, their
 // records stay as they are, for whoever goes on with them. Else they are shut down, and conclude is called while they

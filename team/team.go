@@ -49,6 +49,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/git"
+	"muster/internal/mcp"
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -117,6 +118,11 @@ type Config struct {
 	Teammates int
 	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
+	// MCPServers returns the servers whose tools every member has; nil: there are none. Each is started when it is
+	// first needed, with the rights of this process. MCPCache is the directory in which their tools are remembered; ""
+	// asks them in every process.
+	MCPServers func() []MCPServer
+	MCPCache   string
 	// OnBegin, when it is set, is called when a run begins or goes on: nothing can refuse it any more, and no record of
 	// it is written yet.
 	OnBegin func(context.Context)
@@ -186,8 +192,9 @@ type Team struct {
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
 	subscribers   sync.Map                                     // the set of *subscriber: who is told the events
 	ownsWorkspace bool
-	secrets       *redact.Secrets // nil: there are none
-	log           *slog.Logger    // never nil
+	secrets       *redact.Secrets          // nil: there are none
+	mcp           atomic.Pointer[mcp.Pool] // of the run that goes on in this process; nil: it has no servers
+	log           *slog.Logger             // never nil
 }
 
 // FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.

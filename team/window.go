@@ -32,7 +32,8 @@ func (s Members) Window(
 	}
 	w := Window{Member: name, Role: m.Role, Model: cmp.Or(m.Model, run.Model), Counted: p.Counted}
 	system, tools := teammate.Prefix(teammate.Config{Record: m, ModelName: w.Model,
-		Extra: foreignTools(s.t.config.Tools),
+		Extra:       foreignTools(s.t.config.Tools),
+		ServerTools: serverTools(s.t.config.rememberedMCP(ctx, s.t.Root()), false),
 		Services: teammate.Services{Team: services.Name(ctx), Home: services.Paths(), Store: services.Store(),
 			Skills: s.t.config.skills(services.Paths()), Roles: s.t.config.roleFiles(services.Paths())}})
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},

@@ -90,6 +90,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers, secrets, err := countingMCP(a, j.Workspace, s)
+	if err != nil {
+		return nil, err
+	}
 	budgets := team.Budgets{Team: s.BudgetTeam, Member: s.BudgetMember, Task: s.BudgetTask, Day: s.BudgetDay}
 	if budgets.DayLog, err = dayLog(a, s); err != nil {
 		return nil, err
@@ -124,7 +128,8 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit, TodoReminder: cmp.Or(s.TodoReminder, -1),
 			KeptResults: s.KeptResults},
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
-		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets()),
+		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
+		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a),
 	})
 }

@@ -121,7 +121,8 @@ func listTrusted(a *App, o opened) error {
 // repositoryItems returns what the repository brings that counts only when the user trusts it, trusted or not. Of the
 // settings and of git's drivers it returns only what is not trusted.
 func repositoryItems(
-	ctx context.Context, a *App, w *workspace.Workspace, values []config.Value, which func(config.Withheld) bool,
+	ctx context.Context, a *App, w *workspace.Workspace, settings config.Settings, values []config.Value,
+	which func(config.Withheld) bool,
 ) (all []trust.Item, err error) {
 	for _, v := range values {
 		if v.Withheld != nil && v.Withheld.NeedsTrust && which(*v.Withheld) {
@@ -131,6 +132,7 @@ func repositoryItems(
 	for _, source := range []func() ([]trust.Item, error){
 		func() ([]trust.Item, error) { return w.Trust().DriverItems(ctx) },
 		func() ([]trust.Item, error) { return repositoryRoleItems(a, w.Root()), nil },
+		func() ([]trust.Item, error) { _, items, err := findMCPServers(a, w, settings); return items, err },
 	} {
 		items, err := source()
 		if err != nil {
@@ -146,12 +148,12 @@ func repositoryItems(
 func proposals(
 	ctx context.Context, a *App, w *workspace.Workspace, flags map[string]string, which func(config.Withheld) bool,
 ) ([]proposal, []config.Value, error) {
-	_, values, errSettings := w.Settings(flags)
+	settings, values, errSettings := w.Settings(flags)
 	trusted, errTrusted := w.Trust().Get()
 	if err := cmp.Or(errSettings, errTrusted); err != nil {
 		return nil, nil, err
 	}
-	items, err := repositoryItems(ctx, a, w, values, which)
+	items, err := repositoryItems(ctx, a, w, settings, values, which)
 	all := []proposal{}
 	for _, item := range items {
 		if trusted.TrustsItem(item) {

@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"internal/workspace"},
 	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},
-	{"internal/tool/code", "internal/tool/agent"},
+	{"internal/tool/code", "internal/tool/agent", "internal/mcp"},
 	{"internal/tool/teamtools", "agent"},
 	{"internal/teammate"},
 	{"team"},

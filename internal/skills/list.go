@@ -2,11 +2,11 @@ package skills
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"muster/internal/mailbox"
 	"muster/internal/places"
+	"muster/internal/textmatch"
 )
 
 // maxList is how many bytes the list has at most that every conversation begins with.
@@ -34,22 +34,7 @@ func List(all []Skill) (text string, isWhole bool) {
 
 // Search returns the skills that have the most of the words in their names and descriptions, the best first.
 func Search(all []Skill, query string) []Skill {
-	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return strings.ContainsRune(" ,-_./:", r) })
-	score := func(s Skill) (n int) {
-		name, about := strings.ToLower(s.Name), strings.ToLower(s.Description)
-		for _, w := range words {
-			switch {
-			case strings.Contains(name, w):
-				n += 3
-			case strings.Contains(about, w):
-				n++
-			}
-		}
-		return n
-	}
-	found := slices.DeleteFunc(Usable(all), func(s Skill) bool { return score(s) == 0 })
-	slices.SortStableFunc(found, func(a, b Skill) int { return score(b) - score(a) })
-	return found
+	return textmatch.Search(Usable(all), query, func(s Skill) (name, about string) { return s.Name, s.Description })
 }
 
 // Mark is the beginning of what Render returns.

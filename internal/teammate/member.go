@@ -97,6 +97,9 @@ type Config struct {
 	Window, ReplyTokens int
 	// Extra are the tools of an embedder.
 	Extra []llm.Tool
+	// ServerTools returns the tools of MCP servers that a member has who may have those which allows lets through; nil:
+	// there are none.
+	ServerTools func(allows func(tool string, writes bool) bool) []llm.Tool
 	// Emit shows what happens in a turn; it must not block.
 	Emit func(loop.Event)
 }

@@ -70,6 +70,9 @@ func (b *toolbox) newProfile() *profile {
 		Revoke: b.revoke})
 	files, subagent := b.allowed(b.newFileTools(dir, b.ModelName)), b.allowed([]llm.Tool{b.newSubagent(dir)})
 	extra := b.allowed(b.Extra)
+	if b.ServerTools != nil {
+		extra = append(extra, b.ServerTools(b.role.Allows)...)
+	}
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
 		agent.SkillTools(b.Skills), b.memoryTools(), extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
@@ -164,8 +167,13 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent
 	for i, t := range list {
 		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
 		t = tool.Wrap(t, b.hideSecrets)
-		if t.Spec().NeedsPlan {
-			t = tool.Wrap(t, b.plans.gate)
+		if s := t.Spec(); s.NeedsPlan {
+			t = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+				if s.OnlyReads(c.Input) {
+					return next(ctx, c)
+				}
+				return b.plans.gate(ctx, c, next)
+			})
 		}
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file. It is no state: where it is lost, the call can be repeated.
