@@ -51,6 +51,7 @@ type Role struct {
 	IsUser  bool
 	Problem string
 
+	key   string // what is the same for all spellings of its name
 	tools access
 }
 
@@ -63,7 +64,7 @@ func Find(where []places.Place) (all []Role) {
 	for _, f := range places.Find(where, places.Markdown()) {
 		r := Role{Name: f.Name(), Place: f.Show(), IsUser: f.Place.IsUser}
 		if text, err := f.Text(); err != nil {
-			r.Problem = fmt.Sprintf("it cannot be read: %v", err)
+			r.key, r.Problem = muster.RoleKey(r.Name), fmt.Sprintf("it cannot be read: %v", err)
 		} else {
 			r.parse(text)
 		}
@@ -92,6 +93,7 @@ func (r *Role) parse(text string) {
 	head, body := frontmatter.Split(text)
 	field := func(name string) string { return places.Cut(head.Text(name), maxField) }
 	r.Name = places.Cut(places.OneLine(cmp.Or(head.Text("name"), r.Name)), maxName)
+	r.key = muster.RoleKey(r.Name)
 	r.Description = withoutExamples(places.Describe(head, body))
 	r.Prompt, r.Color, r.Effort = strings.TrimSpace(body), field("color"), strings.ToLower(field("effort"))
 	if r.Model = field("model"); strings.EqualFold(r.Model, "inherit") {
@@ -99,9 +101,9 @@ func (r *Role) parse(text string) {
 	}
 	r.tools = newAccess(head)
 	switch {
-	case muster.RoleKey(r.Name) == "":
+	case r.key == "":
 		r.Problem = "its name has no letters"
-	case muster.RoleKey(r.Name) == string(muster.Lead):
+	case r.key == string(muster.Lead):
 		r.Problem = "the lead's role is no file"
 	case field("disabled") == "true":
 		r.Problem = "it says disabled: true"
@@ -132,7 +134,7 @@ func Usable(all []Role) []Role {
 // Named returns the role with a name, however it is spelt.
 func Named(all []Role, name string) (Role, bool) {
 	key := muster.RoleKey(name)
-	i := slices.IndexFunc(all, func(r Role) bool { return r.Problem == "" && muster.RoleKey(r.Name) == key })
+	i := slices.IndexFunc(all, func(r Role) bool { return r.Problem == "" && r.key == key })
 	if i < 0 || key == "" {
 		return Role{}, false
 	}

@@ -129,6 +129,8 @@ func TestAllows(t *testing.T) {
 		{"tools: []", "", "bash read_file mine"},
 		{"disallowedTools: [Write, Edit]", "read_file subagent mcp__a__b mine", "bash stop_background write_file edit_file apply_patch mcp__a__b! mine!"},
 		{"disallowedTools: Task, NotebookEdit", "write_file bash", "subagent edit_file apply_patch"},
+		{"permissionMode: plan", "read_file subagent", "bash write_file edit_file apply_patch mine!"},
+		{"permissionMode: bypassPermissions\ntools: Read", "read_file", "bash write_file"},
 		{"tools: Agent(explore), 'mcp__['", "subagent", "mcp__a__b"},
 	} {
 		r := Role{}

@@ -44,6 +44,9 @@ func newAccess(head frontmatter.Fields) (a access) {
 		ours, _ := ours(name)
 		a.denied = append(a.denied, ours...)
 	}
+	if head.Text("permissionmode") == "plan" { // whoever only plans changes nothing
+		a.denied = append(a.denied, "edit_file", "write_file")
+	}
 	return a
 }
 
