@@ -18,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/testing/race"
 	"muster/journal"
 	"muster/llm"
 	"muster/store/mem"
@@ -26,7 +27,8 @@ import (
 
 var (
 	clumsySeed  = flag.Uint64("clumsy.seed", 0, "run this seed of the clumsy teams alone")
-	clumsySeeds = flag.Int("clumsy.seeds", 60, "how many clumsy teams are simulated")
+	clumsySeeds = flag.Int("clumsy.seeds", map[bool]int{false: 60, true: 20}[race.Enabled],
+		"how many clumsy teams are simulated; test.sh runs 300 without the race detector")
 )
 
 // Teams of models that forget to complete, edit in the wrong place, answer in text, loop, contradict each other, complete

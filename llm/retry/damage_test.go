@@ -102,7 +102,7 @@ func TestAWrongGuessHeals(t *testing.T) {
 	dir := t.TempDir()
 	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 2*time.Minute)
 	g.requests, g.arrived = 0, nil
-	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 12*time.Minute)
+	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 11*time.Minute)
 	if most, _ := g.busiest(); most < 300 {
 		t.Errorf("still only %d requests a minute", most)
 	}
