@@ -7,6 +7,7 @@ import (
 
 	"muster/internal/commands"
 	"muster/internal/editdist"
+	"muster/internal/safetext"
 )
 
 // custom returns the commands of the repository and of the user. They are looked for each time, because people change
@@ -35,9 +36,9 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 			" (/help lists them; a message may begin with a space before the slash)")
 		return
 	}
-	text, notes, err := c.Expand(args)
+	text, notes, err := c.Expand(ctx, args)
 	if err != nil {
-		s.Face.Print(c.Place + " cannot be read: " + err.Error())
+		s.Face.Print("/" + c.Name + " cannot be used: " + safetext.Clean(err.Error()))
 		return
 	}
 	s.Face.Print(strings.Join(append([]string{"/" + c.Name + " is " + c.Place}, notes...), "\n"))

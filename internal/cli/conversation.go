@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -87,6 +88,7 @@ type conversation struct {
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
 	job       Job
+	running   atomic.Pointer[team.Team] // that of the run in this process; nil: none has begun
 	sum       team.Summary
 	err       error // of the run
 }
@@ -184,6 +186,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
 	// the journal could not take are passed on here.
 	speech := &chat.Speech{Face: c.face}
+	j.Opened = c.running.Store
 	j.Conversation, j.Emit = c.talk, func(member muster.Name, v any) {
 		if e, ok := v.(muster.Event); ok {
 			c.progress.Event(e) // the journal could not take it

@@ -61,8 +61,10 @@ func (c *conversation) openFace(ctx context.Context) error {
 	return nil
 }
 
-// customCommands returns the commands of the repository and of the user.
-func (c *conversation) customCommands() []commands.Command { return customCommands(c.app, c.Root()) }
+// customCommands returns the commands of the repository, of the user, and of the run's MCP servers.
+func (c *conversation) customCommands() []commands.Command {
+	return append(customCommands(c.app, c.Root()), promptCommands(c.running.Load())...)
+}
 
 // customCommands returns the commands that the user can call in a repository beside those of the conversation.
 func customCommands(a *App, root string) []commands.Command {

@@ -41,7 +41,10 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	switch {
 	case err != nil:
 		return team.Summary{Code: exitError}, err
-	case j.Resume:
+	case j.Opened != nil:
+		j.Opened(t)
+	}
+	if j.Resume {
 		return t.Resume(ctx)
 	}
 	// A conversation has the screen, and a replay asks no model.

@@ -34,6 +34,7 @@ type Job struct {
 	Tape         recording.Tape         // records the run, or plays one; nil: neither
 	Plays        bool                   // the models only say what Tape has
 	Emit         func(muster.Name, any) // gets what streams; nil: nobody
+	Opened       func(*team.Team)       // gets the team before it runs; nil: nobody
 
 	// demoDir is the directory of the demo's repository; "" is a repository of the user's. isTemporary says that it is
 	// not kept.
@@ -126,7 +127,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		}
 		goesOn = s.IsStopped
 	}
-	if j.Goal, err = r.expandGoal(o, j.Goal); err != nil {
+	if j.Goal, err = r.expandGoal(ctx, o, j.Goal); err != nil {
 		return err
 	}
 	if err := offerTrust(ctx, r.App, o, flags, goesOn); err != nil {
@@ -145,7 +146,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 
 // expandGoal returns what a goal stands for that calls a command, such as "/release 1.2". Any other goal stays as it
 // is, also one that begins with a path.
-func (r runCommands) expandGoal(o opened, goal string) (string, error) {
+func (r runCommands) expandGoal(ctx context.Context, o opened, goal string) (string, error) {
 	name, args, _ := strings.Cut(strings.TrimPrefix(goal, "/"), " ")
 	if !strings.HasPrefix(goal, "/") {
 		return goal, nil
@@ -154,7 +155,7 @@ func (r runCommands) expandGoal(o opened, goal string) (string, error) {
 	if !ok {
 		return goal, nil
 	}
-	text, notes, err := c.Expand(args)
+	text, notes, err := c.Expand(ctx, args)
 	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "%s cannot be read: %w", c.Place, err)
 	}

@@ -7,6 +7,7 @@ package commands
 
 import (
 	"cmp"
+	"context"
 	"path"
 	"slices"
 	"strings"
@@ -29,7 +30,18 @@ type Command struct {
 	Problem     string
 
 	file  places.File
-	names []string // the other names by which it can be called
+	names []string // by which it can be called
+	// expand returns the text of a command that has no file.
+	expand func(ctx context.Context, args string) (string, error)
+}
+
+// New returns a command that is in no file. place says where it comes from, and expand returns its text for arguments.
+func New(
+	name, hint, description, place string, expand func(ctx context.Context, args string) (string, error),
+) Command {
+	return Command{Name: typed(name), Hint: places.Cut(places.OneLine(safetext.Clean(hint)), maxShown),
+		Description: places.Cut(places.OneLine(safetext.Clean(description)), maxShown),
+		Place:       places.OneLine(safetext.Clean(place)), names: []string{typed(name)}, expand: expand}
 }
 
 // Find returns the commands of a repository and of the user, in the order of places and of names. The names of builtin
@@ -133,7 +145,11 @@ var shellLine = lazyregexp.New("!`[^`\n]+`")
 
 // Expand returns what the user says by a command with these arguments, and a line about each field of its head that
 // has no effect. The file is read again.
-func (c Command) Expand(args string) (text string, notes []string, err error) {
+func (c Command) Expand(ctx context.Context, args string) (text string, notes []string, err error) {
+	if c.expand != nil {
+		text, err = c.expand(ctx, args)
+		return text, nil, err
+	}
 	if text, err = c.file.Text(); err != nil {
 		return "", nil, err
 	}
@@ -142,7 +158,7 @@ func (c Command) Expand(args string) (text string, notes []string, err error) {
 		notes = append(notes, c.Place+" names the model "+model+", which is ignored: the lead has its own")
 	}
 	args = strings.TrimSpace(args)
-	words, isUsed := split(args), false
+	words, isUsed := Split(args), false
 	text = placeholder().ReplaceAllStringFunc(body, func(mark string) string {
 		switch n := strings.TrimPrefix(mark, "$"); {
 		case n == "ARGUMENTS":
@@ -170,8 +186,8 @@ func (c Command) Expand(args string) (text string, notes []string, err error) {
 	return text, notes, nil
 }
 
-// split returns the arguments in a text: words, or what stands between quotation marks.
-func split(text string) (words []string) {
+// Split returns the arguments in a text: words, or what stands between quotation marks.
+func Split(text string) (words []string) {
 	var word strings.Builder
 	var quote rune
 	isWord := false

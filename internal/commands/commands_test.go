@@ -89,7 +89,7 @@ func TestExpand(t *testing.T) {
 			t.Errorf("there is no command %s", name)
 			continue
 		}
-		text, notes, err := found.Expand(args)
+		text, notes, err := found.Expand(t.Context(), args)
 		if text != c.want || err != nil || !strings.Contains(strings.Join(notes, "\n"), c.notes) || (len(notes) > 0) != (c.notes != "") {
 			t.Errorf("%s is %q, %q, %v; want %q", c.call, text, notes, err, c.want)
 		}
@@ -113,7 +113,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	all := Find(root, "", "", nil)
 	for _, c := range all {
-		text, _, err := c.Expand("")
+		text, _, err := c.Expand(t.Context(), "")
 		if c.Name == "steer" && (c.Problem != "" || c.Description != "a[31mb" || text != "]0;xtext" || err != nil) {
 			t.Errorf("%+v, %q, %v", c, text, err)
 		}

@@ -30,7 +30,9 @@ func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) 
 		return "", err
 	}
 	t, _ := s.claims.CurrentTask()
-	m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
+	if m.Name = s.Secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
+		m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
+	}
 	m.Description, m.Content = s.Secrets.String(m.Description), s.Secrets.String(m.Content)
 	m.By, m.Task, m.Run = string(s.name()), t.ID, s.Secrets.String(run.Goal)
 	if m = m.Clean(); m.Check() != nil { // before the whole conversation is read
