@@ -32,6 +32,8 @@ type recordedOptions struct {
 	Background    time.Duration           `json:"background_timeout"`
 	CheckTimeout  time.Duration           `json:"check_timeout"`
 	MergeCommits  bool                    `json:"merge_commits"`
+	Goal          string                  `json:"goal"` // "" where the playbook says it
+	Playbook      *team.Playbook          `json:"playbook,omitempty"`
 }
 
 // recordFlag adds the flag that records a run.
@@ -40,7 +42,8 @@ func recordFlag(f *pflag.FlagSet, path *string) {
 }
 
 // newRecorder makes the file in which a run is recorded. It returns nil where no path is named.
-func newRecorder(ctx context.Context, a *App, path string, s config.Settings) (*recording.Recorder, error) {
+func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Recorder, error) {
+	s := j.Settings
 	if path == "" {
 		return nil, nil //nolint:nilnil // Nothing is recorded, and that is no error.
 	}
@@ -53,7 +56,7 @@ func newRecorder(ctx context.Context, a *App, path string, s config.Settings) (*
 	}
 	options, err := json.Marshal(recordedOptions{config.Stored(s.Model), s.Roles, s.MaxTurns, s.MaxTokens,
 		s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults, s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout,
-		s.CheckTimeout, s.MergeCommits})
+		s.CheckTimeout, s.MergeCommits, j.Goal, j.How.Playbook})
 	if err != nil {
 		return nil, err
 	}

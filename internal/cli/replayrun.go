@@ -100,6 +100,12 @@ func (p *replay) job(o opened) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	// Which variables commands see is the user's to say, and no recording's.
+	own, _, err := config.Load(p.configOptions(""))
+	if err != nil {
+		return Job{}, err
+	}
+	s.PassEnv = own.PassEnv
 	var options recordedOptions
 	if err := json.Unmarshal(p.rec.Options, &options); err != nil {
 		return Job{}, muster.Errorf(muster.Invalid, "the options of the recording cannot be read: %w", err)
@@ -112,8 +118,8 @@ func (p *replay) job(o opened) (Job, error) {
 	if r.Target != "muster/"+string(r.Team) {
 		s.Land = r.Target
 	}
-	isOpen := slices.ContainsFunc(p.rec.Tasks, func(t muster.Task) bool { return t.Open() })
-	return Job{Workspace: o.workspace, Settings: s, Goal: r.Goal, Plays: true, How: team.Start{Add: isOpen}}, nil
+	return Job{Workspace: o.workspace, Settings: s, Goal: options.Goal, Plays: true,
+		How: team.Start{Playbook: options.Playbook}}, nil
 }
 
 // openModel returns the model with a name.

@@ -137,7 +137,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
-	recorder, err := newRecorder(ctx, r.App, j.record, j.Settings)
+	recorder, err := newRecorder(ctx, r.App, j.record, j)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		job.demoDir, job.isTemporary = dir, keep == ""
-		recorder, err := newRecorder(c.Context(), r.App, record, job.Settings)
+		recorder, err := newRecorder(c.Context(), r.App, record, job)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"muster"
 	"muster/internal/durable"
@@ -172,6 +173,10 @@ func (r *Recording) add(l Line) error {
 		r.Header = *l.Header
 		if r.Version != version {
 			return errors.New("it is of another version of muster")
+		}
+		// It is replaced in all that is run, so it must be nothing that other words have in them.
+		if r.Root != "" && (!filepath.IsAbs(r.Root) || len(r.Root) < 3) {
+			return errors.New("the directory of its repository makes no sense")
 		}
 	case l.Prefix != nil:
 		r.Prefixes[l.Prefix.ID] = l.Prefix

@@ -25,7 +25,7 @@ func record(t *testing.T, key []byte, end *End) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/r", nil); err != nil {
+	if err := r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil); err != nil {
 		t.Fatal(err)
 	}
 	m := r.Model("lead", sayer{})
@@ -64,7 +64,7 @@ func TestReadWhatWasRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.IsOwn || r.End == nil || r.End.Code != 3 || r.Run.Goal != "g" || r.Root != "/r" || len(r.Steps) != 1 ||
+	if !r.IsOwn || r.End == nil || r.End.Code != 3 || r.Run.Goal != "g" || r.Root != "/repository" || len(r.Steps) != 1 ||
 		len(r.Events) != 1 || len(r.Landings) != 1 || len(r.Prefixes) != 1 {
 		t.Errorf("got %+v", r)
 	}

@@ -60,6 +60,7 @@ type Player struct {
 	talks     map[string][]*Call
 	asking    sync.Mutex // held while Next is called
 	isAsking  atomic.Bool
+	overAt    atomic.Pointer[time.Time] // when the last step of a run that was cut off was over
 
 	mu     sync.Mutex
 	match  *matcher
@@ -79,7 +80,7 @@ func Play(r *Recording, o Options) *Player {
 	}
 	var ended func()
 	if r.End == nil {
-		ended = func() { o.Stop(errOver) }
+		ended = func() { p.overAt.CompareAndSwap(nil, new(time.Now())); p.stopIfOver(false) }
 	}
 	p.turns = playTurns(r.Steps, ended)
 	return p
@@ -136,6 +137,7 @@ func (m playingModel) Reply(ctx context.Context, q llm.Request, emit func(llm.De
 	if err := m.await(ctx, c); err != nil {
 		return llm.Reply{}, err
 	}
+	defer m.stopIfOver(false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.total++
@@ -187,6 +189,17 @@ func (p *Player) take(member muster.Name, q llm.Request) (*Call, *Divergence) {
 	}
 	return c, &Divergence{Member: member, Turn: c.Turn, What: strings.TrimPrefix(c.Of+", "+where, ", "),
 		Recorded: d.recorded, Now: d.now, At: d.at, AtNow: d.atNow}
+}
+
+// stopIfOver ends the replay of a run that was cut off when its last step and its last call were played. Calls that
+// nobody makes are not waited for with gaveUp.
+func (p *Player) stopIfOver(gaveUp bool) {
+	if p.overAt.Load() == nil {
+		return
+	}
+	if n, of, _ := p.Played(); n == of || gaveUp {
+		p.options.Stop(errOver)
+	}
 }
 
 // keyOf returns the conversation that a request belongs to. Those of subagents may run side by side, in any order, so
@@ -273,6 +286,9 @@ const stallPatience = 30 * time.Second
 // Watch reports it as a divergence when whose turn it is does not come. It returns when ctx ends.
 func (p *Player) Watch(ctx context.Context) {
 	for clock.Sleep(ctx, time.Second) == nil {
+		if at := p.overAt.Load(); at != nil && time.Since(*at) > stallPatience {
+			p.stopIfOver(true)
+		}
 		who, waited, recorded := p.turns.awaited()
 		slow := 5.0
 		if p.options.Speed > 0 {

@@ -43,9 +43,9 @@ type Recorder struct {
 	turns   *Turns
 
 	mu       sync.Mutex
-	tail     *durable.Tail
-	sum      hash.Hash // of what was written, with the user's key
-	err      error     // the first one
+	tail     *durable.Tail // nil until the run begins
+	sum      hash.Hash     // of what was written, with the user's key
+	err      error         // the first one
 	prefixes map[string]bool
 	talks    map[string]*talk
 	subs     map[muster.Name]int // how many conversations of subagents a member has had
@@ -58,8 +58,9 @@ type talk struct {
 	sums [][sha256.Size]byte // of the messages of the last call
 }
 
-// Create makes the file of a recording. program is the version of muster, and options are the settings that requests
-// depend on. hide hides secrets in a line. key is the user's own; without one the file is not signed.
+// Create prepares the file of a recording, which is made when the run begins. program is the version of muster, and
+// options are the settings that requests depend on. hide hides secrets in a line. key is the user's own; without one
+// the file is not signed.
 func Create(
 	path, program string, options json.RawMessage, hide func(json.RawMessage) json.RawMessage, key []byte,
 ) (*Recorder, error) {
@@ -67,11 +68,7 @@ func Create(
 		return nil, muster.Errorf(muster.Invalid, "%s exists already", path).
 			WithHint("name a new file: --record FILE")
 	}
-	tail, err := durable.New(durable.OS{}).OpenTail(path)
-	if err != nil {
-		return nil, err
-	}
-	r := &Recorder{Path: path, options: options, program: program, hide: hide, tail: tail, prefixes: map[string]bool{},
+	r := &Recorder{Path: path, options: options, program: program, hide: hide, prefixes: map[string]bool{},
 		talks: map[string]*talk{}, subs: map[muster.Name]int{}}
 	if key != nil {
 		r.sum = hmac.New(sha256.New, key)
@@ -89,7 +86,7 @@ func (r *Recorder) write(l Line, sync bool) {
 
 // writeLocked is write for a caller that holds the lock.
 func (r *Recorder) writeLocked(l Line, sync bool) {
-	if r.err != nil {
+	if r.err != nil || r.tail == nil {
 		return
 	}
 	var line []byte
@@ -106,8 +103,14 @@ func (r *Recorder) writeLocked(l Line, sync bool) {
 	}
 }
 
-// Begin writes the header.
-func (r *Recorder) Begin(run muster.Run, root string, tasks []muster.Task) error {
+// Begin makes the file and writes the header. A run that is refused leaves no file.
+func (r *Recorder) Begin(run muster.Run, root string, tasks []muster.Task) (err error) {
+	r.mu.Lock()
+	r.tail, err = durable.New(durable.OS{}).OpenTail(r.Path)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	r.write(Line{Header: &Header{Version: version, Program: r.program, Root: root, Run: run, Tasks: tasks,
 		Options: r.options}}, true)
 	return r.err
@@ -129,6 +132,9 @@ func (r *Recorder) Close(end *End) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.tail == nil {
+		return nil
+	}
 	if r.sum != nil && r.err == nil {
 		line, _ := muster.MarshalLine(Line{Signature: hex.EncodeToString(r.sum.Sum(nil))}) // it always encodes
 		_, r.err = r.tail.Append(append(line, '\n'))

@@ -33,7 +33,7 @@ type Turns struct {
 	failed  error     // why nothing goes on
 	since   time.Time // when the last step began
 
-	ended func() // called once when the plan of a run that did not end is over; nil for one that ended
+	ended func() // called when the plan of a run that did not end is over; nil for one that ended
 }
 
 // recordTurns returns turns whose steps are given to write.
@@ -222,9 +222,8 @@ func (t *Turns) end(who string) {
 		return
 	}
 	t.holder = ""
-	if t.plays && t.next == len(t.plan) && t.ended != nil && t.failed == nil {
-		t.failed = errOver
-		t.ended()
+	if t.plays && t.next == len(t.plan) && t.ended != nil {
+		t.ended() // and nobody's turn comes any more
 	}
 	t.notify()
 }

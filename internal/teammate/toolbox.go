@@ -69,14 +69,14 @@ func (b *toolbox) newProfile() *profile {
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
 	files, subagent := b.allowed(b.newFileTools(dir, b.ModelName)), b.allowed([]llm.Tool{b.newSubagent(dir)})
-	extra := b.allowed(b.Extra)
+	extra, remember := b.allowed(b.Extra), b.memoryTools()
 	if b.ServerTools != nil {
 		extra = append(extra, b.ServerTools(b.role.Allows)...)
 	}
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
-		agent.SkillTools(b.Skills), b.memoryTools(), extra)
+		agent.SkillTools(b.Skills), remember, extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
-	p.tools = b.decorate(b.inTurns(p.bare, team), b.nested, false)
+	p.tools = b.decorate(b.inTurns(p.bare, append(remember, team...)), b.nested, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
@@ -191,21 +191,21 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent
 	return out
 }
 
-// inTurns returns tools of which those of the team run in their turn.
-func (b *toolbox) inTurns(all, team []llm.Tool) []llm.Tool {
+// inTurns returns all tools, of which those that read or change what others see run in their turn.
+func (b *toolbox) inTurns(all, shared []llm.Tool) []llm.Tool {
 	if b.Order == nil {
 		return all
 	}
 	all = slices.Clone(all)
 	for i, t := range all {
-		if slices.ContainsFunc(team, func(o llm.Tool) bool { return o.Spec().Name == t.Spec().Name }) {
+		if slices.ContainsFunc(shared, func(o llm.Tool) bool { return o.Spec().Name == t.Spec().Name }) {
 			all[i] = tool.Wrap(t, b.inTurn)
 		}
 	}
 	return all
 }
 
-// inTurn runs a call of a tool of the team in its turn. The calls of one reply may run side by side, so that each has
+// inTurn runs a call of such a tool in its turn. The calls of one reply may run side by side, so that each has
 // one of its own.
 func (b *toolbox) inTurn(ctx context.Context, c llm.Call, next tool.Next) (r llm.Result, err error) {
 	stepErr := b.Order.Step(ctx, string(b.name())+" "+c.ID, func() error {
