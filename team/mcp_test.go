@@ -116,6 +116,30 @@ scenes:
 	}
 }
 
+// A role has those tools of servers that its file names, and no others.
+func TestMCPToolsOfARole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	change, _ := withMCP(t)
+	w.write(".claude/agents/looker.md", "---\nname: looker\ndescription: looks\ntools: Read, mcp__view__look\n---\nLook.\n")
+	w.run(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: move, claim_role: looker}}, {spawn_teammate: {name: alice, role: looker, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - say: Done.
+scenes:
+  - cue: 'Task #1: move'
+    who: [alice]
+    turns:
+      - do: [{mcp__view__look: {}}, {mcp__view__alter: {}}]
+      - do: [{release_task: {task_id: 1, reason: enough was seen}}]
+`, 3, change)
+	if text := w.said("alice"); !strings.Contains(text, "a fine view") || strings.Contains(text, "it was altered") {
+		t.Errorf("alice has:\n%s", text)
+	}
+}
+
 // What a member's requests begin with is the same after a restart, also where the server lists other tools by then. The
 // next run has the new ones.
 func TestMCPToolsStayTheSame(t *testing.T) {
