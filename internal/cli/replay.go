@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ type replay struct {
 	watch, step, goOn, ok bool
 	speed                 float64
 	rec                   *recording.Recording
+	mu                    sync.Mutex          // guards landings while the replay goes on
 	landings              []recording.Landing // of the replay
 	lines                 *bufio.Reader       // of standard input, for --step
 }

@@ -33,7 +33,11 @@ type replayResult struct {
 func (*replay) Event(muster.Event) {}
 
 // Landing keeps a landing of the replay.
-func (p *replay) Landing(l recording.Landing) { p.landings = append(p.landings, l) }
+func (p *replay) Landing(l recording.Landing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.landings = append(p.landings, l)
+}
 
 // play runs the team again in a scratch repository, which is removed at the end.
 func (p *replay) play(ctx context.Context) error {
