@@ -33,6 +33,10 @@ const (
 	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
 
+	// A hook has run. Outcome is "ok", "blocked", "changed" (it has changed a tool's input) or "failed"; text is the
+	// reason, or what the hook says to the user.
+	HookRan = "hook.ran" // hook: its event, such as PreToolUse; command, file, exit, seconds, outcome, text
+
 	// A conversation was made shorter. Before and after are the tokens of the next request.
 	ContextCompacted = "context.compacted" // how: "cleared" or "compressed"; text: why; before, after
 )

@@ -65,7 +65,8 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	c := &p.config
 	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
 	c.Budgets.Team = cmp.Or(c.Budgets.Team, last.Budget)
-	if err := p.spending.check(); err != nil {
+	runner, errHooks := hookRunner(t, p.repository.Root())
+	if err := cmp.Or(p.spending.check(), errHooks); err != nil {
 		return nil, err
 	}
 	environ := c.environ()
@@ -76,8 +77,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 			Environ:      environ,
 			Secrets:      t.secrets,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
-			MergeCommits: c.MergeCommits,
-			Order:        c.order(),
+			MergeCommits: c.MergeCommits, Hook: landingHook(runner, c.Name), Order: c.order(),
 		},
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles, Order: c.order()}
-	p.Skills, p.Roles = c.skills(w.Paths()), c.roleFiles(w.Paths())
+	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
 	p.Queue.OnlyOwn = p.OnlyOwnTasks
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post)
@@ -205,6 +205,7 @@ func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (rem
 		removeDir = tools.removeDir
 		p.Launcher = tools
 	}
+	p.Hooks.Start(p.Launcher, p.Journal)
 	p.Launcher = hookAgents(ctx, p, p.Launcher)
 	return removeDir
 }

@@ -31,7 +31,7 @@
 // conversation.go (the user and the lead, of this process or of another), start.go (what may start when), runhost.go
 // (this process as a host of a run), run.go (a run from start to end), join.go, summary.go (how it ended),
 // supervise.go, runner.go and finalize.go (members), foreign.go (code of embedders), launchers.go (how programs are
-// started), log.go, and repository.go (what a run needs of the repository).
+// started), hooks.go (hooks that belong to no member), log.go, and repository.go (what a run needs of the repository).
 package team
 
 import (

@@ -45,6 +45,18 @@ func fit(s *shape, spec llm.Spec, input json.RawMessage) (json.RawMessage, strin
 	return b.Bytes(), ""
 }
 
+// Fit returns the input of a call as t reads it, with what a model got slightly wrong put right. An input that t
+// refuses, and that of a tool which New has not made, is returned as it is. It is for wrappers that look at what a call
+// does.
+func Fit(t llm.Tool, input json.RawMessage) json.RawMessage {
+	if f, ok := t.(interface {
+		fitted(input json.RawMessage) json.RawMessage
+	}); ok {
+		return f.fitted(input)
+	}
+	return input
+}
+
 // decodeValue decodes JSON. Numbers stay as they are spelt, so that 1.5 for an integer is told from 1.
 func decodeValue(data []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))

@@ -134,6 +134,14 @@ type typed[In any] struct {
 // Spec returns what New was given. It never changes.
 func (t *typed[In]) Spec() llm.Spec { return t.spec }
 
+// fitted returns what Fit does.
+func (t *typed[In]) fitted(input json.RawMessage) json.RawMessage {
+	if fitted, complaint := fit(t.shape, t.spec, input); complaint == "" {
+		return fitted
+	}
+	return input
+}
+
 // Run checks the input and runs the function. The mark of Fatal is taken off its error.
 func (t *typed[In]) Run(ctx context.Context, c llm.Call, progress func(string)) (r llm.Result, err error) {
 	in, complaint := decode[In](t.shape, t.spec, c.Input)

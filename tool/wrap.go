@@ -27,6 +27,9 @@ type wrapped struct {
 	f func(context.Context, llm.Call, Next) (llm.Result, error)
 }
 
+// fitted returns what Fit does.
+func (w wrapped) fitted(input json.RawMessage) json.RawMessage { return Fit(w.Tool, input) }
+
 // Run runs the wrapper around the tool. The result answers the call, whatever the wrapper returns.
 func (w wrapped) Run(ctx context.Context, c llm.Call, progress func(string)) (llm.Result, error) {
 	if progress == nil {
@@ -62,6 +65,9 @@ type recoverable[In any] struct {
 	llm.Tool
 	answer func(context.Context, In, bool) (llm.Result, bool, error)
 }
+
+// fitted returns what Fit does.
+func (t recoverable[In]) fitted(input json.RawMessage) json.RawMessage { return Fit(t.Tool, input) }
 
 // Recover answers a call that was cut off.
 func (t recoverable[In]) Recover(ctx context.Context, c llm.Call, resume bool) (llm.Result, bool, error) {

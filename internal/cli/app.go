@@ -215,8 +215,8 @@ func (a *App) root() *cobra.Command {
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
 			[]*cobra.Command{newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a), newRolesCommand(a),
-				newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a), newTrustCommand(a), newTargetCommand(a),
-				newAdoptCommand(a), newArchiveCommand(a),
+				newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a), newTrustCommand(a),
+				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
 				newCompletionCommand(a), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

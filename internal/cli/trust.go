@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/editdist"
+	"muster/internal/hooks"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -32,9 +33,9 @@ func newTrustCommand(a *App) *cobra.Command {
 	c := &cobra.Command{Use: "trust", Args: namedArgs(),
 		Short: "let count what this repository's own settings run, and where they let work land"}
 	c.Long = "A check, a set-up command, a branch to land on and the like in the repository's muster.yaml do not\n" +
-		"count until you have seen them here, and nor do the filters of its git config. A change of one of them\n" +
-		"is shown again. Servers, scripts and keys are never taken from a repository: they come from flags, the\n" +
-		"environment and your own config.yaml."
+		"count until you have seen them here, and nor do its hooks and the filters of its git config. A change\n" +
+		"of one of them is shown again. Servers of models, scripts and keys are never taken from a repository:\n" +
+		"they come from flags, the environment and your own config.yaml."
 	f := c.Flags()
 	f.BoolVar(&yes, "yes", false, "do not ask")
 	f.BoolVar(&list, "list", false, "show what you trust in this repository")
@@ -133,6 +134,7 @@ func repositoryItems(
 		func() ([]trust.Item, error) { return w.Trust().DriverItems(ctx) },
 		func() ([]trust.Item, error) { return repositoryRoleItems(a, w.Root()), nil },
 		func() ([]trust.Item, error) { _, items, err := findMCPServers(a, w, settings); return items, err },
+		func() ([]trust.Item, error) { all, err := w.Trust().Hooks(""); return hooks.Items(all), err },
 	} {
 		items, err := source()
 		if err != nil {
@@ -274,34 +276,35 @@ func checkTrusted(values []config.Value) error {
 // withheldLines returns a line for each file of which something does not count because the user does not trust it, and
 // one for each value that a repository may only lower.
 func withheldLines(all []proposal, values []config.Value) (lines []string) {
-	byFile := map[string][]string{}
+	byFile := map[string][]proposal{}
 	var files []string
 	for _, p := range all {
 		if byFile[p.File] == nil {
 			files = append(files, p.File)
 		}
-		byFile[p.File] = append(byFile[p.File], settingText(p.Name, p.Text))
+		byFile[p.File] = append(byFile[p.File], p)
 	}
 	for _, file := range files {
-		does, it := "does", "it"
+		does, it, most := "does", "it", 120
 		if len(byFile[file]) > 1 {
-			does, it = "do", "them"
+			does, it, most = "do", "them", 30
 		}
+		sets := view.Join(byFile[file], ", ", func(p proposal) string { return settingText(p.Name, p.Text, most) })
 		lines = append(lines, fmt.Sprintf("%s sets %s, which %s not count: you have not trusted %s (muster trust)",
-			view.OneLine(file), strings.Join(byFile[file], ", "), does, it))
+			view.OneLine(file), sets, does, it))
 	}
 	for _, v := range values {
 		if w := v.Withheld; w != nil && !w.IsOverridden && !w.NeedsTrust {
 			lines = append(lines, fmt.Sprintf("%s sets %s, which does not count: a repository may only lower it",
-				config.File, settingText(v.Name, w.Value)))
+				config.File, settingText(v.Name, w.Value, 120)))
 		}
 	}
 	return lines
 }
 
-// settingText returns what a file sets, with the value if it is short.
-func settingText(name, value string) string {
-	if name = view.OneLine(name); len(value) > 120 || strings.Contains(value, "\n") {
+// settingText returns what a file sets, with the value if that has at most so many bytes in one line.
+func settingText(name, value string, most int) string {
+	if name = view.OneLine(name); len(value) > most || strings.Contains(value, "\n") {
 		return name
 	}
 	return name + " to " + view.OneLine(value)

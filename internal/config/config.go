@@ -75,6 +75,9 @@ type Settings struct {
 	// repository's.
 	Sections []Section
 
+	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
+	ClaudeHooks bool
+
 	// PassEnv names the variables of the environment that commands see beside the usual ones.
 	PassEnv Names
 }

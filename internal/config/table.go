@@ -111,6 +111,8 @@ func (s *Settings) table() []Setting {
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
+		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
+			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
 	}

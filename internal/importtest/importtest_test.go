@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/recording", "internal/trust", "internal/testing/simfs", "internal/places"},
 	{"journal", "internal/testing/gittest"},
-	{"internal/view", "internal/corruption"},
+	{"internal/view", "internal/corruption", "internal/hooks"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook"},
 	{"internal/workspace"},

@@ -21,6 +21,7 @@ type CheckResult struct {
 	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
 	Command   string  // the check's, or the setup's if that one failed
 	Seconds   float64 // how long it took
+	Refused   bool    // the check did not fail, but Options.Hook refused what would land
 	Log       string  // the path of what it printed
 	Failed    string  // the first failure that was found in that, in a line; "": none
 	Output    string  // what was found to have failed, and the last lines
@@ -29,8 +30,9 @@ type CheckResult struct {
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
-// check runs setup and check on a commit's files, and names the log. An error means that there is no answer.
-func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResult, err error) {
+// check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
+// commit would land for a task, Options.Hook is asked last.
+func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (res CheckResult, err error) {
 	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
 	spec, remove, err := l.checkout(ctx, commit)
 	if err != nil {
@@ -49,12 +51,14 @@ func (l *Lander) check(ctx context.Context, commit, name string) (res CheckResul
 		}
 		err = cmp.Or(err, log.close())
 	}()
-	l.options.Order.Outside(ctx, func() { res, err = runBoth(ctx, l, spec, log) })
+	l.options.Order.Outside(ctx, func() { res, err = runAll(ctx, l, of, spec, log) })
 	return res, err
 }
 
-// runBoth runs the setup and the check.
-func runBoth(ctx context.Context, l *Lander, spec proc.Spec, log io.Writer) (res CheckResult, err error) {
+// runAll runs the setup and the check, and asks Options.Hook about what would land for a task; of may be nil.
+func runAll(
+	ctx context.Context, l *Lander, of *muster.Task, spec proc.Spec, log io.Writer,
+) (res CheckResult, err error) {
 	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
 	if l.options.Check.Setup != "" {
 		if res, err = l.runCommand(ctx, spec, l.options.Check.Setup, log); err != nil || !res.Green {
@@ -63,7 +67,30 @@ func runBoth(ctx context.Context, l *Lander, spec proc.Spec, log io.Writer) (res
 			return res, err
 		}
 	}
-	return l.runCommand(ctx, spec, l.options.Check.Command, log)
+	if res.Green = true; l.options.Check.Command != "" {
+		res, err = l.runCommand(ctx, spec, l.options.Check.Command, log)
+	}
+	if err == nil && of != nil && l.options.Hook != nil {
+		err = askHook(ctx, l, *of, spec, &res, log)
+	}
+	return res, err
+}
+
+// askHook asks Options.Hook about a commit that may land as far as the check is concerned.
+func askHook(ctx context.Context, l *Lander, t muster.Task, spec proc.Spec, res *CheckResult, log io.Writer) error {
+	if !res.Green {
+		if state, err := l.checkState(ctx, ""); err != nil || res.CannotRun || state == BaseGreen {
+			return err
+		}
+	}
+	began := time.Now()
+	refused, err := l.options.Hook(ctx, t, spec.Dir, spec.Env)
+	if err != nil || refused == "" {
+		return err
+	}
+	fmt.Fprintf(log, "[a Landing hook refused it]\n%s\n", refused)
+	*res = CheckResult{Refused: true, Command: "Landing hook", How: "refused", Seconds: time.Since(began).Seconds()}
+	return nil
 }
 
 // runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
@@ -108,16 +135,21 @@ func (l *Lander) runCommand(ctx context.Context, spec proc.Spec, command string,
 
 // runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
 func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res CheckResult, err error) {
-	if a.options.Check.Command == "" {
-		return muster.Landed{Receipt: muster.ReceiptUnchecked}, res, nil
+	unchecked := muster.Landed{Receipt: muster.ReceiptUnchecked}
+	if a.options.Check.Command == "" && a.options.Hook == nil {
+		return unchecked, res, nil
 	}
 	// The check sees a commit like the one that would land. The real one is made when its receipt is known.
 	commit, err := a.repo.CommitTree(ctx, tree, []string{tip}, subject(a.v.Task)+"\n")
 	if err != nil {
 		return landed, res, unavailable(ctx, "the merged tree cannot be checked", err)
 	}
-	if res, err = a.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim)); err != nil {
+	res, err = a.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), &a.v.Task)
+	if err != nil || res.Refused {
 		return landed, res, err
+	}
+	if a.options.Check.Command == "" && !res.CannotRun {
+		return unchecked, res, nil
 	}
 	receipt, err := a.receiptOf(ctx, res)
 	return muster.Landed{Receipt: receipt, Seconds: res.Seconds, Check: a.options.Check.Command}, res, err
@@ -152,7 +184,7 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	if err != nil {
 		return res, err
 	}
-	res, err = l.check(ctx, tip, "base")
+	res, err = l.check(ctx, tip, "base", nil)
 	switch {
 	case err != nil:
 	case res.Green:
@@ -201,7 +233,7 @@ func CheckMoved(ctx context.Context, l *Lander) (res CheckResult, isRun bool, er
 		return res, false, err
 	}
 	defer unlock()
-	if res, err = l.check(ctx, at, "target"); err == nil {
+	if res, err = l.check(ctx, at, "target", nil); err == nil {
 		l.checked.Store(&at)
 	}
 	return res, true, err

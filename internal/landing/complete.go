@@ -32,7 +32,7 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	if !isKnown {
-		res, err := a.check(ctx, tip, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim))
+		res, err := a.check(ctx, tip, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), nil)
 		if err != nil {
 			return err
 		}

@@ -98,6 +98,8 @@ type Options struct {
 	Tips func(ctx context.Context, target string, change func([]muster.Tip) []muster.Tip) ([]muster.Tip, error)
 	// TellLead tells the lead that the target was put back. nil: only the journal says it.
 	TellLead func(ctx context.Context, text string) error
+	// Hook decides, after the check, whether the merged tree in dir may land. It returns why not. Nil lets all land.
+	Hook func(ctx context.Context, t muster.Task, dir string, env []string) (refused string, err error)
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 	// Order lets others do something while a landing waits or checks, in an order that can be played again. Nil: there

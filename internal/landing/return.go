@@ -172,8 +172,12 @@ func redText(branch string, res CheckResult, merged bool) string {
 	if res.CannotRun {
 		what = "The check could not run"
 	}
-	fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
-		what, branch, res.Command, res.How, res.Seconds)
+	if res.Refused {
+		fmt.Fprintf(&b, "A hook of the user refused your work merged with %s.\n", branch)
+	} else {
+		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
+			what, branch, res.Command, res.How, res.Seconds)
+	}
 	if merged {
 		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail "+
 			"there.\n", branch)

@@ -21,7 +21,8 @@ const passOn = time.Second
 // waits for.
 type idling struct {
 	*self
-	rest idleRest
+	rest      idleRest
+	hookStops int // how often in a row a hook has made the member go on
 }
 
 // idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
@@ -34,6 +35,7 @@ type idleRest struct {
 	deadline    time.Time              // of the idle timeout; zero: it has not begun
 	called      bool                   // the queue has called the member
 	timedOut    bool
+	hooked      bool // the hooks of this rest have run
 	triedTask   bool // the member has tried to begin a task since it was woken
 }
 
@@ -84,6 +86,7 @@ func (i *idling) beginTask(ctx context.Context) (begun bool, err error) {
 	if err != nil || text == "" {
 		return false, err
 	}
+	i.hookStops = 0
 	// A crash before the text is in the transcript leaves a claim that was not read: the key
 	// is not noted there, and the member reads its task when it starts again.
 	if err = i.conversation.wake(ctx); err == nil {

@@ -170,6 +170,7 @@ type counters struct {
 	words      string   // of the last reply
 	cutReplies int      // replies that were cut at max_tokens
 	mute       int      // replies in a row that were empty or refused
+	hookStops  int      // how often a hook has made the lead go on
 	reminded   int      // how often it was reminded that a task is still claimed
 	usedTodo   bool     // todo was called in this round
 

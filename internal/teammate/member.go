@@ -41,6 +41,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/hooks"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/memory"
@@ -306,6 +307,8 @@ type Services struct {
 	// Memory returns what is remembered of the repository, and what the user has all teams know; nil: nothing is
 	// remembered.
 	Memory func() (repository, user memory.Dir)
+	// Hooks are the commands that people have set for moments of the team's work; nil has none.
+	Hooks *hooks.Runner
 	// GitState says how the user's checkout stands, for the models; nil says nothing.
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.

@@ -57,7 +57,7 @@ func (a GrantShutdown) do(ctx context.Context, m *Member) error {
 func (RecoverCalls) do(ctx context.Context, m *Member) error {
 	// A landing or a plan that was cut off is waited for again: its record says how it ends.
 	m.start.Recovered = true
-	err := m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
+	err := m.resumeHooks(ctx, m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first."))
 	m.todo.Restore(m.conversation.script.State(), m.conversation.script.Messages())
 	return err
 }
@@ -67,8 +67,6 @@ func (ContinueConversation) do(ctx context.Context, m *Member) error {
 	_, err := m.conversation.deliver(ctx)
 	return err
 }
-
-func (WaitForWork) do(ctx context.Context, m *Member) error { return m.idle.wait(ctx) }
 
 func (TimeOut) do(ctx context.Context, m *Member) error {
 	m.stage = Leaving
@@ -97,6 +95,7 @@ func (m *Member) wakeWith(ctx context.Context, say func(context.Context) (bool, 
 	if err := m.conversation.wake(ctx); err != nil {
 		return err
 	}
+	m.idle.hookStops = 0
 	return m.wakeIf(say(ctx))
 }
 
@@ -202,6 +201,10 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 	if err != nil {
 		return err
 	}
+	said, err := m.startHooks(ctx, "startup")
+	if err != nil {
+		return err
+	}
 	marks, task := []muster.MessageID{mark}, ""
 	if !m.isLead() {
 		var key muster.MessageID
@@ -212,7 +215,7 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := append(append(about, m.conversation.identity(), m.place(), m.prompt(), task), more...)
+	texts := append(append(about, m.conversation.identity(), m.place(), m.prompt(), task, said), more...)
 	m.stage = Ready
 	write := m.conversation.script.User
 	if afresh {

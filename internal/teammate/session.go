@@ -120,6 +120,8 @@ func (s session) boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if b == loop.BeforeStop && step == (boundaryStep{}) && s.phase.get().stop == llm.StopEnd {
 		if text := s.scratch.reminder(ctx); text != "" {
 			step = remindStep("%s", text)
+		} else if step, err = s.stopHooks(ctx); err != nil {
+			return false, err
 		}
 	}
 	if step.reminder != "" {

@@ -76,7 +76,7 @@ func (b *toolbox) newProfile() *profile {
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
 		agent.SkillTools(b.Skills), remember, extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
-	p.tools = b.decorate(b.inTurns(p.bare, append(remember, team...)), b.nested, false)
+	p.tools = b.decorate(b.inTurns(p.bare, append(remember, team...)), b.nested, dir, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
@@ -119,7 +119,7 @@ func knowsPatches(model string) bool {
 // one, the journal tells what it did.
 func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	decorate := func(list []llm.Tool) []llm.Tool {
-		return b.decorate(list, &nestedInstructions{self: b.self}, true)
+		return b.decorate(list, &nestedInstructions{self: b.self}, dir, true)
 	}
 	explore, work := b.subagents[agent.Explore], b.subagents[agent.Work]
 	o := agent.Options{
@@ -162,7 +162,7 @@ func (b *toolbox) recoverer(name string) tool.Recoverer {
 // decorate puts the decorators around tools. The plan gate is the innermost, so that the
 // audit also shows what it refused. The audit is the outermost, so that its events have what
 // the model sees.
-func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent bool) []llm.Tool {
+func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, dir *workdir, subagent bool) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
@@ -175,6 +175,7 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, subagent
 				return b.plans.gate(ctx, c, next)
 			})
 		}
+		t = tool.Wrap(t, b.hooksAround(t, dir, subagent))
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file. It is no state: where it is lost, the call can be repeated.
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))

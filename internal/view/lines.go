@@ -65,6 +65,8 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 			to = append(to, failed)
 		}
 		l = t.taskLine()
+	case "hook":
+		l = t.hookLine()
 	case "mail":
 		l = t.mailLine()
 	case "request":
@@ -226,6 +228,15 @@ func (t lineWriter) memberLine() Line {
 			l.Text = "until " + at + ": " + l.Text
 		}
 	}
+	return l
+}
+
+// hookLine is the line of a hook that has run. The progress has those that did not just let everything go on.
+func (t lineWriter) hookLine() Line {
+	outcome := t.field("outcome", 20)
+	l := Line{Who: t.who("muster"), Verb: "hook", Show: outcome != "ok" || t.Text("text") != ""}
+	l.Text = Because(t.field("hook", 20)+" "+t.field("command", 60)+"  "+outcome+" "+seconds(t.Number("seconds")),
+		t.field("text", 120))
 	return l
 }
 

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/hooks"
 	"muster/internal/memory"
 	"muster/internal/trust"
 )
@@ -125,6 +127,24 @@ func (t Trust) DriverItems(ctx context.Context) ([]trust.Item, error) {
 		return nil, err
 	}
 	return []trust.Item{driverItem(repo.UntrustedDrivers())}, nil
+}
+
+// Hooks returns the hooks of the user and of the repository, with the reason of each that does not run. home is the
+// user's home directory. Without Options.Config there are none.
+func (t Trust) Hooks(home string) ([]hooks.Hook, error) {
+	w := t.w
+	if w.options.Config == nil {
+		return nil, nil
+	}
+	settings, _, errSettings := w.Settings(nil)
+	trusted, errTrusted := t.Get()
+	if err := cmp.Or(errSettings, errTrusted); err != nil {
+		return nil, err
+	}
+	if !settings.ClaudeHooks {
+		home = ""
+	}
+	return hooks.Find(w.root, home, settings.SectionsNamed("hooks"), trusted.TrustsItem)
 }
 
 // driverItem returns the drivers of the repository's own config as an item.

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"cmp"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/view"
+)
+
+// hookFields are a hook as --json prints it.
+type hookFields struct {
+	Event   string  `json:"event"`
+	Matcher string  `json:"matcher"`
+	Command string  `json:"command"`
+	Timeout float64 `json:"timeout"`
+	File    string  `json:"file"`
+	Problem string  `json:"problem,omitempty"`
+}
+
+// newHooksCommand returns muster hooks. It runs none of them.
+func newHooksCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "hooks", Short: "the commands that run at moments of the team's work", Args: namedArgs(),
+		Long: "Hooks stand in muster.yaml and in your own config.yaml, below hooks, and in .claude/settings.json.\n" +
+			"Those of the repository run only when you trust them: muster trust.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			o, err := a.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer o.close()
+			all, err := o.workspace.Trust().Hooks(a.env("HOME"))
+			if err != nil {
+				return err
+			}
+			list := []hookFields{}
+			t := view.Table{Wide: 3, Titles: []string{"EVENT", "FOR", "FILE", "COMMAND", "RUNS"}}
+			for _, h := range all {
+				list = append(list, hookFields{string(h.Event), h.Matcher, h.Command, h.Timeout.Seconds(), h.File,
+					h.Problem})
+				runs := "yes"
+				if h.Problem != "" {
+					runs = "no: " + view.OneLine(h.Problem)
+				}
+				t.Row(cmp.Or(view.OneLine(string(h.Event)), "-"), cmp.Or(view.OneLine(h.Matcher), "*"),
+					view.OneLine(h.File), cmp.Or(h.Gist(), "-"), runs)
+			}
+			return a.print(list, func(s view.Screen) string {
+				if len(all) == 0 {
+					return "No hooks here. They stand in muster.yaml, below hooks, or in .claude/settings.json.\n"
+				}
+				return t.Draw(s)
+			})
+		}}
+}

@@ -1,0 +1,215 @@
+package hooks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/proc"
+	"muster/internal/redact"
+	"muster/journal"
+)
+
+// The limits of what a hook prints. One that prints more than maxPrinted is killed, and of less the beginning is read.
+const (
+	maxPrinted = 1 << 20
+	maxRead    = 64 << 10
+	// stderrGrace is how long the rest of what a dead hook has printed is waited for.
+	stderrGrace = 2 * time.Second
+)
+
+// errTooMuch is the error of a hook that has printed too much.
+var errTooMuch = fmt.Errorf("it printed more than %d MB", maxPrinted>>20)
+
+// errTimeout is the cause of a context that ended because of the hook's time limit.
+var errTimeout = errors.New("the hook took too long")
+
+// Runner runs hooks. It is safe for concurrent use.
+type Runner struct {
+	hooks    []Hook
+	root     string
+	secrets  *redact.Secrets
+	launcher proc.Launcher // nil before Start
+	journal  *journal.Journal
+}
+
+// NewRunner returns what runs those of the hooks that have no problem, and nil if there are none. root is the root of
+// the repository. The runner runs nothing before Start.
+func NewRunner(all []Hook, root string, secrets *redact.Secrets) *Runner {
+	all = slices.DeleteFunc(slices.Clone(all), func(h Hook) bool { return h.Problem != "" })
+	if len(all) == 0 {
+		return nil
+	}
+	return &Runner{hooks: all, root: root, secrets: secrets}
+}
+
+// Start sets what starts the hooks, and where it is said that they have run. Nothing else is called before it returns.
+func (r *Runner) Start(l proc.Launcher, j *journal.Journal) {
+	if r != nil {
+		r.launcher, r.journal = l, j
+	}
+}
+
+// Has reports whether there are hooks for an event that is about one of the names; without names, whatever it is about.
+func (r *Runner) Has(event Event, names ...string) bool {
+	return r != nil && slices.ContainsFunc(r.hooks, func(h Hook) bool { return h.Event == event && h.matches(names) })
+}
+
+// Moment is what happens when hooks run.
+type Moment struct {
+	Event  Event
+	Names  []string       // what the event is about, for matchers
+	Fields map[string]any // what hooks are told of it, beside what they are always told
+	Member muster.Name
+	Team   muster.Name
+	Task   muster.TaskID // 0: none
+	Dir    string        // where the hooks run; "" is the root of the repository
+	Env    []string      // the environment of the hooks
+}
+
+// Run runs the hooks of a moment, one after another, until one blocks. Each is told the input as those before want it.
+// The error is that of ctx, whose end kills the hook that runs.
+func (r *Runner) Run(ctx context.Context, m Moment) (all Outcome, err error) {
+	if !r.Has(m.Event, m.Names...) || r.launcher == nil {
+		return Outcome{}, nil
+	}
+	m.Dir = cmp.Or(m.Dir, r.root)
+	var done []string
+	for _, h := range r.hooks {
+		// The same command in two files is meant once.
+		if h.Event != m.Event || !h.matches(m.Names) || slices.Contains(done, h.Command) {
+			continue
+		}
+		done = append(done, h.Command)
+		o, err := r.one(ctx, h, m)
+		if err != nil {
+			return all, err
+		}
+		all.Context = append(all.Context, o.Context...)
+		if o.Input != nil {
+			all.Input = o.Input
+			m.Fields = maps.Clone(m.Fields)
+			m.Fields["tool_input"] = o.Input
+		}
+		if all.Blocked, all.Reason = o.Blocked, o.Reason; o.Blocked {
+			break
+		}
+	}
+	return all, nil
+}
+
+// one runs one hook, and says in the journal what came of it.
+func (r *Runner) one(ctx context.Context, h Hook, m Moment) (Outcome, error) {
+	began := time.Now()
+	result, err := r.exec(ctx, h, m)
+	if cause := context.Cause(ctx); cause != nil {
+		return Outcome{}, cause
+	}
+	var o Outcome
+	message, problem := "", ""
+	switch {
+	case errors.Is(err, errTimeout):
+		problem = fmt.Sprintf("no end within %v", h.Timeout)
+	case err != nil:
+		problem = err.Error()
+	case result.exit != 0 && result.exit != 2:
+		line, _, _ := strings.Cut(strings.TrimSpace(result.stderr), "\n")
+		problem = strings.TrimSuffix(fmt.Sprintf("exit %d: %s", result.exit, clean(line)), ": ")
+	default:
+		if o, message, err = result.decide(h.Event); err != nil {
+			o, problem = Outcome{}, "what it printed is no JSON that muster can read: "+err.Error()
+		}
+	}
+	fields := map[string]any{"hook": string(h.Event), "command": h.Gist(), "file": h.File, "exit": result.exit,
+		"seconds": time.Since(began).Seconds(), "outcome": "ok"}
+	switch {
+	case problem != "":
+		fields["outcome"] = "failed"
+	case o.Blocked:
+		fields["outcome"] = "blocked"
+	case o.Input != nil:
+		fields["outcome"] = "changed"
+	}
+	if text := cmp.Or(problem, o.Reason, message); text != "" {
+		fields["text"] = text
+	}
+	// Nothing depends on the journal.
+	_ = r.journal.Emit(context.WithoutCancel(ctx),
+		muster.Event{Kind: journal.HookRan, Member: m.Member, Task: m.Task, Fields: fields})
+	return o, nil
+}
+
+// input returns what a hook reads.
+func (r *Runner) input(m Moment) ([]byte, error) {
+	in := map[string]any{"hook_event_name": m.Event, "cwd": m.Dir, "permission_mode": "default",
+		"session_id": string(m.Member) + "@" + string(m.Team), "team_name": m.Team, "teammate_name": m.Member}
+	if m.Task != 0 {
+		in["task_id"] = strconv.Itoa(int(m.Task))
+	}
+	maps.Copy(in, m.Fields)
+	return json.Marshal(in)
+}
+
+// exec runs a command to its end, with everything that it starts.
+func (r *Runner) exec(ctx context.Context, h Hook, m Moment) (result ended, err error) {
+	data, err := r.input(m)
+	if err != nil {
+		return result, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
+	defer cancel()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return result, err
+	}
+	defer reader.Close()
+	var stdout, stderr printed
+	process, err := r.launcher.Start(limited, proc.Spec{Argv: proc.Shell(h.Command), Dir: m.Dir,
+		Env: proc.WithVariables(m.Env, "PWD="+m.Dir, "CLAUDE_PROJECT_DIR="+r.root), Stdin: bytes.NewReader(data),
+		Out: &stdout, Err: writer})
+	_ = writer.Close() // the hook has its own
+	if err != nil {
+		return result, err
+	}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(&stderr, reader)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = process.Kill()
+		}
+		copied <- err
+	}()
+	result.exit, err = process.Wait()
+	_ = reader.SetReadDeadline(time.Now().Add(stderrGrace)) // a process that could not be killed may hold the pipe
+	if copyErr := <-copied; errors.Is(copyErr, errTooMuch) {
+		err = copyErr
+	}
+	result.stdout, result.stderr = r.secrets.String(stdout.kept.String()), r.secrets.String(stderr.kept.String())
+	return result, err
+}
+
+// printed keeps the beginning of what a hook prints, and fails when it prints too much.
+type printed struct {
+	kept bytes.Buffer
+	size int
+}
+
+// Write keeps what fits.
+func (p *printed) Write(data []byte) (int, error) {
+	if p.size += len(data); p.size > maxPrinted {
+		return 0, errTooMuch
+	}
+	_, _ = p.kept.Write(data[:min(len(data), max(0, maxRead-p.kept.Len()))])
+	return len(data), nil
+}

@@ -1,0 +1,241 @@
+package teammate
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/hooks"
+	"muster/internal/mailbox"
+	"muster/internal/tool/code"
+	"muster/llm"
+	"muster/tool"
+)
+
+// maxHookStops is how often in a row a hook can make a member go on that would stop. Then it stops all the same, so
+// that a hook that is never content costs no endless run.
+const maxHookStops = 3
+
+// runHooks runs the hooks of an event in a directory, "" for the root of the repository. names are what the event is
+// about, and fields what the hooks are told of it.
+func (s *self) runHooks(
+	ctx context.Context, event hooks.Event, dir string, names []string, fields map[string]any,
+) (hooks.Outcome, error) {
+	if !s.Hooks.Has(event, names...) {
+		return hooks.Outcome{}, nil
+	}
+	if dir == "" {
+		dir = string(s.Home)
+	}
+	fields["transcript_path"] = filepath.Join(s.Home.Transcripts(), string(s.name()), "log.jsonl")
+	t, _ := s.claims.CurrentTask()
+	return s.Hooks.Run(ctx, hooks.Moment{Event: event, Names: names, Fields: fields, Member: s.name(), Team: s.Team,
+		Task: t.ID, Dir: dir, Env: code.Environ(ctx, s.Environ, dir)})
+}
+
+// taskFields are what hooks are told of a task.
+func taskFields(t muster.Task) map[string]any {
+	return map[string]any{"task_subject": t.Subject, "task_description": t.Description}
+}
+
+// hookTexts are what hooks have to say to the model.
+func hookTexts(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return "<hook>\n" + mailbox.Escape(strings.Join(texts, "\n")) + "\n</hook>"
+}
+
+// hooksAround returns what runs the hooks around calls of a tool, and nil where no hook is for the tool.
+func (b *toolbox) hooksAround(t llm.Tool, dir *workdir, subagent bool) func(
+	context.Context, llm.Call, tool.Next) (llm.Result, error) {
+	names := hooks.ToolNames(t.Spec().Name)
+	if t.Spec().Name == "call_tool" { // which tool it calls is known with the call
+		names = nil
+	}
+	if event := taskEvents[t.Spec().Name]; !b.Hooks.Has(hooks.PreToolUse, names...) &&
+		!b.Hooks.Has(hooks.PostToolUse, names...) && !b.Hooks.Has(event) {
+		return nil
+	}
+	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+		// Hooks see what the tool will read, and not another spelling of it.
+		c.Input = tool.Fit(t, c.Input)
+		h := hookedCall{toolbox: b, call: c, subagent: subagent}
+		// Where the tool cannot work, it says so itself.
+		if at, err := dir.Workdir(ctx); err == nil {
+			h.dir = at.Dir
+		}
+		r, err := h.before(ctx)
+		if err != nil || r.IsError {
+			return r, err
+		}
+		if r, err = next(ctx, h.call); err == nil && !r.IsError {
+			err = h.after(ctx, r)
+		}
+		if text := hookTexts(h.texts); text != "" && err == nil {
+			r.Parts = append(r.Parts, llm.Text{Text: "\n" + text})
+		}
+		return r, err
+	}
+}
+
+// taskEvents are the events of what tools do to tasks, by the names of the tools.
+var taskEvents = map[string]hooks.Event{"task_create": hooks.TaskCreated, "complete_task": hooks.TaskCompleted}
+
+// hookedCall is a call of a tool with hooks around it.
+type hookedCall struct {
+	*toolbox
+	call     llm.Call // as hooks have changed it
+	dir      string   // where the tool works
+	subagent bool
+	texts    []string // for the model
+}
+
+// run runs the hooks of an event of the call, and keeps what they say to the model. They are told of the call and more.
+func (h *hookedCall) run(
+	ctx context.Context, event hooks.Event, c hooks.ToolCall, more map[string]any,
+) (hooks.Outcome, error) {
+	fields := map[string]any{"tool_name": c.Names[0], "tool_input": c.Input, "tool_use_id": h.call.ID}
+	if h.subagent {
+		fields["agent_id"], fields["agent_type"] = h.call.ID, "subagent"
+	}
+	maps.Copy(fields, more)
+	o, err := h.runHooks(ctx, event, h.dir, c.Names, fields)
+	h.texts = append(h.texts, o.Context...)
+	return o, err
+}
+
+// before runs the hooks before the call, and those of what it does to a task. They may refuse it, with an error result,
+// or change its input.
+func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error) {
+	refuse := func(reason string) llm.Result {
+		return llm.ErrorResult("%s was not called: a hook of the user refused it: %s", h.call.Name,
+			mailbox.Escape(reason))
+	}
+	for _, c := range hooks.Calls(h.call, h.dir) {
+		o, err := h.run(ctx, hooks.PreToolUse, c, nil)
+		if err != nil || o.Blocked {
+			return refuse(o.Reason), err
+		}
+		if o.Input != nil {
+			h.call = c.Changed(o.Input)
+			h.texts = append(h.texts, "The input of this call was changed to "+string(h.call.Input))
+		}
+	}
+	event := taskEvents[h.call.Name]
+	if !h.Hooks.Has(event) {
+		return refused, nil
+	}
+	var in struct {
+		Subject, Description, Summary string
+		TaskID                        muster.TaskID `json:"task_id"`
+	}
+	task, _ := h.claims.CurrentTask()
+	if json.Unmarshal(h.call.Input, &in) != nil || event == hooks.TaskCompleted && in.TaskID != task.ID {
+		return refused, nil // the tool says what is wrong with it
+	}
+	if event == hooks.TaskCreated {
+		task = muster.Task{Subject: in.Subject, Description: in.Description}
+	}
+	fields := taskFields(task)
+	fields["summary"] = in.Summary
+	o, err := h.runHooks(ctx, event, h.dir, nil, fields)
+	if h.texts = append(h.texts, o.Context...); err != nil || o.Blocked {
+		return refuse(o.Reason), err
+	}
+	return refused, nil
+}
+
+// after runs the hooks after the call has done its work. They cannot undo it: what they say is for the model.
+func (h *hookedCall) after(ctx context.Context, r llm.Result) error {
+	for _, c := range hooks.Calls(h.call, h.dir) {
+		response := map[string]any{"success": true, "content": r.Text(), "stdout": r.Text()}
+		if path, isFile := c.Input["file_path"]; isFile {
+			response["filePath"] = path
+		}
+		o, err := h.run(ctx, hooks.PostToolUse, c, map[string]any{"tool_response": response})
+		if err != nil {
+			return err
+		}
+		if o.Blocked {
+			h.texts = append(h.texts, "A hook of the user objects to what this call has done: "+o.Reason)
+		}
+	}
+	return nil
+}
+
+// startHooks runs the hooks of a conversation that begins ("startup") or goes on ("resume"), and returns what they say.
+func (s *self) startHooks(ctx context.Context, source string) (string, error) {
+	o, err := s.runHooks(ctx, hooks.SessionStart, "", []string{source},
+		map[string]any{"source": source, "model": s.ModelName, "agent_type": s.Record.Role})
+	return hookTexts(o.Context), err
+}
+
+// resumeHooks runs the hooks of a conversation that goes on, unless err says that it cannot. No model is asked only to
+// hear what they say.
+func (m *Member) resumeHooks(ctx context.Context, err error) error {
+	if err != nil || len(m.conversation.script.Messages()) == 0 {
+		return err
+	}
+	said, err := m.startHooks(ctx, "resume")
+	if err == nil && m.conversation.owesReply() {
+		err = m.conversation.say(ctx, nil, said)
+	}
+	return err
+}
+
+// stopHooks runs the hooks of a lead that would end its turn. They may say why it should go on.
+func (s session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
+	c := s.phase.get()
+	if !s.isLead() || c.hookStops == maxHookStops {
+		return step, nil
+	}
+	o, err := s.runHooks(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
+	if err == nil && o.Blocked {
+		s.phase.change(func(c *counters) { c.hookStops++ })
+		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
+			mailbox.Escape(o.Reason))
+	}
+	return step, err
+}
+
+// stopFields are what hooks are told of a member that would stop.
+func stopFields(isActive bool, words string) map[string]any {
+	return map[string]any{"stop_hook_active": isActive, "last_assistant_message": words}
+}
+
+// do waits, unless a hook says that the teammate should go on.
+func (WaitForWork) do(ctx context.Context, m *Member) error {
+	if goesOn, err := m.idle.idleHooks(ctx); err != nil || goesOn {
+		return m.wakeIf(goesOn, err)
+	}
+	return m.idle.wait(ctx)
+}
+
+// idleHooks runs the hooks of a teammate that is about to be idle, once in a rest. They may say why it should go on:
+// then it begins a work phase.
+func (i *idling) idleHooks(ctx context.Context) (goesOn bool, err error) {
+	if i.rest.hooked || i.hookStops == maxHookStops || !i.Hooks.Has(hooks.TeammateIdle) {
+		return false, nil
+	}
+	i.rest.hooked = true
+	dir := ""
+	if t, ok := i.claims.CurrentTask(); ok {
+		if dir, err = i.Lanes.Workdir(ctx, t.Worktree); err != nil {
+			return false, ignoreLostClaim(err)
+		}
+	}
+	o, err := i.runHooks(ctx, hooks.TeammateIdle, dir, nil, stopFields(i.hookStops > 0, ""))
+	if err != nil || !o.Blocked {
+		return false, err
+	}
+	i.hookStops++
+	if err := i.conversation.wake(ctx); err != nil {
+		return false, err
+	}
+	return true, i.conversation.remind(ctx, "You would be idle, but a hook of the user says that you should go on: %s",
+		mailbox.Escape(o.Reason))
+}
