@@ -26,12 +26,13 @@ func newMatcher(root, newRoot string) *matcher {
 
 // The expressions of what differs from run to run. volatile is what is the name of nothing: a date, a time, a duration,
 // and the go command's word that a result is an old one. names are those, and ids. passing is what is said of the
-// user's checkout, in which nothing is played.
+// user's checkout, in which nothing is played, and of what was remembered before the run.
 var (
 	volatile = lazyregexp.New(`^(?:` + times + `)$`)
 	names    = lazyregexp.New(`\b(?:` + times + `)|\(cached\)|\b[0-9a-f]{7,64}\b|\b[A-Z0-9]{10,32}\b|` +
 		`\bgo-build\d+\b|\b(?:localhost|127\.0\.0\.1):\d+\b|\bpid \d+\b`)
-	passing = lazyregexp.New(`(?m)^The user's checkout: .*\n`)
+	passing = lazyregexp.New(`(?m)^The user's checkout: .*\n|\n?<memories>\n(?s:.*?)</memories>|` +
+		` The text that was there is kept in .*\.md\.`)
 )
 
 // times matches a date with its day, a time of day, a time in seconds, and durations.

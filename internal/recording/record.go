@@ -28,6 +28,9 @@ type Tape interface {
 	Begin(run muster.Run, root string, tasks []muster.Task) error
 	// Model returns the model of a member or of one of its subagents.
 	Model(member muster.Name, m llm.Model) llm.Model
+	// ServerTools returns the tools of servers that a member has in place of those that run; isPlayed is false where
+	// the run has its own.
+	ServerTools(member muster.Name) (tools []llm.Tool, isPlayed bool)
 	Turns() *Turns
 }
 
@@ -158,6 +161,9 @@ func Verify(key []byte) func(text []byte, signature string) bool {
 func (r *Recorder) Model(member muster.Name, m llm.Model) llm.Model {
 	return recordingModel{r, member, m}
 }
+
+// ServerTools returns none: a run that is recorded has its own.
+func (r *Recorder) ServerTools(muster.Name) (tools []llm.Tool, isPlayed bool) { return nil, false }
 
 // recordingModel is a model of a member whose calls are recorded.
 type recordingModel struct {
