@@ -247,6 +247,10 @@ func (c *compaction) leaveOldTask(ctx context.Context, p *profile, messages []ll
 	if !ok || c.isLead() || claimKey(t) == c.currentClaim() {
 		return nil
 	}
+	// A member that was killed just after it had claimed a task finishes its phase first, and is then told of the task.
+	if !c.claims.isPresented(c.claims.held.get()) {
+		return nil
+	}
 	hadTask := c.task != ""
 	if hadTask && len(messages) > 3 {
 		b := c.budget(p, 0)
