@@ -241,6 +241,7 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 	}
 	err = p.host(ctx, "muster run", prepare, func(ctx context.Context, s *supervisor) error {
 		p.Log.Info("run hosted", "team", p.config.Name, "host", s.id)
+		endNotices := notifyUser(ctx, p)
 		end, err := s.lead(ctx)
 		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "code", end.Code, "cause", causeText(err))
 		if watch, ok := p.Phases.(*phaseWatch); ok {
@@ -248,6 +249,7 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 			end = watch.verdict(end)
 		}
 		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
+		endNotices()
 		if r, isGit := p.repository.(gitRepository); isGit && err == nil {
 			logDropped(ctx, p.Log, "merging packs", r.MergePacks(context.WithoutCancel(ctx), 2))
 		}

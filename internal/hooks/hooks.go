@@ -38,19 +38,23 @@ type Event string
 
 // The events.
 const (
-	SessionStart  Event = "SessionStart"  // a member's conversation begins or goes on
-	PreToolUse    Event = "PreToolUse"    // a member, or a subagent of it, is about to call a tool
-	PostToolUse   Event = "PostToolUse"   // a tool has done what it was called for
-	TaskCreated   Event = "TaskCreated"   // a member is about to create a task
-	TaskCompleted Event = "TaskCompleted" // a member is about to complete its task
-	TeammateIdle  Event = "TeammateIdle"  // a teammate is about to be idle
-	Landing       Event = "Landing"       // the merged tree has passed the check and is about to land
-	Stop          Event = "Stop"          // the lead is about to end its turn
+	SessionStart     Event = "SessionStart"     // a member's conversation begins or goes on
+	UserPromptSubmit Event = "UserPromptSubmit" // the user has said something to the lead
+	PreToolUse       Event = "PreToolUse"       // a member, or a subagent of it, is about to call a tool
+	PostToolUse      Event = "PostToolUse"      // a tool has done what it was called for
+	TaskCreated      Event = "TaskCreated"      // a member is about to create a task
+	TaskClaimed      Event = "TaskClaimed"      // a member has claimed a task and has its lane
+	TaskCompleted    Event = "TaskCompleted"    // a member is about to complete its task
+	TeammateIdle     Event = "TeammateIdle"     // a teammate is about to be idle
+	Landing          Event = "Landing"          // the merged tree has passed the check and is about to land
+	Notification     Event = "Notification"     // something needs the user
+	Stop             Event = "Stop"             // the lead is about to end its turn
 )
 
 // Events lists all events.
 func Events() []Event {
-	return []Event{SessionStart, PreToolUse, PostToolUse, TaskCreated, TaskCompleted, TeammateIdle, Landing, Stop}
+	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, TaskCreated, TaskClaimed, TaskCompleted,
+		TeammateIdle, Landing, Notification, Stop}
 }
 
 // The limits of a hook.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"muster/internal/safetext"
@@ -53,7 +54,7 @@ func (e ended) decide(event Event) (o Outcome, message string, err error) {
 	text := strings.TrimSpace(e.stdout)
 	if !strings.HasPrefix(text, "{") {
 		// Of most events what is printed is for people.
-		if text != "" && event == SessionStart {
+		if text != "" && slices.Contains([]Event{SessionStart, UserPromptSubmit, TaskClaimed}, event) {
 			o.Context = []string{clean(text)}
 		}
 		return o, "", nil

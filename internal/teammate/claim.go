@@ -133,7 +133,9 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	} else if c.isPresented(h) {
 		return "", "", nil
 	}
-	text, key, err = c.taskPrompt(ctx, h.task)
+	if text, key, err = c.taskPrompt(ctx, h.task); err == nil {
+		text, err = c.claimHooks(ctx, text)
+	}
 	return text, key, ignoreLostClaim(err)
 }
 
@@ -164,6 +166,9 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	text, _, err := c.taskPrompt(ctx, t)
 	if err == nil && text == "" {
 		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", id)
+	}
+	if err == nil {
+		text, err = c.claimHooks(ctx, text)
 	}
 	c.held.change(func(h *claim) { h.presented = true })
 	if c.isLead() { // the lead's phase lasts to its next wait, claim or end

@@ -191,13 +191,18 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 			fresh = slices.Delete(fresh, i, i+1)
 		}
 	}
+	fresh, said, err := v.submit(ctx, fresh)
+	if err != nil {
+		return false, err
+	}
 	if len(fresh) > 0 {
 		for i, msg := range fresh {
 			if fresh[i], err = v.recordRequest(ctx, msg); err != nil {
 				return false, err
 			}
 		}
-		if err := v.script.Deliver(ctx, mailbox.Render(fresh, waiting), fresh); err != nil {
+		text := strings.TrimSpace(mailbox.Render(fresh, waiting) + "\n" + said)
+		if err := v.script.Deliver(ctx, text, fresh); err != nil {
 			return false, err
 		}
 		failpoint.Hit("teammate.told")

@@ -11,6 +11,7 @@ import (
 	"muster/internal/hooks"
 	"muster/internal/mailbox"
 	"muster/internal/tool/code"
+	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )
@@ -185,6 +186,82 @@ func (m *Member) resumeHooks(ctx context.Context, err error) error {
 		err = m.conversation.say(ctx, nil, said)
 	}
 	return err
+}
+
+// openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
+// what they say. A goal that they refuse is an error.
+func (m *Member) openingHooks(ctx context.Context) (string, error) {
+	said, err := m.startHooks(ctx, "startup")
+	if err != nil || !m.isLead() || !m.Hooks.Has(hooks.UserPromptSubmit) {
+		return said, err
+	}
+	run, err := m.Run(ctx)
+	if err != nil || run.Goal == "" {
+		return said, err
+	}
+	more, refused, err := m.promptHooks(ctx, run.Goal)
+	if err == nil && refused != "" {
+		err = muster.Errorf(muster.Invalid, "a hook refused the goal: %s", refused).
+			WithHint("see the hooks, and where they come from:  muster hooks")
+	}
+	return strings.TrimSpace(said + "\n" + more), err
+}
+
+// claimHooks runs the hooks of a claimed task in its lane, and returns the task's text with what they say.
+func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
+	t, ok := c.CurrentTask()
+	if !ok || text == "" || !c.Hooks.Has(hooks.TaskClaimed) {
+		return text, nil
+	}
+	dir, err := c.Lanes.Workdir(ctx, t.Worktree)
+	if err != nil {
+		return text, err
+	}
+	o, err := c.runHooks(ctx, hooks.TaskClaimed, dir, nil, taskFields(t))
+	if o.Blocked { // the claim stands
+		o.Context = append(o.Context, o.Reason)
+	}
+	if said := hookTexts(o.Context); said != "" {
+		text += "\n" + said
+	}
+	return text, err
+}
+
+// promptHooks runs the hooks of something that the user says to the lead. It returns what they say to the lead, or why
+// they refuse it.
+func (s *self) promptHooks(ctx context.Context, text string) (said, refused string, err error) {
+	o, err := s.runHooks(ctx, hooks.UserPromptSubmit, "", nil, map[string]any{"prompt": text})
+	return hookTexts(o.Context), o.Reason, err
+}
+
+// submit asks the hooks about what mails of the user say, and returns the mails that they let through with what they
+// say about these. A refused mail is dropped, and the user is told why.
+func (v *conversation) submit(
+	ctx context.Context, msgs []muster.Message,
+) (kept []muster.Message, said string, err error) {
+	if !v.isLead() || !v.Hooks.Has(hooks.UserPromptSubmit) {
+		return msgs, "", nil
+	}
+	for _, msg := range msgs {
+		if msg.From != muster.User {
+			kept = append(kept, msg)
+			continue
+		}
+		text, refused, err := v.promptHooks(ctx, msg.Content)
+		if err != nil {
+			return nil, "", err
+		}
+		if refused == "" {
+			kept, said = append(kept, msg), strings.TrimSpace(said+"\n"+text)
+			continue
+		}
+		v.logDropped(ctx, "noting a refused message", v.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote,
+			Fields: map[string]any{"text": "a hook refused what you said: " + refused}}))
+		if v.Talk != nil {
+			v.Talk.Heard(msg.ID)
+		}
+	}
+	return kept, said, nil
 }
 
 // stopHooks runs the hooks of a lead that would end its turn. They may say why it should go on.

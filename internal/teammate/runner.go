@@ -201,7 +201,7 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 	if err != nil {
 		return err
 	}
-	said, err := m.startHooks(ctx, "startup")
+	said, err := m.openingHooks(ctx)
 	if err != nil {
 		return err
 	}
