@@ -93,7 +93,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, secrets, err := countingMCP(a, j.Workspace, s)
+	servers, secrets, err := serversOf(a, j, s)
 	if err != nil {
 		return nil, err
 	}

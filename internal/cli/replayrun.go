@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/recording"
+	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/llm"
@@ -54,6 +55,7 @@ func (p *replay) play(ctx context.Context) error {
 		}
 		return err
 	}
+	trusted := p.trusted(ctx)
 	there := *p.App // the same program, started in the scratch repository
 	there.Dir, there.dir = dir, ""
 	there.Env = append(slices.Clip(p.Env), "XDG_STATE_HOME="+filepath.Join(dir, ".git", "state"))
@@ -62,6 +64,10 @@ func (p *replay) play(ctx context.Context) error {
 		return err
 	}
 	defer o.close()
+	// What the user trusts in the repository counts in its copy, with just the same content.
+	if err := o.workspace.Trust().Change(ctx, func(t *trust.Settings) { t.Trusted = trusted }); err != nil {
+		return err
+	}
 	j, err := p.job(o)
 	if err != nil {
 		return err
@@ -73,16 +79,7 @@ func (p *replay) play(ctx context.Context) error {
 	defer stop(nil)
 	options := recording.Options{Speed: p.speed, GoOn: p.goOn, Stop: stop}
 	if p.step {
-		options.Next = func(ctx context.Context, c *recording.Call) error {
-			if !p.step { // the input has ended
-				return nil
-			}
-			err := p.next(ctx, fmt.Sprintf("turn %d of %s", c.Turn, strings.TrimSpace(string(c.Member)+" "+c.Of)))
-			if errors.Is(err, errQuit) {
-				stop(errQuit)
-			}
-			return err
-		}
+		options.Next = func(ctx context.Context, c *recording.Call) error { return p.nextTurn(ctx, c, stop) }
 	}
 	player := recording.Play(p.rec, options)
 	go player.Watch(run)
@@ -96,6 +93,29 @@ func (p *replay) play(ctx context.Context) error {
 		err = cause
 	}
 	return p.report(player, sum, err)
+}
+
+// nextTurn waits until the user wants a turn to be played. Where the user ends the replay it calls stop.
+func (p *replay) nextTurn(ctx context.Context, c *recording.Call, stop func(error)) error {
+	if !p.step { // the input has ended
+		return nil
+	}
+	err := p.next(ctx, fmt.Sprintf("turn %d of %s", c.Turn, strings.TrimSpace(string(c.Member)+" "+c.Of)))
+	if errors.Is(err, errQuit) {
+		stop(errQuit)
+	}
+	return err
+}
+
+// trusted returns what the user trusts in the repository that was recorded, nothing where that cannot be read.
+func (p *replay) trusted(ctx context.Context) map[string]trust.Content {
+	o, err := p.open(ctx)
+	if err != nil {
+		return nil
+	}
+	defer o.close()
+	t, _ := o.workspace.Trust().Get()
+	return t.Trusted
 }
 
 // job returns what is to be run again.
