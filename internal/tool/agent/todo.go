@@ -61,7 +61,7 @@ type item struct {
 // todoInput is the input of todo. The whole list is given each time, so one call tells all of it: Restore needs only
 // the last call that succeeded.
 type todoInput struct {
-	Items []item `json:"items" jsonschema:"the whole list, which replaces the one before"`
+	Items []item `json:"items"`
 }
 
 // NewTodo returns an empty list, which may have so many items, and of which the agent is reminded after so many rounds

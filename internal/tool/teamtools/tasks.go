@@ -214,7 +214,7 @@ func (k toolset) completeTask() llm.Tool {
 func (k toolset) releaseTask() llm.Tool {
 	type in struct {
 		TaskID muster.TaskID `json:"task_id"`
-		Reason string        `json:"reason" jsonschema:"why you cannot do it; the next owner reads it"`
+		Reason string        `json:"reason" jsonschema:"the next owner reads it"`
 	}
 	return textTool("release_task",
 		func(ctx context.Context, in in) (string, error) {
