@@ -121,7 +121,8 @@ func countingMCP(a *App, w *workspace.Workspace, s config.Settings) (list []mcp.
 	all, _, err := findMCPServers(a, w, s)
 	for _, s := range all {
 		if s.isTrusted && !s.isHidden {
-			list, secrets = append(list, s.Server), append(secrets, s.Secrets()...)
+			list = append(list, s.Server)
+			secrets = slices.Concat(secrets, s.Secrets(), mcp.LoginSecrets(s.Server, mcpCache(a)))
 		}
 	}
 	return list, secrets, err
@@ -160,6 +161,9 @@ func newMCPCommand(a *App) *cobra.Command {
 			"and in .mcp.json. Those of a repository count when you have trusted them. With NAME, the server is\n" +
 			"started and asked for its tools."}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return showMCP(c.Context(), a, args[0])
+		}
 		o, err := a.open(c.Context())
 		if err != nil {
 			return err
@@ -173,11 +177,9 @@ func newMCPCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(args) == 0 {
-			return listMCP(c.Context(), a, o, all)
-		}
-		return showMCP(c.Context(), a, o, all, args[0], settings.PassEnv.List())
+		return listMCP(c.Context(), a, o, all)
 	}
+	c.AddCommand(newMCPLoginCommand(a), newMCPLogoutCommand(a))
 	return c
 }
 
@@ -206,8 +208,8 @@ func listMCP(ctx context.Context, a *App, o opened, all []mcpServer) error {
 	})
 }
 
-// showMCP connects to a server that counts, and prints its tools. pass are the variables that commands see.
-func showMCP(ctx context.Context, a *App, o opened, all []mcpServer, name string, pass []string) error {
+// mcpNamed returns the server with a name, if it counts.
+func mcpNamed(all []mcpServer, name string) (mcp.Server, error) {
 	var s *mcpServer
 	for i := range all {
 		if all[i].Name == name && (s == nil || all[i].problem() == "") {
@@ -215,30 +217,103 @@ func showMCP(ctx context.Context, a *App, o opened, all []mcpServer, name string
 		}
 	}
 	if s == nil {
-		return muster.Errorf(muster.NotFound, "there is no MCP server %q", name).WithHint("see all:  muster mcp")
+		return mcp.Server{}, muster.Errorf(muster.NotFound, "there is no MCP server %q", name).
+			WithHint("see all:  muster mcp")
 	}
 	if why := s.problem(); why != "" {
-		return muster.Errorf(muster.Invalid, "the MCP server %q of %s is not started: %s", name, s.File, why)
+		return s.Server, muster.Errorf(muster.Invalid, "the MCP server %q of %s is not started: %s", name, s.File, why)
+	}
+	return s.Server, nil
+}
+
+// withMCP calls do with a pool that has just the server with a name, which must count.
+func withMCP(
+	ctx context.Context, a *App, name string, do func(ctx context.Context, p *mcp.Pool) error,
+) error {
+	o, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	settings, _, err := o.workspace.Settings(nil)
+	if err != nil {
+		return err
+	}
+	all, _, err := findMCPServers(a, o.workspace, settings)
+	if err != nil {
+		return err
+	}
+	s, err := mcpNamed(all, name)
+	if err != nil {
+		return err
 	}
 	launcher, err := proc.New(ctx)
 	if err != nil {
 		return err
 	}
 	defer launcher.Close() //nolint:errcheck // Nothing is left that it could lose.
-	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: proc.Environment(a.Env, pass), Dir: o.Root(),
-		Cache: mcpCache(a), Secrets: redact.New(append(secretValues(a), s.Secrets()...)...), Log: a.logger()},
-		[]mcp.Server{s.Server})
+	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: proc.Environment(a.Env, settings.PassEnv.List()),
+		Dir: o.Root(), Cache: mcpCache(a), Secrets: redact.New(append(secretValues(a), s.Secrets()...)...),
+		Log: a.logger()}, []mcp.Server{s})
 	defer pool.Close()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	tools, err := pool.List(ctx, name)
-	if err != nil {
+	if err := do(ctx, pool); err != nil {
 		return muster.Errorf(muster.Unavailable, "the MCP server %q %w", name, err)
 	}
-	t := view.Table{Wide: 1, Titles: []string{"TOOL", "WHAT IT DOES", "WRITES"}}
-	for _, x := range tools {
-		writes := map[bool]string{true: "no", false: "yes"}[x.ReadOnly]
-		t.Row(view.OneLine(x.Name), view.OneLine(x.Description), writes)
-	}
-	return a.print(tools, t.Draw)
+	return nil
+}
+
+// showMCP connects to a server that counts, and prints its tools.
+func showMCP(ctx context.Context, a *App, name string) error {
+	return withMCP(ctx, a, name, func(ctx context.Context, p *mcp.Pool) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		tools, err := p.List(ctx, name)
+		if err != nil {
+			return err
+		}
+		t := view.Table{Wide: 1, Titles: []string{"TOOL", "WHAT IT DOES", "WRITES"}}
+		for _, x := range tools {
+			writes := map[bool]string{true: "no", false: "yes"}[x.ReadOnly]
+			t.Row(view.OneLine(x.Name), view.OneLine(x.Description), writes)
+		}
+		return a.print(tools, t.Draw)
+	})
+}
+
+// loginPatience is how long a login waits for the user.
+const loginPatience = 10 * time.Minute
+
+// newMCPLoginCommand returns muster mcp login.
+func newMCPLoginCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "login NAME", Args: namedArgs("NAME"), Short: "log in at a server that wants it",
+		Long: "The page for the login is printed: open it in a browser on this machine. What the server grants is\n" +
+			"stored in your state directory, renewed when it runs out, and sent to that server only.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return withMCP(c.Context(), a, args[0], func(ctx context.Context, p *mcp.Pool) error {
+				ctx, cancel := context.WithTimeout(ctx, loginPatience)
+				defer cancel()
+				err := p.Login(ctx, args[0], func(page string) {
+					fmt.Fprintf(a.Stderr, "Open this page in a browser on this machine:\n  %s\n", view.OneLine(page))
+				})
+				if err != nil {
+					return fmt.Errorf("has no login: %w", err)
+				}
+				return a.printLine(struct{}{}, nil, "you are logged in at %s", args[0])
+			})
+		}}
+}
+
+// newMCPLogoutCommand returns muster mcp logout.
+func newMCPLogoutCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "logout NAME", Args: namedArgs("NAME"), Short: "forget the login at a server",
+		RunE: func(c *cobra.Command, args []string) error {
+			return withMCP(c.Context(), a, args[0], func(_ context.Context, p *mcp.Pool) error {
+				line := "the login at %s is forgotten"
+				had, err := p.Logout(args[0])
+				if !had {
+					line = "you are not logged in at %s"
+				}
+				return a.printLine(struct{}{}, err, line, args[0])
+			})
+		}}
 }

@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"muster/internal/proc"
@@ -45,7 +46,7 @@ type Options struct {
 	Launcher proc.Launcher
 	Env      []string        // of the programs of servers, beside that of their definitions
 	Dir      string          // where they work: the root of the repository
-	Cache    string          // the directory in which tools are remembered; "" remembers nothing
+	Cache    string          // the directory in which tools and logins are remembered; "" remembers nothing
 	Secrets  *redact.Secrets // are hidden in what is told and logged; nil hides nothing
 	Log      *slog.Logger
 	Tell     func(line string) // is told once what the user should know of a server
@@ -148,7 +149,8 @@ func (p *Pool) Close() {
 type server struct {
 	Server
 	pool  *Pool
-	known *catalogue // what models are offered; set by Prepare
+	known *catalogue        // what models are offered; set by Prepare
+	oauth auth.OAuthHandler // asks the user to log in; nil: a stored login is used
 
 	mu       sync.Mutex
 	session  *session

@@ -47,7 +47,8 @@ func (x *session) explain(err error) error {
 	_, isAnswer := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case x.denied.Load():
-		return errors.New("it refuses access: put a token into its headers, as in Authorization: Bearer ${TOKEN}")
+		return errors.New("it refuses access: log in with muster mcp login NAME, or put a token into its headers, " +
+			"as in Authorization: Bearer ${TOKEN}")
 	case errors.Is(err, errTooLong):
 		err = errTooLong // without the words of the SDK around it
 	case err == nil || errors.Is(err, sdk.ErrConnectionClosed) || x.isLocal && !isAnswer && !errors.Is(err, errSilent):
@@ -261,8 +262,12 @@ func (s *server) overHTTP(x *session) (_ sdk.Transport, closeAll func()) {
 			return nil
 		}}
 	// Nothing is expected of the server beside its answers.
-	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, DisableStandaloneSSE: true,
-		MaxEventSize: maxMessage}, base.CloseIdleConnections
+	t := &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, DisableStandaloneSSE: true,
+		MaxEventSize: maxMessage, OAuthHandler: s.oauth}
+	if t.OAuthHandler == nil {
+		t.OAuthHandler = loginOf(s.Server, s.pool.Cache)
+	}
+	return t, base.CloseIdleConnections
 }
 
 // bounded sends the headers of a server to that server alone, and bounds its answers.
@@ -284,9 +289,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
-		b.session.denied.Store(true)
-	}
+	b.session.denied.Store(answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 	answer.Body = &limitedBody{answer.Body, 4 * maxMessage}
 	return answer, nil
 }
