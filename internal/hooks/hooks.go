@@ -119,7 +119,7 @@ func (h Hook) String() string {
 	} else if !plainMatcher().MatchString(matcher) {
 		matcher = fmt.Sprintf("%q", matcher)
 	}
-	return fmt.Sprintf("%s (%v): %s", matcher, h.Timeout, strings.ReplaceAll(h.Command, "\n", "\n    "))
+	return fmt.Sprintf("%s (%g s): %s", matcher, h.Timeout.Seconds(), strings.ReplaceAll(h.Command, "\n", "\n    "))
 }
 
 // Gist returns the command in a few words.

@@ -66,17 +66,17 @@ func TestPublishedSettings(t *testing.T) {
 		got = append(got, string(h.Event)+" "+strings.TrimSpace(h.String())+" | "+h.Problem)
 	}
 	want := []string{
-		"Notification * (1m0s): | a list of matchers with hooks is expected",
-		"PostToolUse * (1m0s): | its type is http, and muster only runs commands",
-		"PreCompact * (1m0s): save.sh | muster has no event PreCompact",
-		"PreToolUse Bash (5s): guard.py | ",
-		"PreToolUse Edit|Write|MultiEdit (1m0s): protect.sh | ",
-		"PreToolUse Edit|Write|MultiEdit (1m0s): protect2.sh | ",
-		`PreToolUse "mcp__memory__.*" (1m0s): memory.sh | `,
-		"PreToolUse Bash (1m0s): git.sh | its condition Bash(git *) is not read by muster: test it in the command",
-		"PreToolUse * (1m0s): | it has another form than a matcher with a list of hooks",
-		`PreToolUse "(?=x)" (1m0s): look.sh | its matcher is neither a list of names nor a regular expression of RE2`,
-		"Stop * (10m0s): long.sh | ",
+		"Notification * (60 s): | a list of matchers with hooks is expected",
+		"PostToolUse * (60 s): | its type is http, and muster only runs commands",
+		"PreCompact * (60 s): save.sh | muster has no event PreCompact",
+		"PreToolUse Bash (5 s): guard.py | ",
+		"PreToolUse Edit|Write|MultiEdit (60 s): protect.sh | ",
+		"PreToolUse Edit|Write|MultiEdit (60 s): protect2.sh | ",
+		`PreToolUse "mcp__memory__.*" (60 s): memory.sh | `,
+		"PreToolUse Bash (60 s): git.sh | its condition Bash(git *) is not read by muster: test it in the command",
+		"PreToolUse * (60 s): | it has another form than a matcher with a list of hooks",
+		`PreToolUse "(?=x)" (60 s): look.sh | its matcher is neither a list of names nor a regular expression of RE2`,
+		"Stop * (600 s): long.sh | ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -104,7 +104,7 @@ func TestOnlyTrustedHooksRun(t *testing.T) {
 		t.Fatalf("the items are %q, want %q", names, want)
 	}
 	for _, change := range [][2]string{{"guard.py", "guard2.py"}, {`"Bash"`, `"Bash|Read"`}, {`"timeout": 5`, `"timeout": 6`},
-		{"protect.sh", `protect.sh\n* (1m0s): x`}} {
+		{"protect.sh", `protect.sh\n* (60 s): x`}} {
 		changed, err := find(t, strings.Replace(published, change[0], change[1], 1), "", func(i trust.Item) bool {
 			return slices.Contains(items, i)
 		})
