@@ -91,13 +91,9 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	return false
 }
 
-// helpLine is the line of the help for a command. A long head has what it does in a line of its own.
+// helpLine is the line of the help for a command.
 func helpLine(head, does string) string {
-	const column = 17
-	if len(head) >= column {
-		return "  /" + head + "\n" + strings.Repeat(" ", column+3) + does + "\n"
-	}
-	return "  /" + head + strings.Repeat(" ", column-len(head)) + does + "\n"
+	return "  /" + head + strings.Repeat(" ", max(17-len(head), 2)) + does + "\n"
 }
 
 // helpText lists the commands and the most important keys.
