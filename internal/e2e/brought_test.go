@@ -18,11 +18,11 @@ import (
 const broughtSettings = `{
   "permissions": {"allow": ["Bash(go test:*)"]},
   "hooks": {
-    "SessionStart": [{"hooks": [{"type": "command", "command": "cat >> $BASE/hooks.log; echo >> $BASE/hooks.log"}]}],
-    "PreToolUse": [{"matcher": "Bash|Edit|Write", "hooks": [{"type": "command", "command": "cat >> $BASE/hooks.log; echo >> $BASE/hooks.log", "timeout": 20}]},
+    "SessionStart": [{"hooks": [{"type": "command", "command": "cat > $(mktemp $BASE/hook.XXXXXX)"}]}],
+    "PreToolUse": [{"matcher": "Bash|Edit|Write", "hooks": [{"type": "command", "command": "cat > $(mktemp $BASE/hook.XXXXXX)", "timeout": 20}]},
       {"matcher": "Write", "hooks": [{"type": "command", "command": "! grep -q forbidden || { echo 'never write that file' >&2; exit 2; }"}]}],
-    "PostToolUse": [{"matcher": "mcp__words__.*", "hooks": [{"type": "command", "command": "cat >> $BASE/hooks.log; echo >> $BASE/hooks.log"}]}],
-    "TaskCompleted": [{"hooks": [{"type": "command", "command": "cat >> $BASE/hooks.log; echo >> $BASE/hooks.log"}]}]
+    "PostToolUse": [{"matcher": "mcp__words__.*", "hooks": [{"type": "command", "command": "cat > $(mktemp $BASE/hook.XXXXXX)"}]}],
+    "TaskCompleted": [{"hooks": [{"type": "command", "command": "cat > $(mktemp $BASE/hook.XXXXXX)"}]}]
   }
 }
 `
@@ -85,8 +85,8 @@ func TestBroughtAlong(t *testing.T) {
 	// Nothing counts that starts a process, and the run says so, a line for each file.
 	out := w.muster(0, append(run, w.words("speakers: {lead: [{say: There is nothing to do.}]}"))...)
 	w.has("stderr", out.stderr, "muster: .claude/settings.json sets ", "muster: .mcp.json sets mcp_servers.words", "muster trust")
-	if _, err := os.Stat(filepath.Join(w.base, "hooks.log")); !os.IsNotExist(err) {
-		t.Errorf("a hook has run that nobody trusts: %v", err)
+	if ran := w.hooks(); len(ran) > 0 {
+		t.Errorf("hooks have run that nobody trusts: %v", ran)
 	}
 
 	w.has("trust", w.muster(0, "trust", "--yes").stdout, "hooks.PreToolUse", "mcp_servers.words")
@@ -97,24 +97,7 @@ func TestBroughtAlong(t *testing.T) {
 
 	said := w.transcripts("lead")
 	w.has("the lead's conversation", said, "Read the diff first.", "4 words", "never write that file", "code-reviewer", "Commit Messages")
-	events := map[string]int{}
-	log, err := os.ReadFile(filepath.Join(w.base, "hooks.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(log)) {
-		var e struct {
-			Event string `json:"hook_event_name"`
-			Tool  string `json:"tool_name"`
-		}
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		events[e.Event+" "+e.Tool]++
-	}
+	events := w.hooks()
 	for _, want := range []string{"SessionStart ", "PreToolUse Write", "PreToolUse Edit", "PostToolUse mcp__words__count", "TaskCompleted "} {
 		if events[want] == 0 {
 			t.Errorf("no hook has run at %q, of %v", want, events)
@@ -126,6 +109,31 @@ func TestBroughtAlong(t *testing.T) {
 
 	w.has("replay", w.muster(0, "replay", "--speed", "0", recording).stdout, "it came as recorded: ", "6 landings, the same files")
 	w.untouched()
+}
+
+// hooks returns how often hooks have run, by the event and the tool.
+func (w *world) hooks() map[string]int {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.base, "hook.*"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	events := map[string]int{}
+	for _, f := range files {
+		var e struct {
+			Event string `json:"hook_event_name"`
+			Tool  string `json:"tool_name"`
+		}
+		data, err := os.ReadFile(f)
+		if err == nil {
+			err = json.Unmarshal(data, &e)
+		}
+		if err != nil {
+			w.t.Fatalf("%v: %s", err, data)
+		}
+		events[e.Event+" "+e.Tool]++
+	}
+	return events
 }
 
 // transcripts returns what is stored of a member's conversations.
