@@ -106,6 +106,14 @@ func findMCPServers(
 	return all, items, nil
 }
 
+// allMCPServers returns the servers of an opened repository, and its settings.
+func allMCPServers(a *App, o opened) (all []mcpServer, settings config.Settings, err error) {
+	if settings, _, err = o.workspace.Settings(nil); err == nil {
+		all, _, err = findMCPServers(a, o.workspace, settings)
+	}
+	return all, settings, err
+}
+
 // variable returns a variable of the environment, and whether it is set.
 func variable(a *App, name string) (value string, isSet bool) {
 	for _, kv := range slices.Backward(a.Env) {
@@ -169,11 +177,7 @@ func newMCPCommand(a *App) *cobra.Command {
 			return err
 		}
 		defer o.close()
-		settings, _, err := o.workspace.Settings(nil)
-		if err != nil {
-			return err
-		}
-		all, _, err := findMCPServers(a, o.workspace, settings)
+		all, _, err := allMCPServers(a, o)
 		if err != nil {
 			return err
 		}
@@ -235,11 +239,7 @@ func withMCP(
 		return err
 	}
 	defer o.close()
-	settings, _, err := o.workspace.Settings(nil)
-	if err != nil {
-		return err
-	}
-	all, _, err := findMCPServers(a, o.workspace, settings)
+	all, settings, err := allMCPServers(a, o)
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,7 @@ func TestScripts(t *testing.T) {
 			} {
 				e.Setenv(k, v)
 			}
+			e.Values["t"] = t
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -100,6 +101,8 @@ func TestScripts(t *testing.T) {
 			"exits":    exits,
 			"contains": contains,
 			"serve":    serveModel,
+			"guarded":  guarded,
+			"login":    login,
 		},
 		RequireExplicitExec: true,
 	})

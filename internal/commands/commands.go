@@ -39,9 +39,9 @@ type Command struct {
 func New(
 	name, hint, description, place string, expand func(ctx context.Context, args string) (string, error),
 ) Command {
-	return Command{Name: typed(name), Hint: places.Cut(places.OneLine(safetext.Clean(hint)), maxShown),
-		Description: places.Cut(places.OneLine(safetext.Clean(description)), maxShown),
-		Place:       places.OneLine(safetext.Clean(place)), names: []string{typed(name)}, expand: expand}
+	return Command{Name: typed(name), Hint: places.Cut(safetext.OneLine(hint), maxShown),
+		Description: places.Cut(safetext.OneLine(description), maxShown),
+		Place:       safetext.OneLine(place), names: []string{typed(name)}, expand: expand}
 }
 
 // Find returns the commands of a repository and of the user, in the order of places and of names. The names of builtin
@@ -102,7 +102,7 @@ func namespaceOf(f places.File) string {
 
 // read returns the command of a file, without its name.
 func read(f places.File, above string) Command {
-	c := Command{Place: places.OneLine(safetext.Clean(f.Show())), file: f}
+	c := Command{Place: safetext.OneLine(f.Show()), file: f}
 	text, err := f.Text()
 	if err != nil {
 		c.Problem = "it cannot be read: " + err.Error()

@@ -200,7 +200,7 @@ func (f *Finder) add(line string) {
 	}
 	to, trimmed := f.open, strings.TrimSpace(line)
 	if !strings.Contains(to.Place, ":") && !isForeign(line) {
-		for _, match := range places {
+		for _, match := range placePatterns {
 			if m := match().FindStringSubmatch(line); m != nil {
 				to.Place = place(m[1], m[2])
 				break

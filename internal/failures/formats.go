@@ -87,8 +87,8 @@ var formats = []format{
 	{has: "undefined reference", match: lazyregexp.New(`^(?P<text>.*undefined reference to .*)`)},
 }
 
-// places are how a line names a file with a line, in the lines below that which begins a failure.
-var places = []func() *regexp.Regexp{
+// placePatterns are how a line names a file with a line, in the lines below that which begins a failure.
+var placePatterns = []func() *regexp.Regexp{
 	lazyregexp.New(`File "([^"]+)", line (\d+)`),
 	lazyregexp.New(` in (\S+):line (\d+)`),
 	lazyregexp.New(`(?:^|[\s('"❯])((?:file://)?\.{0,2}/?[\w@+-][\w./@+\\-]*\.[A-Za-z]\w{0,5}):(\d+)`),

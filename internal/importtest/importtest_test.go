@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"", "llm"},
 	{"internal/clock", "internal/compact", "internal/lazyregexp", "internal/safetext", "llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/textmatch", "internal/yamldoc",
-		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/race", "internal/testing/tmuxtest",
+		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/oauthtest", "internal/testing/race", "internal/testing/tmuxtest",
 		"internal/testing/wait", "llm/catalogue/generate"},
 	{"internal/durable", "internal/spend"},
 	{"internal/paths", "internal/config", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",

@@ -259,7 +259,7 @@ func TestHTTPTrouble(t *testing.T) {
 		want    string
 	}{
 		"login": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
-			"it refuses access: log in with muster mcp login NAME, or put a token into its headers"},
+			"it refuses access: log in with muster mcp login web, or put a token into its headers"},
 		"missing": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, "does not start: "},
 		"garbage": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "\x1b[2Jhello") }, "does not start: "},
 		"flood": {func(w http.ResponseWriter, _ *http.Request) {

@@ -43,8 +43,8 @@ type login struct {
 	Token        *oauth2.Token    `json:"token"`
 }
 
-// logins is the stored login of one server. It is what the SDK asks for tokens.
-type logins struct {
+// storedLogin is the stored login of one server. It is what the SDK asks for tokens.
+type storedLogin struct {
 	path   string // of the file; "": none can be stored
 	server Server
 	client *http.Client
@@ -54,8 +54,8 @@ type logins struct {
 }
 
 // loginOf returns the stored login of a server, in a directory.
-func loginOf(s Server, dir string) *logins {
-	l := &logins{server: s, client: oauthClient()}
+func loginOf(s Server, dir string) *storedLogin {
+	l := &storedLogin{server: s, client: oauthClient()}
 	if dir != "" {
 		sum := sha256.Sum256([]byte(s.URL))
 		l.path = filepath.Join(dir, "logins", hex.EncodeToString(sum[:16])+".json")
@@ -81,7 +81,7 @@ func (shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // read reads the file. A login that is not there, or cannot be read, is none.
-func (l *logins) read() (x login) {
+func (l *storedLogin) read() (x login) {
 	if l.path == "" {
 		return x
 	}
@@ -93,7 +93,7 @@ func (l *logins) read() (x login) {
 }
 
 // save writes the file.
-func (l *logins) save(x login) error {
+func (l *storedLogin) save(x login) error {
 	data, err := json.Marshal(x)
 	if err == nil && l.path == "" {
 		err = errors.New("there is no directory for logins")
@@ -105,7 +105,7 @@ func (l *logins) save(x login) error {
 }
 
 // TokenSource returns what gives the tokens of requests, nil where there is no login.
-func (l *logins) TokenSource(context.Context) (oauth2.TokenSource, error) {
+func (l *storedLogin) TokenSource(context.Context) (oauth2.TokenSource, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last.Token == nil {
@@ -121,14 +121,14 @@ func (l *logins) TokenSource(context.Context) (oauth2.TokenSource, error) {
 var errLogin = errors.New("it wants a login")
 
 // Authorize is called when the server refuses a request. Only Login asks the user.
-func (l *logins) Authorize(_ context.Context, _ *http.Request, answer *http.Response) error {
+func (l *storedLogin) Authorize(_ context.Context, _ *http.Request, answer *http.Response) error {
 	_ = answer.Body.Close()
 	return errLogin
 }
 
 // Token returns a token that is valid. One that has run out is renewed by one process at a time: servers take each
 // permission to renew only once.
-func (l *logins) Token() (*oauth2.Token, error) {
+func (l *storedLogin) Token() (*oauth2.Token, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last.Token.Valid() {
@@ -165,9 +165,9 @@ func (p *Pool) Login(ctx context.Context, name string, show func(page string)) e
 	s := p.server(name)
 	switch {
 	case s == nil:
-		return errors.New("is not there")
+		return errors.New("it is not there")
 	case s.URL == "":
-		return errors.New("is a program, which needs no login")
+		return errors.New("it is a program, which needs none")
 	}
 	refusal := make(chan error, 1)
 	handler, end, err := s.askUser(show, refusal)

@@ -286,5 +286,5 @@ func (s *server) close() {
 
 // said returns what a server has said, as a part of a line for people.
 func said(text string) string {
-	return safetext.Cut(strings.Join(strings.Fields(safetext.Clean(strings.ToValidUTF8(text, ""))), " "), maxSaid)
+	return safetext.Cut(safetext.OneLine(strings.ToValidUTF8(text, "")), maxSaid)
 }

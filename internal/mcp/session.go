@@ -30,6 +30,7 @@ const maxMessage = 16 << 20
 
 // session is a connection to a server.
 type session struct {
+	name string // of the server
 	*sdk.ClientSession
 	progress sync.Map // functions that show the progress of calls, by the token of the call
 	words    words
@@ -47,8 +48,8 @@ func (x *session) explain(err error) error {
 	_, isAnswer := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case x.denied.Load():
-		return errors.New("it refuses access: log in with muster mcp login NAME, or put a token into its headers, " +
-			"as in Authorization: Bearer ${TOKEN}")
+		return errors.New("it refuses access: log in with muster mcp login " + x.name +
+			", or put a token into its headers, as in Authorization: Bearer ${TOKEN}")
 	case errors.Is(err, errTooLong):
 		err = errTooLong // without the words of the SDK around it
 	case err == nil || errors.Is(err, sdk.ErrConnectionClosed) || x.isLocal && !isAnswer && !errors.Is(err, errSilent):
@@ -68,7 +69,7 @@ var errSilent = fmt.Errorf("it has not answered within %v", startTimeout)
 // that comes second.
 func (s *server) open(ctx context.Context) (x *session, err error) {
 	for _, version := range []string{"2025-11-25", ""} {
-		x = &session{kill: func() {}, isLocal: s.URL == ""}
+		x = &session{name: s.Name, kill: func() {}, isLocal: s.URL == ""}
 		transport, closeAll, errDial := s.pool.dial(s, x)
 		if errDial != nil {
 			return nil, errDial

@@ -93,7 +93,7 @@ func (d Dir) path(name string) string { return filepath.Join(d.Path, name+".md")
 
 // read returns the memory of a file.
 func (d Dir) read(name string) Memory {
-	m := Memory{Name: oneLine(name), Path: d.path(name)}
+	m := Memory{Name: safetext.OneLine(name), Path: d.path(name)}
 	if err := checkName(name); err != nil {
 		m.Problem = err.Error()
 		return m

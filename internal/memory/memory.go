@@ -141,7 +141,7 @@ func parse(name, text string, changed time.Time) (m Memory, signature string) {
 		m.Origins[i] = short(o)
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Content, "# \n"), "\n")
-	m.Description = safetext.Cut(oneLine(cmp.Or(head.Text("description"), first)), maxDescription-4)
+	m.Description = safetext.Cut(safetext.OneLine(cmp.Or(head.Text("description"), first)), maxDescription-4)
 	return m, head.Text("signature")
 }
 
@@ -167,11 +167,8 @@ func (m Memory) line() string {
 	return fmt.Sprintf("%s (%s): %s", m.Name, strings.Join(about, ", "), m.Description)
 }
 
-// oneLine returns a text in one line that can be shown.
-func oneLine(text string) string { return strings.Join(strings.Fields(safetext.Clean(text)), " ") }
-
 // short returns what is named in a head.
-func short(text string) string { return safetext.Cut(oneLine(text), maxField) }
+func short(text string) string { return safetext.Cut(safetext.OneLine(text), maxField) }
 
 // New returns the memory that a person begins with.
 func New(name string) (Memory, error) {
@@ -191,7 +188,8 @@ func (m Memory) Text() string { return m.render("") }
 // characters that steer a terminal.
 func (m Memory) Clean() Memory {
 	clean := func(s string) string { return mailbox.Escape(safetext.Clean(strings.ToValidUTF8(s, ""))) }
-	m.Name, m.Description, m.Content = strings.TrimSpace(m.Name), oneLine(clean(m.Description)), clean(m.Content)
+	m.Name, m.Content = strings.TrimSpace(m.Name), clean(m.Content)
+	m.Description = safetext.OneLine(clean(m.Description))
 	m.Run, m.By = short(clean(m.Run)), short(m.By)
 	return m
 }

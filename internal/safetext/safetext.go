@@ -29,6 +29,9 @@ func Cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + " ..."
 }
 
+// OneLine returns a text in one line, without characters that steer a terminal.
+func OneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }
+
 // BadLine returns the number of the first line that is not UTF-8, or 0 if there is none.
 func BadLine(text []byte) int {
 	number := 0
