@@ -206,7 +206,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		if keep != (err == nil) {
 			t.Errorf("kept: %v, %v", keep, err)
 		}
-		if keep != strings.Contains(w.out.String(), "git -C "+made+" merge muster/demo") || keep == strings.Contains(w.out.String(), "this repository is gone") {
+		if keep != strings.Contains(w.out.String(), "muster -C "+made+" merge") || keep == strings.Contains(w.out.String(), "this repository is gone") {
 			t.Error(w.out.String())
 		}
 		if !strings.HasPrefix(w.err.String(), "muster demo: ") || !strings.Contains(w.err.String(), "goal   the demo's") {

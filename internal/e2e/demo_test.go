@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 	w.root = filepath.Join(w.base, "demo")
 	w.has("stderr", out.stderr, "the model's words are scripted", "a real model: muster run --model")
 	w.has("stdout", out.stdout, "6 of 6 tasks landed on muster/demo in ", "each checked with go test ./...",
-		"returned and fixed: 1 red check, 1 conflict", "git -C "+w.root+" log --oneline muster/demo", "git -C "+w.root+" merge muster/demo")
+		"returned and fixed: 1 red check, 1 conflict", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
 
 	w.landedOnce("muster/demo", "1", "2", "3", "4", "5", "6")
 	w.untouched()

@@ -27,7 +27,8 @@ var layers = [][]string{
 	{"journal", "internal/testing/gittest"},
 	{"internal/view", "internal/corruption", "internal/hooks"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
-	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook"},
+	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook",
+		"internal/delivery"},
 	{"internal/workspace"},
 	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},
@@ -63,7 +64,7 @@ var (
 	commands = []string{"internal/cli", "internal/chat"}
 	services = []string{"internal/board", "internal/mailbox", "internal/roster", "internal/requests", "internal/worktree",
 		"internal/landing", "internal/outbox", "internal/transcript", "internal/git", "internal/corruption",
-		"internal/teammate"}
+		"internal/teammate", "internal/delivery"}
 )
 
 // pkg is what is read of go list's output.

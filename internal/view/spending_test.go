@@ -49,7 +49,7 @@ func TestSummarySaysWhatWasSpent(t *testing.T) {
 
 spent:      $0.46 of $5.00, $0.23 for each task that landed, $0.09 on work that did not land
 see them:   git log --oneline muster/demo
-take them:  git merge muster/demo
+take them:  muster merge
 go on:      muster resume --budget 8
 `)
 	// A run without a task says it, too, and one whose model has no price says nothing of money.

@@ -305,7 +305,7 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		return
 	case len(s.landed) > 0:
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
-		fmt.Fprintln(w, "take them:  git "+s.RepositoryFlag+"merge "+target)
+		fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
 	}
 	gaveUp := func(t muster.Task) bool { return t.Status == muster.NeedsAttention }
 	if i := slices.IndexFunc(s.unfinished, gaveUp); i >= 0 {

@@ -62,7 +62,7 @@ func TestSummaryOfARunThatLanded(t *testing.T) {
 
 returned and fixed: 1 red check, 1 conflict
 see them:   git log --oneline muster/demo
-take them:  git merge muster/demo
+take them:  muster merge
 `)
 }
 
@@ -137,7 +137,7 @@ func TestWorkLeftOverSaysWhy(t *testing.T) {
                                               14.2s
 
 see them:   git log --oneline muster/demo
-take them:  git merge muster/demo
+take them:  muster merge
 try again:  muster task retry 5
 go on:      muster resume
 `)

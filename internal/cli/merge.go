@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/view"
+	"muster/team"
+)
+
+// newMergeCommand returns muster merge.
+func newMergeCommand(a *App) *cobra.Command {
+	c := &cobra.Command{Use: "merge", Args: namedArgs(), Short: "take what has landed to the branch that you are on",
+		Long: "Your own git moves your branch forward, or makes a merge commit where both have commits. What would\n" +
+			"lose something is refused: uncommitted changes in the way, conflicts, a merge that is under way."}
+	c.RunE = a.changing(func(c *cobra.Command, o opened, _ []string) error {
+		m, err := team.TargetOf(o.Team).Merge(c.Context())
+		if err != nil {
+			return err
+		}
+		if m.Said != "" && !a.json { // the words of the user's hooks
+			_, _ = io.WriteString(a.Stderr, view.ManyLines(m.Said)) // nothing depends on them
+		}
+		return a.print(m, func(s view.Screen) string { return mergedText(s, m) })
+	})
+	return c
+}
+
+// mergedText says what came to the user's branch: a line for each task.
+func mergedText(s view.Screen, m team.Merged) string {
+	branch, target := view.OneLine(m.Branch), view.OneLine(m.Target)
+	var w strings.Builder
+	switch m.How {
+	case team.NothingToMerge:
+		fmt.Fprintf(&w, "everything is in %s already\n", branch)
+	default:
+		how := "by fast-forward"
+		if m.How == team.MergedByCommit {
+			how = "by a merge commit"
+		}
+		fmt.Fprintf(&w, "%s of %s came to %s %s, now at %.7s\n", view.Count(len(m.Commits), "commit"), target, branch,
+			how, m.At)
+	}
+	w.WriteString(view.LandedTasks(s, m.Tasks))
+	if m.Open > 0 {
+		fmt.Fprintf(&w, "%s still open: muster merge takes what lands later\n",
+			view.Count(m.Open, "task")+view.Plural(m.Open, " is", " are"))
+	}
+	return w.String()
+}

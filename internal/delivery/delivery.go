@@ -1,0 +1,101 @@
+// Package delivery takes what a team has landed from its target to the branch that the user is on.
+//
+// Merge (merge.go) does what the user would do by hand: a fast-forward where that is possible, else a merge commit, by
+// their own git with their own identity, hooks and signing key. It is the only code of muster that changes the user's
+// checkout, and it runs only when they have asked for it.
+//
+// The package keeps these invariants:
+//
+//   - Nothing of the user's is lost. Git decides whether uncommitted changes are in the way, and a merge that would
+//     have conflicts is refused before anything is touched.
+//   - Nothing is left half done. A merge that git could not finish is aborted.
+//   - Each call can be repeated: what is on the branch already is not brought again.
+//
+// Which commits have landed is for package landing, and what the tasks are for package board.
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/safetext"
+	"muster/internal/worktree"
+)
+
+// maxNamed is how many files and commits a message names.
+const maxNamed = 5
+
+// Checkout is the checkout of the user's that work is taken to.
+type Checkout struct {
+	repo   *git.Repo
+	dir    string // its top level
+	Branch string // without refs/heads/
+	Head   string // the commit that the branch is at
+}
+
+// Open returns the checkout from which the repository was opened: the main one, or a linked worktree. It refuses one
+// that no branch is checked out in, that is the team's, or in which a merge or the like is under way.
+func Open(ctx context.Context, repo *git.Repo, target string) (c Checkout, err error) {
+	c = Checkout{repo: repo, dir: cmp.Or(repo.Linked(), repo.Root())}
+	out, err := repo.Run(ctx, c.dir, "symbolic-ref", "-q", "HEAD")
+	if git.ExitCode(err) == 1 {
+		return c, muster.Errorf(muster.Invalid, "no branch is checked out here (HEAD is detached), so there is none "+
+			"to take the work to").WithHint("git switch BRANCH")
+	}
+	if err != nil {
+		return c, err
+	}
+	ref := strings.TrimSpace(out)
+	c.Branch = strings.TrimPrefix(ref, "refs/heads/")
+	switch {
+	case c.Branch == target:
+		return c, muster.Errorf(muster.Invalid, "%s is checked out here, and it is the branch on which work lands",
+			target).WithHint("git switch the branch that is to have the work, then again")
+	case strings.HasPrefix(ref, worktree.BranchPrefix):
+		return c, muster.Errorf(muster.Invalid, "%s is a lane of the team", c.dir).WithHint("cd %s", repo.Root())
+	}
+	operation, err := git.UnderWay(repo, c.dir)
+	if err == nil && operation != "" {
+		err = muster.Errorf(muster.Held, "a %s is under way in %s", operation, c.dir).
+			WithHint("finish it:   git %[1]s --continue\nor undo it:  git %[1]s --abort", operation)
+	}
+	if err == nil {
+		c.Head, err = repo.ResolveIn(ctx, c.dir, "HEAD")
+	}
+	return c, err
+}
+
+// uncommitted returns the paths of the checkout that have something uncommitted, and those of them that are staged.
+func (c Checkout) uncommitted(ctx context.Context) (all, staged []string, err error) {
+	out, err := c.repo.Run(ctx, c.dir, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+	for _, entry := range git.SplitNUL(out) {
+		if len(entry) < 4 {
+			continue
+		}
+		path := entry[3:] // after the two letters of its status
+		all = append(all, path)
+		if entry[0] != ' ' && entry[0] != '?' {
+			staged = append(staged, path)
+		}
+	}
+	return all, staged, err
+}
+
+// changed returns the paths that differ between two commits.
+func (c Checkout) changed(ctx context.Context, from, to string) ([]string, error) {
+	out, err := c.repo.Run(ctx, c.repo.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",
+		"--ignore-submodules=none", from, to)
+	return git.SplitNUL(out), err
+}
+
+// both returns the paths that are in both lists.
+func both(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(path string) bool { return !slices.Contains(b, path) })
+}
+
+// list names files in a sentence.
+func list(files []string) string { return safetext.List(files, maxNamed) }

@@ -1,0 +1,101 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"muster"
+	"muster/internal/delivery"
+	"muster/internal/git"
+	"muster/internal/landing"
+	"muster/internal/workspace"
+)
+
+// How the work came to the user's branch: Merged.How.
+const (
+	NothingToMerge      = delivery.Nothing
+	MergedByFastForward = delivery.FastForward
+	MergedByCommit      = delivery.MergeCommit
+)
+
+// Merged is what came from the target to the user's branch.
+type Merged struct {
+	delivery.Merged
+	Tasks []muster.Task `json:"tasks"` // that came, by id
+	Open  int           `json:"open"`  // tasks of the run that are open still
+}
+
+// Merge takes what has landed to the branch of the user's checkout: by a fast-forward, or else by a merge that their
+// own git makes. What would lose something is refused, and nothing is left half done.
+func (s Target) Merge(ctx context.Context) (m Merged, err error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return m, err
+	}
+	run, l, err := lastRun(ctx, w)
+	if err != nil {
+		return m, err
+	}
+	// The record of the run is a claim: nothing is taken from a branch that only the record names.
+	if err := workspace.ConfirmTarget(ctx, w, run.Team, run.Target, ""); err != nil {
+		return m, err
+	}
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return m, err
+	}
+	c, err := delivery.Open(ctx, repo, run.Target)
+	if err != nil {
+		return m, err
+	}
+	state, err := l.State(ctx)
+	if err != nil {
+		return m, err
+	}
+	if err := checkLanded(ctx, repo, state, c.Head); err != nil {
+		return m, err
+	}
+	if m.Merged, err = delivery.Merge(ctx, c, run.Target, state.Tip, false); err != nil {
+		return m, err
+	}
+	tasks, err := w.Board().List(ctx)
+	m.Tasks = landedIn(tasks, m.Commits)
+	open, _ := run.Left(tasks)
+	m.Open = len(open)
+	return m, err
+}
+
+// checkLanded refuses a target that is not where landings left it: what it has may be checked by nobody. What the
+// user's branch has already was taken, whatever became of the target.
+func checkLanded(ctx context.Context, repo *git.Repo, s landing.TargetState, head string) error {
+	if s.At == s.Tip && s.Link == "" {
+		return nil
+	}
+	if has, err := repo.IsAncestor(ctx, s.Tip, head); err != nil || has {
+		return err
+	}
+	is := "is gone"
+	if s.At != "" {
+		is = fmt.Sprintf("is at %.7s", s.At)
+	}
+	return muster.Errorf(muster.Held, "%s %s, and landings left it at %.7s", s.Branch, is, s.Tip).
+		WithHint("put it back:          muster target --accept %.12s\ngo on from elsewhere: muster target --accept %s",
+			s.Tip, cmp.Or(fmt.Sprintf("%.12s", s.At), "COMMIT"))
+}
+
+// landedIn returns the tasks whose commits are among the given ones.
+func landedIn(tasks []muster.Task, commits []string) []muster.Task {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t muster.Task) bool {
+		return t.Landed == nil || !slices.Contains(commits, t.Landed.Commit)
+	})
+}
+
+// lastRun returns the last run and its lander. The error is NotFound when there was none.
+func lastRun(ctx context.Context, w *workspace.Workspace) (run muster.Run, l *landing.Lander, err error) {
+	if run, err = w.Runs().Look(ctx); err == nil {
+		l, err = lastLander(ctx, w)
+	}
+	return run, l, err
+}
