@@ -53,7 +53,9 @@ type Task struct {
 	// without end, by release_task, after a failed model, or without a lane. The third makes it needs_attention.
 	Attempts int `json:"attempts"`
 	// Returns count the landings in a row that came back, after a conflict or a red check.
-	Returns     int     `json:"returns,omitempty"`
+	Returns int `json:"returns,omitempty"`
+	// Returned says in a line why the last landing came back. It goes when the task is completed.
+	Returned    string  `json:"returned,omitempty"`
 	CreatedBy   Name    `json:"created_by,omitempty"`
 	CreatedAt   float64 `json:"created_at,omitempty"`
 	UpdatedAt   float64 `json:"updated_at,omitempty"`

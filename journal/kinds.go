@@ -43,13 +43,14 @@ const (
 
 // Tasks. member is the owner, or who did it when the task has no owner.
 const (
-	TaskCreated     = "task.created"      // subject
-	TaskUpdated     = "task.updated"      // changed: names of fields; "retry" when it was set back to pending
-	TaskClaimed     = "task.claimed"      // role, source, subject, fence, lane
-	TaskReleased    = "task.released"     // reason
-	TaskRevoked     = "task.revoked"      // reason, by
-	TaskLanding     = "task.landing"      // head
-	TaskReturned    = "task.returned"     // reason: "conflict" or "check"; text; failed: the first; log; seconds
+	TaskCreated  = "task.created"  // subject
+	TaskUpdated  = "task.updated"  // changed: names of fields; "retry" when it was set back to pending
+	TaskClaimed  = "task.claimed"  // role, source, subject, fence, lane
+	TaskReleased = "task.released" // reason
+	TaskRevoked  = "task.revoked"  // reason, by
+	TaskLanding  = "task.landing"  // head
+	TaskReturned = "task.returned" // reason: "conflict" or "check"; text; failed: the first; log; seconds
+	// and with: whose landed work it met, in a line
 	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, result
 	TaskAttention   = "task.attention"    // reason
 	TaskDeleted     = "task.deleted"      // subject

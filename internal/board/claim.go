@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -251,18 +252,37 @@ type Details struct {
 	Failed  string  // the first test or error, in a line; "": none is known
 	Log     string  // the path of the whole output
 	Seconds float64 // how long the check took
+	With    string  // whose landed work it met, in a line; "": nobody's
+}
+
+// words says in a line why a task came back: the reason, and what is known of it.
+func (d Details) words(why string) string {
+	switch {
+	case why == "conflict" && d.Text != "":
+		why += " in " + safetext.Cut(safetext.OneLine(d.Text), 200)
+	case why == "check" && d.Failed != "":
+		why += ": " + safetext.Cut(safetext.OneLine(d.Failed), 200)
+	}
+	if d.With != "" {
+		why += "; landed meanwhile: " + d.With
+	}
+	return why
 }
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
 // needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check",
 // "target" or "empty".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
-	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, why, now()) })
+	words := d.words(why)
+	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, words, now()) })
 	if err != nil {
 		return t, err
 	}
 	returned := event(journal.TaskReturned, t, was.Owner,
 		map[string]any{"reason": why, "text": d.Text, "failed": d.Failed, "log": d.Log, "seconds": d.Seconds})
+	if d.With != "" {
+		returned.Fields["with"] = d.With
+	}
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, returned)
 	}

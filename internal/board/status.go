@@ -141,6 +141,7 @@ func returnToOwner(t *muster.Task, fence int, why string, at float64) error {
 	}
 	t.Status, t.Landing, t.UpdatedAt = muster.InProgress, nil, at
 	t.Returns++
+	t.Returned = why
 	if t.Returns >= maxReturns {
 		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Returns, why), at)
 	}
@@ -186,6 +187,7 @@ func errLanding(t muster.Task) error {
 func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
+	t.Returned = ""
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	if t.Worktree != "" {
 		t.Effects = append(t.Effects, muster.EffectArchive)

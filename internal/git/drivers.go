@@ -13,6 +13,12 @@ import (
 // setting is one value of git's config that a call is given. It overrides all files.
 type setting struct{ key, value string }
 
+// Setting is one for a single call: see Call.Settings.
+type Setting = setting
+
+// Set returns a setting.
+func Set(key, value string) Setting { return setting{key, value} }
+
 // always are the settings of every call.
 var always = []setting{
 	// No program that the repository names is started.

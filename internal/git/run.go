@@ -24,6 +24,8 @@ type Call struct {
 	Args  []string
 	Stdin string
 	Env   []string // added to the clean environment: GIT_INDEX_FILE and such
+	// Settings count for this call.
+	Settings []Setting
 	// Upward lets git look above Dir for the repository. Only finding one needs it: a lane that lost its .git file must
 	// not be taken for a directory of the user's checkout.
 	Upward bool
@@ -132,6 +134,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		}
 		settings = append(settings, drivers...)
 	}
+	settings = append(settings, c.Settings...)
 	args := []string{"-C", c.Dir, "--no-pager"}
 	if c.Bare {
 		args = append(args, "--bare")

@@ -177,7 +177,12 @@ func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 	for _, c := range open {
 		files = append(files, c.File)
 	}
-	return true, a.returnConflict(ctx, files)
+	tip, err := a.Target(ctx)
+	if err != nil {
+		return false, err
+	}
+	a.head = a.v.Task.Landing.Head
+	return true, a.returnConflict(ctx, tip, files)
 }
 
 // begin makes the head durable, sets the landing ref to it, and notes the attempt on the board, with the target's tip.

@@ -108,12 +108,13 @@ func TestConflict(t *testing.T) {
 	if !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Returns != 1 {
 		t.Errorf("%+v", v)
 	}
-	for _, says := range []string{"a.txt", "muster/demo was merged into your lane", "complete_task again"} {
+	for _, says := range []string{"a.txt", "muster/demo was merged into your lane", "complete_task again",
+		`- task 1 "One" by alice (`, "): What alice did.\n", "\n+1 one\n"} {
 		if !strings.Contains(v.Text, says) {
 			t.Errorf("%q is not in: %s", says, v.Text)
 		}
 	}
-	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "1 two") {
+	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "\n1\n") || !strings.Contains(got, "1 two") {
 		t.Errorf("in the lane: %s", got)
 	}
 	lines := &lineHandler{text: "landing begins"} // to try again would not help

@@ -22,7 +22,7 @@ func (a *attempt) mergeInLane(ctx context.Context, tip string) error {
 		return err
 	}
 	if len(files) > 0 {
-		return a.returnConflict(ctx, files)
+		return a.returnConflict(ctx, tip, files)
 	}
 	return cmp.Or(a.begin(ctx, tip), errMoved)
 }
@@ -54,8 +54,13 @@ func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause erro
 }
 
 // returnConflict returns the task to its owner, whose lane holds the conflicts.
-func (a *attempt) returnConflict(ctx context.Context, files []string) error {
-	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files), board.Details{Text: fileList(files)})
+func (a *attempt) returnConflict(ctx context.Context, tip string, files []string) error {
+	met, err := explainConflict(ctx, a.Lander, a.head, tip, files)
+	if err != nil {
+		return err
+	}
+	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text,
+		board.Details{Text: fileList(files), With: met.with})
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
@@ -65,14 +70,21 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	if err != nil {
 		return err
 	}
+	met := collision{}
 	if !isUpToDate {
+		// The output repeats the command, which may name any file.
+		output := res.Failed + "\n" + strings.ReplaceAll(res.Output, res.Command, "")
+		if met, err = explainRed(ctx, a.Lander, a.head, tip, output); err != nil {
+			return err
+		}
 		// The owner resolves a conflict here, as at the next landing.
 		if _, err := a.mergeTarget(ctx, tip); err != nil {
 			return err
 		}
 	}
-	return a.returnTask(ctx, "check", redText(a.branch(), res, !isUpToDate),
-		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds})
+	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate),
+		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
+			With: met.with})
 }
 
 // returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
@@ -93,8 +105,7 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 	}
 	a.setTask(t)
 	if a.v.Task.Status == muster.NeedsAttention {
-		text = fmt.Sprintf("This was the last of %d times in a row: the task needs attention now and is no longer "+
-			"yours; its lane is kept.\n", t.Returns) + text
+		text = stuckText(t, text)
 	}
 	a.v.Text = text
 	return err
@@ -111,13 +122,23 @@ func (a *attempt) cancel(ctx context.Context) error {
 
 // The texts below are what the owner's model reads: what happened, then what to do.
 
+// stuckText is for an owner whose task came back for the last time. Of the text for one that goes on it has the first
+// line only, which says what happened: the rest says what to do, and there is nothing to do any more.
+func stuckText(t muster.Task, text string) string {
+	what, _, _ := strings.Cut(text, "\n")
+	return fmt.Sprintf("%s\nThis was the last of %d times in a row: the task needs attention now and is no longer "+
+		"yours. Its lane is kept as it is for whoever goes on with it, and the lead was told: leave it, and do not "+
+		"call complete_task for it.", what, t.Returns)
+}
+
 // conflictText is for an owner whose work does not merge.
 func conflictText(branch string, files []string) string {
 	return fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
-		"%s was merged into your lane, and the conflicts are marked there. Resolve them: keep what both sides meant "+
-		"and leave no marker line (<<<<<<<, =======, >>>>>>>). Where a file has no markers (it is binary, or one side "+
-		"deleted it), make it what it should be, then git add it or git rm it. Do not commit the merge: call "+
-		"complete_task again, and the runtime commits.", branch, fileList(files), branch)
+		"%s was merged into your lane, and the conflicts are marked there: yours, after ||||||| what both started "+
+		"from, after ======= what has landed. Resolve them: keep what both sides meant and leave no marker line. "+
+		"Where a file has no markers (it is binary, or one side deleted it), make it what it should be, then git "+
+		"add it or git rm it. Do not commit the merge: call complete_task again, and the runtime commits.\n",
+		branch, fileList(files), branch)
 }
 
 // laneMovedText is for an owner whose lane's branch was moved to another history.
@@ -149,7 +170,7 @@ func isEmptyTree(tree string) bool {
 
 // emptyText is for an owner whose lane has lost all its files.
 func emptyText(branch string) string {
-	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty. If a command has removed the "+
+	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty.\nIf a command has removed the "+
 		"files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is "+
 		"to remove everything has to leave one file.", branch)
 }
@@ -166,7 +187,7 @@ func fileList(files []string) string {
 }
 
 // redText is for an owner on whose work the check failed, or could not run.
-func redText(branch string, res CheckResult, merged bool) string {
+func redText(branch string, res CheckResult, landed string, merged bool) string {
 	var b strings.Builder
 	what := "The check failed"
 	if res.CannotRun {
@@ -183,6 +204,7 @@ func redText(branch string, res CheckResult, merged bool) string {
 			"there.\n", branch)
 	}
 	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
+	b.WriteString(landed)
 	b.WriteString(res.Output)
 	return b.String()
 }

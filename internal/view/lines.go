@@ -274,6 +274,9 @@ func (t lineWriter) taskLine() Line {
 		case "check":
 			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"
 		}
+		if with := t.field("with", 100); with != "" {
+			why += ", with " + with
+		}
 		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:
 		return t.completedLine(l)

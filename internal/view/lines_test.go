@@ -78,6 +78,8 @@ func TestLines(t *testing.T) {
 			"+landing|check|2 counter                 go test ./...  FAIL 0.6 s\n+landing|back|2 counter to alice: --- FAIL: TestCountEmpty (0.00s) on the merged tree"},
 		{at(journal.TaskReturned, "alice", 2, "reason", "conflict", "text", "report.go"),
 			"+landing|back|2 counter to alice: conflict in report.go"},
+		{at(journal.TaskReturned, "alice", 2, "reason", "conflict", "text", "report.go", "with", "task 1 of bob"),
+			"+landing|back|2 counter to alice: conflict in report.go, with task 1 of bob"},
 		{at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91c00", "receipt", "ok", "check", "go test ./...",
 			"seconds", 0.7), "+landing|lands|2 counter                 3f2a91c  go test ./...  ok 0.7 s"},
 		{at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91c00", "receipt", "not verified"),

@@ -42,6 +42,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	}
 	row("attempts", t.Attempts)
 	row("came back", t.Returns)
+	row("last return", OneLine(t.Returned))
 	if t.CreatedAt > 0 {
 		made := Clock(muster.Time(t.CreatedAt), now)
 		if t.CreatedBy != "" {

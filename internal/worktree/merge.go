@@ -102,7 +102,10 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	}
 	// The owner's own changes must not mix with the merge, which is why a dirty lane was refused. --no-commit leaves
 	// the result for Commit, also when nothing conflicts.
-	_, mergeErr := c.run(ctx, "merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit)
+	// The markers show what both sides had before, too: without it nobody can tell what either of them meant to change.
+	_, mergeErr := c.repo.Do(ctx, git.Call{Dir: c.lane.Path,
+		Settings: []git.Setting{git.Set("merge.conflictStyle", "zdiff3")},
+		Args:     []string{"merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit}})
 	if _, isExit := errors.AsType[*git.ExitError](mergeErr); !isExit {
 		return mergeErr
 	}
@@ -193,7 +196,7 @@ func markerLine(data []byte) int {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
-		for _, c := range []string{"<", ">"} {
+		for _, c := range []string{"<", "|", ">"} {
 			rest := bytes.TrimLeft(line, c)
 			if len(line)-len(rest) >= 7 && bytes.HasPrefix(rest, []byte(" ")) {
 				return n

@@ -1,0 +1,220 @@
+package landing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"muster/internal/git"
+	"muster/internal/lazyregexp"
+	"muster/internal/safetext"
+)
+
+// landedChange is a commit that has landed since a lane left the target, as a returned task's owner is told of it. All
+// of it is in the commit, which nobody can change; the board's record of the task may be gone.
+type landedChange struct {
+	commit  string
+	task    string // its number
+	owner   string
+	subject string
+	summary string
+	files   []string // what it changed
+}
+
+// String names the change in a line.
+func (c landedChange) String() string {
+	return fmt.Sprintf("task %s %q by %s (%.7s)", c.task, c.subject, c.owner, c.commit)
+}
+
+// The limits on what a returned task's owner reads of the changes that have landed.
+const (
+	maxChanges   = 8       // changes that are described; of others the count is told
+	maxLanded    = 100     // changes that are looked at
+	maxDiffs     = 6 << 10 // bytes of their differences altogether
+	maxDiff      = 3 << 10 // bytes of one
+	maxToldWords = 400     // bytes of a summary
+	// A larger file is not compared: its difference is of no use, and git would hold all of it in memory.
+	maxDiffFile = "256k"
+)
+
+// memberTrailer finds who did the work of a landed commit.
+var memberTrailer = lazyregexp.New(`(?m)^` + trailerMember + `: (.*)$`)
+
+// literalPaths makes git take the names of files as they are, and not as patterns.
+var literalPaths = []string{"GIT_LITERAL_PATHSPECS=1"}
+
+// landedSince returns the changes that landings have brought to the tip since the head left the target's history, the
+// newest first. Where files are given, they are those that touch one of them.
+func landedSince(ctx context.Context, l *Lander, head, tip string, files []string) ([]landedChange, error) {
+	args := []string{"log", "-z", "--first-parent", "--no-renames", "--name-only", "-m", fmt.Sprintf("-n%d", maxLanded),
+		"--format=%x00%H%x00%B%x00", head + ".." + tip, "--"}
+	args = append(args, files[:min(len(files), maxFiles)]...)
+	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Args: args, Env: literalPaths})
+	if err != nil {
+		return nil, unavailable(ctx, "git cannot read what has landed", err)
+	}
+	return parseLanded(out), nil
+}
+
+// parseLanded reads what git prints for landedSince: of each commit nothing, its id, its message, and then the names of
+// its files. No message and no name holds what separates them.
+func parseLanded(out string) (all []landedChange) {
+	for rest := strings.Split(out, "\x00"); len(rest) > 2; {
+		if rest[0] != "" || !git.IsID(rest[1]) {
+			rest = rest[1:]
+			continue
+		}
+		c, isLanded := readLanded(rest[1], rest[2])
+		for rest = rest[3:]; len(rest) > 0 && (rest[0] != "" || len(c.files) == 0); rest = rest[1:] {
+			if len(rest) > 1 && rest[0] == "" && git.IsID(rest[1]) {
+				break // a commit that changes no file
+			}
+			if name := strings.TrimPrefix(rest[0], "\n"); name != "" {
+				c.files = append(c.files, name)
+			}
+		}
+		if isLanded {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// readLanded reads the message of a landed commit. It is false for one that no landing has made: the user has put it
+// there.
+func readLanded(commit, message string) (c landedChange, ok bool) {
+	message = strings.TrimRight(message, "\n") + "\n"
+	at := landedTrailers().FindStringSubmatchIndex(message)
+	if at == nil {
+		return c, false
+	}
+	subject, body, _ := strings.Cut(message[:at[0]], "\n")
+	c = landedChange{commit: commit, task: message[at[2]:at[3]], owner: "somebody",
+		subject: safetext.Cut(safetext.OneLine(subject), 100),
+		summary: safetext.Cut(safetext.OneLine(body), maxToldWords)}
+	if m := memberTrailer().FindStringSubmatch(message[at[0]:]); m != nil {
+		c.owner = safetext.OneLine(m[1])
+	}
+	return c, true
+}
+
+// collision is what a task's work has met on the target.
+type collision struct {
+	with string // the other tasks in a line, for people; "" when no landing has brought them
+	text string // for the owner's model
+}
+
+// explainConflict says which landed work the head conflicts with in some files: whose it is, what it was for, and what
+// it changed there.
+func explainConflict(ctx context.Context, l *Lander, head, tip string, files []string) (collision, error) {
+	all, err := landedSince(ctx, l, head, tip, files)
+	if err != nil || len(all) == 0 {
+		return collision{}, err
+	}
+	var b strings.Builder
+	b.WriteString("What you collide with, the newest first:\n")
+	room := maxDiffs
+	for _, c := range all[:min(len(all), maxChanges)] {
+		fmt.Fprintf(&b, "- %s: %s\n", c, cmp.Or(c.summary, "no summary"))
+		shared := sharedFiles(c.files, files)
+		diff, err := diffOf(ctx, l, c.commit, shared)
+		if err != nil {
+			return collision{}, err
+		}
+		if len(diff) > min(room, maxDiff) {
+			fmt.Fprintf(&b, "  Its difference is long: git show %.7s -- %s\n", c.commit, fileList(quoted(shared)))
+			continue
+		}
+		room -= len(diff)
+		b.WriteString(diff)
+	}
+	if more := len(all) - maxChanges; more > 0 {
+		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
+	}
+	return collision{with: namesOf(all), text: b.String()}, nil
+}
+
+// explainRed says what has landed since the head left the target, for an owner whose work merges with it and whose
+// check fails on both together. Changes of files that the check's output names come alone, where there are any.
+func explainRed(ctx context.Context, l *Lander, head, tip, output string) (collision, error) {
+	all, err := landedSince(ctx, l, head, tip, nil)
+	if err != nil || len(all) == 0 {
+		return collision{}, err
+	}
+	title := "What has landed meanwhile"
+	if suspects := namedChanges(all, output); len(suspects) > 0 {
+		title, all = "What has landed meanwhile in files that the output names", suspects
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (git show COMMIT), the newest first:\n", title)
+	for _, c := range all[:min(len(all), maxChanges)] {
+		fmt.Fprintf(&b, "- %s in %s\n", c, fileList(c.files))
+	}
+	if more := len(all) - maxChanges; more > 0 {
+		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
+	}
+	return collision{with: namesOf(all), text: b.String()}, nil
+}
+
+// namedChanges returns the changes of a file that the output names. Test programs leave out directories, so the last
+// part of a file's name is enough, as a word of its own.
+func namedChanges(all []landedChange, output string) (named []landedChange) {
+	for _, c := range all {
+		for _, file := range c.files {
+			word, err := regexp.Compile(`(^|[^\w.-])` + regexp.QuoteMeta(path.Base(file)) + `($|[^\w.-])`)
+			if err == nil && word.MatchString(output) {
+				named = append(named, c)
+				break
+			}
+		}
+	}
+	return named
+}
+
+// namesOf names the tasks of some changes in a line.
+func namesOf(all []landedChange) string {
+	var names []string
+	for _, c := range all {
+		names = append(names, fmt.Sprintf("task %s of %s", c.task, c.owner))
+	}
+	return safetext.List(names, 3)
+}
+
+// sharedFiles returns those of the files that the others have too.
+func sharedFiles(files, others []string) (shared []string) {
+	for _, f := range files {
+		for _, o := range others {
+			if f == o {
+				shared = append(shared, f)
+				break
+			}
+		}
+	}
+	return shared
+}
+
+// diffOf returns what a landed commit changed in some files.
+func diffOf(ctx context.Context, l *Lander, commit string, files []string) (string, error) {
+	args := []string{"diff", "--no-color", "--no-renames", commit + "^1", commit, "--"}
+	args = append(args, files[:min(len(files), maxFiles)]...)
+	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Bare: true, Args: args,
+		Settings: []git.Setting{git.Set("core.bigFileThreshold", maxDiffFile)}, Env: literalPaths})
+	if err != nil {
+		return "", unavailable(ctx, "git cannot show what has landed", err)
+	}
+	return safetext.Clean(strings.ToValidUTF8(out, "?")), nil
+}
+
+// quoted returns the names as a shell takes them.
+func quoted(names []string) (all []string) {
+	for _, n := range names {
+		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != "" {
+			n = "'" + strings.ReplaceAll(n, "'", `'\''`) + "'"
+		}
+		all = append(all, n)
+	}
+	return all
+}

@@ -1,0 +1,122 @@
+package landing_test
+
+import (
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+	"muster/journal"
+)
+
+// land makes a task with the files and lands it.
+func (w *world) landFiles(subject string, owner muster.Name, files map[string]string) muster.Task {
+	w.t.Helper()
+	one, _ := w.task(subject, owner, files)
+	w.lands(one)
+	return one
+}
+
+// TestAConflictNamesWhatItMet checks that the owner, people and the board hear whose landed work a task collides with,
+// and of nothing that others have landed elsewhere.
+func TestAConflictNamesWhatItMet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a b.txt": "1\n2\n3\n", "*.txt": "s\n", "c.txt": "c\n"})
+	two, lane := w.task("Two", "bob", map[string]string{"a b.txt": "1 two\n2\n3\n"})
+	w.landFiles("Elsewhere", "carol", map[string]string{"c.txt": "other\n", "*.txt": "sky\n"})
+	w.landFiles("One", "alice", map[string]string{"a b.txt": "1 one\n2\n3\n"})
+	w.landFiles("Large", "dave", map[string]string{"a b.txt": "1 one\n2\n3\n" + strings.Repeat("line\n", 2000)})
+	v := w.back(two)
+	for _, says := range []string{`- task 3 "One" by alice (`, "): What alice did.\n", "\n-1\n+1 one\n",
+		`- task 4 "Large" by dave (`, " -- 'a b.txt'\n"} {
+		if !strings.Contains(v.Text, says) {
+			t.Errorf("%q is not in: %s", says, v.Text)
+		}
+	}
+	if strings.Contains(v.Text, "Elsewhere") || strings.Contains(v.Text, "sky") || len(v.Text) > 9<<10 {
+		t.Errorf("%d bytes: %s", len(v.Text), v.Text)
+	}
+	want := "conflict in a b.txt; landed meanwhile: task 4 of dave, task 3 of alice"
+	if v.Task.Returned != want {
+		t.Errorf("the board says %q", v.Task.Returned)
+	}
+	for e, err := range w.journal.Read(w.ctx(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == journal.TaskReturned && e.Text("with") != "task 4 of dave, task 3 of alice" {
+			t.Errorf("the event says %q", e.Text("with"))
+		}
+	}
+	// What both started from is a side of its own, and its marker may not stay.
+	gittest.Write(t, lane, map[string]string{"a b.txt": "1 two\n||||||| 1234567\n2\n3\n"})
+	_, err := w.try(two)
+	wants(t, err, muster.ErrInvalid, "a b.txt line 2")
+	gittest.Write(t, lane, map[string]string{"a b.txt": "1 one two\n2\n3\n"})
+	if v = w.lands(two); v.Task.Returned != "" {
+		t.Errorf("landed, and still %q", v.Task.Returned)
+	}
+}
+
+// TestARedCheckNamesWhatHasLanded checks that an owner whose check fails only with the work of others hears of those
+// that touch a file that the output names, and of all where it names none.
+func TestARedCheckNamesWhatHasLanded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ output, with string }{
+		{"lib.go:3: broken", "task 2 of alice"},
+		{"broken", "task 3 of carol, task 2 of alice"},
+		{"mylib.go.orig:3: broken", "task 3 of carol, task 2 of alice"},
+	} {
+		w := newWorld(t, "test ! -e lib.go || test ! -e use.go || { echo '"+c.output+"'; exit 1; }", map[string]string{"a": "a"})
+		use, _ := w.task("Use", "bob", map[string]string{"use.go": "use\n"})
+		w.landFiles("Lib", "alice", map[string]string{"lib.go": "lib\n"})
+		w.landFiles("Other", "carol", map[string]string{"other.md": "other\n"})
+		v := w.back(use)
+		if got := strings.Contains(v.Text, `task 3 "Other" by carol`); got != strings.Contains(c.with, "carol") {
+			t.Errorf("%q: %s", c.output, v.Text)
+		}
+		if !strings.Contains(v.Text, `task 2 "Lib" by alice (`) || !strings.Contains(v.Text, "in lib.go\n") ||
+			!strings.HasSuffix(v.Task.Returned, "; landed meanwhile: "+c.with) {
+			t.Errorf("%q: %q in %s", c.output, v.Task.Returned, v.Text)
+		}
+	}
+}
+
+// TestTheLastReturn checks that the text for an owner that has lost its task asks for nothing.
+func TestTheLastReturn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "test ! -e bad", map[string]string{"a": "a"})
+	bad, _ := w.task("Bad", "bob", map[string]string{"bad": "bad\n"})
+	for i := range 20 {
+		v, err := w.try(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Task.Status != muster.NeedsAttention {
+			if !strings.Contains(v.Text, "complete_task again") {
+				t.Fatalf("return %d: %s", i, v.Text)
+			}
+			continue
+		}
+		if !strings.Contains(v.Text, "no longer yours") || strings.Contains(v.Text, "again") || !strings.HasPrefix(v.Text, red) {
+			t.Errorf("the last return: %s", v.Text)
+		}
+		return
+	}
+	t.Error("it came back for ever")
+}
+
+// TestACommitOfTheUser checks that what no landing has made is told as nobody's.
+func TestACommitOfTheUser(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
+	mine := t.TempDir()
+	w.git("worktree", "add", "-q", "--detach", mine, target)
+	gittest.Write(t, mine, map[string]string{"a.txt": "user\n"})
+	gittest.Git(t, mine, "commit", "-q", "-a", "-m", "Mine\n\nMuster-Task: 1 or so")
+	w.git("update-ref", target, gittest.Git(t, mine, "rev-parse", "HEAD"))
+	if v := w.back(two); strings.Contains(v.Text, "collide") || v.Task.Returned != "conflict in a.txt" {
+		t.Errorf("%q in %s", v.Task.Returned, v.Text)
+	}
+}
