@@ -31,21 +31,32 @@ func newWorld(tb testing.TB, files int) *world {
 	for _, d := range []string{"repo", "home", "tmp"} {
 		must(tb, os.Mkdir(filepath.Join(base, d), 0o755))
 	}
-	w.env = []string{
-		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user",
-		"GIT_COMMITTER_EMAIL=user@example.org",
-	}
+	w.env = environment(base)
 	for i := range files {
 		dir := filepath.Join(w.root, fmt.Sprintf("d%02d", i/100))
 		must(tb, os.MkdirAll(dir, 0o755))
 		must(tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%04d.go", i)), bytes.Repeat(fmt.Appendf(nil, "// line of file %d\n", i), 100), 0o644))
 	}
+	w.commitAll()
+	return w
+}
+
+// environment is what the programs of a world see of the machine.
+func environment(base string) []string {
+	return []string{
+		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user",
+		"GIT_COMMITTER_EMAIL=user@example.org",
+	}
+}
+
+// commitAll makes the world's files a repository with one commit.
+func (w *world) commitAll() {
+	w.tb.Helper()
 	w.git("init", "-q", "-b", "main")
 	w.git("add", ".")
 	w.git("commit", "-q", "-m", "start")
 	w.git("repack", "-a", "-d", "-q") // as in a clone
-	return w
 }
 
 // command is a program as the world's user starts it.
