@@ -26,7 +26,8 @@ var layers = [][]string{
 		"internal/git", "internal/proc", "internal/recording", "internal/trust", "internal/testing/simfs", "internal/places"},
 	{"journal", "internal/testing/gittest"},
 	{"internal/view", "internal/corruption", "internal/hooks"},
-	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree"},
+	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree",
+		"internal/check"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook",
 		"internal/delivery"},
 	{"internal/workspace"},
@@ -64,7 +65,7 @@ var (
 	commands = []string{"internal/cli", "internal/chat"}
 	services = []string{"internal/board", "internal/mailbox", "internal/roster", "internal/requests", "internal/worktree",
 		"internal/landing", "internal/outbox", "internal/transcript", "internal/git", "internal/corruption",
-		"internal/teammate", "internal/delivery"}
+		"internal/teammate", "internal/delivery", "internal/check"}
 )
 
 // pkg is what is read of go list's output.

@@ -26,16 +26,6 @@ func (f starter) Close() error                                                 {
 // red, and no directory is left.
 func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 	cannotStart := func() (proc.Launcher, error) { return nil, errors.New("no processes are left") }
-	spoilLog := func() (proc.Launcher, error) {
-		return starter(func(ctx context.Context, s proc.Spec) (proc.Process, error) {
-			landing.SpoilLog(s.Out)
-			l, err := launch()
-			if err != nil {
-				return nil, err
-			}
-			return l.Start(ctx, s)
-		}), nil
-	}
 	for name, c := range map[string]struct {
 		check, setup string
 		launch       func() (proc.Launcher, error)
@@ -46,7 +36,6 @@ func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 		"no log": {breaks: func(t *testing.T, w *world, o *landing.Options) {
 			o.Outputs = filepath.Join(w.root, "a.txt")
 		}, code: muster.ErrUnavailable, says: "the check's log cannot be made"},
-		"half a log":               {launch: spoilLog, code: muster.ErrUnavailable, says: "the check's log cannot be written"},
 		"no process":               {launch: cannotStart, code: muster.ErrUnavailable, says: "the check cannot be started"},
 		"no process for the setup": {setup: "true", launch: cannotStart, code: muster.ErrUnavailable, says: "the check cannot be started"},
 		"the record of green is unreadable": {check: "true", breaks: func(_ *testing.T, w *world, _ *landing.Options) {

@@ -1,136 +1,52 @@
 package landing
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"muster"
+	"muster/internal/check"
 	"muster/internal/clock"
-	"muster/internal/proc"
 	"muster/journal"
 )
 
-// CheckResult is what a check said.
-type CheckResult struct {
-	Green     bool
-	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
-	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
-	Command   string  // the check's, or the setup's if that one failed
-	Seconds   float64 // how long it took
-	Refused   bool    // the check did not fail, but Options.Hook refused what would land
-	Log       string  // the path of what it printed
-	Failed    string  // the first failure that was found in that, in a line; "": none
-	Output    string  // what was found to have failed, and the last lines
-}
-
-// errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
-var errTimeout = errors.New("the check took too long")
+// Check is how the merged tree is verified, and CheckResult is what that said.
+type (
+	Check       = check.Check
+	CheckResult = check.Result
+)
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
 // commit would land for a task, Options.Hook is asked last.
-func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (res CheckResult, err error) {
-	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
-	spec, remove, err := l.checkout(ctx, commit)
-	if err != nil {
-		return res, err
-	}
-	defer remove()
-	log, err := newCheckLog(l.options.Outputs, name)
-	if err != nil {
-		return res, err
-	}
-	// The log is closed on every way out, and what matters of it is a part of the result.
-	defer func() {
-		res.Log = log.file.Name()
-		if res.Failed, res.Output = log.digest(); res.Green {
-			res.Failed = ""
-		}
-		err = cmp.Or(err, log.close())
-	}()
-	l.options.Order.Outside(ctx, func() { res, err = runAll(ctx, l, of, spec, log) })
-	return res, err
-}
-
-// runAll runs the setup and the check, and asks Options.Hook about what would land for a task; of may be nil.
-func runAll(
-	ctx context.Context, l *Lander, of *muster.Task, spec proc.Spec, log io.Writer,
-) (res CheckResult, err error) {
-	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
-	if l.options.Check.Setup != "" {
-		if res, err = l.runCommand(ctx, spec, l.options.Check.Setup, log); err != nil || !res.Green {
-			res.CannotRun = true
-			res.How = "the setup failed: " + res.How
-			return res, err
+func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (CheckResult, error) {
+	var last check.Last
+	if of != nil && l.options.Hook != nil {
+		last = func(ctx context.Context, dir string, env []string, res *CheckResult, log io.Writer) error {
+			return askHook(ctx, l, *of, dir, env, res, log)
 		}
 	}
-	if res.Green = true; l.options.Check.Command != "" {
-		res, err = l.runCommand(ctx, spec, l.options.Check.Command, log)
-	}
-	if err == nil && of != nil && l.options.Hook != nil {
-		err = askHook(ctx, l, *of, spec, &res, log)
-	}
-	return res, err
+	return l.runner.Run(ctx, commit, name, last)
 }
 
 // askHook asks Options.Hook about a commit that may land as far as the check is concerned.
-func askHook(ctx context.Context, l *Lander, t muster.Task, spec proc.Spec, res *CheckResult, log io.Writer) error {
+func askHook(
+	ctx context.Context, l *Lander, t muster.Task, dir string, env []string, res *CheckResult, log io.Writer,
+) error {
 	if !res.Green {
 		if state, err := l.checkState(ctx, ""); err != nil || res.CannotRun || state == BaseGreen {
 			return err
 		}
 	}
 	began := time.Now()
-	refused, err := l.options.Hook(ctx, t, spec.Dir, spec.Env)
+	refused, err := l.options.Hook(ctx, t, dir, env)
 	if err != nil || refused == "" {
 		return err
 	}
 	fmt.Fprintf(log, "[a Landing hook refused it]\n%s\n", refused)
 	*res = CheckResult{Refused: true, Command: "Landing hook", How: "refused", Seconds: time.Since(began).Seconds()}
 	return nil
-}
-
-// runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
-// end of ctx is an error. Either ends all that the command has started: a check that leaves servers behind would make
-// the next one fail.
-func (l *Lander) runCommand(ctx context.Context, spec proc.Spec, command string, log io.Writer) (CheckResult, error) {
-	res := CheckResult{Command: command}
-	fmt.Fprintf(log, "$ %s\n", l.options.Secrets.String(command))
-	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
-	limited, cancel := context.WithTimeoutCause(ctx, l.options.Check.Timeout, errTimeout)
-	defer cancel()
-	// Standard output and standard error go to the one log, in the order in which they come.
-	spec.Argv, spec.Out = proc.Shell(command), log
-	started, exit := time.Now(), 0
-	launcher, err := l.launch()
-	if err == nil {
-		var p proc.Process
-		if p, err = launcher.Start(limited, spec); err == nil {
-			exit, err = p.Wait()
-		}
-	}
-	res.Seconds = time.Since(started).Seconds()
-	switch {
-	case ctx.Err() != nil:
-		return res, context.Cause(ctx)
-	case errors.Is(context.Cause(limited), errTimeout):
-		res.How = fmt.Sprintf("no end within %v", l.options.Check.Timeout)
-	case errors.Is(err, errTooMuchOutput):
-		res.How = errTooMuchOutput.Error()
-	case err != nil:
-		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
-	case exit == 126:
-		res.CannotRun, res.How = true, "exit 126: the command cannot be executed"
-	case exit == 127:
-		res.CannotRun, res.How = true, "exit 127: the command was not found"
-	default:
-		res.Green, res.How = exit == 0, fmt.Sprintf("exit %d", exit)
-	}
-	fmt.Fprintf(log, "[%s after %.1f s]\n", res.How, res.Seconds)
-	return res, nil
 }
 
 // runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.

@@ -1,8 +1,10 @@
 package landing_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -207,5 +209,27 @@ func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
 	w.unread = nil
 	if v := w.back(task); !strings.HasPrefix(v.Text, red) {
 		t.Errorf("%+v", v)
+	}
+}
+
+// A check that prints without end takes a bounded part of the disk, and what it says last is read.
+func TestTheLogOfACheckIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `echo first; yes 'a line of a test that loops' | head -c 30000000; echo; seq 1 150; exit 1`, map[string]string{"a.txt": "a\n"})
+	v, err := w.land.CheckBase(w.ctx())
+	if err != nil || v.Green {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	lines := strings.Split(strings.TrimPrefix(v.Output, "Its last lines:\n"), "\n")
+	if n := len(lines); n != 100 || lines[0] != "52" || lines[n-2] != "150" || !strings.HasPrefix(lines[n-1], "[exit 1 after") {
+		t.Errorf("the last lines are %q", lines)
+	}
+	log, err := os.ReadFile(v.Log)
+	if err != nil || len(log) > 17<<20 {
+		t.Fatalf("the log has %d bytes, %v", len(log), err)
+	}
+	said := regexp.MustCompile(`\n\[\.\.\. \d+ bytes are left out here`)
+	if !bytes.HasPrefix(log, []byte("$ echo first")) || !said.Match(log) || !bytes.HasSuffix(log, []byte(strings.Join(lines[1:], "\n")+"\n")) {
+		t.Errorf("the log begins with %.100q and ends with %q", log, log[len(log)-100:])
 	}
 }

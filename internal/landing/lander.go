@@ -5,8 +5,8 @@
 // parts:
 //
 //   - landingRefs (revoke.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
-//   - runCheck (check.go, checkout.go, log.go) runs the project's check on the merged tree. checkState knows whether
-//     the check failed before any work: only then may a landing whose check fails land.
+//   - check (check.go) has the project's check run on the merged tree, by internal/check. checkState knows whether the
+//     check failed before any work: only then may a landing whose check fails land.
 //   - message.go writes the landed commit, and finds it again after a crash.
 //   - tip.go remembers where landings left the target, and puts back one that something else has moved.
 //   - return.go returns a task, with what its owner reads.
@@ -59,6 +59,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/check"
 	"muster/internal/clock"
 	"muster/internal/git"
 	"muster/internal/proc"
@@ -67,16 +68,6 @@ import (
 	"muster/internal/worktree"
 	"muster/journal"
 )
-
-// Check is how the merged tree is verified.
-type Check struct {
-	Command string        // run by the shell; "": nothing is verified, and every landing says so
-	Setup   string        // run before it, in a fresh checkout: npm ci
-	Timeout time.Duration // of each of the two; 0: 10 minutes
-}
-
-// defaultTimeout is how long a check may take.
-const defaultTimeout = 10 * time.Minute
 
 // Options are the settings of landings.
 type Options struct {
@@ -113,7 +104,7 @@ type Lander struct {
 	lanes     *worktree.Lanes
 	board     *board.Board
 	journal   *journal.Journal
-	launch    func() (proc.Launcher, error) // gives what starts checks
+	runner    *check.Runner
 	options   Options
 	slot      chan struct{} // holds one token: the landings and checks of this process queue for it
 	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
@@ -139,11 +130,9 @@ func New(
 		o.Environ = proc.Environment(os.Environ(), nil)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Check.Timeout <= 0 {
-		o.Check.Timeout = defaultTimeout
-	}
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, launch: launch, options: o,
-		slot: make(chan struct{}, 1)}
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
+		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
+			Outputs: o.Outputs, Environ: o.Environ, Secrets: o.Secrets, Order: o.Order})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

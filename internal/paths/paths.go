@@ -95,3 +95,25 @@ func userState(system string, env func(string) string) (string, error) {
 	}
 	return filepath.Join(append([]string{home}, under...)...), nil
 }
+
+// UserCache returns the directory for what muster can make again: the directories and caches of checks, and kept
+// results of set-ups. env returns the value of an environment variable, "" when it is not set. It is an error when no
+// home is set.
+func UserCache(env func(string) string) (string, error) { return userCache(runtime.GOOS, env) }
+
+func userCache(system string, env func(string) string) (string, error) {
+	if dir := env("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "muster"), nil
+	}
+	home, under := env("HOME"), []string{".cache", "muster"}
+	switch system {
+	case "windows":
+		home, under = env("LocalAppData"), []string{"muster", "cache"}
+	case "darwin":
+		under = []string{"Library", "Caches", "muster"}
+	}
+	if !filepath.IsAbs(home) { // a relative one would lead into the repository
+		return "", errors.New("neither XDG_CACHE_HOME nor a home directory is set")
+	}
+	return filepath.Join(append([]string{home}, under...)...), nil
+}

@@ -1,4 +1,4 @@
-package landing_test
+package check_test
 
 import (
 	"bytes"
@@ -15,30 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/landing"
+	"muster/internal/check"
 )
-
-// A check that prints without end takes a bounded part of the disk, and what it says last is read.
-func TestTheLogOfACheckIsBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `echo first; yes 'a line of a test that loops' | head -c 30000000; echo; seq 1 150; exit 1`, map[string]string{"a.txt": "a\n"})
-	v, err := w.land.CheckBase(w.ctx())
-	if err != nil || v.Green {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	lines := strings.Split(strings.TrimPrefix(v.Output, "Its last lines:\n"), "\n")
-	if n := len(lines); n != 100 || lines[0] != "52" || lines[n-2] != "150" || !strings.HasPrefix(lines[n-1], "[exit 1 after") {
-		t.Errorf("the last lines are %q", lines)
-	}
-	log, err := os.ReadFile(v.Log)
-	if err != nil || len(log) > 17<<20 {
-		t.Fatalf("the log has %d bytes, %v", len(log), err)
-	}
-	said := regexp.MustCompile(`\n\[\.\.\. \d+ bytes are left out here`)
-	if !bytes.HasPrefix(log, []byte("$ echo first")) || !said.Match(log) || !bytes.HasSuffix(log, []byte(strings.Join(lines[1:], "\n")+"\n")) {
-		t.Errorf("the log begins with %.100q and ends with %q", log, log[len(log)-100:])
-	}
-}
 
 // The log is what was printed, or its beginning and its end with the number of bytes between them.
 func TestALogKeepsHeadAndTail(t *testing.T) {
@@ -52,7 +30,7 @@ func TestALogKeepsHeadAndTail(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		lines, err := landing.WriteLog(f, head, tail, chunks...)
+		lines, err := check.WriteLog(f, head, tail, chunks...)
 		got, rerr := os.ReadFile(f.Name())
 		if err != nil || rerr != nil {
 			r.Fatal(err, rerr)
@@ -104,7 +82,7 @@ func TestALogIsCutAtLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines, err := landing.WriteLog(f, c.head, c.tail, []byte(c.text))
+		lines, err := check.WriteLog(f, c.head, c.tail, []byte(c.text))
 		if got := strings.Join(lines, "\n"); err != nil || got != c.lines {
 			t.Errorf("of %q the lines are %q, %v", c.text, got, err)
 		}
@@ -128,7 +106,7 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := landing.WriteLog(f, 10, 10, []byte("one\ntwo\n"))
+	lines, err := check.WriteLog(f, 10, 10, []byte("one\ntwo\n"))
 	if !errors.Is(err, muster.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) || !slices.Equal(lines, []string{"one", "two"}) {
 		t.Errorf("%q, %v", lines, err)
 	}
@@ -140,7 +118,7 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 func TestAProbeFindsAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := landing.Probe(filepath.Join(dir, "room")); err != nil {
+	if err := check.Probe(filepath.Join(dir, "room")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat("/dev/full"); err != nil {
@@ -150,7 +128,7 @@ func TestAProbeFindsAFullDisk(t *testing.T) {
 	if err := os.Symlink("/dev/full", path); err != nil {
 		t.Fatal(err)
 	}
-	if err := landing.Probe(path); !errors.Is(err, syscall.ENOSPC) {
+	if err := check.Probe(path); !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -1,4 +1,4 @@
-package landing
+package check
 
 import (
 	"context"
@@ -21,16 +21,16 @@ import (
 // The directory is a small repository of its own, which reads the objects of the real one and writes its own: a check
 // that asks git (git diff --exit-code after generating, git describe, git diff origin/main) gets true answers and can
 // break nothing.
-func (l *Lander) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
-	top, remove, err := l.lanes.CheckDirs.Create()
+func (r *Runner) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
+	top, remove, err := r.options.Dirs.Create()
 	if err != nil {
 		return spec, nil, err
 	}
-	spec.Dir = filepath.Join(top, filepath.Base(l.repo.Root()))
-	if err = l.fill(ctx, spec.Dir, commit); err != nil {
+	spec.Dir = filepath.Join(top, filepath.Base(r.options.Repo.Root()))
+	if err = r.fill(ctx, spec.Dir, commit); err != nil {
 		err = unavailable(ctx, "the merged tree cannot be checked out", err)
 	} else {
-		spec.Env, err = l.environment(ctx, spec.Dir)
+		spec.Env, err = r.environment(ctx, spec.Dir)
 	}
 	// What the check's programs leave in the temporary directory goes with the rest, also when they were killed.
 	if err == nil {
@@ -52,32 +52,32 @@ func temporaryDir(dir string) string {
 }
 
 // fill makes the repository in dir and checks the commit out.
-func (l *Lander) fill(ctx context.Context, dir, commit string) error {
-	meta := filepath.Join(dir, ".git")
+func (r *Runner) fill(ctx context.Context, dir, commit string) error {
+	repo, meta := r.options.Repo, filepath.Join(dir, ".git")
 	// What git wants to see in a git directory. The files below complete it.
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(meta, filepath.FromSlash(d)), 0o700); err != nil {
 			return err
 		}
 	}
-	config, err := l.config(ctx, commit)
+	config, err := r.config(ctx, commit)
 	if err != nil {
 		return err
 	}
 	// A check may compare with a tag or with what the remote has.
-	refs, err := l.repo.Run(ctx, l.repo.CommonDir(), "for-each-ref", "--format=%(objectname) %(refname)",
+	refs, err := repo.Run(ctx, repo.CommonDir(), "for-each-ref", "--format=%(objectname) %(refname)",
 		"refs/heads", "refs/tags", "refs/remotes")
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
 		"HEAD": commit + "\n", "config": config, "packed-refs": refs,
-		"objects/info/alternates": filepath.ToSlash(filepath.Join(l.repo.CommonDir(), "objects")) + "\n",
+		"objects/info/alternates": filepath.ToSlash(filepath.Join(repo.CommonDir(), "objects")) + "\n",
 	}
 	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
 	// corrupt.
 	for _, name := range []string{"shallow", "info/attributes"} {
-		path := filepath.Join(l.repo.CommonDir(), filepath.FromSlash(name))
+		path := filepath.Join(repo.CommonDir(), filepath.FromSlash(name))
 		switch text, err := durable.ReadRegular(path, git.MaxFile); {
 		case err == nil:
 			files[name] = string(text)
@@ -90,13 +90,13 @@ func (l *Lander) fill(ctx context.Context, dir, commit string) error {
 			return err
 		}
 	}
-	if err := git.LinkKeys(l.repo.CommonDir(), meta); err != nil {
+	if err := git.LinkKeys(repo.CommonDir(), meta); err != nil {
 		return err
 	}
 	// The real repository fills the directory as one of its own worktrees, because a filter may need what lies there:
 	// keys, settings, large files. Afterwards its objects come through objects/info/alternates.
-	_, err = l.repo.Do(ctx, git.Call{Dir: dir, Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"},
-		Env: []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + l.repo.CommonDir(), "GIT_WORK_TREE=" + dir}})
+	_, err = repo.Do(ctx, git.Call{Dir: dir, Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"},
+		Env: []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + dir}})
 	if err != nil {
 		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)
@@ -110,13 +110,13 @@ var plainValue = lazyregexp.New(`^[a-z]+$`)
 
 // config is the config of the checkout: what the user's says about how files look on disk, the filters that run, and
 // nothing more.
-func (l *Lander) config(ctx context.Context, commit string) (string, error) {
+func (r *Runner) config(ctx context.Context, commit string) (string, error) {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if len(commit) == 64 {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n" +
 			"[extensions]\n\tobjectformat = sha256\n[core]\n"
 	}
-	settings, err := l.repo.Config(ctx, git.Call{Dir: l.repo.Root()},
+	settings, err := r.options.Repo.Config(ctx, git.Call{Dir: r.options.Repo.Root()},
 		`^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
 	if err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func (l *Lander) config(ctx context.Context, commit string) (string, error) {
 			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
 		}
 	}
-	return config + l.repo.FilterConfig(), nil
+	return config + r.options.Repo.FilterConfig(), nil
 }
 
 // probeWrite writes a small file, removes it, and returns why it could not. git does not say why it cannot write a
@@ -142,8 +142,8 @@ func probeWrite(path string) error {
 
 // environment is the environment of the check: the user's, without what commands of the team may not see and what
 // redirects git. The user's Go workspace counts only if it is a part of the tree.
-func (l *Lander) environment(ctx context.Context, dir string) ([]string, error) {
-	workspaces, err := l.repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
+func (r *Runner) environment(ctx context.Context, dir string) ([]string, error) {
+	workspaces, err := r.options.Repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
 	}
@@ -153,6 +153,6 @@ func (l *Lander) environment(ctx context.Context, dir string) ([]string, error) 
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	return proc.WithVariables(git.Environ(l.options.Environ), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir,
+	return proc.WithVariables(git.Environ(r.options.Environ), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir,
 		goWork, "TMPDIR="+temporaryDir(dir)), nil
 }

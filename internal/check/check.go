@@ -1,0 +1,179 @@
+// Package check runs the project's check on the files of a commit, and says what it said.
+//
+// A Runner is the service. Run makes a clean checkout outside the repository (checkout.go), runs the set-up and the
+// check there, keeps what they print (log.go), and returns a Result. What a result means for a landing is decided in
+// internal/landing.
+//
+// The package keeps these invariants:
+//
+//   - A check sees the files of one commit and nothing that another check has left.
+//   - Whatever a check does to its checkout, and to the git in it, changes nothing in the repository.
+//   - When Run returns, nothing that it has started is alive.
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/proc"
+	"muster/internal/recording"
+	"muster/internal/redact"
+)
+
+// Check is how a tree is verified.
+type Check struct {
+	Command string        // run by the shell; "": nothing is verified, and every landing says so
+	Setup   string        // run before it, in a fresh checkout: npm ci
+	Timeout time.Duration // of each of the two; 0: 10 minutes
+}
+
+// defaultTimeout is how long a check may take.
+const defaultTimeout = 10 * time.Minute
+
+// Dirs makes directories outside the repository, and returns with each the function that removes it.
+type Dirs interface {
+	Create() (dir string, remove func(), err error)
+}
+
+// Options are what a Runner works with.
+type Options struct {
+	Check Check
+	Repo  *git.Repo
+	Dirs  Dirs
+	// Launch gives what starts checks. It is called at each check: a Runner can outlive the launcher of a run.
+	Launch  func() (proc.Launcher, error)
+	Outputs string   // the logs of checks go to its directory landing
+	Environ []string // what checks see of the user's environment
+	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
+	Secrets *redact.Secrets
+	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
+	Order *recording.Turns
+}
+
+// Runner runs checks. It is safe for concurrent use.
+type Runner struct{ options Options }
+
+// New makes a Runner.
+func New(o Options) *Runner {
+	if o.Check.Timeout <= 0 {
+		o.Check.Timeout = defaultTimeout
+	}
+	return &Runner{options: o}
+}
+
+// Result is what a check said.
+type Result struct {
+	Green     bool
+	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
+	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
+	Command   string  // the check's, or the setup's if that one failed
+	Seconds   float64 // how long it took
+	Refused   bool    // the check did not fail, but a hook refused what would land
+	Log       string  // the path of what it printed
+	Failed    string  // the first failure that was found in that, in a line; "": none
+	Output    string  // what was found to have failed, and the last lines
+}
+
+// Last is asked in the checkout when the check has run, and may change its result.
+type Last func(ctx context.Context, dir string, env []string, res *Result, log io.Writer) error
+
+// errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
+var errTimeout = errors.New("the check took too long")
+
+// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. An error means that
+// there is no answer.
+func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res Result, err error) {
+	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
+	spec, remove, err := r.checkout(ctx, commit)
+	if err != nil {
+		return res, err
+	}
+	defer remove()
+	log, err := newCheckLog(r.options.Outputs, name)
+	if err != nil {
+		return res, err
+	}
+	// The log is closed on every way out, and what matters of it is a part of the result.
+	defer func() {
+		res.Log = log.file.Name()
+		if res.Failed, res.Output = log.digest(); res.Green {
+			res.Failed = ""
+		}
+		err = cmp.Or(err, log.close())
+	}()
+	r.options.Order.Outside(ctx, func() { res, err = r.runAll(ctx, spec, last, log) })
+	return res, err
+}
+
+// runAll runs the setup and the check, and asks last.
+func (r *Runner) runAll(ctx context.Context, spec proc.Spec, last Last, log io.Writer) (res Result, err error) {
+	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
+	if r.options.Check.Setup != "" {
+		if res, err = r.runCommand(ctx, spec, r.options.Check.Setup, log); err != nil || !res.Green {
+			res.CannotRun = true
+			res.How = "the setup failed: " + res.How
+			return res, err
+		}
+	}
+	if res.Green = true; r.options.Check.Command != "" {
+		res, err = r.runCommand(ctx, spec, r.options.Check.Command, log)
+	}
+	if err == nil && last != nil {
+		err = last(ctx, spec.Dir, spec.Env, &res, log)
+	}
+	return res, err
+}
+
+// runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
+// end of ctx is an error. Either ends all that the command has started: a check that leaves servers behind would make
+// the next one fail.
+func (r *Runner) runCommand(ctx context.Context, spec proc.Spec, command string, log io.Writer) (Result, error) {
+	res := Result{Command: command}
+	fmt.Fprintf(log, "$ %s\n", r.options.Secrets.String(command))
+	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
+	limited, cancel := context.WithTimeoutCause(ctx, r.options.Check.Timeout, errTimeout)
+	defer cancel()
+	// Standard output and standard error go to the one log, in the order in which they come.
+	spec.Argv, spec.Out = proc.Shell(command), log
+	started, exit := time.Now(), 0
+	launcher, err := r.options.Launch()
+	if err == nil {
+		var p proc.Process
+		if p, err = launcher.Start(limited, spec); err == nil {
+			exit, err = p.Wait()
+		}
+	}
+	res.Seconds = time.Since(started).Seconds()
+	switch {
+	case ctx.Err() != nil:
+		return res, context.Cause(ctx)
+	case errors.Is(context.Cause(limited), errTimeout):
+		res.How = fmt.Sprintf("no end within %v", r.options.Check.Timeout)
+	case errors.Is(err, errTooMuchOutput):
+		res.How = errTooMuchOutput.Error()
+	case err != nil:
+		return res, muster.Errorf(muster.Unavailable, "the check cannot be started: %w", err)
+	case exit == 126:
+		res.CannotRun, res.How = true, "exit 126: the command cannot be executed"
+	case exit == 127:
+		res.CannotRun, res.How = true, "exit 127: the command was not found"
+	default:
+		res.Green, res.How = exit == 0, fmt.Sprintf("exit %d", exit)
+	}
+	fmt.Fprintf(log, "[%s after %.1f s]\n", res.How, res.Seconds)
+	return res, nil
+}
+
+// unavailable says what could not be done. Such a check may be tried again. The end of ctx stays what it is.
+func unavailable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return muster.Errorf(muster.Unavailable, "%s: %w", what, err)
+}
