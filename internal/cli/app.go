@@ -215,8 +215,9 @@ func (a *App) root() *cobra.Command {
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
-			[]*cobra.Command{newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a), newRolesCommand(a),
-				newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a), newTrustCommand(a),
+			[]*cobra.Command{newInitCommand(a), newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a),
+				newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a),
+				newTrustCommand(a),
 				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
 				newCompletionCommand(a), newVersionCommand(a)}},
 	} {

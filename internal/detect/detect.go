@@ -1,0 +1,207 @@
+// Package detect says what a repository needs before work can begin in a fresh checkout, and how its work is checked: a
+// set-up command, the files on which that depends, checks, and the ports of its servers.
+//
+// Look reads the names of the tracked files and the content of a few of them (Tree) and returns a Proposal, in which
+// each command has the reason for it. Inputs says on which files a set-up command depends. The package runs nothing,
+// writes nothing and knows no path outside of the tree. What it reads is foreign: only words that it knows come into a
+// command, and names of directories only if they need no quotes.
+//
+// The files: detect.go (Look and the Proposal), unit.go (the projects in a repository), node.go, python.go and
+// compiled.go (what each kind of project needs), hints.go (what the project says that it runs itself), inputs.go (what
+// a set-up command depends on) and settings.go (the Proposal as muster.yaml). Whether a proposal works is for the
+// caller to try.
+package detect
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"muster/internal/lazyregexp"
+)
+
+// Tree is what Look sees of a repository.
+type Tree struct {
+	Files []string                 // the tracked files, with slashes
+	Read  func(path string) string // the beginning of a file's content, "" if it cannot be read
+}
+
+// Step is a command that the repository's files suggest.
+type Step struct {
+	Name    string `json:"name,omitempty"` // of a check: test, lint, web-test
+	Command string `json:"command"`
+	Reason  string `json:"reason"` // a sentence without its dot that names the file
+	// Advisory says that work may land while the check fails.
+	Advisory bool `json:"advisory,omitempty"`
+}
+
+// Proposal is what a repository seems to need.
+type Proposal struct {
+	Setup  []Step   `json:"setup"`
+	Checks []Step   `json:"checks"`
+	Inputs []string `json:"inputs"` // the files on which the set-up depends
+	// WholeTree says that the set-up may depend on any file: it is made anew for each tree.
+	WholeTree bool     `json:"whole_tree,omitempty"`
+	Notes     []string `json:"notes,omitempty"` // sentences about what is good to know
+}
+
+// SetupCommand returns the whole set-up as one command, or "".
+func (p Proposal) SetupCommand() string { return joinCommands(p.Setup) }
+
+// CheckCommand returns the checks that are not advisory as one command, or "".
+func (p Proposal) CheckCommand() string {
+	return joinCommands(slices.DeleteFunc(slices.Clone(p.Checks), func(s Step) bool { return s.Advisory }))
+}
+
+// joinCommands returns one command for the shell that runs all steps until one fails.
+func joinCommands(steps []Step) string {
+	commands := make([]string, len(steps))
+	for i, s := range steps {
+		commands[i] = s.Command
+	}
+	return strings.Join(commands, " && ")
+}
+
+// maxUnits is how many projects of a repository are looked at.
+const maxUnits = 8
+
+// Look returns what the repository seems to need.
+func Look(t Tree) (p Proposal) {
+	l := newLooker(t)
+	units := l.units()
+	if len(units) > maxUnits {
+		p.Notes = append(p.Notes, fmt.Sprintf("there are %d projects here, and only the first %d were looked at",
+			len(units), maxUnits))
+		units = units[:maxUnits]
+	}
+	p.Notes = append(p.Notes, l.notes...)
+	hints := l.hints()
+	if len(units) == 1 && units[0].dir == "" {
+		p.Notes = append(p.Notes, l.follow(&units[0], hints)...)
+	} else {
+		for _, h := range hints {
+			p.Notes = append(p.Notes, h.note())
+		}
+	}
+	for _, u := range units {
+		p.add(u, len(units) > 1)
+	}
+	p.Inputs, p.WholeTree = Inputs(t, p.SetupCommand(), nil)
+	return p
+}
+
+// add adds what a unit needs. Where there are several units, the names of checks say which one they are of.
+func (p *Proposal) add(u unit, isOneOfMany bool) {
+	for _, s := range u.setup {
+		s.Command = inDir(u.dir, s.Command)
+		p.Setup = append(p.Setup, s)
+	}
+	for _, s := range u.checks {
+		s.Command = inDir(u.dir, s.Command)
+		if isOneOfMany {
+			s.Name = u.name() + "-" + s.Name
+		}
+		p.Checks = append(p.Checks, s)
+	}
+	p.Notes = append(p.Notes, u.notes...)
+}
+
+// inDir returns the command as it is run from the root of the repository.
+func inDir(dir, command string) string {
+	if dir == "" {
+		return command
+	}
+	return "(cd " + dir + " && " + command + ")"
+}
+
+// plainDir matches the directories that need no quotes in a command.
+var plainDir = lazyregexp.New(`^[A-Za-z0-9_.@+][A-Za-z0-9_.@+/-]*$`)
+
+// looker looks at one tree.
+type looker struct {
+	Tree
+	byDir map[string]map[string]bool // the names of the files in each directory
+	dirs  []string                   // those that may have a project, the upper ones first
+	notes []string
+}
+
+// skippedDirs are the names of directories whose content is no project of its own.
+var skippedDirs = []string{"node_modules", "vendor", "third_party", "testdata", "fixtures", "__fixtures__", "examples",
+	"example", "samples", "templates", "template", "docs", "doc", "dist", "build", "target", "benchmarks", "bench"}
+
+// maxDepth is how deep below the root projects are looked for.
+const maxDepth = 3
+
+// newLooker returns a looker at the tree.
+func newLooker(t Tree) *looker {
+	l := &looker{Tree: t, byDir: map[string]map[string]bool{}}
+	for _, file := range t.Files {
+		dir, name := path.Split(file)
+		dir = strings.TrimSuffix(dir, "/")
+		if l.byDir[dir] == nil {
+			l.byDir[dir] = map[string]bool{}
+			if mayHaveProject(dir) {
+				l.dirs = append(l.dirs, dir)
+			}
+		}
+		l.byDir[dir][name] = true
+	}
+	slices.SortFunc(l.dirs, func(a, b string) int {
+		if d := depth(a) - depth(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return l
+}
+
+// depth returns how many directories a directory lies in.
+func depth(dir string) int {
+	if dir == "" {
+		return 0
+	}
+	return 1 + strings.Count(dir, "/")
+}
+
+// mayHaveProject reports whether a project is looked for in a directory.
+func mayHaveProject(dir string) bool {
+	if dir == "" {
+		return true
+	}
+	return depth(dir) <= maxDepth && plainDir().MatchString(dir) && !strings.Contains(dir, "..") &&
+		!slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool {
+			return slices.Contains(skippedDirs, name) || strings.HasPrefix(name, ".")
+		})
+}
+
+// has reports whether a directory has one of the files, and returns the first.
+func (l *looker) has(dir string, names ...string) (name string, ok bool) {
+	for _, name := range names {
+		if l.byDir[dir][name] {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// read returns the content of a file in a directory, "" if it is not tracked.
+func (l *looker) read(dir, name string) string {
+	if !l.byDir[dir][name] {
+		return ""
+	}
+	return l.Read(path.Join(dir, name))
+}
+
+// below returns the tracked files with the name in the directory or below it.
+func (l *looker) below(dir, name string) (files []string) {
+	for _, file := range l.Files {
+		if path.Base(file) == name && isBelow(dir, file) && !strings.Contains("/"+file, "/node_modules/") {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// isBelow reports whether a file lies in a directory or below it.
+func isBelow(dir, file string) bool { return dir == "" || strings.HasPrefix(file, dir+"/") }

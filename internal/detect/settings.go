@@ -1,0 +1,71 @@
+package detect
+
+import (
+	"fmt"
+	"strings"
+
+	"muster/internal/lazyregexp"
+)
+
+// Settings returns the proposal as the text of muster.yaml, with comments that explain it.
+func (p Proposal) Settings() string {
+	var b strings.Builder
+	b.WriteString("# How muster works in this repository. Change it as you like; docs/set-up.md says more.\n")
+	if command := p.SetupCommand(); command != "" {
+		b.WriteString("\n# Set-up makes a fresh checkout ready to work in. " +
+			"It runs once for each state of the files it depends on.\n")
+		writeReasons(&b, p.Setup)
+		if p.WholeTree {
+			b.WriteString("# It may depend on every file, so it is made anew for each tree. " +
+				"If you know the files that it depends on:\n# setup_files: package.json package-lock.json\n")
+		}
+		fmt.Fprintf(&b, "setup: %s\n", quoteYAML(command))
+	}
+	if command := p.CheckCommand(); command != "" {
+		b.WriteString("\n# The check proves the merged tree: nothing lands that turns it red.\n")
+		writeReasons(&b, p.Checks)
+		fmt.Fprintf(&b, "check: %s\n", quoteYAML(command))
+	} else {
+		b.WriteString("\n# The check proves the merged tree. " +
+			"Nothing was found that could be it: without one nothing is verified.\n# check: make test\n")
+	}
+	if len(p.Notes) > 0 {
+		b.WriteString("\n# What was seen besides:\n")
+		for _, note := range p.Notes {
+			fmt.Fprintf(&b, "# - %s\n", oneLine(note))
+		}
+	}
+	return b.String()
+}
+
+// writeReasons writes the reasons of steps as comments.
+func writeReasons(b *strings.Builder, steps []Step) {
+	for _, s := range steps {
+		left := ""
+		if s.Advisory {
+			left = " (left out: it says nothing about whether the work is right)"
+		}
+		fmt.Fprintf(b, "# - %s: %s%s\n", oneLine(s.Command), oneLine(s.Reason), left)
+	}
+}
+
+// oneLine returns a text without anything that would end a comment.
+func oneLine(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// plainYAML matches texts that are the same string without quotes: several words of letters.
+var plainYAML = lazyregexp.New(`^[A-Za-z./][A-Za-z0-9./_=-]*( [A-Za-z0-9./_=-]+)+$`)
+
+// quoteYAML returns a text as a YAML string on one line.
+func quoteYAML(s string) string {
+	if s = oneLine(s); plainYAML().MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}

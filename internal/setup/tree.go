@@ -1,0 +1,85 @@
+// Package setup keeps what a repository's set-up command makes of a checkout, so that it runs once for each state of
+// the files on which it depends.
+//
+// Tree is the files of a commit, from which Propose makes the proposal of muster init.
+package setup
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"muster/internal/detect"
+	"muster/internal/git"
+)
+
+// TreeFile is a file in the tree of a commit.
+type TreeFile struct {
+	Path string // with slashes
+	Mode string // as git writes it: 100644
+	ID   string // of its content
+	size int64
+}
+
+// Tree is the regular files of a commit. Symbolic links and submodules are not among them.
+type Tree struct {
+	repo   *git.Repo
+	Commit string
+	Files  []TreeFile
+}
+
+// The bounds of what is read of a tree.
+const (
+	maxFiles    = 500_000
+	maxRead     = 300     // files
+	maxReadSize = 1 << 20 // bytes of a file; a larger one says nothing
+)
+
+// ReadTree returns the files of a commit.
+func ReadTree(ctx context.Context, repo *git.Repo, commit string) (t Tree, err error) {
+	out, err := repo.Run(ctx, repo.CommonDir(), "ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+	if err != nil {
+		return t, err
+	}
+	t = Tree{repo: repo, Commit: commit}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		about, path, ok := strings.Cut(entry, "\t")
+		fields := strings.Fields(about) // mode, kind, id and size
+		if !ok || len(fields) != 4 || len(t.Files) == maxFiles || fields[0] == "120000" || fields[1] != "blob" {
+			continue
+		}
+		size, _ := strconv.ParseInt(fields[3], 10, 64) // git writes it
+		t.Files = append(t.Files, TreeFile{Path: path, Mode: fields[0], ID: fields[2], size: size})
+	}
+	return t, nil
+}
+
+// Detectable returns the tree as package detect sees it. It reads so many files at most, and a file that cannot be read
+// is empty: what is proposed is shown to people before anything is done with it.
+func (t Tree) Detectable(ctx context.Context) detect.Tree {
+	d, byPath, read := detect.Tree{}, map[string]TreeFile{}, map[string]string{}
+	for _, f := range t.Files {
+		d.Files = append(d.Files, f.Path)
+		byPath[f.Path] = f
+	}
+	d.Read = func(path string) string {
+		f, ok := byPath[path]
+		text, isRead := read[path]
+		if !ok || isRead || f.size > maxReadSize || len(read) >= maxRead {
+			return text
+		}
+		text, _ = t.repo.Run(ctx, t.repo.CommonDir(), "cat-file", "blob", f.ID) // empty, as said above
+		read[path] = text
+		return text
+	}
+	return d
+}
+
+// Propose returns what the repository seems to need at a commit.
+func Propose(ctx context.Context, repo *git.Repo, commit string) (detect.Proposal, error) {
+	t, err := ReadTree(ctx, repo, commit)
+	if err != nil {
+		return detect.Proposal{}, err
+	}
+	return detect.Look(t.Detectable(ctx)), nil
+}
