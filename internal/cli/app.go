@@ -209,6 +209,7 @@ func (a *App) root() *cobra.Command {
 		{"home", "What has landed", []*cobra.Command{newMergeCommand(a)}},
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), newCostCommand(a), newLogCommand(a), newContextCommand(a),
+				newDiffCommand(a), newReviewCommand(a),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
 				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},

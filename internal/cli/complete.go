@@ -70,6 +70,8 @@ func (a *App) registerCompletions(root *cobra.Command) {
 	anyMember := membersThat(func(muster.Member) bool { return true })
 	for path, find := range map[string]candidates{
 		"task show": anyTask,
+		"diff":      anyTask,
+		"review":    anyTask,
 		"task claim": tasksThat(func(t muster.Task) bool {
 			return t.Status == muster.Pending && len(t.BlockedBy) == 0
 		}),

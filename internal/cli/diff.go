@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/view"
+	"muster/team"
+)
+
+// newDiffCommand returns muster diff, which shows what a task has changed. Its answer is one text, as all that this
+// program prints: a pager can be put behind it.
+func newDiffCommand(a *App) *cobra.Command {
+	var stat bool
+	c := &cobra.Command{Use: "diff TASK", Args: namedArgs("TASK"),
+		Short: "what a task has changed: in its lane, or as it has landed",
+		Long: "Of a task that is under way it shows all that its lane has and the target has not,\n" +
+			"uncommitted files too."}
+	c.Flags().BoolVar(&stat, "stat", false, "only the files, and how many lines")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := parseTaskID(c, args[0])
+		if err != nil {
+			return err
+		}
+		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
+			d, err := o.Tasks().Diff(c.Context(), id)
+			if err != nil {
+				return hintAtList(err)
+			}
+			if stat {
+				d.Text = ""
+			}
+			return a.print(d, func(s view.Screen) string {
+				if stat || len(d.Files) == 0 {
+					return diffStat(s, d)
+				}
+				return view.Diff(s.Paint, d.Text)
+			})
+		})(c, args)
+	}
+	return c
+}
+
+// diffStat returns the files of a difference with the numbers of their lines.
+func diffStat(s view.Screen, d team.Diff) string {
+	if len(d.Files) == 0 {
+		return "nothing is changed\n"
+	}
+	t := view.Table{Titles: []string{"FILE", ">ADDED", ">DELETED"}, Wide: 0}
+	added, deleted := 0, 0
+	for _, f := range d.Files {
+		added, deleted = added+f.Added, deleted+f.Deleted
+		if f.Binary {
+			t.Row(view.Text(view.OneLine(f.File)), "binary", "")
+			continue
+		}
+		t.Row(view.Text(view.OneLine(f.File)), f.Added, f.Deleted)
+	}
+	return t.Draw(s) + fmt.Sprintf("%d files, %d lines added, %d deleted\n", len(d.Files), added, deleted)
+}
+
+// newReviewCommand returns muster review, with which people say something about a line of a task's work.
+func newReviewCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "review TASK FILE:LINE TEXT", Args: namedArgs("TASK", "FILE:LINE", "TEXT..."),
+		Short: "say something about a line of a task's work; its owner gets it as mail",
+		Long: "The line is one of the file as it is in the task's lane, or as it has landed: then the lead gets\n" +
+			"the mail.\n" +
+			"TEXT may be -, which reads it from standard input.",
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := parseTaskID(c, args[0])
+			if err != nil {
+				return err
+			}
+			i := strings.LastIndexByte(args[1], ':')
+			line, err := strconv.Atoi(args[1][i+1:])
+			if i <= 0 || err != nil {
+				return &usageError{c.CommandPath(), fmt.Sprintf("%q is not FILE:LINE, as in main.go:12", args[1])}
+			}
+			text, err := a.textOrStdin(strings.Join(args[2:], " "))
+			if err != nil {
+				return err
+			}
+			return a.changing(func(c *cobra.Command, o opened, _ []string) error {
+				m, err := o.Tasks().Comment(c.Context(), id, args[1][:i], line, text)
+				return a.printLine(m, hintAtList(err), "mail sent to %s", m.To)
+			})(c, args)
+		}}
+}

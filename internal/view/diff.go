@@ -1,0 +1,26 @@
+package view
+
+import "strings"
+
+// Diff returns a text of git diff in its colours. What the files hold cannot steer the terminal.
+func Diff(p Paint, text string) string {
+	b := new(strings.Builder)
+	inHunk := false
+	for line := range strings.Lines(ManyLines(strings.ReplaceAll(text, "\r\n", "\n"))) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "diff --git "):
+			inHunk = false
+			line = p.code("1", line)
+		case strings.HasPrefix(line, "@@ "):
+			inHunk = true
+			line = p.code("36", line)
+		case inHunk && strings.HasPrefix(line, "+"):
+			line = p.In(Good, line)
+		case inHunk && strings.HasPrefix(line, "-"):
+			line = p.In(Bad, line)
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

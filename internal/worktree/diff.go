@@ -1,0 +1,121 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+)
+
+// Diff is what a task has changed.
+type Diff struct {
+	From  string       `json:"from"` // the commit that it is compared with
+	To    string       `json:"to"`   // the landed commit, or a tree of all that the lane holds
+	Files []FileChange `json:"files"`
+	Text  string       `json:"diff"` // as git diff prints it, without colours
+}
+
+// FileChange is what was changed in one file.
+type FileChange struct {
+	File    string `json:"file"`
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+// comparedFile is the size from which a file counts as binary: nobody reads the difference, and all of it would be in
+// memory.
+const comparedFile = "4m"
+
+// Content returns a tree of all that the lane holds, uncommitted files too, and the commit that it is to be compared
+// with: where it left the history of the tip, or the tip that is being merged into it. The lane stays as it is. git
+// keeps the tree until it tidies the repository; nothing refers to it.
+func Content(ctx context.Context, l *Lanes, name muster.Name, tip string) (tree, base string, err error) {
+	lane, err := l.Get(ctx, name)
+	if err != nil {
+		return "", "", err
+	}
+	c := l.checkout(lane)
+	if _, err = c.verify(ctx); err != nil {
+		return "", "", err
+	}
+	if base, err = c.mergeHead(ctx); err == nil && base == "" {
+		base, err = l.repo.Run(ctx, lane.Path, "merge-base", "HEAD", tip)
+		base = strings.TrimSpace(base)
+	}
+	if err != nil {
+		return "", "", muster.Errorf(muster.Unavailable, "git cannot tell where lane %s left the target: %w", name, err)
+	}
+	tree, err = c.writeTree(ctx)
+	return tree, base, err
+}
+
+// DiffOf compares two commits or trees.
+func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) {
+	d := Diff{From: from, To: to}
+	compare := func(option string) (string, error) {
+		return repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true,
+			Settings: []git.Setting{git.Set("core.bigFileThreshold", comparedFile)},
+			Args:     []string{"diff", "--no-color", "--no-renames", "-z", option, from, to, "--"}})
+	}
+	stat, err := compare("--numstat")
+	if err == nil {
+		d.Text, err = compare("--patch")
+	}
+	if err != nil {
+		return d, muster.Errorf(muster.Unavailable, "git cannot compare %.7s with %.7s: %w", from, to, err)
+	}
+	for _, line := range git.SplitNUL(stat) { // ADDED\tDELETED\tFILE, and - for the numbers of a binary file
+		f := strings.SplitN(line, "\t", 3)
+		if len(f) < 3 {
+			continue
+		}
+		c := FileChange{File: f[2], Binary: f[0] == "-"}
+		c.Added, _ = strconv.Atoi(f[0])
+		c.Deleted, _ = strconv.Atoi(f[1])
+		d.Files = append(d.Files, c)
+	}
+	return d, nil
+}
+
+// maxQuoted is the size of the largest file of which LineOf returns a line.
+const maxQuoted = 4 << 20
+
+// LineOf returns a line of a file of a commit or tree, with the number of lines that the file has. The errors say what
+// is there instead.
+func LineOf(ctx context.Context, repo *git.Repo, tree, file string, line int) (text string, err error) {
+	file = path.Clean(file)
+	out, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Env: []string{"GIT_LITERAL_PATHSPECS=1"},
+		Args: []string{"ls-tree", "-z", "-l", "--full-tree", tree, "--", file}})
+	meta, name, found := strings.Cut(strings.TrimSuffix(out, "\x00"), "\t") // MODE TYPE ID SIZE\tFILE
+	fields := strings.Fields(meta)
+	if _, isExit := errors.AsType[*git.ExitError](err); isExit || err == nil && (!found || name != file) {
+		return "", muster.Errorf(muster.NotFound, "there is no file %s", file)
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(fields) < 4 || fields[1] != "blob" {
+		return "", muster.Errorf(muster.Invalid, "%s is no file", file)
+	}
+	if size, err := strconv.Atoi(fields[3]); err != nil || size > maxQuoted {
+		return "", muster.Errorf(muster.Invalid, "%s is too large to point to a line of it", file)
+	}
+	data, err := repo.Run(ctx, repo.CommonDir(), "cat-file", "blob", fields[2])
+	if err != nil {
+		return "", muster.Errorf(muster.Unavailable, "git cannot read %s: %w", file, err)
+	}
+	lines := strings.Split(strings.TrimSuffix(data, "\n"), "\n")
+	if strings.Contains(data, "\x00") || data == "" {
+		return "", muster.Errorf(muster.Invalid, "%s has no lines", file)
+	}
+	if line < 1 || line > len(lines) {
+		return "", muster.Errorf(muster.Invalid, "%s has no line %d", file, line).
+			WithHint("its lines are 1 to %d", len(lines))
+	}
+	return lines[line-1], nil
+}
