@@ -24,6 +24,7 @@ const (
 const (
 	SourceAuto   = "auto"   // an idle teammate found it on the board
 	SourceManual = "manual" // a tool call or the command line
+	SourceUndo   = "undo"   // the user takes back landed tasks; a process that holds the lease for that does it
 )
 
 // Task is one task: .tasks/task_N.json.
@@ -62,6 +63,7 @@ type Task struct {
 	RequirePlan bool    `json:"require_plan,omitempty"`
 	// Key is what the playbook of the run knows the task by. It says, after a crash, which of them are there.
 	Key     string          `json:"playbook_task,omitempty"`
+	Undoes  []TaskID        `json:"undoes,omitempty"` // the landed tasks that it takes back
 	Landing *PendingLanding `json:"landing,omitempty"`
 	Landed  *Landed         `json:"landed"`
 	Effects []Effect        `json:"effects,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"muster"
+	"muster/internal/workspace"
 )
 
 // stopOrphans shuts down who is left of processes that died: a run ends with nobody, and a new one begins with nobody
@@ -76,8 +77,18 @@ func (p *runHost) finalizeMember(
 
 // releaseOrphans puts back what members had claimed who have shut down since: they could not be seen to have it, or it
 // could not be read, when they went. What was claimed in such a name after that is somebody else's doing.
+//
+// A task that takes back others goes on the board when the process that was at it has died: its lane may have all that
+// is to land.
 func (p *runHost) releaseOrphans(ctx context.Context) error {
+	isUndoing, err := p.Store.Leases().Held(ctx, workspace.UndoLease)
+	if err != nil {
+		return err
+	}
 	return p.releaseClaims(ctx, "its owner has shut down", func(task muster.Task) bool {
+		if task.ClaimSource == muster.SourceUndo {
+			return !isUndoing
+		}
 		m, err := p.Roster.Find(ctx, task.Owner)
 		// An error: nobody of the team, or nobody who can be read now.
 		return err == nil && m.Status == muster.Shutdown && m.Since >= task.ClaimedAt

@@ -50,6 +50,7 @@ func (s Target) Merge(ctx context.Context) (m Merged, err error) {
 	if err != nil {
 		return m, err
 	}
+	// The tip is read once. What lands from here on comes with the next call.
 	state, err := l.State(ctx)
 	if err != nil {
 		return m, err
@@ -70,11 +71,19 @@ func (s Target) Merge(ctx context.Context) (m Merged, err error) {
 // checkLanded refuses a target that is not where landings left it: what it has may be checked by nobody. What the
 // user's branch has already was taken, whatever became of the target.
 func checkLanded(ctx context.Context, repo *git.Repo, s landing.TargetState, head string) error {
+	err := errDisplaced(s)
+	if err != nil {
+		if has, errGit := repo.IsAncestor(ctx, s.Tip, head); errGit != nil || has {
+			return errGit
+		}
+	}
+	return err
+}
+
+// errDisplaced is the error of a target that is not where landings left it; nil for one that is.
+func errDisplaced(s landing.TargetState) error {
 	if s.At == s.Tip && s.Link == "" {
 		return nil
-	}
-	if has, err := repo.IsAncestor(ctx, s.Tip, head); err != nil || has {
-		return err
 	}
 	is := "is gone"
 	if s.At != "" {

@@ -44,6 +44,11 @@ func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
+	return openServices(ctx, t, last)
+}
+
+// openServices is open where no model is asked: for a landing without a member, such as one that takes tasks back.
+func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, error) {
 	p := &runHost{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
 	p.spending.runHost = p
 	// Only tests have another repository than the one of the workspace.

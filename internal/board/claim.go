@@ -49,9 +49,13 @@ func (b *Board) Claim(ctx context.Context, id muster.TaskID, c Claim) (muster.Ta
 		return muster.Task{}, err
 	}
 	line := claimLine{Event: journal.TaskClaimed, Owner: t.Owner, Role: c.Role, Source: c.Source}
-	return t, b.emitClaim(ctx, t, line,
-		event(journal.TaskClaimed, t, t.Owner, map[string]any{"role": c.Role, "source": c.Source, "subject": t.Subject,
-			"fence": t.Fence, "lane": string(t.Worktree)}))
+	return t, b.emitClaim(ctx, t, line, claimEvent(t, c))
+}
+
+// claimEvent is the event of a claim that gave the task to its owner.
+func claimEvent(t muster.Task, c Claim) muster.Event {
+	return event(journal.TaskClaimed, t, t.Owner, map[string]any{"role": c.Role, "source": c.Source,
+		"subject": t.Subject, "fence": t.Fence, "lane": string(t.Worktree)})
 }
 
 // checkBlockers reads the blockers of t as they are stored, because the graph may be behind what other

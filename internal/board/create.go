@@ -33,6 +33,9 @@ type Draft struct {
 	CreatedBy   muster.Name
 	// Key is what the creator knows the task by; see muster.Task.
 	Key string
+	// Undoes are the landed tasks that the task takes back. It is made as its creator's, so that nobody else can claim
+	// it before.
+	Undoes []muster.TaskID
 }
 
 // Create puts a task on the board, under an id that no task ever had. An unknown blocker is Invalid; one
@@ -46,7 +49,12 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	t := muster.Task{
 		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
 		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
-		DependsOn: set(d.BlockedBy...), Key: d.Key,
+		DependsOn: set(d.BlockedBy...), Key: d.Key, Undoes: d.Undoes,
+	}
+	if len(d.Undoes) > 0 {
+		if err := claim(&t, Claim{Owner: d.CreatedBy, Source: muster.SourceUndo}, at); err != nil {
+			return muster.Task{}, err
+		}
 	}
 	if err := b.tasks.Refresh(ctx); err != nil {
 		return muster.Task{}, err
@@ -67,7 +75,11 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if err != nil {
 		return muster.Task{}, err
 	}
-	down := b.emit(ctx, event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject}))
+	events := []muster.Event{event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject})}
+	if t.Owner != "" {
+		events = append(events, claimEvent(t, Claim{Source: t.ClaimSource}))
+	}
+	down := b.emit(ctx, events...)
 	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }
 

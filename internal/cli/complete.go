@@ -72,6 +72,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"task show": anyTask,
 		"diff":      anyTask,
 		"review":    anyTask,
+		"undo":      anyTask,
 		"task claim": tasksThat(func(t muster.Task) bool {
 			return t.Status == muster.Pending && len(t.BlockedBy) == 0
 		}),

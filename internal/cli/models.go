@@ -86,7 +86,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			err = cmp.Or(err, e)
 		}
 	}
-	if err != nil {
+	if err != nil && !j.OnlyLands {
 		return nil, err
 	}
 	files, err := readRoleFiles(a, j.Workspace, s)

@@ -33,6 +33,7 @@ type Job struct {
 	Conversation *team.Conversation     // nil: the run ends by itself
 	Tape         recording.Tape         // records the run, or plays one; nil: neither
 	Plays        bool                   // the models only say what Tape has
+	OnlyLands    bool                   // no model is asked, so none need be there
 	Emit         func(muster.Name, any) // gets what streams; nil: nobody
 	Opened       func(*team.Team)       // gets the team before it runs; nil: nobody
 

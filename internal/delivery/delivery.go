@@ -11,6 +11,18 @@
 //   - Nothing is left half done. A merge that git could not finish is aborted.
 //   - Each call can be repeated: what is on the branch already is not brought again.
 //
+// # The steps of a merge
+//
+//  1. Open looks at the checkout: which branch it has, and whether something of several steps is under way.
+//  2. What the branch has already ends the merge. After a squash or a rebase only the trees tell.
+//  3. Where both have commits, they are merged in memory. Conflicts end the merge here.
+//  4. The user's git merges in their checkout. It refuses where uncommitted changes are in the way.
+//  5. What it has begun and could not finish is aborted. Then the reason is looked for: git's own words are for
+//     people, so the files are compared, and no text of git is matched.
+//
+// A process that dies before step 4 has changed nothing. One that dies in it leaves what git leaves at that moment,
+// as a merge by hand would, and the next call says that a merge is under way.
+//
 // Which commits have landed is for package landing, and what the tasks are for package board.
 package delivery
 

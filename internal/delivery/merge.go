@@ -34,6 +34,7 @@ type Merged struct {
 // the branch and the files are as they were, and the hint says how to do it by hand.
 func Merge(ctx context.Context, c Checkout, target, tip string, onlyForward bool) (m Merged, err error) {
 	m = Merged{Branch: c.Branch, Target: target, How: Nothing, From: c.Head, At: c.Head, Commits: []string{}}
+	// A commit is merged and not the branch: the target may move while git works, and what is told here is what came.
 	has, err := c.repo.IsAncestor(ctx, tip, c.Head)
 	if err != nil || has {
 		return m, err
@@ -91,6 +92,7 @@ func (c Checkout) tryMerge(ctx context.Context, target, tip string) (has bool, e
 	if err != nil {
 		return false, err
 	}
+	// In memory. The merge that git makes afterwards may still refuse: it also obeys the attributes of the checkout.
 	tree, conflicts, err := c.repo.MergeTree(ctx, c.Head, tip)
 	if err != nil {
 		return false, err

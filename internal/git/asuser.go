@@ -31,7 +31,8 @@ func RunAsUser(ctx context.Context, dir string, args ...string) (said string, er
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(localVariables, name)
 	})
-	// It stays in the terminal's process group, so that it can ask for a passphrase there.
+	// It stays in the terminal's process group, so that it can ask for a passphrase there. A Ctrl-C then reaches git
+	// too, as it would if the user had started it.
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // git then removes its lock files

@@ -16,3 +16,12 @@ func LandedTasks(s Screen, tasks []muster.Task) string {
 	}
 	return t.Draw(s)
 }
+
+// TaskIDs returns the ids of tasks.
+func TaskIDs(tasks []muster.Task) []muster.TaskID {
+	ids := make([]muster.TaskID, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	return ids
+}

@@ -28,6 +28,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	row("role", t.ClaimRole)
 	row("waits for", IDs(t.BlockedBy))
 	row("depends on", IDs(t.DependsOn))
+	row("takes back", IDs(t.Undoes))
 	row("blocks", IDs(t.Blocks))
 	row("priority", t.Priority)
 	if t.RequirePlan {

@@ -99,6 +99,11 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 		return t, err
 	}
 	defer release()
+	release, err = a.acquire(ctx, UndoLease, "muster undo is at work in another process", "muster task list")
+	if err != nil {
+		return t, err
+	}
+	defer release()
 	// The note goes first: from here on whoever would change the state stops, and a killed archive is gone on with.
 	if err := a.begin(ctx); err != nil {
 		return a.ArchivedTeam, err

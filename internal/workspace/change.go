@@ -26,6 +26,7 @@ import (
 const (
 	LeadLease    = "lead"
 	ArchiveLease = "archive"
+	UndoLease    = "undo" // of a process that takes back landed tasks
 )
 
 // PrepareChange must be called before a command changes the team's state. It refuses a change by one of the team's own

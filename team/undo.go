@@ -1,0 +1,344 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/view"
+	"muster/internal/workspace"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// Undone is what Undo has done, or would do.
+type Undone struct {
+	Task muster.Task `json:"task"` // that takes the others back; it has no id where nothing was done
+	// Undoes are the tasks that are taken back, Dependants those that landed later and depend on them.
+	Undoes     []muster.Task `json:"undoes"`
+	Dependants []muster.Task `json:"dependants"`
+	Files      []string      `json:"files"` // that change
+}
+
+// Undo takes landed tasks back: it reverts their commits in a lane of a new task, which lands as any other, after the
+// check. The check runs in this process, which needs no model, beside a living team or without one. isDryRun only says
+// what would be done.
+//
+// Nothing has changed after an error: Invalid for a task that has not landed, for a conflict with what landed later and
+// for a red check, each with what to do. A process that is killed on the way leaves a task that Undo, called again,
+// goes on with; a team at work, or one that is resumed, gives it to a teammate.
+func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u Undone, err error) {
+	w, err := s.t.prepareChange(ctx)
+	if err != nil {
+		return u, err
+	}
+	run, err := w.Runs().Look(ctx)
+	if err == nil && run.Target == "" {
+		err = muster.Errorf(muster.NotFound, "there was no run here, so nothing has landed")
+	}
+	if err != nil {
+		return u, err
+	}
+	// The services of a run: its check, its set-up and its hooks hold for what is taken back too.
+	p, err := openServices(ctx, s.t, run)
+	if err != nil {
+		return u, err
+	}
+	x := &undoing{runHost: p, ids: ids}
+	if err := x.read(ctx); err != nil {
+		return u, err
+	}
+	if err := x.prepare(ctx); err != nil {
+		return x.Undone, err
+	}
+	if isDryRun {
+		return x.Undone, nil
+	}
+	// While the lease is held no team takes the task for one whose process has died.
+	lease, err := p.config.Store.Leases().Acquire(ctx, workspace.UndoLease)
+	if errors.Is(err, muster.ErrHeld) {
+		return u, muster.Errorf(muster.Held, "another process is taking tasks back right now").
+			WithHint("muster task list")
+	}
+	if err != nil {
+		return u, err
+	}
+	defer func() { logDropped(ctx, p.Log, "releasing the lease", lease.Release()) }()
+	return x.Undone, x.land(ctx)
+}
+
+// undoing is one call of Undo. Its steps are these:
+//
+//  1. read finds the tasks and their landed commits; nothing is written.
+//  2. prepare makes the commit that takes them back, in memory. A conflict ends the call here.
+//  3. task writes the task, with its owner, while the lease is held.
+//  4. fillLane makes the lane and puts the commit into it.
+//  5. Lander.Land merges, checks and lands the lane, as for every other task.
+//
+// A process that dies before step 3 leaves nothing. One that dies later leaves the task: while nobody holds the lease
+// it is known for one whose process is dead. A landing that was cut off is gone on with by Land itself.
+type undoing struct {
+	*runHost
+	Undone
+	ids    []muster.TaskID
+	tasks  []muster.Task // of the board
+	commit string        // on the target's tip, that takes the tasks back
+	tip    string
+}
+
+// read reads the tasks, and refuses those that cannot be taken back.
+func (x *undoing) read(ctx context.Context) (err error) {
+	if x.tasks, err = x.Board.List(ctx); err != nil {
+		return err
+	}
+	// In one order, so that a call that is repeated finds the task that an earlier one has left.
+	slices.Sort(x.ids)
+	x.ids = slices.Compact(x.ids)
+	for _, id := range x.ids {
+		t, err := x.Board.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if t.Landed == nil {
+			return errNotLanded(t)
+		}
+		if by := undoneBy(x.tasks, id); by != 0 {
+			return muster.Errorf(muster.Invalid, "task %d was taken back already, by task %d", id, by).
+				WithHint("have it again:  muster undo %d", by)
+		}
+		x.Undoes = append(x.Undoes, t)
+	}
+	// Those that were taken back themselves need nothing any more.
+	for _, t := range x.tasks {
+		depends := slices.ContainsFunc(x.ids, func(id muster.TaskID) bool { return slices.Contains(t.DependsOn, id) })
+		if depends && t.Landed != nil && !slices.Contains(x.ids, t.ID) && undoneBy(x.tasks, t.ID) == 0 {
+			x.Dependants = append(x.Dependants, t)
+		}
+	}
+	return nil
+}
+
+// errNotLanded says what a task is that cannot be taken back, because it has not landed.
+func errNotLanded(t muster.Task) error {
+	is, hint := fmt.Sprintf("it is %s", t.Status), fmt.Sprintf("muster task show %d", t.ID)
+	switch {
+	case t.Status == muster.Completed:
+		is = "it was completed without a change"
+	case t.Open():
+		hint = fmt.Sprintf("give it up:  muster task delete %d", t.ID)
+	}
+	return muster.Errorf(muster.Invalid, "task %d has not landed, so there is nothing to take back: %s", t.ID, is).
+		WithHint("%s", hint)
+}
+
+// undoneBy returns the task that has taken a task back and that was not taken back itself, 0 for none.
+func undoneBy(tasks []muster.Task, id muster.TaskID) muster.TaskID {
+	for _, t := range slices.Backward(tasks) {
+		// A task only takes back older ones, so this ends.
+		if t.ID > id && t.Landed != nil && slices.Contains(t.Undoes, id) && undoneBy(tasks, t.ID) == 0 {
+			return t.ID
+		}
+	}
+	return 0
+}
+
+// prepare makes the commit that takes the tasks back. Nothing is changed: no ref is at the commit.
+func (x *undoing) prepare(ctx context.Context) error {
+	r, isGit := x.repository.(gitRepository)
+	if !isGit {
+		return muster.Errorf(muster.Invalid, "tasks can be taken back in a git repository only")
+	}
+	// A landing would wait until it is not.
+	if err := r.ValidateTarget(ctx, x.target()); err != nil {
+		return err
+	}
+	lander, err := x.workspace.Lander(ctx)
+	if err != nil {
+		return err
+	}
+	state, err := lander.State(ctx)
+	if err == nil {
+		err = errDisplaced(state)
+	}
+	if err != nil {
+		return err
+	}
+	// The landing merges with whatever the target is at by then: this tip only decides what the revert is made of.
+	x.tip = state.Tip
+	var commits []string
+	for _, t := range x.Undoes {
+		commits = append(commits, t.Landed.Commit)
+	}
+	x.commit, err = landing.Revert(ctx, r.Repo, x.tip, commits, x.subject()+"\n\n"+x.summary()+"\n")
+	if c, ok := errors.AsType[*landing.RevertConflict](err); ok {
+		return x.errConflict(c)
+	}
+	if err == nil {
+		x.Files, err = r.LandedFiles(ctx, x.commit)
+	}
+	return err
+}
+
+// errConflict says which later tasks have changed what is to be taken back.
+func (x *undoing) errConflict(c *landing.RevertConflict) error {
+	var later []muster.TaskID
+	for _, t := range landedIn(x.tasks, c.Later) {
+		later = append(later, t.ID)
+	}
+	text, hint := c.Error(), ""
+	if len(later) > 0 {
+		text += fmt.Sprintf(", by %s %s", view.Plural(len(later), "task", "tasks"), view.IDs(later))
+		hint = fmt.Sprintf("take them back too:   muster undo %s\n", blanks(append(slices.Clone(x.ids), later...)))
+	}
+	return muster.Errorf(muster.Invalid, "%s; nothing has changed", text).
+		WithHint("%sor let a team do it:  muster run \"take back task %s (git revert %.12s), and keep what came "+
+			"later\"", hint, blanks(x.ids), c.Commit)
+}
+
+// blanks returns ids as they are typed in a command.
+func blanks(ids []muster.TaskID) string { return strings.Trim(fmt.Sprint(ids), "[]") }
+
+// subject is that of the task and of its commit.
+func (x *undoing) subject() string {
+	if len(x.Undoes) == 1 {
+		return view.Cut(fmt.Sprintf("Undo #%d: %s", x.ids[0], view.OneLine(x.Undoes[0].Subject)), 200)
+	}
+	return view.Cut("Undo #"+strings.ReplaceAll(blanks(x.ids), " ", ", #"), 200)
+}
+
+// summary says what is taken back, in the words of git revert.
+func (x *undoing) summary() string {
+	return view.Join(x.Undoes, "\n", func(t muster.Task) string {
+		return "This reverts commit " + t.Landed.Commit + "."
+	})
+}
+
+// land lands the commit as the work of a task.
+func (x *undoing) land(ctx context.Context) error {
+	// The task is written first, with its owner: from here on a kill leaves a record that others find, and no teammate
+	// can claim it in between.
+	t, err := x.task(ctx)
+	if err != nil {
+		return err
+	}
+	if t, err = x.fillLane(ctx, t); err != nil {
+		return x.giveUp(ctx, t, err)
+	}
+	launcher, err := x.team.launch(ctx)
+	if err != nil {
+		return x.giveUp(ctx, t, err)
+	}
+	defer func() { logDropped(ctx, x.Log, "closing the launcher", launcher.Close()) }()
+	defer x.setLaunchers(ctx, launcher)()
+	at, err := x.Journal.Tail(ctx, 0)
+	if err != nil {
+		return x.giveUp(ctx, t, err)
+	}
+	v, err := x.Lander.Land(ctx, t.ID, t.Fence, x.summary(), muster.User)
+	if err == nil && v.Task.Status != muster.Completed {
+		err = x.errReturned(ctx, t, at)
+	}
+	if err != nil {
+		return x.giveUp(ctx, t, err)
+	}
+	x.Task = v.Task
+	return nil
+}
+
+// task puts the task on the board as the user's, or finds the one that a killed process has left.
+func (x *undoing) task(ctx context.Context) (muster.Task, error) {
+	for _, t := range x.tasks {
+		if t.ClaimSource == muster.SourceUndo && t.Claimed() && slices.Equal(t.Undoes, x.ids) {
+			return t, nil
+		}
+	}
+	return x.Board.Create(ctx, board.Draft{Subject: x.subject(), CreatedBy: muster.User, Undoes: x.ids,
+		Description: "Take back what has landed with these commits, and nothing else:\n" + x.summary() +
+			"\nIn the lane: git revert -n COMMIT (with -m 1 for a merge commit). The lane may have it already."})
+}
+
+// fillLane makes the lane of the task, with the commit in it. Each step may have been done by a killed process.
+func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, error) {
+	lanes, err := x.workspace.Lanes(ctx)
+	if err != nil {
+		return t, err
+	}
+	// Held: a killed process has made it already. It is this task's, unless somebody else has taken the name.
+	name := cmp.Or(t.Worktree, muster.LaneName(t.ID, t.Subject))
+	lane, err := lanes.Create(ctx, name, t.ID, x.tip)
+	if errors.Is(err, muster.ErrHeld) {
+		if left, e := lanes.Get(ctx, name); e == nil && left.TaskID == t.ID {
+			lane, err = left, nil
+		}
+	}
+	if err != nil {
+		return t, err
+	}
+	now, err := x.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
+	if err != nil {
+		return t, err
+	}
+	dir, err := lanes.Enter(ctx, lane.Name)
+	if err != nil {
+		return now, err
+	}
+	repo, err := x.workspace.Repo(ctx)
+	// Once it is landing, the commit of the lane is that of the landing ref, and the lane stays as it is.
+	if err == nil && now.Status == muster.InProgress {
+		_, err = repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules", x.commit)
+	}
+	return now, err
+}
+
+// errReturned says why the landing was returned, by the journal from a position on.
+func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Pos) error {
+	why, hint := "it could not land", ""
+	for e, err := range x.Journal.Read(ctx, from) {
+		if err != nil || e.Task != t.ID || e.Kind != journal.TaskReturned {
+			continue
+		}
+		switch why = "it is in conflict with what has landed meanwhile: muster undo again"; e.Text("reason") {
+		case "check":
+			why = "the check fails without it"
+			if failed := e.Text("failed"); failed != "" {
+				why += ": " + failed
+			}
+			hint = fmt.Sprintf("its log:         %s\nlet a team do it: muster run \"take back task %s (%s), and mend "+
+				"what needs it\"\n", e.Text("log"), blanks(x.ids), view.OneLine(x.Undoes[0].Subject))
+		case "conflict":
+		default:
+			why = e.Text("text")
+		}
+	}
+	return muster.Errorf(muster.Invalid, "%s stays as it is, with task %s: %s", x.branch, view.IDs(x.ids), why).
+		WithHint("%s", strings.TrimSpace(hint))
+}
+
+// giveUp removes the task and its lane after an error, and returns that. What cannot be removed stays as a task on the
+// board, which the next Undo, or a team, goes on with.
+func (x *undoing) giveUp(ctx context.Context, t muster.Task, cause error) error {
+	ctx = context.WithoutCancel(ctx)
+	// First the right to land, then the task, then the lane: what has landed meanwhile stays landed, and a crash in
+	// between leaves a task that still has its lane.
+	now, err := x.Board.Get(ctx, t.ID)
+	if err == nil && now.Claimed() {
+		now, err = x.workspace.RevokeTask(ctx, now, muster.User, "it was given up")
+	}
+	if err == nil {
+		err = x.Board.Delete(ctx, t.ID, true)
+	}
+	if err == nil && now.Worktree != "" {
+		var lanes *worktree.Lanes
+		if lanes, err = x.workspace.Lanes(ctx); err == nil {
+			err = lanes.Remove(ctx, now.Worktree, true)
+		}
+	}
+	logDropped(ctx, x.Log, "giving up a task that takes others back", err)
+	return cause
+}
