@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
 		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
 		Landing: landing.Options{
-			Environ:      environ,
+			Environ: environ, Cache: c.checksDir(),
 			Secrets:      t.secrets,
 			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 			MergeCommits: c.MergeCommits, Hook: landingHook(runner, c.Name), Order: c.order(),
@@ -104,6 +105,14 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil
+}
+
+// checksDir returns where the directories and caches of checks are kept; "" is nowhere.
+func (c *Config) checksDir() string {
+	if c.CacheDir == "" {
+		return ""
+	}
+	return filepath.Join(c.CacheDir, "checks")
 }
 
 // skills returns the skills that the members of a team in the repository can load.

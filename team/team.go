@@ -106,6 +106,10 @@ type Config struct {
 	// looks in the repository only.
 	Home, UserDir string
 
+	// CacheDir is where muster keeps for all repositories of the user what it can make again: the directories and
+	// caches of checks. "" keeps nothing.
+	CacheDir string
+
 	// Name of the team; by default the repository directory's name made to fit.
 	Name muster.Name
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.

@@ -1,7 +1,8 @@
 // Package check runs the project's check on the files of a commit, and says what it said.
 //
-// A Runner is the service. Run makes a clean checkout outside the repository (checkout.go), runs the set-up and the
-// check there, keeps what they print (log.go), and returns a Result. What a result means for a landing is decided in
+// A Runner is the service. Run makes a clean checkout outside the repository (checkout.go) in a slot, a directory that
+// is used again (slot.go, filelist.go, cache.go). It runs the set-up and the check there, keeps what they print
+// (log.go), and returns a Result. What a result means for a landing is decided in
 // internal/landing.
 //
 // The package keeps these invariants:
@@ -47,7 +48,10 @@ type Options struct {
 	Repo  *git.Repo
 	Dirs  Dirs
 	// Launch gives what starts checks. It is called at each check: a Runner can outlive the launcher of a run.
-	Launch  func() (proc.Launcher, error)
+	Launch func() (proc.Launcher, error)
+	// Cache is where the directories and caches of checks are kept, for all repositories of the user. "": nothing is
+	// kept, and each check has a temporary directory of Dirs.
+	Cache   string
 	Outputs string   // the logs of checks go to its directory landing
 	Environ []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
@@ -89,12 +93,17 @@ var errTimeout = errors.New("the check took too long")
 // Run runs setup and check on a commit's files, then last unless it is nil, and names the log. An error means that
 // there is no answer.
 func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res Result, err error) {
-	// Each check has a fresh directory: what an earlier one left behind can neither help nor hurt it.
+	// Each check has clean files: what an earlier one left behind can neither help nor hurt it.
 	spec, remove, err := r.checkout(ctx, commit)
 	if err != nil {
 		return res, err
 	}
-	defer remove()
+	defer func() {
+		remove()
+		if r.options.Cache != "" {
+			trim(r.options.Cache, time.Now())
+		}
+	}()
 	log, err := newCheckLog(r.options.Outputs, name)
 	if err != nil {
 		return res, err

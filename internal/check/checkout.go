@@ -16,44 +16,56 @@ import (
 )
 
 // checkout makes a clean directory with a commit's files, outside the repository, so that a build finds nothing above
-// it. It returns what every command in it has, and the function that removes it.
+// it. It returns what every command in it has, and the function that ends its use.
 //
 // The directory is a small repository of its own, which reads the objects of the real one and writes its own: a check
 // that asks git (git diff --exit-code after generating, git describe, git diff origin/main) gets true answers and can
 // break nothing.
 func (r *Runner) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
-	top, remove, err := r.options.Dirs.Create()
+	p, err := r.acquire()
 	if err != nil {
 		return spec, nil, err
 	}
-	spec.Dir = filepath.Join(top, filepath.Base(r.options.Repo.Root()))
-	if err = r.fill(ctx, spec.Dir, commit); err != nil {
-		err = unavailable(ctx, "the merged tree cannot be checked out", err)
-	} else {
-		spec.Env, err = r.environment(ctx, spec.Dir)
-	}
-	// What the check's programs leave in the temporary directory goes with the rest, also when they were killed.
-	if err == nil {
-		err = os.Mkdir(temporaryDir(spec.Dir), 0o700)
+	defer func() {
+		if err != nil {
+			p.release()
+		}
+	}()
+	err = r.prepare(ctx, p, commit)
+	if err != nil && ctx.Err() == nil && p.files != "" {
+		// Whatever was wrong with what was kept, a slot that is made anew does not have it.
+		if err = p.wipe(); err == nil {
+			err = r.prepare(ctx, p, commit)
+		}
 	}
 	if err != nil {
-		remove()
+		return spec, nil, unavailable(ctx, "the merged tree cannot be checked out", err)
 	}
-	return spec, remove, err
+	spec.Dir = p.dir
+	spec.Env, err = r.environment(ctx, p)
+	return spec, p.release, err
 }
 
-// temporaryDir is the directory for temporary files, beside the checkout in dir, which has the name of the repository.
-func temporaryDir(dir string) string {
-	name := "temporary"
-	if strings.EqualFold(filepath.Base(dir), name) {
-		name = "tmp"
+// prepare makes the checkout of a commit in a place, and the directory for temporary files. What programs leave there
+// goes with the check, also when they were killed.
+func (r *Runner) prepare(ctx context.Context, p place, commit string) error {
+	err := p.clean()
+	if err == nil {
+		err = r.fill(ctx, p, commit)
 	}
-	return filepath.Join(filepath.Dir(dir), name)
+	if err == nil {
+		err = p.finish()
+	}
+	if err == nil {
+		err = os.Mkdir(p.temporary, 0o700)
+	}
+	return err
 }
 
-// fill makes the repository in dir and checks the commit out.
-func (r *Runner) fill(ctx context.Context, dir, commit string) error {
-	repo, meta := r.options.Repo, filepath.Join(dir, ".git")
+// fill makes the repository in a place and checks the commit out. Files that are there and as they should be stay as
+// they are: go test, for one, notes when the files that a test has read were changed.
+func (r *Runner) fill(ctx context.Context, p place, commit string) error {
+	repo, dir, meta := r.options.Repo, p.dir, filepath.Join(p.dir, ".git")
 	// What git wants to see in a git directory. The files below complete it.
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(meta, filepath.FromSlash(d)), 0o700); err != nil {
@@ -95,8 +107,12 @@ func (r *Runner) fill(ctx context.Context, dir, commit string) error {
 	}
 	// The real repository fills the directory as one of its own worktrees, because a filter may need what lies there:
 	// keys, settings, large files. Afterwards its objects come through objects/info/alternates.
-	_, err = repo.Do(ctx, git.Call{Dir: dir, Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"},
-		Env: []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + dir}})
+	env := []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + dir}
+	if p.index != "" {
+		env = append(env, "GIT_INDEX_FILE="+p.index)
+	}
+	_, err = repo.Do(ctx, git.Call{Dir: dir, Env: env,
+		Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"}})
 	if err != nil {
 		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)
@@ -142,7 +158,8 @@ func probeWrite(path string) error {
 
 // environment is the environment of the check: the user's, without what commands of the team may not see and what
 // redirects git. The user's Go workspace counts only if it is a part of the tree.
-func (r *Runner) environment(ctx context.Context, dir string) ([]string, error) {
+func (r *Runner) environment(ctx context.Context, p place) ([]string, error) {
+	dir := p.dir
 	workspaces, err := r.options.Repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
@@ -153,6 +170,7 @@ func (r *Runner) environment(ctx context.Context, dir string) ([]string, error) 
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	return proc.WithVariables(git.Environ(r.options.Environ), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir,
-		goWork, "TMPDIR="+temporaryDir(dir)), nil
+	env := proc.WithVariables(git.Environ(r.options.Environ), cacheEnv(p.cache, r.options.Environ)...)
+	return proc.WithVariables(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir, goWork,
+		"TMPDIR="+p.temporary), nil
 }

@@ -133,8 +133,17 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
-		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a),
+		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
+}
+
+// cacheDir returns where what can be made again is kept, or "" where the user has no directory for it.
+func cacheDir(a *App) string {
+	dir, err := paths.UserCache(a.env)
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // price returns what tells the cost of a model's replies. A script costs nothing. The figures of a model that the

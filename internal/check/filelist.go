@@ -1,0 +1,119 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"muster/internal/durable"
+)
+
+// fileList has what lies in a checkout by its path: of a file the stamp, which changes with whatever is done to it, and
+// of a directory its mode.
+type fileList map[string]string
+
+// listFiles makes the list of a checkout, without its .git. A file without a stamp is not in it, and goes.
+func listFiles(dir string) fileList {
+	list := fileList{}
+	// What cannot be read is not in the list.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		rel, errRel := filepath.Rel(dir, path)
+		if err != nil || errRel != nil {
+			return nil
+		}
+		if rel == ".git" {
+			return skip(d)
+		}
+		if stamp := stampOf(path); stamp != "" {
+			list[rel] = stamp
+		}
+		return nil
+	})
+	return list
+}
+
+// skip leaves out a directory, or a file.
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// stampOf returns the stamp of a file, or the mode of a directory; "" where there is none.
+func stampOf(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return ""
+	}
+	if info.IsDir() {
+		return dirStamp(info)
+	}
+	changed, ok := changeOf(info)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%v %d %d %s", info.Mode(), info.Size(), info.ModTime().UnixNano(), changed)
+}
+
+// dirStamp is the stamp of a directory. What changes in it has stamps of its own.
+func dirStamp(info fs.FileInfo) string { return info.Mode().String() }
+
+// errChanged is the error of a checkout that is not the directory that was made.
+var errChanged = errors.New("the checkout is another one")
+
+// sweep removes from a checkout what is not as the list says: what a check has made, changed, or hidden from git. Its
+// .git always goes, because a check can write there what it wants. An error means that something is left.
+func (l fileList) sweep(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if known := l[rel]; known != "" && known == stampOf(path) {
+			return nil
+		}
+		if rel == "." {
+			return errChanged // a link perhaps: nothing may be removed where that leads
+		}
+		if !d.IsDir() {
+			return os.Remove(path)
+		}
+		if err := durable.RemoveAll(path); err != nil {
+			return err
+		}
+		return fs.SkipDir
+	})
+}
+
+// maxFileList is how large the list of a checkout may be.
+const maxFileList = 256 << 20
+
+// readFileList reads a list.
+func readFileList(path string) (l fileList, err error) {
+	data, err := durable.ReadRegular(path, maxFileList)
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	return l, err
+}
+
+// write writes the list. A reader finds all of it or none.
+func (l fileList) write(path string) error {
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(l); err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}

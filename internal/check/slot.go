@@ -1,0 +1,190 @@
+package check
+
+// The directory of a repository, below Options.Cache, has these:
+//
+//	repository     the path of the repository's root; its time says when a check began there last
+//	cache/         what builds and tests of checks keep, for all slots
+//	slot-N.lock    is held while a check runs in slot N
+//	slot-N/REPO    the checkout of the last check, in a directory with the name of the repository
+//	slot-N.index   git's index of that checkout
+//	slot-N.files   the list of its files, as they were before the check; while it is missing nothing is vouched for
+//
+// The index and the list lie outside of what a check has reason to write. A file counts as unchanged only if the time
+// of its last change is what it was, and no program can set that back. So neither a hidden change nor a time that was
+// set back survives.
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster/internal/durable"
+)
+
+// place is where one check runs.
+type place struct {
+	dir       string // the checkout; it has the name of the repository
+	temporary string // for temporary files; it goes with the check
+	cache     string // for what builds and tests keep; "" where nothing is kept
+	index     string // git's index of the checkout, which no check is told of; "": that in the checkout
+	files     string // the list of the checkout's files; "" where nothing is kept
+	release   func()
+}
+
+// The steps of a check in a slot are these. A process that is killed between two of them leaves a slot that the next
+// one puts in order, because the list is there only while the checkout is as it says, but for what the check does:
+//
+//  1. The slot's lock is taken.
+//  2. The list is read and removed. What is not on it goes, with the .git of the checkout.
+//  3. git brings the checkout to the commit, with the index of last time.
+//  4. The list is written, under another name first.
+//  5. The check runs.
+//  6. The temporary directory is removed, and the lock is given back.
+
+// maxSlots is how many slots a repository has at most. A check that finds none free has a temporary directory.
+const maxSlots = 16
+
+// repositoryDir returns the directory of a repository below the root of all slots.
+func repositoryDir(root, repository string) string {
+	sum := sha256.Sum256([]byte(repository))
+	return filepath.Join(root, hex.EncodeToString(sum[:8]))
+}
+
+// slotLock is the lock file of the nth slot. Lock files are never deleted.
+func slotLock(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("slot-%d.lock", n)) }
+
+// acquire takes the first slot that is free, and a temporary directory where there is none.
+//
+// A slot is a directory with a fixed path. So programs that note paths and times of files in their caches, as go test
+// does, find there what they have noted. Invariant: one check at a time runs in a slot, because it has the slot's lock.
+// The kernel frees the lock of a process that was killed, and the next user of the slot puts it in order.
+func (r *Runner) acquire() (place, error) {
+	if p, ok := r.acquireSlot(); ok {
+		return p, nil
+	}
+	top, remove, err := r.options.Dirs.Create()
+	if err != nil {
+		return place{}, err
+	}
+	dir := filepath.Join(top, filepath.Base(r.options.Repo.Root()))
+	return place{dir: dir, temporary: temporaryDir(dir), release: remove}, nil
+}
+
+// acquireSlot takes a slot. ok is false where none can be had: it does not matter why.
+func (r *Runner) acquireSlot() (p place, ok bool) {
+	root, repository := r.options.Cache, r.options.Repo.Root()
+	if root == "" || isInside(root, repository) {
+		return p, false
+	}
+	dir := repositoryDir(root, repository)
+	// The caches of checks are nobody else's: a program of a lane is not told of them.
+	if err := os.MkdirAll(filepath.Join(dir, "cache"), 0o700); err != nil {
+		return p, false
+	}
+	if err := os.WriteFile(filepath.Join(dir, "repository"), []byte(repository+"\n"), 0o600); err != nil {
+		return p, false
+	}
+	files := durable.New(durable.OS{})
+	for n := 1; n <= maxSlots; n++ {
+		unlock, err := files.TryLock(slotLock(dir, n))
+		if err != nil {
+			continue
+		}
+		name := filepath.Join(dir, fmt.Sprintf("slot-%d", n))
+		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"),
+			index: name + ".index", files: name + ".files"}
+		p.temporary = temporaryDir(p.dir)
+		p.release = func() {
+			_ = durable.RemoveAll(p.temporary) // what stays is removed by the next user
+			_ = unlock()
+		}
+		return p, true
+	}
+	return p, false
+}
+
+// isInside reports whether a path lies in a directory, with links followed as far as it exists.
+func isInside(path, dir string) bool {
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			rel, err := filepath.Rel(dir, real)
+			return err != nil || filepath.IsLocal(rel)
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
+}
+
+// temporaryDir is the directory for temporary files, beside the checkout in dir, which has the name of the repository.
+func temporaryDir(dir string) string {
+	name := "temporary"
+	if strings.EqualFold(filepath.Base(dir), name) {
+		name = "tmp"
+	}
+	return filepath.Join(filepath.Dir(dir), name)
+}
+
+// clean removes everything from a place that does not belong to the checkout that was made there last, so that git has
+// only to bring that up to date. What it cannot be sure of goes.
+func (p place) clean() error {
+	top := filepath.Dir(p.dir)
+	if p.files == "" {
+		return nil // it is new
+	}
+	// A killed git leaves its lock. Nobody else has one: the slot is this process's.
+	if err := os.Remove(p.index + ".lock"); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	known, err := readFileList(p.files)
+	// While the slot is put in order the list is gone. So a slot in which somebody was killed meanwhile is made anew.
+	if removeErr := os.Remove(p.files); removeErr != nil && !os.IsNotExist(removeErr) {
+		return removeErr
+	}
+	if err == nil {
+		if err = durable.RemoveContents(top, filepath.Base(p.dir)); err == nil {
+			err = known.sweep(p.dir)
+		}
+	}
+	if err == nil && !durable.IsMissing(p.index) {
+		return nil
+	}
+	return p.wipe()
+}
+
+// wipe removes everything from a slot.
+func (p place) wipe() error {
+	for _, path := range []string{p.files, p.index} {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	top := filepath.Dir(p.dir)
+	if info, err := os.Lstat(top); err == nil && !info.IsDir() {
+		if err := os.Remove(top); err != nil {
+			return err
+		}
+	}
+	return durable.RemoveAll(top)
+}
+
+// finish notes what the checkout holds, and lets the check's git have an index of its own.
+func (p place) finish() error {
+	if p.files == "" {
+		return nil
+	}
+	index, err := durable.ReadRegular(p.index, maxIndex)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.dir, ".git", "index"), index, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return listFiles(p.dir).write(p.files)
+}
+
+// maxIndex is how large an index may be: that of a million files has 100 MB.
+const maxIndex = 1 << 30
