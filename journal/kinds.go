@@ -78,6 +78,9 @@ const (
 	LaneKept     = "lane.kept"     // lane
 	LaneArchived = "lane.archived" // lane, ref
 	LaneFailed   = "lane.failed"   // lane, text
+	// The work in the lane of a task collides with that in another one, or with the target. Files have path, lines and
+	// with_lines.
+	LaneCollides = "lane.collides" // with: the other task, 0 is the target; with_owner, files; landed: tasks
 )
 
 // MemorySaved says that a member has saved something for later runs.

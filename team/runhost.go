@@ -188,6 +188,7 @@ func (p *runHost) host(
 		p.Phases = watch
 		watch.start(ctx)
 	}
+	p.Collisions = newCollisions(p, host.ID())
 	launcher, err := launched()
 	if err != nil {
 		return err

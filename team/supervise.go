@@ -49,6 +49,9 @@ func (s *supervisor) run(
 		func(house context.Context) { s.serve(house, ctx) }} {
 		s.serving.Go(func() { serve(house) })
 	}
+	if s.Collisions != nil {
+		s.serving.Go(func() { s.Collisions.Serve(house) })
+	}
 	err := work(ctx, house)
 	// From here on serve starts nobody: a member that came to life now would not be waited for.
 	s.mu.Lock()

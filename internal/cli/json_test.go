@@ -24,7 +24,8 @@ import (
 // documents are what --json prints, by the section of docs/json.md. What has a section of its own is not taken apart in
 // another one.
 var documents = map[string]any{
-	"status": &view.Overview{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
+	"collision": &muster.Collision{},
+	"status":    &view.Overview{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
 	"request": &muster.Request{}, "lane": &muster.Lane{}, "window": &view.Window{}, "event": &muster.Event{}, "setting": &config.Value{}, "proposal": &proposal{}, "hook": &hookFields{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
 	"version": &build{}, "merge": &team.Merged{}, "undo": &team.Undone{}, "role": &roleFields{}, "replay": &replayResult{}, "memory": &remembered{}, "MCP server": &mcpFields{}, "cost": &view.Spending{}, "sum": &spend.Sum{},
 }

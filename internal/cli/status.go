@@ -52,9 +52,10 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	lanes, lanesErr := t.Lanes().List(ctx)
 	mail, mailErr := t.Mail().Pending(ctx, muster.User)
 	spending, spendErr := team.ReadSpending(ctx, t.Team)
+	collisions, collideErr := t.Tasks().Collisions(ctx)
 	// After an error the other parts are read all the same. That costs little, and the first error is returned.
 	o := emptyOverview()
-	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr, spendErr); err != nil {
+	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr, spendErr, collideErr); err != nil {
 		return o, err
 	}
 	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
@@ -69,7 +70,7 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	for _, l := range lanes {
 		o.Lanes[l.Status]++
 	}
-	o.Spending = *spending
+	o.Spending, o.Collisions = *spending, append(o.Collisions, collisions...)
 	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
 	return o, readRecent(ctx, t.Journal(), &o)
 }
@@ -77,7 +78,8 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 // emptyOverview returns an overview without content. Its lists and maps are printed as [] and {}.
 func emptyOverview() view.Overview {
 	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
-		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook()}
+		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook(),
+		Collisions: []muster.Collision{}}
 }
 
 // readRecent takes from the last events what the records do not have: what members do now, and the turns since their

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree",
 		"internal/check"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook",
-		"internal/delivery"},
+		"internal/delivery", "internal/collision"},
 	{"internal/workspace"},
 	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},

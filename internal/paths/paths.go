@@ -55,6 +55,9 @@ func (d Dir) Archive() string { return d.at(".team", "archive") }
 // Moving names the archive that is being filled, while it is, and when that was interrupted.
 func (d Dir) Moving() string { return filepath.Join(d.Archive(), "moving") }
 
+// Collisions is what the last look for collisions has found. It is derived: it may be removed at any time.
+func (d Dir) Collisions() string { return d.at(".team", "cache", "collisions.json") }
+
 // Index is the lanes' index, a local file.
 func (d Dir) Index() string { return d.at(".worktrees", "index.json") }
 

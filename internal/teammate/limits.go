@@ -173,6 +173,7 @@ type counters struct {
 	hookStops  int      // how often a hook has made the lead go on
 	reminded   int      // how often it was reminded that a task is still claimed
 	usedTodo   bool     // todo was called in this round
+	wrote      bool     // a tool of this round may have changed files
 
 	restarts int // how often in a row the conversation was made shorter because the server refused it
 	replies  int // of the model, since the last time
@@ -212,6 +213,7 @@ func (c *counters) countResult(r llm.Result, effects map[string]toolEffects) {
 	}
 	c.idleWaits = 0
 	c.still.noteCall(effects[c.calls[i].Name], r.IsError)
+	c.wrote = c.wrote || effects[c.calls[i].Name].files
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\x00%s\x00", c.calls[i].Name, c.calls[i].Input)
 	for _, part := range r.Parts {

@@ -41,6 +41,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/collision"
 	"muster/internal/hooks"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
@@ -301,6 +302,8 @@ type Services struct {
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
 	// once.
 	Spawned func()
+	// Collisions finds out which lanes will conflict; nil finds nothing.
+	Collisions *collision.Watcher
 	// Skills are those of the repository and of the user, and Roles those, too, with what is built in.
 	Skills []skills.Skill
 	Roles  []roles.Role

@@ -113,7 +113,9 @@ func (s session) boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	collisions := ""
 	if b == loop.BetweenRounds {
+		collisions = s.collisions(ctx)
 		s.noteFiles(ctx)
 	}
 	step := s.decideBoundary(b, received || announced)
@@ -124,10 +126,8 @@ func (s session) boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 			return false, err
 		}
 	}
-	if step.reminder != "" {
-		if err := s.conversation.say(ctx, nil, step.reminder); err != nil {
-			return false, err
-		}
+	if err := s.conversation.say(ctx, nil, collisions, step.reminder); err != nil {
+		return false, err
 	}
 	if step.tellOthers {
 		if err := s.tellStandstill(ctx); err != nil {

@@ -96,6 +96,8 @@ func (t lineWriter) laneLine() Line {
 		l.Text = lane + " archived as " + t.field("ref", 80)
 	case journal.LaneFailed:
 		l.Text, l.Tone, l.Show = Because(lane+" failed", t.field("text", 120))+"; muster worktree list", Bad, true
+	case journal.LaneCollides:
+		l = Line{Who: t.who("lanes"), Verb: "early", Text: CollisionText(collisionOf(t.Event)), Tone: Bad, Show: true}
 	case journal.StateCorrupt:
 		l = Line{Who: "state", Verb: "broken", Text: t.field("text", 120) + "; muster doctor", Tone: Bad, Show: true}
 	default:

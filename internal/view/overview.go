@@ -55,6 +55,8 @@ type Overview struct {
 	Lanes    map[muster.LaneStatus]int `json:"lanes"`
 	Mail     int                       `json:"mail"` // waits for the user
 	Spending spend.Book                `json:"spending"`
+	// Collisions are the tasks that will conflict if they land as they are.
+	Collisions []muster.Collision `json:"collisions"`
 
 	// What only people see. Lived is how long processes of the team have lived in the run.
 	Lived    time.Duration `json:"-"`
@@ -92,6 +94,13 @@ func (o Overview) Draw(s Screen) string {
 	lanes := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed)
 	if lanes != "" {
 		fmt.Fprintf(w, "LANES   %s\n", lanes)
+	}
+	for i, c := range o.Collisions {
+		label := Pad("", len("BOARD  "))
+		if i == 0 {
+			label = "COLLIDE"
+		}
+		fmt.Fprintf(w, "%s %s\n", label, CollisionText(c))
 	}
 	if needs := o.needs(); len(needs.Rows) > 0 {
 		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needs.Draw(s))

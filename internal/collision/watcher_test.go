@@ -1,0 +1,214 @@
+package collision_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/collision"
+	"muster/internal/testing/gittest"
+)
+
+// lines are ten lines of a file, the nth replaced where n is not 0.
+func lines(n int, text string) string {
+	all := strings.Split("1 2 3 4 5 6 7 8 9 10", " ")
+	if n > 0 {
+		all[n-1] = text
+	}
+	return strings.Join(all, "\n") + "\n"
+}
+
+// TestBothOwnersHear checks that the owners of two lanes with the same lines hear of it, and the lead, and nobody else;
+// that each hears of it once, and again when another file collides; and that nothing was touched.
+func TestBothOwnersHear(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, ""), "g": lines(0, ""), ".gitignore": "*.log\n"})
+	one, a := w.task("alice")
+	two, b := w.task("bob")
+	three, c := w.task("carol")
+	w.write(a, map[string]string{"f": lines(3, "alice"), "x.log": "alice"})
+	w.write(b, map[string]string{"f": "new\n" + lines(3, "bob"), "x.log": "bob"})
+	gittest.Git(t, b, "commit", "-q", "-a", "-m", "bob's")
+	w.write(c, map[string]string{"f": lines(9, "carol"), "own": "carol"})
+	before := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
+		"count-objects")
+	w.mustLook()
+	for _, h := range []struct {
+		who  muster.Name
+		task muster.TaskID
+		want string
+	}{{"alice", one, "[1+2 f:3|4]"}, {"bob", two, "[2+1 f:4|3]"}, {"carol", three, "[]"}, {"lead", 0, "[1+2 f:3|4]"}} {
+		if got := fmt.Sprint(w.hears(h.who, h.task)); got != h.want {
+			t.Errorf("%s hears %s, want %s", h.who, got, h.want)
+		}
+	}
+	if n := w.events(); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	if after := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
+		"count-objects"); after != before {
+		t.Errorf("a look has changed something: %s\n%s", before, after)
+	}
+	if known := collision.Read(w.root); len(known) != 1 || short(known[0]) != "1+2 f:3|4" {
+		t.Errorf("known: %v", known)
+	}
+
+	w.write(a, map[string]string{"f": lines(3, "alice again")})
+	w.mustLook()
+	if got := w.hears("bob", two); len(got) > 0 {
+		t.Errorf("bob hears it again: %v", got)
+	}
+	w.write(a, map[string]string{"g": lines(1, "alice")})
+	w.write(b, map[string]string{"g": lines(1, "bob")})
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)); got != "[2+1 f:4|3 g:1|1] [1+2 f:3|4 g:1|1]" {
+		t.Errorf("another file: %s", got)
+	}
+
+	w.write(a, map[string]string{"f": lines(0, ""), "g": lines(0, "")})
+	w.mustLook()
+	if got := w.hears("alice", one); len(got) > 0 || len(collision.Read(w.root)) > 0 {
+		t.Errorf("it is over: %v, %v", got, collision.Read(w.root))
+	}
+	if n := w.events(); n != 2 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// TestTarget checks that an owner hears when the target has moved into what its lane changes, and which task has landed
+// in these lines; once for each landing; and no more when the lane has the target's work.
+func TestTarget(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, "")})
+	one, a := w.task("alice")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.mustLook()
+	if got := w.hears("alice", one); len(got) > 0 {
+		t.Fatalf("nothing has landed: %v", got)
+	}
+	w.land(8, map[string]string{"f": lines(9, "eight")})
+	w.mustLook()
+	if got := w.hears("alice", one); len(got) > 0 {
+		t.Errorf("other lines of the file have landed: %v", got)
+	}
+	w.land(9, map[string]string{"f": "0\n" + strings.Replace(lines(9, "eight"), "3", "nine", 1)})
+	w.mustLook()
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("alice", one)); got != "[1+0[9] f:3|4]" {
+		t.Errorf("alice hears %s", got)
+	}
+	gittest.Git(t, a, "commit", "-q", "-a", "-m", "mine")
+	if out, err := exec.Command("git", "-C", a, "merge", "-q", "muster/t").CombinedOutput(); err == nil {
+		t.Fatalf("no conflict: %s", out)
+	}
+	w.Changed("lane-1")
+	w.mustLook() // in the middle of the merge
+	gittest.Write(t, a, map[string]string{"f": "0\n" + lines(3, "both")})
+	gittest.Git(t, a, "commit", "-q", "-a", "-m", "merged")
+	w.Changed("lane-1")
+	w.mustLook()
+	if known := collision.Read(w.root); len(known) > 0 {
+		t.Errorf("after the merge: %v", known)
+	}
+	w.land(10, map[string]string{"f": "0\n" + lines(3, "ten")})
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("alice", one)); got != "[1+0[10] f:4|4]" {
+		t.Errorf("after the next landing alice hears %s", got)
+	}
+}
+
+// TestSeveralProcesses checks that a process knows the lanes of others, and that one collision has one event.
+func TestSeveralProcesses(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, "")})
+	_, a := w.task("alice")
+	two, b := w.task("bob")
+	other := w.newWatcher()
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.write(b, map[string]string{"f": lines(3, "bob")})
+	w.mustLook()
+	other.Changed("lane-2")
+	if err := other.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(other.Take("bob", two)); n != 1 || w.events() != 1 {
+		t.Errorf("bob hears %d, %d events", n, w.events())
+	}
+	if got := w.hears("bob", 7); len(got) > 0 {
+		t.Errorf("bob has another task by now, and hears %v", got)
+	}
+}
+
+// TestHostileLanes checks that lanes with all that can be wrong with them hide no collision of others, make no error and
+// are looked at in bounded time, thirty of them.
+func TestHostileLanes(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, ""), "bin": "a\x00b", "link": "x"})
+	one, a := w.task("alice")
+	two, b := w.task("bob")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.write(b, map[string]string{"f": lines(3, "bob")})
+	spoil := []func(dir string){
+		func(dir string) { // larger than any memory, and no file of git's
+			must(t, os.Truncate(filepath.Join(dir, "f"), 1<<40))
+		},
+		func(dir string) { w.write(dir, map[string]string{"bin": "c\x00d", "f": lines(5, "x")}) },
+		func(dir string) {
+			must(t, os.Remove(filepath.Join(dir, "link")))
+			must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+		},
+		func(dir string) { // a repository of its own
+			must(t, os.Mkdir(filepath.Join(dir, "inner"), 0o700))
+			gittest.Git(t, filepath.Join(dir, "inner"), "init", "-q")
+			gittest.Write(t, filepath.Join(dir, "inner"), map[string]string{"f": "x"})
+		},
+		func(dir string) { must(t, os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: /nowhere"), 0o600)) },
+		func(dir string) { must(t, os.RemoveAll(dir)) },
+		func(dir string) { // another history
+			gittest.Git(t, dir, "checkout", "-q", "--orphan", "other")
+		},
+		func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") },
+		func(dir string) { // its index is none
+			must(t, os.WriteFile(filepath.Join(w.root, ".git", "worktrees", filepath.Base(dir), "index"), []byte("x"), 0o600))
+			w.write(dir, map[string]string{"f": "x"})
+		},
+		func(dir string) { // a commit of which a file is missing
+			w.write(dir, map[string]string{"f": lines(3, "gone")})
+			gittest.Git(t, dir, "commit", "-q", "-a", "-m", "x")
+			id := gittest.Git(t, dir, "rev-parse", "HEAD:f")
+			must(t, os.Remove(filepath.Join(w.root, ".git", "objects", id[:2], id[2:])))
+		},
+		func(dir string) { w.write(dir, map[string]string{".gitattributes": "f filter=none", "f": "x"}) },
+		func(dir string) { w.write(dir, map[string]string{"a\nb\x1b[31m": "x", ":(top)f": "y", "-x": "z"}) },
+	}
+	for i := range 30 {
+		_, dir := w.task(muster.Name(fmt.Sprintf("m%d", i)))
+		if i < len(spoil) {
+			spoil[i](dir)
+		} else {
+			w.write(dir, map[string]string{fmt.Sprintf("own-%d", i): "x"})
+		}
+		w.Changed(muster.Name(filepath.Base(dir)))
+	}
+	began := time.Now()
+	w.mustLook()
+	w.mustLook()
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("two looks take %s", took)
+	}
+	if got := w.hears("alice", one); !slices.Contains(got, "1+2 f:3|3") {
+		t.Errorf("alice hears %v", got)
+	}
+	if got := w.hears("bob", two); !slices.Contains(got, "2+1 f:3|3") {
+		t.Errorf("bob hears %v", got)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

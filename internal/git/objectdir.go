@@ -1,0 +1,29 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"muster"
+)
+
+// WithObjects returns the repository with another directory for new objects, which must be empty: what git writes is
+// there alone, and is gone with the directory. git reads the repository's objects besides. A ref must never be set to
+// what was written so.
+func WithObjects(r *Repo, dir string) (*Repo, error) {
+	info := filepath.Join(dir, "info")
+	err := os.MkdirAll(info, 0o700)
+	if err == nil {
+		objects := filepath.Join(r.common, "objects") + "\n"
+		err = os.WriteFile(filepath.Join(info, "alternates"), []byte(objects), 0o600)
+	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "a directory for objects cannot be made: %w", err)
+	}
+	// The rest of r is for its own users: what it knows of refs may be of objects that the other does not have.
+	with := &Repo{runner: r.runner, root: r.root, linked: r.linked}
+	with.files.common = r.common
+	with.env = append(slices.Clip(with.env), "GIT_OBJECT_DIRECTORY="+dir)
+	return with, nil
+}

@@ -1,0 +1,143 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/git"
+)
+
+// What TemporaryCommit takes of a lane. A file that is larger stays as the lane's HEAD has it. A lane with more is
+// refused: its owner has unpacked something there, and each look would read all of it.
+const (
+	maxContentFile  = 1 << 20
+	maxContentBytes = 32 << 20
+	maxContentFiles = 2000
+)
+
+// errNoContent says that a lane has no content that could be merged now.
+var errNoContent = muster.Errorf(muster.Unavailable, "the lane holds a merge that is not finished, or too much")
+
+// TemporaryCommit returns a commit of what the lane holds now, committed or not, without the files that git ignores. It
+// is made with the objects of repo, which may be elsewhere (see git.WithObjects), and with a copy of the lane's git
+// index in the directory temp: the lane's owner, who may be at work, sees no change. The same content has the same id.
+// base reports that the lane holds nothing beyond its base.
+//
+// Unlike Commit, it looks for nothing that must not land, and keeps nothing of submodules. Errors: Unavailable while a
+// merge is not resolved and where there is too much to look at; those of Enter.
+func TemporaryCommit(
+	ctx context.Context, l *Lanes, repo *git.Repo, name muster.Name, temp string,
+) (commit string, base bool, err error) {
+	lane, err := l.enter(ctx, name)
+	if err != nil {
+		return "", false, err
+	}
+	out, err := repo.Run(ctx, lane.Path, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
+		"--untracked-files=all")
+	if err != nil {
+		return "", false, err
+	}
+	head, files, err := contentFiles(lane.Path, git.SplitNUL(out))
+	if err != nil {
+		return "", false, err
+	}
+	// A merge that is resolved and not committed has two parents. Without the second one, all that it brings in would
+	// count as the lane's own change.
+	parents := []string{head}
+	if merging := filepath.Join(git.DirOf(lane.Path), "MERGE_HEAD"); !durable.IsMissing(merging) {
+		other, err := checkout{repo: repo, lane: lane}.mergeHead(ctx)
+		if err != nil {
+			return "", false, err
+		}
+		if other != "" {
+			parents = append(parents, other)
+		}
+	}
+	if len(files) == 0 && len(parents) == 1 {
+		return head, head == lane.Base, nil
+	}
+	tree, err := writeContent(ctx, repo, lane.Path, files, temp)
+	if err != nil {
+		return "", false, err
+	}
+	// The dates are fixed, so that the id depends on the content alone.
+	args := []string{"commit-tree", tree, "-m", "the content of a lane"}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	out, err = repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Args: args,
+		Env: []string{"GIT_AUTHOR_DATE=1000000000 +0000", "GIT_COMMITTER_DATE=1000000000 +0000"}})
+	return strings.TrimSpace(out), false, err
+}
+
+// contentFiles returns the commit at HEAD and the files that differ from it, by what git status says of the checkout at
+// dir. Submodules, repositories inside the lane and large files are left out.
+func contentFiles(dir string, status []string) (head string, files []string, err error) {
+	size := int64(0)
+	for _, entry := range status {
+		if id, ok := strings.CutPrefix(entry, headLine); ok {
+			head = id
+		}
+		if strings.HasPrefix(entry, "# ") || len(entry) < len("? x") {
+			continue
+		}
+		file := statusPath(entry)
+		isSubmodule := entry[0] == '1' && strings.HasPrefix(strings.SplitN(entry, " ", 4)[2], "S")
+		if entry[0] == 'u' { // its owner knows what it conflicts with
+			return "", nil, errNoContent
+		}
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(file)))
+		isLeftOut := strings.HasSuffix(file, "/") || isSubmodule ||
+			err == nil && (info.IsDir() || info.Size() > maxContentFile ||
+				!info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0)
+		if isLeftOut {
+			continue
+		}
+		if err == nil {
+			size += info.Size()
+		}
+		files = append(files, file)
+		if size > maxContentBytes || len(files) > maxContentFiles {
+			return "", nil, errNoContent
+		}
+	}
+	if head == "" || !git.IsID(head) {
+		err = errNoContent
+	}
+	return head, files, err
+}
+
+// writeContent writes the tree of the checkout at dir with these files as they are now. All other files are as the
+// checkout's git index has them.
+func writeContent(ctx context.Context, repo *git.Repo, dir string, files []string, temp string) (string, error) {
+	index := filepath.Join(temp, "index")
+	// A git that was killed may have left its lock beside the last copy.
+	for _, old := range []string{index, index + ".lock"} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+	}
+	data, err := durable.ReadRegular(filepath.Join(git.DirOf(dir), "index"), git.MaxFile)
+	if err == nil {
+		err = os.WriteFile(index, data, 0o600)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	env := []string{"GIT_INDEX_FILE=" + index, "GIT_LITERAL_PATHSPECS=1"}
+	if len(files) > 0 {
+		// A filter that must not run, or cannot, makes git fail: nothing is ever written in another form.
+		_, err = repo.Do(ctx, git.Call{Dir: dir, Env: env, Stdin: strings.Join(files, "\x00"),
+			Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}})
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	out, err := repo.Do(ctx, git.Call{Dir: dir, Env: env, Args: []string{"write-tree"}})
+	return strings.TrimSpace(out), err
+}
