@@ -24,6 +24,9 @@ type Run struct {
 	// Tips are where the target may be: where it was found at the start, and what has landed or is just landing. A
 	// record of an earlier version has none, and then the target may be anywhere.
 	Tips []Tip `json:"tips,omitempty"`
+	// Into is the branch of the user's, without refs/heads/, that is moved forward to the target at the end: they had
+	// it checked out when they named it for the run. "": none.
+	Into string `json:"into,omitempty"`
 	// Playbook is where the run's tasks come from; nil: from its lead.
 	Playbook *Playbook `json:"playbook,omitempty"`
 	Extra    Extra     `json:"-"`

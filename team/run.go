@@ -121,6 +121,9 @@ func (p *runHost) begin(
 		if note != "" {
 			p.note(ctx, "", note)
 		}
+		if text := forwardNote(p); text != "" {
+			p.note(ctx, "", text)
+		}
 		for _, n := range append(notes, "tools are not confined: they run with your rights") {
 			p.note(ctx, "", n)
 		}

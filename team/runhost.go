@@ -31,6 +31,7 @@ type runHost struct {
 	team              *Team
 	config            Config // the team's, with the name, the check and the setup of the run
 	branch            string // the target, without refs/heads/
+	into              string // the user's branch that is moved forward to the target at the end; "": none
 	workspace         *workspace.Workspace
 	spending          spending // opened by host
 	repository        repository
@@ -59,6 +60,9 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 			return nil, err
 		}
 		p.repository = gitRepository{repo, &firstCheckout{}}
+	}
+	if err := chooseTarget(ctx, p, last); err != nil {
+		return nil, err
 	}
 	// The record of the run is a claim: work lands on no branch that only the record names.
 	if last.Target != "" {

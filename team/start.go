@@ -168,14 +168,14 @@ func (p *runHost) writeStart(
 	}
 	c := p.config
 	// Noted before the run's record has it: a resume finds that the user has named it.
-	if err := workspace.ConfirmTarget(ctx, p.team.opened, c.Name, p.branch, c.Land); err != nil {
+	if err := confirmTargets(ctx, p); err != nil {
 		return nil, err
 	}
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
 	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Setup: c.Setup, Target: p.branch, Model: c.ModelName,
 			Cap: c.Teammates, Budget: c.Budgets.Team, Base: base, StartedAt: muster.UnixTime(time.Now()), First: first,
-			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
+			Into: p.into, Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
 		for _, task := range open {
 			r.Open = append(r.Open, task.ID)
 		}

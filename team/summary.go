@@ -38,6 +38,8 @@ type Summary struct {
 	Unread map[muster.TaskID]string
 	// Off are the tasks that landed in this run and are no longer on its target: somebody has moved or removed it.
 	Off []muster.TaskID
+	// Forward is what became of the branch that is moved to the target at the end.
+	Forward Forward
 	// Left is what members have changed and what did not land. Where something of it was not given up on purpose,
 	// Code is not 0.
 	Left []Leftover
@@ -126,6 +128,8 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 	findLeftovers(ctx, p, &sum)
 	p.verifyLanded(ctx, &sum)
 	verifyTarget(ctx, p, &sum)
+	// Before the end is told: a process that is killed here leaves a run whose end resume tells, and moves the branch.
+	forward(ctx, p, &sum)
 	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
 }

@@ -70,7 +70,7 @@ func (r runCommands) run() *cobra.Command {
 			"is kept: muster resume)."}
 	f := c.Flags()
 	teamFlags(f)
-	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; it must not be checked out")
+	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end")
 	f.String("team", "", "`NAME` of the team (default: the directory's)")
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
 	recordFlag(f, &record)
@@ -292,7 +292,7 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		// The summary is computed from the events and the last records, so it is the same for a run that was resumed.
 		end := view.Summary{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
-			IsTemporary: j.isTemporary}
+			Moved: sum.Forward.Branch, NotMoved: sum.Forward.Why, IsTemporary: j.isTemporary}
 		if spent, err := readSpending(ctx, t); err == nil { // the run has ended as it has, whatever it cost
 			end.Spending = spent
 		}

@@ -147,7 +147,8 @@ func applyRunSettings(
 	for _, x := range []struct{ flag, what, kept string }{
 		{"team", "name", string(run.Team)}, {"land", "branch", run.Target},
 	} {
-		if value, isSet := flags[x.flag]; isSet && value != x.kept {
+		value, isSet := flags[x.flag]
+		if isSet && value != x.kept && !(x.flag == "land" && value == run.Into) {
 			return &usageError{"muster run", fmt.Sprintf(keeps, x.what, x.kept, x.flag)}
 		}
 	}

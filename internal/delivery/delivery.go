@@ -52,7 +52,12 @@ type Checkout struct {
 // Open returns the checkout from which the repository was opened: the main one, or a linked worktree. It refuses one
 // that no branch is checked out in, that is the team's, or in which a merge or the like is under way.
 func Open(ctx context.Context, repo *git.Repo, target string) (c Checkout, err error) {
-	c = Checkout{repo: repo, dir: cmp.Or(repo.Linked(), repo.Root())}
+	return open(ctx, repo, cmp.Or(repo.Linked(), repo.Root()), target)
+}
+
+// open is Open for the checkout at dir.
+func open(ctx context.Context, repo *git.Repo, dir, target string) (c Checkout, err error) {
+	c = Checkout{repo: repo, dir: dir}
 	out, err := repo.Run(ctx, c.dir, "symbolic-ref", "-q", "HEAD")
 	if git.ExitCode(err) == 1 {
 		return c, muster.Errorf(muster.Invalid, "no branch is checked out here (HEAD is detached), so there is none "+

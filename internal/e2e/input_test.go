@@ -125,7 +125,8 @@ func TestRefusals(t *testing.T) {
 		w.refused([]string{"team", "spawn", "--role", "coder", "--", name}, "name")
 		w.refused([]string{"worktree", "create", "--", name}, "name")
 	}
-	w.refused(run("--model", model, "--land", "main"), "main", "checked out")
+	w.git("worktree", "add", "-q", "-b", "elsewhere", filepath.Join(w.base, "elsewhere"))
+	w.refused(run("--model", model, "--land", "elsewhere"), "elsewhere", "checked out")
 	for _, branch := range []string{"a..b", "-x", "a b", "refs/heads/../x", "x.lock"} {
 		w.refused(run("--model", model, "--land="+branch), "cannot be the name of a branch")
 	}

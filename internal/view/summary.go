@@ -33,6 +33,9 @@ type Summary struct {
 	Now   time.Time
 	// RepositoryFlag stands before the arguments of git and muster when the repository is elsewhere: "-C DIR ".
 	RepositoryFlag string
+	// Moved is the user's branch that was to be moved forward to the target at the end, "" for none, and NotMoved why
+	// it was not.
+	Moved, NotMoved string
 	// IsTemporary says that the repository is not kept, so that no command can be given for it.
 	IsTemporary bool
 
@@ -305,7 +308,14 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		return
 	case len(s.landed) > 0:
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
-		fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
+		if s.Moved != "" && s.NotMoved == "" {
+			fmt.Fprintln(w, "taken:      "+OneLine(s.Moved)+" was moved forward to them")
+		} else {
+			fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
+		}
+		if s.NotMoved != "" {
+			fmt.Fprintf(w, "%s was not moved: %s\n", OneLine(s.Moved), OneLine(s.NotMoved))
+		}
 	}
 	gaveUp := func(t muster.Task) bool { return t.Status == muster.NeedsAttention }
 	if i := slices.IndexFunc(s.unfinished, gaveUp); i >= 0 {

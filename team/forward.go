@@ -1,0 +1,102 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/delivery"
+	"muster/internal/view"
+	"muster/internal/workspace"
+)
+
+// Forward is what became of the branch that the user has named for the work and that they have checked out.
+type Forward struct {
+	Branch string // "": there is none
+	At     string // where it is now, if it has all that landed
+	Why    string // why it was not moved; "": it was, or had everything
+}
+
+// chooseTarget lets a run land on the team's own branch if the user has the branch that they have named checked out in
+// their main checkout: a landing must not change files under their hands. At the end the branch is moved forward to the
+// target. A checkout with uncommitted changes is refused here, before anything is written.
+func chooseTarget(ctx context.Context, p *runHost, last muster.Run) error {
+	r, isGit := p.repository.(gitRepository)
+	if p.into = last.Into; !isGit || p.into != "" {
+		if p.into != "" {
+			// The record is a claim: no branch is moved that only the record names.
+			return workspace.ConfirmTarget(ctx, p.team.opened, "", p.into, "")
+		}
+		return nil
+	}
+	land := p.config.Land
+	if land == "" || last.Target != "" {
+		return nil
+	}
+	path, err := r.CheckedOut(ctx, "refs/heads/"+land)
+	if err != nil || path != r.Root() {
+		return err // what is checked out elsewhere is refused with the other branches on which nothing can land
+	}
+	// The team's own branch starts at HEAD, which is where the user's branch is: so it can be moved forward afterwards.
+	own := "muster/" + string(p.config.Name)
+	if land == own {
+		return nil
+	}
+	if _, err := delivery.OpenClean(ctx, r.Repo, land, own); err != nil {
+		return err
+	}
+	p.into, p.branch, p.config.Land = land, own, ""
+	return nil
+}
+
+// forward is what Target.Merge does, without a merge commit: nobody may be there to look at one.
+//
+// It moves the user's branch to where the target is. It is done before the end of the run is told, and may be done
+// again: what is there already is not moved a second time. A branch that cannot be moved loses nothing, and the summary
+// says so.
+func forward(ctx context.Context, p *runHost, sum *Summary) {
+	r, isGit := p.repository.(gitRepository)
+	if p.into == "" || !isGit || len(sum.Off) > 0 {
+		return
+	}
+	// The branch is looked at once more: the user may have switched, committed or changed files while the team worked.
+	sum.Forward.Branch = p.into
+	at, err := p.repository.Resolve(ctx, p.target())
+	if err == nil {
+		var c delivery.Checkout
+		if c, err = delivery.OpenClean(ctx, r.Repo, p.into, p.branch); err == nil {
+			var m delivery.Merged
+			m, err = delivery.Merge(ctx, c, p.branch, at, true)
+			sum.Forward.At = m.At
+		}
+	}
+	if err == nil {
+		return
+	}
+	// It is no error of the run: all that landed is on the target, and muster merge takes it from there.
+	sum.Forward.At, sum.Forward.Why = "", err.Error()
+	if failed, ok := errors.AsType[*muster.Error](err); ok {
+		sum.Forward.Why = failed.Message
+	}
+	sum.Forward.Why = strings.TrimSpace(view.OneLine(sum.Forward.Why))
+}
+
+// confirmTargets notes that the user has named the branches that the run's record is going to name.
+func confirmTargets(ctx context.Context, p *runHost) error {
+	err := workspace.ConfirmTarget(ctx, p.team.opened, p.config.Name, p.branch, p.config.Land)
+	if err == nil && p.into != "" {
+		err = workspace.ConfirmTarget(ctx, p.team.opened, "", p.into, p.into)
+	}
+	return err
+}
+
+// forwardNote says at the start what is done at the end.
+func forwardNote(p *runHost) string {
+	if p.into == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is checked out: work lands on %s, and %s is moved forward to it at the end", p.into,
+		p.branch, p.into)
+}
