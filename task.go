@@ -53,8 +53,10 @@ type Task struct {
 	// Attempts count the times that an owner gave the task up or had to: at the turn limit, at a call repeated
 	// without end, by release_task, after a failed model, or without a lane. The third makes it needs_attention.
 	Attempts int `json:"attempts"`
-	// Returns count the landings in a row that came back, after a conflict or a red check.
+	// Returns count the landings in a row that came back because of the work itself, such as after a red check.
 	Returns int `json:"returns,omitempty"`
+	// Rounds count all landings in a row that came back, those too that only a moving target has sent back.
+	Rounds int `json:"rounds,omitempty"`
 	// Returned says in a line why the last landing came back. It goes when the task is completed.
 	Returned    string  `json:"returned,omitempty"`
 	CreatedBy   Name    `json:"created_by,omitempty"`
@@ -89,6 +91,9 @@ type Landed struct {
 	Receipt string  `json:"receipt"` // one of the Receipt words; programs accept others
 	Check   string  `json:"check,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // how long the check took
+	// CoveredBy is the task with whose landing the check passed on a tree that has this one's work too.
+	CoveredBy TaskID `json:"covered_by,omitempty"`
+	Flaky     bool   `json:"flaky,omitempty"` // the check failed on this very tree, and passed when it ran again
 }
 
 // What a landing's receipt says of the check.
@@ -96,6 +101,7 @@ const (
 	ReceiptGreen     = "ok"           // the check passed on the merged tree
 	ReceiptStillRed  = "still red"    // the base was red and the merged tree is too: landed, never called verified
 	ReceiptUnchecked = "not verified" // no check is set
+	ReceiptCovered   = "covered"      // the check passed on a later commit that landed in the same step
 )
 
 // Effect is something that must still follow from a task's last change; whoever comes by settles it, any number of

@@ -50,12 +50,18 @@ const (
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
 	TaskReturned = "task.returned" // reason: "conflict" or "check"; text; failed: the first; log; seconds
-	// and with: whose landed work it met, in a line
-	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, result
+	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
+	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
 	TaskAttention   = "task.attention"    // reason
 	TaskDeleted     = "task.deleted"      // subject
 	TaskEdgeRemoved = "task.edge_removed" // blocker: the id that the task no longer waits for
 	TaskForeign     = "task.foreign"      // text: what another program did to the task
+)
+
+// Checks of landings. Tasks are the ids of those whose work is checked together, in the order in which they would land.
+const (
+	LandingCheck   = "landing.check"   // tasks: their check begins
+	LandingChecked = "landing.checked" // tasks; result: a receipt, "red" or "cannot run"; seconds; failed: the first
 )
 
 // Mail. member is the sender of mail.sent and the reader of the others.

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/hooks"
 	"muster/internal/landing"
 	"muster/internal/mcp"
 	"muster/internal/memory"
@@ -83,12 +84,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
 		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
-		Landing: landing.Options{
-			Environ: environ, Cache: c.checksDir(),
-			Secrets:      t.secrets,
-			Check:        landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
-			MergeCommits: c.MergeCommits, Hook: landingHook(runner, c.Name), Order: c.order(),
-		},
+		Landing: landingOptions(t, *c, environ, runner),
 	})
 	if err != nil {
 		return nil, err
@@ -117,6 +113,16 @@ func (c *Config) checksDir() string {
 		return ""
 	}
 	return filepath.Join(c.CacheDir, "checks")
+}
+
+// landingOptions returns how the work of a run is checked and lands.
+func landingOptions(t *Team, c Config, environ []string, runner *hooks.Runner) landing.Options {
+	return landing.Options{
+		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
+		Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
+		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits,
+		Hook: landingHook(runner, c.Name), Order: c.order(),
+	}
 }
 
 // skills returns the skills that the members of a team in the repository can load.

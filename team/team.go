@@ -151,6 +151,8 @@ type Config struct {
 	Limits Limits
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
+	// Jobs is how many checks of landings may run at once; 0: as many as the machine has room for.
+	Jobs int
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
 }

@@ -257,6 +257,8 @@ type Details struct {
 	Log     string  // the path of the whole output
 	Seconds float64 // how long the check took
 	With    string  // whose landed work it met, in a line; "": nobody's
+	// Moved says that it came back only because the target has moved, so that the return does not count.
+	Moved bool
 }
 
 // words says in a line why a task came back: the reason, and what is known of it.
@@ -273,17 +275,20 @@ func (d Details) words(why string) string {
 	return why
 }
 
-// Return gives a task whose landing failed back to its owner, in the same lane. The third in a row makes it
+// Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
 // needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check",
 // "target" or "empty".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
-	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error { return returnToOwner(t, fence, words, now()) })
+	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {
+		return returnToOwner(t, fence, words, d.Moved, now())
+	})
 	if err != nil {
 		return t, err
 	}
 	returned := event(journal.TaskReturned, t, was.Owner,
-		map[string]any{"reason": why, "text": d.Text, "failed": d.Failed, "log": d.Log, "seconds": d.Seconds})
+		map[string]any{"reason": why, "text": d.Text, "failed": d.Failed, "log": d.Log, "seconds": d.Seconds,
+			"counts": !d.Moved})
 	if d.With != "" {
 		returned.Fields["with"] = d.With
 	}
@@ -328,7 +333,14 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) 
 	}
 	landed := cmp.Or(t.Landed, &muster.Landed{})
 	was.Owner = cmp.Or(t.Owner, t.CompletedBy) // a task that nobody had is told of as of who completed it
-	return b.endClaim(ctx, journal.TaskCompleted, t, was, event(journal.TaskCompleted, t, was.Owner, map[string]any{
+	completed := event(journal.TaskCompleted, t, was.Owner, map[string]any{
 		"subject": t.Subject, "commit": landed.Commit, "receipt": landed.Receipt, "check": landed.Check,
-		"seconds": landed.Seconds, "result": t.Result}))
+		"seconds": landed.Seconds, "result": t.Result})
+	if landed.CoveredBy != 0 {
+		completed.Fields["covered_by"] = int(landed.CoveredBy)
+	}
+	if landed.Flaky {
+		completed.Fields["flaky"] = true
+	}
+	return b.endClaim(ctx, journal.TaskCompleted, t, was, completed)
 }

@@ -102,7 +102,8 @@ func (p Patch) apply(t *muster.Task, at float64) (changed []string, err error) {
 		if err := retry(t, at); err != nil {
 			return nil, err
 		}
-		if was.Status != t.Status || was.Attempts != t.Attempts || was.Returns != t.Returns {
+		if was.Status != t.Status || was.Attempts != t.Attempts || was.Returns != t.Returns ||
+			was.Rounds != t.Rounds {
 			changed = append(changed, "retry")
 		} else {
 			*t = was

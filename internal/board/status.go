@@ -19,8 +19,9 @@ const deleted muster.TaskStatus = "deleted"
 
 // A task is set aside, with the status NeedsAttention, when one of its counts reaches its limit.
 const (
-	maxAttempts = 3 // releases that count
-	maxReturns  = 3 // landings that came back, in a row
+	maxAttempts = 3  // releases that count
+	maxReturns  = 3  // landings that came back, in a row, and count
+	maxRounds   = 12 // landings that came back, in a row
 )
 
 // claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The
@@ -131,8 +132,8 @@ func beginLanding(t *muster.Task, fence int, a muster.PendingLanding, at float64
 }
 
 // returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given
-// up.
-func returnToOwner(t *muster.Task, fence int, why string, at float64) error {
+// up. A return that only a moving target has caused does not count, but a task that never gets through is given up too.
+func returnToOwner(t *muster.Task, fence int, why string, moved bool, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
 	}
@@ -140,10 +141,13 @@ func returnToOwner(t *muster.Task, fence int, why string, at float64) error {
 		return muster.Errorf(muster.Invalid, "task %d is not landing", t.ID)
 	}
 	t.Status, t.Landing, t.UpdatedAt = muster.InProgress, nil, at
-	t.Returns++
 	t.Returned = why
-	if t.Returns >= maxReturns {
-		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Returns, why), at)
+	t.Rounds++
+	if !moved {
+		t.Returns++
+	}
+	if t.Returns >= maxReturns || t.Rounds >= maxRounds {
+		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Rounds, why), at)
 	}
 	return nil
 }
@@ -186,7 +190,7 @@ func errLanding(t muster.Task) error {
 // so a crash after it loses none of them.
 func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
-	t.Result, t.CompletedBy, t.Returns = o.Result, o.By, 0
+	t.Result, t.CompletedBy, t.Returns, t.Rounds = o.Result, o.By, 0, 0
 	t.Returned = ""
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	if t.Worktree != "" {
@@ -223,7 +227,7 @@ func retry(t *muster.Task, at float64) error {
 	if t.Status == muster.NeedsAttention {
 		t.Result = ""
 	}
-	t.Status, t.Attempts, t.Returns, t.UpdatedAt, t.Effects = muster.Pending, 0, 0, at, nil
+	t.Status, t.Attempts, t.Returns, t.Rounds, t.UpdatedAt, t.Effects = muster.Pending, 0, 0, 0, at, nil
 	return nil
 }
 

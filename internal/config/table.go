@@ -57,7 +57,10 @@ const (
 func Table() []Setting { return new(Settings).table() }
 
 // table lists the settings of s. A setting is added here and nowhere else.
-func (s *Settings) table() []Setting {
+func (s *Settings) table() []Setting { return append(s.runTable(), s.landingTable()...) }
+
+// runTable lists what concerns runs and their members.
+func (s *Settings) runTable() []Setting {
 	return []Setting{
 		{Name: "model", to: &s.Model, check: s.checkModel, isModel: true,
 			About: "the model, as provider/model; by default by whichever key is set"},
@@ -109,8 +112,16 @@ func (s *Settings) table() []Setting {
 			About: "what all your runs together may cost in a day"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
+	}
+}
+
+// landingTable lists what concerns landings, and what commands get.
+func (s *Settings) landingTable() []Setting {
+	return []Setting{
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
+		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
+			About: "how many checks of landings may run at once; 0: by cores and memory"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,

@@ -49,28 +49,6 @@ func askHook(
 	return nil
 }
 
-// runCheck checks what would land on the tip. The result has no receipt when it may not land, and no commit yet.
-func (a *attempt) runCheck(ctx context.Context, tree, tip string) (landed muster.Landed, res CheckResult, err error) {
-	unchecked := muster.Landed{Receipt: muster.ReceiptUnchecked}
-	if a.options.Check.Command == "" && a.options.Hook == nil {
-		return unchecked, res, nil
-	}
-	// The check sees a commit like the one that would land. The real one is made when its receipt is known.
-	commit, err := a.repo.CommitTree(ctx, tree, []string{tip}, subject(a.v.Task)+"\n")
-	if err != nil {
-		return landed, res, unavailable(ctx, "the merged tree cannot be checked", err)
-	}
-	res, err = a.check(ctx, commit, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), &a.v.Task)
-	if err != nil || res.Refused {
-		return landed, res, err
-	}
-	if a.options.Check.Command == "" && !res.CannotRun {
-		return unchecked, res, nil
-	}
-	receipt, err := a.receiptOf(ctx, res)
-	return muster.Landed{Receipt: receipt, Seconds: res.Seconds, Check: a.options.Check.Command}, res, err
-}
-
 // What is known of the target's check, in the words of run.json. "" means that nobody has asked yet.
 const (
 	BaseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red

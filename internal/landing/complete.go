@@ -32,6 +32,11 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	if !isKnown {
+		unlock, err := takeSlot(ctx, a.Lander)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 		res, err := a.check(ctx, tip, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), nil)
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
@@ -27,6 +26,7 @@ type attempt struct {
 	packed  []string // the head and the commits that were made to land it
 	pack    string   // the pack that has them; "" when there was nothing to pack
 	log     *slog.Logger
+	turn    // what the queue decides
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -150,17 +150,33 @@ func (a *attempt) run(ctx context.Context) error {
 	if d != nil {
 		return a.returnDisplaced(ctx, d)
 	}
-	// One landing of this process at a time: each check would be of a tree that the other landing makes stale.
-	unlock, err := takeSlot(ctx, a.Lander)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	for {
-		if err := a.try(ctx); !errors.Is(err, errMoved) {
+		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
+		// meanwhile.
+		isReturned, err := a.returnEarly(ctx, tip)
+		if err == nil && !isReturned {
+			err = a.await(ctx)
+		}
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if tip, err = a.Target(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// returnEarly returns the task when its work conflicts with the target as it is. The error is errMoved when the lane
+// has another head now.
+func (a *attempt) returnEarly(ctx context.Context, tip string) (isReturned bool, err error) {
+	_, conflicts, err := a.repo.MergeTree(ctx, tip, a.head)
+	if err != nil {
+		return true, a.explainUnmergeable(ctx, tip, err)
+	}
+	if len(conflicts) == 0 {
+		return false, nil
+	}
+	return true, a.mergeInLane(ctx, tip)
 }
 
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
@@ -220,142 +236,5 @@ func (a *attempt) begin(ctx context.Context, tip string) error {
 	return err
 }
 
-// errMoved is the error of a try that has to be made again.
+// errMoved is the error of a landing that has to queue again: the target or the lane has moved.
 var errMoved = errors.New("the target or the lane has moved")
-
-// try makes one attempt against the target as it is now. The error is errMoved when the target or the lane has moved
-// meanwhile.
-func (a *attempt) try(ctx context.Context) error {
-	d, err := a.secure(ctx)
-	if err != nil {
-		return err
-	}
-	if d != nil {
-		return a.returnDisplaced(ctx, d)
-	}
-	tip, err := a.Target(ctx)
-	if err != nil {
-		return err
-	}
-	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
-	// any moment without cleaning up.
-	tree, conflicts, err := a.repo.MergeTree(ctx, tip, a.head)
-	if err != nil {
-		return a.explainUnmergeable(ctx, tip, err)
-	}
-	if len(conflicts) > 0 {
-		return a.mergeInLane(ctx, tip)
-	}
-	tipTree, err := a.repo.Tree(ctx, tip)
-	if err != nil {
-		return err
-	}
-	if isEmptyTree(tree) && tree != tipTree {
-		return a.returnTask(ctx, "empty", emptyText(a.branch()), board.Details{Text: "the lane has no file any more"})
-	}
-	// Everything that the lane holds is on the target already, by another task's work for example.
-	if tree == tipTree {
-		return a.landNothing(ctx, tip)
-	}
-	// The check sees exactly the tree that lands: the transaction below fails when the tip is another one by then.
-	landed, res, err := a.runCheck(ctx, tree, tip)
-	if err != nil {
-		return err
-	}
-	a.noteGoneInCheck(ctx)
-	a.log.InfoContext(ctx, "landing checked", "how", res.How, "seconds", res.Seconds, "receipt", landed.Receipt)
-	if landed.Receipt == "" {
-		return a.returnRed(ctx, tip, res)
-	}
-	failpoint.Hit("landing.checked")
-	if landed.Commit, err = a.makeCommit(ctx, tree, tip, landed); err != nil {
-		return err
-	}
-	failpoint.Hit("landing.made")
-	return a.moveTarget(ctx, tip, landed)
-}
-
-// makeCommit makes the commit that lands, and makes it durable: it is in a synced pack before any ref names it, or a
-// power cut could leave the target at a commit that the disk does not have.
-func (a *attempt) makeCommit(ctx context.Context, tree, tip string, landed muster.Landed) (commit string, err error) {
-	// The tip is always the first parent: findLanded follows first parents only.
-	parents := []string{tip}
-	if a.options.MergeCommits {
-		parents = append(parents, a.head)
-	}
-	commit, err = a.repo.CommitTree(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
-	if err != nil {
-		return "", unavailable(ctx, "the commit cannot be made", err)
-	}
-	// The new pack takes the place of the one before, so that a landing leaves one pack.
-	a.packed = append(a.packed, commit)
-	a.pack, err = a.repo.Pack(ctx, a.base, a.pack, a.packed...)
-	return commit, err
-}
-
-// maxPacks is how many packs landings leave before they are merged. git itself packs anew at as many.
-const maxPacks = 50
-
-// moveTarget moves the target to the landed commit and deletes the landing ref, in one transaction. The board is asked
-// for the last time just before: other programs only write the task, and delete no landing ref.
-func (a *attempt) moveTarget(ctx context.Context, tip string, landed muster.Landed) error {
-	if err := refuseUsers(ctx, a.Lander); err != nil {
-		return err
-	}
-	t, err := a.board.Get(ctx, a.v.Task.ID)
-	if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != a.claim || t.Status != muster.Landing) {
-		a.setTask(t)
-		return a.refuse(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	if err := a.announce(ctx, tip, landed.Commit); errors.Is(err, errMoved) {
-		return a.explainStale(ctx)
-	} else if err != nil {
-		return err
-	}
-	failpoint.Hit("landing.moving")
-	// Both updates or none. A target that moved, or a claim that was revoked after the board was asked, makes the
-	// transaction fail, so neither an untested merge nor a late owner's work can land.
-	err = a.repo.UpdateRefs(ctx, []git.RefUpdate{
-		{Ref: a.options.Target, New: landed.Commit, Old: tip},
-		{Ref: a.refs.landing, Old: a.head},
-	})
-	if errors.Is(err, muster.ErrStale) {
-		a.log.InfoContext(ctx, "landing refused", "tip", tip)
-		return a.explainStale(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	failpoint.Hit("landing.moved")
-	a.log.InfoContext(ctx, "landing moved the target", "commit", landed.Commit)
-	err = a.complete(ctx, landed)
-	if mergeErr := a.repo.MergePacks(ctx, maxPacks); mergeErr != nil {
-		a.log.WarnContext(ctx, "packs cannot be merged", "err", mergeErr)
-	}
-	return err
-}
-
-// explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
-// landing ref has: then the claim was revoked, or another process has landed it.
-func (a *attempt) explainStale(ctx context.Context) error {
-	at, err := a.repo.Ref(ctx, a.refs.landing)
-	if err != nil {
-		return err
-	}
-	if at == a.head {
-		return errMoved // the landing ref is untouched, so it was the target that moved
-	}
-	// Another process that went on with this very claim may have landed it.
-	if done, err := a.completeLanded(ctx); done || err != nil {
-		return err
-	}
-	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
-	if at != "" {
-		return muster.Errorf(muster.Held,
-			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
-	}
-	return a.refuse(ctx)
-}

@@ -105,7 +105,7 @@ func TestConflict(t *testing.T) {
 	two, lane := w.task("Two", "bob", map[string]string{"a.txt": "1 two\n2\n3\n", "b.txt": "b\n"})
 	w.lands(one)
 	v := w.back(two)
-	if !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Returns != 1 {
+	if !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Rounds != 1 {
 		t.Errorf("%+v", v)
 	}
 	for _, says := range []string{"a.txt", "muster/demo was merged into your lane", "complete_task again",
@@ -123,8 +123,8 @@ func TestConflict(t *testing.T) {
 	if lines.n != 1 {
 		t.Errorf("tried %d times", lines.n)
 	}
-	if got, _ := w.board.Get(w.ctx(), two.ID); got.Returns != 1 {
-		t.Errorf("an unresolved file counted as a return: %d", got.Returns)
+	if got, _ := w.board.Get(w.ctx(), two.ID); got.Rounds != 1 {
+		t.Errorf("an unresolved file counted as a return: %d", got.Rounds)
 	}
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 one two\n2\n3\n"})
 	w.lands(two)
@@ -167,7 +167,7 @@ func TestRedOnTheMergedTree(t *testing.T) {
 	if !strings.HasPrefix(v.Text, red) || v.Task.Status != muster.InProgress {
 		t.Errorf("%+v", v)
 	}
-	log := w.log("task-2-1-1.log")
+	log := w.log("task-2-1-2.log")
 	if strings.Contains(v.Text, "line 90\n") || !strings.Contains(v.Text, "line 200\nFAIL together") || !strings.Contains(v.Text, log) || !strings.Contains(v.Text, "exit 1") {
 		t.Errorf("text: %s", v.Text)
 	}

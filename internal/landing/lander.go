@@ -4,6 +4,10 @@
 // Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
 // parts:
 //
+//   - queue (queue.go) holds the landings of this process that wait. One goroutine, the drainer, lands them, and each
+//     owner does itself what is decided about its work.
+//   - stack (stack.go) is a row of them, merged on top of each other, which one check proves. probe.go runs such
+//     checks, several at once where the machine has room, and move.go moves the target to what they have proved.
 //   - landingRefs (revoke.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
 //   - check (check.go) has the project's check run on the merged tree, by internal/check. checkState knows whether the
 //     check failed before any work: only then may a landing whose check fails land.
@@ -23,6 +27,8 @@
 //     moved by something else: it is put back, or its user is asked, and nothing lands on it until then.
 //   - Landings of one process queue. Between processes the target's ref decides: whoever finds it moved merges and
 //     checks again.
+//   - The target is only ever moved to a commit of which the tree was checked. Several tasks may land in one step: then
+//     the commits between are covered by that check, and say so.
 //
 // # The steps of a landing
 //
@@ -32,8 +38,9 @@
 //  2. The landing ref of the claim is at it. Revoke deletes that ref, and so ends the landing.
 //  3. The board says "landing", with the commit and with the target's tip at that time.
 //  4. The commit that is to land is in a synced pack. Its trailer names the task.
-//  5. The target is at that commit and the landing ref is gone, in one transaction. This is the landing.
-//  6. The board says "completed", with the commit's id.
+//  5. The target is at that commit and the landing ref is gone, in one transaction. This is the landing. The tasks of
+//     a stack land in the same transaction, which deletes all their landing refs.
+//  6. The board says "completed", with the commit's id. Each task of a stack has its own commit.
 //
 // A process that dies before step 5 has landed nothing; Land called again does all steps once more. One that dies
 // between 5 and 6 has landed: resume looks for the task's trailer among the commits that have come to the target since
@@ -79,6 +86,8 @@ type Options struct {
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
+	// Jobs is how many checks of landings may run at once; 0: one.
+	Jobs int
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
@@ -107,9 +116,10 @@ type Lander struct {
 	journal   *journal.Journal
 	runner    *check.Runner
 	options   Options
-	slot      chan struct{} // holds one token: the landings and checks of this process queue for it
-	tasks     sync.Map      // by task, a chan struct{}: one call for a task at a time in this process
-	waitedFor sync.Map      // what landings wait for, of which people were told
+	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
+	queue     queue
+	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
+	waitedFor sync.Map // what landings wait for, of which people were told
 
 	// What is known of where the target may be; see tip.go.
 	verified    atomic.Pointer[string]            // the tip at which it was found last

@@ -206,7 +206,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		_, err = w.lanes.Merge(w.ctx(), two.Worktree, w.git("rev-parse", target))
 		w.must(err)
 		w.process("")
-		if v := w.back(two); !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Returns != 1 {
+		if v := w.back(two); !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Rounds != 1 {
 			t.Errorf("%+v", v)
 		}
 	})

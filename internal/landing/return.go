@@ -60,7 +60,7 @@ func (a *attempt) returnConflict(ctx context.Context, tip string, files []string
 		return err
 	}
 	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text,
-		board.Details{Text: fileList(files), With: met.with})
+		board.Details{Text: fileList(files), With: met.with, Moved: true})
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
@@ -84,7 +84,9 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate),
 		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
-			With: met.with})
+			With: met.with,
+			// The first red check on a target that the lane did not have may be the fault of both sides.
+			Moved: !isUpToDate && a.v.Task.Rounds == 0})
 }
 
 // returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
@@ -128,7 +130,7 @@ func stuckText(t muster.Task, text string) string {
 	what, _, _ := strings.Cut(text, "\n")
 	return fmt.Sprintf("%s\nThis was the last of %d times in a row: the task needs attention now and is no longer "+
 		"yours. Its lane is kept as it is for whoever goes on with it, and the lead was told: leave it, and do not "+
-		"call complete_task for it.", what, t.Returns)
+		"call complete_task for it.", what, t.Rounds)
 }
 
 // conflictText is for an owner whose work does not merge.

@@ -139,12 +139,12 @@ func lastTip(ctx context.Context, l *Lander, tips []muster.Tip, landed map[strin
 //
 // The error is errMoved when tip is no tip any more: other processes have landed since this one looked. Then nothing
 // is announced, because the tips of theirs would be forgotten.
-func (a *attempt) announce(ctx context.Context, tip, commit string) error {
-	if a.options.Tips == nil {
+func (l *Lander) announce(ctx context.Context, tip, commit string) error {
+	if l.options.Tips == nil {
 		return nil
 	}
 	isLate := false
-	_, err := a.options.Tips(ctx, a.branch(), func(tips []muster.Tip) []muster.Tip {
+	_, err := l.options.Tips(ctx, l.branch(), func(tips []muster.Tip) []muster.Tip {
 		if isLate = !slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Commit == tip }); isLate {
 			return tips
 		}

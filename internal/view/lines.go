@@ -58,7 +58,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 		l = t.runLine()
 	case "member", "turn", "tool", "model", "context", "memory":
 		l = t.memberLine()
-	case "task":
+	case "task", "landing":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
 		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
 			failed := checkLine(t.taskName(), Cut(OneLine(t.Check), 60), "FAIL "+seconds(t.Number("seconds")), Bad)
@@ -280,6 +280,11 @@ func (t lineWriter) taskLine() Line {
 		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:
 		return t.completedLine(l)
+	case journal.LandingCheck:
+		l.Who, l.Verb, l.Text, l.Show = "landing", "checks", t.checkedTasks(name), false
+	case journal.LandingChecked:
+		l.Who, l.Verb, l.Show = "landing", "checked", false
+		l.Text = Because(t.checkedTasks(name), Because(t.field("result", 60), t.field("failed", 90)))
 	case journal.TaskAttention:
 		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
 		l.Text = nameWith(name, t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
@@ -292,6 +297,21 @@ func (t lineWriter) taskLine() Line {
 		l.Who, l.Verb, l.Text = "board", "note", Because(name, t.field("text", 120))
 	}
 	return l
+}
+
+// checkedTasks says whose work a check of landings is of: the task that is merged last, and how many are below it.
+func (t lineWriter) checkedTasks(last string) string {
+	below := 0
+	switch list := t.Fields["tasks"].(type) {
+	case []int:
+		below = len(list) - 1
+	case []any:
+		below = len(list) - 1
+	}
+	if below < 1 {
+		return last
+	}
+	return last + " with " + Count(below, "other")
 }
 
 // changed returns the names of the fields that an update changed. The list is of another type in an event that was

@@ -42,7 +42,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 		row("landed", "no change of ours")
 	}
 	row("attempts", t.Attempts)
-	row("came back", t.Returns)
+	row("came back", t.Rounds)
 	row("last return", OneLine(t.Returned))
 	if t.CreatedAt > 0 {
 		made := Clock(muster.Time(t.CreatedAt), now)

@@ -1,0 +1,22 @@
+package landing
+
+import "runtime"
+
+// What one check is taken to need: a build uses several cores, and some memory for each.
+const (
+	coresPerCheck  = 4
+	memoryPerCheck = 4 << 30
+	maxJobs        = 4 // more would mostly check what the next red result makes void
+)
+
+// DefaultJobs returns how many checks may run at once on this machine: one for each four cores and four gigabytes.
+func DefaultJobs() int { return defaultJobs(runtime.NumCPU(), memory()) }
+
+// defaultJobs is DefaultJobs of a machine. A memory of 0 is unknown, and then the cores decide.
+func defaultJobs(cores int, memory uint64) int {
+	jobs := min(cores/coresPerCheck, maxJobs)
+	if memory > 0 {
+		jobs = min(jobs, int(memory/memoryPerCheck))
+	}
+	return max(1, jobs)
+}

@@ -1,0 +1,322 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/landing"
+	"muster/internal/proc"
+	"muster/internal/testing/wait"
+	"muster/journal"
+)
+
+// hold is a check of the first landing that waits until a file is there, so that others queue meanwhile, and that
+// counts how often it ran.
+type hold struct{ dir string }
+
+func newHold(t *testing.T) hold { t.Helper(); return hold{t.TempDir()} }
+
+// check is the command. then decides about all but the first tree.
+func (h hold) check(then string) string {
+	return fmt.Sprintf("echo x >> %[1]s/runs; if mkdir %[1]s/held 2>/dev/null; then "+
+		"while [ ! -e %[1]s/open ]; do sleep 0.01; done; exit 0; fi; %[2]s", h.dir, then)
+}
+
+func (h hold) runs(t *testing.T) int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(h.dir, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(data), "x")
+}
+
+// queued lands a first task whose check is held until all the others are in the queue, and returns their verdicts.
+func (w *world) queued(h hold, tasks ...muster.Task) map[muster.TaskID]landing.Verdict {
+	w.t.Helper()
+	first, _ := w.task("First", "zoe", map[string]string{"first": "1\n"})
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	verdicts := map[muster.TaskID]landing.Verdict{}
+	land := func(t muster.Task) {
+		all.Go(func() {
+			v, err := w.try(t)
+			mu.Lock()
+			defer mu.Unlock()
+			if verdicts[t.ID] = v; err != nil {
+				w.t.Errorf("task %d: %v", t.ID, err)
+			}
+		})
+	}
+	land(first)
+	wait.For(w.t, "the first check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+	for _, t := range tasks {
+		land(t)
+	}
+	wait.For(w.t, "the others to queue", func() bool { return landing.Waiting(w.land) == len(tasks)+1 })
+	if err := os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	all.Wait()
+	w.noRefs()
+	return verdicts
+}
+
+// many makes tasks that each add a file of their own; those in bad break the check.
+func (w *world) many(n int, bad ...int) (tasks []muster.Task) {
+	w.t.Helper()
+	for i := 1; i <= n; i++ {
+		files := map[string]string{fmt.Sprintf("file-%d", i): "x\n"}
+		for _, b := range bad {
+			if b == i {
+				files[fmt.Sprintf("bad-%d", i)] = "x\n"
+			}
+		}
+		t, _ := w.task(fmt.Sprintf("Task %d", i), muster.Name(fmt.Sprintf("m%d", i)), files)
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// isGreenEverywhere checks that each commit on the target whose trailer says ok passes the test, and returns how many
+// commits have landed.
+func (w *world) isGreenEverywhere(bad string) int {
+	w.t.Helper()
+	commits := strings.Fields(w.git("rev-list", "--first-parent", "main.."+target))
+	for _, c := range commits {
+		if strings.Contains(w.git("log", "-1", "--format=%B", c), "Muster-Check: ok") &&
+			strings.Contains(w.git("ls-tree", "--name-only", c), bad) {
+			w.t.Errorf("%s is called green", c)
+		}
+	}
+	return len(commits)
+}
+
+// Those who wait land together after one check, one commit each.
+func TestOneCheckForAllThatWait(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	tasks := w.many(10)
+	for id, v := range w.queued(h, tasks...) {
+		if v.Task.Status != muster.Completed || v.Task.Landed == nil {
+			t.Fatalf("task %d: %+v", id, v)
+		}
+	}
+	if n := w.isGreenEverywhere("bad"); n != 11 {
+		t.Errorf("%d commits, want 11", n)
+	}
+	if n := h.runs(t); n != 2 {
+		t.Errorf("%d checks, want 2", n)
+	}
+	covered := 0
+	for _, task := range tasks {
+		got, err := w.board.Get(w.ctx(), task.ID)
+		w.must(err)
+		message := w.git("log", "-1", "--format=%B", got.Landed.Commit)
+		switch got.Landed.Receipt {
+		case muster.ReceiptCovered:
+			by, err := w.board.Get(w.ctx(), got.Landed.CoveredBy)
+			if covered++; err != nil || by.Landed.Receipt != muster.ReceiptGreen || !strings.Contains(message, "Muster-Check: covered, ") {
+				t.Errorf("%+v is covered by %+v: %s", got.Landed, by.Landed, message)
+			}
+		case muster.ReceiptGreen:
+			if !strings.Contains(message, "Muster-Check: ok, ") {
+				t.Errorf("%+v: %s", got.Landed, message)
+			}
+		}
+	}
+	if covered != 9 {
+		t.Errorf("%d are covered, want all but the top", covered)
+	}
+}
+
+// A red stack returns whoever made it red, and lands all others.
+func TestARedStackReturnsTheCulprits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		jobs int
+		bad  []int
+		most int // checks
+	}{
+		{"one", 1, []int{5}, 8},
+		{"one, several checks at once", 4, []int{5}, 12},
+		{"first", 1, []int{1}, 8},
+		{"last", 1, []int{8}, 8},
+		{"two", 1, []int{2, 7}, 12},
+		{"all", 2, []int{1, 2, 3, 4, 5, 6, 7, 8}, 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHold(t)
+			w := newWorld(t, h.check("! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},
+				func(o *landing.Options) { o.Jobs = c.jobs })
+			w.state = landing.BaseGreen
+			tasks := w.many(8, c.bad...)
+			verdicts := w.queued(h, tasks...)
+			for i, task := range tasks {
+				v, isBad := verdicts[task.ID], false
+				for _, b := range c.bad {
+					isBad = isBad || b == i+1
+				}
+				if isBad == (v.Task.Landed != nil) || isBad && !strings.HasPrefix(v.Text, red) {
+					t.Errorf("task %d: %+v", task.ID, v)
+				}
+			}
+			if n := w.isGreenEverywhere("bad"); n != 9-len(c.bad) {
+				t.Errorf("%d commits, want %d", n, 9-len(c.bad))
+			}
+			if n := h.runs(t); n > c.most {
+				t.Errorf("%d checks, want at most %d", n, c.most)
+			}
+		})
+	}
+}
+
+// Two that conflict with each other only: the second one comes back as soon as the first has landed, and that does not
+// count.
+func TestAConflictInTheQueue(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
+	three, _ := w.task("Three", "carol", map[string]string{"c.txt": "three\n"})
+	verdicts := w.queued(h, one, two, three)
+	back := 0
+	for _, task := range []muster.Task{one, two} {
+		if v := verdicts[task.ID]; v.Task.Landed == nil {
+			if back++; v.Task.Rounds != 1 || v.Task.Returns != 0 || !strings.Contains(v.Text, "conflicts with what has landed") {
+				t.Errorf("%+v", v)
+			}
+		}
+	}
+	if back != 1 || verdicts[three.ID].Task.Landed == nil {
+		t.Errorf("%d came back, %+v", back, verdicts[three.ID])
+	}
+}
+
+// A check that fails by chance sends nobody back: it runs once more on the same tree.
+func TestAFlakyCheckReturnsNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, fmt.Sprintf("[ -e %[1]s/again ] || { : > %[1]s/again; exit 1; }", dir), map[string]string{"a.txt": "a\n"})
+	w.state = landing.BaseGreen
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	v := w.lands(task)
+	if !v.Task.Landed.Flaky || v.Task.Landed.Receipt != muster.ReceiptGreen {
+		t.Errorf("%+v", v.Task.Landed)
+	}
+	var results []string
+	for e, err := range w.journal.Read(w.ctx(), 0) {
+		w.must(err)
+		if e.Kind == journal.LandingChecked {
+			results = append(results, e.Text("result"))
+		}
+	}
+	if fmt.Sprint(results) != "[red ok]" {
+		t.Errorf("the events say %v", results)
+	}
+}
+
+// A claim that is revoked while the stack is checked does not land, and the others do.
+func TestAClaimOfTheStackIsRevoked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var once sync.Once
+	var w *world
+	var tasks []muster.Task
+	second := 0
+	launchTwice := func() (proc.Launcher, error) {
+		if second++; second == 2 {
+			once.Do(func() { w.must(w.land.Revoke(w.ctx(), tasks[1].ID, tasks[1].Fence)) })
+		}
+		return launch()
+	}
+	h := hold{dir}
+	w = newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	w.land = w.lander(h.check("true"), launchTwice)
+	tasks = w.many(3)
+	first, _ := w.task("First", "zoe", map[string]string{"first": "1\n"})
+	errs := make(map[muster.TaskID]error)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	land := func(task muster.Task) {
+		all.Go(func() {
+			_, err := w.try(task)
+			mu.Lock()
+			defer mu.Unlock()
+			errs[task.ID] = err
+		})
+	}
+	land(first)
+	wait.For(t, "the first check", func() bool { _, err := os.Stat(filepath.Join(dir, "held")); return err == nil })
+	for _, task := range tasks {
+		land(task)
+	}
+	wait.For(t, "the others to queue", func() bool { return landing.Waiting(w.land) == 4 })
+	if err := os.WriteFile(filepath.Join(dir, "open"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	for id, err := range errs {
+		if isRevoked := id == tasks[1].ID; isRevoked != errors.Is(err, muster.ErrFenced) || !isRevoked && err != nil {
+			t.Errorf("task %d: %v", id, err)
+		}
+	}
+	if n := w.isGreenEverywhere("bad"); n != 3 || strings.Contains(w.git("ls-tree", "--name-only", target), "file-2") {
+		t.Errorf("%d commits, %s", n, w.git("ls-tree", "--name-only", target))
+	}
+	w.noRefs()
+}
+
+// An owner that goes while its work is checked keeps nobody else from landing, and its own work is recorded.
+func TestAnOwnerLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	gone, leave := context.WithCancelCause(w.ctx())
+	ended := make(chan error, 2)
+	go func() { _, err := w.land.Land(gone, one.ID, one.Fence, "", one.Owner); ended <- err }()
+	wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+	go func() { _, err := w.try(two); ended <- err }()
+	wait.For(t, "the other", func() bool { return landing.Waiting(w.land) == 2 })
+	leave(muster.CauseUser)
+	if err := <-ended; !errors.Is(err, muster.CauseUser) {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.must(<-ended)
+	for _, task := range []muster.Task{one, two} {
+		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	w.noRefs()
+}
+
+// What unblocks most tasks lands first, after those that have come back before.
+func TestTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	tasks := []muster.Task{
+		{ID: 1, Status: muster.Landing}, {ID: 2, Status: muster.Landing}, {ID: 3, Status: muster.Landing, Rounds: 1},
+		{ID: 4, Status: muster.Pending, DependsOn: []muster.TaskID{2}},
+		{ID: 5, Status: muster.Pending, DependsOn: []muster.TaskID{4}},
+		{ID: 6, Status: muster.Completed, DependsOn: []muster.TaskID{1}},
+	}
+	if got := fmt.Sprint(landing.Dependants(tasks)); got != "map[2:2 4:1]" {
+		t.Errorf("%s wait", got)
+	}
+}
