@@ -22,7 +22,7 @@ import (
 // (modules of Go, crates, packages of npm), and large downloads that checks cannot get again.
 var cacheVariables = map[string]string{
 	"XDG_CACHE_HOME": "xdg", "GOCACHE": "go-build", "GOLANGCI_LINT_CACHE": "golangci-lint", "PIP_CACHE_DIR": "pip",
-	"UV_CACHE_DIR": "uv", "POETRY_CACHE_DIR": "poetry", "PYTHONPYCACHEPREFIX": "pycache", "RUFF_CACHE_DIR": "ruff",
+	"UV_CACHE_DIR": "uv", "POETRY_CACHE_DIR": "poetry", "RUFF_CACHE_DIR": "ruff",
 	"MYPY_CACHE_DIR": "mypy", "CCACHE_DIR": "ccache", "SCCACHE_DIR": "sccache", "TURBO_CACHE_DIR": "turbo",
 	"YARN_CACHE_FOLDER": "yarn", "COMPOSER_CACHE_DIR": "composer",
 }

@@ -2,7 +2,8 @@
 //
 // A Runner is the service. Run makes a clean checkout outside the repository (checkout.go) in a slot, a directory that
 // is used again (slot.go, filelist.go, cache.go). It runs the set-up and the check there, keeps what they print
-// (log.go), and returns a Result. What a result means for a landing is decided in
+// (log.go), and returns a Result. What it has said of a tree is a Receipt (receipt.go), which is looked up before a check
+// runs. The environment of a check leads to no other checkout of the repository (environ.go). What a result means for a landing is decided in
 // internal/landing.
 //
 // The package keeps these invariants:
@@ -18,6 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"muster"
@@ -51,9 +54,11 @@ type Options struct {
 	Launch func() (proc.Launcher, error)
 	// Cache is where the directories and caches of checks are kept, for all repositories of the user. "": nothing is
 	// kept, and each check has a temporary directory of Dirs.
-	Cache   string
-	Outputs string   // the logs of checks go to its directory landing
-	Environ []string // what checks see of the user's environment
+	Cache string
+	// Receipts is the directory in which receipts are kept; "" keeps none.
+	Receipts string
+	Outputs  string   // the logs of checks go to its directory landing
+	Environ  []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
 	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
@@ -82,6 +87,15 @@ type Result struct {
 	Log       string  // the path of what it printed
 	Failed    string  // the first failure that was found in that, in a line; "": none
 	Output    string  // what was found to have failed, and the last lines
+	Cached    bool    // it did not run: a receipt says that it is green on this very tree
+
+	// FailedTests are the names of all tests that have failed, in order, where the output tells them. NamesKnown says
+	// that it does: without it, nothing follows from a name that is not there.
+	FailedTests []string
+	NamesKnown  bool
+
+	Replaced   []string // the variables of the environment that led into another checkout
+	Unverified string   // why a green check proves nothing about the merged tree; "": it does
 }
 
 // Last is asked in the checkout when the check has run, and may change its result.
@@ -90,9 +104,21 @@ type Last func(ctx context.Context, dir string, env []string, res *Result, log i
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
-// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. An error means that
-// there is no answer.
+// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. It runs no check of which
+// a receipt says that it is green. An error means that there is no answer.
 func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res Result, err error) {
+	is, was, err := r.receiptFor(ctx, commit)
+	if err != nil {
+		return res, err
+	}
+	isProven := was != nil && was.isProof()
+	if isProven && last == nil {
+		return was.result(), nil
+	}
+	checkouts, err := r.checkouts(ctx)
+	if err != nil {
+		return res, err
+	}
 	// Each check has clean files: what an earlier one left behind can neither help nor hurt it.
 	spec, remove, err := r.checkout(ctx, commit)
 	if err != nil {
@@ -108,34 +134,84 @@ func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res R
 	if err != nil {
 		return res, err
 	}
-	// The log is closed on every way out, and what matters of it is a part of the result.
-	defer func() {
-		res.Log = log.file.Name()
-		if res.Failed, res.Output = log.digest(); res.Green {
-			res.Failed = ""
+	run := run{Runner: r, spec: spec, checkouts: checkouts, log: log}
+	if isProven {
+		run.known = was
+	}
+	var checked Result // before last, which says nothing of the check
+	r.options.Order.Outside(ctx, func() {
+		if res, err = run.all(ctx); err == nil {
+			checked = res
+			if last != nil {
+				err = last(ctx, spec.Dir, run.spec.Env, &res, log)
+			}
 		}
-		err = cmp.Or(err, log.close())
-	}()
-	r.options.Order.Outside(ctx, func() { res, err = r.runAll(ctx, spec, last, log) })
-	return res, err
+	})
+	// The log is closed on every way out, and what matters of it is a part of the result.
+	res.Log = log.file.Name()
+	if res.Failed, res.Output = log.digest(); res.Green {
+		res.Failed = ""
+	} else {
+		res.FailedTests, res.NamesKnown = log.names()
+	}
+	if err = cmp.Or(err, log.close()); err != nil || isProven {
+		return res, err
+	}
+	checked.Log, checked.FailedTests = res.Log, res.FailedTests
+	return res, r.keep(is, was, checked)
 }
 
-// runAll runs the setup and the check, and asks last.
-func (r *Runner) runAll(ctx context.Context, spec proc.Spec, last Last, log io.Writer) (res Result, err error) {
-	// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
-	if r.options.Check.Setup != "" {
-		if res, err = r.runCommand(ctx, spec, r.options.Check.Setup, log); err != nil || !res.Green {
+// checkouts returns the roots of the user's checkouts and the lanes: no check may see their files.
+func (r *Runner) checkouts(ctx context.Context) ([]string, error) {
+	all := []string{r.options.Repo.Root()}
+	worktrees, err := r.options.Repo.Worktrees(ctx)
+	for _, w := range worktrees {
+		if !slices.Contains(all, w.Path) {
+			all = append(all, w.Path)
+		}
+	}
+	return all, err
+}
+
+// run is one check under way.
+type run struct {
+	*Runner
+	spec      proc.Spec
+	checkouts []string
+	log       io.Writer
+	known     *Receipt // says what the check would say; nil: nobody knows
+}
+
+// all runs the setup and the check.
+func (x *run) all(ctx context.Context) (res Result, err error) {
+	// What a set-up makes may be where the environment leads, so each of the two commands has one of its own.
+	given := x.spec.Env
+	if x.options.Check.Setup != "" {
+		x.spec.Env = makeHonest(given, x.checkouts, x.spec.Dir).env
+		// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
+		if res, err = x.runCommand(ctx, x.spec, x.options.Check.Setup, x.log); err != nil || !res.Green {
 			res.CannotRun = true
 			res.How = "the setup failed: " + res.How
 			return res, err
 		}
 	}
-	if res.Green = true; r.options.Check.Command != "" {
-		res, err = r.runCommand(ctx, spec, r.options.Check.Command, log)
+	h := makeHonest(given, x.checkouts, x.spec.Dir)
+	x.spec.Env = h.env
+	if x.known != nil {
+		fmt.Fprintf(x.log, "[green on this very tree already: see %s]\n", x.known.Log)
+		return x.known.result(), nil
 	}
-	if err == nil && last != nil {
-		err = last(ctx, spec.Dir, spec.Env, &res, log)
+	if res.Green = true; x.options.Check.Command == "" {
+		return res, nil
 	}
+	if len(h.replaced) > 0 {
+		fmt.Fprintf(x.log, "[led into another checkout, and was changed: %s]\n", strings.Join(h.replaced, ", "))
+	}
+	if h.problem != "" {
+		fmt.Fprintf(x.log, "[not verified: %s]\n", h.problem)
+	}
+	res, err = x.runCommand(ctx, x.spec, x.options.Check.Command, x.log)
+	res.Replaced, res.Unverified = h.replaced, h.problem
 	return res, err
 }
 

@@ -187,6 +187,14 @@ func (l *checkLog) digest() (failed, text string) {
 		failures.Lines(found, maxFailures), l.lines(shortTail))
 }
 
+// names returns the names of all tests that have failed. known is false where the output does not tell all of them.
+func (l *checkLog) names() (all []string, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, known = l.finder.Names()
+	return all, known && l.printed <= maxSearched
+}
+
 // lines returns the last lines that were printed. The caller holds the mutex.
 func (l *checkLog) lines(most int) string {
 	data := l.tail

@@ -51,6 +51,8 @@ type Finder struct {
 	file   string         // the last line that was nothing but a file: linters print the errors below it
 	goJSON map[string][]string
 
+	names names // of all tests that have failed
+
 	rest   []byte // the beginning of a line
 	isLong bool   // it is so long that the rest of it is left out
 }
@@ -58,7 +60,7 @@ type Finder struct {
 // Write takes a part of the output. It never fails.
 func (f *Finder) Write(p []byte) (int, error) {
 	n := len(p)
-	for len(p) > 0 && len(f.all) < maxFailures {
+	for len(p) > 0 {
 		line, rest, isWhole := bytes.Cut(p, []byte("\n"))
 		p = rest
 		if !f.isLong {
@@ -66,7 +68,10 @@ func (f *Finder) Write(p []byte) (int, error) {
 			f.isLong = len(f.rest) >= maxRead
 		}
 		if isWhole {
-			f.line(f.rest)
+			f.names.line(f.rest)
+			if len(f.all) < maxFailures {
+				f.line(f.rest)
+			}
 			f.rest, f.isLong = f.rest[:0], false
 		}
 	}
@@ -75,7 +80,10 @@ func (f *Finder) Write(p []byte) (int, error) {
 
 // Failures returns the failures that were found, in the order in which they were printed. Nothing is written after it.
 func (f *Finder) Failures() []Failure {
-	f.line(f.rest)
+	f.names.line(f.rest)
+	if len(f.all) < maxFailures {
+		f.line(f.rest)
+	}
 	return slices.DeleteFunc(f.all, func(x Failure) bool { return x.isVague && x.Place == "" })
 }
 

@@ -27,7 +27,14 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 			return askHook(ctx, l, *of, dir, env, res, log)
 		}
 	}
-	return l.runner.Run(ctx, commit, name, last)
+	res, err := l.runner.Run(ctx, commit, name, last)
+	if err == nil && res.Green && res.Unverified != "" {
+		// Once for each reason: it holds for all landings until somebody mends it.
+		if _, isTold := l.waitedFor.LoadOrStore(res.Unverified, true); !isTold {
+			err = l.note(ctx, "the check proves nothing: "+res.Unverified)
+		}
+	}
+	return res, err
 }
 
 // askHook asks Options.Hook about a commit that may land as far as the check is concerned.
@@ -80,7 +87,7 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	}
 	res, err = l.check(ctx, tip, "base", nil)
 	switch {
-	case err != nil:
+	case err != nil, res.Green && res.Unverified != "":
 	case res.Green:
 		_, err = l.checkState(ctx, BaseGreen)
 	case !res.CannotRun:
@@ -165,6 +172,9 @@ func (l *Lander) note(ctx context.Context, text string) error {
 // only while the base is known to be red. A check that cannot run never is: on the base it ran. The caller has the
 // slot.
 func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error) {
+	if res.Green && res.Unverified != "" {
+		return muster.ReceiptUnchecked, nil
+	}
 	if res.Green {
 		return muster.ReceiptGreen, nil
 	}

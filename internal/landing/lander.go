@@ -81,7 +81,9 @@ type Options struct {
 	Target  string // refs/heads/...
 	Check   Check
 	Outputs string // the logs of checks go to its directory landing
-	Cache   string // the directories and caches of checks are kept there, for all repositories; "": nothing is kept
+	// Receipts is the directory in which what checks have said is kept; "" keeps nothing.
+	Receipts string
+	Cache    string // the directories and caches of checks are kept there, for all repositories; "": nothing is kept
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
@@ -143,7 +145,7 @@ func New(
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
-			Cache: o.Cache, Outputs: o.Outputs, Environ: o.Environ, Secrets: o.Secrets, Order: o.Order})}
+			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ, Secrets: o.Secrets, Order: o.Order})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

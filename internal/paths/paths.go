@@ -46,6 +46,9 @@ func (d Dir) Locks() string { return d.at(".team", "locks") }
 // Outputs has the whole of outputs that were too long for a tool result, a directory for each member.
 func (d Dir) Outputs() string { return d.at(".team", "outputs") }
 
+// Receipts has a document for each tree that a check has run on.
+func (d Dir) Receipts() string { return d.at(".team", "receipts") }
+
 // Scratch has a checkout for each member without a task.
 func (d Dir) Scratch() string { return d.at(".team", "scratch") }
 

@@ -1,0 +1,149 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// Receipt says what a check said of a tree. A green one is never earned twice: the check of the same tree, by the same
+// command, after the same set-up and in the same environment, is known.
+type Receipt struct {
+	Key         string    `json:"key"`  // of the fields that say what was checked, and how
+	Tree        string    `json:"tree"` // the id of the tree in git
+	Command     string    `json:"command"`
+	Setup       string    `json:"setup,omitempty"`
+	Environment string    `json:"environment"` // a hash of what the check saw of it
+	Green       bool      `json:"green"`
+	How         string    `json:"how"` // "exit 1", "no end within 10m0s"
+	Seconds     float64   `json:"seconds"`
+	At          time.Time `json:"at"`
+	Log         string    `json:"log"`                // it may be gone: logs are bounded
+	Replaced    []string  `json:"replaced,omitempty"` // the variables that led into another checkout
+	Unverified  string    `json:"unverified,omitempty"`
+	FailedTests []string  `json:"failed_tests,omitempty"`
+	Flaky       bool      `json:"flaky,omitempty"` // it was red before, on the same tree
+}
+
+// isProof reports whether the receipt proves its tree.
+func (x Receipt) isProof() bool { return x.Green && x.Unverified == "" }
+
+// key names what was checked and how: two checks with one key say the same.
+func (x Receipt) key() string {
+	sum := sha256.New()
+	for _, part := range []string{x.Tree, x.Command, x.Setup, x.Environment} {
+		fmt.Fprintf(sum, "%d %s\n", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// volatile are the variables in which two processes of one user differ, and that say nothing of what a build makes.
+var volatile = []string{"PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "COLUMNS",
+	"LINES", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SHLVL", "XDG_SESSION_ID", "XDG_RUNTIME_DIR", "PORT"}
+
+// fingerprint is a hash of an environment, and of the programs in its PATH that the commands name.
+func fingerprint(env []string, commands ...string) string {
+	env = slices.Sorted(slices.Values(env))
+	sum := sha256.New()
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(volatile, name) {
+			fmt.Fprintf(sum, "%d %s\n", len(kv), kv)
+		}
+	}
+	dirs := filepath.SplitList(lookUp(env, "PATH"))
+	for _, word := range strings.Fields(strings.Join(commands, " ")) {
+		for _, dir := range dirs {
+			path, err := exec.LookPath(filepath.Join(dir, word))
+			if err != nil || !filepath.IsAbs(path) {
+				continue
+			}
+			if info, err := os.Stat(path); err == nil {
+				fmt.Fprintf(sum, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+			}
+			break
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// receiptFor returns the receipt that a check of the commit would get, and the one that there is already.
+func (r *Runner) receiptFor(ctx context.Context, commit string) (is Receipt, was *Receipt, err error) {
+	c := r.options.Check
+	if r.options.Receipts == "" || c.Command == "" {
+		return is, nil, nil
+	}
+	is = Receipt{Command: c.Command, Setup: c.Setup, Environment: fingerprint(r.options.Environ, c.Command, c.Setup)}
+	if is.Tree, err = r.options.Repo.Tree(ctx, commit); err != nil {
+		return is, nil, unavailable(ctx, "the commit cannot be read", err)
+	}
+	is.Key = is.key()
+	if x, err := readReceipt(filepath.Join(r.options.Receipts, is.Key+".json")); err == nil && x.Tree == is.Tree {
+		was = &x
+	}
+	return is, was, nil // one that cannot be read proves nothing, and the check runs
+}
+
+// keep writes the receipt of a check that has run. Nothing is kept of one that could not run.
+func (r *Runner) keep(is Receipt, was *Receipt, res Result) error {
+	if r.options.Receipts == "" || res.CannotRun || is.Command == "" {
+		return nil
+	}
+	is.Green, is.How, is.Seconds, is.At, is.Log = res.Green, res.How, res.Seconds, time.Now().UTC(), res.Log
+	is.Replaced, is.Unverified, is.FailedTests = res.Replaced, res.Unverified, res.FailedTests
+	is.Flaky = is.Green && was != nil && (!was.Green || was.Flaky)
+	data, err := json.MarshalIndent(is, "", "  ")
+	if err == nil {
+		err = durable.New(durable.OS{}).Replace(filepath.Join(r.options.Receipts, is.Key+".json"), append(data, '\n'))
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "the receipt of the check cannot be written: %w", err)
+	}
+	return nil
+}
+
+// result returns the result that a green receipt stands for.
+func (x Receipt) result() Result {
+	return Result{Green: true, Cached: true, Command: x.Command, How: x.How, Seconds: x.Seconds, Replaced: x.Replaced,
+		Log: x.Log}
+}
+
+// maxReceipt is how large the file of a receipt may be.
+const maxReceipt = 4 << 20
+
+// readReceipt reads a receipt. The error is Corrupt where it is not the one that its name says.
+func readReceipt(path string) (x Receipt, err error) {
+	data, err := durable.ReadRegular(path, maxReceipt)
+	if err != nil {
+		return x, err
+	}
+	if err = json.Unmarshal(data, &x); err == nil && (x.key() != x.Key || x.Key+".json" != filepath.Base(path)) {
+		err = fmt.Errorf("it is not of the check that its name says")
+	}
+	if err != nil {
+		return Receipt{}, muster.Errorf(muster.Corrupt, "the receipt %s cannot be read: %w", path, err)
+	}
+	return x, nil
+}
+
+// Receipts returns the receipts in a directory, the newest first. Those that cannot be read are left out.
+func Receipts(dir string) []Receipt {
+	var all []Receipt
+	for _, path := range durable.Glob(dir, "*.json") {
+		if x, err := readReceipt(path); err == nil {
+			all = append(all, x)
+		}
+	}
+	slices.SortFunc(all, func(a, b Receipt) int { return b.At.Compare(a.At) })
+	return all
+}
