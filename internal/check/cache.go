@@ -95,6 +95,10 @@ func Caches(root string) []Entry {
 	return all
 }
 
+// An entry is removed as a whole: the list of a slot's files, its index and its checkout belong together, and a cache
+// is of use only with the paths of the slots. Whoever runs a check there holds the lock of a slot, and one who comes
+// while it is being removed waits for none: it finds all locks held, and takes a temporary directory.
+
 // Remove removes the entry. The error is Held while a check runs there.
 func (e Entry) Remove() error {
 	files := durable.New(durable.OS{})

@@ -1,14 +1,20 @@
 // Package check runs the project's check on the files of a commit, and says what it said.
 //
-// A Runner is the service. Run makes a clean checkout outside the repository (checkout.go) in a slot, a directory that
-// is used again (slot.go, filelist.go, cache.go). It runs the set-up and the check there, keeps what they print
-// (log.go), and returns a Result. What it has said of a tree is a Receipt (receipt.go), which is looked up before a check
-// runs. The environment of a check leads to no other checkout of the repository (environ.go). What a result means for a landing is decided in
-// internal/landing.
+// A Runner is the service. Run takes these steps:
+//
+//   - It looks whether a Receipt (receipt.go) says that the check is green on the commit's tree. Then nothing runs.
+//   - It takes a slot, a directory outside the repository that is used again (slot.go), or a temporary one.
+//   - It removes what an earlier check has left there (filelist.go), and checks the commit out (checkout.go).
+//   - It runs the set-up and the check, in an environment that leads to no other checkout of the repository
+//     (environ.go) and has caches of its own (cache.go).
+//   - It keeps what they print (log.go), writes the receipt, and returns a Result.
+//
+// What a result means for a landing is decided in internal/landing.
 //
 // The package keeps these invariants:
 //
 //   - A check sees the files of one commit and nothing that another check has left.
+//   - A receipt is written when a check has ended, and says what it has said. One that cannot be read proves nothing.
 //   - Whatever a check does to its checkout, and to the git in it, changes nothing in the repository.
 //   - When Run returns, nothing that it has started is alive.
 package check
@@ -104,8 +110,11 @@ type Last func(ctx context.Context, dir string, env []string, res *Result, log i
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
-// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. It runs no check of which
-// a receipt says that it is green. An error means that there is no answer.
+// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. It runs no check of
+// which a receipt says that it is green. An error means that there is no answer.
+//
+// The receipt is looked up before anything is made: where it says enough, no checkout is needed. It is written last,
+// when the log that it names is closed. A process that is killed before has earned nothing, and the check runs again.
 func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res Result, err error) {
 	is, was, err := r.receiptFor(ctx, commit)
 	if err != nil {

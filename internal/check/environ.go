@@ -12,6 +12,17 @@ import (
 	"muster/internal/proc"
 )
 
+// The environment of a check is that of the user's shell, and what is active there was made for the user's checkout. A
+// check that follows it there tests other files than those that land, and its green says nothing. There are three ways
+// to deal with what leads there, the first that can be had:
+//
+//   - It is changed to lead to the same place in the merged tree: a directory in PYTHONPATH that the tree has too.
+//   - It is left out: the bin directory of a virtual environment in the checkout, which git does not track.
+//   - It stays, and the check's result is marked as unverified with the reason: an import hook that cannot be
+//     overridden from outside.
+//
+// What is not looked at is what a check reaches by itself: a path in a script, or a server.
+
 // honest is what is known of the environment of a check: where it would lead to other files than those that land.
 type honest struct {
 	env      []string
@@ -51,6 +62,10 @@ func makeHonest(env, checkouts []string, dir string) honest {
 	}
 	return h
 }
+
+// A value is taken apart where lists of paths are, because an entry of a list can be left out by itself. In a part that
+// is more than a path, such as the flags of GOFLAGS, only the path is changed; where there is no such place in the tree
+// the whole part goes, because a flag without its path would mean something else.
 
 // redirect changes each part of a value that leads into a checkout. isKept is false where nothing of it is left.
 func redirect(value string, checkouts []string, dir string) (led string, isKept bool) {
@@ -116,7 +131,8 @@ func sitePackages(env []string) []string {
 	delete(prefixes, "")
 	var all []string
 	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
-		for _, pattern := range []string{"lib/python*/site-packages", "lib/python*/dist-packages", "Lib/site-packages"} {
+		for _, pattern := range []string{"lib/python*/site-packages", "lib/python*/dist-packages",
+			"Lib/site-packages"} {
 			all = append(all, durable.Glob(prefix, filepath.FromSlash(pattern))...)
 		}
 	}
@@ -172,6 +188,10 @@ func cutPath(text string) string {
 	return text
 }
 
+// The file of an editable install names the checkout in one of these ways. A .pth file has the directory in a line, and
+// Python adds it to the end of its path. A finder of setuptools has a table from packages to directories, and Python
+// asks it after its path. Others, such as those of scikit-build and meson, ask to be asked first.
+
 // inTree returns where Python has to look in dir for what lies at rest in a checkout, and whether that is there. A
 // finder names packages, and they are looked for in the directory above.
 func inTree(rest, dir string, isPackage bool) (path string, isThere bool) {
@@ -182,6 +202,10 @@ func inTree(rest, dir string, isPackage bool) (path string, isThere bool) {
 	}
 	return path, err == nil
 }
+
+// Node follows the links of modules, so a linked module is loaded from where the link leads, and finds its own modules
+// there. No variable changes that, and the link may have been made by the set-up that the user asked for: so it stays,
+// and the check proves nothing.
 
 // linkedModules looks for modules of Node that are links into a checkout, as npm link makes them.
 func linkedModules(env, checkouts []string, dir string) (problem string) {
@@ -197,18 +221,22 @@ func linkedModules(env, checkouts []string, dir string) (problem string) {
 				continue
 			}
 			if _, _, _, found := findPath(real, checkouts); found {
-				return fmt.Sprintf("the check imports %s, which is not the merged tree, because of the link %s", real, path)
+				return fmt.Sprintf("the check imports %s, which is not the merged tree, because of the link %s",
+					real, path)
 			}
 		}
 	}
 	return ""
 }
 
+// A path of the user's checkout in a file of the tree is the same path in every checkout of it: a build follows it to
+// the user's files wherever it runs. Only the files at the root are read, as far as build tools look for paths there.
+
 // namedInFiles looks for the path of a checkout in the files that tell build tools where to find code.
 func namedInFiles(env, checkouts []string, dir string) (problem string) {
 	files := []string{filepath.Join(lookUp(env, "HOME"), ".cargo", "config.toml")}
-	for _, name := range []string{"go.mod", "go.work", "Cargo.toml", ".cargo/config.toml", ".cargo/config", "package.json",
-		"pyproject.toml", "requirements.txt", "tsconfig.json"} {
+	for _, name := range []string{"go.mod", "go.work", "Cargo.toml", ".cargo/config.toml", ".cargo/config",
+		"package.json", "pyproject.toml", "requirements.txt", "tsconfig.json"} {
 		files = append(files, filepath.Join(dir, filepath.FromSlash(name)))
 	}
 	for _, flag := range strings.Fields(lookUp(env, "GOFLAGS")) {

@@ -12,6 +12,10 @@ import (
 	"muster/internal/durable"
 )
 
+// The list is made when a checkout is complete, and before anything runs in it. What is on the list is known to be as
+// git has written it. Of a directory only the mode counts, because its time changes with what is made in it, and each
+// thing in it is looked at by itself.
+
 // fileList has what lies in a checkout by its path: of a file the stamp, which changes with whatever is done to it, and
 // of a directory its mode.
 type fileList map[string]string
@@ -65,6 +69,9 @@ func dirStamp(info fs.FileInfo) string { return info.Mode().String() }
 
 // errChanged is the error of a checkout that is not the directory that was made.
 var errChanged = errors.New("the checkout is another one")
+
+// git clean would not do. It asks the git of the checkout, which a check can write, leaves nested repositories alone,
+// and believes the bits of the index by which a change is hidden.
 
 // sweep removes from a checkout what is not as the list says: what a check has made, changed, or hidden from git. Its
 // .git always goes, because a check can write there what it wants. An error means that something is left.

@@ -39,6 +39,9 @@ type Receipt struct {
 // isProof reports whether the receipt proves its tree.
 func (x Receipt) isProof() bool { return x.Green && x.Unverified == "" }
 
+// Proves reports whether the receipt bears out that the check was green on its tree, or that it was red.
+func (x Receipt) Proves(isGreen bool) bool { return x.isProof() == isGreen }
+
 // key names what was checked and how: two checks with one key say the same.
 func (x Receipt) key() string {
 	sum := sha256.New()
@@ -49,8 +52,10 @@ func (x Receipt) key() string {
 }
 
 // volatile are the variables in which two processes of one user differ, and that say nothing of what a build makes.
-var volatile = []string{"PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "COLUMNS",
-	"LINES", "TERM", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SHLVL", "XDG_SESSION_ID", "XDG_RUNTIME_DIR", "PORT"}
+var volatile = []string{
+	"PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "COLUMNS", "LINES", "TERM",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SHLVL", "XDG_SESSION_ID", "XDG_RUNTIME_DIR", "PORT",
+}
 
 // fingerprint is a hash of an environment, and of the programs in its PATH that the commands name.
 func fingerprint(env []string, commands ...string) string {
@@ -77,6 +82,11 @@ func fingerprint(env []string, commands ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
+// The fingerprint has the variables of the user's environment, and not what a check makes of them: that follows from
+// the variables and the tree, and names the slot, which is another one in another process. A program counts by its size
+// and its time, so that a green receipt does not outlive another version of the compiler. What such a program loads by
+// itself does not count.
+
 // receiptFor returns the receipt that a check of the commit would get, and the one that there is already.
 func (r *Runner) receiptFor(ctx context.Context, commit string) (is Receipt, was *Receipt, err error) {
 	c := r.options.Check
@@ -93,6 +103,9 @@ func (r *Runner) receiptFor(ctx context.Context, commit string) (is Receipt, was
 	}
 	return is, was, nil // one that cannot be read proves nothing, and the check runs
 }
+
+// A red receipt is kept for two reasons: it tells a test that fails by chance, when a check of the same tree is green
+// later, and it bears out that a landing on a red base was red. It never keeps a check from running.
 
 // keep writes the receipt of a check that has run. Nothing is kept of one that could not run.
 func (r *Runner) keep(is Receipt, was *Receipt, res Result) error {

@@ -11,6 +11,15 @@ import (
 	"muster/internal/lazyregexp"
 )
 
+// The names are for comparing two checks: on a base where tests fail already, work may land as long as no other test
+// fails. So a name must be the same each time, whatever the order in which tests run, and a list that may lack one is
+// worse than none.
+//
+//   - go test names a package only after its tests, and one whose tests did not end is not named by them at all.
+//   - pytest, jest and cargo count their failures at the end, and the number must be that of the names.
+//   - A runner that names two tests alike is taken for one that has not named all.
+//   - An error of a compiler, or a failure that has no name, makes the list a part of what has failed.
+
 // names collects the names of all tests that have failed, of which a Finder keeps no more than anybody reads. It takes
 // only what a runner tells so that one can know that it is complete: go test, pytest, jest, cargo test, and TAP.
 //
@@ -157,6 +166,8 @@ func (f *Finder) Names() (all []string, isComplete bool) {
 		all = append(all, name)
 	}
 	slices.Sort(all)
-	hasOther := slices.ContainsFunc(f.all, func(x Failure) bool { return x.Name == "" && !(x.isVague && x.Place == "") })
+	hasOther := slices.ContainsFunc(f.all, func(x Failure) bool {
+		return x.Name == "" && (!x.isVague || x.Place != "")
+	})
 	return all, len(all) > 0 && !n.isPartial && !hasOther && len(n.open) == 0 && n.counted == n.expected
 }

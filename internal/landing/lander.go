@@ -145,7 +145,8 @@ func New(
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
-			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ, Secrets: o.Secrets, Order: o.Order})}
+			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
+			Secrets: o.Secrets, Order: o.Order})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

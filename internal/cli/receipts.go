@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// newReceiptsCommand returns muster receipts.
+func newReceiptsCommand(a *App) *cobra.Command {
+	verify := false
+	c := &cobra.Command{Use: "receipts [TASK]", Short: "what proves the landed commits",
+		Args: cobra.MaximumNArgs(1),
+		Long: "Each landed commit is compared with its task's record and with what the check has said of its tree.\n" +
+			"With --verify the command fails when one of them is not borne out."}
+	c.Flags().BoolVar(&verify, "verify", false, "exit with 1 when a receipt does not hold")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var task muster.TaskID
+		if len(args) > 0 {
+			var err error
+			if task, err = parseTaskID(c, args[0]); err != nil {
+				return err
+			}
+		}
+		bad := 0
+		read := func(ctx context.Context, o opened) ([]team.Receipt, error) {
+			all, err := team.ReceiptsOf(ctx, o.Team)
+			all = slices.DeleteFunc(all, func(x team.Receipt) bool { return task != 0 && x.Task != task })
+			for _, x := range all {
+				if x.Problem != "" {
+					bad++
+				}
+			}
+			return all, err
+		}
+		if err := list(a, "nothing has landed", read, receiptTable)(c, nil); err != nil {
+			return err
+		}
+		if verify && bad > 0 {
+			return muster.Errorf(muster.Invalid, "%s %s not hold", view.Count(bad, "receipt"),
+				view.Plural(bad, "does", "do"))
+		}
+		return nil
+	}
+	return c
+}
+
+// receiptTable returns receipts as a table. What does not hold stands in a column of its own.
+func receiptTable(all []team.Receipt) view.Table {
+	t := view.Table{Titles: []string{">TASK", "COMMIT", "SAYS", "CHECK", "PROBLEM"}, Wide: 4}
+	for _, x := range all {
+		ran := ""
+		if x.Kept != nil {
+			ran = fmt.Sprintf("%s %.1fs", x.Kept.How, x.Kept.Seconds)
+			if x.Kept.Flaky {
+				ran += ", was red before"
+			}
+		}
+		t.Row(fmt.Sprint(x.Task), fmt.Sprintf("%.7s", x.Commit), view.Text(x.Says), view.Text(ran),
+			view.Text(x.Problem))
+	}
+	return t
+}
