@@ -26,7 +26,7 @@ import (
 // target is the branch that the torture's work lands on.
 const target = "landed"
 
-// landings: four processes land tasks on one git repository. They are killed at every point of a landing and of a
+// landings: four processes land tasks on one git repository, each several at once, as a stack. They are killed at every point of a landing and of a
 // lane's life, and stopped just before the target moves while their claim is given to another. Each task has landed
 // once, by the commit that is recorded, and nothing half-made is left.
 func landings(ctx context.Context, a *env) error {
@@ -115,7 +115,7 @@ func (r *services) openGit(ctx context.Context) (g gitServices, err error) {
 	// The check is green on the base, so a red one is always the work's.
 	isGreen := func(context.Context, string) (string, error) { return "ok", nil }
 	g.lander = landing.New(g.repo, g.lanes, r.board, r.journal, launch, landing.Options{Target: "refs/heads/" + target,
-		Check: landing.Check{Command: "test -e README"}, Outputs: dir.Outputs(), CheckState: isGreen})
+		Check: landing.Check{Command: stackCheck}, Outputs: dir.Outputs(), CheckState: isGreen})
 	return g, nil
 }
 
@@ -133,21 +133,18 @@ func lander(ctx context.Context, r *services) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range all {
-		if t.Owner == owner && t.Claimed() {
-			if err := r.land(ctx, g, t, owner); err != nil {
-				return err
-			}
-		}
+	all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Owner != owner || !t.Claimed() })
+	if err := r.landAll(ctx, g, all, owner); err != nil {
+		return err
 	}
 	r.ready()
 	for {
-		t, ok, err := r.board.ClaimNext(ctx, board.Claim{Owner: owner})
+		held, err := r.claimSome(ctx, owner)
 		if err != nil {
 			return err
 		}
-		if ok {
-			if err := r.land(ctx, g, t, owner); err != nil {
+		if len(held) > 0 {
+			if err := r.landAll(ctx, g, held, owner); err != nil {
 				return err
 			}
 			continue
@@ -167,15 +164,12 @@ func (r *services) land(ctx context.Context, g gitServices, t muster.Task, owner
 	claim := []string{number(int(t.ID)), number(t.Fence), string(owner)}
 	lane, err := r.laneOf(ctx, g, &t)
 	if err == nil {
-		name := filepath.Join(lane.Path, fmt.Sprintf("work-%d", t.ID))
-		if err = os.WriteFile(name, []byte(fmt.Sprintf("%s %d\n", owner, t.Fence)), 0o644); err == nil {
-			_, err = g.lander.Land(ctx, t.ID, t.Fence, "Does it.", owner)
-		}
+		err = r.landLane(ctx, g, t, lane)
 	}
 	switch {
 	case err == nil:
 		r.note(append([]string{"done"}, claim...)...)
-	case errors.Is(err, muster.ErrFenced):
+	case errors.Is(err, muster.ErrFenced) || r.isOver(ctx, t):
 		r.note(append([]string{"late"}, claim...)...)
 		if now, e := r.board.Get(ctx, t.ID); e == nil && lane.Name != "" && now.Worktree != lane.Name {
 			_, _ = g.lanes.Archive(ctx, lane.Name) // what cannot be archived is kept
@@ -291,6 +285,9 @@ func (a *env) checkLandings(ctx context.Context, r *services, g gitServices, tas
 					claim, t.Fence, t.CompletedBy)
 			}
 		}
+	}
+	if err := a.checkStacks(all); err != nil {
+		return err
 	}
 	return a.checkGit(all, target, tasks)
 }
