@@ -250,11 +250,11 @@ func TestLandingRun(t *testing.T) {
 // report says what a run cost, in rows that begin with its name. Every task has landed, and none needs attention.
 func (c landingCost) report(b *testing.B, name, what string, tasks int, beside landingCost, is string, maxChecks float64) {
 	b.Logf("%s: %+v; beside it %s %+v", what, c, is, beside)
-	report(b, name+"-wall", figure{what: what, unit: "s", ours: c.wall, limit: beside.wall, beside: beside.wall, is: is})
-	report(b, name+"-checks", figure{what: "... checks, " + what, unit: "checks", ours: float64(c.checks), limit: maxChecks, beside: float64(beside.checks), is: is})
-	report(b, name+"-cpu", figure{what: "... CPU of the checks, " + what, unit: "s", ours: c.cpu, beside: beside.cpu, is: is})
-	report(b, name+"-parked", figure{what: "... share of their time that teammates waited for landings, " + what, unit: "%", ours: c.parked})
-	report(b, name+"-returns", figure{what: "... times that a task came back, " + what, unit: "returns", ours: float64(c.returns)})
+	report(b, name+"wall", figure{what: what, unit: "s", ours: c.wall, limit: beside.wall, beside: beside.wall, is: is})
+	report(b, name+"checks", figure{what: "... checks, " + what, unit: "checks", ours: float64(c.checks), limit: maxChecks, beside: float64(beside.checks), is: is})
+	report(b, name+"cpu", figure{what: "... CPU of the checks, " + what, unit: "s", ours: c.cpu, beside: beside.cpu, is: is})
+	report(b, name+"parked", figure{what: "... share of their time that teammates waited for landings, " + what, unit: "%", ours: c.parked})
+	report(b, name+"returns", figure{what: "... times that a task came back, " + what, unit: "returns", ours: float64(c.returns)})
 	if c.landed != tasks || c.attention > 0 {
 		b.Errorf("%s: %d of %d tasks have landed, and %d need attention", what, c.landed, tasks, c.attention)
 	}

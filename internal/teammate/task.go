@@ -44,7 +44,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// The landing is a record on the board with this claim's fence. If this process dies now,
 	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
 	// refused.
-	defer c.presence.showActivity(ctx, fmt.Sprintf("lands %d %s", t.ID, t.Subject))()
+	defer c.presence.showActivity(ctx, "lands")()
 	v, err := c.Lander.Land(ctx, t.ID, t.Fence, summary, c.name())
 	if err != nil {
 		return llm.Result{}, c.onClaimLost(ctx, err)

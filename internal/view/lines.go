@@ -58,13 +58,15 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 		l = t.runLine()
 	case "member", "turn", "tool", "model", "context", "memory":
 		l = t.memberLine()
-	case "task", "landing":
+	case "task":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
 		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
 			failed := checkLine(t.taskName(), Cut(OneLine(t.Check), 60), "FAIL "+seconds(t.Number("seconds")), Bad)
 			to = append(to, failed)
 		}
 		l = t.taskLine()
+	case "landing":
+		l = t.landingLine()
 	case "hook":
 		l = t.hookLine()
 	case "mail":
@@ -160,6 +162,14 @@ func proof(command, verdict string) string { return strings.TrimPrefix(command+"
 func checkLine(name, command, verdict string, tone Tone) Line {
 	return Line{Who: "landing", Verb: "check", Text: nameWith(name, proof(command, verdict)), Tone: tone, Show: true,
 		command: command, name: name}
+}
+
+// withoutCommand returns the line of a check without its command, where more follows that.
+func (l Line) withoutCommand() Line {
+	name := l.Text[:len(l.Text)-len(strings.TrimPrefix(l.Text, l.name))] // a task may be named like the command
+	l.Text = name + strings.Replace(l.Text[len(name):], l.command+"  ", "", 1)
+	l.command = ""
+	return l
 }
 
 // seconds formats how long a check, a turn or a tool took.
@@ -280,11 +290,6 @@ func (t lineWriter) taskLine() Line {
 		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:
 		return t.completedLine(l)
-	case journal.LandingCheck:
-		l.Who, l.Verb, l.Text, l.Show = "landing", "checks", t.checkedTasks(name), false
-	case journal.LandingChecked:
-		l.Who, l.Verb, l.Show = "landing", "checked", false
-		l.Text = Because(t.checkedTasks(name), Because(t.field("result", 60), t.field("failed", 90)))
 	case journal.TaskAttention:
 		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
 		l.Text = nameWith(name, t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
@@ -297,21 +302,6 @@ func (t lineWriter) taskLine() Line {
 		l.Who, l.Verb, l.Text = "board", "note", Because(name, t.field("text", 120))
 	}
 	return l
-}
-
-// checkedTasks says whose work a check of landings is of: the task that is merged last, and how many are below it.
-func (t lineWriter) checkedTasks(last string) string {
-	below := 0
-	switch list := t.Fields["tasks"].(type) {
-	case []int:
-		below = len(list) - 1
-	case []any:
-		below = len(list) - 1
-	}
-	if below < 1 {
-		return last
-	}
-	return last + " with " + Count(below, "other")
 }
 
 // changed returns the names of the fields that an update changed. The list is of another type in an event that was
@@ -355,8 +345,14 @@ func (t lineWriter) completedLine(l Line) Line {
 		return l
 	}
 	verdict := t.field("receipt", 60)
-	if took := t.Number("seconds"); took > 0 {
+	switch took, by := t.Number("seconds"), t.Number("covered_by"); {
+	case by > 0:
+		verdict = fmt.Sprintf("%s by the check of #%.0f", verdict, by)
+	case took > 0:
 		verdict += " " + seconds(took)
+	}
+	if isFlaky, _ := t.Fields["flaky"].(bool); isFlaky {
+		verdict += ", red by chance before"
 	}
 	landed := checkLine(l.Text, t.field("check", 60), verdict, Good)
 	landed.Verb = "lands"

@@ -32,8 +32,8 @@ func TestLongWorkIsToldWhileItRuns(t *testing.T) {
 	same(t, out.String(), `  0.1s alice    joins  coder
   0.3s alice    takes  3 report                  its lane is being made
   1.0s landing  check  the base                  go test ./...  running
-  1.3s landing  lands? 2 counter                 go test ./...  under way
-  9.5s landing  check  the base                  go test ./...  ok 9.5 s
+  1.3s landing  lands? 2 counter                 first in the queue
+  9.5s landing  check  the base                  ok 9.5 s
 `)
 }
 
@@ -48,22 +48,9 @@ func TestShortWorkIsToldAtItsEnd(t *testing.T) {
 			"seconds", 0.7),
 	)
 	p.Tick(muster.Time(1010))
-	if strings.Contains(out.String(), "running") || strings.Contains(out.String(), "under way") {
+	if strings.Contains(out.String(), "running") || strings.Contains(out.String(), "queue") {
 		t.Error(out.String())
 	}
-}
-
-func TestALandingsRowSaysWhichCheckRuns(t *testing.T) {
-	p := NewProgress(Options{Print: func(string) {}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
-		Task:  lookup(muster.Task{ID: 2, Subject: "counter"}),
-		Check: "go test ./...", OnlyLines: true})
-	play(p,
-		at(journal.RunResumed, "", 0),
-		at(journal.MemberResumed, "alice", 0),
-		at(journal.TaskClaimed, "alice", 2, "lane", "task-2"),
-		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
-	)
-	same(t, strings.Join(p.Rows(muster.Time(1012.5), 80), "\n"), "alice     landing  2 counter  checks go test ./...  12 s")
 }
 
 // Where somebody else draws the rows, nothing of them is written.

@@ -158,7 +158,11 @@ func (o Overview) members(s Screen) string {
 		// runs.
 		does, since := m.Describe(subject, ""), m.Since
 		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
-			does, since = m.Describe(subject, now.Doing), muster.UnixTime(now.Since)
+			doing, at := o.Presence.DoingOf(now, o.Now)
+			if now.state == stateLanding { // the record says only that it lands
+				m.Doing = cmp.Or(doing, m.Doing)
+			}
+			does, since = m.Describe(subject, doing), muster.UnixTime(at)
 		}
 		row := []any{Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns,
 			o.Spending.Members[m.Name].Cost()}

@@ -18,6 +18,7 @@ type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
 	budget  string      // of the run; "" is none
 	check   string      // the run's check, as one line; "" when none is known
+	queue   landings    // what is to land
 
 	// costs is what each member has spent in the run, and spent what all have.
 	costs map[muster.Name]spend.Sum
@@ -43,6 +44,9 @@ func (l *Presence) addCost(e muster.Event) {
 	l.costs[e.Member], l.spent = l.costs[e.Member].Plus(s), l.spent.Plus(s)
 }
 
+// stateLanding is the state of a member whose task is to land.
+const stateLanding = "landing"
+
 // Activity is what one member does.
 type Activity struct {
 	name  muster.Name
@@ -60,6 +64,7 @@ func (l *Presence) Apply(e muster.Event) {
 	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
 		l.check = OneLine(e.Text("command"))
 	}
+	l.queue.apply(e)
 	m := l.Find(e.Member)
 	switch {
 	case e.Member == "" || e.Member == muster.System || e.Member == muster.User,
@@ -94,11 +99,8 @@ func (l *Presence) Apply(e muster.Event) {
 	case journal.TaskClaimed:
 		m.task = e.Task
 		return
-	case journal.TaskLanding:
-		state = "landing"
-		if l.check != "" {
-			doing = "checks " + l.check
-		}
+	case journal.TaskLanding: // what it waits for, the queue says
+		state = stateLanding
 	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
 		if m.task != e.Task {
 			return
@@ -115,6 +117,17 @@ func (l *Presence) Apply(e muster.Event) {
 	if !slices.Contains(l.members, m) {
 		l.members = slices.Insert(l.members, at, m)
 	}
+}
+
+// DoingOf returns what a member does, and since when. One whose task is to land does what the queue says.
+func (l *Presence) DoingOf(m *Activity, now time.Time) (doing string, since time.Time) {
+	if m.state != stateLanding {
+		return m.Doing, m.Since
+	}
+	if c := l.queue.checkOf(m.task); c != nil {
+		return l.queue.describe(m.task, now), c.since
+	}
+	return l.queue.describe(m.task, now), m.Since
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.
@@ -161,7 +174,9 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 	// The columns are as wide as the widest of all rows, so the rows are laid out only when all are known.
 	var rows []string
 	for i, m := range shown {
-		rows = append(rows, l.row(p, m, tasks[i], Duration(now.Sub(m.Since)), width-1))
+		shown := *m
+		shown.Doing, shown.Since = l.DoingOf(m, now)
+		rows = append(rows, l.row(p, &shown, tasks[i], Duration(now.Sub(shown.Since)), width-1))
 	}
 	if more := len(l.members) - most; more > 0 {
 		rows = append(rows, fmt.Sprintf("... and %d more", more))

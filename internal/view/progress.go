@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,8 +52,11 @@ type Progress struct {
 	// queue has the lines that wait, in the order of their events. It begins with a claim whose lane is not known yet,
 	// or is empty.
 	queue []queuedLine
-	// checks are the checks that run and were not mentioned yet, oldest first. That of the base has no task.
+	// checks are the checks and landings under way that were not mentioned yet, oldest first. That of the base has no
+	// task.
 	checks []queuedLine
+	// command is the check's command as a line has said it. Lines that follow leave it out.
+	command string
 	// drawn are the rows of the living members as they stand on the terminal.
 	drawn   []string
 	drawnAt time.Time
@@ -61,11 +65,12 @@ type Progress struct {
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
 // behind it.
 type queuedLine struct {
-	at    time.Time // when the event happened, which the line's first column says
-	line  Line
-	task  muster.TaskID
-	by    muster.Name // who claimed the task
-	waits bool        // it is a claim, and its lane is not known
+	at   time.Time // when the event happened, which the line's first column says
+	line Line
+	task muster.TaskID
+	by   muster.Name // who claimed the task
+	// waits says that something of the line is not known yet: the lane of a claim, or what a landing waits for.
+	waits bool
 }
 
 // endWait says what is known of a claim's lane. The claim's line waits no longer.
@@ -170,26 +175,37 @@ func (p *Progress) Event(e muster.Event) {
 	}
 }
 
-// noteChecks remembers checks that begin and forgets those that end. Tick mentions those that are still remembered
-// after a while.
+// noteChecks remembers checks and landings that begin, and forgets those that end. Tick mentions those that are still
+// remembered after a while.
 func (p *Progress) noteChecks(e muster.Event) {
 	switch e.Kind {
 	case journal.CheckStarted, journal.CheckBase, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted,
-		journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
+		journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention, journal.LandingCheck, journal.LandingChecked:
 		p.checks = slices.DeleteFunc(p.checks, func(c queuedLine) bool { return c.task == e.Task })
 	}
+	isDrawn := p.options.Width > 0 || p.options.OnlyLines // then the row of the task's owner says it
 	q, check := queuedLine{at: muster.Time(e.At), task: e.Task}, Cut(p.presence.check, 60)
 	switch {
 	case e.Kind == journal.CheckStarted:
 		q.line = checkLine("the base", check, "running", Plain)
-	// On a terminal the row of the task's owner says it.
-	case e.Kind == journal.TaskLanding && check != "" && p.options.Width == 0 && !p.options.OnlyLines:
-		q.line = checkLine(lineWriter{e, p.facts()}.taskName(), check, "under way", Plain)
-		q.line.Verb = "lands?" // it may still wait for another landing
+	case e.Kind == journal.TaskLanding && !isDrawn:
+		q.waits = true // its text is made when it is written, for the queue moves
+	case e.Kind == journal.LandingCheck && !isDrawn:
+		// All that are checked together have one line.
+		tasks := checkedTasks(e)
+		p.checks = slices.DeleteFunc(p.checks, func(c queuedLine) bool { return slices.Contains(tasks, c.task) })
+		q.line = checkLine(checkedName(tasks, lineWriter{e, p.facts()}.taskName()), check, "running", Plain)
 	default:
 		return
 	}
 	p.checks = append(p.checks, q)
+}
+
+// landingLine is the line of a landing that has waited for a while.
+func (p *Progress) landingLine(task muster.TaskID, now time.Time) Line {
+	name := lineWriter{muster.Event{Task: task}, p.facts()}.taskName()
+	text := nameWith(name, p.presence.queue.describe(task, now))
+	return Line{Who: "landing", Verb: "lands?", Text: text, Show: true, name: name}
 }
 
 // resolveClaims ends the wait of claims: either their lane is known now, or the event shows that they have none. A turn
@@ -229,6 +245,10 @@ func (p *Progress) enqueue(q queuedLine) {
 // write writes one line above the living members, which the next redraw puts back.
 func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
+	if l.command != "" && l.command == p.command {
+		l = l.withoutCommand()
+	}
+	p.command = cmp.Or(l.command, p.command)
 	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
 	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
@@ -306,7 +326,11 @@ func (p *Progress) Tick(now time.Time) {
 	p.expireClaims(now)
 	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWorkDelay {
 		p.flushPlan()
-		p.enqueue(queuedLine{at: now, line: p.checks[0].line})
+		q := p.checks[0]
+		if q.waits {
+			q.line = p.landingLine(q.task, now)
+		}
+		p.enqueue(queuedLine{at: now, line: q.line})
 		p.checks = p.checks[1:]
 	}
 	if p.options.Opening != "" && now.Sub(p.options.Start) >= longWorkDelay {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/safetext"
 )
 
 // Summary is how a run ended. Everything in it comes from records, events and the target branch, never from what a
@@ -142,10 +143,13 @@ func (s Summary) headline() string {
 	if len(s.unfinished)+len(s.Unreadable) == 0 {
 		h += " in " + longDuration(s.duration())
 	}
-	still := 0 // landed while the check was red as on the base
+	still, covered := 0, 0 // landed while the check was red as on the base, or together with a later one
 	for _, t := range s.landed {
-		if t.Landed.Receipt == muster.ReceiptStillRed {
+		switch t.Landed.Receipt {
+		case muster.ReceiptStillRed:
 			still++
+		case muster.ReceiptCovered:
+			covered++
 		}
 	}
 	// The first that holds is what can be claimed of all that landed.
@@ -158,6 +162,8 @@ func (s Summary) headline() string {
 		h += ", NOT VERIFIED: the check is red as it was at the start: " + check
 	case still > 0:
 		h += fmt.Sprintf(", checked with %s: %d of them landed while it was still red", check, still)
+	case covered > 0:
+		h += fmt.Sprintf(", checked with %s: %d of them by the check of a later one", check, covered)
 	default:
 		h += ", each checked with " + check
 	}
@@ -212,12 +218,32 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 		if t.ClaimedAt > 0 {
 			why += " since " + Clock(muster.Time(t.ClaimedAt), s.Now)
 		}
+	case t.Fence > 0: // it was claimed, and is again for whoever takes it
+		why = s.leftText(t)
 	case t.ClaimRole != "":
 		why = "for a " + OneLine(t.ClaimRole)
 	default:
 		why = "nobody has taken it"
 	}
 	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
+}
+
+// leftText says of an open task without an owner who had it last, and how its landings ended:
+//
+//	alice left it; 3 landings came back, the last: conflict in report.go
+func (s Summary) leftText(t muster.Task) string {
+	work := s.Tally.effortOf(t.ID)
+	why := "nobody has it now"
+	if work.owner != "" {
+		why = string(work.owner) + " left it"
+	}
+	if n := work.checks + work.conflicts; n > 0 {
+		why += "; " + Count(n, "landing") + " came back"
+		if t.Returned != "" {
+			why = Because(why+Plural(n, "", ", the last"), Cut(OneLine(t.Returned), 100))
+		}
+	}
+	return why
 }
 
 // table returns the lines of what is done: who did it, what landed, how it was checked, and what it took. The last row
@@ -268,13 +294,16 @@ func someTokens(n float64) string {
 func checkCell(l muster.Landed) Cell {
 	c := Cell{Text: OneLine(l.Receipt)}
 	switch l.Receipt {
-	case muster.ReceiptGreen:
+	case muster.ReceiptGreen, muster.ReceiptCovered:
 		c.Tone = Good
 	case muster.ReceiptStillRed, muster.ReceiptUnchecked:
 		c.Tone = Bad
 		return c
 	}
-	if l.Seconds > 0 {
+	switch {
+	case l.CoveredBy > 0:
+		c.Text += fmt.Sprintf(" by #%d", l.CoveredBy)
+	case l.Seconds > 0:
 		c.Text += fmt.Sprintf(" %.1fs", l.Seconds)
 	}
 	return c
@@ -294,6 +323,15 @@ func (s Summary) nextSteps(w *strings.Builder) {
 		func(s string) bool { return strings.HasPrefix(s, "0 ") })
 	if len(fixed) > 0 {
 		fmt.Fprintln(w, "returned and fixed: "+strings.Join(fixed, ", "))
+	}
+	var flaky []string
+	for _, t := range s.landed {
+		if t.Landed.Flaky {
+			flaky = append(flaky, fmt.Sprint(t.ID))
+		}
+	}
+	if len(flaky) > 0 {
+		fmt.Fprintln(w, "flaky check: red and then green on the same tree, at the landing of "+safetext.List(flaky, 20))
 	}
 	if line := s.Spending.line(len(s.landed)); line != "" {
 		fmt.Fprintln(w, line)

@@ -143,6 +143,61 @@ go on:      muster resume
 `)
 }
 
+// A task that was claimed and came back is not called one that nobody has taken.
+func TestATaskThatWasLeftSaysByWhom(t *testing.T) {
+	n := NewTally()
+	for _, e := range []muster.Event{
+		at(journal.TaskClaimed, "alice", 3),
+		at(journal.TaskReturned, "alice", 3, "reason", "conflict"),
+		at(journal.TaskReturned, "alice", 3, "reason", "check"),
+		at(journal.TaskReleased, "alice", 3),
+		at(journal.TaskClaimed, "bob", 4),
+		at(journal.TaskReturned, "bob", 4, "reason", "conflict"),
+		at(journal.TaskReleased, "bob", 4),
+	} {
+		n.Add(e)
+	}
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Code: 3, Text: "stopped", Tally: n,
+		Tasks: []muster.Task{
+			{ID: 3, Subject: "report", Status: muster.Pending, Fence: 1, Returned: "TestCount on the merged tree"},
+			{ID: 4, Subject: "docs", Status: muster.Pending, Fence: 1, ClaimRole: "writer", Returned: "conflict in a.go with 2"},
+			{ID: 5, Subject: "tests", Status: muster.Pending, Fence: 2},
+			{ID: 6, Subject: "more", Status: muster.Pending},
+		}})
+	for _, want := range []string{
+		"\n 3  report     pending          alice left it; 2 landings came back, the last: TestCount on the merged tree\n",
+		"\n 4  docs       pending          bob left it; 1 landing came back: conflict in a.go with 2\n",
+		"\n 5  tests      pending          nobody has it now\n",
+		"\n 6  more       pending          nobody has taken it\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// A commit in the middle of a stack was not checked itself, and a check that fails by chance is nobody's mistake.
+func TestCoveredAndFlakyLandingsSaySo(t *testing.T) {
+	covered, flaky := landedTask(1, "tokenizer", "alice", "9c01d3eff", muster.ReceiptCovered), landedTask(2, "counter", "bob", "3f2a91cff", "ok")
+	covered.Landed.CoveredBy, flaky.Landed.Flaky = 2, true
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{covered, flaky}})
+	same(t, got, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them by the check of a later one
+
+#  TASK       OWNER  COMMIT   TRIES  CHECK           TIME  TOKENS
+1  tokenizer  alice  9c01d3e      1  covered by #2
+2  counter    bob    3f2a91c      1  ok 0.7s
+                                                    14.2s
+
+flaky check: red and then green on the same tree, at the landing of 2
+see them:   git log --oneline muster/demo
+take them:  muster merge
+`)
+	for l, want := range map[*muster.Landed]string{covered.Landed: "go test ./...  covered by the check of #2",
+		flaky.Landed: "go test ./...  ok 0.7 s, red by chance before"} {
+		same(t, landingEvidence(*l), want)
+	}
+}
+
 func TestAnAnswerIsJustThat(t *testing.T) {
 	same(t, summaryOf(t, Summary{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
 }

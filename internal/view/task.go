@@ -65,8 +65,14 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 // the check took.
 func landingEvidence(l muster.Landed) string {
 	s := OneLine(l.Receipt)
-	if l.Seconds > 0 {
+	switch {
+	case l.CoveredBy > 0:
+		s += fmt.Sprintf(" by the check of #%d", l.CoveredBy)
+	case l.Seconds > 0:
 		s += " " + seconds(l.Seconds)
+	}
+	if l.Flaky {
+		s += ", red by chance before"
 	}
 	if l.Check != "" {
 		s = OneLine(l.Check) + "  " + s

@@ -26,9 +26,10 @@ import (
 // target is the branch that the torture's work lands on.
 const target = "landed"
 
-// landings: four processes land tasks on one git repository, each several at once, as a stack. They are killed at every point of a landing and of a
-// lane's life, and stopped just before the target moves while their claim is given to another. Each task has landed
-// once, by the commit that is recorded, and nothing half-made is left.
+// landings: four processes land tasks on one git repository, each several at once, as a stack. They are killed at every
+// point of a landing and of a lane's life, and stopped just before the target moves while their claims are given to
+// others. Each task has landed once, by the commit that is recorded, the target was green at each commit, and nothing
+// half-made is left.
 func landings(ctx context.Context, a *env) error {
 	tasks := a.amount(100, 8)
 	if err := a.repository(); err != nil {
@@ -286,7 +287,7 @@ func (a *env) checkLandings(ctx context.Context, r *services, g gitServices, tas
 			}
 		}
 	}
-	if err := a.checkStacks(all); err != nil {
+	if err := checkStacks(a, all); err != nil {
 		return err
 	}
 	return a.checkGit(all, target, tasks)

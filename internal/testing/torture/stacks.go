@@ -64,16 +64,16 @@ func (r *services) landLane(ctx context.Context, g gitServices, t muster.Task, l
 	}
 }
 
-// isOver reports whether a claim is another's now. A process that is stopped while it lands one task may be anywhere with
-// the others, so that the next owner has archived their lanes.
+// isOver reports whether a claim is another's now. A process that is stopped while it lands one task may be anywhere
+// with the others, so that the next owner has archived their lanes.
 func (r *services) isOver(ctx context.Context, t muster.Task) bool {
 	now, err := r.board.Get(ctx, t.ID)
 	return err == nil && now.Fence != t.Fence
 }
 
-// checkStacks wants the target to have been green at each of its commits, and each commit that claims no check of its own to
-// lie below one that was checked.
-func (a *env) checkStacks(all []muster.Task) error {
+// checkStacks wants the target to have been green at each of its commits, and each commit that claims no check of its
+// own to lie below one that was checked.
+func checkStacks(a *env, all []muster.Task) error {
 	out, err := a.git("log", "--format=%H", "main.."+target, "--", "broken-*")
 	if err != nil {
 		return err
@@ -102,7 +102,8 @@ func (a *env) checkStacks(all []muster.Task) error {
 			continue
 		}
 		if _, err := a.git("merge-base", "--is-ancestor", l.Commit, by.Commit); err != nil {
-			a.fail(&a.row.Lost, "task %d is covered by the check of task %d, which does not have it: %v", id, l.CoveredBy, err)
+			a.fail(&a.row.Lost, "task %d is covered by the check of task %d, which does not have it: %v", id,
+				l.CoveredBy, err)
 		}
 	}
 	return nil

@@ -1,0 +1,156 @@
+package view
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/journal"
+)
+
+// queueOf is what the events of a queue with four tasks tell, of which the first two are checked together.
+func queueOf() (events []muster.Event) {
+	for i, e := range []muster.Event{
+		at(journal.CheckBase, "", 0, "result", "ok", "seconds", 30.0, "command", "go test ./..."),
+		at(journal.MemberSpawned, "alice", 0, "role", "coder"),
+		at(journal.TaskClaimed, "alice", 2, "lane", "task-2"),
+		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
+		at(journal.TaskLanding, "bob", 3, "head", "4f2a91cdd"),
+		at(journal.LandingCheck, "", 3, "tasks", []int{2, 3}),
+		at(journal.TaskLanding, "carol", 5, "head", "5f2a91cdd"),
+		at(journal.TaskLanding, "dave", 7, "head", "6f2a91cdd"),
+	} {
+		e.At = 1000 + float64(i)/10
+		events = append(events, e)
+	}
+	return events
+}
+
+// Only a task that is checked is said to be, and each of the others has its place.
+func TestTheQueueSaysWhereATaskStands(t *testing.T) {
+	var l landings
+	describe := func(seconds float64, want map[muster.TaskID]string) {
+		t.Helper()
+		for id, text := range want {
+			if got := l.describe(id, muster.Time(1000+seconds)); got != text {
+				t.Errorf("after %v s %d is %q, want %q", seconds, id, got, text)
+			}
+		}
+	}
+	for _, e := range queueOf() {
+		l.apply(e)
+	}
+	describe(10, map[muster.TaskID]string{2: "checked with 1 other, about 20 s", 3: "checked with 1 other, about 20 s",
+		5: "first in the queue, about 50 s", 7: "second in the queue, about 50 s", 9: ""})
+	describe(29.5, map[muster.TaskID]string{2: "checked with 1 other, about 1 s"})
+	describe(40, map[muster.TaskID]string{2: "checked with 1 other", 5: "first in the queue, about 20 s"})
+
+	// It is red, and halved. A check of even more than that is over too.
+	l.apply(at(journal.LandingCheck, "", 5, "tasks", []int{2, 3, 5}))
+	l.apply(at(journal.LandingChecked, "", 3, "tasks", []int{2, 3}, "result", "red", "seconds", 40.0))
+	half := at(journal.LandingCheck, "", 2, "tasks", []int{2})
+	half.At = 1041
+	l.apply(half)
+	describe(41, map[muster.TaskID]string{2: "checked, about 40 s", 3: "first in the queue, about 1 min", 5: "second in the queue, about 1 min"})
+	l.apply(at(journal.TaskCompleted, "alice", 2))
+	l.apply(at(journal.TaskReturned, "bob", 3))
+	describe(50, map[muster.TaskID]string{2: "", 3: "", 5: "first in the queue, about 40 s"})
+	l.apply(at(journal.RunResumed, "", 0))
+	describe(50, map[muster.TaskID]string{5: "", 7: ""})
+}
+
+func TestOrdinals(t *testing.T) {
+	for n, want := range map[int]string{1: "first", 3: "third", 10: "tenth", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 22: "22nd", 33: "33rd", 111: "111th", 121: "121st"} {
+		if got := ordinal(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+// An event that was read from the journal has its list in another type.
+func TestCheckedTasks(t *testing.T) {
+	made := at(journal.LandingCheck, "", 7, "tasks", []int{5, 7})
+	var read muster.Event
+	if err := json.Unmarshal([]byte(`{"event":"landing.check","ts":1000,"task_id":7,"tasks":[5,7]}`), &read); err != nil {
+		t.Fatal(err)
+	}
+	for what, e := range map[string]muster.Event{"of this process": made, "of the journal": read} {
+		if got := IDs(checkedTasks(e)); got != "5, 7" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	for _, list := range []any{nil, "5", []any{"x"}, []any{3.0}, []int{}} {
+		if all := checkedTasks(at(journal.LandingCheck, "", 7, "tasks", list)); all[len(all)-1] != 7 {
+			t.Errorf("%v: %v", list, all)
+		}
+	}
+}
+
+// Off a terminal one line says that a check runs, for all its tasks, and one for each landing that waits for long.
+func TestAQueueIsToldOnce(t *testing.T) {
+	var out strings.Builder
+	p := progressTo(&out, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}, muster.Task{ID: 5, Subject: "report"}))
+	for _, e := range queueOf() {
+		p.Event(e)
+	}
+	for _, s := range []float64{1, 1.6, 2, 3, 9} {
+		p.Tick(muster.Time(1000 + s))
+	}
+	ended := at(journal.LandingChecked, "", 3, "tasks", []int{2, 3}, "result", "red", "seconds", 9.0, "failed", "TestCount (count_test.go:4)")
+	ended.At = 1009.5
+	p.Event(ended)
+	same(t, out.String(), `  0.0s landing  check  the base                  go test ./...  ok 30.0 s
+  0.1s alice    joins  coder
+  0.2s alice    takes  2 counter                 lane task-2
+  1.6s landing  check  2, 3 together             running
+  1.6s landing  lands? 5 report                  first in the queue, about 1 min
+  2.0s landing  lands? 7                         second in the queue, about 1 min
+  9.5s landing  check  2, 3 together             FAIL 9.0 s: TestCount (count_test.go:4)
+`)
+}
+
+// On a terminal the owner's row says it, and counts from the check's beginning when that runs.
+func TestALandingsRowSaysWhereItStands(t *testing.T) {
+	p := NewProgress(Options{Print: func(string) {}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
+		Task: lookup(muster.Task{ID: 2, Subject: "counter"}), OnlyLines: true})
+	for _, e := range queueOf() {
+		p.Event(e)
+	}
+	rows := p.Rows(muster.Time(1012.5), 80)
+	same(t, rows[0], "alice     landing  2 counter  checked with 1 other, about 18 s  12 s")
+}
+
+// `muster status` says of a task that lands where it stands, and names it once.
+func TestStatusSaysWhereALandingStands(t *testing.T) {
+	o := Overview{Team: "a", Now: muster.Time(1012.5), Alive: true, Tasks: []muster.Task{{ID: 2, Subject: "note 2"}},
+		Members: []Member{{Member: muster.Member{Name: "alice", Role: "coder", Status: muster.Working, Task: 2, Doing: "lands"}, Alive: true}}}
+	if text := o.Draw(Screen{}); !strings.Contains(text, "2 note 2: lands ") {
+		t.Errorf("without its events:\n%s", text)
+	}
+	for _, e := range queueOf() {
+		o.Presence.Apply(e)
+	}
+	if text := o.Draw(Screen{}); !strings.Contains(text, "2 note 2: checked with 1 other, about 18 s  12s") {
+		t.Errorf("with them:\n%s", text)
+	}
+}
+
+// The log has both events, and the commands of checks are left out where they were said.
+func TestLinesOfLandings(t *testing.T) {
+	covered := at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "covered", "check", "make", "covered_by", 7, "seconds", 0.5)
+	flaky := at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "ok", "check", "make", "seconds", 0.5, "flaky", true)
+	for want, e := range map[string]muster.Event{
+		"2, 3 together             make  running":                                 at(journal.LandingCheck, "", 3, "tasks", []int{2, 3}),
+		"2, 3 together             make  ok 1.5 s":                                at(journal.LandingChecked, "", 3, "tasks", []int{2, 3}, "result", "ok", "seconds", 1.5),
+		"3                         make  cannot run":                              at(journal.LandingChecked, "", 3, "tasks", []int{3}, "result", "cannot run"),
+		"2                         3f2a91c  make  covered by the check of #7":     covered,
+		"2                         3f2a91c  make  ok 0.5 s, red by chance before": flaky,
+	} {
+		got := Lines(e, Facts{Check: "make"})[0]
+		same(t, got.Text, want)
+		same(t, got.withoutCommand().Text, strings.Replace(want, "make  ", "", 1))
+	}
+	named := checkLine("1 make  it", "make", "ok", Good)
+	same(t, named.withoutCommand().Text, "1 make  it                ok")
+}
