@@ -51,6 +51,7 @@ type PlannedTask struct {
 	Role        string   `json:"role,omitempty"`
 	Priority    int      `json:"priority,omitempty"`
 	RequirePlan bool     `json:"require_plan,omitempty"`
+	Files       []string `json:"files,omitempty"`
 }
 
 // Tip is a commit at which the target may be. Onto is the tip that it landed on; "" is the one of the run's start, or

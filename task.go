@@ -40,11 +40,14 @@ type Task struct {
 	DependsOn []TaskID `json:"dependsOn"`
 	// Blocks are the dependants. They are derived from the DependsOn of the other tasks and never stored: see
 	// StoredTask.
-	Blocks      []TaskID `json:"blocks"`
-	ClaimRole   string   `json:"claim_role,omitempty"` // only members of this role may claim it
-	Priority    int      `json:"priority"`             // higher goes first; 0 by default
-	Worktree    Name     `json:"worktree"`             // its lane
-	Base        string   `json:"base,omitempty"`       // the commit its lane was made from
+	Blocks    []TaskID `json:"blocks"`
+	ClaimRole string   `json:"claim_role,omitempty"` // only members of this role may claim it
+	Priority  int      `json:"priority"`             // higher goes first; 0 by default
+	// Files are paths, directories or globs that its work is expected to change. The board hands out other tasks first
+	// than one whose files somebody works on.
+	Files       []string `json:"files,omitempty"`
+	Worktree    Name     `json:"worktree"`       // its lane
+	Base        string   `json:"base,omitempty"` // the commit its lane was made from
 	ClaimedAt   float64  `json:"claimed_at,omitempty"`
 	ClaimSource string   `json:"claim_source,omitempty"`
 	// Fence rises with each claim, and whenever a claim is taken away. Who acts for a claim names the fence that it

@@ -95,8 +95,9 @@ func where(t muster.Task) string {
 	return s
 }
 
-// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id.
-// It returns false when there is none, or when others were faster at all of them.
+// ClaimNext claims the first task that is ready for c.Role: the higher priority first, then the lower id,
+// and last those with files that somebody works on (see readyFor). It returns false when there is none, or when others
+// were faster at all of them.
 //
 // The graph only proposes tasks, and Claim decides by the stored document. A task that Claim refuses is not
 // proposed again in this call, so the loop ends although the graph may be behind.
@@ -108,6 +109,8 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 		err := b.tasks.ViewFresh(ctx, func() {
 			for next = range b.graph.readyFor(c.Role, c.OnlyOwn) {
 				if !tried[next] {
+					// Who decides before this claim is written takes no task with the same files.
+					mark(b.graph.claiming, next, len(b.graph.tasks[next].task.Files) > 0)
 					return
 				}
 			}
@@ -120,6 +123,7 @@ func (b *Board) ClaimNext(ctx context.Context, c Claim) (muster.Task, bool, erro
 			return muster.Task{}, false, nil
 		}
 		t, err := b.Claim(ctx, next, c)
+		b.tasks.View(func() { mark(b.graph.claiming, next, false) })
 		switch {
 		case t.ID != 0:
 			return t, true, err

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -30,6 +31,7 @@ type Draft struct {
 	Role        string // only members of this role may claim it; "" is everyone
 	Priority    int    // higher goes first
 	RequirePlan bool
+	Files       []string // see muster.Task
 	CreatedBy   muster.Name
 	// Key is what the creator knows the task by; see muster.Task.
 	Key string
@@ -49,7 +51,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	t := muster.Task{
 		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
 		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
-		DependsOn: set(d.BlockedBy...), Key: d.Key, Undoes: d.Undoes,
+		DependsOn: set(d.BlockedBy...), Key: d.Key, Files: d.Files, Undoes: d.Undoes,
 	}
 	if len(d.Undoes) > 0 {
 		if err := claim(&t, Claim{Owner: d.CreatedBy, Source: muster.SourceUndo}, at); err != nil {
@@ -84,7 +86,9 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 }
 
 // Check refuses a draft whose texts no task can have. The error says which text, and what to do about it.
-func Check(d Draft) error { return checkText(d.Subject, d.Description, d.Role) }
+func Check(d Draft) error {
+	return cmp.Or(checkText(d.Subject, d.Description, d.Role), checkFiles(d.Files))
+}
 
 // insert writes t under the next free id, and tries the following ones while other processes take them
 // first.

@@ -31,6 +31,8 @@ type graph struct {
 	dirty     map[muster.TaskID]bool // tasks that Settle has to compare with the graph
 	effects   map[muster.TaskID]bool // tasks with effects that must still follow
 	claimed   map[muster.TaskID]bool // tasks that are in progress or landing
+	owning    map[muster.TaskID]bool // those of claimed that name files
+	claiming  map[muster.TaskID]bool // tasks with files that this process is about to claim
 	hasCycles bool                   // a change since the last search may have closed a cycle
 }
 
@@ -52,6 +54,7 @@ func newGraph() *graph {
 		ready:      map[string]*queue{},
 		unreadable: map[muster.TaskID]bool{}, missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
 		dirty: map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
+		owning: map[muster.TaskID]bool{}, claiming: map[muster.TaskID]bool{},
 	}
 }
 
@@ -110,6 +113,7 @@ func (g *graph) replace(id muster.TaskID, is *node) {
 	mark(g.dirty, id, is != absent)
 	mark(g.effects, id, len(is.task.Effects) > 0)
 	mark(g.claimed, id, is.task.Claimed())
+	mark(g.owning, id, is.task.Claimed() && len(is.task.Files) > 0)
 	hasNewStatus := was.task.Status != is.task.Status
 	if is.task.Status == muster.Pending && (hasNewEdges || hasNewStatus) && g.waits(is) {
 		g.hasCycles = true
@@ -161,6 +165,7 @@ func (g *graph) view(id muster.TaskID) muster.Task {
 	}
 	t.Blocks = slices.Clone(g.dependants[id])
 	t.Effects = slices.Clone(t.Effects)
+	t.Files = slices.Clone(t.Files)
 	if t.Landing != nil {
 		t.Landing = new(*t.Landing)
 	}

@@ -43,9 +43,45 @@ func (g *graph) setReady(n *node, ready bool) {
 	}
 }
 
-// readyFor yields the tasks that a member of the role may claim, in the order in which they are claimed. With onlyOwn,
-// those that ask for no role are left out.
+// readyFor yields the tasks that a member of the role may claim, in the order in which they are claimed: that of
+// inOrder, but tasks with files that somebody works on come after all others. They are not held back: where there is
+// nothing else to do, a conflict is better than an idle member. With onlyOwn, those that ask for no role are left out.
 func (g *graph) readyFor(role string, onlyOwn bool) iter.Seq[muster.TaskID] {
+	busy := g.busyFiles()
+	if len(busy) == 0 {
+		return g.readyInOrder(role, onlyOwn)
+	}
+	return func(yield func(muster.TaskID) bool) {
+		var later []muster.TaskID
+		for id := range g.readyInOrder(role, onlyOwn) {
+			if overlap(g.tasks[id].task.Files, busy) {
+				later = append(later, id)
+			} else if !yield(id) {
+				return
+			}
+		}
+		for _, id := range later {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// busyFiles returns the files of the tasks that somebody works on, or is about to.
+func (g *graph) busyFiles() (busy []string) {
+	for _, ids := range []map[muster.TaskID]bool{g.owning, g.claiming} {
+		for id := range ids {
+			if n := g.tasks[id]; n != nil {
+				busy = append(busy, n.task.Files...)
+			}
+		}
+	}
+	return busy
+}
+
+// readyInOrder is readyFor whoever works on what.
+func (g *graph) readyInOrder(role string, onlyOwn bool) iter.Seq[muster.TaskID] {
 	return func(yield func(muster.TaskID) bool) {
 		var own, open []*node
 		if role != "" {

@@ -35,6 +35,7 @@ func (t taskCommands) add() *cobra.Command {
 	f.StringSliceVar(&blockers, "blocked-by", nil, "`IDS` of tasks that must be completed first: 1,2")
 	f.StringVar(&d.Role, "role", "", "only members of this `ROLE` may claim it")
 	f.IntVar(&d.Priority, "priority", 0, "higher goes first")
+	f.StringSliceVar(&d.Files, "files", nil, "`PATHS` or globs that it will change; others go first meanwhile")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		// --blocked-by 1,2 and --blocked-by 1 --blocked-by 2 mean the same, and blanks between ids are fine.
 		for _, s := range blockers {

@@ -195,7 +195,7 @@ func (r *reader) readDefault(n ast.Node) (value string, isNeeded bool, err error
 // readTask reads a task of the file, and adds one task for each of its items.
 func (r *reader) readTask(n ast.Node) error {
 	f, err := r.fields(n, "a task", "id", "subject", "description", "blocked_by", "role", "priority", "require_plan",
-		"for_each")
+		"for_each", "files")
 	if err != nil {
 		return err
 	}
@@ -260,8 +260,12 @@ func (r *reader) addTask(n ast.Node, f map[string]ast.Node, id string, item *str
 			return err
 		}
 	}
+	if t.Files, err = r.files(f["files"], item); err != nil {
+		return err
+	}
 	t.Role = muster.RoleName(t.Role)
-	if err := board.Check(board.Draft{Subject: t.Subject, Description: t.Description, Role: t.Role}); err != nil {
+	if err := board.Check(board.Draft{Subject: t.Subject, Description: t.Description, Role: t.Role,
+		Files: t.Files}); err != nil {
 		return r.errorAt(n, "the task %q: %v", t.Key, err)
 	}
 	if r.size += len(t.Key) + len(t.Subject) + len(t.Description); r.size > maxText {
@@ -269,6 +273,25 @@ func (r *reader) addTask(n ast.Node, f map[string]ast.Node, id string, item *str
 	}
 	r.tasks = append(r.tasks, t)
 	return nil
+}
+
+// files returns the files of a task: a list, or one of them.
+func (r *reader) files(n ast.Node, item *string) (files []string, err error) {
+	if n == nil {
+		return nil, nil
+	}
+	nodes := []ast.Node{n}
+	if list, ok := n.(*ast.SequenceNode); ok {
+		nodes = list.Values
+	}
+	for _, x := range nodes {
+		file, err := r.text(x, item)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
 
 // items returns the items of for_each: those of a list, those of a text with commas, or the files that a glob matches.

@@ -31,6 +31,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	row("takes back", IDs(t.Undoes))
 	row("blocks", IDs(t.Blocks))
 	row("priority", t.Priority)
+	row("files", OneLine(strings.Join(t.Files, ", ")))
 	if t.RequirePlan {
 		row("plan", "must be approved first")
 	}

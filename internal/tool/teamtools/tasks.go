@@ -22,12 +22,13 @@ const maxFound = 5
 // taskCreate puts a task on the board. The lead may create many tasks, a teammate only a few: see mayCreate.
 func (k toolset) taskCreate() llm.Tool {
 	type in struct {
-		Subject     string `json:"subject"`
-		Description string `json:"description,omitempty"`
-		BlockedBy   []any  `json:"blocked_by,omitempty" jsonschema:"ids, or subjects of open tasks"`
-		ClaimRole   string `json:"claim_role,omitempty" jsonschema:"only this role may claim it"`
-		Priority    int    `json:"priority,omitempty" jsonschema:"higher goes first"`
-		RequirePlan bool   `json:"require_plan,omitempty"`
+		Subject     string   `json:"subject"`
+		Description string   `json:"description,omitempty"`
+		BlockedBy   []any    `json:"blocked_by,omitempty" jsonschema:"ids, or subjects of open tasks"`
+		ClaimRole   string   `json:"claim_role,omitempty"`
+		Priority    int      `json:"priority,omitempty" jsonschema:"higher goes first"`
+		RequirePlan bool     `json:"require_plan,omitempty"`
+		Files       []string `json:"files,omitempty" jsonschema:"to change; globs too"`
 	}
 	return textTool("task_create",
 		func(ctx context.Context, in in) (string, error) {
@@ -40,7 +41,8 @@ func (k toolset) taskCreate() llm.Tool {
 				return "", err
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
-				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan, CreatedBy: me})
+				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan,
+				Files: in.Files, CreatedBy: me})
 			return answer(err, "Task %s created.", prompt.TaskLine(t))
 		})
 }
