@@ -14,9 +14,9 @@ import (
 	"muster/internal/worktree"
 )
 
-// temporaryLauncher gives the programs that it starts a directory of this process for their temporary files, which goes
-// with the process: a compiler that is killed leaves its files there. A next start removes the directory of a process
-// that was killed. The directory is made when the first program starts.
+// temporaryLauncher starts the commands of members. They have a lower priority than checks, and a directory of this
+// process for their temporary files, which goes with the process: a compiler that is killed leaves its files there. A
+// next start removes the directory of a process that was killed. The directory is made when the first program starts.
 type temporaryLauncher struct {
 	proc.Launcher
 	dirs *worktree.CheckDirs
@@ -38,7 +38,12 @@ func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Proces
 	if l.dir != "" {
 		s.Env = proc.WithVariables(s.Env, "TMPDIR="+l.dir)
 	}
-	return l.Launcher.Start(ctx, s)
+	p, err := l.Launcher.Start(ctx, s)
+	if err == nil {
+		// The commands of members wait for a model most of the time, and a check is what all of them wait for.
+		proc.LowerPriority(p.PID())
+	}
+	return p, err
 }
 
 // removeDir removes the directory. Every program that was started has ended.

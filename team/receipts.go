@@ -137,9 +137,6 @@ func verify(t muster.Task, commits targetHistory, kept map[string][]check.Receip
 	return x
 }
 
-// coveredReceipt is what a task says whose tree was not checked itself: a later check covers it.
-const coveredReceipt = "covered"
-
 // verifyCovered looks whether the next landing that was checked itself proves those before it. all is in the order of
 // the landings, so whatever lies between a covered commit and the next one that was checked is covered by that too. A
 // commit that landed unchecked between the two ends the proof: nobody has looked at what it brought.
@@ -147,7 +144,7 @@ func verifyCovered(all []Receipt) {
 	proven := false
 	for i := len(all) - 1; i >= 0; i-- {
 		x := &all[i]
-		if x.Says != coveredReceipt {
+		if x.Says != muster.ReceiptCovered {
 			proven = x.Says == muster.ReceiptGreen && x.Problem == ""
 		} else if x.Problem == "" && !proven {
 			x.Problem = "no later landing proves it"

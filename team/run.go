@@ -329,7 +329,7 @@ func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	switch {
 	case v.CannotRun:
 		return muster.Errorf(muster.Invalid, "the check cannot run: %s\n%s", run.Check, v.Output).
-			WithHint("mend it, or name another: muster run --check CMD")
+			WithHint("%s", "mend it, or name another: muster run --check CMD"+missingSetup(ctx, p, run))
 	case !v.Green:
 		result = workspace.BaseRed
 	}
@@ -339,9 +339,13 @@ func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	if v.Green {
 		return nil
 	}
+	hint := missingSetup(ctx, p, run)
+	if hint != "" {
+		p.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
+	}
 	_, err := p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
-		Content: fmt.Sprintf("The check fails on the base already, before any work: %s\n"+
+		Content: fmt.Sprintf("The check fails on the base already, before any work%s: %s\n"+
 			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
-			"after that a red check is refused. %s", run.Check, mailbox.Short(v.Output))})
+			"after that a red check is refused. %s", hint, run.Check, mailbox.Short(v.Output))})
 	return err
 }

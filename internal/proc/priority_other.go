@@ -1,0 +1,6 @@
+//go:build !unix
+
+package proc
+
+// LowerPriority does nothing here.
+func LowerPriority(int) {}
