@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -34,9 +35,34 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	}
 	s.settle(ctx, landing, landed)
 	s.tip, s.entries, s.red = landed.Commit, s.entries[at:], max(0, s.red-at)
+	if err := s.restack(ctx); err != nil {
+		return err
+	}
 	s.drop()
 	if err := s.repo.MergePacks(ctx, maxPacks); err != nil {
 		s.options.Log.WarnContext(ctx, "packs cannot be merged", "err", err)
+	}
+	return nil
+}
+
+// restack puts what is left on the commit that has landed: that is another one than the one below, as its message says
+// what its check said. The trees stay as they are, so the checks that are under way hold for the new commits.
+//
+// Without it the next commit that lands would not have the last one in its history, and what the board calls landed
+// would no longer be on the target.
+func (s *stack) restack(ctx context.Context) error {
+	below := s.tip
+	for i, e := range s.entries {
+		commit, err := e.makeCommit(ctx, e.tree, below, s.expected())
+		if err != nil {
+			return err
+		}
+		for _, p := range s.probes {
+			if p.commit == e.commit {
+				p.commit = commit
+			}
+		}
+		s.entries[i].commit, below = commit, commit
 	}
 	return nil
 }
@@ -115,6 +141,10 @@ func (a *attempt) makeCommit(ctx context.Context, tree, onto string, landed must
 // moveTarget is the landing: the target moves and the landing refs go, or neither. Where that was refused, it decides
 // about those who are the reason, and the others queue again.
 func (s *stack) moveTarget(ctx context.Context, landing []entry, commit string) (isMoved bool, err error) {
+	// What has landed must stay on the target, whatever went wrong here before.
+	if isOnTip, err := s.repo.IsAncestor(ctx, s.tip, commit); err != nil || !isOnTip {
+		return false, cmp.Or(err, error(muster.Errorf(muster.Unavailable, "%.7s does not follow %.7s", commit, s.tip)))
+	}
 	err = s.announce(ctx, s.tip, commit)
 	if err == nil {
 		failpoint.Hit("landing.moving")

@@ -66,6 +66,12 @@ func (w *world) queued(h hold, tasks ...muster.Task) map[muster.TaskID]landing.V
 	}
 	all.Wait()
 	w.noRefs()
+	// What the board calls landed is on the target, however the others came there.
+	for id, v := range verdicts {
+		if v.Task.Landed != nil && w.git("merge-base", v.Task.Landed.Commit, target) != v.Task.Landed.Commit {
+			w.t.Errorf("the commit %.7s of task %d is not on the target", v.Task.Landed.Commit, id)
+		}
+	}
 	return verdicts
 }
 
