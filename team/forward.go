@@ -12,6 +12,14 @@ import (
 	"muster/internal/workspace"
 )
 
+// A run lands on the branch that its user has named with --land. Where they have it checked out, a landing would
+// change the branch and not the files, and git would show the landed work as undone. So the work lands on the team's
+// own branch as it does without --land, and the user's is moved forward to it once, at the end, by their own git.
+//
+// The order of the steps makes a kill harmless: the record of the run names the branch before the first landing, and
+// the branch is moved after the last one and before the end is told. Resume does what is left, and a branch that has
+// all of the work already is not moved again.
+
 // Forward is what became of the branch that the user has named for the work and that they have checked out.
 type Forward struct {
 	Branch string // "": there is none
