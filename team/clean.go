@@ -93,6 +93,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		}
 	}
 	x.caches(t.config.checksDir())
+	// One after the other: what cannot be removed stays with the reason, and does not keep the rest.
 	for i := range x.all {
 		item := &x.all[i]
 		if !c.Remove || item.Kept != "" {

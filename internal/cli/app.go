@@ -206,7 +206,7 @@ func (a *App) root() *cobra.Command {
 	}{
 		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
 			runCommands{a}.join(), runCommands{a}.replay()}},
-		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newUndoCommand(a),
+		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newPRCommand(a), newUndoCommand(a),
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), newCostCommand(a), newLogCommand(a), newContextCommand(a),
