@@ -19,6 +19,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/roles"
+	"muster/internal/setup"
 	"muster/internal/skills"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
@@ -80,11 +81,11 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	if err := cmp.Or(p.spending.check(), errHooks); err != nil {
 		return nil, err
 	}
-	environ := c.environ()
+	environ, setups := c.environ(), setupStore(t, p.repository)
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
 		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
-		Landing: landingOptions(t, *c, environ, runner),
+		Landing: landingOptions(t, *c, environ, runner, setups),
 	})
 	if err != nil {
 		return nil, err
@@ -116,12 +117,14 @@ func (c *Config) checksDir() string {
 }
 
 // landingOptions returns how the work of a run is checked and lands.
-func landingOptions(t *Team, c Config, environ []string, runner *hooks.Runner) landing.Options {
+func landingOptions(
+	t *Team, c Config, environ []string, runner *hooks.Runner, setups *setup.Store,
+) landing.Options {
 	return landing.Options{
 		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
 		Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits,
-		Hook: landingHook(runner, c.Name), Order: c.order(),
+		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 	}
 }
 

@@ -32,6 +32,14 @@ type Setup struct{ t *Team }
 // SetupOf returns the set-up of a team's repository.
 func SetupOf(t *Team) Setup { return Setup{t} }
 
+// setupStore returns where what the set-up makes is kept; nil where there is no git.
+func setupStore(t *Team, r repository) *setup.Store {
+	if g, isGit := r.(gitRepository); isGit {
+		return setup.Open(g.Repo, t.config.CacheDir, t.log)
+	}
+	return nil
+}
+
 // Propose returns what the repository seems to need: its set-up and its checks, with the reasons. It looks at
 // HEAD, runs nothing and writes nothing.
 func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
@@ -77,6 +85,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	lander := landing.New(repo, lanes, nil, t.opened.Journal(), func() (proc.Launcher, error) {
 		return loggedLauncher{launcher, t.log, t.secrets}, nil
 	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
+		Cache: t.config.checksDir(), Setups: setup.Open(repo, t.config.CacheDir, t.log), SetupFiles: t.config.SetupFiles,
 		Check: landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout}})
 	began := time.Now()
 	res, err := landing.TryCheck(ctx, lander, trial.Commit)

@@ -114,8 +114,10 @@ type Config struct {
 	Name muster.Name
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
 	Check string
-	// Setup runs before the check in a fresh checkout.
-	Setup string
+	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
+	// depends, besides the manifests and lockfiles of known tools.
+	Setup      string
+	SetupFiles []string
 	// Land is the branch that work lands on; by default muster/NAME.
 	Land string
 	// Teammates is how many teammates may live at once. Zero: the lead does everything.

@@ -34,6 +34,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
+	"muster/internal/setup"
 )
 
 // Check is how a tree is verified.
@@ -63,8 +64,13 @@ type Options struct {
 	Cache string
 	// Receipts is the directory in which receipts are kept; "" keeps none.
 	Receipts string
-	Outputs  string   // the logs of checks go to its directory landing
-	Environ  []string // what checks see of the user's environment
+	// Setups keeps what set-ups make; nil: each checkout is set up by the command. SetupFiles are patterns of the files
+	// on which the set-up depends besides those that are known.
+	Setups     *setup.Store
+	SetupFiles []string
+
+	Outputs string   // the logs of checks go to its directory landing
+	Environ []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
 	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
@@ -143,7 +149,7 @@ func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res R
 	if err != nil {
 		return res, err
 	}
-	run := run{Runner: r, spec: spec, checkouts: checkouts, log: log}
+	run := run{Runner: r, commit: commit, spec: spec, checkouts: checkouts, log: log}
 	if isProven {
 		run.known = was
 	}
@@ -185,6 +191,7 @@ func (r *Runner) checkouts(ctx context.Context) ([]string, error) {
 // run is one check under way.
 type run struct {
 	*Runner
+	commit    string
 	spec      proc.Spec
 	checkouts []string
 	log       io.Writer
@@ -198,7 +205,7 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 	if x.options.Check.Setup != "" {
 		x.spec.Env = makeHonest(given, x.checkouts, x.spec.Dir).env
 		// A setup that fails says nothing about the work, so the result is "cannot run" and never just red.
-		if res, err = x.runCommand(ctx, x.spec, x.options.Check.Setup, x.log); err != nil || !res.Green {
+		if res, err = x.setUp(ctx); err != nil || !res.Green {
 			res.CannotRun = true
 			res.How = "the setup failed: " + res.How
 			return res, err

@@ -44,8 +44,10 @@ type Settings struct {
 	Teammates int
 	Check     string
 	Setup     string
-	Land      string
-	Team      string
+	// SetupFiles are patterns with blanks between them.
+	SetupFiles string
+	Land       string
+	Team       string
 
 	MaxTurns      int
 	MaxTokens     int
@@ -82,6 +84,9 @@ type Settings struct {
 	// PassEnv names the variables of the environment that commands see beside the usual ones.
 	PassEnv Names
 }
+
+// SetupPatterns returns the patterns of SetupFiles one by one.
+func (s Settings) SetupPatterns() []string { return strings.Fields(s.SetupFiles) }
 
 // Names is a list of names, with commas between them.
 type Names string

@@ -118,6 +118,8 @@ func (s *Settings) runTable() []Setting {
 // landingTable lists what concerns landings, and what commands get.
 func (s *Settings) landingTable() []Setting {
 	return []Setting{
+		{Name: "setup_files", to: &s.SetupFiles, inRepository: counts,
+			About: "patterns of files that setup reads besides manifests and lockfiles, such as api/*.proto"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",

@@ -89,6 +89,8 @@ func (l *looker) dotnetUnit(dir string, all []unit) (u unit, ok bool) {
 	if _, isMember := above(all, kindDotnet, dir); isMember {
 		return u, false
 	}
+	// A solution has all projects. Of several projects without one, the first counts: dotnet refuses to choose, and the
+	// user sees that in the trial.
 	file := ""
 	for name := range l.byDir[dir] {
 		switch path.Ext(name) {

@@ -77,6 +77,7 @@ func Look(t Tree) (p Proposal) {
 	}
 	p.Notes = append(p.Notes, l.notes...)
 	hints := l.hints()
+	// A command of the CI is of the whole repository. With several projects nobody knows of which of them.
 	if len(units) == 1 && units[0].dir == "" {
 		p.Notes = append(p.Notes, l.follow(&units[0], hints)...)
 	} else {
@@ -121,8 +122,10 @@ var plainDir = lazyregexp.New(`^[A-Za-z0-9_.@+][A-Za-z0-9_.@+/-]*$`)
 // looker looks at one tree.
 type looker struct {
 	Tree
-	byDir map[string]map[string]bool // the names of the files in each directory
-	dirs  []string                   // those that may have a project, the upper ones first
+	// byDir are the names of the files in each directory. Only tracked files count: what lies about in somebody's
+	// checkout is not in a fresh one.
+	byDir map[string]map[string]bool
+	dirs  []string // those that may have a project, the upper ones first
 	notes []string
 }
 

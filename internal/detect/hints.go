@@ -74,6 +74,8 @@ func (l *looker) hints() (all []hint) {
 // follow replaces the test of the only project by the command with which the project itself checks its work, if it is
 // one of the same tool, or of the makefile. It returns notes about the other hints.
 func (l *looker) follow(u *unit, hints []hint) (notes []string) {
+	// The project's own command knows of flags, tags and services that nothing else tells. The first one counts: files
+	// for agents come before those of the CI, which also has commands for releases.
 	at := slices.IndexFunc(u.checks, func(s Step) bool { return s.Name == "test" })
 	isTaken := at < 0
 	for _, h := range hints {

@@ -88,7 +88,8 @@ func Inputs(t Tree, command string, patterns []string) (files []string, isWhole 
 	return files, len(files) == 0 && len(patterns) == 0
 }
 
-// reads returns the names of the files that one simple command reads; ok is false when that is not known.
+// reads returns the names of the files that one simple command reads; ok is false when that is not known. It decides by
+// the words of the command only, because nothing is run.
 func (t Tree) reads(command string) (names []string, ok bool) {
 	if !simpleCommand().MatchString(command) {
 		return nil, false

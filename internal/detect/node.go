@@ -46,6 +46,7 @@ func (l *looker) nodeUnit(dir string, all []unit) (u unit, ok bool) {
 	if _, ok := l.has(dir, "pnpm-workspace.yaml"); ok || p.Workspaces != nil {
 		u.hasMembers = true
 	}
+	// A package without dependencies needs no set-up: it would only make an empty node_modules.
 	if lock != "" || len(p.Dependencies)+len(p.DevDependencies) > 0 || u.hasMembers {
 		u.setup = []Step{l.nodeSetup(dir, lock, manager)}
 	}
@@ -65,6 +66,8 @@ func (l *looker) nodeLock(dir string, p nodePackage) (lock, manager string) {
 	if !slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, named) {
 		named = ""
 	}
+	// Where a package came from another manager, its old lockfile often stays. The order of the list is that in which
+	// people leave them: npm's, which all began with, comes last.
 	for _, x := range nodeLocks {
 		if _, ok := l.has(dir, x.file); ok && (named == "" || x.manager == named) {
 			return x.file, x.manager
@@ -109,6 +112,8 @@ func (l *looker) nodeChecks(dir, manager string, p nodePackage, isWorkspace bool
 			}
 		}
 	}
+	// Types come before tests: they are quicker, and say more exactly what is wrong. What is only style must not keep
+	// work from landing.
 	add("types", false, typeScripts...)
 	add("test", false, "test")
 	hasTest := slices.ContainsFunc(checks, func(s Step) bool { return s.Name == "test" })

@@ -25,6 +25,8 @@ func (l *looker) pythonUnit(dir string, all []unit) (u unit, ok bool) {
 	_, hasUV := l.has(dir, "uv.lock")
 	_, hasPoetry := l.has(dir, "poetry.lock")
 	_, hasPDM := l.has(dir, "pdm.lock")
+	// A lockfile says which tool the project uses. Without any, pip does what all of them can. A poetry environment
+	// would lie in the user's cache, one for each path, and be left there; in the checkout it goes with that.
 	run := ""
 	switch {
 	case hasUV:
@@ -81,6 +83,8 @@ var pythonExtra = lazyregexp.New(`(?m)^(dev|test|tests|testing)\s*=\s*\[`)
 
 // pipSetup returns the steps that install with pip into a virtual environment in the checkout.
 func (l *looker) pipSetup(dir, file string, requirements []string) []Step {
+	// The programs are named by their paths, so that the environment need not be activated and another one, which may
+	// be active, is not used.
 	command, reason := "python3 -m venv .venv && .venv/bin/pip install", ""
 	for _, r := range requirements {
 		command += " -r " + r

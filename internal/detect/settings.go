@@ -9,6 +9,7 @@ import (
 
 // Settings returns the proposal as the text of muster.yaml, with comments that explain it.
 func (p Proposal) Settings() string {
+	// The comments stay in the file: whoever reads it later sees why each command is there.
 	var b strings.Builder
 	b.WriteString("# How muster works in this repository. Change it as you like; docs/set-up.md says more.\n")
 	if command := p.SetupCommand(); command != "" {

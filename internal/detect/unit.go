@@ -26,9 +26,10 @@ type unit struct {
 	kind    kind
 	dir     string // "" is the root
 	manager string // npm, yarn, uv, ./gradlew: the first word of the commands
-	setup   []Step
-	checks  []Step
-	notes   []string
+	// The commands run in dir. Those of setup are all needed, in this order; those of checks stand for themselves.
+	setup  []Step
+	checks []Step
+	notes  []string
 	// hasMembers says that directories below belong to it: a workspace.
 	hasMembers bool
 }
@@ -44,6 +45,7 @@ func (u unit) name() string {
 // units returns the projects of the repository, those in upper directories first. What belongs to the workspace of
 // another one is left out.
 func (l *looker) units() (all []unit) {
+	// The upper directories come first, so that a workspace is known when its members are looked at.
 	for _, dir := range l.dirs {
 		for _, look := range []func(string, []unit) (unit, bool){
 			l.goUnit, l.rustUnit, l.nodeUnit, l.pythonUnit, l.gradleUnit, l.mavenUnit, l.dotnetUnit,
@@ -54,6 +56,7 @@ func (l *looker) units() (all []unit) {
 			}
 		}
 	}
+	// A makefile beside another tool mostly calls that tool. It counts then only if the project says so; see follow.
 	if len(all) == 0 {
 		if u, ok := l.makeUnit(); ok {
 			all = append(all, u)

@@ -72,6 +72,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
+	"muster/internal/setup"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -84,6 +85,9 @@ type Options struct {
 	// Receipts is the directory in which what checks have said is kept; "" keeps nothing.
 	Receipts string
 	Cache    string // the directories and caches of checks are kept there, for all repositories; "": nothing is kept
+	// Setups keeps what set-ups make, and SetupFiles are patterns of files on which they depend; see package check.
+	Setups     *setup.Store
+	SetupFiles []string
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
@@ -146,7 +150,8 @@ func New(
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-			Secrets: o.Secrets, Order: o.Order})}
+			Secrets: o.Secrets, Order: o.Order,
+			Setups: o.Setups, SetupFiles: o.SetupFiles})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

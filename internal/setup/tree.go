@@ -1,7 +1,18 @@
 // Package setup keeps what a repository's set-up command makes of a checkout, so that it runs once for each state of
 // the files on which it depends.
 //
-// Tree is the files of a commit, from which Propose makes the proposal of muster init.
+// Store is the service. Prepare sets a checkout up: it puts the kept result into it, or runs the command and keeps what
+// that has made. Ready puts a kept result into a lane. Tree is the files of a commit, from which Propose makes the
+// proposal of muster init. The files: tree.go, store.go (Prepare, Ready, and the key of a result), entry.go (what lies
+// in the store, and its bounds) and copy.go (files in and out).
+//
+// The package keeps these invariants:
+//
+//   - A result is used only for a checkout whose files that the set-up depends on are the same, with the same command,
+//     tools and environment. Where it is not known what a command reads, these are all files of the tree.
+//   - An entry gets its name when it is complete and on the disk, and is never changed after that.
+//   - What is put into a checkout is a copy. A kept file that has changed since it was kept is put nowhere.
+//   - What works at its own path only, such as a virtual environment, is put nowhere else.
 package setup
 
 import (
@@ -26,11 +37,11 @@ type Tree struct {
 	repo   *git.Repo
 	Commit string
 	Files  []TreeFile
+	all    []string // the paths of what else is in the tree too
 }
 
 // The bounds of what is read of a tree.
 const (
-	maxFiles    = 500_000
 	maxRead     = 300     // files
 	maxReadSize = 1 << 20 // bytes of a file; a larger one says nothing
 )
@@ -45,7 +56,10 @@ func ReadTree(ctx context.Context, repo *git.Repo, commit string) (t Tree, err e
 	for entry := range strings.SplitSeq(out, "\x00") {
 		about, path, ok := strings.Cut(entry, "\t")
 		fields := strings.Fields(about) // mode, kind, id and size
-		if !ok || len(fields) != 4 || len(t.Files) == maxFiles || fields[0] == "120000" || fields[1] != "blob" {
+		if !ok || len(fields) != 4 {
+			continue
+		}
+		if t.all = append(t.all, path); fields[0] == "120000" || fields[1] != "blob" {
 			continue
 		}
 		size, _ := strconv.ParseInt(fields[3], 10, 64) // git writes it
@@ -63,6 +77,8 @@ func (t Tree) Detectable(ctx context.Context) detect.Tree {
 		byPath[f.Path] = f
 	}
 	d.Read = func(path string) string {
+		// git is asked for each file once. There are a few of them in a project, and some hundreds in a large
+		// workspace.
 		f, ok := byPath[path]
 		text, isRead := read[path]
 		if !ok || isRead || f.size > maxReadSize || len(read) >= maxRead {

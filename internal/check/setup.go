@@ -1,0 +1,31 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"muster/internal/setup"
+)
+
+// setUp sets the checkout up: with the kept result for the commit's files if there is one, else by the command. The key
+// of a result has the user's environment and not this checkout's, in which paths are its own.
+func (x *run) setUp(ctx context.Context) (res Result, err error) {
+	command := x.options.Check.Setup
+	o, err := x.options.Setups.Prepare(ctx, setup.Job{Dir: x.spec.Dir, Commit: x.commit, Command: command,
+		Patterns: x.options.SetupFiles, Environ: x.options.Environ,
+		Run: func(ctx context.Context) (ok bool, err error) {
+			res, err = x.runCommand(ctx, x.spec, command, x.log)
+			return res.Green, err
+		}})
+	switch {
+	case err != nil:
+		return res, err
+	case o.Reused:
+		fmt.Fprintf(x.log, "$ %s\n[the kept result for these files was put here in %.1f s]\n",
+			x.options.Secrets.String(command), o.Seconds)
+		res = Result{Green: true, Command: command, How: "exit 0", Seconds: o.Seconds}
+	case o.Note != "":
+		fmt.Fprintf(x.log, "[%s]\n", o.Note)
+	}
+	return res, nil
+}

@@ -1,0 +1,9 @@
+package setup_test
+
+import (
+	"testing"
+
+	"muster/internal/testing/gittest"
+)
+
+func TestMain(m *testing.M) { gittest.Main(m) }

@@ -1,0 +1,314 @@
+package setup
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"muster/internal/detect"
+	"muster/internal/durable"
+	"muster/internal/git"
+)
+
+// Store keeps the results of one repository's set-up. It is safe for concurrent use, also by several processes: an
+// entry is complete when it gets its name, and is never changed after that.
+type Store struct {
+	repo *git.Repo
+	root string // of the entries of all repositories
+	dir  string
+	log  *slog.Logger
+}
+
+// Open returns the store of a repository in the user's cache. It makes nothing. It is nil, which keeps nothing, where
+// the cache lies in the repository: a command of a member, or git, could take what is kept for work.
+func Open(repo *git.Repo, cache string, log *slog.Logger) *Store {
+	if cache == "" {
+		return nil
+	}
+	if rel, err := filepath.Rel(repo.Root(), cache); err == nil && filepath.IsLocal(rel) {
+		return nil
+	}
+	id := sha256.Sum256([]byte(repo.Root()))
+	root := filepath.Join(cache, entriesDir)
+	return &Store{repo: repo, root: root, dir: filepath.Join(root, hex.EncodeToString(id[:8])), log: log}
+}
+
+// Job is a set-up of a checkout.
+type Job struct {
+	Dir      string // the checkout, which has the files of Commit and nothing else
+	Commit   string
+	Command  string   // the set-up
+	Patterns []string // of the files on which it depends besides those that are known
+	Environ  []string // of the user, as the command sees it
+	// Run runs the command. It reports whether that was well.
+	Run func(context.Context) (ok bool, err error)
+}
+
+// Outcome is how a checkout was set up.
+type Outcome struct {
+	Reused  bool    // the result was kept, and was put into the checkout
+	OK      bool    // it is set up
+	Note    string  // why the result is not kept, as a sentence; "": it is
+	Seconds float64 // how long putting or keeping it took
+}
+
+// Prepare sets a checkout up: by the kept result if there is one, else by running the command, whose result is then
+// kept. What cannot be kept or put is no error: the command is run. An error is that of Job.Run.
+func (s *Store) Prepare(ctx context.Context, j Job) (o Outcome, err error) {
+	if s == nil {
+		o.OK, err = j.Run(ctx)
+		return o, err
+	}
+	tree, key, errKey := s.key(ctx, j)
+	if errKey == nil {
+		began := time.Now()
+		if e, ok := s.find(key, j.Dir); ok {
+			errPut := s.put(ctx, e, j.Dir, nil)
+			if errPut == nil {
+				return Outcome{Reused: true, OK: true, Seconds: time.Since(began).Seconds()}, nil
+			}
+			s.warn(ctx, "putting a kept set-up into a checkout", errPut)
+		}
+	}
+	if o.OK, err = j.Run(ctx); err != nil || !o.OK || errKey != nil {
+		return o, errors.Join(err)
+	}
+	// The result is kept before the check runs, which may write into it. A failure costs time at the next check and
+	// nothing else, so it stops nobody.
+	began := time.Now()
+	if err := s.keep(ctx, j, tree, key); err != nil {
+		o.Note = "the result of the set-up is not kept: " + err.Error()
+	}
+	o.Seconds = time.Since(began).Seconds()
+	return o, nil
+}
+
+// Ready puts the kept result for a commit into a checkout that people or members work in, as far as git ignores it
+// there: what is not ignored would be committed. It reports whether there was one, and what was left out.
+func (s *Store) Ready(ctx context.Context, j Job) (ok bool, left []string, err error) {
+	if s == nil || j.Command == "" {
+		return false, nil, nil
+	}
+	_, key, err := s.key(ctx, j)
+	if err != nil {
+		return false, nil, err
+	}
+	e, ok := s.find(key, j.Dir)
+	if !ok || len(e.Roots) == 0 {
+		return false, nil, nil
+	}
+	ignored, err := s.ignored(ctx, j.Dir, e.Roots)
+	if err != nil {
+		return false, nil, err
+	}
+	for _, r := range e.Roots {
+		if !slices.Contains(ignored, r) {
+			left = append(left, r)
+		}
+	}
+	if len(ignored) == 0 {
+		return false, left, nil
+	}
+	return true, left, s.put(ctx, e, j.Dir, ignored)
+}
+
+// ignored returns those of the paths that git ignores in a checkout.
+func (s *Store) ignored(ctx context.Context, dir string, roots []string) ([]string, error) {
+	out, err := s.repo.Do(ctx, git.Call{Dir: dir, Stdin: strings.Join(roots, "\x00") + "\x00",
+		Args: []string{"check-ignore", "-z", "--no-index", "--stdin"}})
+	if err != nil && git.ExitCode(err) != 1 { // 1: none is
+		return nil, err
+	}
+	return git.SplitNUL(out), nil
+}
+
+// key returns the files of a commit, and the name of the result of a set-up: a hash of all on which that depends. It is
+// the same for all checkouts.
+func (s *Store) key(ctx context.Context, j Job) (t Tree, key string, err error) {
+	if t, err = ReadTree(ctx, s.repo, j.Commit); err != nil {
+		return t, "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "set-up 1\x00%s\x00%s\x00%s\x00", j.Command, runtime.GOOS, runtime.GOARCH)
+	files, isWhole := detect.Inputs(t.Detectable(ctx), j.Command, j.Patterns)
+	isInput := map[string]bool{}
+	for _, file := range files {
+		isInput[file] = true
+	}
+	for _, f := range t.Files {
+		if isWhole || isInput[f.Path] {
+			fmt.Fprintf(h, "file %s %s %s\x00", f.Mode, f.ID, f.Path)
+		}
+	}
+	for _, line := range append(toolStamps(j), relevantVariables(j.Environ)...) {
+		fmt.Fprintf(h, "%s\x00", line)
+	}
+	return t, hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// toolStamps returns what tells versions of the programs that a command names, and of what runs those: their files, as
+// they are found in PATH. Asking each for its version would cost more than the whole preparation.
+func toolStamps(j Job) (stamps []string) {
+	path := ""
+	for _, v := range j.Environ {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			path = value
+		}
+	}
+	// What runs the programs counts too: a new node makes another node_modules where something is compiled.
+	words := append(strings.FieldsFunc(j.Command, func(c rune) bool { return strings.ContainsRune(" \t\n;&|()", c) }),
+		"node", "python3", "cc")
+	slices.Sort(words)
+	for _, word := range slices.Compact(words) {
+		if strings.ContainsAny(word, `/\=$'"`) || strings.HasPrefix(word, "-") {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			file := filepath.Join(dir, word)
+			if _, err := exec.LookPath(file); err != nil || !filepath.IsAbs(dir) {
+				continue
+			}
+			if real, err := filepath.EvalSymlinks(file); err == nil {
+				if info, err := os.Stat(real); err == nil {
+					stamps = append(stamps, fmt.Sprintf("tool %s %s %d %d",
+						word, real, info.Size(), info.ModTime().UnixNano()))
+				}
+			}
+			break
+		}
+	}
+	return stamps
+}
+
+// relevantPrefixes begin the names of variables that installers read.
+var relevantPrefixes = []string{"NODE_", "NPM_CONFIG_", "npm_config_", "PNPM_", "YARN_", "BUN_", "COREPACK_", "PIP_",
+	"UV_", "POETRY_", "PDM_", "PYTHON", "PYENV_", "CARGO_", "RUST", "GO", "CGO_", "BUNDLE_", "GEM_", "COMPOSER_",
+	"DOTNET_", "NUGET_", "CC=", "CXX=", "CFLAGS=", "CXXFLAGS=", "LDFLAGS=", "CI="}
+
+// relevantVariables returns the variables on which the result of an installer may depend, in order.
+func relevantVariables(environ []string) (found []string) {
+	for _, v := range environ {
+		if slices.ContainsFunc(relevantPrefixes, func(p string) bool { return strings.HasPrefix(v, p) }) {
+			found = append(found, v)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// keep copies what the set-up has made into the store.
+func (s *Store) keep(ctx context.Context, j Job, tree Tree, key string) error {
+	changed, err := s.repo.Run(ctx, j.Dir, "status", "--porcelain", "-z", "--untracked-files=no",
+		"--ignore-submodules=all")
+	if err != nil {
+		return err
+	}
+	if names := git.SplitNUL(changed); len(names) > 0 {
+		return fmt.Errorf("it changes %s, which git tracks", strings.TrimSpace(names[0][min(2, len(names[0])):]))
+	}
+	roots, err := made(j.Dir, tree)
+	if err != nil || len(roots) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	temp := filepath.Join(s.dir, temporaryPrefix+strings.ToLower(rand.Text()))
+	defer func() { _ = durable.RemoveAll(temp) }() // nothing is there after it has got its name
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return err
+	}
+	e := Entry{Command: j.Command, Repo: s.repo.Root(), Made: time.Now().UTC(), Roots: roots}
+	c := copier{from: j.Dir, to: filepath.Join(temp, contentDir), isKept: true, own: []byte(j.Dir)}
+	if err := os.Mkdir(c.to, 0o700); err != nil {
+		return err
+	}
+	if err := c.copyAll(ctx, roots); err != nil {
+		return err
+	}
+	if c.isBound.Load() {
+		// The checkouts in the user's cache have the same paths again and again, and no others have.
+		if rel, err := filepath.Rel(filepath.Dir(s.root), j.Dir); err != nil || !filepath.IsLocal(rel) {
+			return errors.New("it works at its own path only, as a virtual environment does")
+		}
+		e.Path, key = j.Dir, boundKey(key, j.Dir)
+	}
+	e.Files, e.Bytes = len(c.stamps), c.bytes.Load()
+	if err := e.write(temp, c.stamps); err != nil {
+		return err
+	}
+	// All is on the disk before the entry gets its name, so that a crash leaves a whole one or none.
+	if err := syncAll(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, filepath.Join(s.dir, key)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err // ErrExist: another process was faster
+	}
+	return tidy(s.root, time.Now())
+}
+
+// boundKey is the name of a result that works at one path only.
+func boundKey(key, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return key + "-" + hex.EncodeToString(sum[:8])
+}
+
+// made returns what is in a checkout and not in its tree: the upper paths only, in order. Those of
+// directories end with a slash, as git writes them.
+func made(dir string, t Tree) (roots []string, err error) {
+	tracked, dirs := map[string]bool{}, map[string]bool{"": true}
+	for _, path := range t.all {
+		tracked[path] = true
+		for up := path; ; {
+			i := strings.LastIndexByte(up, '/')
+			if i < 0 || dirs[up[:i]] {
+				break
+			}
+			up = up[:i]
+			dirs[up] = true
+		}
+	}
+	// git is not asked: the set-up may have changed what git ignores in this checkout. Directories without tracked
+	// files are returned whole and not read.
+	var walk func(sub string) error
+	walk = func(sub string) error {
+		entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(sub)))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			path := strings.TrimPrefix(sub+"/"+e.Name(), "/")
+			switch {
+			case path == ".git" || tracked[path]:
+			case dirs[path] && e.IsDir():
+				err = errors.Join(err, walk(path))
+			case e.IsDir():
+				roots = append(roots, path+"/")
+			default:
+				roots = append(roots, path)
+			}
+		}
+		return err
+	}
+	err = walk("")
+	return roots, err
+}
+
+// warn says what has gone wrong and stops nobody.
+func (s *Store) warn(ctx context.Context, what string, err error) {
+	if s.log != nil && err != nil {
+		s.log.WarnContext(ctx, what, "err", err)
+	}
+}

@@ -1,0 +1,387 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/setup"
+	"muster/internal/testing/gittest"
+)
+
+// world is a repository with a set-up that a test plays.
+type world struct {
+	t     *testing.T
+	root  string
+	cache string
+	store *setup.Store
+	runs  int
+}
+
+// newWorld makes a repository of npm with the files besides.
+func newWorld(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	all := map[string]string{"package.json": "{}\n", "package-lock.json": "1\n", ".gitignore": "node_modules/\n.venv/\n", "src/a.js": "1\n"}
+	for name, text := range files {
+		all[name] = text
+	}
+	cache, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, root: gittest.Repo(t, all), cache: cache}
+	repo, err := git.Open(t.Context(), w.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = setup.Open(repo, w.cache, nil)
+	return w
+}
+
+// commit changes a file and commits it.
+func (w *world) commit(file, text string) {
+	w.t.Helper()
+	w.must(os.WriteFile(filepath.Join(w.root, file), []byte(text), 0o600))
+	gittest.Git(w.t, w.root, "add", "-A")
+	gittest.Git(w.t, w.root, "commit", "-q", "-m", "change")
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// checkout returns a clean checkout of HEAD.
+func (w *world) checkout() string {
+	w.t.Helper()
+	dir := filepath.Join(w.t.TempDir(), "words")
+	gittest.Git(w.t, w.root, "worktree", "add", "-q", "--detach", dir)
+	return dir
+}
+
+// job returns the set-up of a checkout, which makes what install makes there.
+func (w *world) job(dir string, install func(dir string) error) setup.Job {
+	return setup.Job{Dir: dir, Commit: strings.TrimSpace(gittest.Git(w.t, w.root, "rev-parse", "HEAD")), Command: "npm ci",
+		Run: func(context.Context) (bool, error) {
+			w.runs++
+			return true, install(dir)
+		}}
+}
+
+// prepare sets a checkout up.
+func (w *world) prepare(dir string, install func(dir string) error) setup.Outcome {
+	w.t.Helper()
+	o, err := w.store.Prepare(w.t.Context(), w.job(dir, install))
+	w.must(err)
+	if !o.OK {
+		w.t.Fatalf("%+v", o)
+	}
+	return o
+}
+
+// install makes a package with a program, and links as package managers make them.
+func install(dir string) error {
+	modules := filepath.Join(dir, "node_modules")
+	return errors.Join(
+		os.MkdirAll(filepath.Join(modules, "a"), 0o755),
+		os.MkdirAll(filepath.Join(modules, ".bin"), 0o755),
+		os.WriteFile(filepath.Join(modules, "a", "cli.js"), []byte("#!/usr/bin/env node\n"), 0o755),
+		os.WriteFile(filepath.Join(modules, "a", "index.js"), []byte("index\n"), 0o644),
+		os.Symlink(filepath.Join("..", "a", "cli.js"), filepath.Join(modules, ".bin", "a")),
+		os.Symlink(filepath.Join(modules, "a"), filepath.Join(modules, "absolute")),
+	)
+}
+
+// look describes what is in a directory.
+func look(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, name)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s", rel, info.Mode())
+		if link, err := os.Readlink(name); err == nil {
+			fmt.Fprintf(&b, " -> %s", link)
+		} else if data, err := os.ReadFile(name); err == nil {
+			fmt.Fprintf(&b, " %q", data)
+		}
+		b.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// only returns the one entry of the store.
+func (w *world) only() setup.Entry {
+	w.t.Helper()
+	all := setup.Entries(w.cache)
+	if len(all) != 1 {
+		w.t.Fatalf("%d entries: %+v", len(all), all)
+	}
+	return all[0]
+}
+
+func TestSetupRunsOncePerLockfile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	first := w.checkout()
+	if o := w.prepare(first, install); o.Reused || o.Note != "" {
+		t.Errorf("%+v", o)
+	}
+	w.commit("src/a.js", "2\n")
+	second := w.checkout()
+	if o := w.prepare(second, install); !o.Reused || w.runs != 1 {
+		t.Errorf("%+v, %d runs", o, w.runs)
+	}
+	want := strings.ReplaceAll(look(t, filepath.Join(first, "node_modules")), filepath.Join(first, "node_modules", "a"), "a")
+	if got := look(t, filepath.Join(second, "node_modules")); got != want {
+		t.Errorf("the copy has\n%s\nand not\n%s", got, want)
+	}
+	// The copy is its owner's: what is written there changes nothing for others.
+	w.must(os.WriteFile(filepath.Join(second, "node_modules", "a", "index.js"), []byte("spoiled"), 0o600))
+	third := w.checkout()
+	w.prepare(third, install)
+	if data, err := os.ReadFile(filepath.Join(third, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for _, change := range []struct{ file, text string }{{"package-lock.json", "2\n"}, {".npmrc", "x=y\n"}} {
+		runs := w.runs
+		w.commit(change.file, change.text)
+		if o := w.prepare(w.checkout(), install); o.Reused || w.runs != runs+1 {
+			t.Errorf("after a change of %s: %+v", change.file, o)
+		}
+	}
+	// Another command, and other versions of tools, make another result.
+	j := w.job(w.checkout(), install)
+	j.Environ = []string{"NODE_ENV=production"}
+	if o, err := w.store.Prepare(t.Context(), j); err != nil || o.Reused {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the time of a change of an inode is only looked at there")
+	}
+	w := newWorld(t, nil)
+	w.prepare(w.checkout(), install)
+	file := filepath.Join(w.only().Dir(), "content", "node_modules", "a", "index.js")
+	info, err := os.Stat(file)
+	w.must(err)
+	if info.Mode().Perm()&0o222 != 0 {
+		t.Errorf("a kept file can be written: %v", info.Mode())
+	}
+	// Somebody who has the rights writes it all the same, with the same size and time.
+	w.must(os.Chmod(file, 0o600))
+	w.must(os.WriteFile(file, []byte("evil!\n"), 0o600))
+	w.must(os.Chtimes(file, info.ModTime(), info.ModTime()))
+	w.must(os.Chmod(file, 0o400))
+	dir := w.checkout()
+	if o := w.prepare(dir, install); o.Reused {
+		t.Errorf("%+v", o)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if o := w.prepare(w.checkout(), install); !o.Reused {
+		t.Errorf("the new result was not kept: %+v", o)
+	}
+}
+
+func TestHalfEntriesAreNotUsed(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"entry.json", "files.json", "content/node_modules/a/index.js"} {
+		w := newWorld(t, nil)
+		w.prepare(w.checkout(), install)
+		w.must(os.RemoveAll(filepath.Join(w.only().Dir(), filepath.FromSlash(what))))
+		dir := w.checkout()
+		if o := w.prepare(dir, install); o.Reused {
+			t.Errorf("without %s: %+v", what, o)
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
+			t.Errorf("without %s: %q, %v", what, data, err)
+		}
+	}
+}
+
+// What works at its own path only is kept for that path, if checkouts have it again.
+func TestVirtualEnvironmentsStayAtTheirPath(t *testing.T) {
+	t.Parallel()
+	venv := func(dir string) error {
+		return errors.Join(os.MkdirAll(filepath.Join(dir, ".venv", "bin"), 0o755),
+			os.WriteFile(filepath.Join(dir, ".venv", "bin", "pip"), []byte("#!"+dir+"/.venv/bin/python\n"), 0o755))
+	}
+	w := newWorld(t, nil)
+	if o := w.prepare(w.checkout(), venv); !strings.Contains(o.Note, "its own path") || len(setup.Entries(w.cache)) != 0 {
+		t.Errorf("%+v", o)
+	}
+	slot := filepath.Join(w.cache, "checks", "1", "words")
+	gittest.Git(t, w.root, "worktree", "add", "-q", "--detach", slot)
+	if o := w.prepare(slot, venv); o.Note != "" {
+		t.Errorf("%+v", o)
+	}
+	if o := w.prepare(w.checkout(), venv); o.Reused {
+		t.Errorf("it was put elsewhere: %+v", o)
+	}
+	w.must(os.RemoveAll(filepath.Join(slot, ".venv")))
+	if o := w.prepare(slot, venv); !o.Reused {
+		t.Errorf("it was not put where it was made: %+v", o)
+	}
+}
+
+func TestWhatIsNotKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	o := w.prepare(w.checkout(), func(dir string) error {
+		return errors.Join(install(dir), os.WriteFile(filepath.Join(dir, "package-lock.json"), []byte("other\n"), 0o600))
+	})
+	if !strings.Contains(o.Note, "it changes package-lock.json, which git tracks") {
+		t.Errorf("%+v", o)
+	}
+	j := w.job(w.checkout(), install)
+	j.Run = func(context.Context) (bool, error) { return false, nil }
+	if o, err := w.store.Prepare(t.Context(), j); err != nil || o.OK {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if all := setup.Entries(w.cache); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+	// A set-up of which nobody knows what it reads is made anew for each tree, and kept for that.
+	j = w.job(w.checkout(), install)
+	j.Command = "make deps"
+	if o, err := w.store.Prepare(t.Context(), j); err != nil || o.Note != "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	w.commit("src/a.js", "3\n")
+	j = w.job(w.checkout(), install)
+	j.Command = "make deps"
+	if o, err := w.store.Prepare(t.Context(), j); err != nil || o.Reused {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// A tree with the same lockfile may have a link where the first one had a directory.
+func TestNothingIsPutBehindALink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"web/a.js": "1\n", ".gitignore": "node_modules\n"})
+	w.prepare(w.checkout(), func(dir string) error { return install(filepath.Join(dir, "web")) })
+	outside := t.TempDir()
+	w.must(os.RemoveAll(filepath.Join(w.root, "web")))
+	w.must(os.Symlink(outside, filepath.Join(w.root, "web")))
+	w.commit("src/a.js", "2\n")
+	if o := w.prepare(w.checkout(), func(string) error { return nil }); o.Reused {
+		t.Errorf("%+v", o)
+	}
+	if got := look(t, outside); strings.Count(got, "\n") != 1 {
+		t.Errorf("outside there is now\n%s", got)
+	}
+}
+
+func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	lane := w.checkout()
+	if ok, _, err := w.store.Ready(t.Context(), w.job(lane, nil)); ok || err != nil {
+		t.Errorf("nothing is kept: %v, %v", ok, err)
+	}
+	w.prepare(w.checkout(), func(dir string) error {
+		return errors.Join(install(dir), os.WriteFile(filepath.Join(dir, "generated.js"), nil, 0o600))
+	})
+	ok, left, err := w.store.Ready(t.Context(), w.job(lane, nil))
+	if !ok || err != nil || len(left) != 1 || left[0] != "generated.js" {
+		t.Errorf("%v, %q, %v", ok, left, err)
+	}
+	if status := gittest.Git(t, lane, "status", "--porcelain"); status != "" {
+		t.Errorf("git sees\n%s", status)
+	}
+	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
+		t.Error(err)
+	}
+	// What a member has there already is left alone.
+	if _, _, err := w.store.Ready(t.Context(), w.job(lane, nil)); err == nil {
+		t.Error("it was put twice")
+	}
+	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPreparingAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	var all sync.WaitGroup
+	for range 4 {
+		dir := w.checkout()
+		j := w.job(dir, nil)
+		j.Run = func(context.Context) (bool, error) { return true, install(dir) }
+		all.Go(func() {
+			if o, err := w.store.Prepare(t.Context(), j); err != nil || !o.OK || o.Note != "" {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+	all.Wait()
+	w.only()
+}
+
+func TestOldEntriesGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.prepare(w.checkout(), install)
+	old := w.only()
+	now := time.Now()
+	setup.Tidy(w.cache, now.Add(29*24*time.Hour))
+	w.only()
+	setup.Tidy(w.cache, now.Add(31*24*time.Hour))
+	if !durable.IsMissing(old.Dir()) {
+		t.Error("it is still there")
+	}
+	half := filepath.Join(filepath.Dir(old.Dir()), "new-abc")
+	w.must(os.MkdirAll(half, 0o700))
+	setup.Tidy(w.cache, now)
+	if durable.IsMissing(half) {
+		t.Error("an entry that is being made was removed")
+	}
+	setup.Tidy(w.cache, now.Add(2*time.Hour))
+	if !durable.IsMissing(half) {
+		t.Error("half an entry is still there")
+	}
+}
+
+func TestNoStoreInTheRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	repo, err := git.Open(t.Context(), w.root)
+	w.must(err)
+	for _, cache := range []string{"", w.root, filepath.Join(w.root, "cache")} {
+		if s := setup.Open(repo, cache, nil); s != nil {
+			t.Errorf("a store in %q", cache)
+		}
+	}
+	var none *setup.Store
+	o, err := none.Prepare(t.Context(), w.job(w.checkout(), install))
+	if err != nil || !o.OK || w.runs != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
