@@ -102,7 +102,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles, Order: c.order()}
 	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
-	p.Queue.OnlyOwn = p.OnlyOwnTasks
+	p.Queue.OnlyOwn, p.ReadyLane = p.OnlyOwnTasks, readyLane(p, setups)
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post)
 	return p, nil

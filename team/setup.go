@@ -3,9 +3,13 @@ package team
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
+	"muster"
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/landing"
@@ -38,6 +42,34 @@ func setupStore(t *Team, r repository) *setup.Store {
 		return setup.Open(g.Repo, t.config.CacheDir, t.log)
 	}
 	return nil
+}
+
+// readyLane returns what puts the kept result of the set-up into a fresh lane, and says to the member how that stands;
+// nil: there is no set-up. A run that is recorded has checkouts only, because playing it again must say the same.
+func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lane) string {
+	c := p.config
+	if c.Setup == "" || setups == nil || c.Tape != nil {
+		return nil
+	}
+	var told sync.Once
+	return func(ctx context.Context, lane muster.Lane) string {
+		s, err := setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
+			Patterns: c.SetupFiles, Environ: p.Environ})
+		logDropped(ctx, p.Log, "setting a lane up", err)
+		if len(s.Left) > 0 {
+			told.Do(func() {
+				p.note(ctx, "", fmt.Sprintf("the set-up makes %s, which git does not ignore: it is not put into lanes",
+					strings.Join(s.Left[:min(len(s.Left), 3)], ", ")))
+			})
+		}
+		switch {
+		case s.IsReady:
+			return "Set up already, by: " + c.Setup
+		case s.IsUsed:
+			return ""
+		}
+		return "Not set up yet. If you need it, run: " + c.Setup
+	}
 }
 
 // Propose returns what the repository seems to need: its set-up and its checks, with the reasons. It looks at

@@ -179,6 +179,7 @@ func (s *Store) put(ctx context.Context, e Entry, dir string, only []string) (er
 		}
 		root = strings.TrimSuffix(root, "/")
 		if err := checkPlace(dir, root); err != nil {
+			begun = nil // nothing was put, and what is there is somebody's
 			return err
 		}
 		begun = append(begun, root)
@@ -246,7 +247,7 @@ func checkPlace(dir, root string) error {
 		return fmt.Errorf("%q is no path in a checkout", root)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(root))); !errors.Is(err, fs.ErrNotExist) {
-		return cmp.Or(err, fmt.Errorf("something is at %s already", root))
+		return cmp.Or(err, fmt.Errorf("%w: %s", errOccupied, root))
 	}
 	for up := path.Dir(root); up != "."; up = path.Dir(up) {
 		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(up)))

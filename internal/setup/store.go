@@ -95,45 +95,6 @@ func (s *Store) Prepare(ctx context.Context, j Job) (o Outcome, err error) {
 	return o, nil
 }
 
-// Ready puts the kept result for a commit into a checkout that people or members work in, as far as git ignores it
-// there: what is not ignored would be committed. It reports whether there was one, and what was left out.
-func (s *Store) Ready(ctx context.Context, j Job) (ok bool, left []string, err error) {
-	if s == nil || j.Command == "" {
-		return false, nil, nil
-	}
-	_, key, err := s.key(ctx, j)
-	if err != nil {
-		return false, nil, err
-	}
-	e, ok := s.find(key, j.Dir)
-	if !ok || len(e.Roots) == 0 {
-		return false, nil, nil
-	}
-	ignored, err := s.ignored(ctx, j.Dir, e.Roots)
-	if err != nil {
-		return false, nil, err
-	}
-	for _, r := range e.Roots {
-		if !slices.Contains(ignored, r) {
-			left = append(left, r)
-		}
-	}
-	if len(ignored) == 0 {
-		return false, left, nil
-	}
-	return true, left, s.put(ctx, e, j.Dir, ignored)
-}
-
-// ignored returns those of the paths that git ignores in a checkout.
-func (s *Store) ignored(ctx context.Context, dir string, roots []string) ([]string, error) {
-	out, err := s.repo.Do(ctx, git.Call{Dir: dir, Stdin: strings.Join(roots, "\x00") + "\x00",
-		Args: []string{"check-ignore", "-z", "--no-index", "--stdin"}})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is
-		return nil, err
-	}
-	return git.SplitNUL(out), nil
-}
-
 // key returns the files of a commit, and the name of the result of a set-up: a hash of all on which that depends. It is
 // the same for all checkouts.
 func (s *Store) key(ctx context.Context, j Job) (t Tree, key string, err error) {

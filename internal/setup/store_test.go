@@ -302,15 +302,15 @@ func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	lane := w.checkout()
-	if ok, _, err := w.store.Ready(t.Context(), w.job(lane, nil)); ok || err != nil {
-		t.Errorf("nothing is kept: %v, %v", ok, err)
+	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); s.IsReady || err != nil {
+		t.Errorf("nothing is kept: %+v, %v", s, err)
 	}
 	w.prepare(w.checkout(), func(dir string) error {
 		return errors.Join(install(dir), os.WriteFile(filepath.Join(dir, "generated.js"), nil, 0o600))
 	})
-	ok, left, err := w.store.Ready(t.Context(), w.job(lane, nil))
-	if !ok || err != nil || len(left) != 1 || left[0] != "generated.js" {
-		t.Errorf("%v, %q, %v", ok, left, err)
+	s, err := w.store.Ready(t.Context(), w.job(lane, nil))
+	if !s.IsReady || err != nil || len(s.Left) != 1 || s.Left[0] != "generated.js" {
+		t.Errorf("%+v, %v", s, err)
 	}
 	if status := gittest.Git(t, lane, "status", "--porcelain"); status != "" {
 		t.Errorf("git sees\n%s", status)
@@ -319,8 +319,17 @@ func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
 		t.Error(err)
 	}
 	// What a member has there already is left alone.
-	if _, _, err := w.store.Ready(t.Context(), w.job(lane, nil)); err == nil {
-		t.Error("it was put twice")
+	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsUsed || s.IsReady || err != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
+		t.Error(err)
+	}
+	// What a process that died has put in part is put again.
+	w.must(os.Remove(filepath.Join(lane, "node_modules", "a", "index.js")))
+	w.must(os.WriteFile(filepath.Join(gittest.Git(t, lane, "rev-parse", "--absolute-git-dir"), "muster-setup"), nil, 0o600))
+	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsReady || err != nil {
+		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
 		t.Error(err)

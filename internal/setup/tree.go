@@ -3,8 +3,8 @@
 //
 // Store is the service. Prepare sets a checkout up: it puts the kept result into it, or runs the command and keeps what
 // that has made. Ready puts a kept result into a lane. Tree is the files of a commit, from which Propose makes the
-// proposal of muster init. The files: tree.go, store.go (Prepare, Ready, and the key of a result), entry.go (what lies
-// in the store, and its bounds) and copy.go (files in and out).
+// proposal of muster init. The files: tree.go, store.go (Prepare, Ready, and the key of a result), ready.go
+// (Ready), entry.go (what lies in the store, and its bounds) and copy.go (files in and out).
 //
 // The package keeps these invariants:
 //

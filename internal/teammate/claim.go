@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"muster"
@@ -220,6 +221,10 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 		return "", "", err
 	}
 	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.Check, had)
+	// Before the text that lets the member begin: none of its commands runs in the lane yet.
+	if c.ReadyLane != nil && had == "" {
+		text = strings.TrimSuffix(text+"\n"+c.ReadyLane(ctx, lane), "\n")
+	}
 	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
 }
 

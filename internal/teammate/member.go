@@ -316,6 +316,9 @@ type Services struct {
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.
 	LandedFiles func(ctx context.Context, commit string) ([]string, error)
+	// ReadyLane puts into a fresh lane what the set-up of the run makes, and says in a line how the lane stands, "" for
+	// nothing; nil: lanes are checkouts only.
+	ReadyLane func(ctx context.Context, lane muster.Lane) string
 	// CheckModel refuses the name of a model that no member can have; nil refuses none.
 	CheckModel func(name string) error
 }
