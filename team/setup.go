@@ -51,6 +51,7 @@ func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lan
 	if c.Setup == "" || setups == nil || c.Tape != nil {
 		return nil
 	}
+	// What is left out is the same in all lanes, so people are told once.
 	var told sync.Once
 	return func(ctx context.Context, lane muster.Lane) string {
 		s, err := setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
@@ -117,8 +118,9 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	lander := landing.New(repo, lanes, nil, t.opened.Journal(), func() (proc.Launcher, error) {
 		return loggedLauncher{launcher, t.log, t.secrets}, nil
 	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
-		Cache: t.config.checksDir(), Setups: setup.Open(repo, t.config.CacheDir, t.log), SetupFiles: t.config.SetupFiles,
-		Check: landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout}})
+		Cache: t.config.checksDir(), SetupFiles: t.config.SetupFiles,
+		Setups: setup.Open(repo, t.config.CacheDir, t.log),
+		Check:  landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout}})
 	began := time.Now()
 	res, err := landing.TryCheck(ctx, lander, trial.Commit)
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command

@@ -76,6 +76,7 @@ func Look(t Tree) (p Proposal) {
 		units = units[:maxUnits]
 	}
 	p.Notes = append(p.Notes, l.notes...)
+	// What the project itself runs is better than what its files suggest, where it is known what it is about.
 	hints := l.hints()
 	// A command of the CI is of the whole repository. With several projects nobody knows of which of them.
 	if len(units) == 1 && units[0].dir == "" {
@@ -172,6 +173,7 @@ func mayHaveProject(dir string) bool {
 	if dir == "" {
 		return true
 	}
+	// A name that needs quotes in a command is left out: what muster proposes must be safe to run as it is printed.
 	return depth(dir) <= maxDepth && plainDir().MatchString(dir) && !strings.Contains(dir, "..") &&
 		!slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool {
 			return slices.Contains(skippedDirs, name) || strings.HasPrefix(name, ".")

@@ -60,6 +60,8 @@ func Inputs(t Tree, command string, patterns []string) (files []string, isWhole 
 	if command == "" {
 		return nil, false
 	}
+	// A part that is not known makes the whole unknown, unless somebody has named its files. A result that is made too
+	// often costs time; one that is used where it does not belong makes checks lie.
 	names := map[string]bool{}
 	for _, part := range commandBreak().Split(command, -1) {
 		reads, ok := t.reads(strings.Trim(strings.TrimSpace(part), "() "))

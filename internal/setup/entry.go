@@ -100,6 +100,8 @@ func (e Entry) stamps() (all []stamp, err error) {
 
 // write writes what is known of an entry beside its content.
 func (e Entry) write(dir string, stamps []stamp) error {
+	// The list of files is large, and is read only by those that put the entry somewhere. The other file is small, so
+	// that a list of all entries is quick.
 	about, err1 := json.Marshal(e)
 	files, err2 := json.Marshal(stamps)
 	if err := errors.Join(err1, err2); err != nil {
@@ -111,6 +113,8 @@ func (e Entry) write(dir string, stamps []stamp) error {
 
 // find returns the entry with a key that can be put into dir, and notes that it is used.
 func (s *Store) find(key, dir string) (e Entry, ok bool) {
+	// Which of the two there is depends on what the set-up made when it ran last. An entry may be removed at any time:
+	// whoever then cannot read it runs the set-up.
 	for _, name := range []string{key, boundKey(key, dir)} {
 		e, err := readEntry(filepath.Join(s.dir, name))
 		if err == nil && (e.Path == "" || e.Path == dir) {
@@ -126,6 +130,7 @@ func (s *Store) find(key, dir string) (e Entry, ok bool) {
 // stays: it may be in use.
 func tidy(root string, now time.Time) (err error) {
 	// The entries come in the order of their last use, so the sum passes the limit at those that were used longest ago.
+	// An entry that cannot be read counts as half made: no process will ever use it, and it has no size to count.
 	sum := int64(0)
 	for _, e := range entries(root) {
 		sum += e.Bytes

@@ -26,6 +26,8 @@ type State struct {
 // Ready puts the kept result for a commit into a lane that nobody works in yet, as far as git ignores it there: what is
 // not ignored would be committed. Where no result is kept it does nothing.
 func (s *Store) Ready(ctx context.Context, j Job) (state State, err error) {
+	// A lane does not wait for a set-up: that can take minutes, and the member may need nothing of it. The first check
+	// of the run makes the result, and the lanes after that have it.
 	if s == nil || j.Command == "" {
 		return state, nil
 	}

@@ -292,15 +292,13 @@ type Services struct {
 	Run func(context.Context) (muster.Run, error)
 	// Patient says that idle members are never timed out.
 	Patient bool
-	// Talk is the user's conversation with the lead; without one it is nil, and the run ends
-	// by itself.
+	// Talk is the user's conversation with the lead; without one it is nil, and the run ends by itself.
 	Talk Talk
 	// Order puts what members do into one order, to record it or to play it again; nil: there is none.
 	Order *recording.Turns
 	// Phases is told when a member's model works; nil: nobody looks at what changes meanwhile.
 	Phases Phases
-	// Spawned is called after each spawn, so that a supervisor starts the new teammate at
-	// once.
+	// Spawned is called after each spawn, so that a supervisor starts the new teammate at once.
 	Spawned func()
 	// Collisions finds out which lanes will conflict; nil finds nothing.
 	Collisions *collision.Watcher
@@ -316,8 +314,7 @@ type Services struct {
 	GitState func(context.Context) string
 	// LandedFiles returns the files that a landed commit has changed; nil knows none.
 	LandedFiles func(ctx context.Context, commit string) ([]string, error)
-	// ReadyLane puts into a fresh lane what the set-up of the run makes, and says in a line how the lane stands, "" for
-	// nothing; nil: lanes are checkouts only.
+	// ReadyLane puts what the set-up makes into a fresh lane, and says how that stands; nil: there is no set-up.
 	ReadyLane func(ctx context.Context, lane muster.Lane) string
 	// CheckModel refuses the name of a model that no member can have; nil refuses none.
 	CheckModel func(name string) error
