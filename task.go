@@ -75,9 +75,18 @@ type Task struct {
 	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
 	CompletedBy Name   `json:"completed_by,omitempty"`
 	Result      string `json:"result,omitempty"` // the owner's closing summary, or why it needs attention
+	// Checks are those that it publishes with its landing.
+	Checks []PublishedCheck `json:"checks,omitempty"`
 	// Note is what the last attempt left for the next one.
 	Note  string `json:"note,omitempty"`
 	Extra Extra  `json:"-"`
+}
+
+// PublishedCheck is a check of a task's own. From the task's landing on, each later landing has to pass it.
+type PublishedCheck struct {
+	Name    string `json:"name"`
+	Command string `json:"command"`
+	Retired bool   `json:"retired,omitempty"` // nothing has to pass it any more
 }
 
 // PendingLanding is a landing under way.

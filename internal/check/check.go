@@ -96,6 +96,7 @@ type Result struct {
 	Command   string  // the check's, or the setup's if that one failed
 	Seconds   float64 // how long it took
 	Refused   bool    // the check did not fail, but a hook refused what would land
+	Published string  // the published check that failed, and whose it is, where one has refused it
 	Log       string  // the path of what it printed
 	Failed    string  // the first failure that was found in that, in a line; "": none
 	Output    string  // what was found to have failed, and the last lines
@@ -229,6 +230,13 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 	res, err = x.runCommand(ctx, x.spec, x.options.Check.Command, x.log)
 	res.Replaced, res.Unverified = h.replaced, h.problem
 	return res, err
+}
+
+// Command runs one more command in the checkout of a check that is under way: it is for a Last.
+func (r *Runner) Command(
+	ctx context.Context, dir string, env []string, command string, log io.Writer,
+) (Result, error) {
+	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, log)
 }
 
 // runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the

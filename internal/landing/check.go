@@ -21,11 +21,9 @@ type (
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
 // commit would land for a task, Options.Hook is asked last.
 func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (CheckResult, error) {
-	var last check.Last
-	if of != nil && l.options.Hook != nil {
-		last = func(ctx context.Context, dir string, env []string, res *CheckResult, log io.Writer) error {
-			return askHook(ctx, l, *of, dir, env, res, log)
-		}
+	last, err := lastOf(ctx, l, commit, of)
+	if err != nil {
+		return CheckResult{}, err
 	}
 	res, err := l.runner.Run(ctx, commit, name, last)
 	if err == nil && res.Green && res.Unverified != "" {
@@ -37,14 +35,31 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 	return res, err
 }
 
+// lastOf returns what decides about a commit after the run's own check: published checks, and Options.Hook. It is nil
+// where there are none, and where nothing would land.
+func lastOf(ctx context.Context, l *Lander, commit string, of *muster.Task) (check.Last, error) {
+	if of == nil {
+		return nil, nil
+	}
+	contracts, err := contractsFor(ctx, l, commit, *of)
+	if err != nil || len(contracts) == 0 && l.options.Hook == nil {
+		return nil, err
+	}
+	return func(ctx context.Context, dir string, env []string, res *CheckResult, log io.Writer) error {
+		err := checkContracts(ctx, l, contracts, dir, env, res, log)
+		if err != nil || res.Refused || l.options.Hook == nil {
+			return err
+		}
+		return askHook(ctx, l, *of, dir, env, res, log)
+	}, nil
+}
+
 // askHook asks Options.Hook about a commit that may land as far as the check is concerned.
 func askHook(
 	ctx context.Context, l *Lander, t muster.Task, dir string, env []string, res *CheckResult, log io.Writer,
 ) error {
-	if !res.Green {
-		if state, err := l.checkState(ctx, ""); err != nil || res.CannotRun || state == BaseGreen {
-			return err
-		}
+	if mayNotLand, err := isRefusedAlready(ctx, l, res); err != nil || mayNotLand {
+		return err
 	}
 	began := time.Now()
 	refused, err := l.options.Hook(ctx, t, dir, env)
@@ -54,6 +69,15 @@ func askHook(
 	fmt.Fprintf(log, "[a Landing hook refused it]\n%s\n", refused)
 	*res = CheckResult{Refused: true, Command: "Landing hook", How: "refused", Seconds: time.Since(began).Seconds()}
 	return nil
+}
+
+// isRefusedAlready reports whether the run's own check has decided that the work may not land.
+func isRefusedAlready(ctx context.Context, l *Lander, res *CheckResult) (bool, error) {
+	if res.Green {
+		return false, nil
+	}
+	state, err := l.checkState(ctx, "")
+	return res.CannotRun || state == BaseGreen, err
 }
 
 // What is known of the target's check, in the words of run.json. "" means that nobody has asked yet.

@@ -195,7 +195,9 @@ func redText(branch string, res CheckResult, landed string, merged bool) string 
 	if res.CannotRun {
 		what = "The check could not run"
 	}
-	if res.Refused {
+	if res.Published != "" {
+		b.WriteString(brokenText(branch, res))
+	} else if res.Refused {
 		fmt.Fprintf(&b, "A hook of the user refused your work merged with %s.\n", branch)
 	} else {
 		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",

@@ -46,7 +46,7 @@ func (s *stack) advance(ctx context.Context) error {
 	if err := s.extend(ctx); err != nil || len(s.entries) == 0 {
 		return err
 	}
-	if s.options.Check.Command == "" && s.options.Hook == nil {
+	if s.options.Check.Command == "" && s.options.Hook == nil && !s.hasContracts(ctx) {
 		return s.land(ctx, len(s.entries), muster.Landed{Receipt: muster.ReceiptUnchecked})
 	}
 	for len(s.probes) < s.jobs() {

@@ -333,6 +333,9 @@ func (s Summary) nextSteps(w *strings.Builder) {
 	if len(flaky) > 0 {
 		fmt.Fprintln(w, "flaky check: red and then green on the same tree, at the landing of "+safetext.List(flaky, 20))
 	}
+	if line := published(s.landed); line != "" {
+		fmt.Fprintln(w, line)
+	}
 	if line := s.Spending.line(len(s.landed)); line != "" {
 		fmt.Fprintln(w, line)
 	}
@@ -362,6 +365,22 @@ func (s Summary) nextSteps(w *strings.Builder) {
 	if s.goesOn() || slices.ContainsFunc(s.unfinished, muster.Task.Open) {
 		w.WriteString(s.goOn())
 	}
+}
+
+// published names the checks that the tasks have published, "" where they have none.
+func published(landed []muster.Task) string {
+	var names []string
+	for _, t := range landed {
+		for _, c := range t.Checks {
+			if !c.Retired {
+				names = append(names, OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID, Cut(c.Command, 60))))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
 }
 
 // goesOn reports whether the run was stopped before its end, as by a model that does not answer.

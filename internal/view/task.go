@@ -42,6 +42,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
+	rowChecks(&v, t)
 	row("attempts", t.Attempts)
 	row("came back", t.Rounds)
 	row("last return", OneLine(t.Returned))
@@ -60,6 +61,22 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 		}
 	}
 	return w.String()
+}
+
+// rowChecks adds a row for each check that the task publishes. A check that was retired stays in the list: it says what
+// was promised once. One of a task that has not landed is marked, because nothing has to pass it yet but the landing of
+// the task itself.
+func rowChecks(v *Table, t muster.Task) {
+	for _, c := range t.Checks {
+		said := OneLine(c.Name + ": " + c.Command)
+		switch {
+		case c.Retired:
+			said += "  (retired)"
+		case t.Landed == nil:
+			said += "  (from its landing on)"
+		}
+		v.Row("check", Text(said))
+	}
 }
 
 // landingEvidence says what was checked when the task landed, and the result: the command, the receipt, and how long
