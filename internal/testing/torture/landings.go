@@ -265,6 +265,9 @@ func (a *env) checkLandings(ctx context.Context, r *services, g gitServices, tas
 	if err := r.board.Settle(ctx); err != nil {
 		return err
 	}
+	if err := r.archiveLate(ctx, g); err != nil {
+		return err
+	}
 	done := map[string]bool{}
 	for _, e := range a.ledgers.all {
 		switch e.words[0] {

@@ -71,6 +71,23 @@ func (r *services) isOver(ctx context.Context, t muster.Task) bool {
 	return err == nil && now.Fence != t.Fence
 }
 
+// archiveLate archives the lanes that no task names. A process whose claim was given to another before the task had its
+// lane archives that itself, and may have been killed before.
+func (r *services) archiveLate(ctx context.Context, g gitServices) error {
+	lanes, err := g.lanes.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, lane := range lanes {
+		if t, err := r.board.Get(ctx, lane.TaskID); err != nil || t.Worktree != lane.Name {
+			if _, err := g.lanes.Archive(ctx, lane.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkStacks wants the target to have been green at each of its commits, and each commit that claims no check of its
 // own to lie below one that was checked.
 func checkStacks(a *env, all []muster.Task) error {
