@@ -166,6 +166,12 @@ func (r *landingRun) runVerified() landingCost {
 	base := r.commit("HEAD")
 	cost := r.run()
 	r.tb.Logf("%d commits verified", r.verify(base, libraryVerify))
+	for _, e := range r.events() {
+		if at := e.Text("commit"); e.Kind == journal.TaskCompleted && at != "" &&
+			r.command("git", "merge-base", "--is-ancestor", at, "muster/repo").Run() != nil {
+			r.tb.Errorf("task %d landed as %s, and that is not on the target", e.Task, at)
+		}
+	}
 	return cost
 }
 
