@@ -93,7 +93,10 @@ func (r *Runner) receiptFor(ctx context.Context, commit string) (is Receipt, was
 	if r.options.Receipts == "" || c.Command == "" {
 		return is, nil, nil
 	}
-	is = Receipt{Command: c.Command, Setup: c.Setup, Environment: fingerprint(r.options.Environ, c.Command, c.Setup)}
+	// No secret of the user's is on the disk. Two commands that differ in one only count as the same.
+	hide := r.options.Secrets.String
+	is = Receipt{Command: hide(c.Command), Setup: hide(c.Setup),
+		Environment: fingerprint(r.options.Environ, c.Command, c.Setup)}
 	if is.Tree, err = r.options.Repo.Tree(ctx, commit); err != nil {
 		return is, nil, unavailable(ctx, "the commit cannot be read", err)
 	}

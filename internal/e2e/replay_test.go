@@ -87,7 +87,7 @@ scenes:
       - do: [{complete_task: {task_id: "${number:id}", summary: "the word ${word}"}}]
       - &again
         cue: onflict
-        do: [{bash: {command: "sed -i '/^[<=>]/d' all; sort -u -o all all"}}, {complete_task: {task_id: "${number:id}", summary: again}}]
+        do: [{bash: {command: "sed -i '/^[<|=>]/d' all; sort -u -o all all"}}, {complete_task: {task_id: "${number:id}", summary: again}}]
       - *again
   - cue: 'Task #(?P<id>\d+): word (?P<word>w[1-9]\d*)'
     turns:

@@ -55,6 +55,9 @@ func clean(ts *testscript.TestScript, _ bool, args []string) {
 				cmd := exec.Command("git", "--git-dir", path, "cat-file", "--batch-all-objects", "--batch")
 				out, err := cmd.Output()
 				look("the objects of "+path, out)
+				if strings.Contains(path, filepath.Join(".cache", "muster", "checks")) {
+					return nil // a check may have been cut off there: its files are looked at as they are
+				}
 				return err
 			case !d.Type().IsRegular() || filepath.Dir(path) == work:
 				return nil
