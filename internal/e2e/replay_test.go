@@ -88,7 +88,7 @@ scenes:
       - &again
         cue: onflict
         do: [{bash: {command: "sed -i '/^[<|=>]/d' all; sort -u -o all all"}}, {complete_task: {task_id: "${number:id}", summary: again}}]
-      - *again
+AGAIN
   - cue: 'Task #(?P<id>\d+): word (?P<word>w[1-9]\d*)'
     turns:
       - do:
@@ -99,8 +99,7 @@ scenes:
       - do: [{task_list: {}}]
       - do: [{bash: {command: "sleep 0.4; echo ${word} >>all; date +%N >/dev/null; echo ${word} >${word}"}}]
       - do: [{complete_task: {task_id: "${number:id}", summary: "the word ${word}"}}]
-      - *again
-      - *again
+AGAIN
 `
 
 // TestReplayOfABusyTeam plays a recording of a team in which the path depends on who is faster all the time.
@@ -118,10 +117,11 @@ func TestReplayOfABusyTeam(t *testing.T) {
 	for i := range 8 {
 		fmt.Fprintf(&spawns, "        - spawn_teammate: {name: m%d, role: writer, prompt: You write.}\n", i+1)
 	}
-	model := w.words(strings.NewReplacer("TASKS\n", tasks.String(), "SPAWNS\n", spawns.String()).Replace(busy))
+	again := strings.Repeat("      - *again\n", 12) // whoever has come back so often is not asked any more
+	model := w.words(strings.NewReplacer("TASKS\n", tasks.String(), "SPAWNS\n", spawns.String(), "AGAIN\n", again).Replace(busy))
 	file := filepath.Join(w.base, "busy.rec")
 	r := w.start("run", "words", "--teammates", "8", "--model", model, "--check", "test -e README", "--record", file).wait()
-	if r.code != 0 && r.code != 3 { // who is returned three times in a row gives up, which is a path too
+	if r.code != 0 && r.code != 3 { // who comes back too often gives up, which is a path too
 		t.Fatal(r)
 	}
 	kinds := map[string]int{}
