@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,7 +82,7 @@ func (p *plainGit) merge(onto string, b branch) string {
 	p.tb.Helper()
 	c := p.command("git", "merge-tree", "--write-tree", onto, b.head)
 	tree, err := c.Output()
-	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
 		return ""
 	}
 	must(p.tb, err)

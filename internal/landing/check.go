@@ -12,11 +12,11 @@ import (
 	"muster/journal"
 )
 
-// Check is how the merged tree is verified, and CheckResult is what that said.
-type (
-	Check       = check.Check
-	CheckResult = check.Result
-)
+// Check is how the merged tree is verified.
+type Check = check.Check
+
+// CheckResult is what a check said.
+type CheckResult = check.Result
 
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
 // commit would land for a task, Options.Hook is asked last.

@@ -159,7 +159,8 @@ func (s *stack) moveTarget(ctx context.Context, landing []entry, commit string) 
 	switch {
 	case err == nil:
 		failpoint.Hit("landing.moved")
-		landing[len(landing)-1].log.InfoContext(ctx, "landing moved the target", "commit", commit, "tasks", len(landing))
+		landing[len(landing)-1].log.InfoContext(ctx, "landing moved the target",
+			"commit", commit, "tasks", len(landing))
 		return true, nil
 	case errors.Is(err, muster.ErrStale) || errors.Is(err, errMoved):
 		s.options.Log.InfoContext(ctx, "landing refused", "tip", s.tip)

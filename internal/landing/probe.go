@@ -79,7 +79,7 @@ func (s *stack) begin(ctx context.Context, at int) error {
 }
 
 // result waits for the result of a check. It is nil when somebody has come meanwhile who can be merged on top.
-func (s *stack) result(ctx context.Context) (p *probe, err error) {
+func (s *stack) result() (p *probe, err error) {
 	var arrived chan struct{}
 	if s.options.Order == nil && s.red == 0 {
 		arrived = s.queue.arrived

@@ -58,7 +58,7 @@ func (s *stack) advance(ctx context.Context) error {
 			return err
 		}
 	}
-	p, err := s.result(ctx)
+	p, err := s.result()
 	if p == nil || err != nil {
 		return err
 	}
