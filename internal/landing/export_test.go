@@ -1,5 +1,10 @@
 package landing
 
+import (
+	"context"
+	"runtime"
+)
+
 var FileList = fileList
 
 // Waiting returns how many owners wait for a decision about their landing.
@@ -10,3 +15,17 @@ func Waiting(l *Lander) int {
 }
 
 var Dependants = dependants
+
+// EndDrainer leaves the queue as when its last owner has left and its drainer has not noticed that yet. It does when
+// somebody waits.
+func EndDrainer(ctx context.Context, l *Lander, why error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	giveUp(why)
+	l.queue.drains, l.queue.giveUp = true, giveUp
+	go func() {
+		for Waiting(l) == 0 {
+			runtime.Gosched()
+		}
+		drain(ctx, l)
+	}()
+}

@@ -88,10 +88,24 @@ func (q *queue) add(ctx context.Context, l *Lander, job *attempt) {
 	if q.drains {
 		return
 	}
-	// It works for all who wait, so it ends when the last one of them has left, and not with this ctx.
+	q.start(ctx, l)
+}
+
+// start starts a drainer. It works for all who wait, so it ends when the last one of them has left, and not with ctx.
+// The caller holds the mutex.
+func (q *queue) start(ctx context.Context, l *Lander) {
 	work, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	q.drains, q.giveUp = true, giveUp
 	go drain(work, l)
+}
+
+// startAgain starts a drainer in the place of one that was ended, if somebody waits.
+func (q *queue) startAgain(ctx context.Context, l *Lander) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.drains = len(q.waiting) > 0; q.drains {
+		q.start(ctx, l)
+	}
 }
 
 // leave takes a job whose owner has gone out of the queue. It reports whether the job was undecided.
@@ -174,6 +188,11 @@ func drain(ctx context.Context, l *Lander) {
 				}
 			}
 		})
+		if err != nil && ctx.Err() != nil {
+			// All who waited have left. Whoever has come since knows nothing of that.
+			l.queue.startAgain(ctx, l)
+			return
+		}
 		if err != nil {
 			// Each owner decides by itself whether it waits, tries again, or gives up.
 			for _, job := range l.queue.take() {

@@ -326,3 +326,12 @@ func TestTheOrderOfTheQueue(t *testing.T) {
 		t.Errorf("%s wait", got)
 	}
 }
+
+// Whoever comes when the last owner has just left does not get the end of that one's wait.
+func TestAnOwnerComesWhenTheLastHasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	landing.EndDrainer(w.ctx(), w.land, muster.CauseUser)
+	w.lands(task)
+}
