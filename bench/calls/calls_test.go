@@ -89,12 +89,13 @@ func (r *recorder) tools() []llm.Tool {
 		Offset     int    `json:"offset,omitempty"`
 	}
 	type create struct {
-		Subject     string `json:"subject"`
-		Description string `json:"description,omitempty"`
-		BlockedBy   []any  `json:"blocked_by,omitempty"`
-		ClaimRole   string `json:"claim_role,omitempty"`
-		Priority    int    `json:"priority,omitempty"`
-		RequirePlan bool   `json:"require_plan,omitempty"`
+		Subject     string   `json:"subject"`
+		Description string   `json:"description,omitempty"`
+		BlockedBy   []any    `json:"blocked_by,omitempty"`
+		ClaimRole   string   `json:"claim_role,omitempty"`
+		Priority    int      `json:"priority,omitempty"`
+		RequirePlan bool     `json:"require_plan,omitempty"`
+		Files       []string `json:"files,omitempty"`
 	}
 	type list struct {
 		Status string `json:"status,omitempty"`

@@ -39,7 +39,10 @@ func cacheEnv(cache string, env []string) (set []string) {
 		return nil
 	}
 	for name, dir := range cacheVariables {
-		set = append(set, name+"="+filepath.Join(cache, dir))
+		// A build cache of Go that the user names holds: without it the standard library is compiled once more.
+		if name != "GOCACHE" || lookUp(env, name) == "" {
+			set = append(set, name+"="+filepath.Join(cache, dir))
+		}
 	}
 	users := cmp.Or(lookUp(env, "XDG_CACHE_HOME"), filepath.Join(lookUp(env, "HOME"), ".cache"))
 	for name, dir := range downloads {
