@@ -158,7 +158,7 @@ func TestTheWire(t *testing.T) {
 			}
 			r.grows(t)
 			for who, bodies := range r.bodies {
-				most := 12 << 10
+				most := 14 << 10
 				if who == "lead" {
 					most = 16 << 10
 				}
