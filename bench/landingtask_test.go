@@ -76,13 +76,14 @@ done
 `
 
 // writeWork writes a script for each task, NN.sh, which is called in a lane with "edit", or with "mend" when the task came
-// back.
+// back. Either does first what is missing of the work: a killed process may have left the call without an effect.
 func (w *world) writeWork(tasks []landingTask) {
 	w.tb.Helper()
 	dir := filepath.Join(w.base, "work")
 	must(w.tb, os.MkdirAll(dir, 0o755))
 	for _, t := range tasks {
-		text := "if [ $1 = edit ]; then\n" + t.edit + "\nelse\n" + keepBoth + t.mend + "\necho 'Fixed it.'\nfi\n"
+		text := fmt.Sprintf("grep -qs 'func task%02d()' *.go || { %s; }\n", t.n, t.edit) +
+			"if [ $1 = mend ]; then\n" + keepBoth + t.mend + "\necho 'Fixed it.'\nfi\n"
 		must(w.tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.sh", t.n)), []byte(text), 0o644))
 	}
 }
@@ -93,7 +94,8 @@ func (w *world) work(n, what string) string {
 }
 
 // landingScript is a script for a lead that creates the tasks and so many teammates, and for teammates who do them. One
-// whose task comes back resolves the conflict or mends what is red, and completes it again.
+// whose task comes back resolves the conflict or mends what is red, and completes it again. After a kill a call may have no
+// known outcome: then it is made again.
 func (w *world) landingScript(tasks []landingTask, teammates int) string {
 	const rounds = 25 // how often one task may come back
 	var b strings.Builder
@@ -107,10 +109,11 @@ func (w *world) landingScript(tasks []landingTask, teammates int) string {
 	b.WriteString("    - {do: [{wait: {}}], until: All done}\n    - say: All has landed.\n")
 	b.WriteString("  coder:\n    - say: Ready.\nscenes:\n  - cue: '(?m)^Task #(?P<id>\\d+): landing task (?P<n>\\d+)'\n    who: [coder]\n    turns:\n")
 	fmt.Fprintf(&b, "      - do: [{bash: {command: %q}}]\n", w.work("${n}", "edit"))
+	fmt.Fprintf(&b, "      - {cue: outcome is unknown, do: [{bash: {command: %q}}]}\n", w.work("${n}", "edit"))
 	const complete = "do: [{complete_task: {task_id: \"${number:id}\", summary: Adds the function.}}]"
 	b.WriteString("      - " + complete + "\n")
 	for range rounds {
-		fmt.Fprintf(&b, "      - {cue: '(?i)complete_task again', do: [{bash: {command: %q}}]}\n", w.work("${n}", "mend"))
+		fmt.Fprintf(&b, "      - {cue: '(?i)complete_task again|outcome is unknown|is not resolved', do: [{bash: {command: %q}}]}\n", w.work("${n}", "mend"))
 		b.WriteString("      - {cue: Fixed it, " + complete + "}\n")
 	}
 	b.WriteString("      - say: Done.\n")
