@@ -73,7 +73,7 @@ func fileKind(path string) string {
 		return "lane_events"
 	case dir == ".worktrees":
 		return "lanes"
-	case dir == "locks" && strings.HasPrefix(base, "check-"): // the note of a check's checkout
+	case dir == "locks": // the note of a check's checkout, also while it is staged
 		return "checks"
 	case dir == ".team" && strings.HasPrefix(base, "events."):
 		return "events"
