@@ -3,7 +3,9 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/internal/testing/wait"
 	"muster/internal/worktree"
 )
 
@@ -55,8 +58,38 @@ func BenchmarkLane(b *testing.B) {
 	}
 	report(b, "5000", figure{what: "a lane in a repository of 5,000 files", unit: "ms", ours: ours.median(), limit: plain[0].median(),
 		beside: plain[0].median(), is: "plain `git worktree add`"})
+	report(b, "warm", figure{what: "... made of a spare, after the target has moved", unit: "ms", ours: warmLanes(b, w, lanes), limit: 100,
+		beside: plain[0].median(), is: "plain `git worktree add`"})
 	for _, n := range workers[1:] {
 		report(b, fmt.Sprintf("workers-%d", n), figure{what: fmt.Sprintf("plain `git worktree add` with `checkout.workers=%d`", n), unit: "ms",
 			ours: plain[n].median(), beside: plain[0].median(), is: "without"})
 	}
+}
+
+// warmLanes measures lanes that are made while the process keeps spares, which are at an older commit than the lane.
+func warmLanes(b *testing.B, w *world, lanes *worktree.Lanes) float64 {
+	var ours samples
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan struct{})
+	go func() {
+		lanes.Spares.Serve(ctx, func(context.Context) (string, error) { return w.commit("HEAD"), nil })
+		close(ended)
+	}()
+	for i := range rounds {
+		wait.For(b, "spares", func() bool {
+			found, _ := filepath.Glob(filepath.Join(w.root, ".worktrees", ".spare-*", "index"))
+			return len(found) == 2
+		})
+		must(b, os.WriteFile(filepath.Join(w.root, "moved"), fmt.Append(nil, i), 0o644))
+		w.git("add", "moved")
+		w.git("commit", "-q", "-m", "moved")
+		name := root.Name(fmt.Sprintf("warm-%d", i))
+		start := time.Now()
+		need(lanes.Create(ctx, name, 0, "HEAD"))(b)
+		ours.took(start)
+		must(b, lanes.Remove(ctx, name, true))
+	}
+	cancel()
+	<-ended
+	return ours.median()
 }

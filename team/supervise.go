@@ -8,6 +8,7 @@ import (
 	"muster"
 	"muster/internal/roster"
 	"muster/internal/teammate"
+	"muster/internal/worktree"
 )
 
 // supervisor makes the members that live in this process match the roster.
@@ -51,6 +52,10 @@ func (s *supervisor) run(
 	}
 	if s.Collisions != nil {
 		s.serving.Go(func() { s.Collisions.Serve(house) })
+	}
+	// A run that is recorded or played makes its lanes in one way, so that both take the same steps.
+	if lanes, isGit := s.Lanes.(*worktree.Lanes); isGit && s.Order == nil {
+		s.serving.Go(func() { lanes.Spares.Serve(house, s.Lander.Target) })
 	}
 	err := work(ctx, house)
 	// From here on serve starts nobody: a member that came to life now would not be waited for.

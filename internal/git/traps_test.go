@@ -80,7 +80,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := root + "-lane"
-	if err := r.AddWorktree(ctx, lane, "", head); err != nil {
+	if err := r.AddWorktree(ctx, lane, "", head, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := gittest.Read(t, lane, "b.late"); got != "b\n" {

@@ -165,7 +165,9 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 			return false, err
 		}
 		cause := err // its owner reads it while err gets another value
-		s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.explainUnmergeable(ctx, tip, cause) })
+		s.queue.decide(job, func(ctx context.Context, a *attempt) error {
+			return a.explainUnmergeable(ctx, tip, cause)
+		})
 		return false, nil
 	}
 	if len(conflicts) > 0 {

@@ -52,6 +52,19 @@ func busy(root string) {
 		fmt.Println(dir)
 		select {}
 	}
+	if os.Getenv("LANES_OF_SPARES") != "" {
+		head, err := repo.Head(ctx)
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			for {
+				if err := l.Spares.Prepare(ctx, head); err != nil {
+					panic(err)
+				}
+			}
+		}()
+	}
 	fmt.Println("ready")
 	for g := range 2 {
 		go func() {
@@ -78,9 +91,12 @@ func TestKilledInTheMiddle(t *testing.T) {
 		files[fmt.Sprintf("dir-%d/file-%d.txt", i%7, i)] = strings.Repeat("line\n", 50)
 	}
 	w := newWorld(t, files)
-	for range 6 {
+	for n := range 8 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "LANES_TO_KILL="+w.root)
+		if n%2 == 1 {
+			cmd.Env = append(cmd.Env, "LANES_OF_SPARES=1")
+		}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
