@@ -84,6 +84,8 @@ func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
 	t, err := a.board.Complete(late, a.v.Task.ID, a.claim,
 		board.Outcome{Landed: &landed, Result: a.summary, By: a.by})
 	failpoint.Hit("landing.recorded")
+	// Until now the target could be where it was before the landing as well. Whoever has seen it there looks again.
+	a.verified.Store(nil)
 	a.log.InfoContext(ctx, "landing recorded", "err", err)
 	a.setTask(t)
 	return err

@@ -137,15 +137,22 @@ func lastTip(ctx context.Context, l *Lander, tips []muster.Tip, landed map[strin
 // transaction that moves the target names the tip. This is durable before the target moves, so that no process takes
 // the landed commit for one that somebody else put there.
 //
-// The error is errMoved when tip is no tip any more: other processes have landed since this one looked. Then nothing
-// is announced, because the tips of theirs would be forgotten.
+// The error is errMoved when tip is no tip any more, or one on which something has landed: others have landed since this
+// process looked, and the target may have been put back to where it had been then. Then nothing is announced, because
+// the tips of theirs would be forgotten, and what they have landed would no longer be on the target.
 func (l *Lander) announce(ctx context.Context, tip, commit string) error {
 	if l.options.Tips == nil {
 		return nil
 	}
+	landed, err := landedCommits(ctx, l)
+	if err != nil {
+		return err
+	}
 	isLate := false
-	_, err := l.options.Tips(ctx, l.branch(), func(tips []muster.Tip) []muster.Tip {
-		if isLate = !slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Commit == tip }); isLate {
+	_, err = l.options.Tips(ctx, l.branch(), func(tips []muster.Tip) []muster.Tip {
+		isTip := slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Commit == tip })
+		isPast := slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Onto == tip && landed[t.Commit] })
+		if isLate = !isTip || isPast; isLate {
 			return tips
 		}
 		tips = slices.DeleteFunc(slices.Clone(tips), func(t muster.Tip) bool {
@@ -157,6 +164,7 @@ func (l *Lander) announce(ctx context.Context, tip, commit string) error {
 		return append(tips, muster.Tip{Commit: commit, Onto: tip})
 	})
 	if err == nil && isLate {
+		l.verified.Store(nil) // whatever was known of it is older
 		return errMoved
 	}
 	return err

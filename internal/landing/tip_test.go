@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
 )
@@ -106,5 +107,28 @@ func TestADisplacedTargetIsPutBack(t *testing.T) {
 	tip, d, err := w.land.Secure(w.ctx())
 	if err != nil || d == nil || tip != landed || w.git("rev-parse", target) != landed {
 		t.Errorf("the target is at %s, displaced: %v, %v", tip, d, err)
+	}
+}
+
+// The target is rewound while the board is about to be told of a landing, where either place may be right. Once it is
+// told, the next landing must not go on from there.
+func TestRewoundWhileALandingIsRecorded(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	base := w.git("rev-parse", target)
+	one := w.landedUnrecorded(muster.ReceiptUnchecked)
+	commit := w.git("rev-parse", target)
+	r.tips = append(r.tips, muster.Tip{Commit: commit, Onto: base})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	w.git("update-ref", target, base)
+	if tip, err := w.land.Target(w.ctx()); err != nil || tip != base {
+		t.Fatalf("nobody knows that it has landed, and the target is %s, %v", tip, err)
+	}
+	landed := muster.Landed{Commit: commit, Receipt: muster.ReceiptUnchecked}
+	_, err := w.board.Complete(w.ctx(), one.ID, one.Fence, board.Outcome{Landed: &landed, By: "alice"})
+	w.must(err)
+	w.lands(two)
+	if w.show("one") != "1" || w.show("two") != "2" {
+		t.Error("what had landed is gone")
 	}
 }
