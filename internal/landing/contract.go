@@ -1,7 +1,9 @@
 package landing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +15,7 @@ import (
 )
 
 // contractsFor returns the published checks that a commit has to pass which would land for a task: those of tasks that
-// have landed in its history, and of those that land with it.
+// have landed in its history, and of those that land with it, without those of tasks that were taken back since.
 //
 // What the commit has is read from git: on the board a task is landing too while another stack is checked, which does
 // not have it, and it has landed too when it did so on another target.
@@ -22,31 +24,60 @@ func contractsFor(ctx context.Context, l *Lander, commit string, of muster.Task)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	tip, err := l.resolve(ctx)
+	tasks, err := l.board.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "--first-parent",
-		"--format=%(trailers:key="+trailerTask+",valueonly)", tip+".."+commit, "--")
-	if err != nil {
-		return nil, unavailable(ctx, "git cannot read what is to land", err)
-	}
-	// The commit that is checked names its task already. A caller that checks a plain tree for a task has no trailer
-	// there, so the task is added.
-	landing := append(strings.Fields(out), strconv.Itoa(int(of.ID)))
-	for _, c := range all {
-		isIn := slices.Contains(landing, strconv.Itoa(int(c.Task.ID)))
-		// A target that the user has put back to before the landing does not have what the check is about.
-		if c.Task.Landed != nil {
-			if isIn, err = l.repo.IsAncestor(ctx, c.Task.Landed.Commit, commit); err != nil {
-				isIn = false // the commit is gone: nothing of it can be there
-			}
+	var failed error
+	isIn := func(t muster.Task) bool {
+		// A caller that checks a plain tree for a task has no trailer there.
+		is, err := t.ID == of.ID, error(nil)
+		if !is && failed == nil {
+			is, err = hasTask(ctx, l, commit, t)
 		}
-		if isIn {
+		failed = cmp.Or(failed, err)
+		return is
+	}
+	for _, c := range all {
+		if isIn(c.Task) && !isUndoneIn(tasks, c.Task.ID, isIn) {
 			active = append(active, c)
 		}
 	}
-	return active, nil
+	return active, failed
+}
+
+// hasTask reports whether a commit has the work of a task in its history. A task that has landed may still be landing
+// on the board, which is told after the target has moved, and after a crash only when somebody goes on with it.
+func hasTask(ctx context.Context, l *Lander, commit string, t muster.Task) (bool, error) {
+	switch {
+	case t.Landed != nil:
+		// A target that the user has put back to before the landing does not have what the check is about.
+		has, err := l.repo.IsAncestor(ctx, t.Landed.Commit, commit)
+		if err == nil || ctx.Err() != nil {
+			return has, err
+		}
+		if _, gone := l.repo.Resolve(ctx, t.Landed.Commit); errors.Is(gone, muster.ErrNotFound) {
+			return false, nil // nothing of it can be there
+		}
+		return false, unavailable(ctx, "git cannot compare commits", err)
+	case t.Status != muster.Landing || t.Landing == nil || t.Landing.Onto == "":
+		return false, nil
+	}
+	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "--first-parent",
+		"--format=%(trailers:key="+trailerTask+",valueonly)", t.Landing.Onto+".."+commit, "--")
+	if err != nil {
+		return false, unavailable(ctx, "git cannot read what is to land", err)
+	}
+	return slices.Contains(strings.Fields(out), strconv.Itoa(int(t.ID))), nil
+}
+
+// isUndoneIn reports whether a task that a commit has was taken back by another one that the commit has too: what the
+// task has published went with its work. isIn says which tasks the commit has.
+func isUndoneIn(tasks []muster.Task, id muster.TaskID, isIn func(muster.Task) bool) bool {
+	return slices.ContainsFunc(tasks, func(t muster.Task) bool {
+		// A task takes back older ones only, so this ends.
+		return t.ID > id && slices.Contains(t.Undoes, id) && isIn(t) && !isUndoneIn(tasks, t.ID, isIn)
+	})
 }
 
 // hasContracts reports whether a task has published a check that a landing may have to pass. Where the board cannot be

@@ -64,3 +64,50 @@ func TestAContractOnARedBase(t *testing.T) {
 		t.Errorf("%s", v.Text)
 	}
 }
+
+// TestUndoTakesPublishedChecks checks that a task that takes another one back is not held to what that has published,
+// and nobody after it, until it is taken back itself.
+func TestUndoTakesPublishedChecks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a": "a\n"})
+	api, _ := w.task("Api", "alice", map[string]string{"api": "v1\n"})
+	w.publish(api, "api", "test -e api")
+	w.lands(api)
+	undo := w.undo(api.ID, map[string]string{"api": ""})
+	w.lands(undo)
+	fine, _ := w.task("Fine", "bob", map[string]string{"b": "b\n"})
+	w.lands(fine)
+	w.lands(w.undo(undo.ID, map[string]string{"api": "v1\n"}))
+	breaks, _ := w.task("Breaks", "bob", map[string]string{"api": ""})
+	if v := w.back(breaks); !strings.Contains(v.Text, "check api of task 1") {
+		t.Errorf("%s", v.Text)
+	}
+}
+
+// undo makes a task that takes another one back, with files in its lane that do so.
+func (w *world) undo(id muster.TaskID, files map[string]string) muster.Task {
+	w.t.Helper()
+	t, err := w.board.Create(w.ctx(), board.Draft{Subject: "Undo", CreatedBy: muster.User, Undoes: []muster.TaskID{id}})
+	w.must(err)
+	tip, err := w.land.Target(w.ctx())
+	w.must(err)
+	lane, err := w.lanes.Create(w.ctx(), muster.LaneName(t.ID, t.Subject), t.ID, tip)
+	w.must(err)
+	t, err = w.board.SetLane(w.ctx(), t.ID, t.Fence, lane.Name, lane.Base)
+	w.must(err)
+	w.write(lane.Path, files)
+	return t
+}
+
+// TestAContractThatTheBoardHearsOfLate checks that a published check holds as soon as its task is on the target: the
+// board is told later, and after a crash only when somebody goes on with it.
+func TestAContractThatTheBoardHearsOfLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a": "a\n"})
+	one := w.landedUnrecorded(muster.ReceiptGreen)
+	w.publish(one, "one", "test -e one")
+	breaks, _ := w.task("Breaks", "bob", map[string]string{"one": ""})
+	if v := w.back(breaks); !strings.Contains(v.Text, "check one of task 1") {
+		t.Errorf("%s", v.Text)
+	}
+}
