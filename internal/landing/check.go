@@ -1,9 +1,11 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"muster"
@@ -215,5 +217,23 @@ func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error)
 	if err != nil || state != BaseRed {
 		return "", err
 	}
+	if isGreen, err := isGreenUnrecorded(ctx, l); err != nil || isGreen {
+		return "", cmp.Or(err, l.noteGreen(ctx))
+	}
 	return muster.ReceiptStillRed, nil
+}
+
+// isGreenUnrecorded reports whether a landing has turned a red target green, and a crash has kept that from being
+// recorded: then red is no longer what the target was. It is the target's commit that says so.
+func isGreenUnrecorded(ctx context.Context, l *Lander) (bool, error) {
+	tip, err := l.Target(ctx)
+	if err != nil {
+		return false, err
+	}
+	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", tip)
+	if err != nil {
+		return false, unavailable(ctx, "git cannot read the target", err)
+	}
+	trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(out, "\n") + "\n")
+	return trailers != nil && trailers[2] == muster.ReceiptGreen, nil
 }

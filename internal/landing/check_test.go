@@ -236,3 +236,16 @@ func TestTheLogOfACheckIsBounded(t *testing.T) {
 		t.Errorf("the log begins with %.100q and ends with %q", log, log[len(log)-100:])
 	}
 }
+
+// A landing has turned a red base green, and its process has died before it said so: red is no excuse any more.
+func TestGreenThatACrashKeptUnrecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "test -e one", map[string]string{"a.txt": "a\n"})
+	w.state = landing.BaseRed
+	w.landedUnrecorded(muster.ReceiptGreen)
+	breaks, _ := w.task("Breaks", "bob", map[string]string{"one": ""})
+	w.back(breaks)
+	if w.state != landing.BaseGreen {
+		t.Errorf("the base is said to be %q", w.state)
+	}
+}
