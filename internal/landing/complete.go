@@ -32,6 +32,7 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	if !isKnown {
+		a.endWork() // the check may take minutes
 		unlock, err := takeSlot(ctx, a.Lander)
 		if err != nil {
 			return err

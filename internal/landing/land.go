@@ -26,7 +26,8 @@ type attempt struct {
 	packed  []string // the head and the commits that were made to land it
 	pack    string   // the pack that has them; "" when there was nothing to pack
 	log     *slog.Logger
-	turn    // what the queue decides
+	turn         // what the queue decides
+	working bool // it has one of the tokens of atWork
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -101,6 +102,10 @@ func (l *Lander) land(
 		return a.v, a.refuse(ctx)
 	}
 	a.log.InfoContext(ctx, "landing begins", "by", a.by, "status", t.Status)
+	if err := a.startWork(ctx); err != nil {
+		return a.v, err
+	}
+	defer a.endWork()
 	err = a.run(ctx)
 	return a.v, err
 }

@@ -123,6 +123,7 @@ type Lander struct {
 	runner    *check.Runner
 	options   Options
 	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
+	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see crowd.go
 	queue     queue
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map // what landings wait for, of which people were told
@@ -148,6 +149,7 @@ func New(
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
+		atWork: make(chan struct{}, maxAtWork()),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, Order: o.Order,

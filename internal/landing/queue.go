@@ -46,9 +46,10 @@ const drainerName = "landings"
 func (a *attempt) await(ctx context.Context) error {
 	// The drainer has a copy: the owner may go while that works.
 	job := *a
-	job.turn = turn{decided: make(chan struct{})}
+	job.turn, job.working = turn{decided: make(chan struct{})}, false
 	q := &a.Lander.queue
 	q.add(ctx, a.Lander, &job)
+	a.endWork()
 	for isDecided := false; !isDecided; {
 		a.options.Order.Pause(ctx, func() string {
 			select {
@@ -67,6 +68,9 @@ func (a *attempt) await(ctx context.Context) error {
 		}
 	}
 	*a = job
+	if err := a.startWork(ctx); err != nil {
+		return err
+	}
 	return a.next(ctx, a)
 }
 
