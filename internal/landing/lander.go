@@ -125,6 +125,7 @@ type Lander struct {
 	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
 	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see crowd.go
 	queue     queue
+	chance    chance
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map // what landings wait for, of which people were told
 

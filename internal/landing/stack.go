@@ -229,6 +229,9 @@ func (s *stack) judge(ctx context.Context, p *probe) error {
 		return err
 	}
 	if landed.Receipt != "" {
+		if p.res.Green {
+			s.chance.sawGreen(false)
+		}
 		err = s.land(ctx, at, landed)
 	} else {
 		s.red, s.redness = at, p.res
@@ -244,28 +247,31 @@ func (s *stack) judge(ctx context.Context, p *probe) error {
 	return s.checkAgain(ctx)
 }
 
-// checkAgain runs a red check once more before the task goes back: one that is green now fails by chance, and that is
-// nobody's fault.
+// checkAgain runs a red check once more before the task goes back, or more often where the check is known to fail by
+// chance: one that is green now fails by chance, and that is nobody's fault.
 func (s *stack) checkAgain(ctx context.Context) error {
 	e := s.entries[0]
-	res, err := s.check(ctx, e.commit, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim), &e.v.Task)
-	if err != nil {
-		return err
+	for reds := 1; s.chance.mayBe(reds, s.options.Receipts); reds++ {
+		res, err := s.check(ctx, e.commit, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim), &e.v.Task)
+		if err != nil {
+			return err
+		}
+		again := probe{tasks: []int{int(e.v.Task.ID)}, res: res}
+		landed, err := s.receipt(ctx, res)
+		if err != nil {
+			return err
+		}
+		landed.Flaky = landed.Receipt != ""
+		if err := s.tellChecked(ctx, &again, landed.Receipt); err != nil {
+			return err
+		}
+		if landed.Flaky {
+			s.red = 0
+			s.chance.sawGreen(true)
+			return s.land(ctx, 1, landed)
+		}
+		s.redness = res
 	}
-	again := probe{tasks: []int{int(e.v.Task.ID)}, res: res}
-	landed, err := s.receipt(ctx, res)
-	if err != nil {
-		return err
-	}
-	landed.Flaky = landed.Receipt != ""
-	if err := s.tellChecked(ctx, &again, landed.Receipt); err != nil {
-		return err
-	}
-	if landed.Flaky {
-		s.red = 0
-		return s.land(ctx, 1, landed)
-	}
-	s.redness = res
 	s.returnCulprit()
 	return nil
 }
