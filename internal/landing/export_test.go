@@ -29,3 +29,12 @@ func EndDrainer(ctx context.Context, l *Lander, why error) {
 		drain(ctx, l)
 	}()
 }
+
+// AwaitDrainer waits until no landing or check of the Lander is under way.
+func AwaitDrainer(ctx context.Context, l *Lander) error {
+	unlock, err := lock(ctx, l.slot)
+	if err == nil {
+		unlock()
+	}
+	return err
+}

@@ -154,7 +154,7 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 		most int // checks
 	}{
 		{"one", 1, []int{5}, 8},
-		{"one, several checks at once", 4, []int{5}, 12},
+		{"one, several checks at once", 4, []int{5}, 14},
 		{"first", 1, []int{1}, 8},
 		{"last", 1, []int{8}, 8},
 		{"two", 1, []int{2, 7}, 12},

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// plan is one thing that a process is armed with: kill, stop, random or list.
+// plan is one thing that a process is armed with: kill, stop, random, list or watch.
 type plan struct {
 	kind   string
 	name   string  // of the point, for kill and stop
 	at     int     // the passing of that point at which it happens, from 1
 	chance float64 // of dying at each point, for random
 	file   string  // for list
+	watch  func(string)
 	note   string  // gets the name of the point, "" for none
 	next   *plan   // the next plan of this process, nil for none
 
@@ -27,6 +28,10 @@ func (p *plan) seed(n uint64) { p.rand = rand.New(rand.NewPCG(n, 0)) }
 
 // pass does what the plan says for one passing of a point.
 func (p *plan) pass(name string) {
+	if p.kind == "watch" {
+		p.watch(name)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch p.kind {

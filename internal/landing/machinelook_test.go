@@ -1,0 +1,187 @@
+package landing_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"muster"
+)
+
+// piece is what a task is about.
+type piece struct {
+	kind      string
+	files     map[string]string // what its owner does
+	mend      map[string]string // what helps when the check is red; nil: it never is because of this task
+	publishes string            // the command of a check that it publishes
+}
+
+// draw says what a task is about. Each task has a file of its own, by which its work is known on the target; a shared
+// one also has a line in a file, where it conflicts with others.
+func (m *machine) draw(id muster.TaskID) *piece {
+	n := strconv.Itoa(int(id))
+	p := &piece{files: map[string]string{"work-" + n: n + "\n"}}
+	p.kind = rapid.SampledFrom([]string{"good", "good", "shared", "shared", "pair", "pair", "broken", "flaky", "publish", "veto", "cure"}).Draw(m.r, "kind")
+	var publishers []muster.TaskID
+	for other, o := range m.pieces {
+		if o.publishes != "" {
+			publishers = append(publishers, other)
+		}
+	}
+	if slices.Sort(publishers); p.kind == "veto" && len(publishers) == 0 {
+		p.kind = "publish"
+	}
+	switch p.kind {
+	case "pair": // two merge cleanly, and break the check together
+		if m.isHalf = !m.isHalf; m.isHalf {
+			m.pairs++
+		}
+		half := fmt.Sprintf("pair-%d-%s", m.pairs, map[bool]string{true: "a", false: "b"}[m.isHalf])
+		p.files[half], p.mend = "x\n", map[string]string{half: ""}
+	case "broken":
+		p.files["broken-"+n], p.mend = "x\n", map[string]string{"broken-" + n: ""}
+	case "flaky": // the check is red once, and then green on the very same tree
+		p.files["flaky-"+n] = "x\n"
+	case "publish":
+		p.files["api-"+n], p.publishes = "x\n", fmt.Sprintf("[ -e api-%[1]s ] && [ ! -e veto-%[1]s ]", n)
+		p.mend = map[string]string{"veto-" + n: ""}
+	case "veto": // it breaks a published check
+		veto := fmt.Sprintf("veto-%d", rapid.SampledFrom(publishers).Draw(m.r, "publisher"))
+		p.files[veto], p.mend = "x\n", map[string]string{veto: ""}
+	case "cure": // of a red base
+		p.files["broken-base"] = ""
+	}
+	return p
+}
+
+// undoneBy returns the task that has taken a task back and that was not taken back itself, 0 for none.
+func undoneBy(tasks []muster.Task, id muster.TaskID) muster.TaskID {
+	for _, t := range tasks {
+		if t.ID > id && t.Landed != nil && slices.Contains(t.Undoes, id) && undoneBy(tasks, t.ID) == 0 {
+			return t.ID
+		}
+	}
+	return 0
+}
+
+// look fails unless all that landings promise holds.
+func (m *machine) look() {
+	tip, tasks := m.tip(), m.tasks()
+	history := m.landed(tip)
+	m.lookAtBoard(tasks, history)
+	m.lookAtContent(tip, tasks)
+	m.lookAtGreen(tip, tasks, history)
+	m.lookAtRefs(tasks)
+	m.lookAtReceipts()
+}
+
+// landedCommit is a commit of the target's.
+type landedCommit struct {
+	commit, receipt string
+	task            muster.TaskID
+}
+
+// landed returns what has landed, the latest first.
+func (m *machine) landed(tip string) (all []landedCommit) {
+	const format = "--format=%H|%(trailers:key=Muster-Task,valueonly,separator=%x2C)|%(trailers:key=Muster-Check,valueonly,separator=%x2C)"
+	for line := range strings.Lines(m.git(m.root, "log", "--first-parent", format, "main.."+tip)) {
+		part := strings.Split(strings.TrimSpace(line), "|")
+		id, err := strconv.Atoi(part[1])
+		if err != nil {
+			m.r.Fatalf("the commit %s of no task is on the target", part[0])
+		}
+		all = append(all, landedCommit{commit: part[0], task: muster.TaskID(id), receipt: part[2]})
+	}
+	return all
+}
+
+// lookAtBoard wants what the board calls landed to be on the target once, and nothing else to be there.
+func (m *machine) lookAtBoard(tasks []muster.Task, history []landedCommit) {
+	on := map[muster.TaskID][]string{}
+	for _, c := range history {
+		on[c.task] = append(on[c.task], c.commit)
+	}
+	known := map[muster.TaskID]bool{}
+	for _, t := range tasks {
+		known[t.ID] = true
+		_, isCutOff := m.cutOff[t.ID]
+		switch {
+		case t.Landed != nil && (len(on[t.ID]) != 1 || on[t.ID][0] != t.Landed.Commit):
+			m.r.Fatalf("task %d has landed as %s, and on the target is %v", t.ID, t.Landed.Commit, on[t.ID])
+		case t.Landed == nil && len(on[t.ID]) > 0 && (!isCutOff || len(on[t.ID]) > 1):
+			m.r.Fatalf("task %d is %s, and on the target is %v", t.ID, t.Status, on[t.ID])
+		}
+		if was := m.accepted[t.ID]; was != "" && (t.Landed == nil || t.Landed.Commit != was) {
+			m.r.Fatalf("task %d had landed as %s, and is %+v", t.ID, was, t)
+		}
+	}
+	for id, commits := range on {
+		if !known[id] {
+			m.r.Fatalf("task %d is not on the board, and on the target is %v", id, commits)
+		}
+	}
+}
+
+// lookAtContent wants the work of what has landed to be on the target, unless it was taken back, and no other.
+func (m *machine) lookAtContent(tip string, tasks []muster.Task) {
+	files := strings.Fields(m.git(m.root, "ls-tree", "--name-only", tip))
+	shared := strings.Fields(m.git(m.root, "show", tip+":shared"))
+	for _, t := range tasks {
+		p := m.pieces[t.ID]
+		if _, isCutOff := m.cutOff[t.ID]; p == nil || isCutOff || p.files == nil {
+			continue
+		}
+		n := strconv.Itoa(int(t.ID))
+		want := t.Landed != nil && undoneBy(tasks, t.ID) == 0
+		if slices.Contains(files, "work-"+n) != want {
+			m.r.Fatalf("task %d (%s) is %s, its work is wanted: %t, and on the target are %v", t.ID, p.kind, t.Status, want, files)
+		}
+		lines := len(slices.DeleteFunc(slices.Clone(shared), func(line string) bool { return line != n }))
+		if p.kind == "shared" && want && lines != 1 {
+			m.r.Fatalf("the line of task %d is there %d times: %v", t.ID, lines, shared)
+		}
+	}
+}
+
+// lookAtGreen wants the target to be green, unless it never was, and what tasks have published to hold.
+func (m *machine) lookAtGreen(tip string, tasks []muster.Task, history []landedCommit) {
+	tree := m.git(m.root, "rev-parse", tip+"^{tree}")
+	isGreen := m.isGreen(tree)
+	for _, c := range history {
+		if strings.HasPrefix(c.receipt, muster.ReceiptGreen) && !isGreen {
+			m.r.Fatalf("%s is red, and it was green at %s", target, c.commit)
+		}
+	}
+	if m.state == "ok" && !isGreen {
+		m.r.Fatalf("%s is red, and is said to be green", target)
+	}
+	files := strings.Fields(m.git(m.root, "ls-tree", "--name-only", tip))
+	for _, t := range tasks {
+		n := strconv.Itoa(int(t.ID))
+		for _, c := range t.Checks {
+			if c.Retired || t.Landed == nil || undoneBy(tasks, t.ID) != 0 {
+				continue
+			}
+			if !slices.Contains(files, "api-"+n) || slices.Contains(files, "veto-"+n) {
+				m.r.Fatalf("the check %s of task %d does not hold: %v", c.Name, t.ID, files)
+			}
+		}
+	}
+}
+
+// lookAtRefs wants no landing ref of what is not landing.
+func (m *machine) lookAtRefs(tasks []muster.Task) {
+	for _, ref := range strings.Fields(m.git(m.root, "for-each-ref", "--format=%(refname)", "refs/muster/landing")) {
+		isLanding := false
+		for _, t := range tasks {
+			_, isCutOff := m.cutOff[t.ID]
+			isLanding = isLanding || strings.HasSuffix(ref, fmt.Sprintf("/%d-%d", t.ID, t.Fence)) && isCutOff
+		}
+		if !isLanding {
+			m.r.Fatalf("%s is left", ref)
+		}
+	}
+}
