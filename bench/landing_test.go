@@ -30,8 +30,9 @@ type landingCost struct {
 	landed    int
 	parked    float64 // the share of its teammates' time in which their tasks were landing, in percent
 	returns   int
-	attention int // tasks that needed attention at the end
-	flaky     int // landings after a check that was red once and then green
+	returned  map[int]int // by a task's number, how often it came back because of the check
+	attention int         // tasks that needed attention at the end
+	flaky     int         // landings after a check that was red once and then green
 }
 
 // landingRun is a run of a team whose landings are measured.
@@ -131,6 +132,7 @@ func (r *landingRun) landings() (n int) {
 func (r *landingRun) count(cost *landingCost) {
 	began, parked := map[root.TaskID]float64{}, 0.0
 	needs := map[root.TaskID]bool{}
+	cost.returned = map[int]int{}
 	for _, e := range r.events() {
 		switch e.Kind {
 		case journal.TaskLanding:
@@ -145,7 +147,9 @@ func (r *landingRun) count(cost *landingCost) {
 			}
 			delete(needs, e.Task)
 		case journal.TaskReturned:
-			cost.returns++
+			if cost.returns++; e.Text("reason") == "check" {
+				cost.returned[r.tasks[e.Task-1].n]++ // they were created in this order
+			}
 		case journal.TaskAttention:
 			needs[e.Task] = true
 		default:
@@ -165,7 +169,12 @@ func (r *landingRun) runVerified() landingCost {
 	r.tb.Helper()
 	base := r.commit("HEAD")
 	cost := r.run()
-	r.tb.Logf("%d commits verified", r.verify(base, libraryVerify))
+	r.tb.Logf("%d commits verified", r.verify(base, "", libraryVerify))
+	for _, t := range r.tasks {
+		if n := cost.returned[t.n]; n > 0 && t.mend == "" {
+			r.tb.Errorf("task %02d came back %d times because of the check, and there is nothing wrong with it", t.n, n)
+		}
+	}
 	for _, e := range r.events() {
 		if at := e.Text("commit"); e.Kind == journal.TaskCompleted && at != "" &&
 			r.command("git", "merge-base", "--is-ancestor", at, "muster/repo").Run() != nil {
@@ -180,13 +189,15 @@ func (r *landingRun) runVerified() landingCost {
 const libraryVerify = "go test -skip '^(TestFailGen|TestDeadcode|TestBroken)' ./..."
 
 // verify fails unless all that the run landed is there once, and each commit on the target that claims a green check has one.
-// It is not measured. check is the check without what is measured; checks is how many commits it has checked.
-func (r *landingRun) verify(base, check string) (checks int) {
+// It is not measured. setup prepares a checkout, "" needs nothing; check is the check without what is measured. checks is how
+// many commits it has checked.
+func (r *landingRun) verify(base, setup, check string) (checks int) {
 	r.tb.Helper()
 	target := "muster/repo"
 	r.checkTasksOnce(target, r.tasks)
 	p := &plainGit{world: r.world, check: check, dir: filepath.Join(r.base, "verified")}
 	r.git("worktree", "add", "-q", "--detach", p.dir, target)
+	p.setUp(p.dir, setup)
 	out := r.output(r.command("git", "log", "--reverse", "--first-parent", "--format=%H %(trailers:key=Muster-Check,valueonly)", base+".."+target))
 	for line := range strings.Lines(out) {
 		commit, receipt, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -236,7 +247,7 @@ func TestLandingRun(t *testing.T) {
 	}
 	for name, land := range map[string]func(*plainGit, []branch){"one by one": (*plainGit).oneByOne, "in batches": (*plainGit).inBatches} {
 		w := start()
-		p, all := newPlainGit(w, w.checkScript("", command), tasks)
+		p, all := newPlainGit(w, w.checkScript("", command), tasks, "")
 		land(p, all)
 		w.checkTasksOnce(p.tip, tasks)
 		if n, cpu := w.checksRun(); n == 0 || cpu == 0 {
@@ -250,17 +261,18 @@ func TestLandingRun(t *testing.T) {
 	if cost.landed != len(tasks) || cost.attention > 0 || cost.checks == 0 || cost.returns == 0 {
 		t.Errorf("%+v", cost)
 	}
-	r.verify(base, command)
+	r.verify(base, "", command)
 }
 
-// report says what a run cost, in rows that begin with its name. Every task has landed, and none needs attention.
-func (c landingCost) report(b *testing.B, name, what string, tasks int, beside landingCost, is string, maxChecks float64) {
+// report says what a run cost, beside another one, and how long it may take and how often the check may run; 0: nobody says.
+// Every task has landed, and none needs attention.
+func (c landingCost) report(b *testing.B, what string, tasks int, beside landingCost, is string, maxWall, maxChecks float64) {
 	b.Logf("%s: %+v; beside it %s %+v", what, c, is, beside)
-	report(b, name+"wall", figure{what: what, unit: "s", ours: c.wall, limit: beside.wall, beside: beside.wall, is: is})
-	report(b, name+"checks", figure{what: "... checks, " + what, unit: "checks", ours: float64(c.checks), limit: maxChecks, beside: float64(beside.checks), is: is})
-	report(b, name+"cpu", figure{what: "... CPU of the checks, " + what, unit: "s", ours: c.cpu, beside: beside.cpu, is: is})
-	report(b, name+"parked", figure{what: "... share of their time that teammates waited for landings, " + what, unit: "%", ours: c.parked})
-	report(b, name+"returns", figure{what: "... times that a task came back, " + what, unit: "returns", ours: float64(c.returns)})
+	report(b, "wall", figure{what: what, unit: "s", ours: c.wall, limit: maxWall, beside: beside.wall, is: is})
+	report(b, "checks", figure{what: "... checks, " + what, unit: "checks", ours: float64(c.checks), limit: maxChecks, beside: float64(beside.checks), is: is})
+	report(b, "cpu", figure{what: "... CPU of the checks, " + what, unit: "s", ours: c.cpu, beside: beside.cpu, is: is})
+	report(b, "parked", figure{what: "... share of their time that teammates waited for landings, " + what, unit: "%", ours: c.parked})
+	report(b, "returns", figure{what: "... times that a task came back, " + what, unit: "returns", ours: float64(c.returns)})
 	if c.landed != tasks || c.attention > 0 {
 		b.Errorf("%s: %d of %d tasks have landed, and %d need attention", what, c.landed, tasks, c.attention)
 	}
@@ -278,7 +290,7 @@ func BenchmarkLanding(b *testing.B) {
 		r := l.newLandingRun(b, tasks, 8, "", "")
 		cost := r.runVerified()
 		const what = "40 tasks by 8 teammates, 28 of them in each other's way"
-		cost.report(b, "", what, len(tasks), batch, "plain git in batches, all branches ready", 0)
+		cost.report(b, what, len(tasks), batch, "plain git in batches, all branches ready", batch.wall, 0)
 		report(b, "single-wall", figure{what: "... plain git, " + what, unit: "s", ours: batch.wall, beside: single.wall, is: "one by one"})
 		report(b, "single-checks", figure{what: "... its checks, " + what, unit: "checks", ours: float64(batch.checks), beside: float64(single.checks), is: "one by one"})
 		b.Logf("plain git one by one: %+v", single)
@@ -288,30 +300,48 @@ func BenchmarkLanding(b *testing.B) {
 		batch := l.plainly(b, tasks, "", "", (*plainGit).inBatches)
 		r := l.newLandingRun(b, tasks, 40, "", "")
 		cost := r.runVerified()
-		cost.report(b, "", "40 tasks that have nothing to do with each other, by 40 teammates", len(tasks), batch, "plain git in one batch", 8)
+		cost.report(b, "40 tasks that have nothing to do with each other, by 40 teammates", len(tasks), batch, "plain git in one batch", 0, 8)
 	})
 	for _, v := range landingVariants {
 		b.Run(v.name, func(b *testing.B) {
-			r := l.newLandingRun(b, landingTasks(), 8, v.base, v.before)
+			tasks, teammates := fewTasks(), 4
+			if v.kills != nil {
+				tasks, teammates = landingTasks(), 8
+			}
+			r := l.newLandingRun(b, tasks, teammates, v.base, v.before)
 			r.kills = v.kills
+			what := fmt.Sprintf("%d of these tasks by %d teammates, %s", len(tasks), teammates, v.what)
+			// Of plain git the check is what it would be without what makes it hard, where git would never be done.
+			plainBase, plainBefore := v.base, v.before
+			if v.isHopeless {
+				plainBase, plainBefore = "", ""
+			}
+			batch := l.plainly(b, tasks, plainBase, plainBefore, (*plainGit).inBatches)
 			cost := r.runVerified()
-			cost.report(b, "", "the same 40 tasks by 8 teammates, "+v.what, len(r.tasks), landingCost{}, "", 0)
-			report(b, "flaky", figure{what: "... landed after a check that failed by chance, " + v.what, unit: "landings", ours: float64(cost.flaky)})
+			limit := batch.wall
+			if v.isHopeless {
+				limit = 0
+			}
+			cost.report(b, what, len(r.tasks), batch, v.beside, limit, 0)
+			report(b, "flaky", figure{what: "... landed after a check that failed by chance, " + what, unit: "landings", ours: float64(cost.flaky)})
 		})
 	}
 }
 
-// landingVariants are runs of the 40 tasks under harder conditions.
+// landingVariants are runs under harder conditions.
 var landingVariants = []struct {
 	name, what string
 	base       string // a command that changes the repository before the run
 	before     string // what the check does first
 	kills      []int
+	isHopeless bool   // plain git would never land all under these conditions
+	beside     string // what plain git does
 }{
-	{name: "killed", what: "killed twice and resumed", kills: []int{10, 25}},
-	{name: "slow", what: "with a check that takes three seconds longer", before: "sleep 3"},
-	{name: "flaky", what: "with a check that fails by chance in 3 of 10 runs",
+	{name: "killed", what: "killed twice and resumed", kills: []int{10, 25}, beside: "plain git in batches, never killed"},
+	{name: "slow", what: "with a check that takes three seconds longer", before: "sleep 3", beside: "plain git in batches"},
+	{name: "flaky", what: "with a check that fails by chance in 3 of 10 runs", isHopeless: true, beside: "plain git in batches, none fails by chance",
 		before: `awk -v n=$n 'BEGIN { srand(20 + n); rand(); exit rand() < 0.3 }' || { echo '--- FAIL: TestByChance (0.00s)'; exit 1; }`},
-	{name: "red", what: "with a test that is red from the start", base: `printf 'package cobra\n\nimport "testing"\n\n` +
-		`func TestBroken(t *testing.T) { t.Error("it is broken") }\n' > broken_test.go`},
+	{name: "red", what: "with a test that is red from the start", isHopeless: true, beside: "plain git in batches, all green at the start",
+		base: `printf 'package cobra\n\nimport "testing"\n\n` +
+			`func TestBroken(t *testing.T) { t.Error("it is broken") }\n' > broken_test.go`},
 }

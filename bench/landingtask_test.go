@@ -58,6 +58,22 @@ func landingTasks() (all []landingTask) {
 	return all
 }
 
+// fewTasks are some of them of each kind, for runs whose check takes long.
+func fewTasks() (some []landingTask) {
+	alone := 0
+	for _, t := range landingTasks() {
+		isAlone := t.mend == "" && !strings.Contains(t.edit, ">>")
+		if isAlone {
+			alone++
+		}
+		if isAlone && alone <= 5 || t.mend != "" && !strings.Contains(t.edit+t.mend, "helperB") && !strings.Contains(t.edit, "findFlag") ||
+			strings.Contains(t.edit, ">> args.go") || strings.Contains(t.edit, ">> cobra.go") && len(some) < 12 {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
 // goodTasks are tasks that have nothing to do with each other.
 func goodTasks(n int) (all []landingTask) {
 	for i := range n {

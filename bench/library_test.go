@@ -58,7 +58,9 @@ func (l *library) newWorld(tb testing.TB, base string) *world {
 	w := &world{tb: tb, base: dir, root: filepath.Join(dir, "repo")}
 	must(tb, os.MkdirAll(filepath.Join(dir, "tmp"), 0o755))
 	must(tb, os.CopyFS(w.root, os.DirFS(l.files)))
-	w.env = append(environment(dir), "HOME="+l.home) // the later one counts
+	// The later one counts. The cache of builds is named, because checks keep one for each repository otherwise: a
+	// repository of some weeks has one that knows the standard library, and this one is some seconds old.
+	w.env = append(environment(dir), "HOME="+l.home, "GOCACHE="+filepath.Join(l.home, "go-build"))
 	if base != "" {
 		w.output(w.command("sh", "-c", base))
 	}

@@ -29,12 +29,13 @@ type branch struct {
 	head string
 }
 
-// newPlainGit commits the work of all tasks on branches of their own.
-func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all []branch) {
+// newPlainGit commits the work of all tasks on branches of their own. setup prepares its two worktrees, "" needs nothing.
+func newPlainGit(w *world, check string, tasks []landingTask, setup string) (p *plainGit, all []branch) {
 	w.tb.Helper()
 	p = &plainGit{world: w, check: check, dir: filepath.Join(w.base, "checked"), lane: filepath.Join(w.base, "lane"), tip: w.commit("HEAD")}
 	for _, dir := range []string{p.dir, p.lane} {
 		w.git("worktree", "add", "-q", "--detach", dir)
+		p.setUp(dir, setup)
 	}
 	w.writeWork(tasks)
 	for _, t := range tasks {
@@ -42,6 +43,13 @@ func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all 
 		all = append(all, branch{t, p.commitWork(t, "edit")})
 	}
 	return p, all
+}
+
+// setUp runs a command of the shell in a worktree; "" is none.
+func (p *plainGit) setUp(dir, setup string) {
+	if setup != "" {
+		p.in(dir, "sh", "-c", setup)
+	}
 }
 
 // commit is the commit that a name stands for.
@@ -162,7 +170,7 @@ func (p *plainGit) inBatches(all []branch) {
 func (l *library) plainly(tb testing.TB, tasks []landingTask, base, before string, land func(*plainGit, []branch)) (cost landingCost) {
 	tb.Helper()
 	w := l.newWorld(tb, base)
-	p, all := newPlainGit(w, w.checkScript(before, libraryCheck), tasks)
+	p, all := newPlainGit(w, w.checkScript(before, libraryCheck), tasks, "")
 	start := time.Now()
 	land(p, all)
 	cost.wall = time.Since(start).Seconds()
