@@ -71,7 +71,10 @@ func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
 		{"--others", commit, muster.ErrInvalid, "cannot be committed"},
 		{"diff-tree", commit, muster.ErrInvalid, "cannot be committed"},
 		{"write-tree", preserve, muster.ErrInvalid, "write-tree"},
-		{"add -A", preserve, muster.ErrInvalid, "git add"},
+		{"add -A", func() error {
+			gittest.Write(t, lane.Path, map[string]string{"c": "c\n"}) // what is staged already is not added
+			return preserve()
+		}, muster.ErrInvalid, "git add"},
 		{"worktree list", func() error { return w.Recover(w.ctx()) }, muster.ErrUnavailable, "list the worktrees"},
 		{"worktree list", func() error { _, err := w.Check(w.ctx()); return err }, muster.ErrUnavailable, "list the worktrees"},
 	} {

@@ -32,7 +32,7 @@ func (s staging) all(ctx context.Context) error {
 	if err := s.unhide(ctx, entries); err != nil {
 		return err
 	}
-	changed, err := s.changed(ctx)
+	unstaged, changed, err := s.changed(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,16 +48,39 @@ func (s staging) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
-	args := []string{"add", "-A", "--sparse", "--", "."}
-	for _, l := range links {
-		args = append(args, ":(top,exclude,literal)"+l.file)
-	}
-	if _, err := s.git(ctx, "", args...); err != nil {
+	if err := s.add(ctx, unstaged, links); err != nil {
 		return err
 	}
 	return s.finish(ctx, links, filtered)
 }
+
+// add stages the files that are not staged yet, which are all that there are besides the submodules.
+func (s staging) add(ctx context.Context, unstaged []string, links []link) error {
+	// --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
+	if len(links) == 0 && len(unstaged) <= maxNamed {
+		if len(unstaged) == 0 {
+			return nil
+		}
+		named := s
+		named.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
+		_, err := named.git(ctx, strings.Join(unstaged, "\x00"), "add", "-A", "--sparse", "--pathspec-from-file=-",
+			"--pathspec-file-nul")
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// One of them may be gone by now. All that there is has no such trouble.
+	}
+	args := []string{"add", "-A", "--sparse", "--", "."}
+	for _, l := range links {
+		args = append(args, ":(top,exclude,literal)"+l.file)
+	}
+	_, err := s.git(ctx, "", args...)
+	return err
+}
+
+// maxNamed is how many files git is named to stage. With none of them named it looks at each file of the project once
+// more, and with very many it compares too many names.
+const maxNamed = 100
 
 // finish records the commits of the submodules, and has files with a filter pass it once more: the owner's own git may
 // have staged them without.
@@ -165,16 +188,16 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) error {
 
 // changed returns the files that differ from the lane's base or from the index, the deleted ones included. It refuses a
 // git repository inside the lane: git would record a link to it, and its files would not land.
-func (s staging) changed(ctx context.Context) ([]string, error) {
+func (s staging) changed(ctx context.Context) (unstaged, changed []string, err error) {
 	hasWarned := false
 	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Env: s.env, Warned: &hasWarned,
 		Args: []string{"ls-files", "-z", "-t", "--others", "--modified", "--exclude-standard"}})
 	if err != nil {
-		return nil, s.commitError(ctx, err)
+		return nil, nil, s.commitError(ctx, err)
 	}
 	if hasWarned {
 		if err := s.refuseUnreadable(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	var files, inner []string
@@ -187,20 +210,23 @@ func (s staging) changed(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(inner) > 0 {
-		return nil, muster.Errorf(muster.Invalid,
+		return nil, nil, muster.Errorf(muster.Invalid,
 			"the lane %s holds a git repository of its own in %s: its files would not land",
 			s.lane.Name, strings.Join(inner, ", ")).
 			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
 	}
+	slices.Sort(files)
+	unstaged = slices.Compact(files) // one that is in conflict is there several times
+	changed = slices.Clone(unstaged)
 	if s.lane.Base != "" { // what the owner's own git has staged or committed
 		out, err := s.git(ctx, "", "diff-index", "--cached", "--name-only", "-z", "--no-renames", s.lane.Base, "--")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		files = append(files, git.SplitNUL(out)...)
+		changed = append(changed, git.SplitNUL(out)...)
 	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	slices.Sort(changed)
+	return unstaged, slices.Compact(changed), nil
 }
 
 // refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what

@@ -1,8 +1,10 @@
 package worktree_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -311,5 +313,35 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	w.tidy()
 	if got := w.git(w.root, "show", "refs/muster/archive/one-1:mine"); got != "mine" {
 		t.Error(got)
+	}
+}
+
+// What is staged by name is what there is, whatever the names look like to git, and also where one is gone by then.
+func TestCommitStagesFilesByName(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n", "gone": "x\n", "dir/file": "x\n", "file": "x\n"})
+	lane := w.create("one")
+	for _, name := range []string{"gone", "dir", "file"} {
+		if err := os.RemoveAll(filepath.Join(lane.Path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gittest.Write(t, lane.Path, map[string]string{"*": "star\n", ":(top)x": "magic\n", "dir": "a file now\n",
+		"file/inside": "a directory now\n", "late": "late\n"})
+	// Somebody removes a file after git was asked what there is.
+	err := w.with("--pathspec-from-file", "rm -f "+filepath.Join(lane.Path, "late"), func() error {
+		_, changed, err := w.Commit(w.ctx(), "one", "x")
+		if err == nil && !changed {
+			err = errors.New("nothing has changed")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(w.git(lane.Path, "ls-tree", "-r", "--name-only", "HEAD"), "\n", " "); got != "* :(top)x a dir file/inside" {
+		t.Errorf("the lane's commit has %s", got)
+	}
+	if got := w.git(lane.Path, "status", "--porcelain"); got != "" {
+		t.Errorf("left over: %s", got)
 	}
 }
