@@ -68,9 +68,8 @@ func (a *attempt) await(ctx context.Context) error {
 		}
 	}
 	*a = job
-	if err := a.startWork(ctx); err != nil {
-		return err
-	}
+	// What is decided is recorded also where ctx has ended meanwhile.
+	_ = a.startWork(ctx)
 	return a.next(ctx, a)
 }
 
