@@ -19,7 +19,7 @@ import (
 //
 // It is slow, because its git is real. docs/reliability.md has the command for many draws.
 func TestMachine(t *testing.T) {
-	fewChecks(t, map[string]string{"rapid.checks": "4", "rapid.steps": "8"})
+	fewChecks(t, map[string]string{"rapid.checks": "10", "rapid.steps": "8"})
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMachine(t, r)
 		r.Repeat(map[string]func(*rapid.T){

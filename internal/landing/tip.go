@@ -137,9 +137,9 @@ func lastTip(ctx context.Context, l *Lander, tips []muster.Tip, landed map[strin
 // transaction that moves the target names the tip. This is durable before the target moves, so that no process takes
 // the landed commit for one that somebody else put there.
 //
-// The error is errMoved when tip is no tip any more, or one on which something has landed: others have landed since this
-// process looked, and the target may have been put back to where it had been then. Then nothing is announced, because
-// the tips of theirs would be forgotten, and what they have landed would no longer be on the target.
+// The error is errMoved when tip is no tip any more, or one on which something has landed: others have landed since
+// this process looked, and the target may have been put back to where it had been then. Then nothing is announced,
+// because the tips of theirs would be forgotten, and what they have landed would no longer be on the target.
 func (l *Lander) announce(ctx context.Context, tip, commit string) error {
 	if l.options.Tips == nil {
 		return nil

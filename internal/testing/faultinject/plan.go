@@ -14,8 +14,8 @@ type plan struct {
 	chance float64 // of dying at each point, for random
 	file   string  // for list
 	watch  func(string)
-	note   string  // gets the name of the point, "" for none
-	next   *plan   // the next plan of this process, nil for none
+	note   string // gets the name of the point, "" for none
+	next   *plan  // the next plan of this process, nil for none
 
 	mu     sync.Mutex
 	rand   *rand.Rand
