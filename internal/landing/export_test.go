@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"runtime"
+	"time"
 )
 
 var FileList = fileList
@@ -38,3 +39,6 @@ func AwaitDrainer(ctx context.Context, l *Lander) error {
 	}
 	return err
 }
+
+// SetCheckTook lets the last check of a stack have taken so long.
+func SetCheckTook(l *Lander, d time.Duration) { l.checkTook.Store(int64(d)) }

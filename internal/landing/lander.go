@@ -124,6 +124,7 @@ type Lander struct {
 	options   Options
 	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
 	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see crowd.go
+	checkTook atomic.Int64  // how long the last check of a stack took, in nanoseconds
 	queue     queue
 	chance    chance
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"muster"
 	"muster/journal"
@@ -15,6 +16,7 @@ type probe struct {
 	commit string
 	// tasks are those whose work it checks, in the order in which they would land.
 	tasks  []int
+	began  time.Time
 	cancel context.CancelFunc
 	// res and err are how it ended. They are set before it is sent to the results.
 	res CheckResult
@@ -52,7 +54,7 @@ func (s *stack) nextProbe() int {
 // begin starts the check of a position.
 func (s *stack) begin(ctx context.Context, at int) error {
 	e := s.entries[at-1]
-	p := &probe{commit: e.commit}
+	p := &probe{commit: e.commit, began: time.Now()}
 	for _, e := range s.entries[:at] {
 		p.tasks = append(p.tasks, int(e.v.Task.ID))
 	}
@@ -78,6 +80,30 @@ func (s *stack) begin(ctx context.Context, at int) error {
 	return nil
 }
 
+// giveUpYoung gives up the check of a part of the stack that has only just begun, when others have come since who are
+// merged on top: owners who were told of the same landing come back at about the same time, and the first of them
+// would keep all others waiting for a whole check of its own. That is done a few times in a row at most, so that a
+// stream of newcomers keeps nobody from landing.
+func (s *stack) giveUpYoung() {
+	if s.options.Order != nil || s.red > 0 || len(s.probes) != s.jobs() || s.givenUp >= maxGivenUp {
+		return
+	}
+	// The youngest is the last one: it has cost least.
+	p, took := s.probes[len(s.probes)-1], time.Duration(s.checkTook.Load())
+	at := s.position(p.commit)
+	if isTop := at == len(s.entries); p.isOver || isTop || time.Since(p.began) > took/young {
+		return
+	}
+	s.givenUp++
+	p.isOver = true
+	p.cancel()
+}
+
+const (
+	maxGivenUp = 3
+	young      = 4 // a check is young for one part in so many of the time that the last one took
+)
+
 // result waits for the result of a check. It is nil when somebody has come meanwhile who can be merged on top.
 func (s *stack) result() (p *probe, err error) {
 	var arrived chan struct{}
@@ -97,6 +123,10 @@ func (s *stack) result() (p *probe, err error) {
 	p.cancel()
 	if p.isOver {
 		return nil, nil
+	}
+	s.givenUp = 0
+	if p.err == nil && !p.res.Cached {
+		s.checkTook.Store(int64(time.Since(p.began)))
 	}
 	return p, p.err
 }

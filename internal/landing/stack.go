@@ -32,6 +32,7 @@ type stack struct {
 	// results when it ends.
 	probes  []*probe
 	results chan *probe
+	givenUp int // checks that were given up in a row because others have come
 }
 
 // entry is one landing in a stack.
@@ -49,6 +50,7 @@ func (s *stack) advance(ctx context.Context) error {
 	if s.options.Check.Command == "" && s.options.Hook == nil && !s.hasContracts(ctx) {
 		return s.land(ctx, len(s.entries), muster.Landed{Receipt: muster.ReceiptUnchecked})
 	}
+	s.giveUpYoung()
 	for len(s.probes) < s.jobs() {
 		at := s.nextProbe()
 		if at == 0 {
