@@ -85,8 +85,8 @@ const (
 	LaneArchived = "lane.archived" // lane, ref
 	LaneFailed   = "lane.failed"   // lane, text
 	// The work in the lane of a task collides with that in another one, or with the target. Files have path, lines and
-	// with_lines.
-	LaneCollides = "lane.collides" // with: the other task, 0 is the target; with_owner, files; landed: tasks
+	// with_lines. With over: true it does so no longer.
+	LaneCollides = "lane.collides" // with: the other task, 0 is the target; with_owner, files; landed: tasks; over
 )
 
 // MemorySaved says that a member has saved something for later runs.

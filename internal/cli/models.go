@@ -217,6 +217,7 @@ func demoJob(ctx context.Context, dir string) (Job, error) {
 	s, _, err := config.Load(config.Options{})
 	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+d.Script, d.Check, d.Team, d.Teammates
 	s.UserModel = s.Model
+	s.Jobs = 1 // what a check covers is the same on each machine
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 

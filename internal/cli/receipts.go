@@ -67,3 +67,22 @@ func receiptTable(all []team.Receipt) view.Table {
 	}
 	return t
 }
+
+// proofLine says in a line how many landed commits are borne out by git and the records of checks, "" where none has
+// landed.
+func proofLine(all []team.Receipt) string {
+	bad, checks := 0, map[string]bool{}
+	for _, x := range all {
+		if x.Problem != "" {
+			bad++
+		}
+		if x.Kept != nil {
+			checks[x.Tree] = true
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d landed commits are proven by git and the records of %s (muster receipts --verify)",
+		len(all)-bad, len(all), view.Count(len(checks), "check"))
+}

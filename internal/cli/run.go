@@ -185,7 +185,7 @@ func (r runCommands) demo() *cobra.Command {
 			defer func() { _ = os.RemoveAll(dir) }()
 		}
 		if !r.json {
-			fmt.Fprintf(r.Stderr, "muster demo: a lead and two teammates on a throw-away repository\n"+
+			fmt.Fprintf(r.Stderr, "muster demo: a lead and three teammates on a throw-away repository\n"+
 				"the model's words are scripted; git, tools, tests and landing are real "+
 				"(a real model: muster run --model ...)\nbefore the first demo Go compiles its standard library\n\n")
 		}
@@ -298,6 +298,9 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		}
 		if j.demoDir != "" {
 			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
+			if receipts, err := team.ReceiptsOf(ctx, t); err == nil {
+				end.Proof = proofLine(receipts)
+			}
 		}
 		_, err := io.WriteString(a.Stdout, end.Draw(a.screen(a.Stdout)))
 		if err = ignoreEPIPE(err); err != nil {

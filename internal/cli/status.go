@@ -72,14 +72,18 @@ func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, 
 	}
 	o.Spending, o.Collisions = *spending, append(o.Collisions, collisions...)
 	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
-	return o, readRecent(ctx, t.Journal(), &o)
+	err := readRecent(ctx, t.Journal(), &o)
+	if o.Alive {
+		o.Landings = o.Presence.Queued(now)
+	}
+	return o, err
 }
 
 // emptyOverview returns an overview without content. Its lists and maps are printed as [] and {}.
 func emptyOverview() view.Overview {
 	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
 		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook(),
-		Collisions: []muster.Collision{}}
+		Collisions: []muster.Collision{}, Landings: []view.QueuedLanding{}}
 }
 
 // readRecent takes from the last events what the records do not have: what members do now, and the turns since their

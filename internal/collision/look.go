@@ -58,13 +58,14 @@ type looker struct {
 	merged   map[pair]git.Pair         // the commits of the last merge of the two
 	found    map[pair]muster.Collision // what collides now
 	told     map[pair]muster.Collision // what was told of them
+	overs    map[pair]int              // how often it was told that they do not collide any more
 	written  []muster.Collision        // what write has written last
 }
 
 // newLooker returns a looker that has looked at nothing.
 func newLooker(o Options) looker {
 	return looker{o: o, contents: map[muster.TaskID]content{}, merged: map[pair]git.Pair{},
-		found: map[pair]muster.Collision{}, told: map[pair]muster.Collision{}}
+		found: map[pair]muster.Collision{}, told: map[pair]muster.Collision{}, overs: map[pair]int{}}
 }
 
 // hasTargetMoved reports whether the target is elsewhere than at the last look while there are lanes that it could
@@ -236,9 +237,6 @@ func (l *looker) mergeAll(
 		l.merged[p] = todo[i]
 		delete(l.found, p)
 		if len(merges[i].Conflicts) == 0 {
-			if p.with == 0 { // what lands later is another matter, also in the same files
-				delete(l.told, p)
-			}
 			continue
 		}
 		c := muster.Collision{Task: p.task, Owner: live[p.task].Owner, With: p.with, WithOwner: live[p.with].Owner,
@@ -253,17 +251,43 @@ func (l *looker) mergeAll(
 	return nil
 }
 
-// news returns what is found and was not told, and notes that it is told.
+// news returns what is found and was not told, and what was told and is over, and notes both.
+//
+// What its owners cannot help any more is not told: a task that is landing gets the conflict itself, at once.
 func (l *looker) news(live map[muster.TaskID]muster.Task) (all []Notice) {
+	isLanding := func(id muster.TaskID) bool { return id == 0 || live[id].Status == muster.Landing }
 	for _, p := range slices.SortedFunc(maps.Keys(l.found), pair.compare) {
 		c, old := l.found[p], l.told[p]
-		if !c.Grows(old) {
+		if !c.Grows(old) || isLanding(p.task) && isLanding(p.with) {
 			continue
 		}
 		told := c
 		told.Files = slices.Concat(old.Files, c.Files)
 		l.told[p] = told
-		all = append(all, Notice{c, live[p.task].Subject, live[p.with].Subject})
+		all = append(all, Notice{c, live[p.task].Subject, live[p.with].Subject, false})
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(l.told), pair.compare) {
+		_, isFound := l.found[p]
+		_, isKnown := l.contents[p.task]
+		if _, isOtherKnown := l.contents[p.with]; isFound || !isKnown || !isOtherKnown && p.with != 0 {
+			continue // a lane in the middle of a merge, for example, has no content that could be compared
+		}
+		// What is told after that is another matter, also in the same files. Two who write the same lines and take it
+		// back all the time are told a few times.
+		c := l.told[p]
+		c.Files = []muster.CollidingFile{}
+		c.Owner, c.WithOwner = live[p.task].Owner, live[p.with].Owner
+		l.overs[p]++
+		isTold := l.overs[p] <= maxOvers
+		if isTold {
+			all = append(all, Notice{c, live[p.task].Subject, live[p.with].Subject, true})
+		}
+		if isTold || p.with == 0 {
+			delete(l.told, p)
+		}
 	}
 	return all
 }
+
+// maxOvers is how often the end of a collision of the same two tasks is told.
+const maxOvers = 3

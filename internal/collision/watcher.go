@@ -10,8 +10,8 @@
 //
 //   - What it finds is a hint. Nothing is merged and nothing depends on it: a look that fails is dropped, and a killed
 //     process loses hints only.
-//   - The owners and the lead hear of the same two tasks once, and again only when another file collides. That a
-//     collision is over is said to nobody.
+//   - The owners and the lead hear of the same two tasks once, and again only when another file collides, or when they
+//     have heard that the collision is over. Whoever has heard of it hears that it is over, while both still work.
 //   - Nothing runs while nothing changes, and looks take a tenth of the time at most.
 //
 // # A look
@@ -69,6 +69,13 @@ type Notice struct {
 	muster.Collision
 	Subject     string // of Task
 	WithSubject string // of With; "" for the target
+	// IsOver says that what the member has heard of these two is no longer so.
+	IsOver bool
+}
+
+// reversed returns the notice as the other side reads it.
+func (n Notice) reversed() Notice {
+	return Notice{n.Reversed(), n.WithSubject, n.Subject, n.IsOver}
 }
 
 // Watcher looks for collisions. Serve must run. Its other methods are safe for concurrent use, never wait for a look,
@@ -80,6 +87,7 @@ type Watcher struct {
 	mu      sync.Mutex
 	changed map[muster.Name]bool            // lanes, since the last look
 	unsaid  map[muster.Name]map[pair]Notice // by the member who is to hear of it
+	heard   map[muster.Name]map[pair]bool   // of which collisions a member has heard that are not over
 
 	look looker // of Serve's goroutine alone
 }
@@ -87,7 +95,7 @@ type Watcher struct {
 // New returns a Watcher.
 func New(o Options) *Watcher {
 	return &Watcher{o: o, wake: make(chan struct{}, 1), changed: map[muster.Name]bool{},
-		unsaid: map[muster.Name]map[pair]Notice{}, look: newLooker(o)}
+		unsaid: map[muster.Name]map[pair]Notice{}, heard: map[muster.Name]map[pair]bool{}, look: newLooker(o)}
 }
 
 // Changed says that files of a lane may have changed.
@@ -113,13 +121,30 @@ func (w *Watcher) Take(member muster.Name, task muster.TaskID) (all []Notice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range w.unsaid[member] {
-		if n.Task == task || member == muster.Lead {
-			all = append(all, n)
+		if n.Task != task && member != muster.Lead {
+			continue
 		}
+		all = append(all, n)
+		if w.heard[member] == nil {
+			w.heard[member] = map[pair]bool{}
+		}
+		w.heard[member][pairOf(n.Collision)] = !n.IsOver
 	}
 	delete(w.unsaid, member)
 	slices.SortFunc(all, func(a, b Notice) int { return pairOf(a.Collision).compare(pairOf(b.Collision)) })
 	return all
+}
+
+// Returned says that the landing of a task came back: its owner has just read all that it collides with on the target.
+func (w *Watcher) Returned(task muster.TaskID) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, notices := range w.unsaid {
+		delete(notices, pair{task, 0})
+	}
 }
 
 const (
@@ -175,19 +200,21 @@ func (w *Watcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is over and was not said yet is said to nobody.
 	w.mu.Lock()
+	// What is over and was not said yet is said to nobody.
 	for _, notices := range w.unsaid {
-		for p := range notices {
-			if _, isThere := w.look.found[p]; !isThere {
+		for p, n := range notices {
+			if _, isThere := w.look.found[p]; isThere == n.IsOver {
 				delete(notices, p)
 			}
 		}
 	}
 	for _, n := range news {
-		w.say(n.Owner, n)
+		if n.With != 0 || !n.IsOver { // its owner has merged the target, or has taken its change back
+			w.say(n.Owner, n)
+		}
 		if n.With != 0 {
-			w.say(n.WithOwner, Notice{n.Reversed(), n.WithSubject, n.Subject})
+			w.say(n.WithOwner, n.reversed())
 		}
 		if n.Owner != muster.Lead && n.WithOwner != muster.Lead {
 			w.say(muster.Lead, n)
@@ -197,8 +224,12 @@ func (w *Watcher) Look(ctx context.Context) error {
 	return w.record(ctx, news)
 }
 
-// say notes that a member is to hear of a collision. The caller holds the lock.
+// say notes that a member is to hear of a collision, or that one of which it has heard is over. The caller holds the
+// lock.
 func (w *Watcher) say(member muster.Name, n Notice) {
+	if n.IsOver && !w.heard[member][pairOf(n.Collision)] {
+		return
+	}
 	if w.unsaid[member] == nil {
 		w.unsaid[member] = map[pair]Notice{}
 	}
@@ -215,10 +246,14 @@ func (w *Watcher) record(ctx context.Context, news []Notice) error {
 	}
 	err := w.look.write()
 	for _, n := range news {
-		if old, is := known[pairOf(n.Collision)]; is && !n.Grows(old) {
+		old, isKnown := known[pairOf(n.Collision)]
+		if n.IsOver && !isKnown || !n.IsOver && isKnown && !n.Grows(old) {
 			continue
 		}
 		fields := map[string]any{"with": n.With, "with_owner": n.WithOwner, "files": n.Files}
+		if n.IsOver {
+			fields["over"] = true
+		}
 		if len(n.Landed) > 0 {
 			fields["landed"] = n.Landed
 		}

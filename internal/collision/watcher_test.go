@@ -72,11 +72,69 @@ func TestBothOwnersHear(t *testing.T) {
 
 	w.write(a, map[string]string{"f": lines(0, ""), "g": lines(0, "")})
 	w.mustLook()
-	if got := w.hears("alice", one); len(got) > 0 || len(collision.Read(w.root)) > 0 {
-		t.Errorf("it is over: %v, %v", got, collision.Read(w.root))
+	// Whoever has heard of it hears that it is over, once. Alice has not taken what she should have heard of g.
+	for _, h := range []struct {
+		who  muster.Name
+		task muster.TaskID
+		want string
+	}{{"alice", one, "[1+2 over]"}, {"bob", two, "[2+1 over]"}, {"carol", three, "[]"}, {"lead", 0, "[1+2 over]"}, {"bob", two, "[]"}} {
+		if got := fmt.Sprint(w.hears(h.who, h.task)); got != h.want {
+			t.Errorf("%s hears %s, want %s", h.who, got, h.want)
+		}
 	}
-	if n := w.events(); n != 2 {
+	if known := collision.Read(w.root); len(known) > 0 {
+		t.Errorf("it is over: %v", known)
+	}
+	if n := w.events(); n != 3 {
 		t.Errorf("%d events", n)
+	}
+
+	// It begins again, and is over before anybody has heard of that.
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.mustLook()
+	w.write(a, map[string]string{"f": lines(0, "")})
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)); got != "[] []" {
+		t.Errorf("what was over before it was told: %s", got)
+	}
+}
+
+// TestLandingsAreNotWarned checks that the owner of a task that is to land hears nothing: the landing says it.
+func TestLandingsAreNotWarned(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, "")})
+	one, a := w.task("alice")
+	two, b := w.task("bob")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.write(b, map[string]string{"f": lines(3, "bob")})
+	for _, id := range []muster.TaskID{one, two} {
+		task, err := w.board.Get(t.Context(), id)
+		if err == nil {
+			_, err = w.board.BeginLanding(t.Context(), id, task.Fence, muster.PendingLanding{Head: "x"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.land(9, map[string]string{"f": lines(3, "nine")})
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("alice", one), w.hears("bob", two), w.hears("lead", 0)); got != "[] [] []" {
+		t.Errorf("heard: %s", got)
+	}
+	if known := collision.Read(w.root); len(known) != 3 {
+		t.Errorf("status shows %v", known)
+	}
+}
+
+// TestAReturnedTaskIsNotWarned checks that what a landing has just told is not told again.
+func TestAReturnedTaskIsNotWarned(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, "")})
+	one, a := w.task("alice")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.land(9, map[string]string{"f": lines(3, "nine")})
+	w.mustLook()
+	w.Returned(one)
+	if got := w.hears("alice", one); len(got) > 0 {
+		t.Errorf("alice hears %v", got)
 	}
 }
 

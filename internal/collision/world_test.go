@@ -103,7 +103,11 @@ func (w *world) mustLook() {
 // hears returns what a member is told, in short.
 func (w *world) hears(member muster.Name, task muster.TaskID) (all []string) {
 	for _, n := range w.Take(member, task) {
-		all = append(all, short(n.Collision))
+		s := short(n.Collision)
+		if n.IsOver {
+			s += " over"
+		}
+		all = append(all, s)
 	}
 	return all
 }

@@ -31,8 +31,8 @@ type Demo struct {
 
 // Make makes the repository in dir, which must be empty. The error is NotFound when the machine has no go command.
 func Make(ctx context.Context, dir string) (Demo, error) {
-	d := Demo{Goal: "let tally report words, the longest line and the commonest word", Check: "go test ./...",
-		Team: "demo", Teammates: 2, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
+	d := Demo{Goal: "let tally report words, the longest and the commonest word", Check: "go test ./...",
+		Team: "demo", Teammates: 3, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
 	if _, err := exec.LookPath("go"); err != nil {
 		return d, muster.Errorf(muster.NotFound,
 			"the demo's repository is a Go program, and there is no go command on this machine").

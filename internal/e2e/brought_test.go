@@ -80,7 +80,7 @@ func TestBroughtAlong(t *testing.T) {
 	w.git("add", ".")
 	w.git("commit", "-q", "-m", "what people bring along")
 	script := strings.Replace(w.read(filepath.Join(".git", "muster-demo.yaml")), "\n  lead:\n", "\n  lead:"+broughtWords, 1)
-	run := []string{"run", d.Goal, "--team", d.Team, "--check", d.Check, "--teammates", "2", "--model"}
+	run := []string{"run", d.Goal, "--team", d.Team, "--check", d.Check, "--teammates", "3", "--model"}
 
 	// Nothing counts that starts a process, and the run says so, a line for each file.
 	out := w.muster(0, append(run, w.words("speakers: {lead: [{say: There is nothing to do.}]}"))...)
@@ -92,7 +92,7 @@ func TestBroughtAlong(t *testing.T) {
 	w.has("trust", w.muster(0, "trust", "--yes").stdout, "hooks.PreToolUse", "mcp_servers.words")
 	recording := filepath.Join(w.base, "all.rec")
 	out = w.muster(0, append(run, w.words(script), "--record", recording)...)
-	w.has("stdout", out.stdout, "6 of 6 tasks landed on muster/demo in ", "remembered: the-report")
+	w.has("stdout", out.stdout, "7 of 7 tasks landed on muster/demo in ", "remembered: the-report")
 	w.lacks("stderr", out.stderr, "does not count", "do not count")
 
 	said := w.transcripts("lead")
@@ -107,7 +107,7 @@ func TestBroughtAlong(t *testing.T) {
 	w.has("roles", w.muster(0, "roles").stdout, ".claude/agents/code-reviewer.md")
 	w.has("skills", w.muster(0, "skills").stdout, ".claude/skills/commit-messages")
 
-	w.has("replay", w.muster(0, "replay", "--speed", "0", recording).stdout, "it came as recorded: ", "6 landings, the same files")
+	w.has("replay", w.muster(0, "replay", "--speed", "0", recording).stdout, "it came as recorded: ", "7 landings, the same files")
 	w.untouched()
 }
 

@@ -138,20 +138,41 @@ func explainConflict(ctx context.Context, l *Lander, head, tip string, files []s
 }
 
 // explainRed says what has landed since the head left the target, for an owner whose work merges with it and whose
-// check fails on both together. Changes of files that the check's output names come alone, where there are any.
+// check fails on both together. Changes that the check's output points at come alone, with what they changed, where
+// there are any.
 func explainRed(ctx context.Context, l *Lander, head, tip, output string) (collision, error) {
 	all, err := landedSince(ctx, l, head, tip, nil)
 	if err != nil || len(all) == 0 {
 		return collision{}, err
 	}
-	title := "What has landed meanwhile"
-	if suspects := namedChanges(all, output); len(suspects) > 0 {
-		title, all = "What has landed meanwhile in files that the output names", suspects
+	suspects := namedChanges(all, output)
+	if len(suspects) == 0 {
+		if suspects, err = mentionedChanges(ctx, l, all, output); err != nil {
+			return collision{}, err
+		}
+	}
+	title, room := "What has landed meanwhile", 0
+	if len(suspects) > 0 {
+		title, all, room = "What has landed meanwhile and, by the output, may be the other half of it", suspects, maxDiffs
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (git show COMMIT), the newest first:\n", title)
 	for _, c := range all[:min(len(all), maxChanges)] {
 		fmt.Fprintf(&b, "- %s in %s\n", c, fileList(c.files))
+		if c.summary != "" {
+			fmt.Fprintf(&b, "  %s\n", c.summary)
+		}
+		if room == 0 {
+			continue
+		}
+		diff, err := diffOf(ctx, l, c.commit, c.files)
+		if err != nil {
+			return collision{}, err
+		}
+		if len(diff) <= min(room, maxDiff) {
+			room -= len(diff)
+			b.WriteString(diff)
+		}
 	}
 	if more := len(all) - maxChanges; more > 0 {
 		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)

@@ -22,6 +22,8 @@ type stack struct {
 	*Lander
 	// tip is the commit at which the target is, or was found last. "": the target has to be looked at first.
 	tip string
+	// compared is the tip with which those who wait were compared last.
+	compared string
 	// entries are those that have not landed yet, the lowest first.
 	entries []entry
 	// red is the lowest position, from 1, of which the check was red; 0: none is known. redness is what it said. What
@@ -97,8 +99,8 @@ const maxStack = 512
 // extend merges those who wait on top of the stack. Whoever conflicts with the target itself goes back to its owner at
 // once; whoever conflicts with another one in the stack waits until that has landed or gone.
 func (s *stack) extend(ctx context.Context) error {
-	if s.red > 0 {
-		return nil // what lies above will be merged anew
+	if s.red > 0 { // what lies above will be merged anew
+		return s.returnConflicting(ctx)
 	}
 	jobs := s.queue.take()
 	if len(jobs) == 0 {

@@ -18,7 +18,7 @@ const maxColliding = 5
 func Collisions(all []collision.Notice, task muster.TaskID, target string) string {
 	// What to do is said once, however many collisions there are: each token is read again in every later request.
 	var parts []string
-	hasOwn, hasMerge := false, false
+	isNew, hasOwn, hasMerge := false, false, false
 	for _, n := range all {
 		with := fmt.Sprintf("task #%d (%s) of %s", n.With, n.WithSubject, n.WithOwner)
 		if n.With == 0 {
@@ -28,6 +28,11 @@ func Collisions(all []collision.Notice, task muster.TaskID, target string) strin
 		if n.Task != task {
 			who = fmt.Sprintf("Task #%d (%s) of %s", n.Task, n.Subject, n.Owner)
 		}
+		if n.IsOver {
+			parts = append(parts, fmt.Sprintf("%s no longer conflicts with %s.", who, with))
+			continue
+		}
+		isNew = true
 		hasOwn = hasOwn || n.Task == task && n.With != 0
 		hasMerge = hasMerge || n.Task == task && n.With == 0
 		parts = append(parts, fmt.Sprintf("%s conflicts with %s in %s.", who, with, collidingFiles(n.Files)))
@@ -43,7 +48,7 @@ func Collisions(all []collision.Notice, task muster.TaskID, target string) strin
 		parts = append(parts, fmt.Sprintf("Commit, then git merge %s in your lane, or have complete_task return the "+
 			"conflict.", target))
 	}
-	if !hasOwn && !hasMerge {
+	if isNew && !hasOwn && !hasMerge {
 		parts = append(parts, "Their owners know.")
 	}
 	// Paths and subjects are foreign text.

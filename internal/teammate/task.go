@@ -52,8 +52,8 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	switch v.Task.Status {
 	case muster.NeedsAttention:
 		c.finishTask(ctx)
-		return llm.ErrorResult("Task %d came back too often and needs attention now; it is no longer yours. %s",
-			t.ID, v.Text), nil
+		return llm.ErrorResult("%s", cmp.Or(v.Text,
+			fmt.Sprintf("Task #%d came back too often: it needs attention now and is no longer yours.", t.ID))), nil
 	case muster.Completed:
 		c.finishTask(ctx)
 		return tool.Text(completedText(v.Task)), nil
@@ -61,6 +61,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
 	c.phase.noteChange()
+	c.Collisions.Returned(t.ID)
 	return llm.ErrorResult("%s", cmp.Or(v.Text,
 		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
 }

@@ -16,6 +16,8 @@ type landings struct {
 	waiting []muster.TaskID // in the order in which they came
 	checks  []runningCheck
 	took    []float64 // seconds of the last checks
+	// base is when the check of the base began that runs; zero: none does.
+	base time.Time
 }
 
 // runningCheck is a check of the work of some tasks together. The last of them would land last.
@@ -31,8 +33,11 @@ const knownTimes = 5
 func (l *landings) apply(e muster.Event) {
 	switch e.Kind {
 	case journal.RunStarted, journal.RunResumed: // nothing is under way in a process that begins
-		l.waiting, l.checks = nil, nil
+		l.waiting, l.checks, l.base = nil, nil, time.Time{}
+	case journal.CheckStarted:
+		l.base = muster.Time(e.At)
 	case journal.CheckBase:
+		l.base = time.Time{}
 		l.addTime(e)
 	case journal.TaskLanding:
 		if !slices.Contains(l.waiting, e.Task) {
@@ -131,21 +136,31 @@ func (l *landings) describe(id muster.TaskID, now time.Time) string {
 		return ""
 	}
 	text := ordinal(n) + " in the queue"
-	if len(l.checks) == 0 {
+	switch {
+	case len(l.checks) > 0:
+	case !l.base.IsZero():
+		return text + ", behind the check of the base"
+	default:
 		return text + l.left(now, now, 1)
 	}
 	// Its own check begins when the one that runs has ended.
 	return text + l.left(l.checks[0].since, now, 2)
 }
 
-// left says about how long so many checks take still, the first of which has begun; "" where nobody can know.
-func (l *landings) left(began, now time.Time, checks int) string {
+// estimate returns how long so many checks take still, the first of which has begun, if each takes as long as those
+// before did; 0 where none is known.
+func (l *landings) estimate(began, now time.Time, checks int) time.Duration {
 	if len(l.took) == 0 {
-		return ""
+		return 0
 	}
 	sorted := slices.Sorted(slices.Values(l.took))
 	usual := time.Duration(sorted[len(sorted)/2] * float64(time.Second))
-	left := time.Duration(checks)*usual - now.Sub(began)
+	return time.Duration(checks)*usual - now.Sub(began)
+}
+
+// left says about how long so many checks take still, the first of which has begun; "" where nobody can know.
+func (l *landings) left(began, now time.Time, checks int) string {
+	left := l.estimate(began, now, checks)
 	switch step := 5 * time.Second; {
 	case left < time.Second: // it takes longer than usual
 		return ""

@@ -284,7 +284,10 @@ func (t lineWriter) taskLine() Line {
 		case "check":
 			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"
 		}
-		if with := t.field("with", 100); with != "" {
+		switch with := t.field("with", 100); {
+		case with != "" && t.Text("reason") == "check": // that is no proof of a connection
+			why += "; landed meanwhile: " + with
+		case with != "":
 			why += ", with " + with
 		}
 		l.Text = name + " to " + t.who("its owner") + ": " + why

@@ -97,7 +97,11 @@ func (t lineWriter) laneLine() Line {
 	case journal.LaneFailed:
 		l.Text, l.Tone, l.Show = Because(lane+" failed", t.field("text", 120))+"; muster worktree list", Bad, true
 	case journal.LaneCollides:
-		l = Line{Who: t.who("lanes"), Verb: "early", Text: CollisionText(collisionOf(t.Event)), Tone: Bad, Show: true}
+		c := collisionOf(t.Event)
+		l = Line{Who: t.who("lanes"), Verb: "early", Text: CollisionText(c), Tone: Bad, Show: true}
+		if isOver, _ := t.Fields["over"].(bool); isOver {
+			l.Tone, l.Text = Good, fmt.Sprintf("%d no longer collides with %s", c.Task, collidesWith(c))
+		}
 	case journal.StateCorrupt:
 		l = Line{Who: "state", Verb: "broken", Text: t.field("text", 120) + "; muster doctor", Tone: Bad, Show: true}
 	default:

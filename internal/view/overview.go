@@ -57,6 +57,8 @@ type Overview struct {
 	Spending spend.Book                `json:"spending"`
 	// Collisions are the tasks that will conflict if they land as they are.
 	Collisions []muster.Collision `json:"collisions"`
+	// Landings are the tasks that are to land, those first that are being checked.
+	Landings []QueuedLanding `json:"landings"`
 
 	// What only people see. Lived is how long processes of the team have lived in the run.
 	Lived    time.Duration `json:"-"`
@@ -95,13 +97,14 @@ func (o Overview) Draw(s Screen) string {
 	if lanes != "" {
 		fmt.Fprintf(w, "LANES   %s\n", lanes)
 	}
-	for i, c := range o.Collisions {
-		label := Pad("", len("BOARD  "))
-		if i == 0 {
-			label = "COLLIDE"
-		}
-		fmt.Fprintf(w, "%s %s\n", label, CollisionText(c))
+	if o.Alive {
+		w.WriteString(labelled(s, "CHECKS", o.Presence.queue.lines(o.Now, o.Run.Check)))
 	}
+	var collisions []string
+	for _, c := range o.Collisions {
+		collisions = append(collisions, CollisionText(c))
+	}
+	w.WriteString(labelled(s, "COLLIDE", collisions))
 	if needs := o.needs(); len(needs.Rows) > 0 {
 		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needs.Draw(s))
 	}

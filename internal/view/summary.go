@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/safetext"
 )
 
 // Summary is how a run ended. Everything in it comes from records, events and the target branch, never from what a
@@ -37,6 +36,8 @@ type Summary struct {
 	// Moved is the user's branch that was to be moved forward to the target at the end, "" for none, and NotMoved why
 	// it was not.
 	Moved, NotMoved string
+	// Proof says what bears out the landed commits; "": nobody has looked.
+	Proof string
 	// IsTemporary says that the repository is not kept, so that no command can be given for it.
 	IsTemporary bool
 
@@ -313,25 +314,15 @@ func checkCell(l muster.Landed) Cell {
 // stands. Nothing is proposed that cannot succeed: no merge where nothing has landed, and no resume where no task is
 // open.
 func (s Summary) nextSteps(w *strings.Builder) {
-	checks, conflicts := 0, 0
-	for _, t := range s.landed {
-		checks += s.Tally.effortOf(t.ID).checks
-		conflicts += s.Tally.effortOf(t.ID).conflicts
-	}
 	fmt.Fprintln(w)
-	fixed := slices.DeleteFunc([]string{Count(checks, "red check"), Count(conflicts, "conflict")},
-		func(s string) bool { return strings.HasPrefix(s, "0 ") })
-	if len(fixed) > 0 {
-		fmt.Fprintln(w, "returned and fixed: "+strings.Join(fixed, ", "))
+	if line := s.returned(); line != "" {
+		fmt.Fprintln(w, line)
 	}
-	var flaky []string
-	for _, t := range s.landed {
-		if t.Landed.Flaky {
-			flaky = append(flaky, fmt.Sprint(t.ID))
-		}
+	if line := flaky(s.landed); line != "" {
+		fmt.Fprintln(w, line)
 	}
-	if len(flaky) > 0 {
-		fmt.Fprintln(w, "flaky check: red and then green on the same tree, at the landing of "+safetext.List(flaky, 20))
+	if s.Proof != "" {
+		fmt.Fprintln(w, "receipts:   "+s.Proof)
 	}
 	if line := published(s.landed); line != "" {
 		fmt.Fprintln(w, line)
@@ -365,22 +356,6 @@ func (s Summary) nextSteps(w *strings.Builder) {
 	if s.goesOn() || slices.ContainsFunc(s.unfinished, muster.Task.Open) {
 		w.WriteString(s.goOn())
 	}
-}
-
-// published names the checks that the tasks have published, "" where they have none.
-func published(landed []muster.Task) string {
-	var names []string
-	for _, t := range landed {
-		for _, c := range t.Checks {
-			if !c.Retired {
-				names = append(names, OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID, Cut(c.Command, 60))))
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
 }
 
 // goesOn reports whether the run was stopped before its end, as by a model that does not answer.

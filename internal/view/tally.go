@@ -37,7 +37,9 @@ type effort struct {
 	checks int
 	// conflicts is how many came back with a conflict.
 	conflicts int
-	tokens    float64
+	// moved is how many of all that came back did so only because the target had moved: they count against nobody.
+	moved  int
+	tokens float64
 	// time is how long the task was claimed, summed over its claims.
 	time time.Duration
 	// claimedAt is when the open claim began, or 0. Time without a living process moves it on.
@@ -79,6 +81,9 @@ func (t *Tally) Add(e muster.Event) {
 			w.checks++
 		} else {
 			w.conflicts++
+		}
+		if counts, isSaid := e.Fields["counts"].(bool); isSaid && !counts {
+			w.moved++
 		}
 	case journal.TaskCompleted:
 		// Without a commit nothing was landed, so no landing was tried.

@@ -1,0 +1,64 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/safetext"
+)
+
+// returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where none
+// did.
+func (s Summary) returned() string {
+	checks, conflicts, moved := 0, 0, 0
+	for _, t := range s.landed {
+		work := s.Tally.effortOf(t.ID)
+		checks, conflicts, moved = checks+work.checks, conflicts+work.conflicts, moved+work.moved
+	}
+	fixed := slices.DeleteFunc([]string{Count(checks, "red check"), Count(conflicts, "conflict")},
+		func(s string) bool { return strings.HasPrefix(s, "0 ") })
+	if len(fixed) == 0 {
+		return ""
+	}
+	line := "returned and fixed: " + strings.Join(fixed, ", ")
+	switch all := checks + conflicts; {
+	case moved == 0:
+	case moved == all:
+		line += ", because of what had landed meanwhile"
+	default:
+		line += fmt.Sprintf(", %d of them because of what had landed meanwhile", moved)
+	}
+	return line
+}
+
+// published names the checks that the tasks have published, "" where they have none.
+func published(landed []muster.Task) string {
+	var names []string
+	for _, t := range landed {
+		for _, c := range t.Checks {
+			if !c.Retired {
+				names = append(names, OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID, Cut(c.Command, 60))))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
+}
+
+// flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are none.
+func flaky(landed []muster.Task) string {
+	var ids []string
+	for _, t := range landed {
+		if t.Landed.Flaky {
+			ids = append(ids, fmt.Sprint(t.ID))
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return "flaky check: red and then green on the same tree, at the landing of " + safetext.List(ids, 20)
+}
