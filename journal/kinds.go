@@ -11,6 +11,7 @@ const (
 	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
+	// and unverified: why what the check says proves nothing of what lands
 	CheckStarted = "check.started" // command: runs on the base now
 	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command; failed: the first
 )

@@ -112,6 +112,16 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 	return x.all, nil
 }
 
+// ForgetChecks removes what checks have kept of the team's repository in the user's cache. It is for a repository that
+// is not kept itself.
+func ForgetChecks(t *Team) error {
+	dir := t.config.checksDir()
+	if dir == "" {
+		return nil
+	}
+	return check.EntryOf(dir, t.Root()).Remove()
+}
+
 // isBusy says why the branches and lanes of the team are needed: one of its processes lives, or tasks are open, with
 // which a resumed team goes on. "" says that they are not.
 func isBusy(ctx context.Context, w *workspace.Workspace) (why string, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"muster"
 	"muster/internal/safetext"
@@ -38,7 +39,11 @@ func (s Tasks) sides(
 	}
 	switch {
 	case t.Landed != nil:
-		return t, t.Landed.Commit + "^1", t.Landed.Commit, nil
+		repo, err := w.Repo(ctx)
+		if err == nil {
+			from, err = repo.Resolve(ctx, t.Landed.Commit+"^1")
+		}
+		return t, from, t.Landed.Commit, err
 	case t.Status == muster.Completed:
 		return t, "", "", muster.Errorf(muster.NotFound, "task %d is completed without a change", id)
 	case t.Worktree == "":
@@ -59,10 +64,13 @@ func (s Tasks) sides(
 
 // Comment sends what the user says about a line of a task's work to the task's owner; to the lead, once it has landed
 // or while nobody has it. The line is one of the file as it is now in the lane, or as it has landed. Errors: NotFound
-// when there is no such task or file, and Invalid when the file has no such line.
+// when there is no such task or file, and Invalid when the file has no such line or nothing is said.
 func (s Tasks) Comment(
 	ctx context.Context, id muster.TaskID, file string, line int, text string,
 ) (muster.Message, error) {
+	if strings.TrimSpace(text) == "" {
+		return muster.Message{}, muster.Errorf(muster.Invalid, "the comment is empty, so nothing was sent")
+	}
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
 		return muster.Message{}, err

@@ -67,9 +67,14 @@ func (s Target) PullRequest(ctx context.Context, base, spent string) (pr PullReq
 		}
 	}
 	tasks, err := w.Board().List(ctx)
-	title, _, _ := strings.Cut(strings.TrimSpace(run.Goal), "\n")
-	return PullRequest{Title: view.Cut(view.OneLine(title), 72), Body: body(run, tasks, spent), Head: run.Target,
+	return PullRequest{Title: titleOf(run), Body: body(run, tasks, spent), Head: run.Target,
 		Base: base}, err
+}
+
+// titleOf returns the title of a pull request: the first line of the goal.
+func titleOf(run muster.Run) string {
+	title, _, _ := strings.Cut(strings.TrimSpace(run.Goal), "\n")
+	return view.Cut(view.OneLine(title), 72)
 }
 
 // body returns the text of a pull request: the goal, what has landed with its receipts, what is not done, the cost. All
@@ -86,10 +91,17 @@ func body(run muster.Run, tasks []muster.Task, spent string) string {
 				fmt.Fprintf(&landed, "  %s\n", view.OneLine(t.Result))
 			}
 		case t.Open() || t.Status == muster.NeedsAttention:
-			fmt.Fprintf(&open, "- %s: %s\n", view.OneLine(t.Subject), t.Status)
+			is := strings.ReplaceAll(string(t.Status), "_", " ")
+			if t.Status == muster.NeedsAttention && t.Result != "" {
+				is = view.OneLine(t.Result)
+			}
+			fmt.Fprintf(&open, "- %s: %s\n", view.OneLine(t.Subject), is)
 		}
 	}
 	text := strings.TrimSpace(view.ManyLines(run.Goal)) + "\n"
+	if text == titleOf(run)+"\n" {
+		text = "" // the title says all of it
+	}
 	for _, part := range []struct{ title, text string }{
 		{"Landed", landed.String()}, {"Not done", open.String()}, {"Check", view.OneLine(run.Check)}, {"Cost", spent},
 	} {
@@ -97,7 +109,7 @@ func body(run muster.Run, tasks []muster.Task, spent string) string {
 			text += fmt.Sprintf("\n## %s\n\n%s\n", part.title, strings.TrimSpace(part.text))
 		}
 	}
-	return text
+	return strings.TrimPrefix(text, "\n")
 }
 
 // Open pushes the target to the remote origin, as the user, and opens the pull request by gh or glab, whichever fits
@@ -118,7 +130,8 @@ func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) err
 	// The name of the remote's host decides. Who has a GitLab under another name opens the request by hand.
 	remote, err := git.RunAsUser(ctx, repo.Root(), "remote", "get-url", "origin")
 	if err != nil {
-		return muster.Errorf(muster.NotFound, "there is no remote origin to push to: %w", err)
+		return muster.Errorf(muster.NotFound, "there is no remote origin to push to").
+			WithHint("git remote add origin URL, then again: muster pr --open")
 	}
 	tool, argv := "gh", []string{"pr", "create", "--head=" + pr.Head, "--base=" + pr.Base, "--title=" + pr.Title,
 		"--body-file=-"}
@@ -133,7 +146,8 @@ func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) err
 			WithHint("install it, or by hand:  git push -u origin %s", pr.Head)
 	}
 	if said, err := git.RunAsUser(ctx, repo.Root(), "push", "-q", "-u", "origin", pr.Head); err != nil {
-		return muster.Errorf(muster.Unavailable, "%s cannot be pushed: %s", pr.Head, strings.TrimSpace(said))
+		return muster.Errorf(muster.Unavailable, "%s cannot be pushed: %s", pr.Head, strings.TrimSpace(said)).
+			WithHint("by hand:  git push -u origin %s", pr.Head)
 	}
 	launcher, err := proc.New(ctx)
 	if err != nil {

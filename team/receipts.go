@@ -23,6 +23,8 @@ type Receipt struct {
 	Problem string `json:"problem,omitempty"`
 	// Kept is what the check has said of the tree; nil: nothing is kept.
 	Kept *CheckReceipt `json:"receipt,omitempty"`
+	// CoveredBy is the task whose check covers this one too; 0: it has one of its own.
+	CoveredBy muster.TaskID `json:"covered_by,omitempty"`
 }
 
 // CheckReceipt is what a check has said of a tree.
@@ -109,7 +111,8 @@ func targetCommits(ctx context.Context, repo *git.Repo, target string) (all targ
 // said, because the others follow from it. Of several receipts for the tree, as after a change of the environment, any
 // that bears the record out is enough.
 func verify(t muster.Task, commits targetHistory, kept map[string][]check.Receipt, target string) Receipt {
-	x := Receipt{Task: t.ID, Subject: t.Subject, Commit: t.Landed.Commit, Says: t.Landed.Receipt}
+	x := Receipt{Task: t.ID, Subject: t.Subject, Commit: t.Landed.Commit, Says: t.Landed.Receipt,
+		CoveredBy: t.Landed.CoveredBy}
 	at := commits.place(t.Landed.Commit)
 	if at == len(commits) {
 		x.Problem = "its commit is not on " + target

@@ -40,7 +40,8 @@ func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u 
 	}
 	run, err := w.Runs().Look(ctx)
 	if err == nil && run.Target == "" {
-		err = muster.Errorf(muster.NotFound, "there was no run here, so nothing has landed")
+		err = muster.Errorf(muster.NotFound, "there was no run here, so nothing has landed").
+			WithHint(`start one: muster run "GOAL"`)
 	}
 	if err != nil {
 		return u, err
@@ -126,8 +127,10 @@ func (x *undoing) read(ctx context.Context) (err error) {
 
 // errNotLanded says what a task is that cannot be taken back, because it has not landed.
 func errNotLanded(t muster.Task) error {
-	is, hint := fmt.Sprintf("it is %s", t.Status), fmt.Sprintf("muster task show %d", t.ID)
+	is, hint := "it is "+strings.ReplaceAll(string(t.Status), "_", " "), fmt.Sprintf("muster task show %d", t.ID)
 	switch {
+	case t.Status == muster.NeedsAttention:
+		is = "it needs attention"
 	case t.Status == muster.Completed:
 		is = "it was completed without a change"
 	case t.Open():

@@ -98,6 +98,11 @@ func Caches(root string) []Entry {
 	return all
 }
 
+// EntryOf returns what checks of one repository keep below root, without its size.
+func EntryOf(root, repository string) Entry {
+	return Entry{Path: repositoryDir(root, repository), Repository: repository}
+}
+
 // An entry is removed as a whole: the list of a slot's files, its index and its checkout belong together, and a cache
 // is of use only with the paths of the slots. Whoever runs a check there holds the lock of a slot, and one who comes
 // while it is being removed waits for none: it finds all locks held, and takes a temporary directory.

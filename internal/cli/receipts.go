@@ -31,6 +31,9 @@ func newReceiptsCommand(a *App) *cobra.Command {
 		bad := 0
 		read := func(ctx context.Context, o opened) ([]team.Receipt, error) {
 			all, err := team.ReceiptsOf(ctx, o.Team)
+			if err == nil && task != 0 {
+				err = errNoReceipt(ctx, o, task)
+			}
 			all = slices.DeleteFunc(all, func(x team.Receipt) bool { return task != 0 && x.Task != task })
 			for _, x := range all {
 				if x.Problem != "" {
@@ -51,11 +54,27 @@ func newReceiptsCommand(a *App) *cobra.Command {
 	return c
 }
 
+// errNoReceipt is the error of a task that has no receipt, because it is not there or has not landed.
+func errNoReceipt(ctx context.Context, o opened, id muster.TaskID) error {
+	t, err := o.Tasks().Get(ctx, id)
+	if err != nil {
+		return hintAtList(err)
+	}
+	if t.Landed == nil {
+		return muster.Errorf(muster.NotFound, "task %d has not landed, so it has no receipt", id).
+			WithHint("muster task show %d", id)
+	}
+	return nil
+}
+
 // receiptTable returns receipts as a table. What does not hold stands in a column of its own.
 func receiptTable(all []team.Receipt) view.Table {
 	t := view.Table{Titles: []string{">TASK", "COMMIT", "SAYS", "CHECK", "PROBLEM"}, Wide: 4}
 	for _, x := range all {
 		ran := ""
+		if x.CoveredBy != 0 {
+			ran = fmt.Sprintf("that of task %d", x.CoveredBy)
+		}
 		if x.Kept != nil {
 			ran = fmt.Sprintf("%s %.1fs", x.Kept.How, x.Kept.Seconds)
 			if x.Kept.Flaky {

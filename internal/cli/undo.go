@@ -52,7 +52,7 @@ func undo(c *cobra.Command, a *App, o opened, ids []muster.TaskID, isDryRun bool
 	}
 	u, err := t.Tasks().Undo(ctx, ids, isDryRun)
 	if err != nil {
-		return err
+		return hintAtList(err)
 	}
 	return a.print(u, func(s view.Screen) string { return undoneText(s, u) })
 }

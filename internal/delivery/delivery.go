@@ -71,7 +71,7 @@ func open(ctx context.Context, repo *git.Repo, dir, target string) (c Checkout, 
 	switch {
 	case c.Branch == target:
 		return c, muster.Errorf(muster.Invalid, "%s is checked out here, and it is the branch on which work lands",
-			target).WithHint("git switch the branch that is to have the work, then again")
+			target).WithHint("git switch BRANCH, then muster merge")
 	case strings.HasPrefix(ref, worktree.BranchPrefix):
 		return c, muster.Errorf(muster.Invalid, "%s is a lane of the team", c.dir).WithHint("cd %s", repo.Root())
 	}

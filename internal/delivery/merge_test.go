@@ -79,7 +79,7 @@ func TestMergeRefusesWhatWouldLoseSomething(t *testing.T) {
 			gittest.Git(t, dir+"-2", "add", "-A")
 			gittest.Git(t, dir+"-2", "commit", "-qm", "new")
 			gittest.Write(t, dir, map[string]string{"new": "mine\n"})
-		}, muster.ErrHeld, "uncommitted changes in new would be overwritten", "git stash"},
+		}, muster.ErrHeld, "files that git does not track would be overwritten, so main stays as it is: new", "move them elsewhere"},
 		"a staged change beside a merge": {func(t *testing.T, dir string) {
 			commit(t, dir, map[string]string{"b": "mine\n"})
 			gittest.Write(t, dir, map[string]string{"c": "staged\n"})

@@ -21,17 +21,18 @@ func TestDemo(t *testing.T) {
 	}
 	w.root = filepath.Join(w.base, "demo")
 	w.has("stderr", out.stderr, "the model's words are scripted", "a real model: muster run --model")
-	w.has("stdout", out.stdout, "6 of 6 tasks landed on muster/demo in ", "each checked with go test ./...",
-		"returned and fixed: 1 red check, 1 conflict", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
+	w.has("stdout", out.stdout, "7 of 7 tasks landed on muster/demo in ", "checked with go test ./...: ",
+		" by the check of a later one", "returned and fixed: 1 red check, 1 conflict, ",
+		"receipts:   7 of 7 landed commits are proven by git", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
 
-	w.landedOnce("muster/demo", "1", "2", "3", "4", "5", "6")
+	w.landedOnce("muster/demo", "1", "2", "3", "4", "5", "6", "7")
 	w.untouched()
 	if left := w.processes(); len(left) > 0 {
 		t.Errorf("still running:\n%s", strings.Join(left, "\n"))
 	}
 
 	// What the table says is what happened.
-	var red, conflicts, rejected, approved, refused, granted, mails []muster.Event
+	var red, conflicts, early, covered, rejected, approved, refused, granted, mails []muster.Event
 	held := map[muster.TaskID]bool{} // tasks in somebody's hand
 	most, returned := 0, map[muster.TaskID]bool{}
 	kinds := map[string]string{} // of requests
@@ -40,7 +41,14 @@ func TestDemo(t *testing.T) {
 		case "task.claimed":
 			held[e.Task] = true
 			most = max(most, len(held))
+		case "lane.collides":
+			if pair := []int{int(e.Task), int(e.Number("with"))}; slices.Equal(pair, []int{4, 5}) && e.Fields["over"] == nil {
+				early = append(early, e)
+			}
 		case "task.completed":
+			if e.Text("receipt") == "covered" {
+				covered = append(covered, e)
+			}
 			delete(held, e.Task)
 			delete(returned, e.Task)
 		case "task.returned":
@@ -80,6 +88,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %d, want %d", what, n[0], n[1])
 		}
 	}
+	if len(early) == 0 || len(covered) == 0 {
+		t.Errorf("%d early warnings and %d tasks that landed with others", len(early), len(covered))
+	}
 	if len(returned) > 0 {
 		t.Errorf("returned and never landed: %v", returned)
 	}
@@ -97,6 +108,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("go test on what landed: %v\n%s", err, out)
 	}
 	// The team is gone, and says so.
-	w.has("status", w.muster(0, "status").stdout, "BOARD   6 landed", "ended")
+	w.has("status", w.muster(0, "status").stdout, "BOARD   7 landed", "ended")
+	w.has("receipts", w.muster(0, "receipts", "--verify").stdout, "covered", "ok")
 	w.has("resume", w.muster(1, "resume").stderr, "the last run has ended")
 }

@@ -31,7 +31,8 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 	if err == nil && res.Green && res.Unverified != "" {
 		// Once for each reason: it holds for all landings until somebody mends it.
 		if _, isTold := l.waitedFor.LoadOrStore(res.Unverified, true); !isTold {
-			err = l.note(ctx, "the check proves nothing: "+res.Unverified)
+			err = l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
+				"text": "the check proves nothing: " + res.Unverified, "unverified": res.Unverified}})
 		}
 	}
 	return res, err

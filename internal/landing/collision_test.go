@@ -82,6 +82,26 @@ func TestARedCheckNamesWhatHasLanded(t *testing.T) {
 	}
 }
 
+// TestARedCheckNamesTheOtherHalf checks that a change is found whose file the output does not name, by what it renamed,
+// and that its owner's intent and difference are told.
+func TestARedCheckNamesTheOtherHalf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "if grep -q oldName lib.go; then exit 0; fi; test ! -e use.go || "+
+		"{ echo './use.go:3:9: undefined: oldName'; exit 1; }", map[string]string{"lib.go": "func oldName() {}\n"})
+	use, _ := w.task("Use", "bob", map[string]string{"use.go": "oldName()\n"})
+	w.landFiles("Other", "carol", map[string]string{"other.go": "func other() {}\n"})
+	w.landFiles("Rename", "alice", map[string]string{"lib.go": "func newName() {}\n"})
+	v := w.back(use)
+	for _, says := range []string{"may be the other half", `- task 3 "Rename" by alice (`, "What alice did.", "\n-func oldName() {}\n"} {
+		if !strings.Contains(v.Text, says) {
+			t.Errorf("%q is not in: %s", says, v.Text)
+		}
+	}
+	if strings.Contains(v.Text, "carol") || !strings.HasSuffix(v.Task.Returned, "; landed meanwhile: task 3 of alice") {
+		t.Errorf("%q in %s", v.Task.Returned, v.Text)
+	}
+}
+
 // TestTheLastReturn checks that the text for an owner that has lost its task asks for nothing.
 func TestTheLastReturn(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,6 +59,34 @@ func TestTheQueueSaysWhereATaskStands(t *testing.T) {
 	describe(50, map[muster.TaskID]string{2: "", 3: "", 5: "first in the queue, about 40 s"})
 	l.apply(at(journal.RunResumed, "", 0))
 	describe(50, map[muster.TaskID]string{5: "", 7: ""})
+}
+
+// `muster status` has the checks that run, since when, and who waits behind them.
+func TestStatusHasTheQueue(t *testing.T) {
+	o := Overview{Team: "a", Now: muster.Time(1012.5), Alive: true, Run: muster.Run{Check: "go test ./..."}}
+	o.Presence.Apply(at(journal.CheckStarted, "", 0, "command", "go test ./..."))
+	o.Presence.Apply(at(journal.TaskLanding, "alice", 2))
+	o.Presence.queue.base = muster.Time(1000)
+	if text := o.Draw(Screen{}); !strings.Contains(text, "CHECKS  the base is checked for 12 s: go test ./...\n        then 2\n") {
+		t.Errorf("behind the base:\n%s", text)
+	}
+	for _, e := range queueOf() {
+		o.Presence.Apply(e)
+	}
+	o.Collisions = []muster.Collision{{Task: 5, With: 7, WithOwner: "dave", Files: []muster.CollidingFile{{Path: "a.go"}}}}
+	for width, want := range map[int]string{
+		0:  "CHECKS  2, 3 checked together for 12 s, about 18 s still: go test ./...\n        then 5, 7\nCOLLIDE 5 collides with 7 of dave in a.go\n",
+		80: "CHECKS  2, 3 checked together for 12 s, about 18 s still: go test ./...\n        then 5, 7\nCOLLIDE 5 collides with 7 of dave in a.go\n",
+		30: "CHECKS  2, 3 checked togethe...\n        then 5, 7\nCOLLIDE 5 collides with 7 of...\n",
+	} {
+		if text := o.Draw(Screen{Width: width}); !strings.Contains(text, want) {
+			t.Errorf("%d columns:\n%s", width, text)
+		}
+	}
+	same(t, fmt.Sprint(o.Presence.Queued(o.Now)), "[{2 0 [2 3] 1000.5 18} {3 0 [2 3] 1000.5 18} {5 1 [] 0 48} {7 2 [] 0 48}]")
+	if text := (Overview{Presence: o.Presence}).Draw(Screen{}); strings.Contains(text, "CHECKS") {
+		t.Errorf("no process lives:\n%s", text)
+	}
 }
 
 func TestOrdinals(t *testing.T) {

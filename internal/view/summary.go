@@ -144,13 +144,16 @@ func (s Summary) headline() string {
 	if len(s.unfinished)+len(s.Unreadable) == 0 {
 		h += " in " + longDuration(s.duration())
 	}
-	still, covered := 0, 0 // landed while the check was red as on the base, or together with a later one
+	// Landed while the check was red as on the base, together with a later one, or by a check that proves nothing.
+	still, covered, unchecked := 0, 0, 0
 	for _, t := range s.landed {
 		switch t.Landed.Receipt {
 		case muster.ReceiptStillRed:
 			still++
 		case muster.ReceiptCovered:
 			covered++
+		case muster.ReceiptUnchecked:
+			unchecked++
 		}
 	}
 	// The first that holds is what can be claimed of all that landed.
@@ -159,8 +162,16 @@ func (s Summary) headline() string {
 	case len(s.landed) == 0:
 	case check == "":
 		h += `, NOT VERIFIED: no check is set (muster run --check "go test ./...")`
+	case unchecked > 0:
+		h += fmt.Sprintf(", %d of them NOT VERIFIED", unchecked)
+		if s.Tally != nil && len(s.Tally.unverified) > 0 {
+			h += ": " + Cut(strings.Join(s.Tally.unverified, "; "), 200)
+		}
 	case s.CheckIsRed:
 		h += ", NOT VERIFIED: the check is red as it was at the start: " + check
+		if s.Tally != nil && s.Tally.baseFailed != "" {
+			h += ", " + Cut(s.Tally.baseFailed, 120)
+		}
 	case still > 0:
 		h += fmt.Sprintf(", checked with %s: %d of them landed while it was still red", check, still)
 	case covered > 0:

@@ -66,6 +66,46 @@ take them:  muster merge
 `)
 }
 
+// What came back because of what others had landed is told apart, and what is flaky was not returned.
+func TestSummaryTellsApartWhatCameBack(t *testing.T) {
+	n := NewTally()
+	for _, e := range []muster.Event{
+		at(journal.TaskReturned, "bob", 2, "reason", "check", "counts", false),
+		at(journal.TaskReturned, "bob", 2, "reason", "check", "counts", true),
+		at(journal.TaskReturned, "alice", 1, "reason", "conflict", "counts", false),
+		at(journal.TaskReturned, "alice", 7, "reason", "conflict", "counts", false), // it has not landed
+	} {
+		n.Add(e)
+	}
+	one, two := landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")
+	two.Landed.Flaky = true
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tally: n, Tasks: []muster.Task{one, two}, Proof: "all of it"})
+	for _, want := range []string{
+		"\nreturned and fixed: 2 red checks, 1 conflict, 2 of them because of what had landed meanwhile\n",
+		"\nflaky check: red and then green on the same tree, at the landing of 2\n", "\nreceipts:   all of it\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+	n = NewTally()
+	n.Add(at(journal.TaskReturned, "alice", 1, "reason", "conflict", "counts", false))
+	if got = summaryOf(t, Summary{Tally: n, Tasks: []muster.Task{one}}); !strings.Contains(got, "fixed: 1 conflict, because of what had landed meanwhile\n") {
+		t.Errorf("all of them:\n%s", got)
+	}
+}
+
+// A check that proves nothing is not said to have checked anything, and the reason is named.
+func TestSummarySaysWhyWorkIsNotVerified(t *testing.T) {
+	n := NewTally()
+	for range 2 {
+		n.Add(at(journal.RunNote, "", 0, "text", "the check proves nothing: go.mod names your checkout", "unverified", "go.mod names your checkout"))
+	}
+	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tally: n, Tasks: []muster.Task{
+		landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}})
+	first, _, _ := strings.Cut(got, "\n")
+	same(t, first, "2 of 2 tasks landed on muster/demo in 14.2 s, 1 of them NOT VERIFIED: go.mod names your checkout")
+}
+
 func TestUncheckedWorkSaysSo(t *testing.T) {
 	got := summaryOf(t, Summary{Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
 	first, _, _ := strings.Cut(got, "\n")
@@ -82,6 +122,13 @@ func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
 	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
 	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
 		t.Error(got)
+	}
+	n := NewTally()
+	n.Add(at(journal.CheckBase, "", 0, "result", "red", "failed", "TestApp (app_test.go:12)"))
+	got = summaryOf(t, Summary{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3, Tally: n,
+		Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
+	if !strings.Contains(got, "as it was at the start: make, TestApp (app_test.go:12)\n") {
+		t.Errorf("the cause is missing:\n%s", got)
 	}
 	got = summaryOf(t, Summary{Run: muster.Run{Check: "make"},
 		Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"),

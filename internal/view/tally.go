@@ -21,6 +21,10 @@ type Tally struct {
 	tokens  float64 // of all
 	// memories are the names of what members have saved for later runs.
 	memories []string
+	// unverified are the reasons for which a green check proves nothing.
+	unverified []string
+	// baseFailed is what failed first on the base.
+	baseFailed string
 	// away is how long no process of the team lived.
 	away time.Duration
 	// lastAlive is when a process of the team was last seen alive, in Unix seconds as in the events.
@@ -91,6 +95,12 @@ func (t *Tally) Add(e muster.Event) {
 			t.effortOf(e.Task).tries++
 		}
 		t.endClaim(e)
+	case journal.CheckBase:
+		t.baseFailed = OneLine(e.Text("failed"))
+	case journal.RunNote:
+		if why := OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
+			t.unverified = append(t.unverified, why)
+		}
 	case journal.MemorySaved:
 		if name := OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
 			t.memories = append(t.memories, name)

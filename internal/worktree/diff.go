@@ -111,7 +111,7 @@ func LineOf(ctx context.Context, repo *git.Repo, tree, file string, line int) (t
 	}
 	lines := strings.Split(strings.TrimSuffix(data, "\n"), "\n")
 	if strings.Contains(data, "\x00") || data == "" {
-		return "", muster.Errorf(muster.Invalid, "%s has no lines", file)
+		return "", muster.Errorf(muster.Invalid, "%s has no lines: it is empty or binary", file)
 	}
 	if line < 1 || line > len(lines) {
 		return "", muster.Errorf(muster.Invalid, "%s has no line %d", file, line).

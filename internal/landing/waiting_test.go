@@ -1,0 +1,51 @@
+package landing_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/testing/wait"
+)
+
+// A task that waits and conflicts with what has just landed comes back while checks still find out what else is red.
+func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	told := filepath.Join(h.dir, "told")
+	// The check of "good" alone waits until the conflict was told.
+	w := newWorld(t, h.check(fmt.Sprintf("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; "+
+		"n=0; while [ ! -e %s ]; do n=$((n+1)); [ $n -lt 500 ] || exit 1; sleep 0.01; done", told)),
+		map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
+	good, _ := w.task("Good", "bob", map[string]string{"good": "x\n"})
+	bad, _ := w.task("Bad", "carol", map[string]string{"bad": "x\n"})
+	two, _ := w.task("Two", "dave", map[string]string{"a.txt": "two\n"})
+	for i, task := range []muster.Task{one, good, bad, two} { // in this order they would land
+		priority := 9 - i
+		_, err := w.board.Update(w.ctx(), task.ID, board.Patch{Priority: &priority})
+		w.must(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.For(t, "the conflict to come back", func() bool {
+			got, err := w.board.Get(w.ctx(), two.ID)
+			return err != nil || got.Returned != ""
+		})
+		if err := os.WriteFile(told, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}()
+	verdicts := w.queued(h, one, good, bad, two)
+	<-done
+	for id, status := range map[muster.TaskID]muster.TaskStatus{one.ID: muster.Completed, good.ID: muster.Completed,
+		bad.ID: muster.InProgress, two.ID: muster.InProgress} {
+		if got := verdicts[id].Task.Status; got != status {
+			t.Errorf("task %d is %s, want %s: %s", id, got, status, verdicts[id].Text)
+		}
+	}
+}
