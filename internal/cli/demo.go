@@ -32,7 +32,7 @@ func (r runCommands) demo() *cobra.Command {
 		}
 		if !r.json {
 			fmt.Fprintf(r.Stderr, "muster demo: a lead and three teammates on a throw-away repository\n"+
-				"the model's words are scripted; git, tools, tests and landing are real "+
+				"the model's words are scripted; git, tools, tests and landing are real\n"+
 				"(a real model: muster run --model ...)\nbefore the first demo Go compiles its standard library\n\n")
 		}
 		job, err := r.Demo(c.Context(), dir)

@@ -87,7 +87,7 @@ func receiptTable(all []team.Receipt) view.Table {
 	return t
 }
 
-// proofLine says in a line how many landed commits are borne out by git and the records of checks, "" where none has
+// proofLine says in a line how many receipts of landed commits git and the records of checks bear out, "" where none has
 // landed.
 func proofLine(all []team.Receipt) string {
 	bad, checks := 0, map[string]bool{}
@@ -102,6 +102,6 @@ func proofLine(all []team.Receipt) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d landed commits are proven by git and the records of %s (muster receipts --verify)",
+	return fmt.Sprintf("%d of %d hold, by %s on record (muster receipts --verify)",
 		len(all)-bad, len(all), view.Count(len(checks), "check"))
 }

@@ -267,10 +267,8 @@ func (l *looker) news(live map[muster.TaskID]muster.Task) (all []Notice) {
 		all = append(all, Notice{c, live[p.task].Subject, live[p.with].Subject, false})
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(l.told), pair.compare) {
-		_, isFound := l.found[p]
-		_, isKnown := l.contents[p.task]
-		if _, isOtherKnown := l.contents[p.with]; isFound || !isKnown || !isOtherKnown && p.with != 0 {
-			continue // a lane in the middle of a merge, for example, has no content that could be compared
+		if _, isFound := l.found[p]; isFound || !l.isKnown(p) {
+			continue
 		}
 		// What is told after that is another matter, also in the same files. Two who write the same lines and take it
 		// back all the time are told a few times.
@@ -287,6 +285,14 @@ func (l *looker) news(live map[muster.TaskID]muster.Task) (all []Notice) {
 		}
 	}
 	return all
+}
+
+// isKnown reports whether the lanes of a pair could be looked at. One in the middle of a merge, for example, has no
+// content that could be compared.
+func (l *looker) isKnown(p pair) bool {
+	_, isKnown := l.contents[p.task]
+	_, isOtherKnown := l.contents[p.with]
+	return isKnown && (isOtherKnown || p.with == 0)
 }
 
 // maxOvers is how often the end of a collision of the same two tasks is told.

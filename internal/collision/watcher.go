@@ -201,14 +201,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		return err
 	}
 	w.mu.Lock()
-	// What is over and was not said yet is said to nobody.
-	for _, notices := range w.unsaid {
-		for p, n := range notices {
-			if _, isThere := w.look.found[p]; isThere == n.IsOver {
-				delete(notices, p)
-			}
-		}
-	}
+	w.dropStale()
 	for _, n := range news {
 		if n.With != 0 || !n.IsOver { // its owner has merged the target, or has taken its change back
 			w.say(n.Owner, n)
@@ -222,6 +215,21 @@ func (w *Watcher) Look(ctx context.Context) error {
 	}
 	w.mu.Unlock()
 	return w.record(ctx, news)
+}
+
+// dropStale forgets what was not said yet and is over: it is said to nobody. What could not be looked at just now, as
+// while its owner commits, is not over: what was told once is not told again. The caller holds the lock.
+func (w *Watcher) dropStale() {
+	for _, notices := range w.unsaid {
+		for p, n := range notices {
+			_, isFound := w.look.found[p]
+			_, isTold := w.look.told[p]
+			if isFound != n.IsOver || !n.IsOver && isTold && !w.look.isKnown(p) {
+				continue
+			}
+			delete(notices, p)
+		}
+	}
 }
 
 // say notes that a member is to hear of a collision, or that one of which it has heard is over. The caller holds the

@@ -99,6 +99,30 @@ func TestBothOwnersHear(t *testing.T) {
 	}
 }
 
+// TestAWarningWaitsForALaneThatCannotBeLookedAt checks that what was found is told, though its lane is locked or in the
+// middle of a merge before anybody has heard.
+func TestAWarningWaitsForALaneThatCannotBeLookedAt(t *testing.T) {
+	w := newWorld(t, map[string]string{"f": lines(0, "")})
+	one, a := w.task("alice")
+	two, b := w.task("bob")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.write(b, map[string]string{"f": lines(3, "bob")})
+	w.mustLook()
+	gittest.Git(t, b, "commit", "-q", "-a", "-m", "bob's")
+	gittest.Git(t, b, "checkout", "-q", "--detach")
+	w.Changed("lane-2")
+	w.mustLook()
+	if known := collision.Read(w.root); len(known) > 0 {
+		t.Fatalf("a lane on no branch was looked at: %v", known)
+	}
+	gittest.Git(t, b, "checkout", "-q", "-")
+	w.Changed("lane-2")
+	w.mustLook()
+	if got := fmt.Sprint(w.hears("alice", one), w.hears("bob", two)); got != "[1+2 f:3|3] [2+1 f:3|3]" {
+		t.Errorf("heard: %s", got)
+	}
+}
+
 // TestLandingsAreNotWarned checks that the owner of a task that is to land hears nothing: the landing says it.
 func TestLandingsAreNotWarned(t *testing.T) {
 	w := newWorld(t, map[string]string{"f": lines(0, "")})

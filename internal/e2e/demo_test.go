@@ -22,8 +22,8 @@ func TestDemo(t *testing.T) {
 	w.root = filepath.Join(w.base, "demo")
 	w.has("stderr", out.stderr, "the model's words are scripted", "a real model: muster run --model")
 	w.has("stdout", out.stdout, "7 of 7 tasks landed on muster/demo in ", "checked with go test ./...: ",
-		" by the check of a later one", "returned and fixed: 1 red check, 1 conflict, ",
-		"receipts:   7 of 7 landed commits are proven by git", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
+		" by the check of a later one", "returned and fixed: 1 red check, 1 conflict (",
+		"receipts:   7 of 7 hold, by ", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
 
 	w.landedOnce("muster/demo", "1", "2", "3", "4", "5", "6", "7")
 	w.untouched()

@@ -19,9 +19,12 @@ import (
 
 // hold is a check of the first landing that waits until a file is there, so that others queue meanwhile, and that
 // counts how often it ran.
-type hold struct{ dir string }
+type hold struct {
+	dir     string
+	inOrder bool // they queue one after the other, which is the order in which they land
+}
 
-func newHold(t *testing.T) hold { t.Helper(); return hold{t.TempDir()} }
+func newHold(t *testing.T) hold { t.Helper(); return hold{dir: t.TempDir()} }
 
 // check is the command. then decides about all but the first tree.
 func (h hold) check(then string) string {
@@ -57,8 +60,11 @@ func (w *world) queued(h hold, tasks ...muster.Task) map[muster.TaskID]landing.V
 	}
 	land(first)
 	wait.For(w.t, "the first check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
-	for _, t := range tasks {
+	for i, t := range tasks {
 		land(t)
+		if h.inOrder {
+			wait.For(w.t, "the next one to queue", func() bool { return landing.Waiting(w.land) == i+2 })
+		}
 	}
 	wait.For(w.t, "the others to queue", func() bool { return landing.Waiting(w.land) == len(tasks)+1 })
 	if err := os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600); err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/testing/wait"
 )
 
@@ -15,6 +14,7 @@ import (
 func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	t.Parallel()
 	h := newHold(t)
+	h.inOrder = true
 	told := filepath.Join(h.dir, "told")
 	// The check of "good" alone waits until the conflict was told.
 	w := newWorld(t, h.check(fmt.Sprintf("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; "+
@@ -24,11 +24,6 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	good, _ := w.task("Good", "bob", map[string]string{"good": "x\n"})
 	bad, _ := w.task("Bad", "carol", map[string]string{"bad": "x\n"})
 	two, _ := w.task("Two", "dave", map[string]string{"a.txt": "two\n"})
-	for i, task := range []muster.Task{one, good, bad, two} { // in this order they would land
-		priority := 9 - i
-		_, err := w.board.Update(w.ctx(), task.ID, board.Patch{Priority: &priority})
-		w.must(err)
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

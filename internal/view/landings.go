@@ -13,7 +13,9 @@ import (
 // landings are the tasks that wait for their landing, and the checks that run for them, according to the events. Like
 // the presence it is for people alone: what lands, and when, is decided by records.
 type landings struct {
-	waiting []muster.TaskID // in the order in which they came
+	waiting []muster.TaskID // in the order in which they came, those first that have come back before
+	// returned are the tasks that have come back and have not landed since.
+	returned map[muster.TaskID]bool
 	checks  []runningCheck
 	took    []float64 // seconds of the last checks
 	// base is when the check of the base began that runs; zero: none does.
@@ -40,9 +42,7 @@ func (l *landings) apply(e muster.Event) {
 		l.base = time.Time{}
 		l.addTime(e)
 	case journal.TaskLanding:
-		if !slices.Contains(l.waiting, e.Task) {
-			l.waiting = append(l.waiting, e.Task)
-		}
+		l.wait(e.Task)
 	case journal.LandingCheck:
 		l.endCheck(e.Task)
 		l.checks = append(l.checks, runningCheck{checkedTasks(e), muster.Time(e.At)})
@@ -57,7 +57,25 @@ func (l *landings) apply(e muster.Event) {
 		journal.TaskAttention:
 		l.waiting = slices.DeleteFunc(l.waiting, func(id muster.TaskID) bool { return id == e.Task })
 		l.endCheck(e.Task)
+		if l.returned == nil {
+			l.returned = map[muster.TaskID]bool{}
+		}
+		if delete(l.returned, e.Task); e.Kind == journal.TaskReturned {
+			l.returned[e.Task] = true
+		}
 	}
+}
+
+// wait puts a task where it will land: those that have come back go first.
+func (l *landings) wait(id muster.TaskID) {
+	if slices.Contains(l.waiting, id) {
+		return
+	}
+	at := len(l.waiting)
+	if i := slices.IndexFunc(l.waiting, func(w muster.TaskID) bool { return !l.returned[w] }); l.returned[id] && i >= 0 {
+		at = i
+	}
+	l.waiting = slices.Insert(l.waiting, at, id)
 }
 
 // endCheck forgets the check in which a task is the last one.
@@ -139,7 +157,7 @@ func (l *landings) describe(id muster.TaskID, now time.Time) string {
 	switch {
 	case len(l.checks) > 0:
 	case !l.base.IsZero():
-		return text + ", behind the check of the base"
+		return ordinal(n) + ", the base is checked"
 	default:
 		return text + l.left(now, now, 1)
 	}

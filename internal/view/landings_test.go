@@ -57,6 +57,9 @@ func TestTheQueueSaysWhereATaskStands(t *testing.T) {
 	l.apply(at(journal.TaskCompleted, "alice", 2))
 	l.apply(at(journal.TaskReturned, "bob", 3))
 	describe(50, map[muster.TaskID]string{2: "", 3: "", 5: "first in the queue, about 40 s"})
+	// Who has come back goes first.
+	l.apply(at(journal.TaskLanding, "bob", 3))
+	describe(50, map[muster.TaskID]string{3: "first in the queue, about 40 s", 5: "second in the queue, about 40 s"})
 	l.apply(at(journal.RunResumed, "", 0))
 	describe(50, map[muster.TaskID]string{5: "", 7: ""})
 }
@@ -77,7 +80,7 @@ func TestStatusHasTheQueue(t *testing.T) {
 	for width, want := range map[int]string{
 		0:  "CHECKS  2, 3 checked together for 12 s, about 18 s still: go test ./...\n        then 5, 7\nCOLLIDE 5 collides with 7 of dave in a.go\n",
 		80: "CHECKS  2, 3 checked together for 12 s, about 18 s still: go test ./...\n        then 5, 7\nCOLLIDE 5 collides with 7 of dave in a.go\n",
-		30: "CHECKS  2, 3 checked togethe...\n        then 5, 7\nCOLLIDE 5 collides with 7 of...\n",
+		30: "CHECKS  2, 3 checked toget...\n        then 5, 7\nCOLLIDE 5 collides with 7...\n",
 	} {
 		if text := o.Draw(Screen{Width: width}); !strings.Contains(text, want) {
 			t.Errorf("%d columns:\n%s", width, text)
@@ -173,7 +176,7 @@ func TestLinesOfLandings(t *testing.T) {
 		"2, 3 together             make  running":                                 at(journal.LandingCheck, "", 3, "tasks", []int{2, 3}),
 		"2, 3 together             make  ok 1.5 s":                                at(journal.LandingChecked, "", 3, "tasks", []int{2, 3}, "result", "ok", "seconds", 1.5),
 		"3                         make  cannot run":                              at(journal.LandingChecked, "", 3, "tasks", []int{3}, "result", "cannot run"),
-		"2                         3f2a91c  make  covered by the check of #7":     covered,
+		"2                         3f2a91c  make  covered by #7":     covered,
 		"2                         3f2a91c  make  ok 0.5 s, red by chance before": flaky,
 	} {
 		got := Lines(e, Facts{Check: "make"})[0]

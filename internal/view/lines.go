@@ -350,7 +350,7 @@ func (t lineWriter) completedLine(l Line) Line {
 	verdict := t.field("receipt", 60)
 	switch took, by := t.Number("seconds"), t.Number("covered_by"); {
 	case by > 0:
-		verdict = fmt.Sprintf("%s by the check of #%.0f", verdict, by)
+		verdict = fmt.Sprintf("%s by #%.0f", verdict, by)
 	case took > 0:
 		verdict += " " + seconds(took)
 	}

@@ -32,7 +32,7 @@ func TestLongWorkIsToldWhileItRuns(t *testing.T) {
 	same(t, out.String(), `  0.1s alice    joins  coder
   0.3s alice    takes  3 report                  its lane is being made
   1.0s landing  check  the base                  go test ./...  running
-  1.3s landing  lands? 2 counter                 first in the queue, behind the check of the base
+  1.3s landing  lands? 2 counter                 first, the base is checked
   9.5s landing  check  the base                  ok 9.5 s
 `)
 }

@@ -26,9 +26,9 @@ func (s Summary) returned() string {
 	switch all := checks + conflicts; {
 	case moved == 0:
 	case moved == all:
-		line += ", because of what had landed meanwhile"
+		line += " (by what had landed meanwhile)"
 	default:
-		line += fmt.Sprintf(", %d of them because of what had landed meanwhile", moved)
+		line += fmt.Sprintf(" (%d by what had landed meanwhile)", moved)
 	}
 	return line
 }

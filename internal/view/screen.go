@@ -138,6 +138,14 @@ func TerminalWidth(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
+// wrapped returns a sentence that is broken between words where it is wider than the terminal.
+func (s Screen) wrapped(text string) string {
+	if s.Width == 0 {
+		return text
+	}
+	return strings.Join(wrap(text, max(s.Width-1, 20)), "\n")
+}
+
 // Cell is one field of a table. Its text has one line and no control characters.
 type Cell struct {
 	Text string

@@ -103,7 +103,7 @@ func (s Summary) Draw(screen Screen) string {
 		return text
 	}
 	w := new(strings.Builder)
-	fmt.Fprintln(w, s.headline())
+	fmt.Fprintln(w, screen.wrapped(s.headline()))
 	for _, t := range s.unfinished {
 		fmt.Fprintln(w, s.unfinishedLine(t))
 	}
@@ -122,7 +122,7 @@ func (s Summary) Draw(screen Screen) string {
 	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
 		w.WriteString("\n" + s.table(screen))
 	}
-	s.nextSteps(w)
+	s.nextSteps(w, screen)
 	return w.String()
 }
 
@@ -324,19 +324,16 @@ func checkCell(l muster.Landed) Cell {
 // nextSteps prints what was returned and fixed on the way, and what to type next. Each command can be copied as it
 // stands. Nothing is proposed that cannot succeed: no merge where nothing has landed, and no resume where no task is
 // open.
-func (s Summary) nextSteps(w *strings.Builder) {
+func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	fmt.Fprintln(w)
-	if line := s.returned(); line != "" {
-		fmt.Fprintln(w, line)
-	}
-	if line := flaky(s.landed); line != "" {
-		fmt.Fprintln(w, line)
-	}
+	proof := ""
 	if s.Proof != "" {
-		fmt.Fprintln(w, "receipts:   "+s.Proof)
+		proof = "receipts:   " + s.Proof
 	}
-	if line := published(s.landed); line != "" {
-		fmt.Fprintln(w, line)
+	for _, line := range []string{s.returned(), flaky(s.landed), proof, published(s.landed)} {
+		if line != "" {
+			fmt.Fprintln(w, screen.wrapped(line))
+		}
 	}
 	if line := s.Spending.line(len(s.landed)); line != "" {
 		fmt.Fprintln(w, line)

@@ -81,7 +81,7 @@ func TestSummaryTellsApartWhatCameBack(t *testing.T) {
 	two.Landed.Flaky = true
 	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tally: n, Tasks: []muster.Task{one, two}, Proof: "all of it"})
 	for _, want := range []string{
-		"\nreturned and fixed: 2 red checks, 1 conflict, 2 of them because of what had landed meanwhile\n",
+		"\nreturned and fixed: 2 red checks, 1 conflict (2 by what had landed meanwhile)\n",
 		"\nflaky check: red and then green on the same tree, at the landing of 2\n", "\nreceipts:   all of it\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
@@ -89,7 +89,7 @@ func TestSummaryTellsApartWhatCameBack(t *testing.T) {
 	}
 	n = NewTally()
 	n.Add(at(journal.TaskReturned, "alice", 1, "reason", "conflict", "counts", false))
-	if got = summaryOf(t, Summary{Tally: n, Tasks: []muster.Task{one}}); !strings.Contains(got, "fixed: 1 conflict, because of what had landed meanwhile\n") {
+	if got = summaryOf(t, Summary{Tally: n, Tasks: []muster.Task{one}}); !strings.Contains(got, "fixed: 1 conflict (by what had landed meanwhile)\n") {
 		t.Errorf("all of them:\n%s", got)
 	}
 }
