@@ -59,8 +59,8 @@ func diffStat(s view.Screen, d team.Diff) string {
 		}
 		t.Row(view.Text(view.OneLine(f.File)), f.Added, f.Deleted)
 	}
-	return t.Draw(s) + fmt.Sprintf("%s, %s added, %d deleted\n", view.Count(len(d.Files), "file"), view.Count(added, "line"),
-		deleted)
+	return t.Draw(s) + fmt.Sprintf("%s, %s added, %d deleted\n", view.Count(len(d.Files), "file"),
+		view.Count(added, "line"), deleted)
 }
 
 // newReviewCommand returns muster review, with which people say something about a line of a task's work.

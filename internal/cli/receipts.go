@@ -87,8 +87,8 @@ func receiptTable(all []team.Receipt) view.Table {
 	return t
 }
 
-// proofLine says in a line how many receipts of landed commits git and the records of checks bear out, "" where none has
-// landed.
+// proofLine says in a line how many receipts of landed commits git and the records of checks bear out, "" where none
+// has landed.
 func proofLine(all []team.Receipt) string {
 	bad, checks := 0, map[string]bool{}
 	for _, x := range all {

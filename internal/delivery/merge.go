@@ -146,8 +146,8 @@ func (c Checkout) explain(ctx context.Context, cause error, target, tip string) 
 		// What git does not know yet would be overwritten as well, and git stash leaves it where it is.
 		known, err := c.repo.Run(late, c.dir, append([]string{"ls-files", "-z", "--"}, inTheWay...)...)
 		if err == nil && known == "" {
-			return muster.Errorf(muster.Held, "files that git does not track would be overwritten, so %s stays as it is: %s",
-				c.Branch, list(inTheWay)).WithHint("move them elsewhere, or commit them, then muster merge")
+			return muster.Errorf(muster.Held, "files that git does not track would be overwritten, so %s stays as it "+
+				"is: %s", c.Branch, list(inTheWay)).WithHint("move them elsewhere, or commit them, then muster merge")
 		}
 		return muster.Errorf(muster.Held, "uncommitted changes in %s would be overwritten, so %s stays as it is",
 			list(inTheWay), c.Branch).WithHint(wayOut)

@@ -153,7 +153,8 @@ func explainRed(ctx context.Context, l *Lander, head, tip, output string) (colli
 	}
 	title, room := "What has landed meanwhile", 0
 	if len(suspects) > 0 {
-		title, all, room = "What has landed meanwhile and, by the output, may be the other half of it", suspects, maxDiffs
+		title = "What has landed meanwhile and, by the output, may be the other half of it"
+		all, room = suspects, maxDiffs
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (git show COMMIT), the newest first:\n", title)

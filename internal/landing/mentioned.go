@@ -10,7 +10,8 @@ import (
 // mentionedWord matches what names something of a program in the output of a check: a word in quotation marks, one that
 // is called, and one that no sentence has, such as parseDate, ParseDate or parse_date.
 var mentionedWord = lazyregexp.New(
-	`['"\x60‘“]([A-Za-z_]\w{2,})['"\x60’”]|\b([A-Za-z_]\w{2,})\(|\b([A-Za-z]\w*[a-z][A-Z]\w*|[A-Z]\w*[a-z]\w*|[A-Za-z]+_\w+)\b`)
+	`['"\x60‘“]([A-Za-z_]\w{2,})['"\x60’”]|\b([A-Za-z_]\w{2,})\(|` +
+		`\b([A-Za-z]\w*[a-z][A-Z]\w*|[A-Z]\w*[a-z]\w*|[A-Za-z]+_\w+)\b`)
 
 // diffWord matches the words of a difference.
 var diffWord = lazyregexp.New(`[A-Za-z_]\w{2,}`)

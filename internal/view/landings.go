@@ -16,8 +16,8 @@ type landings struct {
 	waiting []muster.TaskID // in the order in which they came, those first that have come back before
 	// returned are the tasks that have come back and have not landed since.
 	returned map[muster.TaskID]bool
-	checks  []runningCheck
-	took    []float64 // seconds of the last checks
+	checks   []runningCheck
+	took     []float64 // seconds of the last checks
 	// base is when the check of the base began that runs; zero: none does.
 	base time.Time
 }
@@ -72,7 +72,8 @@ func (l *landings) wait(id muster.TaskID) {
 		return
 	}
 	at := len(l.waiting)
-	if i := slices.IndexFunc(l.waiting, func(w muster.TaskID) bool { return !l.returned[w] }); l.returned[id] && i >= 0 {
+	isNew := func(w muster.TaskID) bool { return !l.returned[w] }
+	if i := slices.IndexFunc(l.waiting, isNew); l.returned[id] && i >= 0 {
 		at = i
 	}
 	l.waiting = slices.Insert(l.waiting, at, id)

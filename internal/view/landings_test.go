@@ -176,7 +176,7 @@ func TestLinesOfLandings(t *testing.T) {
 		"2, 3 together             make  running":                                 at(journal.LandingCheck, "", 3, "tasks", []int{2, 3}),
 		"2, 3 together             make  ok 1.5 s":                                at(journal.LandingChecked, "", 3, "tasks", []int{2, 3}, "result", "ok", "seconds", 1.5),
 		"3                         make  cannot run":                              at(journal.LandingChecked, "", 3, "tasks", []int{3}, "result", "cannot run"),
-		"2                         3f2a91c  make  covered by #7":     covered,
+		"2                         3f2a91c  make  covered by #7":                  covered,
 		"2                         3f2a91c  make  ok 0.5 s, red by chance before": flaky,
 	} {
 		got := Lines(e, Facts{Check: "make"})[0]

@@ -9,8 +9,8 @@ import (
 	"muster/internal/safetext"
 )
 
-// returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where none
-// did.
+// returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where
+// none did.
 func (s Summary) returned() string {
 	checks, conflicts, moved := 0, 0, 0
 	for _, t := range s.landed {
@@ -49,7 +49,8 @@ func published(landed []muster.Task) string {
 	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
 }
 
-// flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are none.
+// flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are
+// none.
 func flaky(landed []muster.Task) string {
 	var ids []string
 	for _, t := range landed {
