@@ -253,7 +253,7 @@ func TestAClaimOfTheStackIsRevoked(t *testing.T) {
 		}
 		return launch()
 	}
-	h := hold{dir}
+	h := hold{dir: dir}
 	w = newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
 	w.land = w.lander(h.check("true"), launchTwice)
 	tasks = w.many(3)
