@@ -1,22 +1,27 @@
 package muster
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Run is the run under way, or the last one: .team/run.json.
 type Run struct {
-	Team      Name    `json:"team"`
-	Goal      string  `json:"goal"`
-	Check     string  `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
-	Setup     string  `json:"setup,omitempty"` // runs before the check in a fresh checkout
-	Target    string  `json:"target"`          // the branch that work lands on, without refs/heads/
-	Model     string  `json:"model,omitempty"`
-	Cap       int     `json:"cap"`                  // how many teammates at most
-	Budget    string  `json:"budget,omitempty"`     // what the run may cost in all
-	Base      string  `json:"base,omitempty"`       // the target's tip when the run started
-	BaseCheck string  `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
-	StartedAt float64 `json:"started_at"`
-	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
-	Away      float64 `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
+	Team  Name   `json:"team"`
+	Goal  string `json:"goal"`
+	Check string `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
+	// Checks are the checks, where there are several. Check then has the names of those that are required.
+	Checks    []NamedCheck `json:"checks,omitempty"`
+	Setup     string       `json:"setup,omitempty"` // runs before the check in a fresh checkout
+	Target    string       `json:"target"`          // the branch that work lands on, without refs/heads/
+	Model     string       `json:"model,omitempty"`
+	Cap       int          `json:"cap"`                  // how many teammates at most
+	Budget    string       `json:"budget,omitempty"`     // what the run may cost in all
+	Base      string       `json:"base,omitempty"`       // the target's tip when the run started
+	BaseCheck string       `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
+	StartedAt float64      `json:"started_at"`
+	EndedAt   float64      `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
+	Away      float64      `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
 	// First and Open say which tasks belong to the run: those from First on, and those that were open when it started.
 	// A record of an earlier version has neither, and First is 0.
 	First TaskID   `json:"first_task,omitempty"`
@@ -30,6 +35,28 @@ type Run struct {
 	// Playbook is where the run's tasks come from; nil: from its lead.
 	Playbook *Playbook `json:"playbook,omitempty"`
 	Extra    Extra     `json:"-"`
+}
+
+// NamedCheck is one of several commands that prove the merged tree together.
+type NamedCheck struct {
+	Name    string `json:"name"`
+	Command string `json:"command"`
+	// Paths are patterns of the files on which it depends; none: on all. They are those of doublestar, with slashes and
+	// from the root, and the name of a directory stands for all that is in it.
+	Paths    []string `json:"paths,omitempty"`
+	Timeout  float64  `json:"timeout,omitempty"`  // in seconds; 0: that of the run
+	Advisory bool     `json:"advisory,omitempty"` // work lands while it fails
+}
+
+// RequiredNames returns the names of the checks that must pass, with commas between them.
+func RequiredNames(checks []NamedCheck) string {
+	var names []string
+	for _, c := range checks {
+		if !c.Advisory {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Playbook is the playbook of a run. The runtime puts its tasks on the board and spawns the teammates for them. The

@@ -39,9 +39,12 @@ import (
 
 // Check is how a tree is verified.
 type Check struct {
-	Command string        // run by the shell; "": nothing is verified, and every landing says so
-	Setup   string        // run before it, in a fresh checkout: npm ci
-	Timeout time.Duration // of each of the two; 0: 10 minutes
+	// Command is run by the shell; "": nothing is verified, and every landing says so. Where there are Named checks it
+	// does not run, and has the names of those that are required.
+	Command string
+	Named   []muster.NamedCheck // run side by side, instead of Command
+	Setup   string              // run before each of them, in a fresh checkout: npm ci
+	Timeout time.Duration       // of each command; 0: 10 minutes
 }
 
 // defaultTimeout is how long a check may take.
@@ -75,70 +78,78 @@ type Options struct {
 	Secrets *redact.Secrets
 	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
 	Order *recording.Turns
+	// AtOnce is how many of Check.Named may run at once; 0: one.
+	AtOnce int
 }
 
 // Runner runs checks. It is safe for concurrent use.
-type Runner struct{ options Options }
+type Runner struct {
+	options Options
+	running chan struct{} // holds a token for each of the named checks that runs
+}
 
 // New makes a Runner.
 func New(o Options) *Runner {
 	if o.Check.Timeout <= 0 {
 		o.Check.Timeout = defaultTimeout
 	}
-	return &Runner{options: o}
+	return &Runner{options: o, running: make(chan struct{}, max(1, o.AtOnce))}
 }
-
-// Result is what a check said.
-type Result struct {
-	Green     bool
-	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
-	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
-	Command   string  // the check's, or the setup's if that one failed
-	Seconds   float64 // how long it took
-	Refused   bool    // the check did not fail, but a hook refused what would land
-	Published string  // the published check that failed, and whose it is, where one has refused it
-	Log       string  // the path of what it printed
-	Failed    string  // the first failure that was found in that, in a line; "": none
-	Output    string  // what was found to have failed, and the last lines
-	Cached    bool    // it did not run: a receipt says that it is green on this very tree
-
-	// FailedTests are the names of all tests that have failed, in order, where the output tells them. NamesKnown says
-	// that it does: without it, nothing follows from a name that is not there.
-	FailedTests []string
-	NamesKnown  bool
-
-	Replaced   []string // the variables of the environment that led into another checkout
-	Unverified string   // why a green check proves nothing about the merged tree; "": it does
-}
-
-// Last is asked in the checkout when the check has run, and may change its result.
-type Last func(ctx context.Context, dir string, env []string, res *Result, log io.Writer) error
 
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
 // Run runs setup and check on a commit's files, then last unless it is nil, and names the log. It runs no check of
 // which a receipt says that it is green. An error means that there is no answer.
+func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (Result, error) {
+	if len(r.options.Check.Named) > 0 {
+		return r.runNamed(ctx, commit, name, last)
+	}
+	return r.runOne(ctx, muster.NamedCheck{Command: r.options.Check.Command}, commit, name, last)
+}
+
+// runOne is Run for one check.
 //
 // The receipt is looked up before anything is made: where it says enough, no checkout is needed. It is written last,
 // when the log that it names is closed. A process that is killed before has earned nothing, and the check runs again.
-func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res Result, err error) {
-	is, was, err := r.receiptFor(ctx, commit)
+func (r *Runner) runOne(
+	ctx context.Context, c muster.NamedCheck, commit, name string, last Last,
+) (res Result, err error) {
+	is, was, err := r.receiptFor(ctx, c, commit)
 	if err != nil {
 		return res, err
 	}
-	isProven := was != nil && was.isProof()
-	if isProven && last == nil {
-		return was.result(), nil
+	var known *Result // what the check would say
+	switch {
+	case was != nil && was.isProof():
+		x := was.result()
+		known = &x
+	case is.Files == NoFiles:
+		return Result{Green: true, Cached: true, Command: c.Command, How: NoFiles}, nil
 	}
+	if known != nil && last == nil {
+		return *known, nil
+	}
+	res, checked, err := r.inCheckout(ctx, c, commit, name, known, last)
+	if err != nil || known != nil {
+		return res, err
+	}
+	return res, r.keep(is, was, checked)
+}
+
+// inCheckout runs setup and check in a checkout of its own, then last. It returns the result, and what it was before
+// last, which says nothing of the check. A check of which the result is known does not run.
+func (r *Runner) inCheckout(
+	ctx context.Context, c muster.NamedCheck, commit, name string, known *Result, last Last,
+) (res, checked Result, err error) {
 	checkouts, err := r.checkouts(ctx)
 	if err != nil {
-		return res, err
+		return res, checked, err
 	}
 	// Each check has clean files: what an earlier one left behind can neither help nor hurt it.
-	spec, remove, err := r.checkout(ctx, commit)
+	spec, remove, err := r.checkout(ctx, commit, c.Name)
 	if err != nil {
-		return res, err
+		return res, checked, err
 	}
 	defer func() {
 		remove()
@@ -148,13 +159,9 @@ func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res R
 	}()
 	log, err := newCheckLog(r.options.Outputs, name)
 	if err != nil {
-		return res, err
+		return res, checked, err
 	}
-	run := run{Runner: r, commit: commit, spec: spec, checkouts: checkouts, log: log}
-	if isProven {
-		run.known = was
-	}
-	var checked Result // before last, which says nothing of the check
+	run := run{Runner: r, check: c, commit: commit, spec: spec, checkouts: checkouts, log: log, known: known}
 	r.options.Order.Outside(ctx, func() {
 		if res, err = run.all(ctx); err == nil {
 			checked = res
@@ -168,13 +175,11 @@ func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (res R
 	if res.Failed, res.Output = log.digest(); res.Green {
 		res.Failed = ""
 	} else {
-		res.FailedTests, res.NamesKnown = log.names()
+		res.FailedTests, res.NamesKnown, res.Stopped = log.names()
 	}
-	if err = cmp.Or(err, log.close()); err != nil || isProven {
-		return res, err
-	}
-	checked.Log, checked.FailedTests = res.Log, res.FailedTests
-	return res, r.keep(is, was, checked)
+	checked.Log = res.Log
+	checked.FailedTests, checked.NamesKnown, checked.Stopped = res.FailedTests, res.NamesKnown, res.Stopped
+	return res, checked, cmp.Or(err, log.close())
 }
 
 // checkouts returns the roots of the user's checkouts and the lanes: no check may see their files.
@@ -192,11 +197,12 @@ func (r *Runner) checkouts(ctx context.Context) ([]string, error) {
 // run is one check under way.
 type run struct {
 	*Runner
+	check     muster.NamedCheck // its name is "" where it is the only one
 	commit    string
 	spec      proc.Spec
 	checkouts []string
 	log       io.Writer
-	known     *Receipt // says what the check would say; nil: nobody knows
+	known     *Result // what the check would say; nil: nobody knows
 }
 
 // all runs the setup and the check.
@@ -215,10 +221,10 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 	h := makeHonest(given, x.checkouts, x.spec.Dir)
 	x.spec.Env = h.env
 	if x.known != nil {
-		fmt.Fprintf(x.log, "[green on this very tree already: see %s]\n", x.known.Log)
-		return x.known.result(), nil
+		fmt.Fprintf(x.log, "[known of this very tree already: %s, see %s]\n", x.known.How, x.known.Log)
+		return *x.known, nil
 	}
-	if res.Green = true; x.options.Check.Command == "" {
+	if res.Green = true; x.check.Command == "" {
 		return res, nil
 	}
 	if len(h.replaced) > 0 {
@@ -227,26 +233,36 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 	if h.problem != "" {
 		fmt.Fprintf(x.log, "[not verified: %s]\n", h.problem)
 	}
-	res, err = x.runCommand(ctx, x.spec, x.options.Check.Command, x.log)
+	res, err = x.runCommand(ctx, x.spec, x.check.Command, x.timeout(), x.log)
 	res.Replaced, res.Unverified = h.replaced, h.problem
 	return res, err
+}
+
+// timeout returns how long the check may take.
+func (x *run) timeout() time.Duration {
+	if x.check.Timeout > 0 {
+		return time.Duration(x.check.Timeout * float64(time.Second))
+	}
+	return x.options.Check.Timeout
 }
 
 // Command runs one more command in the checkout of a check that is under way: it is for a Last.
 func (r *Runner) Command(
 	ctx context.Context, dir string, env []string, command string, log io.Writer,
 ) (Result, error) {
-	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, log)
+	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, r.options.Check.Timeout, log)
 }
 
 // runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
 // end of ctx is an error. Either ends all that the command has started: a check that leaves servers behind would make
 // the next one fail.
-func (r *Runner) runCommand(ctx context.Context, spec proc.Spec, command string, log io.Writer) (Result, error) {
+func (r *Runner) runCommand(
+	ctx context.Context, spec proc.Spec, command string, timeout time.Duration, log io.Writer,
+) (Result, error) {
 	res := Result{Command: command}
 	fmt.Fprintf(log, "$ %s\n", r.options.Secrets.String(command))
 	// The cause tells a check that took too long, which is red, from a caller that gave up, which is no answer.
-	limited, cancel := context.WithTimeoutCause(ctx, r.options.Check.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	// Standard output and standard error go to the one log, in the order in which they come.
 	spec.Argv, spec.Out = proc.Shell(command), log
@@ -263,7 +279,7 @@ func (r *Runner) runCommand(ctx context.Context, spec proc.Spec, command string,
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		res.How = fmt.Sprintf("no end within %v", r.options.Check.Timeout)
+		res.How = fmt.Sprintf("no end within %v", timeout)
 	case errors.Is(err, errTooMuchOutput):
 		res.How = errTooMuchOutput.Error()
 	case err != nil:

@@ -16,13 +16,14 @@ import (
 )
 
 // checkout makes a clean directory with a commit's files, outside the repository, so that a build finds nothing above
-// it. It returns what every command in it has, and the function that ends its use.
+// it. It returns what every command in it has, and the function that ends its use. name is that of one of several
+// checks.
 //
 // The directory is a small repository of its own, which reads the objects of the real one and writes its own: a check
 // that asks git (git diff --exit-code after generating, git describe, git diff origin/main) gets true answers and can
 // break nothing.
-func (r *Runner) checkout(ctx context.Context, commit string) (spec proc.Spec, remove func(), err error) {
-	p, err := r.acquire()
+func (r *Runner) checkout(ctx context.Context, commit, name string) (spec proc.Spec, remove func(), err error) {
+	p, err := r.acquire(name)
 	if err != nil {
 		return spec, nil, err
 	}

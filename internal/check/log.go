@@ -187,12 +187,13 @@ func (l *checkLog) digest() (failed, text string) {
 		failures.Lines(found, maxFailures), l.lines(shortTail))
 }
 
-// names returns the names of all tests that have failed. known is false where the output does not tell all of them.
-func (l *checkLog) names() (all []string, known bool) {
+// names returns the names of all tests that have failed. isKnown is false where the output does not tell all of them,
+// and isStopped says that tests were left out after a failure.
+func (l *checkLog) names() (all []string, isKnown, isStopped bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, known = l.finder.Names()
-	return all, known && l.printed <= maxSearched
+	all, isKnown = l.finder.Names()
+	return all, isKnown && l.printed <= maxSearched, l.finder.IsStopped()
 }
 
 // lines returns the last lines that were printed. The caller holds the mutex.

@@ -20,20 +20,29 @@ import (
 // Receipt says what a check said of a tree. A green one is never earned twice: the check of the same tree, by the same
 // command, after the same set-up and in the same environment, is known.
 type Receipt struct {
-	Key         string    `json:"key"`  // of the fields that say what was checked, and how
-	Tree        string    `json:"tree"` // the id of the tree in git
-	Command     string    `json:"command"`
-	Setup       string    `json:"setup,omitempty"`
-	Environment string    `json:"environment"` // a hash of what the check saw of it
-	Green       bool      `json:"green"`
-	How         string    `json:"how"` // "exit 1", "no end within 10m0s"
-	Seconds     float64   `json:"seconds"`
-	At          time.Time `json:"at"`
-	Log         string    `json:"log"`                // it may be gone: logs are bounded
-	Replaced    []string  `json:"replaced,omitempty"` // the variables that led into another checkout
-	Unverified  string    `json:"unverified,omitempty"`
-	FailedTests []string  `json:"failed_tests,omitempty"`
-	Flaky       bool      `json:"flaky,omitempty"` // it was red before, on the same tree
+	Key         string `json:"key"`            // of the fields that say what was checked, and how
+	Name        string `json:"name,omitempty"` // of one of several checks
+	Tree        string `json:"tree"`           // the id of the tree in git
+	Command     string `json:"command"`
+	Setup       string `json:"setup,omitempty"`
+	Environment string `json:"environment"` // a hash of what the check saw of it
+	// Paths are the patterns of the files on which it depends, and Files is the hash of those that the tree has: what
+	// was said of it holds for each tree with the same files.
+	Paths      []string  `json:"paths,omitempty"`
+	Files      string    `json:"files,omitempty"`
+	Green      bool      `json:"green"`
+	How        string    `json:"how"` // "exit 1", "no end within 10m0s"
+	Seconds    float64   `json:"seconds"`
+	At         time.Time `json:"at"`
+	Log        string    `json:"log"`                // it may be gone: logs are bounded
+	Replaced   []string  `json:"replaced,omitempty"` // the variables that led into another checkout
+	Unverified string    `json:"unverified,omitempty"`
+	// FailedTests are all tests that have failed on the tree since the check was green there, and NamesKnown says that
+	// its output has told all of them.
+	FailedTests []string `json:"failed_tests,omitempty"`
+	NamesKnown  bool     `json:"names_known,omitempty"`
+	Stopped     bool     `json:"stopped,omitempty"` // after a failure there may be tests that did not run
+	Flaky       bool     `json:"flaky,omitempty"`   // it was red before, on the same tree
 }
 
 // isProof reports whether the receipt proves its tree.
@@ -45,7 +54,14 @@ func (x Receipt) Proves(isGreen bool) bool { return x.isProof() == isGreen }
 // key names what was checked and how: two checks with one key say the same.
 func (x Receipt) key() string {
 	sum := sha256.New()
-	for _, part := range []string{x.Tree, x.Command, x.Setup, x.Environment} {
+	parts := []string{x.Tree, x.Command, x.Setup, x.Environment}
+	if x.Name != "" {
+		parts = append(parts, x.Name)
+	}
+	if x.Files != "" {
+		parts[0] = "files " + x.Files
+	}
+	for _, part := range parts {
 		fmt.Fprintf(sum, "%d %s\n", len(part), part)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
@@ -88,23 +104,53 @@ func fingerprint(env []string, commands ...string) string {
 // itself does not count.
 
 // receiptFor returns the receipt that a check of the commit would get, and the one that there is already.
-func (r *Runner) receiptFor(ctx context.Context, commit string) (is Receipt, was *Receipt, err error) {
-	c := r.options.Check
+func (r *Runner) receiptFor(
+	ctx context.Context, c muster.NamedCheck, commit string,
+) (is Receipt, was *Receipt, err error) {
+	if len(c.Paths) > 0 {
+		if is.Files, err = HashFiles(ctx, r.options.Repo, commit, c.Paths); err != nil || is.Files == NoFiles {
+			return is, nil, err
+		}
+	}
 	if r.options.Receipts == "" || c.Command == "" {
 		return is, nil, nil
 	}
 	// No secret of the user's is on the disk. Two commands that differ in one only count as the same.
-	hide := r.options.Secrets.String
-	is = Receipt{Command: hide(c.Command), Setup: hide(c.Setup),
-		Environment: fingerprint(r.options.Environ, c.Command, c.Setup)}
+	hide, setup := r.options.Secrets.String, r.options.Check.Setup
+	is.Name, is.Paths, is.Command, is.Setup = c.Name, c.Paths, hide(c.Command), hide(setup)
+	is.Environment = fingerprint(r.options.Environ, c.Command, setup)
 	if is.Tree, err = r.options.Repo.Tree(ctx, commit); err != nil {
 		return is, nil, unavailable(ctx, "the commit cannot be read", err)
 	}
 	is.Key = is.key()
-	if x, err := readReceipt(filepath.Join(r.options.Receipts, is.Key+".json")); err == nil && x.Tree == is.Tree {
+	x, err := readReceipt(filepath.Join(r.options.Receipts, is.Key+".json"))
+	if err == nil && x.Files == is.Files && (is.Files != "" || x.Tree == is.Tree) {
 		was = &x
 	}
 	return is, was, nil // one that cannot be read proves nothing, and the check runs
+}
+
+// Said returns what the checks have said of a commit, by their names. Nothing runs. Those of which nothing is kept are
+// not there.
+func (r *Runner) Said(ctx context.Context, commit string) (map[string]Receipt, error) {
+	checks := r.options.Check.Named
+	if len(checks) == 0 {
+		checks = []muster.NamedCheck{{Command: r.options.Check.Command}}
+	}
+	said := map[string]Receipt{}
+	for _, c := range checks {
+		is, was, err := r.receiptFor(ctx, c, commit)
+		if err != nil {
+			return nil, err
+		}
+		if is.Files == NoFiles {
+			was = &Receipt{Name: c.Name, Green: true}
+		}
+		if was != nil {
+			said[c.Name] = *was
+		}
+	}
+	return said, nil
 }
 
 // A red receipt is kept for two reasons: it tells a test that fails by chance, when a check of the same tree is green
@@ -116,7 +162,12 @@ func (r *Runner) keep(is Receipt, was *Receipt, res Result) error {
 		return nil
 	}
 	is.Green, is.How, is.Seconds, is.At, is.Log = res.Green, res.How, res.Seconds, time.Now().UTC(), res.Log
-	is.Replaced, is.Unverified, is.FailedTests = res.Replaced, res.Unverified, res.FailedTests
+	is.Replaced, is.Unverified = res.Replaced, res.Unverified
+	is.FailedTests, is.NamesKnown, is.Stopped = res.FailedTests, res.NamesKnown, res.Stopped
+	// A test that fails by chance counts as one that fails, or the next tree on which it does would be blamed for it.
+	if was != nil && is.NamesKnown && was.NamesKnown {
+		is.FailedTests = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was.FailedTests, is.FailedTests))))
+	}
 	is.Flaky = is.Green && was != nil && (!was.Green || was.Flaky)
 	data, err := json.MarshalIndent(is, "", "  ")
 	if err == nil {

@@ -19,8 +19,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/durable"
 )
 
@@ -61,8 +63,8 @@ func slotLock(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf(
 // A slot is a directory with a fixed path. So programs that note paths and times of files in their caches, as go test
 // does, find there what they have noted. Invariant: one check at a time runs in a slot, because it has the slot's lock.
 // The kernel frees the lock of a process that was killed, and the next user of the slot puts it in order.
-func (r *Runner) acquire() (place, error) {
-	if p, ok := r.acquireSlot(); ok {
+func (r *Runner) acquire(name string) (place, error) {
+	if p, ok := r.acquireSlot(name); ok {
 		return p, nil
 	}
 	top, remove, err := r.options.Dirs.Create()
@@ -74,7 +76,7 @@ func (r *Runner) acquire() (place, error) {
 }
 
 // acquireSlot takes a slot. ok is false where none can be had: it does not matter why.
-func (r *Runner) acquireSlot() (p place, ok bool) {
+func (r *Runner) acquireSlot(name string) (p place, ok bool) {
 	root, repository := r.options.Cache, r.options.Repo.Root()
 	if root == "" || isInside(root, repository) {
 		return p, false
@@ -88,7 +90,7 @@ func (r *Runner) acquireSlot() (p place, ok bool) {
 		return p, false
 	}
 	files := durable.New(durable.OS{})
-	for n := 1; n <= maxSlots; n++ {
+	for _, n := range r.slots(name) {
 		unlock, err := files.TryLock(slotLock(dir, n))
 		if err != nil {
 			continue
@@ -104,6 +106,24 @@ func (r *Runner) acquireSlot() (p place, ok bool) {
 		return p, true
 	}
 	return p, false
+}
+
+// slots returns the numbers of the slots in the order in which a check tries them. Each of several checks begins with
+// its own ones, so that it finds there what it has built.
+func (r *Runner) slots(name string) (all []int) {
+	checks := r.options.Check.Named
+	own := slices.IndexFunc(checks, func(c muster.NamedCheck) bool { return c.Name == name })
+	for n := 1; n <= maxSlots; n++ {
+		if own >= 0 && (n-1)%len(checks) == own {
+			all = append(all, n)
+		}
+	}
+	for n := 1; n <= maxSlots; n++ {
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // isInside reports whether a path lies in a directory, with links followed as far as it exists.

@@ -27,6 +27,7 @@ import (
 type names struct {
 	found     map[string]bool
 	isPartial bool     // something has failed that has no name
+	isStopped bool     // the runner says that it has left out the tests that come after a failure
 	open      []string // tests of Go of which the package comes later
 	target    string   // what cargo runs
 	expected  int      // how many failures the runners have counted
@@ -76,6 +77,8 @@ func (n *names) line(raw []byte) {
 			n.add(m[1])
 			n.expected++
 		}
+	case strings.HasPrefix(text, "error: test failed, to rerun"), strings.HasPrefix(text, "!!!"):
+		n.isStopped = n.isStopped || text[0] == 'e' || strings.Contains(text, "stopping after")
 	default:
 		n.other(text)
 	}
@@ -171,3 +174,7 @@ func (f *Finder) Names() (all []string, isComplete bool) {
 	})
 	return all, len(all) > 0 && !n.isPartial && !hasOther && len(n.open) == 0 && n.counted == n.expected
 }
+
+// IsStopped reports whether a runner says that it has not run all tests because one has failed, as cargo does, and
+// pytest with -x. It is called after Failures.
+func (f *Finder) IsStopped() bool { return f.names.isStopped }

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/clock"
+	"muster/internal/safetext"
 	"muster/journal"
 )
 
@@ -28,14 +29,36 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 		return CheckResult{}, err
 	}
 	res, err := l.runner.Run(ctx, commit, name, last)
-	if err == nil && res.Green && res.Unverified != "" {
-		// Once for each reason: it holds for all landings until somebody mends it.
-		if _, isTold := l.waitedFor.LoadOrStore(res.Unverified, true); !isTold {
-			err = l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
-				"text": "the check proves nothing: " + res.Unverified, "unverified": res.Unverified}})
+	if err != nil {
+		return res, err
+	}
+	return res, l.tellOnce(ctx, res)
+}
+
+// tellOnce tells people what they would not learn from a landing that succeeds: each thing once, because it holds for
+// all landings until somebody mends it.
+func (l *Lander) tellOnce(ctx context.Context, res CheckResult) error {
+	var notes []map[string]any
+	if res.Green && res.Unverified != "" {
+		notes = append(notes, map[string]any{"text": "the check proves nothing: " + res.Unverified,
+			"unverified": res.Unverified})
+	}
+	for _, c := range res.Checks {
+		if c.How == check.NoFiles {
+			notes = append(notes, map[string]any{"text": "the check " + c.Name + " proves nothing: " + c.How})
 		}
 	}
-	return res, err
+	for _, line := range res.Advice() {
+		notes = append(notes, map[string]any{"text": "a check that nothing waits for is red: " + line})
+	}
+	for _, fields := range notes {
+		if _, isTold := l.waitedFor.LoadOrStore(fields["text"], true); !isTold {
+			if err := l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: fields}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lastOf returns what decides about a commit after the run's own check: published checks, and Options.Hook. It is nil
@@ -195,10 +218,10 @@ func (l *Lander) note(ctx context.Context, text string) error {
 	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})
 }
 
-// receiptOf returns the receipt that a check's result earns, "" when the work may not land. A red result is accepted
-// only while the base is known to be red. A check that cannot run never is: on the base it ran. The caller has the
-// slot.
-func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error) {
+// receiptOf returns the receipt that a check's result earns for a commit on a tip, "" when the work may not land. A red
+// result is accepted only while the base is known to be red, and if nothing fails that did not fail on the tip: else
+// the result says what that is. A check that cannot run is never accepted: on the base it ran. The caller has the slot.
+func (l *Lander) receiptOf(ctx context.Context, tip, commit string, res *CheckResult) (string, error) {
 	if res.Green && res.Unverified != "" {
 		return muster.ReceiptUnchecked, nil
 	}
@@ -220,6 +243,13 @@ func (l *Lander) receiptOf(ctx context.Context, res CheckResult) (string, error)
 	}
 	if isGreen, err := isGreenUnrecorded(ctx, l); err != nil || isGreen {
 		return "", cmp.Or(err, l.noteGreen(ctx))
+	}
+	if res.Added, err = addedFailures(ctx, l, tip, commit, *res); err != nil {
+		return "", err
+	}
+	if len(res.Added) > 0 {
+		res.Failed = safetext.List(res.Added, 3)
+		return "", nil
 	}
 	return muster.ReceiptStillRed, nil
 }

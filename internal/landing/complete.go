@@ -42,7 +42,7 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		if err != nil {
 			return err
 		}
-		receipt, err := a.receiptOf(ctx, res)
+		receipt, err := a.receiptOf(ctx, tip, tip, &res)
 		if err != nil {
 			return err
 		}

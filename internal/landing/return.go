@@ -73,7 +73,10 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	met := collision{}
 	if !isUpToDate {
 		// The output repeats the command, which may name any file.
-		output := res.Failed + "\n" + strings.ReplaceAll(res.Output, res.Command, "")
+		output := res.Failed + "\n" + res.Output
+		for _, c := range res.Each() {
+			output = strings.ReplaceAll(output, c.Command, "")
+		}
 		if met, err = explainRed(ctx, a.Lander, a.head, tip, output); err != nil {
 			return err
 		}
@@ -203,6 +206,7 @@ func redText(branch string, res CheckResult, landed string, merged bool) string 
 		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
 			what, branch, res.Command, res.How, res.Seconds)
 	}
+	b.WriteString(addedText(branch, res))
 	if merged {
 		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail "+
 			"there.\n", branch)

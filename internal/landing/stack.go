@@ -225,7 +225,7 @@ func (s *stack) position(commit string) int {
 func (s *stack) judge(ctx context.Context, p *probe) error {
 	at := s.position(p.commit)
 	s.entries[at-1].noteGoneInCheck(ctx)
-	landed, err := s.receipt(ctx, p.res)
+	landed, err := s.receipt(ctx, p.commit, &p.res)
 	if err != nil {
 		return err
 	}
@@ -260,24 +260,32 @@ func (s *stack) checkAgain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		again := probe{tasks: []int{int(e.v.Task.ID)}, res: res}
-		landed, err := s.receipt(ctx, res)
+		landed, err := s.receipt(ctx, e.commit, &res)
 		if err != nil {
 			return err
 		}
-		landed.Flaky = landed.Receipt != ""
+		again := probe{tasks: []int{int(e.v.Task.ID)}, res: res}
 		if err := s.tellChecked(ctx, &again, landed.Receipt); err != nil {
 			return err
 		}
-		if landed.Flaky {
-			s.red = 0
-			s.chance.sawGreen(true)
-			return s.land(ctx, 1, landed)
+		if landed.Receipt != "" {
+			return s.landByChance(ctx, landed, res)
 		}
 		s.redness = res
 	}
 	s.returnCulprit()
 	return nil
+}
+
+// landByChance lands the lowest task, which the check has failed by chance.
+func (s *stack) landByChance(ctx context.Context, landed muster.Landed, res CheckResult) error {
+	if landed.Flaky = res.Green; landed.Flaky {
+		s.chance.sawGreen(true)
+	} else if err := s.note(ctx, "failed once, and not on the same tree again: "+s.redness.Failed); err != nil {
+		return err // on a red base, where something else is red still
+	}
+	s.red = 0
+	return s.land(ctx, 1, landed)
 }
 
 // returnCulprit returns the task with whose work the check became red: it is the lowest one, because what was green
@@ -301,14 +309,14 @@ func (s *stack) requeue() {
 }
 
 // receipt returns what a result says of the work that was checked. It has no receipt when it may not land.
-func (s *stack) receipt(ctx context.Context, res CheckResult) (landed muster.Landed, err error) {
+func (s *stack) receipt(ctx context.Context, commit string, res *CheckResult) (landed muster.Landed, err error) {
 	landed = muster.Landed{Seconds: res.Seconds, Check: s.options.Check.Command}
 	switch {
 	case res.Refused:
 	case s.options.Check.Command == "" && !res.CannotRun:
 		landed.Receipt = muster.ReceiptUnchecked
 	default:
-		landed.Receipt, err = s.receiptOf(ctx, res)
+		landed.Receipt, err = s.receiptOf(ctx, s.tip, commit, res)
 	}
 	return landed, err
 }

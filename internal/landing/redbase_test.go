@@ -1,0 +1,229 @@
+package landing_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/check"
+	"muster/internal/landing"
+	"muster/internal/testing/gittest"
+)
+
+// withReceipts keeps what checks say.
+func withReceipts(dir string) func(*landing.Options) {
+	return func(o *landing.Options) { o.Receipts = dir }
+}
+
+// runners print what a test runner says of the failing tests, which are the words of the file failing.
+var runners = map[string]string{
+	"go": `for t in $(cat failing); do echo "--- FAIL: Test$t (0.00s)"; echo "    a_test.go:7: no"; done
+echo FAIL; printf 'FAIL\tm/a\t0.01s\nok  \tm/b\t0.01s\nFAIL\n'`,
+	"go -json": `for t in $(cat failing); do
+printf '{"Action":"output","Package":"m/a","Test":"Test%s","Output":"    a_test.go:7: no\\n"}\n' $t
+printf '{"Action":"fail","Package":"m/a","Test":"Test%s"}\n' $t; done
+echo '{"Action":"fail","Package":"m/a"}'`,
+	"pytest -rA": `echo "=========== FAILURES ==========="
+for t in $(cat failing); do echo "______ test_$t ______"; echo "    def test_$t():"; echo ">       assert 0"
+echo "E       assert 0"; echo "t/test_a.py:2: AssertionError"; done
+echo "====== short test summary info ======"; echo "PASSED t/test_a.py::test_good"
+for t in $(cat failing); do echo "FAILED t/test_a.py::test_$t - assert 0"; done
+echo "=== $(cat failing | wc -w) failed, 1 passed in 0.02s ==="`,
+	"tap": `echo 1..9; for t in $(cat failing); do echo "not ok 1 - $t"; done; echo "ok 2 - good"`,
+}
+
+// redBase is a repository whose base has the failing tests A and B, by a runner's output.
+func redBase(t *testing.T, output string) *world {
+	t.Helper()
+	receipts := t.TempDir()
+	w := newWorld(t, "test -e dies && { echo 'Segmentation fault'; exit 139; }; test -s failing || exit 0; "+output+"; exit 1",
+		map[string]string{"failing": "A B\n", "a.txt": "a\n"}, withReceipts(receipts))
+	if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != landing.BaseRed {
+		t.Fatalf("base: %+v, %v", v, err)
+	}
+	return w
+}
+
+// On a red base a landing may not add a failing test, however the tests are named.
+func TestARedBaseMayNotGetWorse(t *testing.T) {
+	t.Parallel()
+	for name, output := range runners {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := redBase(t, output)
+			same, _ := w.task("Same", "alice", map[string]string{"same": "1\n"})
+			if v := w.lands(same); v.Task.Landed.Receipt != muster.ReceiptStillRed || v.Task.Landed.Flaky {
+				t.Errorf("%+v", v.Task.Landed)
+			}
+			worse, lane := w.task("Worse", "bob", map[string]string{"failing": "A B C\n"})
+			v := w.back(worse)
+			says := strings.SplitN(v.Text, "Mend that.", 2)[0]
+			if !strings.Contains(says, "more fails") || !strings.Contains(says, "C.") || strings.Contains(says, "A,") ||
+				!strings.Contains(v.Text, "failed before your work") {
+				t.Errorf("%s", v.Text)
+			}
+			// It is the new one too when an old one was mended instead.
+			w.write(lane, map[string]string{"failing": "B C\n"})
+			if v := w.back(v.Task); !strings.Contains(v.Text, "more fails") {
+				t.Errorf("%s", v.Text)
+			}
+			w.write(lane, map[string]string{"failing": "B\n"})
+			if v := w.lands(v.Task); v.Task.Landed.Receipt != muster.ReceiptStillRed {
+				t.Errorf("%+v", v.Task.Landed)
+			}
+			// What was mended may not fail again.
+			again, _ := w.task("Again", "carol", map[string]string{"failing": "A B\n"})
+			if v := w.back(again); !strings.Contains(v.Text, "more fails") {
+				t.Errorf("%s", v.Text)
+			}
+			dies, _ := w.task("Dies", "dave", map[string]string{"dies": "1\n"})
+			if v := w.back(dies); !strings.Contains(v.Text, "more than a test: exit 139") {
+				t.Errorf("%s", v.Text)
+			}
+			all, lane := w.task("All", "erin", nil)
+			if err := os.Truncate(filepath.Join(lane, "failing"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if v := w.lands(all); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
+				t.Errorf("%+v, the state is %q", v.Task.Landed, w.state)
+			}
+		})
+	}
+}
+
+// A check that names no test, on the tip or at all, is compared as a whole: what is red may stay red.
+func TestARedBaseWithoutNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "cat failing; exit 1", map[string]string{"failing": "dead\n"}, withReceipts(t.TempDir()))
+	for i, text := range []string{"still dead\n", "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tm/a\t0.1s\n"} {
+		task, _ := w.task(fmt.Sprint(i), "alice", map[string]string{"failing": text})
+		if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptStillRed {
+			t.Errorf("%+v", v.Task.Landed)
+		}
+	}
+}
+
+// A process that knows nothing of the tip, or has another environment, has the check run there first.
+func TestTheTipOfARedBaseIsCheckedFirst(t *testing.T) {
+	t.Parallel()
+	w := redBase(t, runners["go"])
+	w.process("test -s failing || exit 0; "+runners["go"]+"; exit 1", withReceipts(t.TempDir()))
+	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A B C\n"})
+	if v := w.back(worse); !strings.Contains(v.Text, "more fails: m/a.TestC.") {
+		t.Errorf("%s", v.Text)
+	}
+}
+
+// A test that fails by chance on a red base is nobody's fault: the check runs once more on the same tree.
+func TestATestThatFailsByChanceOnARedBase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, `test -e first && mkdir `+dir+`/once 2>/dev/null && echo C >> failing; `+runners["go"]+`; exit 1`,
+		map[string]string{"failing": "A\n"}, withReceipts(t.TempDir()))
+	task, _ := w.task("First", "alice", map[string]string{"first": "1\n"})
+	if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptStillRed || v.Task.Rounds != 0 {
+		t.Errorf("%+v", v.Task)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "once")); err != nil {
+		t.Error(err)
+	}
+	// It failed on this tree, so the next one is not to blame for it.
+	next, _ := w.task("Next", "bob", map[string]string{"failing": "A C\n"})
+	w.lands(next)
+}
+
+// A failing test that has another name now, or of which another part fails, is not a new one.
+func TestNamesThatChangeOnARedBase(t *testing.T) {
+	t.Parallel()
+	const check = `cat $(ls */log | sort); printf 'FAIL\nFAIL\tm/x\t0.1s\n'; exit 1`
+	for name, c := range map[string]struct {
+		before, after map[string]string
+		lands         bool
+	}{
+		"another part of it": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/c (0.00s)\n"}, true},
+		"a part where it failed as a whole": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/c (0.00s)\n"}, true},
+		"a name that begins alike": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n--- FAIL: TestAB (0.00s)\n"}, false},
+		"moved": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "", "b/a_test.go": "func TestA(t *T) {}\n"}, true},
+		"not moved": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, check, c.before, withReceipts(t.TempDir()))
+			task, _ := w.task("Change", "alice", c.after)
+			if c.lands {
+				w.lands(task)
+			} else if v := w.back(task); !strings.Contains(v.Text, "more fails") {
+				t.Errorf("%s", v.Text)
+			}
+		})
+	}
+}
+
+// Tests that come after a failure that ended the check are not new ones when it was mended.
+func TestTestsBehindAFailureOnARedBase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check, after string
+		lands        bool
+	}{
+		"another step":      {"sh run a && sh run b", "b C", true},
+		"beside it":         {"sh run a && sh run b", "a C", false},
+		"while it fails":    {"sh run a && sh run b", "a A C", false},
+		"all in one":        {"sh run a; sh run b; test ! -s a -a ! -s b", "b C", false},
+		"of one that stops": {"sh run a; if test -s a; then echo 'error: test failed, to rerun pass'; else sh run b; fi; false", "b C", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.check, map[string]string{"a": "A\n", "run": `test -s $1 || exit 0
+for t in $(cat $1); do echo "--- FAIL: Test$t (0.00s)"; done; printf 'FAIL\nFAIL\tm/%s\t0.1s\n' $1; exit 1`},
+				withReceipts(t.TempDir()))
+			file, tests, _ := strings.Cut(c.after, " ")
+			task, lane := w.task("Change", "alice", map[string]string{"c.txt": "c\n"})
+			if err := os.Truncate(filepath.Join(lane, "a"), 0); err != nil {
+				t.Fatal(err)
+			}
+			w.write(lane, map[string]string{file: tests + "\n"})
+			if c.lands {
+				w.lands(task)
+			} else if v := w.back(task); !strings.Contains(v.Text, "more fails") {
+				t.Errorf("%s", v.Text)
+			}
+		})
+	}
+}
+
+// A receipt that somebody has written, or of another command, is not what the check has said of the tip.
+func TestAForgedReceiptOnARedBase(t *testing.T) {
+	t.Parallel()
+	receipts := t.TempDir()
+	command := "test -s failing || exit 0; " + runners["go"] + "; exit 1"
+	w := newWorld(t, command, map[string]string{"failing": "A\n"}, withReceipts(receipts))
+	if _, err := w.land.CheckBase(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range check.Receipts(receipts) {
+		path := filepath.Join(receipts, x.Key+".json")
+		text := strings.Replace(gittest.Read(t, receipts, x.Key+".json"), `"tree": "`, `"tree": "0`, 1)
+		text = strings.Replace(text, "m/a.TestA", "m/a.TestC", 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A C\n"})
+	if v := w.back(worse); !strings.Contains(v.Text, "more fails: m/a.TestC.") {
+		t.Errorf("%s", v.Text)
+	}
+}
