@@ -59,6 +59,22 @@ func RequiredNames(checks []NamedCheck) string {
 	return strings.Join(names, ", ")
 }
 
+// CheckText returns what is checked, as a member reads it: the command, or each of several with its name.
+func (r Run) CheckText() string {
+	var lines []string
+	for _, c := range r.Checks {
+		name := c.Name
+		if c.Advisory {
+			name += " (advisory)"
+		}
+		lines = append(lines, name+": "+c.Command)
+	}
+	if len(lines) == 0 {
+		return r.Check
+	}
+	return strings.Join(lines, "; ")
+}
+
 // Playbook is the playbook of a run. The runtime puts its tasks on the board and spawns the teammates for them. The
 // lead is asked only when something needs it.
 type Playbook struct {

@@ -105,7 +105,9 @@ type Landed struct {
 	Seconds float64 `json:"seconds,omitempty"` // how long the check took
 	// CoveredBy is the task with whose landing the check passed on a tree that has this one's work too.
 	CoveredBy TaskID `json:"covered_by,omitempty"`
-	Flaky     bool   `json:"flaky,omitempty"` // the check failed on this very tree, and passed when it ran again
+	// Advisory names the advisory checks that were red on its tree, with commas between them.
+	Advisory string `json:"advisory,omitempty"`
+	Flaky    bool   `json:"flaky,omitempty"` // the check failed on this very tree, and passed when it ran again
 }
 
 // What a landing's receipt says of the check.

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,6 +26,8 @@ type Receipt struct {
 	Kept *CheckReceipt `json:"receipt,omitempty"`
 	// CoveredBy is the task whose check covers this one too; 0: it has one of its own.
 	CoveredBy muster.TaskID `json:"covered_by,omitempty"`
+	// Checks is what each of several checks has said, instead of Kept.
+	Checks []CheckReceipt `json:"receipts,omitempty"`
 }
 
 // CheckReceipt is what a check has said of a tree.
@@ -38,7 +41,9 @@ type CheckReceipt = check.Receipt
 // somebody else, so nothing is believed that the other two do not bear out:
 //
 //   - The commit is one of the target's first parents, and its trailer names the task and says the same.
-//   - A check of the very tree of that commit is on record, by the same command, and says the same.
+//   - A check of the very tree of that commit is on record, by the same command, and says the same. Where there are
+//     several, that holds of each that is required; one that depends on some files only may have run on another tree
+//     with the same ones.
 //   - For a commit that a later check covers, that holds of the next landing above it.
 func ReceiptsOf(ctx context.Context, t *Team) ([]Receipt, error) {
 	w := t.services()
@@ -62,15 +67,17 @@ func ReceiptsOf(ctx context.Context, t *Team) ([]Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string][]check.Receipt{}
-	for _, x := range check.Receipts(w.Paths().Receipts()) {
-		kept[x.Tree] = append(kept[x.Tree], x)
-	}
+	kept := &keptReceipts{repo: repo, all: check.Receipts(w.Paths().Receipts()), hashes: map[string]string{}}
 	var all []Receipt
 	for _, task := range tasks {
-		if task.Landed != nil {
-			all = append(all, verify(task, commits, kept, run.Target))
+		if task.Landed == nil {
+			continue
 		}
+		x, err := verify(ctx, task, commits, kept, run.Target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
 	}
 	slices.SortStableFunc(all, func(a, b Receipt) int { return commits.place(a.Commit) - commits.place(b.Commit) })
 	verifyCovered(all)
@@ -107,16 +114,45 @@ func targetCommits(ctx context.Context, repo *git.Repo, target string) (all targ
 	return all, nil
 }
 
+// keptReceipts are the receipts on record.
+type keptReceipts struct {
+	repo   *git.Repo
+	all    []check.Receipt
+	hashes map[string]string // of the files of a tree that match some patterns, by both
+}
+
+// of returns what checks have said of a tree.
+func (k *keptReceipts) of(ctx context.Context, tree string) (found []check.Receipt, err error) {
+	for _, x := range k.all {
+		isOf := x.Tree == tree && x.Files == ""
+		if x.Files != "" {
+			key := tree + "\n" + strings.Join(x.Paths, "\n")
+			if k.hashes[key] == "" {
+				if k.hashes[key], err = check.HashFiles(ctx, k.repo, tree, x.Paths); err != nil {
+					return nil, err
+				}
+			}
+			isOf = k.hashes[key] == x.Files
+		}
+		if isOf {
+			found = append(found, x)
+		}
+	}
+	return found, nil
+}
+
 // verify compares one task with its commit and with the receipts of its tree. The first thing that is wrong is what is
 // said, because the others follow from it. Of several receipts for the tree, as after a change of the environment, any
 // that bears the record out is enough.
-func verify(t muster.Task, commits targetHistory, kept map[string][]check.Receipt, target string) Receipt {
-	x := Receipt{Task: t.ID, Subject: t.Subject, Commit: t.Landed.Commit, Says: t.Landed.Receipt,
+func verify(
+	ctx context.Context, t muster.Task, commits targetHistory, kept *keptReceipts, target string,
+) (x Receipt, err error) {
+	x = Receipt{Task: t.ID, Subject: t.Subject, Commit: t.Landed.Commit, Says: t.Landed.Receipt,
 		CoveredBy: t.Landed.CoveredBy}
 	at := commits.place(t.Landed.Commit)
 	if at == len(commits) {
 		x.Problem = "its commit is not on " + target
-		return x
+		return x, nil
 	}
 	x.Tree = commits[at].tree
 	task, said, ok := landing.Trailers(commits[at].message)
@@ -126,18 +162,47 @@ func verify(t muster.Task, commits targetHistory, kept map[string][]check.Receip
 	case said.Receipt != x.Says:
 		x.Problem = fmt.Sprintf("its commit says %q", said.Receipt)
 	}
-	for _, k := range kept[x.Tree] {
-		isCheck := t.Landed.Check == "" || strings.Join(strings.Fields(k.Command), " ") == said.Check
-		if isCheck && k.Proves(x.Says == muster.ReceiptGreen) {
+	found, err := kept.of(ctx, x.Tree)
+	if err != nil {
+		return x, err
+	}
+	isGreen := x.Says == muster.ReceiptGreen
+	for _, k := range found {
+		isCheck := t.Landed.Check == "" || k.Name == "" && strings.Join(strings.Fields(k.Command), " ") == said.Check
+		if isCheck && k.Proves(isGreen) {
 			x.Kept = &k
 			break
 		}
 	}
-	hasToBeKept := x.Says == muster.ReceiptGreen || x.Says == muster.ReceiptStillRed
-	if x.Problem == "" && hasToBeKept && x.Kept == nil {
-		x.Problem = "no check of its tree that says so is on record"
+	missing := "no check of its tree that says so is on record"
+	if x.Kept == nil && slices.ContainsFunc(found, func(k check.Receipt) bool { return k.Name != "" }) {
+		x.Checks, missing = ofEach(strings.Split(said.Check, ", "), found, isGreen)
 	}
-	return x
+	hasToBeKept := isGreen || x.Says == muster.ReceiptStillRed
+	if x.Problem == "" && hasToBeKept && x.Kept == nil {
+		x.Problem = missing
+	}
+	return x, nil
+}
+
+// ofEach returns a receipt for each of several checks of a tree, and what is missing for them to bear the record out:
+// all must be green, or at least one red.
+func ofEach(names []string, found []check.Receipt, isGreen bool) (all []CheckReceipt, missing string) {
+	hasRed := false
+	for _, name := range names {
+		own := slices.DeleteFunc(slices.Clone(found), func(k check.Receipt) bool { return k.Name != name })
+		at := slices.IndexFunc(own, func(k check.Receipt) bool { return k.Proves(isGreen) })
+		if len(own) == 0 || isGreen && at < 0 {
+			missing = cmp.Or(missing, fmt.Sprintf("no check %s of its tree that says so is on record", name))
+			continue
+		}
+		hasRed = hasRed || at >= 0 && !isGreen
+		all = append(all, own[max(at, 0)])
+	}
+	if !isGreen && !hasRed {
+		missing = cmp.Or(missing, "no check of its tree that says so is on record")
+	}
+	return all, missing
 }
 
 // verifyCovered looks whether the next landing that was checked itself proves those before it. all is in the order of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"muster"
@@ -181,8 +182,10 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 			r.EndedAt, r.Away = 0, r.Away+away
 			r.Cap, r.Model, r.Budget = p.config.Teammates, p.config.ModelName, p.config.Budgets.Team
-			if r.Check != p.config.Check || r.Setup != p.config.Setup { // mended: what the old one said counts no more
-				r.Check, r.Setup, r.BaseCheck = p.config.Check, p.config.Setup, ""
+			c := p.config
+			if r.Check != c.Check || r.Setup != c.Setup || !reflect.DeepEqual(r.Checks, c.Checks) {
+				// Mended: what the old one said counts no more.
+				r.Check, r.Checks, r.Setup, r.BaseCheck = c.Check, c.Checks, c.Setup, ""
 			}
 		}); err != nil {
 			return err

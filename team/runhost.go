@@ -75,7 +75,10 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	}
 	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
 	c := &p.config
-	c.Name, c.Check, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Check, last.Check), cmp.Or(c.Setup, last.Setup)
+	c.Name, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Setup, last.Setup)
+	if c.Check == "" {
+		c.Check, c.Checks = last.Check, last.Checks
+	}
 	c.Budgets.Team = cmp.Or(c.Budgets.Team, last.Budget)
 	runner, errHooks := hookRunner(t, p.repository.Root())
 	if err := cmp.Or(p.spending.check(), errHooks); err != nil {
@@ -122,7 +125,7 @@ func landingOptions(
 ) landing.Options {
 	return landing.Options{
 		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
-		Check: landing.Check{Command: c.Check, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
+		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits,
 		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 	}

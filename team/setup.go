@@ -120,7 +120,8 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
 		Cache: t.config.checksDir(), SetupFiles: t.config.SetupFiles,
 		Setups: setup.Open(repo, t.config.CacheDir, t.log),
-		Check:  landing.Check{Command: t.config.Check, Setup: t.config.Setup, Timeout: t.config.Limits.CheckTimeout}})
+		Check: landing.Check{Command: t.config.Check, Named: t.config.Checks, Setup: t.config.Setup,
+			Timeout: t.config.Limits.CheckTimeout}})
 	began := time.Now()
 	res, err := landing.TryCheck(ctx, lander, trial.Commit)
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command

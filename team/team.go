@@ -114,6 +114,8 @@ type Config struct {
 	Name muster.Name
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
 	Check string
+	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to pass.
+	Checks []muster.NamedCheck
 	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
 	// depends, besides the manifests and lockfiles of known tools.
 	Setup      string
@@ -275,6 +277,9 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 		c.Name = muster.Slug(filepath.Base(w.Root()), "team")
 	} else if err := muster.CheckName(c.Name); err != nil {
 		return nil, err
+	}
+	if len(c.Checks) > 0 {
+		c.Check = muster.RequiredNames(c.Checks)
 	}
 	c.ModelName = config.Stored(c.ModelName)
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))

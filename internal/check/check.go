@@ -121,11 +121,12 @@ func (r *Runner) runOne(
 	}
 	var known *Result // what the check would say
 	switch {
+	case is.Files == NoFiles:
+		res = Result{Green: true, Cached: true, Command: c.Command, How: NoFiles}
+		return res, r.keep(is, nil, res)
 	case was != nil && was.isProof():
 		x := was.result()
 		known = &x
-	case is.Files == NoFiles:
-		return Result{Green: true, Cached: true, Command: c.Command, How: NoFiles}, nil
 	}
 	if known != nil && last == nil {
 		return *known, nil

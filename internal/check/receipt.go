@@ -108,7 +108,7 @@ func (r *Runner) receiptFor(
 	ctx context.Context, c muster.NamedCheck, commit string,
 ) (is Receipt, was *Receipt, err error) {
 	if len(c.Paths) > 0 {
-		if is.Files, err = HashFiles(ctx, r.options.Repo, commit, c.Paths); err != nil || is.Files == NoFiles {
+		if is.Files, err = HashFiles(ctx, r.options.Repo, commit, c.Paths); err != nil {
 			return is, nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (r *Runner) Said(ctx context.Context, commit string) (map[string]Receipt, e
 		if err != nil {
 			return nil, err
 		}
-		if is.Files == NoFiles {
+		if is.Files == NoFiles { // perhaps nobody has asked
 			was = &Receipt{Name: c.Name, Green: true}
 		}
 		if was != nil {

@@ -50,22 +50,14 @@ func (x Result) Each() []Result {
 	return x.Checks
 }
 
-// Advice returns a line for each advisory check that is not green.
-func (x Result) Advice() (lines []string) {
+// Advice returns the results of the advisory checks that are not green.
+func (x Result) Advice() (all []Result) {
 	for _, c := range x.Checks {
 		if c.Advisory && !c.Green {
-			lines = append(lines, c.title()+": "+cmp.Or(c.Failed, c.How))
+			all = append(all, c)
 		}
 	}
-	return lines
-}
-
-// title names one of several checks.
-func (x Result) title() string {
-	if x.Advisory {
-		return x.Name + " (advisory)"
-	}
-	return x.Name
+	return all
 }
 
 // combine returns what several checks decide together: only those that are required count.

@@ -103,7 +103,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	}
 	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
-		Name: muster.Name(s.Team), Check: s.Check, Setup: s.Setup, Land: s.Land,
+		Name: muster.Name(s.Team), Check: s.Check, Checks: s.Checks, Setup: s.Setup, Land: s.Land,
 		Teammates: s.Teammates, ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {

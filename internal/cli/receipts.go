@@ -76,10 +76,9 @@ func receiptTable(all []team.Receipt) view.Table {
 			ran = fmt.Sprintf("that of task %d", x.CoveredBy)
 		}
 		if x.Kept != nil {
-			ran = fmt.Sprintf("%s %.1fs", x.Kept.How, x.Kept.Seconds)
-			if x.Kept.Flaky {
-				ran += ", was red before"
-			}
+			ran = receiptText(*x.Kept)
+		} else if len(x.Checks) > 0 {
+			ran = view.Join(x.Checks, ", ", func(k team.CheckReceipt) string { return k.Name + " " + receiptText(k) })
 		}
 		t.Row(fmt.Sprint(x.Task), fmt.Sprintf("%.7s", x.Commit), view.Text(x.Says), view.Text(ran),
 			view.Text(x.Problem))
@@ -95,7 +94,7 @@ func proofLine(all []team.Receipt) string {
 		if x.Problem != "" {
 			bad++
 		}
-		if x.Kept != nil {
+		if x.Kept != nil || len(x.Checks) > 0 {
 			checks[x.Tree] = true
 		}
 	}
@@ -104,4 +103,13 @@ func proofLine(all []team.Receipt) string {
 	}
 	return fmt.Sprintf("%d of %d hold, by %s on record (muster receipts --verify)",
 		len(all)-bad, len(all), view.Count(len(checks), "check"))
+}
+
+// receiptText says how a check has ended.
+func receiptText(x team.CheckReceipt) string {
+	text := fmt.Sprintf("%s %.1fs", x.How, x.Seconds)
+	if x.Flaky {
+		text += " (was red before)"
+	}
+	return text
 }

@@ -138,7 +138,7 @@ func (p *replay) job(o opened) (Job, error) {
 	// What is known of the model, such as its window, decides when a conversation is made shorter.
 	s.Endpoints = config.ReadEndpoints(p.configOptions(""))
 	r := p.rec.Run
-	s.Check, s.Setup, s.Team, s.Teammates = r.Check, r.Setup, string(r.Team), r.Cap
+	s.Check, s.Checks, s.Setup, s.Team, s.Teammates = r.Check, r.Checks, r.Setup, string(r.Team), r.Cap
 	if r.Target != "muster/"+string(r.Team) {
 		s.Land = r.Target
 	}

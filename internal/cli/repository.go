@@ -115,13 +115,13 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 	}
 	// Where muster.yaml has a check that does not count, its line has said so.
 	isUntrusted := slices.ContainsFunc(values, func(v config.Value) bool {
-		return v.Name == "check" && v.Withheld != nil && !v.Withheld.IsOverridden
+		return (v.Name == "check" || v.Name == "checks") && v.Withheld != nil && !v.Withheld.IsOverridden
 	})
-	if root != "" && settings.Check == "" && !isUntrusted {
+	if root != "" && settings.CheckText() == "" && !isUntrusted {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
 			`muster run --check "go test ./...", or check: in muster.yaml`)
-	} else if root != "" && settings.Check != "" {
-		found.Add("check", workspace.Healthy, view.OneLine(settings.Check), "")
+	} else if root != "" && settings.CheckText() != "" {
+		found.Add("check", workspace.Healthy, view.OneLine(settings.CheckText()), "")
 	}
 	// Only the environment is looked at; no request is sent to the provider.
 	choice, _, err := settings.Endpoints.Choose(settings.Model, a.Env)

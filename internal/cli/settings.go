@@ -169,7 +169,7 @@ func applyRunSettings(
 	s.Team = cmp.Or(string(run.Team), s.Team)
 	if err := cmp.Or(
 		keep("model", &s.Model, cmp.Or(run.Model, s.Model), config.Stored(s.Model)),
-		keep("check", &s.Check, run.Check, secrets.String(s.Check)),
+		keepChecks(run, flags, s, secrets, keep),
 		keep("setup", &s.Setup, run.Setup, secrets.String(s.Setup)),
 	); err != nil {
 		return err
@@ -181,4 +181,25 @@ func applyRunSettings(
 		s.Teammates = run.Cap
 	}
 	return nil
+}
+
+// keepChecks makes the check, or the checks, those of the run that goes on.
+func keepChecks(
+	run muster.Run, flags map[string]string, s *config.Settings, secrets *redact.Secrets,
+	keep func(flag string, setting *string, kept, today string) error,
+) error {
+	if _, isSet := flags["check"]; isSet {
+		return nil // the settings of today have that, and no checks
+	}
+	if len(run.Checks) == 0 {
+		s.Checks = nil
+		return keep("check", &s.Check, run.Check, secrets.String(s.Check))
+	}
+	text := s.Checks.String()
+	if err := keep("check", &text, config.Checks(run.Checks).String(), secrets.String(text)); err != nil {
+		return err
+	}
+	checks, err := config.ParseChecks(text)
+	s.Check, s.Checks = "", checks
+	return err
 }

@@ -19,6 +19,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,8 +43,10 @@ type Settings struct {
 	// Endpoints are the model servers of the user's own file.
 	Endpoints Endpoints
 	Teammates int
-	Check     string
-	Setup     string
+	// Check is one command, and Checks are several: at most one of the two is set.
+	Check  string
+	Checks Checks
+	Setup  string
 	// SetupFiles are patterns with blanks between them.
 	SetupFiles string
 	Land       string
@@ -87,6 +90,9 @@ type Settings struct {
 
 // SetupPatterns returns the patterns of SetupFiles one by one.
 func (s Settings) SetupPatterns() []string { return strings.Fields(s.SetupFiles) }
+
+// CheckText returns what is checked, in a line: the command, or the names of the checks that must pass.
+func (s Settings) CheckText() string { return cmp.Or(s.Check, muster.RequiredNames(s.Checks)) }
 
 // Names is a list of names, with commas between them.
 type Names string
@@ -178,8 +184,8 @@ func Load(o Options) (Settings, []Value, error) {
 	for i, s := range l.table {
 		values[i] = s.value(l.sources[s.Name])
 		if values[i].Withheld = l.withheld[s.Name]; values[i].Withheld != nil {
-			source := values[i].Source
-			values[i].Withheld.IsOverridden = source == fromEnv(s.Env()) || source == fromFlag(s.Flag())
+			values[i].Withheld.IsOverridden = l.strength(s.Name) > 0 ||
+				(s.Name == "check" || s.Name == "checks") && max(l.strength("check"), l.strength("checks")) > 0
 		}
 	}
 	return l.Settings, append(values, l.Endpoints.values(userSource(o))...), nil
@@ -238,6 +244,7 @@ func (l *loader) load(o Options) error {
 	if l.sources["model"] == FromRepository && l.errRefused != nil {
 		return l.errRefused
 	}
+	l.chooseChecks()
 	if l.Model == "" {
 		l.Model, l.sources["model"] = modelByKey(l.environ)
 	}

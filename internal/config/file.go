@@ -26,6 +26,8 @@ type fileLoader struct {
 	// path of that one.
 	trusts   func(name, value string) (bool, error)
 	userFile string
+
+	seen []string // check and checks, which a file may not have both
 }
 
 // load applies the settings in the file at path. A file that does not exist, or has no path, has none. One that is
@@ -117,8 +119,18 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	if s.inRepository == isRefused && l.source == FromRepository {
 		return l.errorAt(n.Key, "a repository may not set "+key+": set it in your own config.yaml")
 	}
+	if err := l.refuseBoth(n.Key, key); err != nil {
+		return err
+	}
 	text, ok := yamldoc.Scalar(n.Value)
-	if items, isList := n.Value.(*ast.SequenceNode); isList {
+	if _, isChecks := s.to.(*Checks); isChecks && n.Value.Type() != ast.NullType {
+		all, err := l.readChecks(n.Value)
+		if err != nil {
+			return err
+		}
+		text, ok = all.String(), true
+	}
+	if items, isList := n.Value.(*ast.SequenceNode); isList && !ok {
 		text, ok = join(s, items)
 	}
 	if !ok {

@@ -71,13 +71,20 @@ func (l *fileLoader) addSection(name string, n ast.Node) error {
 		return nil
 	}
 	s := Section{Name: name, File: l.name, Source: l.source, Node: n}
-	// A few lines of aliases of aliases stand for gigabytes.
-	for _, kind := range []ast.NodeType{ast.AliasType, ast.AnchorType, ast.MergeKeyType} {
-		if found := ast.Filter(kind, n); len(found) > 0 {
-			return s.Errorf(found[0], "%s may not have anchors and aliases", name)
-		}
+	if err := s.refuseAliases(); err != nil {
+		return err
 	}
 	l.Sections = append(l.Sections, s)
+	return nil
+}
+
+// refuseAliases refuses anchors and aliases: a few lines of aliases of aliases stand for gigabytes.
+func (s Section) refuseAliases() error {
+	for _, kind := range []ast.NodeType{ast.AliasType, ast.AnchorType, ast.MergeKeyType} {
+		if found := ast.Filter(kind, s.Node); len(found) > 0 {
+			return s.Errorf(found[0], "%s may not have anchors and aliases", s.Name)
+		}
+	}
 	return nil
 }
 

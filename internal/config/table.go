@@ -70,6 +70,8 @@ func (s *Settings) runTable() []Setting {
 			About: "how many teammates may live at once; 0: the lead does everything"},
 		{Name: "check", to: &s.Check, inRepository: stopsRuns,
 			About: "the command that proves the merged tree; without one nothing is verified"},
+		{Name: "checks", to: &s.Checks, inRepository: stopsRuns,
+			About: "several named checks, in place of check; see docs/checks.md"},
 		{Name: "setup", to: &s.Setup, inRepository: stopsRuns,
 			About: "the command that runs before the check in a fresh checkout"},
 		{Name: "land", to: &s.Land, inRepository: stopsRuns,
@@ -202,6 +204,12 @@ func (s Setting) set(text string) error {
 			}
 		}
 		*to = Models(strings.Join(Models(text).List(), ","))
+	case *Checks:
+		all, err := ParseChecks(text)
+		if err != nil {
+			return err
+		}
+		*to = all
 	case *Names:
 		list := Names(text).List()
 		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
@@ -225,6 +233,8 @@ func (s Setting) text() string {
 	case *time.Duration:
 		// Without its empty parts: 2m, not 2m0s.
 		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
+	case *Checks:
+		return to.String()
 	case *Names:
 		return string(*to)
 	case *Models:

@@ -48,11 +48,12 @@ func (l *Lander) tellOnce(ctx context.Context, res CheckResult) error {
 			notes = append(notes, map[string]any{"text": "the check " + c.Name + " proves nothing: " + c.How})
 		}
 	}
-	for _, line := range res.Advice() {
-		notes = append(notes, map[string]any{"text": "a check that nothing waits for is red: " + line})
+	for _, c := range res.Advice() {
+		notes = append(notes, map[string]any{"text": fmt.Sprintf(
+			"the advisory check %s is red, and work lands all the same: %s", c.Name, cmp.Or(c.Failed, c.How))})
 	}
 	for _, fields := range notes {
-		if _, isTold := l.waitedFor.LoadOrStore(fields["text"], true); !isTold {
+		if _, isTold := l.told.LoadOrStore(fields["text"], true); !isTold {
 			if err := l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: fields}); err != nil {
 				return err
 			}

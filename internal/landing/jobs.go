@@ -20,3 +20,13 @@ func defaultJobs(cores int, memory uint64) int {
 	}
 	return max(1, jobs)
 }
+
+// checksAtOnce returns how many of several named checks may run at once, in all jobs together: most linters and tests of
+// one part of a project need one core and some memory, and people expect a few to run side by side everywhere.
+func checksAtOnce(cores int, memory uint64) int {
+	most := max(4, cores)
+	if memory > 0 {
+		most = min(most, max(2, int(memory/(1<<30))))
+	}
+	return most
+}

@@ -59,6 +59,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,6 +130,7 @@ type Lander struct {
 	chance    chance
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map // what landings wait for, of which people were told
+	told      sync.Map // what holds for all landings, of which people were told
 
 	// What is known of where the target may be; see tip.go.
 	verified    atomic.Pointer[string]            // the tip at which it was found last
@@ -149,12 +151,15 @@ func New(
 	if o.Environ == nil {
 		o.Environ = proc.Environment(os.Environ(), nil)
 	}
+	if len(o.Check.Named) > 0 {
+		o.Check.Command = muster.RequiredNames(o.Check.Named)
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		atWork: make(chan struct{}, maxAtWork()),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-			Secrets: o.Secrets, Order: o.Order,
+			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), memory()),
 			Setups: o.Setups, SetupFiles: o.SetupFiles})}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"muster"
 	"muster/internal/board"
@@ -311,6 +312,9 @@ func (s *stack) requeue() {
 // receipt returns what a result says of the work that was checked. It has no receipt when it may not land.
 func (s *stack) receipt(ctx context.Context, commit string, res *CheckResult) (landed muster.Landed, err error) {
 	landed = muster.Landed{Seconds: res.Seconds, Check: s.options.Check.Command}
+	for _, c := range res.Advice() {
+		landed.Advisory = strings.TrimPrefix(landed.Advisory+", "+c.Name, ", ")
+	}
 	switch {
 	case res.Refused:
 	case s.options.Check.Command == "" && !res.CannotRun:

@@ -89,7 +89,7 @@ func Summarize(focus string, words int, again bool) string {
 // those of earlier runs that need attention.
 func Goal(run muster.Run, open, failed []muster.Task) string {
 	text := fmt.Sprintf("The goal:\n%s\n\nWork lands on the branch %s.", mailbox.Escape(run.Goal), run.Target) +
-		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.Check),
+		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.CheckText()),
 			" No check is set, so landings are not verified by a command.")
 	if run.Cap == 0 {
 		text += "\nThere are no teammates in this run: claim and complete the tasks yourself."

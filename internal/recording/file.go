@@ -209,7 +209,12 @@ func (r *Recording) Commands() (all []string) {
 		}
 	}
 	add("set-up", r.Run.Setup)
-	add("check", r.Run.Check)
+	if len(r.Run.Checks) == 0 {
+		add("check", r.Run.Check)
+	}
+	for _, c := range r.Run.Checks {
+		add("check "+c.Name, c.Command)
+	}
 	for _, c := range r.Calls {
 		if c.Reply == nil {
 			continue

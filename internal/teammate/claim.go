@@ -220,7 +220,7 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	if t, err = c.Board.WithBlocks(ctx, t); err != nil {
 		return "", "", err
 	}
-	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.Check, had)
+	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.CheckText(), had)
 	// Before the text that lets the member begin: none of its commands runs in the lane yet.
 	if c.ReadyLane != nil && had == "" {
 		text = strings.TrimSuffix(text+"\n"+c.ReadyLane(ctx, lane), "\n")

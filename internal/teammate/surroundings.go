@@ -21,7 +21,7 @@ func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.Check,
+	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.CheckText(),
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
 	if !isSubagent {
