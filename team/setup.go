@@ -28,6 +28,8 @@ type CheckTrial struct {
 	Command   string  `json:"command"`              // the one that decided
 	Seconds   float64 `json:"seconds"`              // of all commands, with the checkout
 	Output    string  `json:"output,omitempty"`     // of one that is not green: what failed, and the last lines
+	// Advisory are the advisory checks that are not green, each with what failed.
+	Advisory []string `json:"advisory,omitempty"`
 }
 
 // Setup is what the repository of a team needs before work can begin in a checkout.
@@ -126,6 +128,9 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	res, err := landing.TryCheck(ctx, lander, trial.Commit)
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command
 	trial.Seconds = time.Since(began).Seconds()
+	for _, c := range res.Advice() {
+		trial.Advisory = append(trial.Advisory, t.secrets.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
+	}
 	if !res.Green {
 		trial.Output = t.secrets.String(res.Output)
 	}

@@ -138,7 +138,7 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	}
 	fmt.Fprintf(i.Stderr, "trying it in a clean checkout of HEAD ...\n")
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
-		Setup: setup, Check: check, Secrets: secretValues(i.App), PassEnv: settings.PassEnv.List(), Home: i.env("HOME"),
+		Setup: setup, Check: check, Checks: r.Proposal.NamedChecks(), Secrets: secretValues(i.App), PassEnv: settings.PassEnv.List(), Home: i.env("HOME"),
 		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupPatterns(),
 		Log: i.logger(), Limits: team.Limits{CheckTimeout: settings.CheckTimeout}})
 	if err != nil {
@@ -150,6 +150,9 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	}
 	r.Trial = &trial
 	fmt.Fprint(i.Stderr, trialText(trial))
+	for _, line := range trial.Advisory {
+		fmt.Fprintln(i.Stderr, "advisory, and red: "+view.OneLine(line))
+	}
 	return nil
 }
 
@@ -183,9 +186,11 @@ func (i *initCommand) write(ctx context.Context, o opened, path string, r *initR
 	}
 	r.Written = true
 	err = o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
-		for name, text := range map[string]string{
-			"setup": r.Proposal.SetupCommand(), "check": r.Proposal.CheckCommand(),
-		} {
+		shown := map[string]string{"setup": r.Proposal.SetupCommand(), "check": r.Proposal.CheckCommand()}
+		if checks := config.Checks(r.Proposal.NamedChecks()); len(checks) > 0 {
+			shown["check"], shown["checks"] = "", checks.String()
+		}
+		for name, text := range shown {
 			if item := (trust.Item{Name: name, File: config.File, Text: text}); text != "" {
 				t.Trust(item.Key(), item.Text)
 			}

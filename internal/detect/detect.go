@@ -13,11 +13,13 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/lazyregexp"
 )
 
@@ -53,6 +55,33 @@ func (p Proposal) SetupCommand() string { return joinCommands(p.Setup) }
 func (p Proposal) CheckCommand() string {
 	return joinCommands(slices.DeleteFunc(slices.Clone(p.Checks), func(s Step) bool { return s.Advisory }))
 }
+
+// NamedChecks returns the checks where there are several, each with a name of its own; nil where one command is enough, or
+// where none would have to pass.
+func (p Proposal) NamedChecks() (all []muster.NamedCheck) {
+	if len(p.Checks) < 2 {
+		return nil
+	}
+	for _, s := range p.Checks {
+		base := strings.Trim(nameless().ReplaceAllString(s.Name, "-"), "._-")
+		base = cmp.Or(base[:min(len(base), maxName)], "check")
+		name := base
+		isTaken := func(c muster.NamedCheck) bool { return strings.EqualFold(c.Name, name) }
+		for n := 2; slices.ContainsFunc(all, isTaken); n++ {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+		all = append(all, muster.NamedCheck{Name: name, Command: oneLine(s.Command), Advisory: s.Advisory})
+	}
+	if muster.RequiredNames(all) == "" {
+		return nil
+	}
+	return all
+}
+
+// nameless matches what no name of a check has, and maxName is how long a name may be that gets a number.
+var nameless = lazyregexp.New(`[^A-Za-z0-9._-]+`)
+
+const maxName = 35
 
 // joinCommands returns one command for the shell that runs all steps until one fails.
 func joinCommands(steps []Step) string {

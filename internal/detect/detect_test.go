@@ -114,6 +114,46 @@ func TestSettingsCanBeRead(t *testing.T) {
 	})
 }
 
+// TestNamedChecks checks that several checks have names that no two share and that a file of settings may have.
+func TestNamedChecks(t *testing.T) {
+	step := func(name string, advisory bool) Step {
+		return Step{Name: name, Command: "true " + name, Advisory: advisory}
+	}
+	for _, c := range []struct {
+		checks []Step
+		want   string
+	}{
+		{nil, ""},
+		{[]Step{step("test", false)}, ""},
+		{[]Step{step("lint", true), step("style", true)}, ""},
+		{[]Step{step("types", false), step("lint", true)}, "types lint!"},
+		{[]Step{step("web-test", false), step("web-test", false), step("Web-test", true)}, "web-test web-test-2 Web-test-3!"},
+		{[]Step{step("@a+b-test", false), step("", false), step(strings.Repeat("x", 50), false)}, "a-b-test check " + strings.Repeat("x", 35)},
+	} {
+		var names []string
+		p := Proposal{Checks: c.checks}
+		for _, n := range p.NamedChecks() {
+			name := n.Name
+			if n.Advisory {
+				name += "!"
+			}
+			names = append(names, name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+		root, err := yamldoc.Parse("muster.yaml", []byte(p.Settings()))
+		if err != nil {
+			t.Errorf("%v\n%s", err, p.Settings())
+		}
+		for _, e := range yamldoc.Entries(root) {
+			if key := e.Key.GetToken().Value; (key == "checks") != (c.want != "") {
+				t.Errorf("%s in %s", key, p.Settings())
+			}
+		}
+	}
+}
+
 func TestInputs(t *testing.T) {
 	files := []string{"Makefile", "a/package.json", "api/x.proto", "go.mod", "package-lock.json", "package.json", "req/all.txt", "src/a.js"}
 	tree := Tree{Files: files, Read: func(string) string { return "{}" }}
