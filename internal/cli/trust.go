@@ -267,7 +267,8 @@ func checkTrusted(values []config.Value) error {
 		does = "which run with your rights or choose where work lands, and you have not trusted them"
 	}
 	flags := view.Join(names, " ", func(name string) string {
-		return map[string]string{"check": "--check COMMAND", "checks": "--check COMMAND", "setup": "--setup COMMAND", "land": "--land BRANCH"}[name]
+		return map[string]string{"check": "--check COMMAND", "checks": "--check COMMAND", "setup": "--setup COMMAND",
+			"land": "--land BRANCH"}[name]
 	})
 	return muster.Errorf(muster.Invalid, "%s sets %s, %s", config.File, strings.Join(names, " and "), does).
 		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flags)

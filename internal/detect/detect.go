@@ -56,8 +56,8 @@ func (p Proposal) CheckCommand() string {
 	return joinCommands(slices.DeleteFunc(slices.Clone(p.Checks), func(s Step) bool { return s.Advisory }))
 }
 
-// NamedChecks returns the checks where there are several, each with a name of its own; nil where one command is enough, or
-// where none would have to pass.
+// NamedChecks returns the checks where there are several, each with a name of its own. It is nil where one command is
+// enough, or where none would have to pass.
 func (p Proposal) NamedChecks() (all []muster.NamedCheck) {
 	if len(p.Checks) < 2 {
 		return nil
