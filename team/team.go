@@ -114,7 +114,8 @@ type Config struct {
 	Name muster.Name
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
 	Check string
-	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to pass.
+	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to
+	// pass.
 	Checks []muster.NamedCheck
 	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
 	// depends, besides the manifests and lockfiles of known tools.

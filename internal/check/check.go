@@ -9,12 +9,18 @@
 //     (environ.go) and has caches of its own (cache.go).
 //   - It keeps what they print (log.go), writes the receipt, and returns a Result.
 //
+// Of several named checks each takes these steps by itself, side by side with the others (named.go), and their results
+// are combined into one (result.go). A check that guards some files has a receipt of those files and not of the tree, so
+// it does not run again on a tree in which they are the same.
+//
 // What a result means for a landing is decided in internal/landing.
 //
 // The package keeps these invariants:
 //
 //   - A check sees the files of one commit and nothing that another check has left.
 //   - A receipt is written when a check has ended, and says what it has said. One that cannot be read proves nothing.
+//   - A result is green only if every check that is not advisory was green on the commit's tree, or on one that has the
+//     same of all files that it guards.
 //   - Whatever a check does to its checkout, and to the git in it, changes nothing in the repository.
 //   - When Run returns, nothing that it has started is alive.
 package check

@@ -57,6 +57,9 @@ func (r *Runner) runNamed(ctx context.Context, commit, name string, last Last) (
 	return r.ask(ctx, commit, name, last, res)
 }
 
+// The tokens are those of the Runner, so that the checks of all its callers share the machine. Nobody waits for another
+// token while holding one, so none waits for ever.
+
 // runInTurn runs one of the checks when there is room for it.
 func (r *Runner) runInTurn(ctx context.Context, c muster.NamedCheck, commit, name string) (Result, error) {
 	select {

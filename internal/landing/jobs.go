@@ -21,9 +21,9 @@ func defaultJobs(cores int, memory uint64) int {
 	return max(1, jobs)
 }
 
-// checksAtOnce returns how many of several named checks may run at once, in all jobs together. A linter, or the tests of
-// one part of a project, need less than a whole build, so there are more of them than jobs: four also where there are
-// fewer cores, unless the memory is small.
+// checksAtOnce returns how many of several named checks may run at once, in all jobs together. A linter, or the tests
+// of one part of a project, need less than a whole build, so there are more of them than jobs: four also where there
+// are fewer cores, unless the memory is small.
 func checksAtOnce(cores int, memory uint64) int {
 	most := max(4, cores)
 	if memory > 0 {
