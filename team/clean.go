@@ -105,6 +105,11 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 			item.Removed = true
 		}
 	}
+	// What it removes belongs to lanes that are gone, so it is not listed.
+	if lanes, err := w.Lanes(ctx); c.Remove && err == nil {
+		_, err = worktree.RemoveTemporaries(ctx, lanes)
+		logDropped(ctx, t.log, "removing the temporary files of lanes", err)
+	}
 	// Landings leave a pack each. Merging them removes nothing, so it is not listed.
 	if c.Remove && x.busy == "" {
 		logDropped(ctx, t.log, "merging packs", repo.MergePacks(ctx, 2))

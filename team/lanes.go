@@ -118,6 +118,7 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
 	}
+	env = proc.WithVariables(env, worktree.Environ(ctx, lanes, dir, env)...)
 	// The launcher is one like that of a member's tools: what the command leaves behind is killed with it.
 	launcher, err := proc.New(ctx)
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 	"muster/internal/worktree"
 )
 
-// temporaryLauncher starts the commands of members. They have a lower priority than checks, and a directory of this
-// process for their temporary files, which goes with the process: a compiler that is killed leaves its files there. A
-// next start removes the directory of a process that was killed. The directory is made when the first program starts.
+// temporaryLauncher starts the commands of members. They have a lower priority than checks. In a lane they have its
+// ports and its directory for temporary files. Elsewhere they have one of this process, which goes with the process: a
+// compiler that is killed leaves its files there. A next start removes the directory of a process that was killed. The
+// directory is made when the first program starts.
 type temporaryLauncher struct {
 	proc.Launcher
-	dirs *worktree.CheckDirs
-	warn func(error)
+	lanes *worktree.Lanes
+	warn  func(error)
 
 	once   sync.Once
 	dir    string // "" when none could be made: programs then use the system's
@@ -31,12 +32,15 @@ type temporaryLauncher struct {
 func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	l.once.Do(func() {
 		var err error
-		if l.dir, l.remove, err = l.dirs.CreateTemporary(); err != nil {
+		if l.dir, l.remove, err = l.lanes.CheckDirs.CreateTemporary(); err != nil {
 			l.warn(err)
 		}
 	})
 	if l.dir != "" {
 		s.Env = proc.WithVariables(s.Env, "TMPDIR="+l.dir)
+	}
+	if s.Env != nil {
+		s.Env = proc.WithVariables(s.Env, worktree.Environ(ctx, l.lanes, s.Dir, s.Env)...)
 	}
 	p, err := l.Launcher.Start(ctx, s)
 	if err == nil {

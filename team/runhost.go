@@ -17,6 +17,7 @@ import (
 	"muster/internal/mcp"
 	"muster/internal/memory"
 	"muster/internal/paths"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/roles"
 	"muster/internal/setup"
@@ -87,6 +88,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	environ, setups := c.environ(), setupStore(t, p.repository)
 	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
 		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
+		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
 		Landing: landingOptions(t, *c, environ, runner, setups),
 	})
@@ -128,6 +130,7 @@ func landingOptions(
 		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits,
 		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
+		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 	}
 }
 
@@ -224,14 +227,14 @@ func (p *runHost) host(
 }
 
 // setLaunchers sets how checks and the commands of members start. Both are logged, and what they print has no keys. A
-// member's command has a temporary directory of this process, which the function that it returns removes; a check has
-// one of its own. The git of a member's commands has hooks.
+// member's command has a temporary directory of its lane or of this process, and the function that it returns removes
+// the latter; a check has one of its own. The git of a member's commands has hooks.
 func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDir func()) {
 	p.Launcher = loggedLauncher{launcher, p.Log, p.team.secrets}
 	p.workspace.SetLauncher(p.Launcher)
 	removeDir = func() {}
 	if lanes, ok := p.Lanes.(*worktree.Lanes); ok {
-		tools := &temporaryLauncher{Launcher: p.Launcher, dirs: lanes.CheckDirs,
+		tools := &temporaryLauncher{Launcher: p.Launcher, lanes: lanes,
 			warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
 		removeDir = tools.removeDir
 		p.Launcher = tools

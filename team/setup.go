@@ -14,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/landing"
 	"muster/internal/paths"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/setup"
 	"muster/internal/worktree"
@@ -121,6 +122,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return loggedLauncher{launcher, t.log, t.secrets}, nil
 	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
 		Cache: t.config.checksDir(), SetupFiles: t.config.SetupFiles,
+		Ports: ports.Open(t.config.CacheDir), PortCount: t.config.Ports,
 		Setups: setup.Open(repo, t.config.CacheDir, t.log),
 		Check: landing.Check{Command: t.config.Check, Named: t.config.Checks, Setup: t.config.Setup,
 			Timeout: t.config.Limits.CheckTimeout}})

@@ -50,6 +50,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/git"
 	"muster/internal/mcp"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -156,6 +157,8 @@ type Config struct {
 	Limits Limits
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
+	// Ports is how many network ports of its own each lane and each check has, at most 20. They need CacheDir.
+	Ports int
 	// Jobs is how many checks of landings may run at once; 0: as many as the machine has room for.
 	Jobs int
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
@@ -250,7 +253,8 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 			WithHint("store/file.Open(dir) or store/mem.New()")
 	}
 	w, err := workspace.Open(ctx, c.Dir, workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir,
-		Store: c.Store, OpenStore: c.OpenStore, Secrets: c.allSecrets()})
+		Ports: ports.Open(c.CacheDir), PortCount: c.Ports, Store: c.Store, OpenStore: c.OpenStore,
+		Secrets: c.allSecrets()})
 	if err != nil {
 		return nil, err
 	}

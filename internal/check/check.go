@@ -37,6 +37,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -77,6 +78,9 @@ type Options struct {
 	// on which the set-up depends besides those that are known.
 	Setups     *setup.Store
 	SetupFiles []string
+	// Ports is where the network ports of checks are noted, and PortCount how many each has; nil: they have none.
+	Ports     *ports.Table
+	PortCount int
 
 	Outputs string   // the logs of checks go to its directory landing
 	Environ []string // what checks see of the user's environment

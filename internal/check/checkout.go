@@ -12,6 +12,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
+	"muster/internal/ports"
 	"muster/internal/proc"
 )
 
@@ -172,6 +173,12 @@ func (r *Runner) environment(ctx context.Context, p place) ([]string, error) {
 		goWork = "GOWORK=off"
 	}
 	env := proc.WithVariables(git.Environ(r.options.Environ), cacheEnv(p.cache, r.options.Environ)...)
+	// A slot keeps its ports. A temporary directory gives them back when it is gone.
+	if r.options.Ports != nil {
+		if own, err := r.options.Ports.Assign(ctx, filepath.Dir(dir), r.options.PortCount, nil); err == nil {
+			env = proc.WithVariables(env, ports.Environ(own, env)...)
+		}
+	}
 	return proc.WithVariables(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "PWD="+dir, goWork,
 		"TMPDIR="+p.temporary), nil
 }

@@ -140,7 +140,7 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Setup: setup, Check: check, Checks: r.Proposal.NamedChecks(), Secrets: secretValues(i.App),
 		PassEnv: settings.PassEnv.List(), Home: i.env("HOME"),
-		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupPatterns(),
+		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupPatterns(), Ports: settings.Ports,
 		Log: i.logger(), Limits: team.Limits{CheckTimeout: settings.CheckTimeout}})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/ports"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -73,7 +74,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		return s, nil
 	}
 	return workspace.Options{Config: &settings, Clock: clock.Clock{Time: a.Now}, Log: a.logger(), OpenStore: open,
-		Registry: trust.Open(a.env), Secrets: a.secrets}
+		Registry: trust.Open(a.env), Secrets: a.secrets, Ports: ports.Open(cacheDir(a))}
 }
 
 // look opens the workspace for a command that only reads and creates nothing. The error is workspace.ErrNoTeam

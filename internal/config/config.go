@@ -76,6 +76,7 @@ type Settings struct {
 	WorktreesDir string
 	MergeCommits bool
 	Jobs         int
+	Ports        int
 
 	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
 	// repository's.

@@ -23,6 +23,7 @@ type Setting struct {
 	to any
 	// least is the smallest allowed number or duration.
 	least int
+	most  int // the largest allowed number; 0: any
 	// words are the only allowed values; if empty, every text is allowed.
 	words []string
 	// check reports what is wrong with a text that is not empty; nil takes every one.
@@ -122,6 +123,8 @@ func (s *Settings) landingTable() []Setting {
 	return []Setting{
 		{Name: "setup_files", to: &s.SetupFiles, inRepository: counts,
 			About: "patterns of files that setup reads besides manifests and lockfiles, such as api/*.proto"},
+		{Name: "ports", to: &s.Ports, inRepository: counts, Default: "3", most: 20,
+			About: "how many network ports of its own each lane and each check has; 0: none"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
@@ -180,6 +183,9 @@ func (s Setting) set(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < s.least {
 			return wrong("a whole number, at least " + strconv.Itoa(s.least))
+		}
+		if s.most > 0 && n > s.most {
+			return wrong("a whole number, at most " + strconv.Itoa(s.most))
 		}
 		*to = n
 		// Not strconv.ParseBool, which takes 1, t and TRUE too: a file should read the same everywhere.

@@ -70,6 +70,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/clock"
 	"muster/internal/git"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -89,6 +90,9 @@ type Options struct {
 	// Setups keeps what set-ups make, and SetupFiles are patterns of files on which they depend; see package check.
 	Setups     *setup.Store
 	SetupFiles []string
+	// Ports is where the network ports of checks are noted, and PortCount how many each has; nil: they have none.
+	Ports     *ports.Table
+	PortCount int
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
@@ -160,7 +164,7 @@ func New(
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), memory()),
-			Setups: o.Setups, SetupFiles: o.SetupFiles})}
+			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

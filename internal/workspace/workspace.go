@@ -44,6 +44,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/paths"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/requests"
@@ -70,6 +71,9 @@ type Options struct {
 	Config *config.Options
 	// WorktreesDir is where lanes are made. By default it is what the settings say, or else .worktrees.
 	WorktreesDir string
+	// Ports has the ports of lanes; nil: there are none. PortCount is how many; by default what the settings say.
+	Ports     *ports.Table
+	PortCount int
 	// Registry tells state that muster made for this user from other state. By default it is the one of this process's
 	// environment.
 	Registry *trust.Registry
@@ -269,14 +273,15 @@ func (w *Workspace) Lanes(ctx context.Context) (*worktree.Lanes, error) {
 			return nil, err
 		}
 		o := worktree.Options{Dir: w.options.WorktreesDir, Inbox: w.store.Inbox(), Base: laneBase(ctx, w, repo),
-			Task: w.Board().Get, Removed: w.Board().ForgetLane}
-		// No flag names the directory, so the settings are those of the files and of the environment.
-		if o.Dir == "" && w.options.Config != nil {
+			Task: w.Board().Get, Removed: w.Board().ForgetLane, Ports: w.options.Ports,
+			PortCount: w.options.PortCount}
+		// No flag counts here, so the settings are those of the files and of the environment.
+		if w.options.Config != nil {
 			settings, _, err := w.Settings(nil)
 			if err != nil {
 				return nil, err
 			}
-			o.Dir = settings.WorktreesDir
+			o.Dir, o.PortCount = cmp.Or(o.Dir, settings.WorktreesDir), cmp.Or(o.PortCount, settings.Ports)
 		}
 		files := stateFiles(w)
 		files.BeforeMakeDir = beforeMakeDir(w)
@@ -363,26 +368,6 @@ func (w *Workspace) SetLauncher(l proc.Launcher) { w.launcher.Store(&l) }
 
 // branchRef returns the ref of a branch.
 func branchRef(branch string) string { return "refs/heads/" + branch }
-
-// findRoot finds the root of the main worktree above dir without asking git. It finds it only in the plain case of a
-// repository that has a team's state already. Everything else, and every refusal, is left to git.
-func findRoot(dir string) (root string, ok bool) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil || git.CheckPath(dir) != nil {
-		return "", false
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		st, err := os.Lstat(filepath.Join(dir, ".git"))
-		// In a linked worktree and in a submodule .git is a file. Only git knows what it stands for.
-		if err == nil {
-			return dir, st.IsDir() && hasState(paths.Dir(dir)) && exists(filepath.Join(dir, ".git", "HEAD"))
-		}
-		// A bare repository may lie below another one, as in a home directory that is a repository.
-		if filepath.Dir(dir) == dir || exists(filepath.Join(dir, "HEAD")) && exists(filepath.Join(dir, "objects")) {
-			return "", false
-		}
-	}
-}
 
 // HasState reports whether a team or a board is here.
 func (w *Workspace) HasState() bool { return hasState(w.Paths()) }

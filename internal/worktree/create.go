@@ -38,6 +38,8 @@ type lifecycle struct {
 	Spares *Spares
 
 	removed func(context.Context, muster.Lane) error // Options.Removed
+
+	own surroundings
 }
 
 // branchName begins the name of each lane's branch. The rest is the lane's name.
@@ -93,7 +95,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	// its caller has been told of.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
-	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive); err != nil {
+	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive, l.own.begin(late, lane)...); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")

@@ -278,11 +278,16 @@ func (x *index) update(
 	return lane, err
 }
 
-// setMade sets the status of a lane that nobody is making any more.
-func (x *index) setMade(ctx context.Context, name muster.Name, status muster.LaneStatus) (muster.Lane, error) {
+// setMade sets the status of a lane that nobody is making any more, and its ports.
+func (x *index) setMade(
+	ctx context.Context, name muster.Name, status muster.LaneStatus, ports ...int,
+) (muster.Lane, error) {
 	return x.update(ctx, name, func(row *muster.Lane) error {
 		row.Status = status
 		clearField(row, fieldMaker)
+		if len(ports) > 0 {
+			setField(row, fieldPorts, ports)
+		}
 		return nil
 	})
 }

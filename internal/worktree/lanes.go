@@ -67,6 +67,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/internal/ports"
 	"muster/journal"
 )
 
@@ -83,6 +84,9 @@ type Options struct {
 	// Removed is called when nothing but the row of a lane is left, possibly several times, so that a task need not
 	// name a lane that is gone. nil: nobody is told.
 	Removed func(context.Context, muster.Lane) error
+
+	Ports     *ports.Table // where the ports of lanes are noted; nil: they have none
+	PortCount int          // how many ports a lane has
 
 	Inbox muster.Inbox // where the lead is told that the index was damaged; nil: only the events say so
 }
@@ -119,7 +123,7 @@ func Open(
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
 			Spares:  &Spares{repo: repo, leases: leases, home: home, taken: make(chan struct{}, 1)},
-			removed: o.Removed}}, nil
+			removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.

@@ -171,6 +171,7 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 			return ref, err
 		}
 	}
+	l.own.remove(late, lane) // before the row: nobody makes a lane of that name meanwhile
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
@@ -324,6 +325,7 @@ func (l *lifecycle) recoverMissing(ctx context.Context, lane muster.Lane) error 
 	}
 	if tip == "" {
 		// Nothing is removed but the row: if the directory comes back meanwhile, what is in it was never archived.
+		l.own.remove(ctx, lane)
 		existed, err := l.index.delete(ctx, lane.Name)
 		if err != nil || !existed {
 			return err

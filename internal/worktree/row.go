@@ -23,6 +23,8 @@ const (
 	fieldOccupant = "occupant"
 	// fieldConflicts has, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
 	fieldConflicts = "conflicts"
+	// fieldPorts has the numbers of the lane's ports.
+	fieldPorts = "ports"
 )
 
 // removal is the value of fieldRemoving.
@@ -88,10 +90,13 @@ func SetOccupant(lane muster.Lane, old, new Occupant) (muster.Lane, error) {
 // Occupy puts new into the lane in the place of old, as SetOccupant does. Of several that try at once one wins, because
 // the comparison happens under the index's lock. The caller knows that old has left or is dead. Errors: Held, NotFound.
 func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant) error {
-	_, err := l.index.update(ctx, name, func(lane *muster.Lane) (err error) {
+	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) (err error) {
 		*lane, err = SetOccupant(*lane, old, new)
 		return err
 	})
+	if nobody := (Occupant{}); err == nil && old != nobody && new != nobody {
+		l.own.emptyTemporary(lane) // old is dead: no command writes there
+	}
 	switch {
 	case err != nil:
 	case new == Occupant{}:

@@ -1,0 +1,175 @@
+package worktree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/durable"
+	"muster/internal/ports"
+)
+
+// Each lane has ports and a directory for temporary files of its own, so that servers and tests which run in several
+// lanes at once do not meet.
+//
+// The ports stand in the lane's row and in the table of all repositories of the user, which keeps those of two lanes
+// apart. They stay for the life of the lane. The directory has a short name, because programs make sockets in it; it
+// goes with the lane, and what a killed process left there goes before the next member's first command.
+
+// surroundings gives lanes what is their own.
+type surroundings struct {
+	root  string       // of the repository
+	ports *ports.Table // nil: lanes have no ports
+	count int          // how many each has
+}
+
+// Environ returns the variables that a command in the lane at dir has beside env: PORT, MUSTER_PORT_n and TMPDIR. It is
+// empty where no lane is. What cannot be had is missing: a lane without ports is of use too.
+func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []string) {
+	if filepath.Dir(dir) != l.home {
+		return nil
+	}
+	lane, err := l.index.get(ctx, muster.Name(filepath.Base(dir)))
+	if err != nil || lane.Path != dir {
+		return nil
+	}
+	had, _ := field[[]int](lane, fieldPorts)
+	if got := l.own.assignPorts(ctx, lane); len(got) > 0 {
+		if !slices.Equal(got, had) {
+			_, _ = l.index.update(ctx, lane.Name, func(row *muster.Lane) error { // the table has it too
+				setField(row, fieldPorts, got)
+				return nil
+			})
+		}
+		set = ports.Environ(got, env)
+	}
+	if temporary, err := l.own.temporaryDir(lane); err == nil && os.MkdirAll(temporary, 0o700) == nil {
+		set = append(set, "TMPDIR="+temporary)
+	}
+	return set
+}
+
+// begin returns the ports of a lane that is new. What is left of lanes that are gone is removed first.
+func (s surroundings) begin(ctx context.Context, lane muster.Lane) []int {
+	_, _ = s.removeTemporaries(ctx) // what stays is found again
+	return s.assignPorts(ctx, lane)
+}
+
+// assignPorts returns the ports of a lane; nil where there can be none.
+func (s surroundings) assignPorts(ctx context.Context, lane muster.Lane) []int {
+	if s.ports == nil {
+		return nil
+	}
+	had, _ := field[[]int](lane, fieldPorts)
+	got, err := s.ports.Assign(ctx, lane.Path, s.count, had)
+	if err != nil {
+		return nil
+	}
+	return got
+}
+
+// temporaryDir returns the directory for the temporary files of a lane. It may not be there.
+func (s surroundings) temporaryDir(lane muster.Lane) (string, error) {
+	root, err := s.temporaryRoot()
+	return filepath.Join(root, temporaryName(lane.Path)), err
+}
+
+// temporaryName is the name of the directory for the temporary files of the lane at path. It is short: the path of a
+// socket may have 107 bytes.
+func temporaryName(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}
+
+// temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
+// what another user has made there is refused.
+func (s surroundings) temporaryRoot() (string, error) {
+	parent, err := (&CheckDirs{root: s.root}).parent()
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(parent, fmt.Sprintf("muster-%d", max(os.Getuid(), 0)))
+	if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(root)
+	if err == nil && (!info.IsDir() || !isOwn(info)) {
+		err = muster.Errorf(muster.Unavailable, "%s is another user's", root)
+	}
+	if err != nil {
+		return "", err
+	}
+	return root, os.Chmod(root, 0o700)
+}
+
+// remove gives the ports of a lane back and removes its temporary files. What fails here is made good when
+// the next lane gets its ports.
+func (s surroundings) remove(ctx context.Context, lane muster.Lane) {
+	if dir, err := s.temporaryDir(lane); err == nil {
+		_ = durable.RemoveAll(dir)
+	}
+	if s.ports != nil {
+		_ = s.ports.Release(ctx, lane.Path)
+	}
+}
+
+// emptyTemporary removes what a dead member's commands left in a lane's temporary directory.
+func (s surroundings) emptyTemporary(lane muster.Lane) {
+	if dir, err := s.temporaryDir(lane); err == nil {
+		_ = durable.RemoveContents(dir, "")
+	}
+}
+
+// temporaryAge is how long the temporary directory of a lane that the table does not know is left alone. The table may
+// have been lost while a command runs there.
+const temporaryAge = 24 * time.Hour
+
+// removeTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
+// returns them.
+func (s surroundings) removeTemporaries(ctx context.Context) (removed []string, err error) {
+	if s.ports == nil {
+		return nil, nil
+	}
+	root, err := s.temporaryRoot()
+	if err != nil {
+		return nil, err
+	}
+	gone, present, err := s.ports.ForgetGone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isKnown, isGone := map[string]bool{}, map[string]bool{}
+	for _, dir := range present {
+		isKnown[temporaryName(dir)] = true
+	}
+	for _, dir := range gone {
+		isGone[temporaryName(dir)] = true
+	}
+	entries, err := os.ReadDir(root)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || isKnown[e.Name()] ||
+			!isGone[e.Name()] && time.Since(info.ModTime()) < temporaryAge {
+			continue
+		}
+		if path := filepath.Join(root, e.Name()); durable.RemoveAll(path) == nil {
+			removed = append(removed, path)
+		}
+	}
+	return removed, err
+}
+
+// RemoveTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
+// returns them.
+func RemoveTemporaries(ctx context.Context, l *Lanes) (removed []string, err error) {
+	return l.own.removeTemporaries(ctx)
+}

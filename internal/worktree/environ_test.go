@@ -1,0 +1,178 @@
+package worktree_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/ports"
+	"muster/internal/testing/gittest"
+	"muster/internal/worktree"
+)
+
+// surrounded opens lanes that have ports, noted in cache.
+func surrounded(t *testing.T, root, cache string) *world {
+	t.Helper()
+	return openWorld(t, root, worktree.Options{Ports: ports.Open(cache), PortCount: 3})
+}
+
+// environ returns the variables of a command in a lane, by name.
+func (w *world) environ(lane muster.Lane, env ...string) map[string]string {
+	w.t.Helper()
+	set := map[string]string{}
+	for _, kv := range worktree.Environ(w.ctx(), w.Lanes, lane.Path, env) {
+		name, value, _ := strings.Cut(kv, "=")
+		set[name] = value
+	}
+	return set
+}
+
+// rowPorts returns the ports in the row of a lane.
+func rowPorts(t *testing.T, lane muster.Lane) (all []int) {
+	t.Helper()
+	if err := json.Unmarshal(lane.Extra["ports"], &all); err != nil {
+		t.Fatalf("the row has the ports %s: %v", lane.Extra["ports"], err)
+	}
+	return all
+}
+
+// leave makes a file, as a compiler that is killed leaves it.
+func leave(t *testing.T, path string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lanes of several repositories and processes have ports and a temporary directory each, which stay.
+func TestLanesHaveSurroundingsOfTheirOwn(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	a, b := surrounded(t, gittest.Repo(t, nil), cache), surrounded(t, gittest.Repo(t, nil), cache)
+	one, two, three := a.create("one"), a.create("two"), b.create("one")
+	seen := map[string]string{}
+	for _, x := range []struct {
+		w    *world
+		lane muster.Lane
+	}{{a, one}, {a, two}, {b, three}} {
+		got := x.w.environ(x.lane)
+		if got["PORT"] != got["MUSTER_PORT_1"] || got["MUSTER_PORT_3"] == "" || got["MUSTER_PORT_4"] != "" {
+			t.Errorf("%s has %v", x.lane.Path, got)
+		}
+		for name, value := range got {
+			if name == "PORT" {
+				continue
+			}
+			if other, ok := seen[value]; ok {
+				t.Errorf("%s of %s is that of %s", value, x.lane.Path, other)
+			}
+			seen[value] = x.lane.Path
+		}
+		temporary := got["TMPDIR"]
+		if info, err := os.Stat(temporary); err != nil || !info.IsDir() {
+			t.Error(err)
+		}
+		if strings.HasPrefix(temporary, x.w.root) || len(temporary)-len(os.Getenv("TMPDIR")) > 24 {
+			t.Errorf("the temporary directory is %s", temporary)
+		}
+		// After a restart, and when the table is lost, they are the same: the row has them.
+		if err := os.Remove(filepath.Join(cache, "ports.json")); err != nil {
+			t.Fatal(err)
+		}
+		again := surrounded(t, x.w.root, cache)
+		if after := again.environ(x.lane); after["PORT"] != got["PORT"] || after["TMPDIR"] != temporary {
+			t.Errorf("%v, and after a restart %v", got, after)
+		}
+	}
+	// The user's own PORT stays.
+	if got := a.environ(one, "PORT=80"); got["PORT"] != "" || got["MUSTER_PORT_1"] == "" {
+		t.Errorf("beside the user's PORT a lane has %v", got)
+	}
+	if set := worktree.Environ(a.ctx(), a.Lanes, a.root, nil); set != nil {
+		t.Errorf("outside of lanes there is %v", set)
+	}
+}
+
+// What a lane has goes with it, and is there for the next.
+func TestSurroundingsGoWithTheLane(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	w := surrounded(t, gittest.Repo(t, nil), cache)
+	lane := w.create("one")
+	temporary := w.environ(lane)["TMPDIR"]
+	leave(t, temporary+"/go-build1/b001/x")
+	if err := os.Chmod(filepath.Join(temporary, "go-build1"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	had := rowPorts(t, lane)
+	if err := w.Remove(w.ctx(), "one", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(temporary); !os.IsNotExist(err) {
+		t.Errorf("%s is there after the lane: %v", temporary, err)
+	}
+	if got := rowPorts(t, w.create("one")); !slices.Equal(got, had) {
+		t.Errorf("the lane that is made again has %v, not %v: they were not given back", got, had)
+	}
+	// A lane that somebody removes by hand, with its repository or without it, leaves them to the next clean.
+	temporary = w.environ(lane)["TMPDIR"]
+	if err := os.RemoveAll(w.root); err != nil {
+		t.Fatal(err)
+	}
+	other := surrounded(t, gittest.Repo(t, nil), cache)
+	if removed, err := worktree.RemoveTemporaries(t.Context(), other.Lanes); err != nil || !slices.Equal(removed, []string{temporary}) {
+		t.Errorf("removed are %v and not %s, %v", removed, temporary, err)
+	}
+}
+
+// What a killed member's commands left is gone before the next one's first command, and nobody else's entry removes
+// anything.
+func TestLeftoversGoWithTheNextMember(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
+	lane := w.create("one")
+	nobody, dead := worktree.Occupant{}, worktree.Occupant{Member: "alice", Host: "h1"}
+	for _, step := range []struct {
+		old, new worktree.Occupant
+		stays    bool
+	}{
+		{nobody, dead, true}, // people may have begun something there
+		{dead, worktree.Occupant{Member: "alice", Host: "h2"}, false},
+		{worktree.Occupant{Member: "alice", Host: "h2"}, nobody, true},
+	} {
+		temporary := w.environ(lane)["TMPDIR"]
+		leave(t, temporary+"/go-build1/x")
+		if err := w.Occupy(w.ctx(), "one", step.old, step.new); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(temporary, "go-build1")); (err == nil) != step.stays {
+			t.Errorf("from %v to %v: %v", step.old, step.new, err)
+		}
+	}
+}
+
+// The place for temporary files can be guessed. What somebody else has made there is not used.
+func TestTemporaryRootOfAnother(t *testing.T) {
+	tmp, elsewhere := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
+	lane := w.create("one")
+	root := filepath.Dir(w.environ(lane)["TMPDIR"])
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, root); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.environ(lane); got["TMPDIR"] != "" || got["PORT"] == "" {
+		t.Errorf("behind a link the lane has %v", got)
+	}
+	if err := w.Remove(w.ctx(), "one", false); err != nil {
+		t.Fatal(err)
+	}
+}
