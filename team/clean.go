@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -331,8 +332,8 @@ func (x *cleaner) caches(dir string) {
 	for _, e := range check.Caches(dir) {
 		// That of a repository that is gone is needed by nobody, however young it is.
 		_, err := os.Stat(e.Repository)
-		isGone := errors.Is(err, fs.ErrNotExist)
-		x.add(Cleanable{Kind: CleanCache, Name: e.Repository, Size: e.Size, At: muster.UnixTime(e.Used),
+		isGone := e.Repository != "" && errors.Is(err, fs.ErrNotExist)
+		x.add(Cleanable{Kind: CleanCache, Name: cmp.Or(e.Repository, e.Path), Size: e.Size, At: muster.UnixTime(e.Used),
 			remove: func(context.Context) error { return e.Remove() }}, false, !isGone)
 	}
 }

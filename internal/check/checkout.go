@@ -172,7 +172,7 @@ func (r *Runner) environment(ctx context.Context, p place) ([]string, error) {
 	if workspaces == "" {
 		goWork = "GOWORK=off"
 	}
-	env := proc.WithVariables(git.Environ(r.options.Environ), cacheEnv(p.cache, r.options.Environ)...)
+	env := withCaches(git.Environ(r.options.Environ), p.cache, p.builds, dir)
 	// A slot keeps its ports. A temporary directory gives them back when it is gone.
 	if r.options.Ports != nil {
 		if own, err := r.options.Ports.Assign(ctx, filepath.Dir(dir), r.options.PortCount, nil); err == nil {

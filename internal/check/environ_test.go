@@ -88,7 +88,7 @@ func TestVariablesLeadToTheMergedTree(t *testing.T) {
 		"by a link":         {"CLASSPATH=" + link + "/lib", "$PWD/lib"},
 		"the root":          {"PYTHONPATH=" + w.root, "$PWD"},
 		"a flag":            {"GOFLAGS=-v -modfile=" + w.root + "/alt.mod -x", "-v -modfile=$PWD/alt.mod -x"},
-		"nothing there":     {"CARGO_TARGET_DIR=" + w.root + "/target", ""},
+		"nothing there":     {"CARGO_INSTALL_ROOT=" + w.root + "/none", ""},
 		"a namesake":        {"LD_LIBRARY_PATH=" + w.root + "-2/lib", w.root + "-2/lib"},
 		"an inactive venv":  {"VIRTUAL_ENV=" + w.root + "/.venv", ""},
 		"beside the lane's": {"GEM_HOME=" + filepath.Dir(lane), filepath.Dir(lane)},

@@ -9,6 +9,8 @@ package check
 //	slot-N.index   git's index of that checkout
 //	slot-N.files   the list of its files, as they were before the check; while it is missing nothing is vouched for
 //
+// Beside the directories of repositories lies go-build, the build cache of Go for all of them.
+//
 // The index and the list lie outside of what a check has reason to write. A file counts as unchanged only if the time
 // of its last change is what it was, and no program can set that back. So neither a hidden change nor a time that was
 // set back survives.
@@ -30,7 +32,8 @@ import (
 type place struct {
 	dir       string // the checkout; it has the name of the repository
 	temporary string // for temporary files; it goes with the check
-	cache     string // for what builds and tests keep; "" where nothing is kept
+	cache     string // for what builds and tests keep
+	builds    string // the build cache of Go
 	index     string // git's index of the checkout, which no check is told of; "": that in the checkout
 	files     string // the list of the checkout's files; "" where nothing is kept
 	release   func()
@@ -71,8 +74,10 @@ func (r *Runner) acquire(name string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	dir := filepath.Join(top, filepath.Base(r.options.Repo.Root()))
-	return place{dir: dir, temporary: temporaryDir(dir), release: remove}, nil
+	// The caches of the user are none for a check here either: they go with it, so it is slow.
+	name := filepath.Base(r.options.Repo.Root())
+	dir, cache := filepath.Join(top, "checkout", name), filepath.Join(top, "cache")
+	return place{dir: dir, temporary: temporaryDir(dir), cache: cache, builds: GoCache(cache), release: remove}, nil
 }
 
 // acquireSlot takes a slot. ok is false where none can be had: it does not matter why.
@@ -96,7 +101,7 @@ func (r *Runner) acquireSlot(name string) (p place, ok bool) {
 			continue
 		}
 		name := filepath.Join(dir, fmt.Sprintf("slot-%d", n))
-		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"),
+		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"), builds: GoCache(root),
 			index: name + ".index", files: name + ".files"}
 		p.temporary = temporaryDir(p.dir)
 		p.release = func() {

@@ -103,6 +103,7 @@ func TestASecondCheckUsesTheCacheOfTests(t *testing.T) {
 	t.Parallel()
 	w, cache := newWorld(t, map[string]string{"go.mod": "module m\n\ngo 1.24\n", "README": "one\n", "m.go": "package m\n",
 		"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestM(t *testing.T) {}\n"}), t.TempDir()
+	gittest.GoCache(t, cache)
 	command := `go test ./...`
 	first := w.head(w.runner(command, kept(cache)))
 	gittest.Write(t, w.root, map[string]string{"README": "two\n"})

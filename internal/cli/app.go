@@ -109,7 +109,8 @@ func Main() int {
 		Now: time.Now, endsProcess: true}
 	proc.HideEnvironment(secretValues(a)) // before anything is started that could read it
 	// The method value needs the App itself, so it cannot be in the literal above.
-	a.Start, a.Demo = a.startTeam, demoJob
+	a.Start = a.startTeam
+	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }
 	return a.Run(ctx)
 }
 

@@ -209,8 +209,8 @@ func knownModel(s config.Settings, name string, environ []string) catalogue.Mode
 
 // demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the
 // size of the team itself, and does not read settings from the environment.
-func demoJob(ctx context.Context, dir string) (Job, error) {
-	d, err := demo.Make(ctx, dir)
+func demoJob(ctx context.Context, dir, cache string) (Job, error) {
+	d, err := demo.Make(ctx, dir, cache)
 	if err != nil {
 		return Job{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"muster"
+	"muster/internal/check"
 	"muster/internal/git"
 )
 
@@ -29,8 +30,9 @@ type Demo struct {
 	Script            string // the file with the model's words, outside of what git sees
 }
 
-// Make makes the repository in dir, which must be empty. The error is NotFound when the machine has no go command.
-func Make(ctx context.Context, dir string) (Demo, error) {
+// Make makes the repository in dir, which must be empty. cache is where muster keeps what it can make again; "" is nowhere.
+// The error is NotFound when the machine has no go command.
+func Make(ctx context.Context, dir, cache string) (Demo, error) {
 	d := Demo{Goal: "let tally report words, the longest and the commonest word", Check: "go test ./...",
 		Team: "demo", Teammates: 3, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
 	if _, err := exec.LookPath("go"); err != nil {
@@ -50,8 +52,18 @@ func Make(ctx context.Context, dir string) (Demo, error) {
 		return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).
 			WithHint("muster doctor")
 	}
-	// The go command compiles the standard library once on each machine, for half a minute or more. A member that waits
-	// for that answers nobody, and the team's requests run out of time. What fails here, the demo's check tells.
-	_ = exec.CommandContext(ctx, "go", "test", "-C", dir, "-run", "^$", "./...").Run()
+	compile(ctx, dir, os.Environ())
+	if cache != "" {
+		compile(ctx, dir, append(os.Environ(), "GOCACHE="+check.GoCache(filepath.Join(cache, "checks"))))
+	}
 	return d, os.WriteFile(d.Script, script, 0o600)
+}
+
+// compile compiles the tests. The go command compiles the standard library once in each cache, for half a minute or
+// more. A member that waits for that answers nobody, and the team's requests run out of time. What fails here, the
+// demo's check tells.
+func compile(ctx context.Context, dir string, env []string) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-C", dir, "-run", "^$", "./...")
+	cmd.Env = env
+	_ = cmd.Run()
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/wait"
 )
 
@@ -46,6 +47,7 @@ func open(t *testing.T, env []string) *shell {
 			t.Fatal(err)
 		}
 	}
+	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
 	cmd := exec.Command("sh")
 	cmd.Dir = filepath.Join(base, "words")
 	cmd.Env = append([]string{

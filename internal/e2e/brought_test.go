@@ -59,7 +59,7 @@ func TestBroughtAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.root = filepath.Join(w.base, "demo")
-	d, err := demo.Make(t.Context(), w.root)
+	d, err := demo.Make(t.Context(), w.root, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"muster"
 	"muster/internal/failpoint"
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/race"
 )
 
@@ -97,6 +98,7 @@ func newWorld(t *testing.T, env ...string) *world {
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GORACE=atexit_sleep_ms=0",
 		"GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user", "GIT_COMMITTER_EMAIL=user@example.org",
 	}, append(slices.Clone(caches), env...)...)
+	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
 	w.write("README", "a repository\n")
 	w.git("init", "-q", "-b", "main")
 	w.git("add", ".")

@@ -179,6 +179,32 @@ func TestSetupRunsOncePerLockfile(t *testing.T) {
 	}
 }
 
+// Installers link files of their stores into checkouts, and a lane may write the same file of the store: what is kept is
+// no link to it.
+func TestWhatIsKeptIsNoLinkToAStore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	store := filepath.Join(t.TempDir(), "index.js")
+	w.must(os.WriteFile(store, []byte("index\n"), 0o600))
+	linked := func(dir string) error {
+		modules := filepath.Join(dir, "node_modules", "a")
+		return errors.Join(os.MkdirAll(modules, 0o700), os.Link(store, filepath.Join(modules, "index.js")))
+	}
+	first := w.checkout()
+	w.prepare(first, linked)
+	w.must(os.WriteFile(filepath.Join(first, "node_modules", "a", "index.js"), []byte("evil!\n"), 0o600))
+	if data, err := os.ReadFile(store); err != nil || string(data) != "evil!\n" {
+		t.Fatalf("%q, %v", data, err)
+	}
+	second := w.checkout()
+	if o := w.prepare(second, linked); !o.Reused {
+		t.Errorf("%+v", o)
+	}
+	if data, err := os.ReadFile(filepath.Join(second, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -20,6 +20,7 @@ func Main(m *testing.M) {
 			os.Unsetenv(name)
 		}
 	}
+	os.Setenv(usersHome, os.Getenv("HOME"))
 	for name, value := range env(home) {
 		os.Setenv(name, value)
 	}
@@ -31,6 +32,9 @@ func Main(m *testing.M) {
 
 // prepared says that Main was here.
 const prepared = "MUSTER_TEST_GIT_ENV"
+
+// usersHome has the home of whoever runs the tests, after Main.
+const usersHome = "MUSTER_TEST_HOME"
 
 func env(home string) map[string]string {
 	return map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "EMAIL": "",
@@ -70,6 +74,26 @@ func Repo(t testing.TB, files map[string]string) string {
 	Git(t, dir, "add", "-A")
 	Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
 	return dir
+}
+
+// GoCache gives checks whose caches lie below root the build cache of Go of whoever runs the tests: each would compile
+// the standard library otherwise.
+func GoCache(t testing.TB, root string) {
+	t.Helper()
+	cmd := exec.Command("go", "env", "GOCACHE")
+	if home := os.Getenv(usersHome); home != "" {
+		cmd.Env = append(os.Environ(), "HOME="+home)
+	}
+	out, err := cmd.Output()
+	if err == nil {
+		err = os.MkdirAll(root, 0o700)
+	}
+	if err == nil {
+		err = os.Symlink(strings.TrimSpace(string(out)), filepath.Join(root, "go-build"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Write puts files below dir.
