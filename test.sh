@@ -46,8 +46,10 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   race=
 fi
 if [ "${CI:-}" = true ]; then # these are tested with the real programs
-  for program in tmux git-lfs git-crypt; do
-    command -v "$program" >/dev/null || (apt-get update -qq && apt-get install -y -qq "$program") >/dev/null
+  for program in tmux git-lfs git-crypt ssh-keygen; do
+    package=$program
+    [ "$program" = ssh-keygen ] && package=openssh-client
+    command -v "$program" >/dev/null || (apt-get update -qq && apt-get install -y -qq "$package") >/dev/null
   done
 fi
 export GOGC=400 # collecting garbage less often saves a fifth of the time

@@ -161,6 +161,8 @@ type Config struct {
 	Ports int
 	// Jobs is how many checks of landings may run at once; 0: as many as the machine has room for.
 	Jobs int
+	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
+	Sign string
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
 }

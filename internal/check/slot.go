@@ -75,8 +75,8 @@ func (r *Runner) acquire(name string) (place, error) {
 		return place{}, err
 	}
 	// The caches of the user are none for a check here either: they go with it, so it is slow.
-	name := filepath.Base(r.options.Repo.Root())
-	dir, cache := filepath.Join(top, "checkout", name), filepath.Join(top, "cache")
+	dir := filepath.Join(top, "checkout", filepath.Base(r.options.Repo.Root()))
+	cache := filepath.Join(top, "cache")
 	return place{dir: dir, temporary: temporaryDir(dir), cache: cache, builds: GoCache(cache), release: remove}, nil
 }
 

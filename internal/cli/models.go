@@ -130,7 +130,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1),
 			IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit, TodoReminder: cmp.Or(s.TodoReminder, -1),
 			KeptResults: s.KeptResults}, SetupFiles: s.SetupPatterns(), Ports: s.Ports,
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Jobs: s.Jobs, Log: a.logger(),
+		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),

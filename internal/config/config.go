@@ -77,6 +77,7 @@ type Settings struct {
 	MergeCommits bool
 	Jobs         int
 	Ports        int
+	Sign         string
 
 	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
 	// repository's.

@@ -129,6 +129,8 @@ func (s *Settings) landingTable() []Setting {
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
 			About: "how many checks of landings may run at once; 0: by cores and memory"},
+		{Name: "landing.sign", to: &s.Sign, words: []string{"", "auto", "true", "false"},
+			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,

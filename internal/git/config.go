@@ -18,6 +18,7 @@ type userConfig struct {
 	pinned   []setting // which changes of a working tree git sees
 	excludes string    // the user's file of patterns for all repositories; "" is none
 	drivers  drivers
+	signing  signing
 
 	isPartial bool // objects may be missing, which git would fetch when it needs them
 
@@ -45,7 +46,7 @@ func pinnedKeys() map[string]string {
 
 // configPattern matches the keys that readConfig reads.
 const configPattern = `^(user\.(name|email)|core\.(hookspath|filemode|symlinks|excludesfile|attributesfile)|` +
-	`(filter|merge)\..*|remote\..*\.promisor|extensions\.partialclone)$`
+	`(filter|merge)\..*|remote\..*\.promisor|extensions\.partialclone|` + signingPattern + `)$`
 
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
 func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err error) {
@@ -75,6 +76,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 	}
 	c.hooksPath = expandHome(last["core.hookspath"])
 	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
+	c.signing = newSigning(values, c.identity)
 	return c, nil
 }
 

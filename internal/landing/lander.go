@@ -101,6 +101,8 @@ type Options struct {
 	Jobs int
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
+	// Sign says whether the commits that land are signed: SignAuto ("", too), SignAlways or SignNever.
+	Sign string
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
 	// records what the check has said ("" records nothing, "ok" stays, and "forget" forgets it) and returns what was
 	// known before.
@@ -141,6 +143,8 @@ type Lander struct {
 	movedAtRest atomic.Pointer[string]            // the displacement that was found while no agent worked
 	usersRefs   atomic.Pointer[map[string]string] // the user's refs when no agent worked
 	checked     atomic.Pointer[string]            // the tip on which the check ran last
+	isUnsigned  atomic.Bool                       // people know that a signature could not be had
+	cannotSign  atomic.Bool                       // the program that signs has not ended
 	goneInCheck atomic.Bool                       // the check has deleted it, which the user has to undo
 	// The user has had it checked out since a landing was free to move it: what it was moved to then may be theirs.
 	wasCheckedOut atomic.Bool

@@ -114,6 +114,9 @@ func (s *stack) makeTop(ctx context.Context, at int, landed *muster.Landed) (err
 			return err
 		}
 	}
+	if landed.Commit, err = s.sign(ctx, at, *landed); err != nil {
+		return err
+	}
 	if at > 1 {
 		_, err = s.repo.Pack(ctx, s.tip, "", landed.Commit)
 		return err
@@ -126,16 +129,24 @@ func (s *stack) makeTop(ctx context.Context, at int, landed *muster.Landed) (err
 
 // makeCommit makes the commit that lands on another one. It is not durable yet.
 func (a *attempt) makeCommit(ctx context.Context, tree, onto string, landed muster.Landed) (commit string, err error) {
+	commit, err = a.commitBy(ctx, a.repo.CommitTree, tree, onto, landed)
+	if err != nil {
+		return "", unavailable(ctx, "the commit cannot be made", err)
+	}
+	return commit, nil
+}
+
+// commitBy makes the commit that lands on another one with a function: CommitTree or SignedCommit of the repository.
+func (a *attempt) commitBy(
+	ctx context.Context, commit func(ctx context.Context, tree string, parents []string, message string) (string, error),
+	tree, onto string, landed muster.Landed,
+) (string, error) {
 	// What it lands on is always the first parent: findLanded follows first parents only.
 	parents := []string{onto}
 	if a.options.MergeCommits {
 		parents = append(parents, a.head)
 	}
-	commit, err = a.repo.CommitTree(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
-	if err != nil {
-		return "", unavailable(ctx, "the commit cannot be made", err)
-	}
-	return commit, nil
+	return commit(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
 }
 
 // moveTarget is the landing: the target moves and the landing refs go, or neither. Where that was refused, it decides

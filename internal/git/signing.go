@@ -1,0 +1,96 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"muster"
+)
+
+// signingPattern matches the settings that say whether and how commits are signed.
+const signingPattern = `commit\.gpgsign|user\.signingkey|gpg\.(.*\.)?(program|format|defaultkeycommand)`
+
+// signing is how the user signs commits. It is read once, when the repository is opened, and from the user's own files
+// only: the repository's config, which an agent can write, chooses neither a key nor a program.
+type signing struct {
+	isWanted bool // commit.gpgSign
+	settings []setting
+}
+
+// newSigning reads the user's signing from git's config.
+func newSigning(values []scoped, identity []string) signing {
+	own := map[string]string{}
+	for _, v := range values {
+		if v.isUsers() {
+			own[v.key] = v.value
+		}
+	}
+	format := cmp.Or(own["gpg.format"], "openpgp")
+	program := map[string]string{"openpgp": cmp.Or(own["gpg.openpgp.program"], own["gpg.program"], "gpg"),
+		"ssh": cmp.Or(own["gpg.ssh.program"], "ssh-keygen"), "x509": cmp.Or(own["gpg.x509.program"], "gpgsm")}
+	s := signing{isWanted: isTrue(own["commit.gpgsign"]), settings: []setting{{"gpg.format", format},
+		{"gpg.program", program["openpgp"]}, {"gpg.openpgp.program", program["openpgp"]},
+		{"gpg.ssh.program", program["ssh"]}, {"gpg.x509.program", program["x509"]},
+		{"gpg.ssh.defaultKeyCommand", own["gpg.ssh.defaultkeycommand"]}}}
+	key := own["user.signingkey"]
+	if key == "" && format != "ssh" { // without one git takes the committer
+		key = strings.TrimPrefix(identity[2], "GIT_COMMITTER_NAME=") +
+			" <" + strings.TrimPrefix(identity[3], "GIT_COMMITTER_EMAIL=") + ">"
+	}
+	if key != "" {
+		s.settings = append(s.settings, setting{"user.signingKey", key})
+	}
+	return s
+}
+
+// isTrue reports whether a text is one of git's words for true.
+func isTrue(text string) bool {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on", "1":
+		return true
+	}
+	return false
+}
+
+// signTimeout is how long the signature of one commit may take. A program that waits for a passphrase or for a touch of
+// a key has nobody to ask.
+const signTimeout = 20 * time.Second
+
+// Signs reports whether the user's git signs commits.
+func (r *runner) Signs() bool { return r.signing.isWanted }
+
+// SignedCommit is CommitTree with the user's signature. It asks nobody: a key that needs a passphrase which no agent
+// program has is an error. Errors: Unavailable, with the reason, which is context.DeadlineExceeded where the program did
+// not end, or the context's.
+func (r *Repo) SignedCommit(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	args := []string{"commit-tree", "-S", tree, "-F", "-"}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	limited, cancel := context.WithTimeout(ctx, signTimeout)
+	defer cancel()
+	out, err := r.Do(limited, Call{Dir: r.common, Args: args, Stdin: message, Settings: r.signing.settings,
+		Env: []string{"GPG_TTY=", "SSH_ASKPASS_REQUIRE=force"}})
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return strings.TrimSpace(out), err
+	case limited.Err() != nil:
+		return "", muster.Errorf(muster.Unavailable, "the program that signs did not end within %v: %w", signTimeout,
+			context.DeadlineExceeded)
+	}
+	return "", muster.Errorf(muster.Unavailable, "%s", reason(err))
+}
+
+// reason returns the line of git's error that says most: the first of what the signing program has said.
+func reason(err error) string {
+	for line := range strings.Lines(strings.TrimPrefix(err.Error(), "git commit-tree: ")) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "error: ")
+		if line != "" && !strings.HasPrefix(line, "[GNUPG:]") && line != "gpg failed to sign the data" &&
+			line != "gpg failed to sign the data:" {
+			return line
+		}
+	}
+	return "the program that signs has failed and said nothing"
+}
