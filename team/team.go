@@ -163,6 +163,8 @@ type Config struct {
 	Jobs int
 	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
 	Sign string
+	// CheckCovered has the commits that land covered by a later check checked too, while no landing waits.
+	CheckCovered bool
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
 }

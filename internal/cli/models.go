@@ -129,7 +129,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1),
 			IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit, TodoReminder: cmp.Or(s.TodoReminder, -1),
-			KeptResults: s.KeptResults}, SetupFiles: s.SetupPatterns(), Ports: s.Ports,
+			KeptResults: s.KeptResults}, SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),

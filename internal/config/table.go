@@ -129,6 +129,8 @@ func (s *Settings) landingTable() []Setting {
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
 			About: "how many checks of landings may run at once; 0: by cores and memory"},
+		{Name: "landing.check_covered", inRepository: counts, to: &s.CheckCovered, Default: "false",
+			About: "check what landed covered by a later check too, while no landing waits"},
 		{Name: "landing.sign", to: &s.Sign, words: []string{"", "auto", "true", "false"},
 			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,

@@ -99,6 +99,8 @@ type Options struct {
 	Secrets *redact.Secrets
 	// Jobs is how many checks of landings may run at once; 0: one.
 	Jobs int
+	// CheckCovered has the commits that land covered by a later check checked too, while no landing waits.
+	CheckCovered bool
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// Sign says whether the commits that land are signed: SignAuto ("", too), SignAlways or SignNever.
@@ -134,6 +136,7 @@ type Lander struct {
 	checkTook atomic.Int64  // how long the last check of a stack took, in nanoseconds
 	queue     queue
 	chance    chance
+	covered   coveredCommits
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map // what landings wait for, of which people were told
 	told      sync.Map // what holds for all landings, of which people were told

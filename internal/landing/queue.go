@@ -75,6 +75,7 @@ func (a *attempt) await(ctx context.Context) error {
 
 // add queues a job, and starts the drainer where none is at work.
 func (q *queue) add(ctx context.Context, l *Lander, job *attempt) {
+	defer l.covered.stop() // after the queue says that there is a drainer
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sequence++
@@ -168,6 +169,13 @@ func (q *queue) isOver() bool {
 	return !q.drains
 }
 
+// hasDrainer reports whether a drainer is at work.
+func (q *queue) hasDrainer() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.drains
+}
+
 // drain lands what is in the queue until nobody waits.
 func drain(ctx context.Context, l *Lander) {
 	// Where the step does not begin, because the run ends, there may still be somebody who waits for an answer.
@@ -206,6 +214,7 @@ func drain(ctx context.Context, l *Lander) {
 			isDrained = l.queue.isOver()
 		}
 	}
+	l.checkCovered(ctx)
 }
 
 // inOrder sorts jobs into the order in which they land: those that have come back before, because they have waited

@@ -1,0 +1,55 @@
+package landing_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/internal/landing"
+	"muster/internal/testing/wait"
+	"muster/journal"
+)
+
+// While nobody waits, the commits that landed covered are checked one by one: of a green one there is a receipt, of a
+// red one people are told, and nothing is undone. Who queues meanwhile does not wait for that.
+func TestCoveredCommitsAreCheckedWhenIdle(t *testing.T) {
+	t.Parallel()
+	h, receipts := newHold(t), t.TempDir()
+	// Red by itself, and green with what comes above it. The second of the idle checks hangs until it is ended.
+	check := h.check(`test ! -e file-2 -o -e file-4 && { test -e file-3 -o ! -e file-1 -o -e ` + h.dir + `/go ||
+		{ echo $$ > ` + h.dir + `/hangs; exec sleep 300; }; }`)
+	on := func(o *landing.Options) { o.CheckCovered, o.Receipts = true, receipts }
+	w := newWorld(t, check, nil, on)
+	verdicts := w.queued(h, w.many(4)...)
+	tip := w.git("rev-parse", target)
+	for id, v := range verdicts {
+		if v.Task.Landed == nil {
+			t.Fatalf("task %d has not landed: %s", id, v.Text)
+		}
+	}
+	wait.For(t, "the check of a covered commit", func() bool { _, err := os.Stat(filepath.Join(h.dir, "hangs")); return err == nil })
+	// Somebody queues: that check ends at once, and its commit is checked later.
+	if err := os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	late, _ := w.task("Late", "eve", map[string]string{"late": "1\n"})
+	w.lands(late)
+	notes := func() (all []string) {
+		for e, err := range w.journal.Read(w.ctx(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "is red by itself: exit 1") {
+				all = append(all, e.Text("text"))
+			}
+		}
+		return all
+	}
+	wait.For(t, "the red ones to be told", func() bool { return len(notes()) == 2 })
+	// The top, the first one, the late one, and one of the three that were covered.
+	wait.For(t, "the receipts", func() bool { files, _ := filepath.Glob(receipts + "/*"); return len(files) == 6 })
+	if w.git("merge-base", tip, target) != tip {
+		t.Error("the target has lost what had landed")
+	}
+}
