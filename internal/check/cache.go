@@ -33,8 +33,9 @@ var cacheVariables = map[string]string{
 // sharedBuilds are the variables with which users let several checkouts build in one place. A check builds in a place
 // of its own where they are set; without them it builds in its checkout, or in a cache from above.
 var sharedBuilds = map[string]string{
-	"CARGO_TARGET_DIR": "cargo-target", "CARGO_BUILD_TARGET_DIR": "cargo-target", "CARGO_BUILD_BUILD_DIR": "cargo-build",
-	"PYTHONPYCACHEPREFIX": "pycache", "NODE_COMPILE_CACHE": "node-compile", "ZIG_GLOBAL_CACHE_DIR": "zig",
+	"CARGO_TARGET_DIR": "cargo-target", "CARGO_BUILD_TARGET_DIR": "cargo-target",
+	"CARGO_BUILD_BUILD_DIR": "cargo-build",
+	"PYTHONPYCACHEPREFIX":   "pycache", "NODE_COMPILE_CACHE": "node-compile", "ZIG_GLOBAL_CACHE_DIR": "zig",
 	"ZIG_LOCAL_CACHE_DIR": "zig-local", "MIX_BUILD_ROOT": "mix-build", "NX_CACHE_DIRECTORY": "nx",
 }
 
@@ -60,8 +61,8 @@ func withCaches(env []string, cache, builds, dir string) []string {
 			set = append(set, name+"="+filepath.Join(cache, dir))
 		}
 	}
-	// The files of pnpm's packages are hard links into its store. npm warns of the variable, so it is set only where pnpm
-	// is used.
+	// The files of pnpm's packages are hard links into its store. npm warns of the variable, so it is set only where
+	// pnpm is used.
 	if !durable.IsMissing(filepath.Join(dir, "pnpm-lock.yaml")) {
 		set = append(set, "npm_config_store_dir="+filepath.Join(cache, "pnpm"))
 	}

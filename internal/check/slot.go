@@ -101,8 +101,8 @@ func (r *Runner) acquireSlot(name string) (p place, ok bool) {
 			continue
 		}
 		name := filepath.Join(dir, fmt.Sprintf("slot-%d", n))
-		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"), builds: GoCache(root),
-			index: name + ".index", files: name + ".files"}
+		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"),
+			builds: GoCache(root), index: name + ".index", files: name + ".files"}
 		p.temporary = temporaryDir(p.dir)
 		p.release = func() {
 			_ = durable.RemoveAll(p.temporary) // what stays is removed by the next user

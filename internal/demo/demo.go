@@ -30,7 +30,8 @@ type Demo struct {
 	Script            string // the file with the model's words, outside of what git sees
 }
 
-// Make makes the repository in dir, which must be empty. cache is where muster keeps what it can make again; "" is nowhere.
+// Make makes the repository in dir, which must be empty. cache is where muster keeps what it can make again; "" is
+// nowhere.
 // The error is NotFound when the machine has no go command.
 func Make(ctx context.Context, dir, cache string) (Demo, error) {
 	d := Demo{Goal: "let tally report words, the longest and the commonest word", Check: "go test ./...",

@@ -59,12 +59,12 @@ func isTrue(text string) bool {
 const signTimeout = 20 * time.Second
 
 // Signs reports whether the user's git signs commits.
-func (r *runner) Signs() bool { return r.signing.isWanted }
+func Signs(r *Repo) bool { return r.signing.isWanted }
 
-// SignedCommit is CommitTree with the user's signature. It asks nobody: a key that needs a passphrase which no agent
-// program has is an error. Errors: Unavailable, with the reason, which is context.DeadlineExceeded where the program did
-// not end, or the context's.
-func (r *Repo) SignedCommit(ctx context.Context, tree string, parents []string, message string) (string, error) {
+// SignedCommit is Repo.CommitTree with the user's signature. It asks nobody: a key that needs a passphrase which no
+// agent program has is an error. Errors: Unavailable, with the reason, which is context.DeadlineExceeded where the
+// program did not end, or the context's.
+func SignedCommit(ctx context.Context, r *Repo, tree string, parents []string, message string) (string, error) {
 	args := []string{"commit-tree", "-S", tree, "-F", "-"}
 	for _, p := range parents {
 		args = append(args, "-p", p)

@@ -71,7 +71,7 @@ func (c *coveredCommits) take() (next coveredCommit, ok bool) {
 }
 
 // checkCovered checks the covered commits until somebody queues. It is called when nobody waits, and returns at once.
-func (l *Lander) checkCovered(ctx context.Context) {
+func checkCovered(ctx context.Context, l *Lander) {
 	ctx, done, ok := l.covered.begin(ctx)
 	if !ok {
 		return
@@ -88,7 +88,7 @@ func (l *Lander) checkCovered(ctx context.Context) {
 			if !ok {
 				return
 			}
-			if err := l.checkOneCovered(ctx, next); err != nil {
+			if err := checkOneCovered(ctx, l, next); err != nil {
 				if ctx.Err() != nil {
 					l.covered.add(next.commit, next.task) // somebody has queued
 				} else {
@@ -101,7 +101,7 @@ func (l *Lander) checkCovered(ctx context.Context) {
 }
 
 // checkOneCovered checks one commit. Whoever lands meanwhile waits for the slot, and has ended ctx before.
-func (l *Lander) checkOneCovered(ctx context.Context, next coveredCommit) error {
+func checkOneCovered(ctx context.Context, l *Lander, next coveredCommit) error {
 	unlock, err := takeSlot(ctx, l)
 	if err != nil {
 		return err

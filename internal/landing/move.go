@@ -138,7 +138,8 @@ func (a *attempt) makeCommit(ctx context.Context, tree, onto string, landed must
 
 // commitBy makes the commit that lands on another one with a function: CommitTree or SignedCommit of the repository.
 func (a *attempt) commitBy(
-	ctx context.Context, commit func(ctx context.Context, tree string, parents []string, message string) (string, error),
+	ctx context.Context,
+	commit func(ctx context.Context, tree string, parents []string, message string) (string, error),
 	tree, onto string, landed muster.Landed,
 ) (string, error) {
 	// What it lands on is always the first parent: findLanded follows first parents only.

@@ -214,7 +214,7 @@ func drain(ctx context.Context, l *Lander) {
 			isDrained = l.queue.isOver()
 		}
 	}
-	l.checkCovered(ctx)
+	checkCovered(ctx, l)
 }
 
 // inOrder sorts jobs into the order in which they land: those that have come back before, because they have waited

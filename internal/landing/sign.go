@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"muster"
+	"muster/internal/git"
 	"muster/journal"
 )
 
@@ -24,19 +25,22 @@ func (l *Lander) isSigned() bool {
 	case SignNever:
 		return false
 	}
-	return l.repo.Signs()
+	return git.Signs(l.repo)
 }
 
-// sign makes the commits up to a position anew, the lowest first, each with the user's signature on the one before. Only
-// what lands is signed: a stack is made anew many times, and a key may ask for a touch each time. top is what the
+// sign makes the commits up to a position anew, the lowest first, each with the user's signature on the one before.
+// Only what lands is signed: a stack is made anew many times, and a key may ask for a touch each time. top is what the
 // message of the top says.
 //
-// A signature that cannot be had keeps nothing from landing: the commits stay as they are then, and people are told why,
-// once.
+// A signature that cannot be had keeps nothing from landing: the commits stay as they are then, and people are told
+// why, once.
 func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit string, err error) {
 	commit = top.Commit
 	if !s.isSigned() || s.cannotSign.Load() {
 		return commit, nil
+	}
+	withSignature := func(ctx context.Context, tree string, parents []string, message string) (string, error) {
+		return git.SignedCommit(ctx, s.repo, tree, parents, message)
 	}
 	signed, below := make([]string, at), s.tip
 	for i, e := range s.entries[:at] {
@@ -44,11 +48,11 @@ func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit str
 		if i == at-1 {
 			landed = top
 		}
-		if signed[i], err = e.commitBy(ctx, s.repo.SignedCommit, e.tree, below, landed); err != nil {
+		if signed[i], err = e.commitBy(ctx, withSignature, e.tree, below, landed); err != nil {
 			if ctx.Err() != nil {
 				return "", err
 			}
-			return commit, s.tellUnsigned(ctx, err)
+			return commit, tellUnsigned(ctx, s.Lander, err)
 		}
 		below = signed[i]
 	}
@@ -59,7 +63,7 @@ func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit str
 }
 
 // tellUnsigned tells people that commits land without a signature, when that is so for the first time.
-func (l *Lander) tellUnsigned(ctx context.Context, cause error) error {
+func tellUnsigned(ctx context.Context, l *Lander, cause error) error {
 	l.options.Log.WarnContext(ctx, "commits cannot be signed", "err", cause)
 	if errors.Is(cause, context.DeadlineExceeded) {
 		l.cannotSign.Store(true) // each landing would wait for it
