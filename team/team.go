@@ -108,7 +108,8 @@ type Config struct {
 	Home, UserDir string
 
 	// CacheDir is where muster keeps for all repositories of the user what it can make again: the directories and
-	// caches of checks. "" keeps nothing.
+	// caches of checks, what set-ups make, and which ports belong to which lane. "" keeps nothing: each check begins
+	// with empty caches then, and lanes have no ports.
 	CacheDir string
 
 	// Name of the team; by default the repository directory's name made to fit.
