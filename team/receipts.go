@@ -114,6 +114,9 @@ func targetCommits(ctx context.Context, repo *git.Repo, target string) (all targ
 	return all, nil
 }
 
+// A receipt names the patterns of the files that its check guards, so a commit can be verified long after the settings
+// have changed: the files of its tree are hashed with the patterns of each receipt in question.
+
 // keptReceipts are the receipts on record.
 type keptReceipts struct {
 	repo   *git.Repo

@@ -175,7 +175,8 @@ func (p *runHost) writeStart(
 	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Target: p.branch,
 			Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
-			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into, Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
+			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into,
+			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
 		for _, task := range open {
 			r.Open = append(r.Open, task.ID)
 		}

@@ -10,7 +10,7 @@
 //   - It keeps what they print (log.go), writes the receipt, and returns a Result.
 //
 // Of several named checks each takes these steps by itself, side by side with the others (named.go), and their results
-// are combined into one (result.go). A check that guards some files has a receipt of those files and not of the tree, so
+// are combined into one (result.go). A check that guards some files has a receipt of those files and not of the tree:
 // it does not run again on a tree in which they are the same.
 //
 // What a result means for a landing is decided in internal/landing.

@@ -85,6 +85,9 @@ func (r *Runner) ask(ctx context.Context, commit, name string, last Last, said R
 // no file.
 const NoFiles = "no file matches its paths"
 
+// The hash has the mode, the id and the path of each file, as git lists them. So a file that was renamed, removed or
+// made executable changes it, and one that was changed and put back does not.
+
 // HashFiles returns a hash of the files of a commit that match one of the patterns. A check that depends on nothing
 // else says the same of two commits in which it is the same.
 func HashFiles(ctx context.Context, repo *git.Repo, commit string, patterns []string) (string, error) {

@@ -130,6 +130,9 @@ func (r *Runner) receiptFor(
 	return is, was, nil // one that cannot be read proves nothing, and the check runs
 }
 
+// The key of a check without a name has no name in it, so that the receipts of earlier versions stay of use. With names
+// it counts: a check that is renamed runs again, and what proves a commit is found by the names in its message.
+
 // Said returns what the checks have said of a commit, by their names. Nothing runs. Those of which nothing is kept are
 // not there.
 func (r *Runner) Said(ctx context.Context, commit string) (map[string]Receipt, error) {

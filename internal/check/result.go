@@ -60,6 +60,10 @@ func (x Result) Advice() (all []Result) {
 	return all
 }
 
+// What is said together is what a landing, its owner and the summary need of one check: whether it is green, a line
+// with what failed first, and the text with all that has failed, each under the name of its check. The single results
+// stay beside it, for those who compare them with what was said before.
+
 // combine returns what several checks decide together: only those that are required count.
 func combine(all []Result, names string) Result {
 	whole := Result{Green: true, Command: names, How: "exit 0", Cached: true, NamesKnown: true, Checks: all}

@@ -113,6 +113,10 @@ func (r *Runner) acquireSlot(name string) (p place, ok bool) {
 	return p, false
 }
 
+// Which slot a check has matters for its time, and not for what it says. A build knows its files by their paths, and
+// go test does not believe what it has noted of a test in another directory. With three checks the first begins with
+// the slots 1, 4, 7 and so on, so that the checks of two jobs at once do not take each other's.
+
 // slots returns the numbers of the slots in the order in which a check tries them. Each of several checks begins with
 // its own ones, so that it finds there what it has built.
 func (r *Runner) slots(name string) (all []int) {

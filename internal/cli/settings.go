@@ -183,6 +183,9 @@ func applyRunSettings(
 	return nil
 }
 
+// A run has one check or several, and so have the settings of today: whichever of the two the run has not, the settings
+// lose, or they would say something else than the run's record.
+
 // keepChecks makes the check, or the checks, those of the run that goes on.
 func keepChecks(
 	run muster.Run, flags map[string]string, s *config.Settings, secrets *redact.Secrets,

@@ -15,6 +15,12 @@ import (
 	"muster/internal/yamldoc"
 )
 
+// The setting checks is a list of mappings, and all other settings are one value. It is a setting of the table all the
+// same, because the table decides where a value may come from, when one of a repository counts, and how a change of it
+// is shown. For that the list has a canonical text (Checks.String), which the other code takes for the setting's value:
+// two lists with the same text mean the same, whatever the file looks like. Only the reader of a file sees its nodes,
+// so that a mistake is reported where it is.
+
 // Checks are several named checks. The value of the setting is their text.
 type Checks []muster.NamedCheck
 
@@ -157,6 +163,10 @@ func (l *fileLoader) refuseBoth(key ast.Node, name string) error {
 	}
 	return nil
 }
+
+// A file may not have both check and checks, because nobody could say which of them is meant. In different places both
+// may stand: a user has a check for all repositories, and one of these has checks of its own; or --check is to try
+// another one. Then the place decides, as for any other setting.
 
 // chooseChecks leaves the stronger one of check and checks where both are set.
 func (l *loader) chooseChecks() {

@@ -90,6 +90,11 @@ func addedTests(
 	return left, nil
 }
 
+// The names alone do not say everything. A test that is called another way is one failure less and one more, and so
+// is a test that was mended together with one that was broken. The first is told from the second by git: whoever
+// moves a test takes its name out of one file and puts it into another one. What is not certain counts as added: its
+// owner reads why the work came back, and whoever comes later would not know that it was ever green.
+
 // compareTests returns the tests that fail now and did not fail before, and those that failed before and do not now.
 func compareTests(before, now []string) (added, gone []string) {
 	for _, name := range now {
