@@ -20,7 +20,8 @@ type piece struct {
 }
 
 // draw says what a task is about. Each task has a file of its own, by which its work is known on the target; a shared
-// one also has a line in a file, where it conflicts with others.
+// one also has a line in a file, where it conflicts with others. No two files have the same content, or git would take
+// one that is made for the new name of one that was removed.
 func (m *machine) draw(id muster.TaskID) *piece {
 	n := strconv.Itoa(int(id))
 	p := &piece{files: map[string]string{"work-" + n: n + "\n"}}
@@ -40,17 +41,17 @@ func (m *machine) draw(id muster.TaskID) *piece {
 			m.pairs++
 		}
 		half := fmt.Sprintf("pair-%d-%s", m.pairs, map[bool]string{true: "a", false: "b"}[m.isHalf])
-		p.files[half], p.mend = "x\n", map[string]string{half: ""}
+		p.files[half], p.mend = half+"\n", map[string]string{half: ""}
 	case "broken":
-		p.files["broken-"+n], p.mend = "x\n", map[string]string{"broken-" + n: ""}
+		p.files["broken-"+n], p.mend = "broken-"+n+"\n", map[string]string{"broken-" + n: ""}
 	case "flaky": // the check is red once, and then green on the very same tree
-		p.files["flaky-"+n] = "x\n"
+		p.files["flaky-"+n] = "flaky-" + n + "\n"
 	case "publish":
-		p.files["api-"+n], p.publishes = "x\n", fmt.Sprintf("[ -e api-%[1]s ] && [ ! -e veto-%[1]s ]", n)
+		p.files["api-"+n], p.publishes = "api-"+n+"\n", fmt.Sprintf("[ -e api-%[1]s ] && [ ! -e veto-%[1]s ]", n)
 		p.mend = map[string]string{"veto-" + n: ""}
 	case "veto": // it breaks a published check
 		veto := fmt.Sprintf("veto-%d", rapid.SampledFrom(publishers).Draw(m.r, "publisher"))
-		p.files[veto], p.mend = "x\n", map[string]string{veto: ""}
+		p.files[veto], p.mend = veto+"\n", map[string]string{veto: ""}
 	case "cure": // of a red base
 		p.files["broken-base"] = ""
 	}

@@ -86,7 +86,7 @@ func newMachine(t *testing.T, r *rapid.T) *machine {
 	m.git("", "init", "-q", "-b", "main", m.root)
 	files := map[string]string{"README": "a repository\n", "shared": "first\n"}
 	if rapid.IntRange(0, 3).Draw(r, "base is red") == 0 {
-		files["broken-base"] = "x\n"
+		files["broken-base"] = "broken-base\n"
 	}
 	m.write(m.root, files)
 	m.git(m.root, "add", "-A")
