@@ -12,8 +12,9 @@ type Run struct {
 	Check string `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
 	// Checks are the checks, where there are several. Check then has the names of those that are required.
 	Checks    []NamedCheck `json:"checks,omitempty"`
-	Setup     string       `json:"setup,omitempty"` // runs before the check in a fresh checkout
-	Target    string       `json:"target"`          // the branch that work lands on, without refs/heads/
+	Setup     string       `json:"setup,omitempty"`  // runs before the check in a fresh checkout
+	Review    string       `json:"review,omitempty"` // the role that reviews all work before it lands; "": none does
+	Target    string       `json:"target"`           // the branch that work lands on, without refs/heads/
 	Model     string       `json:"model,omitempty"`
 	Cap       int          `json:"cap"`                  // how many teammates at most
 	Budget    string       `json:"budget,omitempty"`     // what the run may cost in all
@@ -94,6 +95,7 @@ type PlannedTask struct {
 	Role        string   `json:"role,omitempty"`
 	Priority    int      `json:"priority,omitempty"`
 	RequirePlan bool     `json:"require_plan,omitempty"`
+	Review      bool     `json:"review,omitempty"`
 	Files       []string `json:"files,omitempty"`
 }
 

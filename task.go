@@ -60,12 +60,18 @@ type Task struct {
 	Returns int `json:"returns,omitempty"`
 	// Rounds count all landings in a row that came back, those too that only a moving target has sent back.
 	Rounds int `json:"rounds,omitempty"`
+	// Met are the landed commits with which those landings have collided.
+	Met []string `json:"met,omitempty"`
+	// Arbiter is the agent that got a last chance with the work after those landings; nil: none has.
+	Arbiter *Arbiter `json:"arbiter,omitempty"`
 	// Returned says in a line why the last landing came back. It goes when the task is completed.
 	Returned    string  `json:"returned,omitempty"`
 	CreatedBy   Name    `json:"created_by,omitempty"`
 	CreatedAt   float64 `json:"created_at,omitempty"`
 	UpdatedAt   float64 `json:"updated_at,omitempty"`
 	RequirePlan bool    `json:"require_plan,omitempty"`
+	// Review says that its work is reviewed before it lands, also where the run does not ask for that.
+	Review bool `json:"review,omitempty"`
 	// Key is what the playbook of the run knows the task by. It says, after a crash, which of them are there.
 	Key     string          `json:"playbook_task,omitempty"`
 	Undoes  []TaskID        `json:"undoes,omitempty"` // the landed tasks that it takes back
@@ -89,6 +95,22 @@ type PublishedCheck struct {
 	Retired bool   `json:"retired,omitempty"` // nothing has to pass it any more
 }
 
+// Arbiter is an agent that the runtime asks, once in a row of landings that came back, to bring the work of a task
+// together with what has landed. The task is landing meanwhile.
+type Arbiter struct {
+	DueAt   float64 `json:"due_at"`             // when the last of those landings came back
+	EndedAt float64 `json:"ended_at,omitempty"` // when its work was over; 0: it is still to be done
+	Role    string  `json:"role,omitempty"`
+	Model   string  `json:"model,omitempty"`
+	Why     string  `json:"why,omitempty"`     // why the last landing came back, with what had failed
+	Problem string  `json:"problem,omitempty"` // why it could not do its work; "": it could
+}
+
+// IsArbiterDue reports whether an arbiter is still to work on the task before it can land.
+func (t Task) IsArbiterDue() bool {
+	return t.Status == Landing && t.Arbiter != nil && t.Arbiter.EndedAt == 0
+}
+
 // PendingLanding is a landing under way.
 type PendingLanding struct {
 	Head    string `json:"head"` // the lane's head that is to land
@@ -108,6 +130,8 @@ type Landed struct {
 	// Advisory names the advisory checks that were red on its tree, with commas between them.
 	Advisory string `json:"advisory,omitempty"`
 	Flaky    bool   `json:"flaky,omitempty"` // the check failed on this very tree, and passed when it ran again
+	// Review says who has approved the work before it landed, as in "approved by reviewer (MODEL)"; "": nobody was asked.
+	Review string `json:"review,omitempty"`
 }
 
 // What a landing's receipt says of the check.

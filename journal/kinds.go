@@ -50,9 +50,11 @@ const (
 	TaskReleased = "task.released" // reason
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
-	TaskReturned = "task.returned" // reason: "conflict" or "check"; text; failed: the first; log; seconds
-	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
-	TaskCompleted   = "task.completed"    // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
+	TaskReturned = "task.returned" // reason: "conflict", "check" or "review"; text; failed: the first; log; seconds
+	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention;
+	// arbiter: true when an arbiter has the task next
+	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
+	// and review: who has approved it
 	TaskAttention   = "task.attention"    // reason
 	TaskDeleted     = "task.deleted"      // subject
 	TaskEdgeRemoved = "task.edge_removed" // blocker: the id that the task no longer waits for
@@ -63,6 +65,14 @@ const (
 const (
 	LandingCheck   = "landing.check"   // tasks: their check begins
 	LandingChecked = "landing.checked" // tasks; result: a receipt, "red" or "cannot run"; seconds; failed: the first
+)
+
+// Agents that the runtime asks about a landing. Member is the owner of the task.
+const (
+	ReviewStarted  = "review.started"  // role
+	ReviewEnded    = "review.ended"    // role, model, seconds; result: "approved", "returned" or "none"; comments, text
+	ArbiterStarted = "arbiter.started" // role; with: the landed commits that the work collides with
+	ArbiterEnded   = "arbiter.ended"   // role, model; text: why it could not do its work, "" when it could
 )
 
 // Mail. member is the sender of mail.sent and the reader of the others.

@@ -263,6 +263,10 @@ type Details struct {
 	With    string  // whose landed work it met, in a line; "": nobody's
 	// Moved says that it came back only because the target has moved, so that the return does not count.
 	Moved bool
+	// Met are the landed commits that it has met.
+	Met []string
+	// MayArbitrate says that an arbiter can be asked before the task is given up.
+	MayArbitrate bool
 }
 
 // words says in a line why a task came back: the reason, and what is known of it.
@@ -270,6 +274,8 @@ func (d Details) words(why string) string {
 	switch {
 	case why == "conflict" && d.Text != "":
 		why += " in " + safetext.Cut(safetext.OneLine(d.Text), 200)
+	case why == "review" && d.Text != "":
+		why += ": " + safetext.Cut(safetext.OneLine(d.Text), 200)
 	case why == "check" && d.Failed != "":
 		why += ": " + safetext.Cut(safetext.OneLine(d.Failed), 200)
 	}
@@ -280,12 +286,12 @@ func (d Details) words(why string) string {
 }
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
-// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check",
-// "target" or "empty".
+// needs_attention: nobody's, its lane kept, the fence moved; or an arbiter is due (see muster.Arbiter), and the task is
+// still landing. Why is "conflict", "check", "target", "empty" or "review".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {
-		return returnToOwner(t, fence, words, d.Moved, now())
+		return returnToOwner(t, fence, words, d, now())
 	})
 	if err != nil {
 		return t, err
@@ -295,6 +301,9 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 			"counts": !d.Moved})
 	if d.With != "" {
 		returned.Fields["with"] = d.With
+	}
+	if t.IsArbiterDue() {
+		returned.Fields["arbiter"] = true
 	}
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, returned)
@@ -345,6 +354,9 @@ func (b *Board) end(ctx context.Context, id muster.TaskID, f func(*muster.Task) 
 	}
 	if landed.Flaky {
 		completed.Fields["flaky"] = true
+	}
+	if landed.Review != "" {
+		completed.Fields["review"] = landed.Review
 	}
 	return b.endClaim(ctx, journal.TaskCompleted, t, was, completed)
 }

@@ -31,6 +31,7 @@ type Draft struct {
 	Role        string // only members of this role may claim it; "" is everyone
 	Priority    int    // higher goes first
 	RequirePlan bool
+	Review      bool     // see muster.Task
 	Files       []string // see muster.Task
 	CreatedBy   muster.Name
 	// Key is what the creator knows the task by; see muster.Task.
@@ -50,7 +51,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	at := now()
 	t := muster.Task{
 		Subject: d.Subject, Description: d.Description, Status: muster.Pending, ClaimRole: d.Role, Priority: d.Priority,
-		RequirePlan: d.RequirePlan, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
+		RequirePlan: d.RequirePlan, Review: d.Review, CreatedBy: d.CreatedBy, CreatedAt: at, UpdatedAt: at,
 		DependsOn: set(d.BlockedBy...), Key: d.Key, Files: d.Files, Undoes: d.Undoes,
 	}
 	if len(d.Undoes) > 0 {

@@ -68,6 +68,9 @@ func isFenced(t muster.Task, fence int) bool {
 func free(t *muster.Task, to muster.TaskStatus, at float64) {
 	t.Status, t.Owner, t.Landing = to, "", nil
 	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
+	if t.Arbiter != nil && t.Arbiter.EndedAt == 0 { // it has done nothing: the next owner's landings may need one
+		t.Arbiter = nil
+	}
 }
 
 // giveUp sets t aside until somebody looks. The fence moves, so that a late owner is refused.
@@ -133,21 +136,27 @@ func beginLanding(t *muster.Task, fence int, a muster.PendingLanding, at float64
 
 // returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given
 // up. A return that only a moving target has caused does not count, but a task that never gets through is given up too.
-func returnToOwner(t *muster.Task, fence int, why string, moved bool, at float64) error {
+// Where others' work was the reason, an arbiter gets one chance before: the task is landing then until that is over.
+func returnToOwner(t *muster.Task, fence int, why string, d Details, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
 	}
 	if t.Status != muster.Landing {
 		return muster.Errorf(muster.Invalid, "task %d is not landing", t.ID)
 	}
-	t.Status, t.Landing, t.UpdatedAt = muster.InProgress, nil, at
-	t.Returned = why
+	t.Returned, t.UpdatedAt = why, at
 	t.Rounds++
-	if !moved {
+	if !d.Moved {
 		t.Returns++
 	}
-	if t.Returns >= maxReturns || t.Rounds >= maxRounds {
+	t.Met = addMet(t.Met, d.Met)
+	switch isLast := t.Returns >= maxReturns || t.Rounds >= maxRounds || t.Arbiter != nil; {
+	case isLast && d.MayArbitrate && len(t.Met) > 0 && t.Arbiter == nil:
+		t.Arbiter = &muster.Arbiter{DueAt: at, Why: d.arbiterWords(why)}
+	case isLast:
 		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Rounds, why), at)
+	default:
+		t.Status, t.Landing = muster.InProgress, nil
 	}
 	return nil
 }
@@ -191,7 +200,7 @@ func errLanding(t muster.Task) error {
 func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns, t.Rounds = o.Result, o.By, 0, 0
-	t.Returned = ""
+	t.Returned, t.Met = "", nil
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	if t.Worktree != "" {
 		t.Effects = append(t.Effects, muster.EffectArchive)
@@ -228,6 +237,7 @@ func retry(t *muster.Task, at float64) error {
 		t.Result = ""
 	}
 	t.Status, t.Attempts, t.Returns, t.Rounds, t.UpdatedAt, t.Effects = muster.Pending, 0, 0, 0, at, nil
+	t.Met, t.Arbiter = nil, nil
 	return nil
 }
 

@@ -40,7 +40,7 @@ func TestStatusFollowsTheTable(t *testing.T) {
 				"release":       func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
 				"revoke":        func() error { return revoke(&task, fence, at) },
 				"land":          func() error { return beginLanding(&task, fence, muster.PendingLanding{Head: "h"}, at) },
-				"return":        func() error { return returnToOwner(&task, fence, "check", false, at) },
+				"return":        func() error { return returnToOwner(&task, fence, "check", Details{}, at) },
 				"complete":      func() error { return complete(&task, fence, Outcome{}, at) },
 				"finish":        func() error { return finish(&task, Outcome{By: muster.User}, at) },
 				"acceptForeign": func() error { return acceptForeign(&task, at) },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"muster/internal/git"
@@ -103,8 +104,9 @@ func readLanded(commit, message string) (c landedChange, ok bool) {
 
 // collision is what a task's work has met on the target.
 type collision struct {
-	with string // the other tasks in a line, for people; "" when no landing has brought them
-	text string // for the owner's model
+	with string   // the other tasks in a line, for people; "" when no landing has brought them
+	met  []string // their commits, the newest last
+	text string   // for the owner's model
 }
 
 // explainConflict says which landed work the head conflicts with in some files: whose it is, what it was for, and what
@@ -134,7 +136,7 @@ func explainConflict(ctx context.Context, l *Lander, head, tip string, files []s
 	if more := len(all) - maxChanges; more > 0 {
 		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
 	}
-	return collision{with: namesOf(all), text: b.String()}, nil
+	return collision{with: namesOf(all), met: commitsOf(all), text: b.String()}, nil
 }
 
 // explainRed says what has landed since the head left the target, for an owner whose work merges with it and whose
@@ -178,7 +180,7 @@ func explainRed(ctx context.Context, l *Lander, head, tip, output string) (colli
 	if more := len(all) - maxChanges; more > 0 {
 		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
 	}
-	return collision{with: namesOf(all), text: b.String()}, nil
+	return collision{with: namesOf(all), met: commitsOf(all), text: b.String()}, nil
 }
 
 // namedChanges returns the changes of a file that the output names. Test programs leave out directories, so the last
@@ -203,6 +205,15 @@ func namesOf(all []landedChange) string {
 		names = append(names, fmt.Sprintf("task %s of %s", c.task, c.owner))
 	}
 	return safetext.List(names, 3)
+}
+
+// commitsOf returns the commits of some changes, the newest last.
+func commitsOf(all []landedChange) (commits []string) {
+	for _, c := range all {
+		commits = append(commits, c.commit)
+	}
+	slices.Reverse(commits)
+	return commits
 }
 
 // sharedFiles returns those of the files that the others have too.

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ func (a *attempt) completeLanded(ctx context.Context) (done bool, err error) {
 // complete records on the board that the work is on the target. A crash before it is recovered by resume, which finds
 // the commit.
 func (a *attempt) complete(ctx context.Context, landed muster.Landed) error {
+	landed.Review = cmp.Or(landed.Review, a.approval.String())
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	// The transaction has deleted the landing ref. One is still there when a landing is recognised after a crash that

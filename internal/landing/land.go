@@ -26,8 +26,12 @@ type attempt struct {
 	packed  []string // the head and the commits that were made to land it
 	pack    string   // the pack that has them; "" when there was nothing to pack
 	log     *slog.Logger
+	agents  Agents
 	turn         // what the queue decides
 	working bool // it has one of the tokens of atWork
+
+	reviewed approval  // what an approval of the work would be of, where it needs one
+	approval *approval // of the work as it is; nil: there is none yet
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -41,9 +45,16 @@ type attempt struct {
 func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
+	return l.LandWith(ctx, id, claim, summary, by, Agents{})
+}
+
+// LandWith is Land for a process that has agents for reviews and for arbitration.
+func (l *Lander) LandWith(
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, agents Agents,
+) (Verdict, error) {
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
 	for pause := firstPause; ; {
-		v, err := l.land(ctx, id, claim, summary, by)
+		v, err := l.land(ctx, id, claim, summary, by, agents)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
 			l.options.Order.Outside(ctx, func() { err = l.waitUntilFree(ctx, id, claim, busy) })
 			if err != nil {
@@ -76,9 +87,9 @@ const (
 	lastPause  = 1600 * time.Millisecond
 )
 
-// land is Land, once.
+// land is LandWith, once.
 func (l *Lander) land(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, agents Agents,
 ) (Verdict, error) {
 	// Two calls for one task would commit in its lane at the same time. The channel of a task stays for as long as the
 	// process lives; it is small.
@@ -96,7 +107,7 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Task: t}, nil
 	}
-	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim),
+	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), agents: agents,
 		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return a.v, a.refuse(ctx)
@@ -107,6 +118,9 @@ func (l *Lander) land(
 	}
 	defer a.endWork()
 	err = a.run(ctx)
+	for err == nil && a.v.Task.IsArbiterDue() && a.v.Task.Fence == claim { // it came back, and an arbiter has it next
+		err = a.run(ctx)
+	}
 	return a.v, err
 }
 
@@ -125,6 +139,11 @@ func (a *attempt) run(ctx context.Context) error {
 	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
 	if t.Status == muster.Landing && t.Landing != nil {
 		a.summary = cmp.Or(a.summary, t.Landing.Summary)
+		if t.IsArbiterDue() {
+			if err := a.arbitrate(ctx); err != nil || a.v.Task.IsArbiterDue() {
+				return err
+			}
+		}
 		if done, err := a.resume(ctx); done || err != nil {
 			return err
 		}
@@ -159,6 +178,9 @@ func (a *attempt) run(ctx context.Context) error {
 		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
 		// meanwhile.
 		isReturned, err := a.returnEarly(ctx, tip)
+		if err == nil && !isReturned {
+			err = a.findApproval(ctx, tip)
+		}
 		if err == nil && !isReturned {
 			err = a.await(ctx)
 		}

@@ -14,6 +14,8 @@
 //   - message.go writes the landed commit, and finds it again after a crash.
 //   - tip.go remembers where landings left the target, and puts back one that something else has moved.
 //   - return.go returns a task, with what its owner reads.
+//   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what was
+//     approved. arbiter.go lets an agent work on what others' work keeps from landing.
 //   - target.go prepares the target before a run, and waits while somebody has it checked out.
 //   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
 //
@@ -27,6 +29,7 @@
 //     moved by something else: it is put back, or its user is asked, and nothing lands on it until then.
 //   - Landings of one process queue. Between processes the target's ref decides: whoever finds it moved merges and
 //     checks again.
+//   - Work that needs a review lands only with an approval of the very difference that it makes.
 //   - The target is only ever moved to a commit of which the tree was checked. Several tasks may land in one step: then
 //     the commits between are covered by that check, and say so.
 //
@@ -116,6 +119,8 @@ type Options struct {
 	TellLead func(ctx context.Context, text string) error
 	// Hook decides, after the check, whether the merged tree in dir may land. It returns why not. Nil lets all land.
 	Hook func(ctx context.Context, t muster.Task, dir string, env []string) (refused string, err error)
+	// Review is the role that reviews all work before it lands; "": only that of tasks which ask for it. See Agents.
+	Review string
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 	// Order lets others do something while a landing waits or checks, in an order that can be played again. Nil: there

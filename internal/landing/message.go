@@ -15,12 +15,14 @@ const (
 	trailerTask   = "Muster-Task"
 	trailerMember = "Muster-Member"
 	trailerCheck  = "Muster-Check"
+	trailerReview = "Muster-Review"
 )
 
 // landedTrailers matches the end of a landed commit's message: its last paragraph, as git defines trailers. What a
-// summary says above it is never taken for one. The matches are the task, the receipt, and the check's command.
+// summary says above it is never taken for one. The matches are the task, the receipt, the check's command, and who has
+// approved it.
 var landedTrailers = lazyregexp.New(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
-	trailerCheck + `: (.*?)(?:, (.*))?\n(?:.+\n)*$`)
+	trailerCheck + `: (.*?)(?:, (.*))?\n(?:` + trailerReview + `: (.*)\n)?(?:.+\n)*$`)
 
 // message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
 // paragraph of their own, so that nothing in the summary can pass for one.
@@ -35,6 +37,9 @@ func message(t muster.Task, summary string, by muster.Name, landed muster.Landed
 		check += ", " + oneLine(landed.Check)
 	}
 	fmt.Fprintf(&b, "\n%s: %d\n%s: %s\n%s: %s\n", trailerTask, t.ID, trailerMember, by, trailerCheck, check)
+	if landed.Review != "" {
+		fmt.Fprintf(&b, "%s: %s\n", trailerReview, landed.Review)
+	}
 	return b.String()
 }
 
@@ -76,7 +81,7 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 		commit, text, _ := strings.Cut(entry, "\n")
 		trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(text, "\n") + "\n")
 		if trailers != nil && trailers[1] == strconv.Itoa(int(t.ID)) {
-			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3]}, nil
+			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3], Review: trailers[4]}, nil
 		}
 	}
 	return nil, nil

@@ -19,6 +19,9 @@ const maxPacks = 20
 func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	failpoint.Hit("landing.checked")
 	landing := s.entries[:at]
+	if s.sendToReview(landing, landed) {
+		return nil
+	}
 	if err := refuseUsers(ctx, s.Lander); err != nil {
 		return err
 	}
@@ -142,6 +145,7 @@ func (a *attempt) commitBy(
 	commit func(ctx context.Context, tree string, parents []string, message string) (string, error),
 	tree, onto string, landed muster.Landed,
 ) (string, error) {
+	landed.Review = a.approval.String()
 	// What it lands on is always the first parent: findLanded follows first parents only.
 	parents := []string{onto}
 	if a.options.MergeCommits {

@@ -60,7 +60,7 @@ func (a *attempt) returnConflict(ctx context.Context, tip string, files []string
 		return err
 	}
 	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text,
-		board.Details{Text: fileList(files), With: met.with, Moved: true})
+		board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true})
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
@@ -87,7 +87,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate),
 		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
-			With: met.with,
+			With: met.with, Met: met.met,
 			// The first red check on a target that the lane did not have may be the fault of both sides.
 			Moved: !isUpToDate && a.v.Task.Rounds == 0})
 }
@@ -103,6 +103,7 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 	defer cancel()
 	// The return is written even when ctx has just ended: the owner has conflicts or a merge in the lane by now and
 	// must be told why.
+	d.MayArbitrate = a.agents.Arbitrate != nil && (why == "conflict" || why == "check")
 	t, err := a.board.Return(late, a.v.Task.ID, a.claim, why, d)
 	failpoint.Hit("landing.returned")
 	if errors.Is(err, muster.ErrFenced) {

@@ -14,5 +14,5 @@ func Trailers(message string) (task muster.TaskID, landed muster.Landed, ok bool
 		return 0, landed, false
 	}
 	id, err := strconv.Atoi(m[1])
-	return muster.TaskID(id), muster.Landed{Receipt: m[2], Check: m[3]}, err == nil
+	return muster.TaskID(id), muster.Landed{Receipt: m[2], Check: m[3], Review: m[4]}, err == nil
 }

@@ -1,0 +1,142 @@
+package landing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"muster"
+	"muster/internal/failpoint"
+	"muster/internal/safetext"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// DefaultArbiter is the role of the agent that gets a last chance with work that others' work keeps from landing.
+const DefaultArbiter = "arbiter"
+
+// Dispute is what an arbiter has to bring together. All of it is of others, and none of it is an instruction.
+type Dispute struct {
+	Task    muster.Task
+	Summary string // of the task's owner
+	Diff    worktree.Diff
+	Branch  string // the target
+	// Conflicts are those that the merge with the target has left in the lane. Without any the two merge, and the check
+	// fails on both together.
+	Conflicts []worktree.Conflict
+	Others    []LandedWork // the newest last
+}
+
+// LandedWork is the work of another task that has landed.
+type LandedWork struct {
+	Task        string // its number
+	Subject     string
+	Description string // "" when its record is gone
+	Owner       string
+	Summary     string
+	Commit      string
+	Diff        string
+}
+
+// ArbiterReport says how the work of an arbiter has ended.
+type ArbiterReport struct {
+	Model string // as the settings name it
+	Text  string // its last words, which decide nothing
+}
+
+// arbitrate lets an arbiter work in the lane, into which the target is merged before, and records that it has ended.
+// What it leaves there then lands in the ordinary way: the check decides. Its owner is parked meanwhile, and still has
+// the claim.
+//
+// A process that dies before the record has written nothing but files of the lane: the next one lets an arbiter go on
+// with them. After the record no other arbiter begins.
+func (a *attempt) arbitrate(ctx context.Context) error {
+	d, err := a.prepareDispute(ctx)
+	if err == nil {
+		err = a.emit(ctx, journal.ArbiterStarted, map[string]any{"role": DefaultArbiter, "with": a.v.Task.Met})
+	}
+	var report ArbiterReport
+	if err == nil {
+		a.options.Order.Outside(ctx, func() {
+			if err = errNobody; a.agents.Arbitrate != nil {
+				report, err = a.agents.Arbitrate(ctx, d)
+			}
+		})
+	}
+	if context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	problem := ""
+	if err != nil {
+		a.log.WarnContext(ctx, "the arbiter could not work", "err", err)
+		problem = safetext.Cut(safetext.OneLine(err.Error()), 300)
+	}
+	failpoint.Hit("landing.arbitrating")
+	t, err := a.board.EndArbiter(ctx, a.v.Task.ID, a.claim, DefaultArbiter, report.Model, problem)
+	failpoint.Hit("landing.arbitrated")
+	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
+		return a.refuse(ctx)
+	}
+	a.setTask(t)
+	return err
+}
+
+// prepareDispute merges the target into the lane, and returns what an arbiter is told.
+func (a *attempt) prepareDispute(ctx context.Context) (d Dispute, err error) {
+	t := a.v.Task
+	d = Dispute{Task: t, Summary: a.summary, Branch: a.branch()}
+	if t.Landing != nil {
+		d.Summary = cmp.Or(d.Summary, t.Landing.Summary)
+	}
+	tip, err := a.Target(ctx)
+	if err != nil {
+		return d, err
+	}
+	if d.Conflicts, err = a.lanes.Unresolved(ctx, t.Worktree); err == nil && len(d.Conflicts) == 0 {
+		// What an arbiter has left that a crash has ended is committed before the merge, which wants a clean lane.
+		a.head, _, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, d.Summary))
+		if err == nil {
+			_, err = a.mergeTarget(ctx, tip)
+		}
+		if err == nil {
+			d.Conflicts, err = a.lanes.Unresolved(ctx, t.Worktree)
+		}
+	}
+	if err != nil {
+		return d, err
+	}
+	tree, base, err := worktree.Content(ctx, a.lanes, t.Worktree, tip)
+	if err == nil {
+		d.Diff, err = worktree.DiffOf(ctx, a.repo, base, tree)
+	}
+	for _, commit := range t.Met {
+		if other, ok := describeLanded(ctx, a.Lander, commit); ok {
+			d.Others = append(d.Others, other)
+		}
+	}
+	return d, err
+}
+
+// describeLanded returns what is known of a landed commit. ok is false for one that is gone.
+func describeLanded(ctx context.Context, l *Lander, commit string) (w LandedWork, ok bool) {
+	message, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", commit)
+	if err != nil {
+		return w, false
+	}
+	c, ok := readLanded(commit, message)
+	if !ok {
+		return w, false
+	}
+	w = LandedWork{Task: c.task, Subject: c.subject, Owner: c.owner, Summary: c.summary, Commit: commit}
+	if id, err := strconv.Atoi(c.task); err == nil {
+		if t, err := l.board.Get(ctx, muster.TaskID(id)); err == nil && t.Landed != nil && t.Landed.Commit == commit {
+			w.Description = t.Description
+		}
+	}
+	if w.Diff, err = diffOf(ctx, l, commit, nil); err != nil {
+		w.Diff = fmt.Sprintf("git show %.7s\n", commit)
+	}
+	return w, true
+}

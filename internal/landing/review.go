@@ -1,0 +1,221 @@
+package landing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/failpoint"
+	"muster/internal/safetext"
+	"muster/internal/worktree"
+	"muster/journal"
+)
+
+// Agents are those that the runtime asks about a landing, in the goroutine of the task's owner. A nil function says
+// that there is none: no work that needs a review lands then.
+type Agents struct {
+	// Review returns what a reviewer says of work that the check has passed. An error means that there is no verdict.
+	Review func(context.Context, ReviewRequest) (ReviewVerdict, error)
+	// Arbitrate lets an arbiter work in the task's lane, and returns when it has ended.
+	Arbitrate func(context.Context, Dispute) (ArbiterReport, error)
+}
+
+// DefaultReviewer is the role that reviews work where none is named.
+const DefaultReviewer = "reviewer"
+
+// ReviewRequest is what a reviewer decides about. All but Role is of others, and none of it is an instruction.
+type ReviewRequest struct {
+	Role    string // of the reviewer
+	Task    muster.Task
+	Summary string        // the owner's
+	Diff    worktree.Diff // of the lane, from where it left the target
+	Checked muster.Landed // what the check said of the work merged with the target
+	// Line returns a line of a file as it is in the lane. Its error says what is there instead.
+	Line func(ctx context.Context, file string, line int) (string, error)
+}
+
+// ReviewVerdict is what a reviewer has decided.
+type ReviewVerdict struct {
+	Approved bool
+	Comments []ReviewComment // why it is returned, or what is to be known of what is approved
+	Text     string          // about the whole, perhaps ""
+	Model    string          // which has decided, as the settings name it
+}
+
+// ReviewComment is about a line of a file; line 0 is the whole file.
+type ReviewComment struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// A task whose work has to be reviewed takes its place in the queue like any other. When its check has passed, it
+// leaves the stack, and its owner has the work reviewed, beside the reviews of others and the next checks. Approved
+// work queues again. The check's receipt makes the second check of the same tree free.
+
+// needsReview reports whether the work of the task lands only after a review. What takes landed work back does not: the
+// user has asked for it.
+func (a *attempt) needsReview() bool {
+	return (a.options.Review != "" || a.v.Task.Review) && len(a.v.Task.Undoes) == 0
+}
+
+// isReviewed reports whether nothing more has to be asked about the work.
+func (a *attempt) isReviewed() bool { return !a.needsReview() || a.approval != nil }
+
+// reviewRole returns the role that reviews the work.
+func (a *attempt) reviewRole() string { return cmp.Or(a.options.Review, DefaultReviewer) }
+
+// findApproval finds out whether the work, as it is now, was approved before: by this process or by one that has died.
+func (a *attempt) findApproval(ctx context.Context, tip string) (err error) {
+	if !a.needsReview() {
+		return nil
+	}
+	was := a.approval
+	a.approval = nil
+	if a.reviewed, err = reviewedWork(ctx, a, tip); err != nil {
+		return err
+	}
+	if was != nil && was.Key == a.reviewed.Key {
+		a.approval = was
+	} else if x, ok := readApproval(a.options.Receipts, a.reviewed); ok {
+		a.approval = &x
+	}
+	return nil
+}
+
+// sendToReview takes those out of the stack whose work is not reviewed yet, so that their owners have it reviewed, and
+// lets the others wait again. It reports whether there were any. checked says what the check said of all of them.
+//
+// Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
+func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent bool) {
+	for _, e := range slices.Clone(landing) {
+		if !e.isReviewed() {
+			isSent = true
+			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error { return a.review(ctx, checked) })
+		}
+	}
+	if isSent {
+		s.requeue()
+	}
+	return isSent
+}
+
+// review has the work reviewed. The error is errMoved when it was approved: then it queues again. Work without a
+// verdict is returned, too, and never lands.
+func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
+	role := a.reviewRole()
+	diff, err := worktree.DiffOf(ctx, a.repo, a.reviewed.base, a.head)
+	if err == nil {
+		err = a.emit(ctx, journal.ReviewStarted, map[string]any{"role": role})
+	}
+	if err != nil {
+		return err
+	}
+	line := func(ctx context.Context, file string, line int) (string, error) {
+		return worktree.LineOf(ctx, a.repo, a.head, file, line)
+	}
+	began := time.Now()
+	var v ReviewVerdict
+	a.options.Order.Outside(ctx, func() {
+		if err = errNobody; a.agents.Review != nil {
+			v, err = a.agents.Review(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
+				Checked: checked, Line: line})
+		}
+	})
+	if context.Cause(ctx) != nil {
+		return context.Cause(ctx) // the landing stays under way, and the next process has the work reviewed
+	}
+	said := map[string]any{"role": role, "model": v.Model, "seconds": time.Since(began).Seconds(),
+		"comments": len(v.Comments), "text": v.Text}
+	switch {
+	case err != nil:
+		said["result"], said["text"] = "none", err.Error()
+	case v.Approved:
+		said["result"] = "approved"
+		a.reviewed.Role, a.reviewed.Model, a.reviewed.At = role, v.Model, time.Now().UTC()
+		a.reviewed.Comments, a.reviewed.Text = v.Comments, v.Text
+		// Before anybody is told: an approval that a crash loses would be paid twice.
+		if err := a.reviewed.keep(a.options.Receipts); err != nil {
+			return err
+		}
+		approved := a.reviewed
+		a.approval = &approved
+		failpoint.Hit("landing.reviewed")
+	default:
+		said["result"] = "returned"
+	}
+	a.log.InfoContext(ctx, "landing reviewed", "role", role, "result", said["result"], "model", v.Model)
+	if emitErr := a.emit(ctx, journal.ReviewEnded, said); emitErr != nil {
+		return emitErr
+	}
+	switch {
+	case err != nil:
+		return a.returnUnreviewed(ctx, role, err)
+	case v.Approved:
+		return errMoved
+	}
+	text, first := a.commentText(ctx, role, v)
+	return a.returnTask(ctx, "review", text, board.Details{Text: first})
+}
+
+// errNobody is the error of a process without models.
+var errNobody = errors.New("this process has no agent for it")
+
+// returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
+// the end, with its work in its lane, and the lead is told at once. A spent budget counts not: it ends the owner's work
+// too.
+func (a *attempt) returnUnreviewed(ctx context.Context, role string, why error) error {
+	if tell := a.options.TellLead; tell != nil {
+		text := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. Work without a review does "+
+			"not land. Its owner can try again (complete_task).", a.v.Task.ID, role, why)
+		if err := tell(ctx, text); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\nWork lands only after a review. "+
+		"Nothing is known to be wrong with it: leave it as it is, and call complete_task again, which has it reviewed "+
+		"again.", role, safetext.Cut(safetext.OneLine(why.Error()), 300))
+	return a.returnTask(ctx, "review", text, board.Details{Moved: isSpent(why),
+		Text: "no verdict: " + safetext.Cut(safetext.OneLine(why.Error()), 200)})
+}
+
+// commentText returns what the owner of returned work reads, and the first of it in a line.
+func (a *attempt) commentText(ctx context.Context, role string, v ReviewVerdict) (text, first string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
+	if v.Text != "" {
+		fmt.Fprintf(&b, "%s\n", v.Text)
+	}
+	first = safetext.OneLine(v.Text)
+	for i, c := range v.Comments {
+		at := c.File
+		if c.Line > 0 {
+			at = fmt.Sprintf("%s:%d", c.File, c.Line)
+		}
+		if i == 0 {
+			first = at + ": " + safetext.OneLine(c.Text)
+		}
+		fmt.Fprintf(&b, "\n%s", at)
+		if quoted, err := worktree.LineOf(ctx, a.repo, a.head, c.File, c.Line); err == nil && c.Line > 0 {
+			fmt.Fprintf(&b, ": %s", safetext.Cut(safetext.OneLine(quoted), 300))
+		}
+		fmt.Fprintf(&b, "\n%s\n", c.Text)
+	}
+	b.WriteString("\nChange your work accordingly, or say in the summary why it is right as it is; then call " +
+		"complete_task again.")
+	if more := len(v.Comments) - 1; more > 0 {
+		first += fmt.Sprintf(" (and %d more)", more)
+	}
+	return b.String(), safetext.Cut(first, 300)
+}
+
+// emit writes an event about the task.
+func (a *attempt) emit(ctx context.Context, kind string, fields map[string]any) error {
+	return a.journal.Emit(ctx, muster.Event{Kind: kind, Member: a.v.Task.Owner, Task: a.v.Task.ID, Fields: fields})
+}
