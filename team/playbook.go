@@ -103,8 +103,7 @@ func putPlaybook(ctx context.Context, p *runHost) error {
 		}
 		t, err := p.Board.Create(ctx, board.Draft{Subject: x.Subject, Description: x.Description,
 			BlockedBy: blockerIDs(x, ids), Role: x.Role, Priority: x.Priority, RequirePlan: x.RequirePlan,
-			Files:     x.Files,
-			CreatedBy: muster.System, Key: x.Key})
+			Review: x.Review, Files: x.Files, CreatedBy: muster.System, Key: x.Key})
 		if err != nil {
 			return err
 		}

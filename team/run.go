@@ -182,6 +182,7 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
 			r.EndedAt, r.Away = 0, r.Away+away
 			r.Cap, r.Model, r.Budget = p.config.Teammates, p.config.ModelName, p.config.Budgets.Team
+			r.Review = p.config.Review
 			c := p.config
 			if r.Check != c.Check || r.Setup != c.Setup || !reflect.DeepEqual(r.Checks, c.Checks) {
 				// Mended: what the old one said counts no more.
@@ -207,7 +208,8 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 // keptSettings says with what a stopped run goes on: it is the record's word, and the user should see it.
 func keptSettings(target string, c Config) string {
 	text := "it goes on with the target " + target
-	for _, x := range [][2]string{{"model", c.ModelName}, {"check", c.Check}, {"set-up", c.Setup}} {
+	for _, x := range [][2]string{{"model", c.ModelName}, {"check", c.Check}, {"set-up", c.Setup},
+		{"reviewer", c.Review}} {
 		if x[1] != "" {
 			text += fmt.Sprintf(", the %s %s", x[0], x[1])
 		}

@@ -80,9 +80,9 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	if c.Check == "" {
 		c.Check, c.Checks = last.Check, last.Checks
 	}
-	c.Budgets.Team = cmp.Or(c.Budgets.Team, last.Budget)
+	c.Review, c.Budgets.Team = cmp.Or(c.Review, last.Review), cmp.Or(c.Budgets.Team, last.Budget)
 	runner, errHooks := hookRunner(t, p.repository.Root())
-	if err := cmp.Or(p.spending.check(), errHooks); err != nil {
+	if err := cmp.Or(p.spending.check(), errHooks, checkReviewer(c, paths.Dir(p.repository.Root()))); err != nil {
 		return nil, err
 	}
 	environ, setups := c.environ(), setupStore(t, p.repository)
@@ -129,8 +129,8 @@ func landingOptions(
 		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
 		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits, Sign: c.Sign,
-		CheckCovered: c.CheckCovered,
-		Hook:         landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
+		CheckCovered: c.CheckCovered, Review: c.Review,
+		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 	}
 }

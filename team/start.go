@@ -173,8 +173,8 @@ func (p *runHost) writeStart(
 	}
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
 	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
-		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Target: p.branch,
-			Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
+		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Review: c.Review,
+			Target: p.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
 			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into,
 			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
 		for _, task := range open {

@@ -24,6 +24,7 @@ type TaskDraft struct {
 	Role        string          // only members of this role may claim it; "" is everyone
 	Priority    int             // higher goes first
 	RequirePlan bool            // its owner asks for approval of a plan first
+	Review      bool            // its work is reviewed before it lands
 	// Files are paths, directories or globs that its work is expected to change: while somebody works on some of them,
 	// other tasks are handed out first.
 	Files []string
@@ -46,7 +47,7 @@ func (s Tasks) Add(ctx context.Context, d TaskDraft) (muster.Task, error) {
 		return muster.Task{}, err
 	}
 	return w.Board().Create(ctx, board.Draft{Subject: d.Subject, Description: d.Description, BlockedBy: d.BlockedBy,
-		Role: muster.RoleName(d.Role), Priority: d.Priority, RequirePlan: d.RequirePlan, Files: d.Files,
+		Role: muster.RoleName(d.Role), Priority: d.Priority, RequirePlan: d.RequirePlan, Review: d.Review, Files: d.Files,
 		CreatedBy: muster.User})
 }
 

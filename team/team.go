@@ -119,6 +119,8 @@ type Config struct {
 	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to
 	// pass.
 	Checks []muster.NamedCheck
+	// Review is the role that reviews all work before it lands; "" reviews that of tasks which ask for it.
+	Review string
 	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
 	// depends, besides the manifests and lockfiles of known tools.
 	Setup      string
@@ -184,7 +186,8 @@ type Role struct {
 type Limits struct {
 	Turns             int           // turns in a work phase; 0: 200, and 50 without a change in files, board or mail
 	MaxTokens         int           // of a reply; 0: as many as the model allows
-	SubagentTurns     int           // of a subagent: 30
+	SubagentTurns     int           // of a subagent: 30; of a reviewer too
+	ArbiterTurns      int           // of an arbiter: 30; below zero: there is none
 	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
 	BashTimeout       time.Duration // of a command: 2 minutes
 	BackgroundTimeout time.Duration // of a command in the background: 5 minutes

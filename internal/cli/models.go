@@ -104,6 +104,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Checks: s.Checks, Setup: s.Setup, Land: s.Land,
+		Review:    s.Reviewer(),
 		Teammates: s.Teammates, ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {
@@ -126,7 +127,8 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Tape:    j.Tape,
 		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
-			IdleTimeout: idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
+			ArbiterTurns: cmp.Or(s.ArbiterTurns, -1),
+			IdleTimeout:  idle, BashTimeout: s.BashTimeout, BackgroundTimeout: s.BackgroundTimeout,
 			CheckTimeout: s.CheckTimeout, ModelPatience: cmp.Or(s.ModelPatience, -1),
 			IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit, TodoReminder: cmp.Or(s.TodoReminder, -1),
 			KeptResults: s.KeptResults}, SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,

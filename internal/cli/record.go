@@ -32,6 +32,7 @@ type recordedOptions struct {
 	Background    time.Duration           `json:"background_timeout"`
 	CheckTimeout  time.Duration           `json:"check_timeout"`
 	MergeCommits  bool                    `json:"merge_commits"`
+	ArbiterTurns  int                     `json:"arbiter_turns"`
 	Goal          string                  `json:"goal"` // "" where the playbook says it
 	Playbook      *team.Playbook          `json:"playbook,omitempty"`
 }
@@ -56,7 +57,7 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	}
 	options, err := json.Marshal(recordedOptions{config.Stored(s.Model), s.Roles, s.MaxTurns, s.MaxTokens,
 		s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults, s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout,
-		s.CheckTimeout, s.MergeCommits, j.Goal, j.How.Playbook})
+		s.CheckTimeout, s.MergeCommits, s.ArbiterTurns, j.Goal, j.How.Playbook})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (o recordedOptions) apply(s *config.Settings) {
 	s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults = o.SubagentTurns, o.TodoLimit, o.TodoReminder,
 		o.KeptResults
 	s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout = o.IdleTimeout, o.BashTimeout, o.Background
-	s.CheckTimeout, s.MergeCommits = o.CheckTimeout, o.MergeCommits
+	s.CheckTimeout, s.MergeCommits, s.ArbiterTurns = o.CheckTimeout, o.MergeCommits, o.ArbiterTurns
 }
 
 // closeRecorder ends the recording of a run. What could not be recorded is said, and the run has ended as it has.

@@ -138,7 +138,8 @@ func (p *replay) job(o opened) (Job, error) {
 	// What is known of the model, such as its window, decides when a conversation is made shorter.
 	s.Endpoints = config.ReadEndpoints(p.configOptions(""))
 	r := p.rec.Run
-	s.Check, s.Checks, s.Setup, s.Team, s.Teammates = r.Check, r.Checks, r.Setup, string(r.Team), r.Cap
+	s.Check, s.Checks, s.Setup, s.Review = r.Check, r.Checks, r.Setup, r.Review
+	s.Team, s.Teammates = string(r.Team), r.Cap
 	if r.Target != "muster/"+string(r.Team) {
 		s.Land = r.Target
 	}

@@ -92,6 +92,8 @@ func teamFlags(f *pflag.FlagSet) {
 		"openai/qwen3@http://localhost:11434/v1")
 	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
 	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
+	f.String("review", "", "`ROLE` that reviews all work before it lands; without a name: reviewer")
+	f.Lookup("review").NoOptDefVal = "reviewer"
 	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
 	f.String("budget", "", "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\"")
 	f.Int("max-turns", 0, "turns a member has in a work phase; 0: 200, and 50 without a change")
@@ -171,6 +173,7 @@ func applyRunSettings(
 		keep("model", &s.Model, cmp.Or(run.Model, s.Model), config.Stored(s.Model)),
 		keepChecks(run, flags, s, secrets, keep),
 		keep("setup", &s.Setup, run.Setup, secrets.String(s.Setup)),
+		keep("review", &s.Review, run.Review, s.Review),
 	); err != nil {
 		return err
 	}

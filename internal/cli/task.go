@@ -34,6 +34,7 @@ func (t taskCommands) add() *cobra.Command {
 		"`TEXT` that says what is wanted; - reads it from standard input")
 	f.StringSliceVar(&blockers, "blocked-by", nil, "`IDS` of tasks that must be completed first: 1,2")
 	f.StringVar(&d.Role, "role", "", "only members of this `ROLE` may claim it")
+	f.BoolVar(&d.Review, "review", false, "its work is reviewed before it lands")
 	f.IntVar(&d.Priority, "priority", 0, "higher goes first")
 	f.StringSliceVar(&d.Files, "files", nil, "`PATHS` or globs that it will change; others go first meanwhile")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {

@@ -47,6 +47,8 @@ type Settings struct {
 	Check  string
 	Checks Checks
 	Setup  string
+	// Review is the role that reviews work before it lands; see Reviewer.
+	Review string
 	// SetupFiles are patterns with blanks between them.
 	SetupFiles string
 	Land       string
@@ -55,6 +57,7 @@ type Settings struct {
 	MaxTurns      int
 	MaxTokens     int
 	SubagentTurns int
+	ArbiterTurns  int
 	TodoLimit     int
 	// TodoReminder is a number of rounds; 0 means no reminder.
 	TodoReminder int

@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},
 	{"internal/tool/code", "internal/tool/agent", "internal/mcp"},
-	{"internal/tool/teamtools", "agent"},
+	{"internal/tool/teamtools", "internal/landingagent", "agent"},
 	{"internal/teammate"},
 	{"team"},
 	{"internal/chat", "internal/demo", "internal/testing/torture"},

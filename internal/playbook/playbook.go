@@ -195,7 +195,7 @@ func (r *reader) readDefault(n ast.Node) (value string, isNeeded bool, err error
 // readTask reads a task of the file, and adds one task for each of its items.
 func (r *reader) readTask(n ast.Node) error {
 	f, err := r.fields(n, "a task", "id", "subject", "description", "blocked_by", "role", "priority", "require_plan",
-		"for_each", "files")
+		"review", "for_each", "files")
 	if err != nil {
 		return err
 	}
@@ -257,6 +257,11 @@ func (r *reader) addTask(n ast.Node, f map[string]ast.Node, id string, item *str
 	}
 	if f["require_plan"] != nil {
 		if t.RequirePlan, err = r.bool(f["require_plan"]); err != nil {
+			return err
+		}
+	}
+	if f["review"] != nil {
+		if t.Review, err = r.bool(f["review"]); err != nil {
 			return err
 		}
 	}

@@ -194,7 +194,9 @@ func (m recordingModel) Reply(ctx context.Context, q llm.Request, emit func(llm.
 const cancelled = "cancelled"
 
 // isSub reports whether a request is one of a subagent.
-func isSub(q llm.Request) bool { return strings.HasSuffix(q.CacheKey, "/sub") }
+func isSub(q llm.Request) bool {
+	return strings.HasSuffix(q.CacheKey, "/sub") || q.Purpose == "review" || q.Purpose == "arbiter"
+}
 
 // call records a call, with what its request has that is new.
 func (r *Recorder) call(c *Call, q llm.Request) {

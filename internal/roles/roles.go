@@ -30,6 +30,9 @@ var builtin embed.FS
 // BuiltIn is the place of a role that comes with muster.
 const BuiltIn = "built in"
 
+// arbiter is the role of an agent of the runtime's, which no teammate needs.
+const arbiter = "arbiter"
+
 // The limits of a role, in bytes.
 const (
 	maxName   = 64
@@ -73,7 +76,7 @@ func Find(where []places.Place) (all []Role) {
 		}
 		all = append(all, r)
 	}
-	for _, name := range []string{"coder", "reviewer", "tester", "explorer"} {
+	for _, name := range []string{"coder", "reviewer", "tester", "explorer", arbiter} {
 		if _, isReplaced := Named(all, name); isReplaced {
 			continue
 		}
@@ -146,6 +149,9 @@ func Named(all []Role, name string) (Role, bool) {
 func List(all []Role) string {
 	var items []places.Item
 	for _, r := range Usable(all) {
+		if r.key == arbiter {
+			continue // the runtime's alone: nobody has to spawn one
+		}
 		name := mailbox.Escape(r.Name)
 		if !r.Writes() {
 			name += " (reads only)"

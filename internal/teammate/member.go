@@ -43,7 +43,6 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/hooks"
-	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/memory"
 	"muster/internal/paths"
@@ -70,7 +69,8 @@ type Limits struct {
 	MaxTokens         int           // in a reply; 0 is the adapter's default
 	BashTimeout       time.Duration // 120 s
 	BackgroundTimeout time.Duration // 300 s
-	SubagentTurns     int           // 30
+	SubagentTurns     int           // 30; of a reviewer too
+	ArbiterTurns      int           // of the arbiter of a landing; below 1: there is none
 	TodoLimit         int           // items of the member's own list; 0: 20
 	TodoReminder      int           // rounds without a call of todo until a reminder; 0: 10, below zero: none
 	KeptResults       int           // 3: results that stay whole when older ones are cleared
@@ -336,14 +336,6 @@ type Lanes interface {
 	Archive(ctx context.Context, name muster.Name) (ref string, err error)
 	ArchiveCompleted(ctx context.Context, t muster.Task) (ref string, err error)
 	Recover(ctx context.Context) error
-}
-
-// Lander brings a lane's work to the target: landing.Lander.
-type Lander interface {
-	Target(ctx context.Context) (commit string, err error)
-	Land(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name) (landing.Verdict, error)
-	Revoke(ctx context.Context, id muster.TaskID, fence int) error
-	CheckBase(ctx context.Context) (landing.CheckResult, error)
 }
 
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the

@@ -45,7 +45,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
 	// refused.
 	defer c.presence.showActivity(ctx, "lands")()
-	v, err := c.Lander.Land(ctx, t.ID, t.Fence, summary, c.name())
+	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), c.toolbox.landingAgents())
 	if err != nil {
 		return llm.Result{}, c.onClaimLost(ctx, err)
 	}
@@ -138,13 +138,19 @@ func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, b
 
 // completedText says how a task was completed.
 func completedText(t muster.Task) string {
+	text := ""
 	switch {
 	case t.Landed == nil:
 		return fmt.Sprintf("Task #%d is completed; its lane had no change, so nothing landed.", t.ID)
 	case t.Landed.Receipt == muster.ReceiptStillRed:
-		return fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
+		text = fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
+	default:
+		text = fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
 	}
-	return fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
+	if t.Arbiter != nil && t.Arbiter.Problem == "" {
+		text += " An arbiter has brought it together with what had landed."
+	}
+	return text
 }
 
 // plans asks for approval of plans and holds back the tools that need one. A plan is for one

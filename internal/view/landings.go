@@ -53,7 +53,11 @@ func (l *landings) apply(e muster.Event) {
 			isLarger := func(c runningCheck) bool { return slices.Contains(c.tasks, e.Task) }
 			l.checks = slices.DeleteFunc(l.checks, isLarger)
 		}
-	case journal.TaskReturned, journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked,
+	case journal.ReviewEnded: // approved work queues again; the rest is told by its return
+		if e.Text("result") == "approved" && !slices.Contains(l.waiting, e.Task) {
+			l.waiting = append(l.waiting, e.Task)
+		}
+	case journal.ReviewStarted, journal.TaskReturned, journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked,
 		journal.TaskAttention:
 		l.waiting = slices.DeleteFunc(l.waiting, func(id muster.TaskID) bool { return id == e.Task })
 		l.endCheck(e.Task)

@@ -65,6 +65,8 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 			to = append(to, failed)
 		}
 		l = t.taskLine()
+	case "review", "arbiter":
+		l = t.agentLine()
 	case "landing":
 		l = t.landingLine()
 	case "hook":
@@ -279,7 +281,7 @@ func (t lineWriter) taskLine() Line {
 		l.Who, l.Verb, l.Tone = "landing", "back", Bad
 		why := "conflict in " + t.field("text", 100)
 		switch t.Text("reason") {
-		case "target", "empty":
+		case "target", "empty", "review":
 			why = t.field("text", 100)
 		case "check":
 			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"

@@ -249,7 +249,7 @@ func (s Summary) leftText(t muster.Task) string {
 	if work.owner != "" {
 		why = string(work.owner) + " left it"
 	}
-	if n := work.checks + work.conflicts; n > 0 {
+	if n := work.checks + work.conflicts + work.reviews; n > 0 {
 		why += "; " + Count(n, "landing") + " came back"
 		if t.Returned != "" {
 			why = Because(why+Plural(n, "", ", the last"), Cut(OneLine(t.Returned), 100))
@@ -330,7 +330,7 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	if s.Proof != "" {
 		proof = "receipts:   " + s.Proof
 	}
-	for _, line := range []string{s.returned(), flaky(s.landed), advisory(s.landed), proof,
+	for _, line := range []string{s.returned(), agentsText(s.landed), flaky(s.landed), advisory(s.landed), proof,
 		published(s.landed)} {
 		if line != "" {
 			fmt.Fprintln(w, screen.wrapped(line))

@@ -41,6 +41,8 @@ type effort struct {
 	checks int
 	// conflicts is how many came back with a conflict.
 	conflicts int
+	// reviews is how many came back from their review.
+	reviews int
 	// moved is how many of all that came back did so only because the target had moved: they count against nobody.
 	moved  int
 	tokens float64
@@ -81,9 +83,12 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.TaskReturned: // the owner goes on in the same claim
 		w := t.effortOf(e.Task)
 		w.tries++
-		if e.Text("reason") == "check" {
+		switch e.Text("reason") {
+		case "check":
 			w.checks++
-		} else {
+		case "review":
+			w.reviews++
+		default:
 			w.conflicts++
 		}
 		if counts, isSaid := e.Fields["counts"].(bool); isSaid && !counts {

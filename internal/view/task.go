@@ -42,6 +42,12 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	} else if t.Status == muster.Completed {
 		row("landed", "no change of ours")
 	}
+	if t.Landed != nil {
+		row("review", OneLine(t.Landed.Review))
+	} else if t.Review {
+		row("review", "before it lands")
+	}
+	row("arbiter", arbiterText(t.Arbiter))
 	rowChecks(&v, t)
 	row("attempts", t.Attempts)
 	row("came back", t.Rounds)
@@ -61,6 +67,19 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 		}
 	}
 	return w.String()
+}
+
+// arbiterText says what an arbiter has done for a task; "" where there was none.
+func arbiterText(a *muster.Arbiter) string {
+	switch {
+	case a == nil:
+		return ""
+	case a.EndedAt == 0:
+		return "works on it"
+	case a.Problem != "":
+		return OneLine("could not work on it: " + a.Problem)
+	}
+	return OneLine("brought it together with what had landed (" + a.Model + ")")
 }
 
 // rowChecks adds a row for each check that the task publishes. A check that was retired stays in the list: it says what

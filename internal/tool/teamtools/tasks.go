@@ -28,6 +28,7 @@ func (k toolset) taskCreate() llm.Tool {
 		ClaimRole   string   `json:"claim_role,omitempty"`
 		Priority    int      `json:"priority,omitempty" jsonschema:"higher goes first"`
 		RequirePlan bool     `json:"require_plan,omitempty"`
+		Review      bool     `json:"review,omitempty"`
 		Files       []string `json:"files,omitempty" jsonschema:"to change; globs too"`
 	}
 	return textTool("task_create",
@@ -41,7 +42,7 @@ func (k toolset) taskCreate() llm.Tool {
 				return "", err
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
-				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan,
+				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan, Review: in.Review,
 				Files: in.Files, CreatedBy: me})
 			return answer(err, "Task %s created.", prompt.TaskLine(t))
 		})

@@ -1,0 +1,30 @@
+package prompt
+
+import (
+	"fmt"
+
+	"muster"
+	"muster/internal/mailbox"
+)
+
+// Reviewer returns the system prompt of the agent that reviews work before it lands. text is what the file of its role
+// says, as roles.Role.Render returned it.
+func Reviewer(role string, team muster.Name, text string) []string {
+	return landingAgent("review.md", role, team, text)
+}
+
+// Arbiter returns the system prompt of the agent that brings the work of two tasks together.
+func Arbiter(role string, team muster.Name, text string) []string {
+	return landingAgent("arbiter.md", role, team, text)
+}
+
+// landingAgent returns the system prompt of an agent that the runtime asks about a landing.
+func landingAgent(name, role string, team muster.Name, text string) []string {
+	return []string{read(name), fmt.Sprintf("Your role is %s. The team is %s.", mailbox.Escape(role), team) +
+		optional("\nThe instructions of your role, beside the rules above:\n%s", text)}
+}
+
+// Material returns text of others between marks that it cannot close.
+func Material(of, text string) string {
+	return fmt.Sprintf("<material of=%q>\n%s\n</material>", of, mailbox.Escape(text))
+}

@@ -1,0 +1,66 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+
+	"muster"
+	"muster/journal"
+)
+
+// agentLine is the line of an event of an agent that the runtime asks about a landing: a reviewer or an arbiter.
+func (t lineWriter) agentLine() Line {
+	name, role := t.taskName(), t.field("role", 40)
+	l := Line{Who: cmp.Or(role, "landing"), Verb: "looks", Show: true, Text: name + " of " + t.who("nobody")}
+	by := role
+	if model := t.field("model", 60); model != "" {
+		by = "with " + model
+	}
+	switch t.Kind {
+	case journal.ReviewStarted:
+		l.Text = nameWith(name, "to review the work of "+t.who("nobody"))
+	case journal.ArbiterStarted:
+		l.Verb, l.Text = "works", nameWith(name, "to bring it together with what has landed")
+	case journal.ReviewEnded:
+		switch result := t.Text("result"); result {
+		case "approved":
+			l.Verb, l.Tone, l.Text = "agrees", Good, nameWith(name, fmt.Sprintf("approved %s %s", by,
+				seconds(t.Number("seconds"))))
+		case "returned":
+			l.Verb, l.Tone = "objects", Bad
+			l.Text = nameWith(name, "returned "+by+": "+Count(int(t.Number("comments")), "comment"))
+		default:
+			l.Verb, l.Tone, l.Text = "fails", Bad, Because(nameWith(name, "no verdict"), t.field("text", 120))
+		}
+	case journal.ArbiterEnded:
+		l.Verb, l.Text = "done", nameWith(name, "worked on it "+by+"; the check decides")
+		if problem := t.field("text", 120); problem != "" {
+			l.Verb, l.Tone, l.Text = "fails", Bad, Because(nameWith(name, "could not work on it"), problem)
+		}
+	}
+	return l
+}
+
+// agentsText says in a line which landed tasks were reviewed, and which an arbiter has brought together with others.
+func agentsText(landed []muster.Task) string {
+	reviewed, text := 0, ""
+	var arbitrated []muster.TaskID
+	for _, t := range landed {
+		if t.Landed.Review != "" {
+			reviewed++
+		}
+		if t.Arbiter != nil && t.Arbiter.EndedAt > 0 && t.Arbiter.Problem == "" {
+			arbitrated = append(arbitrated, t.ID)
+		}
+	}
+	if reviewed > 0 {
+		text += fmt.Sprintf("reviewed before they landed: %d of %s", reviewed, Count(len(landed), "task"))
+	}
+	if len(arbitrated) > 0 {
+		if text != "" {
+			text += "; "
+		}
+		text += "brought together by an arbiter: task " + IDs(arbitrated)
+	}
+	return text
+}
