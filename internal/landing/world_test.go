@@ -33,6 +33,7 @@ type world struct {
 	lanes   *worktree.Lanes
 	land    *landing.Lander
 	before  string
+	agents  landing.Agents // of try
 
 	mu     sync.Mutex
 	state  string // of the base
@@ -151,7 +152,7 @@ func (w *world) write(dir string, files map[string]string) {
 }
 
 func (w *world) try(t muster.Task) (landing.Verdict, error) {
-	return w.land.Land(w.ctx(), t.ID, t.Fence, "What "+string(t.Owner)+" did.", t.Owner)
+	return w.tryWith(t, w.agents)
 }
 
 // lands fails the test unless the task lands.

@@ -12,10 +12,6 @@ import (
 func (t lineWriter) agentLine() Line {
 	name, role := t.taskName(), t.field("role", 40)
 	l := Line{Who: cmp.Or(role, "landing"), Verb: "looks", Show: true, Text: name + " of " + t.who("nobody")}
-	by := role
-	if model := t.field("model", 60); model != "" {
-		by = "with " + model
-	}
 	switch t.Kind {
 	case journal.ReviewStarted:
 		l.Text = nameWith(name, "to review the work of "+t.who("nobody"))
@@ -24,16 +20,15 @@ func (t lineWriter) agentLine() Line {
 	case journal.ReviewEnded:
 		switch result := t.Text("result"); result {
 		case "approved":
-			l.Verb, l.Tone, l.Text = "agrees", Good, nameWith(name, fmt.Sprintf("approved %s %s", by,
-				seconds(t.Number("seconds"))))
+			l.Verb, l.Tone, l.Text = "agrees", Good, nameWith(name, "approved "+seconds(t.Number("seconds")))
 		case "returned":
-			l.Verb, l.Tone = "objects", Bad
-			l.Text = nameWith(name, "returned "+by+": "+Count(int(t.Number("comments")), "comment"))
+			l.Verb, l.Tone = "denies", Bad
+			l.Text = nameWith(name, Count(int(t.Number("comments")), "comment")+" "+seconds(t.Number("seconds")))
 		default:
 			l.Verb, l.Tone, l.Text = "fails", Bad, Because(nameWith(name, "no verdict"), t.field("text", 120))
 		}
 	case journal.ArbiterEnded:
-		l.Verb, l.Text = "done", nameWith(name, "worked on it "+by+"; the check decides")
+		l.Verb, l.Text = "done", nameWith(name, "the check decides whether it lands")
 		if problem := t.field("text", 120); problem != "" {
 			l.Verb, l.Tone, l.Text = "fails", Bad, Because(nameWith(name, "could not work on it"), problem)
 		}

@@ -292,7 +292,11 @@ func (t lineWriter) taskLine() Line {
 		case with != "":
 			why += ", with " + with
 		}
-		l.Text = name + " to " + t.who("its owner") + ": " + why
+		to := t.who("its owner")
+		if t.Fields["arbiter"] == true {
+			to = "an arbiter"
+		}
+		l.Text = name + " to " + to + ": " + why
 	case journal.TaskCompleted:
 		return t.completedLine(l)
 	case journal.TaskAttention:

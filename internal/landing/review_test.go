@@ -1,0 +1,251 @@
+package landing_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+)
+
+// judges is a reviewer that answers with a function, and counts how often it was asked.
+type judges struct {
+	mu    sync.Mutex
+	asked int
+	say   func(landing.ReviewRequest) (landing.ReviewVerdict, error)
+}
+
+func (j *judges) agents() landing.Agents {
+	return landing.Agents{Review: func(_ context.Context, r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		j.mu.Lock()
+		j.asked++
+		j.mu.Unlock()
+		return j.say(r)
+	}}
+}
+
+func approve(landing.ReviewRequest) (landing.ReviewVerdict, error) {
+	return landing.ReviewVerdict{Approved: true, Model: "m/1"}, nil
+}
+
+// reviewed are the options of landings that are all reviewed, and whose checks have receipts.
+func reviewed(dir string) func(*landing.Options) {
+	return func(o *landing.Options) { o.Review, o.Receipts = "reviewer", dir }
+}
+
+func (w *world) tryWith(t muster.Task, agents landing.Agents) (landing.Verdict, error) {
+	return w.land.LandWith(w.ctx(), t.ID, t.Fence, "What "+string(t.Owner)+" did.", t.Owner, agents)
+}
+
+func runs(t *testing.T, file string) int {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(data), "x")
+}
+
+// An approval is in the commit and on the board, and costs no second check of the same tree.
+func TestApprovedWorkLands(t *testing.T) {
+	t.Parallel()
+	count := filepath.Join(t.TempDir(), "runs")
+	w := newWorld(t, "echo x >> "+count, map[string]string{"a.txt": "a\n"}, reviewed(t.TempDir()))
+	j := &judges{say: func(r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		if r.Role != "reviewer" || r.Summary != "What alice did." || r.Checked.Receipt != muster.ReceiptGreen ||
+			len(r.Diff.Files) != 1 || !strings.Contains(r.Diff.Text, "+one") {
+			t.Errorf("the reviewer is told %+v", r)
+		}
+		if text, err := r.Line(t.Context(), "one", 1); text != "one" || err != nil {
+			t.Errorf("the line is %q, %v", text, err)
+		}
+		if w.git("rev-parse", target) != w.git("rev-parse", "main") {
+			t.Error("the target has moved before the review")
+		}
+		return approve(r)
+	}}
+	task, _ := w.task("One", "alice", map[string]string{"one": "one\n"})
+	v, err := w.tryWith(task, j.agents())
+	if err != nil || v.Task.Landed == nil || v.Task.Landed.Review != "approved by reviewer (m/1)" || j.asked != 1 {
+		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+	if n := runs(t, count); n != 1 {
+		t.Errorf("%d checks, want 1", n)
+	}
+	message := w.git("log", "-1", "--format=%B", target)
+	if _, landed, ok := landing.Trailers(message); !ok || landed.Review != v.Task.Landed.Review || landed.Check == "" {
+		t.Errorf("the commit says %s", message)
+	}
+}
+
+// A task that asks for a review has one, and others do not.
+func TestATaskAsksForItsReview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	j := &judges{say: approve}
+	asks, err := w.board.Create(w.ctx(), board.Draft{Subject: "Two", CreatedBy: muster.Lead, Review: true})
+	w.must(err)
+	asks, _ = w.claim(asks.ID, "bob", map[string]string{"two": "2\n"})
+	plain, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	for task, want := range map[*muster.Task]int{&plain: 0, &asks: 1} {
+		j.asked = 0
+		if v, err := w.tryWith(*task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != want {
+			t.Errorf("task %d: %+v, %v, asked %d times, want %d", task.ID, v, err, j.asked, want)
+		}
+	}
+}
+
+// Returned work comes with its comments, counts, and is reviewed anew when it has changed.
+func TestReturnedWorkIsReviewedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"}, reviewed(t.TempDir()))
+	j := &judges{say: func(r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		if strings.Contains(r.Diff.Text, "+better") {
+			return approve(r)
+		}
+		return landing.ReviewVerdict{Comments: []landing.ReviewComment{{File: "one", Line: 2, Text: "Do better."},
+			{File: "gone", Text: "Was it of use?"}}, Text: "Nearly."}, nil
+	}}
+	task, lane := w.task("One", "alice", map[string]string{"one": "first\nsecond\n"})
+	v, err := w.tryWith(task, j.agents())
+	if err != nil || v.Task.Status != muster.InProgress || v.Task.Returns != 1 ||
+		v.Task.Returned != "review: one:2: Do better. (and 1 more)" {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	for _, says := range []string{"The reviewer returns your work", "Nearly.", "one:2: second\nDo better.\n", "\ngone\nWas it of use?"} {
+		if !strings.Contains(v.Text, says) {
+			t.Errorf("the owner reads %q, want %q", v.Text, says)
+		}
+	}
+	w.noRefs()
+	w.write(lane, map[string]string{"one": "better\n"})
+	if v, err = w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
+		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+	if kinds := w.kinds(task.ID); !strings.Contains(kinds, "returned(review)") {
+		t.Error(kinds)
+	}
+}
+
+// Without a verdict nothing lands. The lead is told, and in the end the task is set aside with its work.
+func TestWorkWithoutAVerdictNeverLands(t *testing.T) {
+	t.Parallel()
+	told := ""
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"}, reviewed(t.TempDir()), func(o *landing.Options) {
+		o.TellLead = func(_ context.Context, text string) error { told = text; return nil }
+	})
+	tip := w.git("rev-parse", target)
+	j := &judges{say: func(landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		return landing.ReviewVerdict{Approved: true}, errors.New("it has used all its turns")
+	}}
+	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	for i, agents := range []landing.Agents{j.agents(), {}, j.agents()} {
+		v, err := w.tryWith(task, agents)
+		if err != nil || v.Task.Landed != nil || v.Text == "" || !strings.Contains(told, "has given no verdict") {
+			t.Fatalf("%+v, %v; the lead is told %q", v, err, told)
+		}
+		if isLast := i == 2; isLast != (v.Task.Status == muster.NeedsAttention) {
+			t.Errorf("after %d tries it is %s", i+1, v.Task.Status)
+		}
+	}
+	if w.git("rev-parse", target) != tip || w.git("-C", lane, "show", "HEAD:one") != "1" {
+		t.Error("the target has moved, or the work is gone")
+	}
+}
+
+// The reviews of several tasks run side by side, and the tasks land together after two checks at most.
+func TestReviewsRunSideBySide(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"}, reviewed(t.TempDir()))
+	const n = 3
+	var all sync.WaitGroup
+	all.Add(n)
+	j := &judges{say: func(r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		if r.Task.Subject != "First" {
+			all.Done()
+			all.Wait() // hangs where one review waits for another
+		}
+		return approve(r)
+	}}
+	w.agents = j.agents()
+	verdicts := w.queued(h, w.many(n)...)
+	for id, v := range verdicts {
+		if v.Task.Landed == nil || v.Task.Landed.Review == "" {
+			t.Errorf("task %d: %+v", id, v)
+		}
+	}
+	if got := w.isGreenEverywhere("bad"); got != n+1 || j.asked != n+1 {
+		t.Errorf("%d commits after %d reviews", got, j.asked)
+	}
+	// The first landing, the stack of the others, and one more at most: for those that come first out of their review.
+	if got := h.runs(t); got > 4 {
+		t.Errorf("%d checks", got)
+	}
+}
+
+// An approval holds for the very work that was reviewed: for a process that goes on after a crash and for a target that
+// has moved, and for no other difference.
+func TestAnApprovalIsOfOneDifference(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"}, reviewed(dir))
+	j := &judges{say: approve}
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	// The process dies when the approval is written and the work is about to land.
+	ctx, die := context.WithCancelCause(w.ctx())
+	w.process("true", reviewed(dir), func(o *landing.Options) {
+		o.Hook = func(context.Context, muster.Task, string, []string) (string, error) {
+			if j.asked > 0 {
+				die(muster.CauseUser)
+				return "", muster.CauseUser
+			}
+			return "", nil
+		}
+	})
+	if _, err := w.land.LandWith(ctx, one.ID, one.Fence, "", one.Owner, j.agents()); !errors.Is(err, muster.CauseUser) {
+		t.Fatal(err)
+	}
+	w.process("true", reviewed(dir))
+	if v, err := w.tryWith(two, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 { // the target moves
+		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+	none := landing.Agents{Review: func(context.Context, landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		t.Error("it was reviewed again")
+		return landing.ReviewVerdict{}, nil
+	}}
+	if v, err := w.tryWith(one, none); err != nil || v.Task.Landed == nil || v.Task.Landed.Review == "" {
+		t.Fatalf("%+v, %v", v, err)
+	}
+}
+
+// Work that has changed after its approval is reviewed again; work that is red after it comes back.
+func TestAChangeAfterTheApprovalIsReviewed(t *testing.T) {
+	t.Parallel()
+	red := filepath.Join(t.TempDir(), "red")
+	w := newWorld(t, "test ! -e "+red, map[string]string{"a.txt": "a\n"}, func(o *landing.Options) { o.Review = "reviewer" })
+	w.state = "ok"
+	j := &judges{say: func(r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		if strings.Contains(r.Diff.Text, "+first") { // from now on the check is red
+			w.must(os.WriteFile(red, nil, 0o600))
+		}
+		return approve(r)
+	}}
+	task, lane := w.task("One", "alice", map[string]string{"one": "first\n"})
+	v, err := w.tryWith(task, j.agents())
+	if err != nil || v.Task.Status != muster.InProgress || !strings.Contains(v.Text, red) || j.asked != 1 {
+		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+	w.must(os.Remove(red))
+	w.write(lane, map[string]string{"one": "2\n"})
+	if v, err = w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
+		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+}
