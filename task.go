@@ -130,7 +130,8 @@ type Landed struct {
 	// Advisory names the advisory checks that were red on its tree, with commas between them.
 	Advisory string `json:"advisory,omitempty"`
 	Flaky    bool   `json:"flaky,omitempty"` // the check failed on this very tree, and passed when it ran again
-	// Review says who has approved the work before it landed, as in "approved by reviewer (MODEL)"; "": nobody was asked.
+	// Review says who has approved the work before it landed, as in "approved by reviewer (MODEL)"; "": nobody was
+	// asked.
 	Review string `json:"review,omitempty"`
 }
 

@@ -47,8 +47,8 @@ func (s Tasks) Add(ctx context.Context, d TaskDraft) (muster.Task, error) {
 		return muster.Task{}, err
 	}
 	return w.Board().Create(ctx, board.Draft{Subject: d.Subject, Description: d.Description, BlockedBy: d.BlockedBy,
-		Role: muster.RoleName(d.Role), Priority: d.Priority, RequirePlan: d.RequirePlan, Review: d.Review, Files: d.Files,
-		CreatedBy: muster.User})
+		Role: muster.RoleName(d.Role), Priority: d.Priority, RequirePlan: d.RequirePlan, Review: d.Review,
+		Files: d.Files, CreatedBy: muster.User})
 }
 
 // Get returns a task without its Blocks, which WithBlocks adds.

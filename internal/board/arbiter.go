@@ -33,8 +33,8 @@ func (d Details) arbiterWords(why string) string {
 // with the landing.
 //
 // The record is written before the work lands, so that no crash lets a second arbiter begin.
-func (b *Board) EndArbiter(
-	ctx context.Context, id muster.TaskID, fence int, role, model, problem string,
+func EndArbiter(
+	ctx context.Context, b *Board, id muster.TaskID, fence int, role, model, problem string,
 ) (muster.Task, error) {
 	t, _, changed, err := b.step(ctx, id, func(t *muster.Task) error {
 		if err := owned(*t, fence); err != nil {

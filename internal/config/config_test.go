@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Teammates: 4, SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
+	want := Settings{Teammates: 4, SubagentTurns: 30, ArbiterTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
 		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
 		ModelPatience: time.Hour, Ports: 3}

@@ -19,7 +19,7 @@ import (
 // approval says that a role has approved the work of a task. It is kept beside the receipts of checks, so that neither
 // a crash nor a target that moves makes anybody review the same work twice.
 type approval struct {
-	Key      string          `json:"key"` // of the task, the role and the difference: any other needs a review of its own
+	Key      string          `json:"key"` // of the task, the role and the difference: another needs its own
 	Task     muster.TaskID   `json:"task"`
 	Role     string          `json:"role"`
 	Model    string          `json:"model"`
@@ -43,7 +43,7 @@ func (x *approval) String() string {
 // they were and as they are, and not the ids of commits: work into which more of the target was merged is the same
 // work, as long as that touches none of its files.
 func reviewedWork(ctx context.Context, a *attempt, tip string) (x approval, err error) {
-	x = approval{Task: a.v.Task.ID, Role: a.reviewRole(), Head: a.head}
+	x = approval{Task: a.v.Task.ID, Role: reviewRole(a), Head: a.head}
 	base, err := a.repo.Run(ctx, a.repo.CommonDir(), "merge-base", tip, a.head)
 	if err != nil {
 		return x, unavailable(ctx, "git cannot tell where the lane left the target", err)

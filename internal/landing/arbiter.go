@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/failpoint"
 	"muster/internal/safetext"
 	"muster/internal/worktree"
@@ -52,10 +53,10 @@ type ArbiterReport struct {
 //
 // A process that dies before the record has written nothing but files of the lane: the next one lets an arbiter go on
 // with them. After the record no other arbiter begins.
-func (a *attempt) arbitrate(ctx context.Context) error {
-	d, err := a.prepareDispute(ctx)
+func arbitrate(ctx context.Context, a *attempt) error {
+	d, err := prepareDispute(ctx, a)
 	if err == nil {
-		err = a.emit(ctx, journal.ArbiterStarted, map[string]any{"role": DefaultArbiter, "with": a.v.Task.Met})
+		err = emitOf(ctx, a, journal.ArbiterStarted, map[string]any{"role": DefaultArbiter, "with": a.v.Task.Met})
 	}
 	var report ArbiterReport
 	if err == nil {
@@ -74,7 +75,7 @@ func (a *attempt) arbitrate(ctx context.Context) error {
 		problem = safetext.Cut(safetext.OneLine(err.Error()), 300)
 	}
 	failpoint.Hit("landing.arbitrating")
-	t, err := a.board.EndArbiter(ctx, a.v.Task.ID, a.claim, DefaultArbiter, report.Model, problem)
+	t, err := board.EndArbiter(ctx, a.board, a.v.Task.ID, a.claim, DefaultArbiter, report.Model, problem)
 	failpoint.Hit("landing.arbitrated")
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
 		return a.refuse(ctx)
@@ -84,7 +85,7 @@ func (a *attempt) arbitrate(ctx context.Context) error {
 }
 
 // prepareDispute merges the target into the lane, and returns what an arbiter is told.
-func (a *attempt) prepareDispute(ctx context.Context) (d Dispute, err error) {
+func prepareDispute(ctx context.Context, a *attempt) (d Dispute, err error) {
 	t := a.v.Task
 	d = Dispute{Task: t, Summary: a.summary, Branch: a.branch()}
 	if t.Landing != nil {

@@ -136,14 +136,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if t.Worktree == "" {
 		return a.completeUnchanged(ctx)
 	}
-	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
 	if t.Status == muster.Landing && t.Landing != nil {
-		a.summary = cmp.Or(a.summary, t.Landing.Summary)
-		if t.IsArbiterDue() {
-			if err := a.arbitrate(ctx); err != nil || a.v.Task.IsArbiterDue() {
-				return err
-			}
-		}
 		if done, err := a.resume(ctx); done || err != nil {
 			return err
 		}
@@ -174,12 +167,17 @@ func (a *attempt) run(ctx context.Context) error {
 	if d != nil {
 		return a.returnDisplaced(ctx, d)
 	}
+	return a.queueUntilDecided(ctx, tip)
+}
+
+// queueUntilDecided queues the attempt until something is decided about it that does not make it queue again.
+func (a *attempt) queueUntilDecided(ctx context.Context, tip string) error {
 	for {
 		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
 		// meanwhile.
 		isReturned, err := a.returnEarly(ctx, tip)
 		if err == nil && !isReturned {
-			err = a.findApproval(ctx, tip)
+			err = findApproval(ctx, a, tip)
 		}
 		if err == nil && !isReturned {
 			err = a.await(ctx)
@@ -206,8 +204,16 @@ func (a *attempt) returnEarly(ctx context.Context, tip string) (isReturned bool,
 	return true, a.mergeInLane(ctx, tip)
 }
 
-// resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
+// resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts,
+// or an arbiter may have to work on it first.
 func (a *attempt) resume(ctx context.Context) (done bool, err error) {
+	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
+	a.summary = cmp.Or(a.summary, a.v.Task.Landing.Summary)
+	if a.v.Task.IsArbiterDue() {
+		if err := arbitrate(ctx, a); err != nil {
+			return false, err
+		}
+	}
 	// The target decides, not the board: a crash after the transaction leaves the task as landing.
 	if done, err := a.completeLanded(ctx); done || err != nil {
 		return done, err

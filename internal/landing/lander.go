@@ -14,8 +14,8 @@
 //   - message.go writes the landed commit, and finds it again after a crash.
 //   - tip.go remembers where landings left the target, and puts back one that something else has moved.
 //   - return.go returns a task, with what its owner reads.
-//   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what was
-//     approved. arbiter.go lets an agent work on what others' work keeps from landing.
+//   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what
+//     was approved. arbiter.go lets an agent work on what others' work keeps from landing.
 //   - target.go prepares the target before a run, and waits while somebody has it checked out.
 //   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
 //

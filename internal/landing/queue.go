@@ -217,8 +217,8 @@ func drain(ctx context.Context, l *Lander) {
 	checkCovered(ctx, l)
 }
 
-// inOrder sorts jobs into the order in which they land: those that have come back before or were reviewed, because they have
-// waited already; then those for which most tasks wait; then by the order in which they came.
+// inOrder sorts jobs into the order in which they land: those that have come back before or were reviewed, because they
+// have waited already; then those for which most tasks wait; then by the order in which they came.
 func inOrder(ctx context.Context, l *Lander, jobs []*attempt) error {
 	if len(jobs) < 2 {
 		return nil

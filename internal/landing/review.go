@@ -61,19 +61,19 @@ type ReviewComment struct {
 
 // needsReview reports whether the work of the task lands only after a review. What takes landed work back does not: the
 // user has asked for it.
-func (a *attempt) needsReview() bool {
+func needsReview(a *attempt) bool {
 	return (a.options.Review != "" || a.v.Task.Review) && len(a.v.Task.Undoes) == 0
 }
 
 // isReviewed reports whether nothing more has to be asked about the work.
-func (a *attempt) isReviewed() bool { return !a.needsReview() || a.approval != nil }
+func (a *attempt) isReviewed() bool { return !needsReview(a) || a.approval != nil }
 
 // reviewRole returns the role that reviews the work.
-func (a *attempt) reviewRole() string { return cmp.Or(a.options.Review, DefaultReviewer) }
+func reviewRole(a *attempt) string { return cmp.Or(a.options.Review, DefaultReviewer) }
 
 // findApproval finds out whether the work, as it is now, was approved before: by this process or by one that has died.
-func (a *attempt) findApproval(ctx context.Context, tip string) (err error) {
-	if !a.needsReview() {
+func findApproval(ctx context.Context, a *attempt, tip string) (err error) {
+	if !needsReview(a) {
 		return nil
 	}
 	was := a.approval
@@ -109,10 +109,10 @@ func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent boo
 // review has the work reviewed. The error is errMoved when it was approved: then it queues again. Work without a
 // verdict is returned, too, and never lands.
 func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
-	role := a.reviewRole()
+	role := reviewRole(a)
 	diff, err := worktree.DiffOf(ctx, a.repo, a.reviewed.base, a.head)
 	if err == nil {
-		err = a.emit(ctx, journal.ReviewStarted, map[string]any{"role": role})
+		err = emitOf(ctx, a, journal.ReviewStarted, map[string]any{"role": role})
 	}
 	if err != nil {
 		return err
@@ -151,16 +151,16 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 		said["result"] = "returned"
 	}
 	a.log.InfoContext(ctx, "landing reviewed", "role", role, "result", said["result"], "model", v.Model)
-	if emitErr := a.emit(ctx, journal.ReviewEnded, said); emitErr != nil {
+	if emitErr := emitOf(ctx, a, journal.ReviewEnded, said); emitErr != nil {
 		return emitErr
 	}
 	switch {
 	case err != nil:
-		return a.returnUnreviewed(ctx, role, err)
+		return returnUnreviewed(ctx, a, role, err)
 	case v.Approved:
 		return errMoved
 	}
-	text, first := a.commentText(ctx, role, v)
+	text, first := commentText(ctx, a, role, v)
 	return a.returnTask(ctx, "review", text, board.Details{Text: first})
 }
 
@@ -170,23 +170,23 @@ var errNobody = errors.New("this process has no agent for it")
 // returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
 // the end, with its work in its lane, and the lead is told at once. A spent budget counts not: it ends the owner's work
 // too.
-func (a *attempt) returnUnreviewed(ctx context.Context, role string, why error) error {
+func returnUnreviewed(ctx context.Context, a *attempt, role string, why error) error {
 	if tell := a.options.TellLead; tell != nil {
-		text := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. Work without a review does "+
-			"not land. Its owner can try again (complete_task).", a.v.Task.ID, role, why)
+		text := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. "+
+			"Work without a review does not land. Its owner can try again (complete_task).", a.v.Task.ID, role, why)
 		if err := tell(ctx, text); err != nil {
 			return err
 		}
 	}
-	text := fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\nWork lands only after a review. "+
-		"Nothing is known to be wrong with it: leave it as it is, and call complete_task again, which has it reviewed "+
-		"again.", role, safetext.Cut(safetext.OneLine(why.Error()), 300))
+	text := fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\n"+
+		"Work lands only after a review. Nothing is known to be wrong with it: leave it as it is, and call "+
+		"complete_task again, which has it reviewed again.", role, safetext.Cut(safetext.OneLine(why.Error()), 300))
 	return a.returnTask(ctx, "review", text, board.Details{Moved: isSpent(why),
 		Text: "no verdict: " + safetext.Cut(safetext.OneLine(why.Error()), 200)})
 }
 
 // commentText returns what the owner of returned work reads, and the first of it in a line.
-func (a *attempt) commentText(ctx context.Context, role string, v ReviewVerdict) (text, first string) {
+func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (text, first string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
 	if v.Text != "" {
@@ -215,7 +215,7 @@ func (a *attempt) commentText(ctx context.Context, role string, v ReviewVerdict)
 	return b.String(), safetext.Cut(first, 300)
 }
 
-// emit writes an event about the task.
-func (a *attempt) emit(ctx context.Context, kind string, fields map[string]any) error {
+// emitOf writes an event about the task.
+func emitOf(ctx context.Context, a *attempt, kind string, fields map[string]any) error {
 	return a.journal.Emit(ctx, muster.Event{Kind: kind, Member: a.v.Task.Owner, Task: a.v.Task.ID, Fields: fields})
 }

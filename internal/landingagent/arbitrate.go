@@ -12,8 +12,8 @@ import (
 	"muster/internal/safetext"
 )
 
-// Arbitrate lets the agent work in the lane until it ends. An agent that has used its turns has done what it could: what
-// it leaves is for the check to judge.
+// Arbitrate lets the agent work in the lane until it ends. An agent that has used its turns has done what it could:
+// what it leaves is for the check to judge. The error says why the agent could not work to its end.
 func (a Agent) Arbitrate(ctx context.Context, d landing.Dispute) (landing.ArbiterReport, error) {
 	report := landing.ArbiterReport{Model: a.ModelName}
 	message, err := a.disputeMessage(d)

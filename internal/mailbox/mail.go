@@ -273,7 +273,8 @@ func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (wak
 // markPattern matches the start of anything that a model could take for a mark of the runtime, opening or
 // closing.
 var markPattern = lazyregexp.New(`(?i)<(` + invisible + `/?` + invisible +
-	`(?:inbox|auto-claimed|reminder|background-results|hook|skill|role|identity|environment|instructions|memories|material))`)
+	`(?:inbox|auto-claimed|reminder|background-results|hook|skill|role|identity|environment|instructions|memories|` +
+	`material))`)
 
 // invisible matches characters that are not seen, or hardly.
 const invisible = `[\s\v\x{85}\pZ\p{Cf}]*`

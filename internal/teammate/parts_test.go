@@ -360,8 +360,8 @@ type landings struct {
 
 func (l *landings) Target(context.Context) (string, error) { return l.target, l.targetErr }
 
-func (l *landings) Land(
-	_ context.Context, id muster.TaskID, fence int, _ string, _ muster.Name,
+func (l *landings) LandWith(
+	_ context.Context, id muster.TaskID, fence int, _ string, _ muster.Name, _ landing.Agents,
 ) (landing.Verdict, error) {
 	l.landed++
 	return l.land(id, fence)

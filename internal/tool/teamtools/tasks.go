@@ -42,8 +42,8 @@ func (k toolset) taskCreate() llm.Tool {
 				return "", err
 			}
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
-				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan, Review: in.Review,
-				Files: in.Files, CreatedBy: me})
+				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan,
+				Review: in.Review, Files: in.Files, CreatedBy: me})
 			return answer(err, "Task %s created.", prompt.TaskLine(t))
 		})
 }
