@@ -60,10 +60,9 @@ func arbitrate(ctx context.Context, a *attempt) error {
 	}
 	var report ArbiterReport
 	if err == nil {
-		a.options.Order.Outside(ctx, func() {
-			if err = errNobody; a.agents.Arbitrate != nil {
-				report, err = a.agents.Arbitrate(ctx, d)
-			}
+		err = askAgent(ctx, a, a.agents.Arbitrate != nil, func() (err error) {
+			report, err = a.agents.Arbitrate(ctx, d)
+			return err
 		})
 	}
 	if context.Cause(ctx) != nil {

@@ -122,11 +122,10 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 	}
 	began := time.Now()
 	var v ReviewVerdict
-	a.options.Order.Outside(ctx, func() {
-		if err = errNobody; a.agents.Review != nil {
-			v, err = a.agents.Review(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
-				Checked: checked, Line: line})
-		}
+	err = askAgent(ctx, a, a.agents.Review != nil, func() (err error) {
+		v, err = a.agents.Review(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
+			Checked: checked, Line: line})
+		return err
 	})
 	if context.Cause(ctx) != nil {
 		return context.Cause(ctx) // the landing stays under way, and the next process has the work reviewed
@@ -166,6 +165,17 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 
 // errNobody is the error of a process without models.
 var errNobody = errors.New("this process has no agent for it")
+
+// askAgent calls ask, which may take many minutes: meanwhile the owner counts as one that waits, and others take their
+// steps.
+func askAgent(ctx context.Context, a *attempt, isThere bool, ask func() error) (err error) {
+	if !isThere {
+		return errNobody
+	}
+	a.endWork()
+	a.options.Order.Outside(ctx, func() { err = ask() })
+	return cmp.Or(a.startWork(ctx), err)
+}
 
 // returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
 // the end, with its work in its lane, and the lead is told at once. A spent budget counts not: it ends the owner's work

@@ -101,7 +101,9 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, p := range faultinject.Points() {
 		// Nobody removes a receipt. What a killed process has staged of one is seldom there to be removed.
-		if !passed[p.Name] && !strings.HasPrefix(p.Name, "receipts.remove.") {
+		// Reviews and arbiters need models: internal/landing has the crashes around them.
+		isAgents := strings.HasPrefix(p.Name, "landing.review") || strings.HasPrefix(p.Name, "landing.arbitrat")
+		if !passed[p.Name] && !isAgents && !strings.HasPrefix(p.Name, "receipts.remove.") {
 			t.Errorf("the point %s is never passed", p.Name)
 		}
 	}
