@@ -97,6 +97,8 @@ func readApproval(receipts string, of approval) (x approval, ok bool) {
 	return x, true
 }
 
+// A budget is the user's, and no fault of the work: a task that comes back because of it is not nearer to its end.
+
 // isSpent reports whether an agent could not be asked because a budget is used up.
 func isSpent(err error) bool {
 	_, is := spend.IsExceeded(err)

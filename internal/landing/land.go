@@ -167,11 +167,11 @@ func (a *attempt) run(ctx context.Context) error {
 	if d != nil {
 		return a.returnDisplaced(ctx, d)
 	}
-	return a.queueUntilDecided(ctx, tip)
+	return queueUntilDecided(ctx, a, tip)
 }
 
 // queueUntilDecided queues the attempt until something is decided about it that does not make it queue again.
-func (a *attempt) queueUntilDecided(ctx context.Context, tip string) error {
+func queueUntilDecided(ctx context.Context, a *attempt, tip string) error {
 	for {
 		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
 		// meanwhile.

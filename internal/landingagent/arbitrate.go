@@ -28,7 +28,8 @@ func (a Agent) Arbitrate(ctx context.Context, d landing.Dispute) (landing.Arbite
 	return report, err
 }
 
-// disputeMessage returns what an arbiter is told first.
+// disputeMessage returns what an arbiter is told first: both intents, because a model that knows only one of them keeps
+// that one, and what failed last. What does not fit is cut; the commits are named, and the arbiter can read them.
 func (a Agent) disputeMessage(d landing.Dispute) (string, error) {
 	t := d.Task
 	var b strings.Builder

@@ -75,7 +75,8 @@ func taskText(subject, description string) string {
 	return strings.TrimSpace(subject + "\n\n" + safetext.Cut(description, maxText))
 }
 
-// checkedText says what the check has said of the work.
+// checkedText says what the check has said of the work. It never says more than the receipt: a reviewer that believes
+// work to be verified looks less closely.
 func checkedText(l muster.Landed) string {
 	switch {
 	case l.Receipt == muster.ReceiptUnchecked || l.Check == "":
@@ -111,7 +112,8 @@ func (a Agent) difference(d worktree.Diff) (string, error) {
 		prompt.Material("the difference", safetext.Cut(text, maxDiff)), nil
 }
 
-// decision takes the verdict of one conversation.
+// decision takes the verdict of one conversation. A review that is begun again has another one, so that a verdict is
+// always of a conversation that has read the work.
 type decision struct {
 	request landing.ReviewRequest
 	verdict *landing.ReviewVerdict // nil: none yet
@@ -124,7 +126,8 @@ type verdictInput struct {
 	Text     string        `json:"text,omitempty" jsonschema:"about the whole"`
 }
 
-// lineComment is a comment in it.
+// lineComment is a comment in it. A comment that is put beside the work, and not at a place in it, sends its owner to
+// search, so a line that is not there is refused.
 type lineComment struct {
 	File string `json:"file"`
 	Line int    `json:"line"`

@@ -96,7 +96,8 @@ func (b *toolbox) landingAgent(ctx context.Context, role string, t muster.Task) 
 		}}, dir, nil
 }
 
-// decorateFor returns those of some tools that a role has, decorated like the member's.
+// decorateFor returns those of some tools that a role has, decorated like the member's: the hooks of the user are asked
+// about each call, secrets are hidden, and the journal tells what was done.
 func (b *toolbox) decorateFor(role roles.Role, list []llm.Tool, dir subagentDir) (allowed []llm.Tool) {
 	for _, t := range list {
 		if s := t.Spec(); role.Allows(s.Name, !s.ReadOnly) {
@@ -106,7 +107,7 @@ func (b *toolbox) decorateFor(role roles.Role, list []llm.Tool, dir subagentDir)
 	return b.decorate(allowed, &nestedInstructions{self: b.self}, dir.workdir, true)
 }
 
-// readOnlyDir is a directory in which nothing is written.
+// readOnlyDir is a directory in which nothing is written, whatever tool may come to stand in it.
 type readOnlyDir struct{ subagentDir }
 
 // Workdir returns the directory.

@@ -8,7 +8,8 @@ import (
 	"muster/journal"
 )
 
-// agentLine is the line of an event of an agent that the runtime asks about a landing: a reviewer or an arbiter.
+// agentLine is the line of an event of an agent that the runtime asks about a landing: a reviewer or an arbiter. It has
+// no model, whose name may be long: the log with --json and the commit have it.
 func (t lineWriter) agentLine() Line {
 	name, role := t.taskName(), t.field("role", 40)
 	l := Line{Who: cmp.Or(role, "landing"), Verb: "looks", Show: true, Text: name + " of " + t.who("nobody")}
