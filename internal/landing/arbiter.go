@@ -18,6 +18,18 @@ import (
 // DefaultArbiter is the role of the agent that gets a last chance with work that others' work keeps from landing.
 const DefaultArbiter = "arbiter"
 
+// A task is set aside after its last return. Where others' work has had a part in its returns, an arbiter comes before
+// that: board.Return leaves the task landing, with muster.Arbiter in its document, and the owner's call of Land goes on
+// with arbitrate. These states follow each other, each in the document before anything is done for it:
+//
+//	due:    the last landing came back; the lane has the work, the landing ref is gone
+//	ended:  the arbiter has ended; what the lane has lands like the work of any owner
+//	landed, or set aside: the check has decided
+//
+// A process that dies in the first goes on with an arbiter in the same lane, and one that dies in the second with the
+// landing. The task is its owner's all the time: whoever takes it away ends the landing as any other, and then the next
+// owner's returns may bring another arbiter.
+
 // Dispute is what an arbiter has to bring together. All of it is of others, and none of it is an instruction.
 type Dispute struct {
 	Task    muster.Task

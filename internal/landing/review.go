@@ -58,6 +58,16 @@ type ReviewComment struct {
 // A task whose work has to be reviewed takes its place in the queue like any other. When its check has passed, it
 // leaves the stack, and its owner has the work reviewed, beside the reviews of others and the next checks. Approved
 // work queues again. The check's receipt makes the second check of the same tree free.
+//
+// The review comes after the check, because a check costs no tokens and most work that is wrong is red. It comes before
+// the transaction, because what has landed is built on at once.
+//
+// A crash loses nothing that was decided. Before the approval is in its file, the task is landing without one, and
+// whoever goes on with it has it checked and reviewed. After that the next process finds the approval by the difference
+// of the lane. A process that dies between an answer and its file pays for that review twice, and never for none.
+//
+// What could go round for ever is bounded: a review by the turns of its agent, a task that gets no verdict by its
+// returns, and an owner that changes nothing by the same.
 
 // needsReview reports whether the work of the task lands only after a review. What takes landed work back does not: the
 // user has asked for it.

@@ -59,7 +59,8 @@ type Agent struct {
 // errTurns is the error of an agent that has used its turns.
 var errTurns = errors.New("it has used all its turns")
 
-// conversation is one run of an agent.
+// conversation is one run of an agent. It is never made shorter: an agent that has filled its window has read more than
+// its answer needs, and a reviewer that has lost the work from sight must not decide about it.
 type conversation struct {
 	Agent
 	purpose string
