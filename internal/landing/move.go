@@ -19,7 +19,7 @@ const maxPacks = 20
 func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	failpoint.Hit("landing.checked")
 	landing := s.entries[:at]
-	if s.sendToReview(landing, landed) {
+	if sendToReview(s, landing, landed) {
 		return nil
 	}
 	if err := refuseUsers(ctx, s.Lander); err != nil {

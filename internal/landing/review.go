@@ -103,7 +103,7 @@ func findApproval(ctx context.Context, a *attempt, tip string) (err error) {
 // lets the others wait again. It reports whether there were any. checked says what the check said of all of them.
 //
 // Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
-func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent bool) {
+func sendToReview(s *stack, landing []entry, checked muster.Landed) (isSent bool) {
 	for _, e := range slices.Clone(landing) {
 		if !e.isReviewed() {
 			isSent = true
