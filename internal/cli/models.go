@@ -101,7 +101,6 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if budgets.DayLog, err = dayLog(a, s); err != nil {
 		return nil, err
 	}
-	idle := cmp.Or(s.IdleTimeout, -1) // never; zero means the default to package team
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Checks: s.Checks, Setup: s.Setup, Land: s.Land,
 		Review:    s.Reviewer(),
@@ -124,19 +123,24 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
 			return known.Window, known.ReplyLimit()
 		},
-		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
-		Tape:    j.Tape,
-		Limits: team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
-			ArbiterTurns: cmp.Or(s.ArbiterTurns, -1), IdleTimeout: idle, BashTimeout: s.BashTimeout,
-			BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout,
-			ModelPatience: cmp.Or(s.ModelPatience, -1), IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit,
-			TodoReminder: cmp.Or(s.TodoReminder, -1), KeptResults: s.KeptResults},
+		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		Tape:       j.Tape,
+		Limits:     limits(s),
 		SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
+}
+
+// limits returns the limits of a team. A zero means the default to package team, so 0 in the settings is -1 there.
+func limits(s config.Settings) team.Limits {
+	return team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
+		ArbiterTurns: cmp.Or(s.ArbiterTurns, -1), IdleTimeout: cmp.Or(s.IdleTimeout, -1), BashTimeout: s.BashTimeout,
+		BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout,
+		ModelPatience: cmp.Or(s.ModelPatience, -1), IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit,
+		TodoReminder: cmp.Or(s.TodoReminder, -1), KeptResults: s.KeptResults}
 }
 
 // cacheDir returns where what can be made again is kept, or "" where the user has no directory for it.

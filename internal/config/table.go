@@ -189,10 +189,10 @@ func (s Setting) set(text string) error {
 		*to = text
 	case *int:
 		n, err := strconv.Atoi(text)
-		if err != nil || n < s.least {
+		switch {
+		case err != nil || n < s.least:
 			return wrong("a whole number, at least " + strconv.Itoa(s.least))
-		}
-		if s.most > 0 && n > s.most {
+		case s.most > 0 && n > s.most:
 			return wrong("a whole number, at most " + strconv.Itoa(s.most))
 		}
 		*to = n
@@ -219,11 +219,9 @@ func (s Setting) set(text string) error {
 		}
 		*to = Models(strings.Join(Models(text).List(), ","))
 	case *Checks:
-		all, err := ParseChecks(text)
-		if err != nil {
-			return err
-		}
-		*to = all
+		var err error
+		*to, err = ParseChecks(text)
+		return err
 	case *Names:
 		list := Names(text).List()
 		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {

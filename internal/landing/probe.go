@@ -84,7 +84,7 @@ func (s *stack) begin(ctx context.Context, at int) error {
 // merged on top: owners who were told of the same landing come back at about the same time, and the first of them
 // would keep all others waiting for a whole check of its own. That is done a few times in a row at most, so that a
 // stream of newcomers keeps nobody from landing.
-func (s *stack) giveUpYoung() {
+func giveUpYoung(s *stack) {
 	if s.options.Order != nil || s.red > 0 || len(s.probes) != s.jobs() || s.givenUp >= maxGivenUp {
 		return
 	}

@@ -53,7 +53,7 @@ func (s *stack) advance(ctx context.Context) error {
 	if s.options.Check.Command == "" && s.options.Hook == nil && !s.hasContracts(ctx) {
 		return s.land(ctx, len(s.entries), muster.Landed{Receipt: muster.ReceiptUnchecked})
 	}
-	s.giveUpYoung()
+	giveUpYoung(s)
 	for len(s.probes) < s.jobs() {
 		at := s.nextProbe()
 		if at == 0 {
@@ -270,7 +270,7 @@ func (s *stack) checkAgain(ctx context.Context) error {
 			return err
 		}
 		if landed.Receipt != "" {
-			return s.landByChance(ctx, landed, res)
+			return landByChance(ctx, s, landed, res)
 		}
 		s.redness = res
 	}
@@ -279,7 +279,7 @@ func (s *stack) checkAgain(ctx context.Context) error {
 }
 
 // landByChance lands the lowest task, which the check has failed by chance.
-func (s *stack) landByChance(ctx context.Context, landed muster.Landed, res CheckResult) error {
+func landByChance(ctx context.Context, s *stack, landed muster.Landed, res CheckResult) error {
 	if landed.Flaky = res.Green; landed.Flaky {
 		s.chance.sawGreen(true)
 	} else if err := s.note(ctx, "failed once, and not on the same tree again: "+s.redness.Failed); err != nil {
