@@ -219,9 +219,7 @@ func (s Setting) set(text string) error {
 		}
 		*to = Models(strings.Join(Models(text).List(), ","))
 	case *Checks:
-		var err error
-		*to, err = ParseChecks(text)
-		return err
+		return to.set(text)
 	case *Names:
 		list := Names(text).List()
 		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
