@@ -327,7 +327,7 @@ func (a *attempt) secure(ctx context.Context) (d *Displaced, err error) {
 		return nil, err
 	case d.IsUsers:
 		return nil, d
-	case a.isOthers(ctx, d):
+	case isOthers(ctx, a, d):
 		return nil, nil
 	}
 	return d, nil
@@ -343,7 +343,7 @@ func (a *attempt) noteGoneInCheck(ctx context.Context) {
 }
 
 // isOthers reports whether what the target was displaced to is the work of another lane than the attempt's own.
-func (a *attempt) isOthers(ctx context.Context, d *Displaced) bool {
+func isOthers(ctx context.Context, a *attempt, d *Displaced) bool {
 	lanes, err := a.lanes.List(ctx)
 	if err != nil || d.At == "" {
 		return false
