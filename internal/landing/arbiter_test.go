@@ -15,9 +15,9 @@ import (
 
 // dispute makes a world in which two tasks want the same line, one has landed, and the other has come back twice with
 // red checks since it conflicted: the next red one is the last. The check wants both words together.
-func dispute(t *testing.T, change ...func(*landing.Options)) (w *world, two muster.Task, lane string) {
+func dispute(t *testing.T) (w *world, two muster.Task, lane string) {
 	t.Helper()
-	w = newWorld(t, "! grep -q two list || grep -q one list", map[string]string{"list": "base\n"}, change...)
+	w = newWorld(t, "! grep -q two list || grep -q one list", map[string]string{"list": "base\n"})
 	w.state = "ok"
 	one, _ := w.task("One", "alice", map[string]string{"list": "one\n"})
 	two, lane = w.task("Two", "bob", map[string]string{"list": "two\n"})

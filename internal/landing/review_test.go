@@ -181,7 +181,7 @@ func TestReviewsRunSideBySide(t *testing.T) {
 			t.Errorf("task %d: %+v", id, v)
 		}
 	}
-	if got := w.isGreenEverywhere("bad"); got != n+1 || j.asked != n+1 {
+	if got := w.isGreenEverywhere(); got != n+1 || j.asked != n+1 {
 		t.Errorf("%d commits after %d reviews", got, j.asked)
 	}
 	// The first landing, the stack of the others, and one more at most: for those that come first out of their review.

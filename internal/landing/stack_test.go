@@ -99,12 +99,12 @@ func (w *world) many(n int, bad ...int) (tasks []muster.Task) {
 
 // isGreenEverywhere checks that each commit on the target whose trailer says ok passes the test, and returns how many
 // commits have landed.
-func (w *world) isGreenEverywhere(bad string) int {
+func (w *world) isGreenEverywhere() int {
 	w.t.Helper()
 	commits := strings.Fields(w.git("rev-list", "--first-parent", "main.."+target))
 	for _, c := range commits {
 		if strings.Contains(w.git("log", "-1", "--format=%B", c), "Muster-Check: ok") &&
-			strings.Contains(w.git("ls-tree", "--name-only", c), bad) {
+			strings.Contains(w.git("ls-tree", "--name-only", c), "bad") {
 			w.t.Errorf("%s is called green", c)
 		}
 	}
@@ -122,7 +122,7 @@ func TestOneCheckForAllThatWait(t *testing.T) {
 			t.Fatalf("task %d: %+v", id, v)
 		}
 	}
-	if n := w.isGreenEverywhere("bad"); n != 11 {
+	if n := w.isGreenEverywhere(); n != 11 {
 		t.Errorf("%d commits, want 11", n)
 	}
 	if n := h.runs(t); n != 2 {
@@ -183,7 +183,7 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 					t.Errorf("task %d: %+v", task.ID, v)
 				}
 			}
-			if n := w.isGreenEverywhere("bad"); n != 9-len(c.bad) {
+			if n := w.isGreenEverywhere(); n != 9-len(c.bad) {
 				t.Errorf("%d commits, want %d", n, 9-len(c.bad))
 			}
 			if n := h.runs(t); n > c.most {
@@ -284,7 +284,7 @@ func TestAClaimOfTheStackIsRevoked(t *testing.T) {
 			t.Errorf("task %d: %v", id, err)
 		}
 	}
-	if n := w.isGreenEverywhere("bad"); n != 3 || strings.Contains(w.git("ls-tree", "--name-only", target), "file-2") {
+	if n := w.isGreenEverywhere(); n != 3 || strings.Contains(w.git("ls-tree", "--name-only", target), "file-2") {
 		t.Errorf("%d commits, %s", n, w.git("ls-tree", "--name-only", target))
 	}
 	w.noRefs()

@@ -40,7 +40,7 @@ func (b *toolbox) landingAgents() landing.Agents {
 // says.
 func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landing.ReviewVerdict, err error) {
 	defer b.presence.showActivity(ctx, "in review by "+r.Role)()
-	a, dir, err := b.landingAgent(ctx, r.Role, r.Task)
+	a, dir, err := b.landingAgent(r.Role, r.Task)
 	if err != nil {
 		return v, err
 	}
@@ -52,7 +52,7 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 // arbitrate lets an arbiter work in the lane. What it has started ends with it.
 func (b *toolbox) arbitrate(ctx context.Context, d landing.Dispute) (r landing.ArbiterReport, err error) {
 	defer b.presence.showActivity(ctx, "in arbitration")()
-	a, dir, err := b.landingAgent(ctx, landing.DefaultArbiter, d.Task)
+	a, dir, err := b.landingAgent(landing.DefaultArbiter, d.Task)
 	if err != nil {
 		return r, err
 	}
@@ -71,9 +71,7 @@ func (b *toolbox) arbitrate(ctx context.Context, d landing.Dispute) (r landing.A
 
 // landingAgent makes an agent of a role, with the model that the settings give the role, or the member's. dir is where
 // its tools run.
-func (b *toolbox) landingAgent(ctx context.Context, role string, t muster.Task) (
-	a landingagent.Agent, dir subagentDir, err error,
-) {
+func (b *toolbox) landingAgent(role string, t muster.Task) (a landingagent.Agent, dir subagentDir, err error) {
 	x := Subagent{}
 	if b.Config.Subagent != nil {
 		if x, err = b.Config.Subagent(role, b.presence.now, b.presence.onModelWait); err != nil {
