@@ -158,6 +158,14 @@ func (s *stack) top() string {
 	return s.tip
 }
 
+// topTree returns the tree of that commit.
+func topTree(ctx context.Context, s *stack) (string, error) {
+	if n := len(s.entries); n > 0 {
+		return s.entries[n-1].tree, nil
+	}
+	return s.repo.Tree(ctx, s.tip)
+}
+
 // push merges a job on top of the stack, or decides about it. isLater says that it has to wait for what is in the
 // stack.
 func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error) {
@@ -184,7 +192,7 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 		}
 		return len(conflicts) == 0, err
 	}
-	below, err := s.repo.Tree(ctx, top)
+	below, err := topTree(ctx, s)
 	if err != nil {
 		return false, err
 	}
