@@ -95,6 +95,7 @@ func (r *recorder) tools() []llm.Tool {
 		ClaimRole   string   `json:"claim_role,omitempty"`
 		Priority    int      `json:"priority,omitempty"`
 		RequirePlan bool     `json:"require_plan,omitempty"`
+		Review      bool     `json:"review,omitempty"`
 		Files       []string `json:"files,omitempty"`
 	}
 	type list struct {

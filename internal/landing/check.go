@@ -255,17 +255,24 @@ func (l *Lander) receiptOf(ctx context.Context, tip, commit string, res *CheckRe
 	return muster.ReceiptStillRed, nil
 }
 
-// isGreenUnrecorded reports whether a landing has turned a red target green, and a crash has kept that from being
-// recorded: then red is no longer what the target was. It is the target's commit that says so.
+// isGreenUnrecorded reports whether a landing of this run has turned a red target green, and a crash has kept that from
+// being recorded: then red is no longer what the target was. It is the target's commit that says so, unless the target
+// was at it when the run began: then the check was asked about it since, and may have another environment.
 func isGreenUnrecorded(ctx context.Context, l *Lander) (bool, error) {
 	tip, err := l.Target(ctx)
 	if err != nil {
 		return false, err
 	}
+	if l.options.Tips != nil {
+		tips, err := l.options.Tips(ctx, l.branch(), nil)
+		if err != nil || len(tips) > 0 && tips[0].Commit == tip {
+			return false, err
+		}
+	}
 	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", tip)
 	if err != nil {
 		return false, unavailable(ctx, "git cannot read the target", err)
 	}
-	trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(out, "\n") + "\n")
-	return trailers != nil && trailers[2] == muster.ReceiptGreen, nil
+	_, landed, ok := Trailers(strings.TrimRight(out, "\n") + "\n")
+	return ok && landed.Receipt == muster.ReceiptGreen && landed.Check == oneLine(l.options.Check.Command), nil
 }

@@ -242,7 +242,7 @@ func TestGreenThatACrashKeptUnrecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "test -e one", map[string]string{"a.txt": "a\n"})
 	w.state = landing.BaseRed
-	w.landedUnrecorded(muster.ReceiptGreen)
+	w.landedUnrecorded(muster.ReceiptGreen + ", test -e one")
 	breaks, _ := w.task("Breaks", "bob", map[string]string{"one": ""})
 	w.back(breaks)
 	if w.state != landing.BaseGreen {

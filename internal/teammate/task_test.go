@@ -32,7 +32,8 @@ func TestTheVerdictOfALanding(t *testing.T) {
 		kept    bool
 	}{
 		{muster.Completed, "", "had no change", false, false},
-		{muster.NeedsAttention, "red", "needs attention now; it is no longer yours. red", true, false},
+		{muster.NeedsAttention, "red, and it is no longer yours", "red, and it is no longer yours", true, false},
+		{muster.NeedsAttention, "", "it needs attention now and is no longer yours", true, false},
 		{muster.InProgress, "The check is red.", "The check is red.", true, true},
 		{muster.InProgress, "", "Task #1 came back", true, true},
 	} {

@@ -90,6 +90,9 @@ func temporaryName(path string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
+// temporaryRootName is the name of the directory that has those of all lanes of the user.
+func temporaryRootName() string { return fmt.Sprintf("muster-%d", max(os.Getuid(), 0)) }
+
 // temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
 // what another user has made there is refused.
 func (s surroundings) temporaryRoot() (string, error) {
@@ -97,7 +100,7 @@ func (s surroundings) temporaryRoot() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	root := filepath.Join(parent, fmt.Sprintf("muster-%d", max(os.Getuid(), 0)))
+	root := filepath.Join(parent, temporaryRootName())
 	if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

@@ -172,8 +172,11 @@ func (l *Lanes) CheckedOutElsewhere(ctx context.Context, branch string) (path st
 // files of members.
 func (l *Lanes) IsMembers(ctx context.Context, dir string) bool {
 	temporary, err := l.CheckDirs.parent()
+	isBelow := func(beginning string) bool {
+		return strings.HasPrefix(dir, temporary+string(filepath.Separator)+beginning)
+	}
 	if isSamePath(filepath.Dir(dir), l.scratch) ||
-		err == nil && strings.HasPrefix(dir, filepath.Join(temporary, checkDirPrefix)) {
+		err == nil && (isBelow(checkDirPrefix) || isBelow(temporaryRootName()+string(filepath.Separator))) {
 		return true
 	}
 	lanes, _ := l.List(ctx) // where they cannot be read, none is known
