@@ -95,7 +95,8 @@ func (w *commitWriter) write(
 
 // isPlainMessage reports whether git takes a message as it is.
 func isPlainMessage(message string) bool {
-	return strings.HasSuffix(message, "\n") && !strings.Contains(message, "\x00") && strings.ToValidUTF8(message, "") == message
+	return strings.HasSuffix(message, "\n") && !strings.Contains(message, "\x00") &&
+		strings.ToValidUTF8(message, "") == message
 }
 
 // plainHeaders returns the headers of a commit behind its tree and its parents. ok is false where there are others than
