@@ -175,8 +175,10 @@ func (r *Runner) inCheckout(
 	run := run{Runner: r, check: c, commit: commit, spec: spec, checkouts: checkouts, log: log, known: known}
 	r.options.Order.Outside(ctx, func() {
 		if res, err = run.all(ctx); err == nil {
-			checked = res
-			if last != nil {
+			if checked = res; !res.Green && !run.began.IsZero() {
+				err = log.search(ctx, run.readReports)
+			}
+			if err == nil && last != nil {
 				err = last(ctx, spec.Dir, run.spec.Env, &res, log)
 			}
 		}
@@ -187,6 +189,7 @@ func (r *Runner) inCheckout(
 		res.Failed = ""
 	} else {
 		res.FailedTests, res.NamesKnown, res.Stopped = log.names()
+		res.NamesKnown = res.NamesKnown && !res.died
 	}
 	checked.Log = res.Log
 	checked.FailedTests, checked.NamesKnown, checked.Stopped = res.FailedTests, res.NamesKnown, res.Stopped
@@ -213,7 +216,8 @@ type run struct {
 	spec      proc.Spec
 	checkouts []string
 	log       io.Writer
-	known     *Result // what the check would say; nil: nobody knows
+	known     *Result   // what the check would say; nil: nobody knows
+	began     time.Time // when the check began, after the set-up
 }
 
 // all runs the setup and the check.
@@ -244,6 +248,7 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 	if h.problem != "" {
 		fmt.Fprintf(x.log, "[not verified: %s]\n", h.problem)
 	}
+	x.began = time.Now()
 	res, err = x.runCommand(ctx, x.spec, x.check.Command, x.timeout(), x.log)
 	res.Replaced, res.Unverified = h.replaced, h.problem
 	return res, err
@@ -285,7 +290,7 @@ func (r *Runner) runCommand(
 			exit, err = p.Wait()
 		}
 	}
-	res.Seconds = time.Since(started).Seconds()
+	res.Seconds, res.died = time.Since(started).Seconds(), err != nil || exit > 127 || limited.Err() != nil
 	switch {
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -185,6 +186,13 @@ func (l *checkLog) digest() (failed, text string) {
 	}
 	return failed, fmt.Sprintf("What failed, as its output tells it:\n%sIts last lines:\n%s",
 		failures.Lines(found, maxFailures), l.lines(shortTail))
+}
+
+// search lets a function find failures elsewhere than in the output, before digest is called.
+func (l *checkLog) search(ctx context.Context, f func(context.Context, *failures.Finder) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return f(ctx, &l.finder)
 }
 
 // names returns the names of all tests that have failed. isKnown is false where the output does not tell all of them,

@@ -51,7 +51,9 @@ type Finder struct {
 	file   string         // the last line that was nothing but a file: linters print the errors below it
 	goJSON map[string][]string
 
-	names names // of all tests that have failed
+	names   names  // of all tests that have failed, as the console tells them
+	report  report // what the reports of JUnit say
+	printed printed
 
 	rest   []byte // the beginning of a line
 	isLong bool   // it is so long that the rest of it is left out
@@ -64,27 +66,47 @@ func (f *Finder) Write(p []byte) (int, error) {
 		line, rest, isWhole := bytes.Cut(p, []byte("\n"))
 		p = rest
 		if !f.isLong {
-			f.rest = append(f.rest, line[:min(len(line), maxRead)]...)
-			f.isLong = len(f.rest) >= maxRead
+			f.rest = append(f.rest, line[:min(len(line), MaxReport)]...)
+			limit := maxRead
+			if len(f.printed.text) > 0 || isReportLine(f.rest) {
+				limit = MaxReport // many reports are one line
+			}
+			if f.isLong = len(f.rest) >= limit; f.isLong {
+				f.rest = f.rest[:limit]
+			}
 		}
 		if isWhole {
-			f.names.line(f.rest)
-			if len(f.all) < maxFailures {
-				f.line(f.rest)
-			}
-			f.rest, f.isLong = f.rest[:0], false
+			f.wholeLine()
 		}
 	}
 	return n, nil
 }
 
-// Failures returns the failures that were found, in the order in which they were printed. Nothing is written after it.
-func (f *Finder) Failures() []Failure {
-	f.names.line(f.rest)
-	if len(f.all) < maxFailures {
-		f.line(f.rest)
+// wholeLine takes the line that is read.
+func (f *Finder) wholeLine() {
+	if !f.reportLine(f.rest) {
+		f.consoleLine(f.rest)
 	}
-	return slices.DeleteFunc(f.all, func(x Failure) bool { return x.isVague && x.Place == "" })
+	f.rest, f.isLong = f.rest[:0], false
+}
+
+// consoleLine takes a line that belongs to no report.
+func (f *Finder) consoleLine(raw []byte) {
+	raw = raw[:min(len(raw), maxRead)]
+	f.names.line(raw)
+	if len(f.all) < maxFailures {
+		f.line(raw)
+	}
+}
+
+// Failures returns the failures that were found: first those in the output, in the order in which they were printed, and
+// then those that only reports name. Nothing is written after it.
+func (f *Finder) Failures() []Failure {
+	f.wholeLine()
+	f.endReport()
+	f.all = slices.DeleteFunc(f.all, func(x Failure) bool { return x.isVague && x.Place == "" })
+	f.mergeReports()
+	return f.all
 }
 
 // line takes one line.
@@ -145,6 +167,9 @@ func (f *Finder) begin(line string) bool {
 		}
 		found := Failure{Name: group(x.match(), m, "name"), Text: group(x.match(), m, "text"),
 			Place: place(group(x.match(), m, "file"), group(x.match(), m, "line")), isVague: x.vague}
+		if found.Name == noTest && x.has == "● " {
+			continue
+		}
 		if x.below {
 			if f.file == "" {
 				continue
@@ -207,14 +232,7 @@ func (f *Finder) add(line string) {
 		return
 	}
 	to, trimmed := f.open, strings.TrimSpace(line)
-	if !strings.Contains(to.Place, ":") && !isForeign(line) {
-		for _, match := range placePatterns {
-			if m := match().FindStringSubmatch(line); m != nil {
-				to.Place = place(m[1], m[2])
-				break
-			}
-		}
-	}
+	to.findPlace(line)
 	if isNoise(trimmed) || f.format.keep != nil && !f.format.keep().MatchString(line) {
 		return
 	}
@@ -225,6 +243,19 @@ func (f *Finder) add(line string) {
 func (x *Failure) add(line string) {
 	if line != "" && strings.Count(x.Text, "\n") < maxLines && !strings.Contains("\n"+x.Text, "\n"+line+"\n") {
 		x.Text += line + "\n"
+	}
+}
+
+// findPlace takes the file and the line that a line names, unless there are some.
+func (x *Failure) findPlace(line string) {
+	if strings.Contains(x.Place, ":") || isForeign(line) {
+		return
+	}
+	for _, match := range placePatterns {
+		if m := match().FindStringSubmatch(line); m != nil {
+			x.Place = place(m[1], m[2])
+			return
+		}
 	}
 }
 

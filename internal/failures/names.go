@@ -2,6 +2,7 @@ package failures
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,32 +22,46 @@ import (
 //   - An error of a compiler, or a failure that has no name, makes the list a part of what has failed.
 
 // names collects the names of all tests that have failed, of which a Finder keeps no more than anybody reads. It takes
-// only what a runner tells so that one can know that it is complete: go test, pytest, jest, cargo test, and TAP.
+// only what a runner tells so that one can know that it is complete: go test, pytest, jest, vitest, cargo test and
+// nextest, and TAP.
 //
-// Invariant: where isPartial is false, a test that has failed and is not in found was not run by one of these runners.
+// Invariant: where isPartial is false and counted is expected, a test that has failed and is not in found was not run by
+// one of these runners.
 type names struct {
 	found     map[string]bool
 	isPartial bool     // something has failed that has no name
 	isStopped bool     // the runner says that it has left out the tests that come after a failure
 	open      []string // tests of Go of which the package comes later
-	target    string   // what cargo runs
 	expected  int      // how many failures the runners have counted
 	counted   int      // how many of those were named
-	goFailed  map[string]bool
+
+	golang   goNames
+	cargo    cargoNames
+	tap      tapNames
+	jestFile string          // the file of which jest tells
+	errors   map[string]bool // tests of pytest that have failed before or after they ran
 }
 
 // The lines by which a runner tells its failures.
 var (
 	goPackage   = lazyregexp.New(`^FAIL\t(\S+)\s+(.*)$`)
-	pytestName  = lazyregexp.New(`^FAILED (\S+::.+?)(?: - .*)?$`)
-	pytestCount = lazyregexp.New(`^=* ?(?:(\d+) failed)?.*\bin [\d.]+s\b.*$`)
-	cargoTarget = lazyregexp.New(`^\s+(?:Running|Doc-tests) (?:unittests )?(\S+)`)
-	cargoName   = lazyregexp.New(`^test (.+) \.\.\. FAILED$`)
-	cargoCount  = lazyregexp.New(`^test result: FAILED\. .*; (\d+) failed;`)
-	jestName    = lazyregexp.New(`^\s+● (.+)$`)
-	jestCount   = lazyregexp.New(`^Tests:\s+(\d+) failed`)
-	tapName     = lazyregexp.New(`^ *not ok \d+\s*-?\s*(.*)$`)
+	pytestName  = lazyregexp.New(`^(FAILED|ERROR) (\S.*?::[^\[]*?(?:\[.*?\])?)(?: - .*)?$`)
+	pytestCount = lazyregexp.New(`^=* ?\d+ (?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|` +
+		`rerun|subtests \w+)\b.* in [\d.]+s\b`)
+	pytestFailed = lazyregexp.New(`\b(\d+) (?:failed|errors?)\b`)
+	jestFile     = lazyregexp.New(`^\s*(?:FAIL|PASS)\s+(?:\S+ )?(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
+	jestName     = lazyregexp.New(`^\s+● (.+)$`)
+	jestCount    = lazyregexp.New(`^Tests:\s+.*?\b(\d+) failed`)
+	vitestName   = lazyregexp.New(`^\s*FAIL\s+(?:\|[^|]*\|\s+)?(\S+\.[cm]?[jt]sx?) > (.+)$`)
+	vitestCount  = lazyregexp.New(`^\s+Tests\s+(\d+) failed\b`)
+	// vitestOther matches what vitest says of a file that cannot be read, and of an error outside of all tests.
+	vitestOther = lazyregexp.New(`^\s*FAIL\s+\S.* \[ .* \]$|^⎯+ Unhandled (?:Errors?|Rejections?) ⎯+$`)
 )
+
+// isAbort matches what a runner says when a program with tests has ended before its time.
+var isAbort = lazyregexp.New(`^\[ERROR\].*The forked VM terminated|` +
+	`^\W*(?:Execution failed.*)?Process 'Gradle Test Executor|^error: could not compile|^panic: |^Bail out!|` +
+	`● Test suite failed to run|process didn't exit successfully: .*\(signal: `)
 
 // line takes one line.
 func (n *names) line(raw []byte) {
@@ -65,40 +80,59 @@ func (n *names) line(raw []byte) {
 		n.goPackage(text)
 	case strings.HasPrefix(text, "ok  \t"):
 		n.open = nil // what a passing test has printed
-	case strings.HasPrefix(text, "FAILED "):
-		if m := pytestName().FindStringSubmatch(text); m != nil {
-			n.add(m[1])
-		}
-	case strings.HasPrefix(text, "ERROR "), strings.HasPrefix(text, "error: could not compile"),
-		strings.HasPrefix(text, "panic: "), strings.Contains(text, "● Test suite failed to run"):
+	case strings.HasPrefix(text, "FAILED "), strings.HasPrefix(text, "ERROR "):
+		n.pytest(text)
+	case isAbort().MatchString(text):
 		n.isPartial = true
-	case strings.HasPrefix(strings.TrimLeft(text, " "), "not ok "):
-		if m := tapName().FindStringSubmatch(text); m != nil && !strings.Contains(m[1], "# TODO") {
-			n.add(m[1])
-			n.expected++
-		}
-	case strings.HasPrefix(text, "error: test failed, to rerun"), strings.HasPrefix(text, "!!!"):
-		n.isStopped = n.isStopped || text[0] == 'e' || strings.Contains(text, "stopping after")
-	default:
+	case strings.HasPrefix(text, "!!!"):
+		n.isStopped = n.isStopped || strings.Contains(text, "stopping after") || strings.Contains(text, "Interrupted")
+	case !n.tapLine(text) && !n.cargoLine(text):
 		n.other(text)
 	}
 }
 
-// other takes a line of cargo, jest, or the last one of pytest.
-func (n *names) other(text string) {
-	if m := cargoTarget().FindStringSubmatch(text); m != nil {
-		n.target = m[1]
-	} else if m := cargoName().FindStringSubmatch(text); m != nil {
-		n.add(n.target + " " + m[1])
-	} else if m := jestName().FindStringSubmatch(text); m != nil {
-		n.add(m[1])
-	} else if m := firstOf(text, cargoCount().FindStringSubmatch, jestCount().FindStringSubmatch); m != nil {
-		n.count(m[1])
-	} else if m := pytestCount().FindStringSubmatch(text); m != nil && m[1] != "" {
-		n.count(m[1])
-		n.isPartial = n.isPartial || strings.Contains(text, " error")
+// pytest takes a line of the summary of pytest. A file that it could not read has no name here, but it is counted, so
+// it is known that something is missing. A test that has failed and whose tear-down has failed counts twice.
+func (n *names) pytest(text string) {
+	m := pytestName().FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	isNew := n.add(m[2])
+	if m[1] != "ERROR" || n.errors[m[2]] {
+		return
+	}
+	if n.errors == nil {
+		n.errors = map[string]bool{}
+	}
+	if n.errors[m[2]] = true; !isNew {
+		n.counted++
 	}
 }
+
+// other takes a line of jest or vitest, or the last one of pytest.
+func (n *names) other(text string) {
+	if m := jestFile().FindStringSubmatch(text); m != nil {
+		n.jestFile = m[1] + "::"
+	} else if m := jestName().FindStringSubmatch(text); m != nil {
+		if m[1] != noTest {
+			n.add(n.jestFile + m[1])
+		}
+	} else if m := vitestName().FindStringSubmatch(text); m != nil {
+		n.add(m[1] + "::" + m[2])
+	} else if m := firstOf(text, jestCount().FindStringSubmatch, vitestCount().FindStringSubmatch); m != nil {
+		n.count(m[1])
+	} else if vitestOther().MatchString(text) {
+		n.isPartial = true
+	} else if pytestCount().MatchString(text) {
+		for _, m := range pytestFailed().FindAllStringSubmatch(text, -1) {
+			n.count(m[1])
+		}
+	}
+}
+
+// noTest is what jest heads the output of a file with, as if it were a test.
+const noTest = "Console"
 
 // firstOf returns the first match.
 func firstOf(text string, matches ...func(string) []string) []string {
@@ -118,15 +152,17 @@ func (n *names) count(digits string) {
 	}
 }
 
-// add adds a name. jest names its failures twice.
-func (n *names) add(name string) {
+// add adds a name, and reports whether it is new. jest names its failures twice.
+func (n *names) add(name string) bool {
 	if n.found == nil {
 		n.found = map[string]bool{}
 	}
-	if !n.found[name] {
-		n.found[name] = true
-		n.counted++
+	if n.found[name] {
+		return false
 	}
+	n.found[name] = true
+	n.counted++
+	return true
 }
 
 // goPackage takes the line with which a package of Go has failed. Its tests were named before.
@@ -143,36 +179,61 @@ func (n *names) goPackage(text string) {
 	n.open = nil
 }
 
-// goEvent takes a line of go test -json.
-func (n *names) goEvent(raw []byte) {
-	var e struct{ Action, Package, Test string }
-	if json.Unmarshal(raw, &e) != nil || e.Action != "fail" {
-		return
-	}
-	if e.Test == "" {
-		n.isPartial = n.isPartial || !n.goFailed[e.Package]
-		return
-	}
-	if n.goFailed == nil {
-		n.goFailed = map[string]bool{}
-	}
-	n.goFailed[e.Package] = true
-	n.add(e.Package + "." + e.Test)
-	n.expected++
+// goNames is what is known of the packages of go test -json. Their tests are mixed with one another.
+type goNames struct {
+	failed map[string]bool // packages with a test that has failed
+	dead   map[string]bool // packages in which something has panicked
+	open   map[string]int  // tests that have begun and not ended
 }
 
-// Names returns the names of all tests that have failed, sorted. isComplete is false where the output does not tell all
-// of them, or where something else than a test has failed. It is called after Failures.
+// goEvent takes a line of go test -json.
+func (n *names) goEvent(raw []byte) {
+	var e struct{ Action, Package, Test, Output string }
+	if json.Unmarshal(raw, &e) != nil {
+		return
+	}
+	g := &n.golang
+	if g.failed == nil {
+		g.failed, g.dead, g.open = map[string]bool{}, map[string]bool{}, map[string]int{}
+	}
+	switch {
+	case e.Action == "output" && strings.HasPrefix(e.Output, "panic: "):
+		g.dead[e.Package] = true
+	case e.Action == "run":
+		g.open[e.Package]++
+	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip" && e.Action != "bench":
+	case e.Test != "":
+		g.open[e.Package]--
+		if e.Action == "fail" {
+			g.failed[e.Package] = true
+			n.add(e.Package + "." + e.Test)
+			n.expected++
+		}
+	case e.Action == "fail":
+		// It was not built, or has ended before its time: the tests that come later have not run.
+		n.isPartial = n.isPartial || !g.failed[e.Package] || g.dead[e.Package] || g.open[e.Package] > 0
+	}
+}
+
+// Names returns the names of all tests that have failed, sorted. isComplete is false where the output and the reports do
+// not tell all of them, or where something else than a test has failed. A test of which a report says that it has failed
+// has the name that it has there. It is called after Failures.
 func (f *Finder) Names() (all []string, isComplete bool) {
 	n := &f.names
+	n.endTAP()
+	isOnlyHere := func(name string) bool { return !f.report.has(name) }
 	for name := range n.found {
-		all = append(all, name)
+		if isOnlyHere(name) {
+			all = append(all, name)
+		}
 	}
+	all = slices.AppendSeq(all, maps.Keys(f.report.names))
 	slices.Sort(all)
-	hasOther := slices.ContainsFunc(f.all, func(x Failure) bool {
-		return x.Name == "" && (!x.isVague || x.Place != "")
-	})
-	return all, len(all) > 0 && !n.isPartial && !hasOther && len(n.open) == 0 && n.counted == n.expected
+	hasOther := slices.ContainsFunc(f.all, func(x Failure) bool { return x.Name == "" })
+	// A console that does not name each failure that it counts is no harm where the reports have that many.
+	isTold := n.counted == n.expected || f.report.failed >= n.expected
+	return all, len(all) > 0 && isTold && !n.isPartial && !f.report.isPartial && !hasOther &&
+		!slices.ContainsFunc(n.open, isOnlyHere)
 }
 
 // IsStopped reports whether a runner says that it has not run all tests because one has failed, as cargo does, and

@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 		"pytest, cut":  {"FAILED t/test_a.py::test_x - a\n==== 2 failed, 1 passed in 0.03s ====\n", []string{"t/test_a.py::test_x"}, false},
 		"pytest error": {"FAILED t/a.py::x\nERROR t/b.py - E\n==== 1 failed, 1 error in 0.03s ====\n", []string{"t/a.py::x"}, false},
 		"cargo": {"     Running unittests src/lib.rs (target/debug/deps/m-1f)\ntest tests::bad ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n",
-			[]string{"src/lib.rs tests::bad"}, true},
+			[]string{"m:src/lib.rs tests::bad"}, true},
 		"jest":      {"  ● sum › adds\n\n  ● sum › adds\nTests:       1 failed, 2 passed, 3 total\n", []string{"sum › adds"}, true},
 		"jest, not": {"  ● Test suite failed to run\n  ● a\nTests:       1 failed, 3 total\n", []string{"a"}, false},
 		"tap":       {"not ok 1 - adds\nok 2 - b\nnot ok 3 - later # TODO\n1..3\n", []string{"adds"}, true},

@@ -32,6 +32,17 @@ echo "E       assert 0"; echo "t/test_a.py:2: AssertionError"; done
 echo "====== short test summary info ======"; echo "PASSED t/test_a.py::test_good"
 for t in $(cat failing); do echo "FAILED t/test_a.py::test_$t - assert 0"; done
 echo "=== $(cat failing | wc -w) failed, 1 passed in 0.02s ==="`,
+	"junit": `mkdir -p build/test-results/test; { echo '<testsuite name="m.A" failures="'$(cat failing | wc -w)'">'
+for t in $(cat failing); do echo '<testcase classname="m.A" name="'$t'"><failure message="no">A.java:7</failure></testcase>'; done
+echo '<testcase classname="m.A" name="good"/></testsuite>'; } > build/test-results/test/TEST-m.A.xml; echo 'There were failing tests.'`,
+	"junit, printed": `echo '<?xml version="1.0"?>'; echo '<testsuites><testsuite name="s">'
+for t in $(cat failing); do echo '<testcase classname="m.A" name="'$t'"><error>no</error></testcase>'; done
+echo '</testsuite></testsuites>'`,
+	"pytest and junit": `{ echo '<testsuites><testsuite name="pytest">'
+for t in $(cat failing); do echo '<testcase classname="t.test_a" name="test_'$t'"><failure message="no"/></testcase>'; done
+echo '</testsuite></testsuites>'; } > report.xml
+for t in $(cat failing); do echo "FAILED t/test_a.py::test_$t - assert 0"; done
+echo "=== $(cat failing | wc -w) failed, 1 passed in 0.02s ==="`,
 	"tap": `echo 1..9; for t in $(cat failing); do echo "not ok 1 - $t"; done; echo "ok 2 - good"`,
 }
 
