@@ -22,13 +22,16 @@ var (
 	nextestBegin  = lazyregexp.New(`^\s+(?:Nextest run ID |Starting \d+ tests? across )`)
 	nextestCount  = lazyregexp.New(`^\s+Summary \[[^\]]*\]\s+\d+(/\d+)? tests? run: (.*)$`)
 	nextestFailed = lazyregexp.New(`\b(\d+) (?:failed|timed out|exec failed)\b`)
-	nextestName   = lazyregexp.New(`^\s+(?:TRY \d+ )?(?:FAIL|TIMEOUT|ABORT|SIG[A-Z]+|XFAIL|TMT)\s+\[[^\]]*\]\s+` +
+	nextestName   = lazyregexp.New(`^\s+(?:TRY \d+ )?(?:FAIL|TIMEOUT|ABORT|SIG[A-Z]+)\s+\[[^\]]*\]\s+` +
 		`(?:\(\s*\d+/\d+\)\s+)?(\S+)\s+(\S.*)$`)
 )
 
 // cargoLine takes a line, and reports whether it is one of cargo test or nextest.
 func (n *names) cargoLine(text string) bool {
 	c := &n.cargo
+	if !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "test ") && !strings.HasPrefix(text, "error: ") {
+		return false
+	}
 	if nextestBegin().MatchString(text) {
 		c.isNextest = true
 	} else if m := nextestCount().FindStringSubmatch(text); m != nil {

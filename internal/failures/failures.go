@@ -167,8 +167,12 @@ func (f *Finder) begin(line string) bool {
 		}
 		found := Failure{Name: group(x.match(), m, "name"), Text: group(x.match(), m, "text"),
 			Place: place(group(x.match(), m, "file"), group(x.match(), m, "line")), isVague: x.vague}
-		if found.Name == noTest && x.has == "● " {
+		switch {
+		case x.has == "● " && found.Name == noTest:
 			continue
+		case x.has == "not ok " && tapDirective().MatchString(found.Name):
+			f.open = nil // it is to do, or was left out
+			return true
 		}
 		if x.below {
 			if f.file == "" {
@@ -197,6 +201,8 @@ func (f *Finder) note(found Failure, x *format) {
 	}
 	if key == "" {
 		key = found.Place + "\n" + found.Text
+	} else { // two files, or two crates, may have tests of one name
+		key = f.names.jestFile + f.names.cargo.target + key
 	}
 	at, isKnown := f.byName[key]
 	if !isKnown {

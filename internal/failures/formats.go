@@ -33,10 +33,12 @@ var formats = []format{
 		ends: lazyregexp.New(`^====`)},
 
 	// Rust: cargo test, rustc and clippy.
-	{has: "panicked at", match: lazyregexp.New(`^thread '(?P<name>[^']+)'.* panicked at (?:'.*', )?` +
+	{has: "panicked at", match: lazyregexp.New(`^\s*thread '(?P<name>[^']+)'.* panicked at (?:'.*', )?` +
 		`(?P<file>[^\s:]+):(?P<line>\d+)`), block: true,
-		ends: lazyregexp.New(`^(note|----|stack backtrace|failures:)`)},
-	{has: "... FAILED", match: lazyregexp.New(`^test (?P<name>\S+) \.\.\. FAILED`)},
+		ends: lazyregexp.New(`^\s*(note:|----|stack backtrace|failures:)`)},
+	{has: "... FAILED", match: lazyregexp.New(`^test (?P<name>\S.*) \.\.\. FAILED$`)},
+	{has: "] ", match: lazyregexp.New(`^\s+(?:FAIL|TIMEOUT|ABORT|SIG[A-Z]+)\s+\[ *[\d.]+s\]\s+` + // nextest
+		`(?:\(\s*\d+/\d+\)\s+)?\S+\s+(?P<name>\S.*)$`)},
 	{has: "error", match: lazyregexp.New(`^(?P<text>error(\[E\d+\])?: .*)`), block: true, vague: true,
 		inside: true, ends: lazyregexp.New(`^\s*$`)},
 
@@ -52,13 +54,15 @@ var formats = []format{
 
 	// JavaScript and TypeScript: jest, vitest, mocha, node --test and TAP, tsc, eslint.
 	{has: "● ", match: lazyregexp.New(`^\s*● (?P<name>.*\S)`),
-		block: true, ends: lazyregexp.New(`^(Test Suites:|\s*FAIL )`)},
+		block: true, ends: lazyregexp.New(`^(Test Suites:|\s*(FAIL|PASS) |Summary of all)`)},
 	{has: " > ", match: lazyregexp.New(`^\s*FAIL\s+(?P<file>[\w./@-]+\.[cm]?[jt]sx?) > (?P<name>.*\S)`), block: true,
 		ends: lazyregexp.New(`^\s*⎯{8,}`)},
 	{has: ") ", match: lazyregexp.New(`^  \d+\) (?P<name>\S.*?):?$`), block: true, // of Ruby's rspec as well
 		ends: lazyregexp.New(`^\s*\d+ (passing|failing)|^(Finished in|Failed examples)`)},
 	{has: "not ok ", match: lazyregexp.New(`^\s*not ok \d+\s*-?\s*(?P<name>.*\S)`), block: true,
-		ends: lazyregexp.New(`^\s*(not )?ok \d+|^\s*\.\.\.$|^\d+\.\.\d+`)},
+		ends: lazyregexp.New(`^\s*(not )?ok \d+|^\s*\.\.\.$|^\s*\d+\.\.\d+|^\s*# Subtest: |^Dubious|^Failed \d+/`)},
+	{has: "Failed test '", match: lazyregexp.New(`^\s*#\s+Failed test '(?P<name>.*)'$`), block: true,
+		ends: lazyregexp.New(`^\s*# Looks like|^\s*[^#\s]`)},
 	{has: "✖ ", match: lazyregexp.New(`^\s*✖ (?P<name>.*?) \([\d.]+ms\)$`), block: true,
 		ends: lazyregexp.New(`^\s*(✔|ℹ|▶) `)},
 	{has: "error TS", match: lazyregexp.New(`^(?P<file>[^\s(:]+)[(:](?P<line>\d+)[,:]\d+\)?(?::| -) ` +
@@ -91,6 +95,7 @@ var formats = []format{
 var placePatterns = []func() *regexp.Regexp{
 	lazyregexp.New(`File "([^"]+)", line (\d+)`),
 	lazyregexp.New(` in (\S+):line (\d+)`),
+	lazyregexp.New(`(?:file|at) ([^\s,]+\.\w+),? line (\d+)`), // of bats, and of Perl
 	lazyregexp.New(`(?:^|[\s('"❯])((?:file://)?\.{0,2}/?[\w@+-][\w./@+\\-]*\.[A-Za-z]\w{0,5}):(\d+)`),
 }
 

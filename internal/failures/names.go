@@ -58,10 +58,21 @@ var (
 	vitestOther = lazyregexp.New(`^\s*FAIL\s+\S.* \[ .* \]$|^⎯+ Unhandled (?:Errors?|Rejections?) ⎯+$`)
 )
 
-// isAbort matches what a runner says when a program with tests has ended before its time.
-var isAbort = lazyregexp.New(`^\[ERROR\].*The forked VM terminated|` +
-	`^\W*(?:Execution failed.*)?Process 'Gradle Test Executor|^error: could not compile|^panic: |^Bail out!|` +
-	`● Test suite failed to run|process didn't exit successfully: .*\(signal: `)
+// isAbort reports whether a line says that a program with tests was not built, or has ended before its time.
+func isAbort(text string) bool {
+	for _, begin := range []string{"error: could not compile", "panic: ", "Bail out!"} {
+		if strings.HasPrefix(text, begin) {
+			return true
+		}
+	}
+	for _, part := range []string{"● Test suite failed to run", "The forked VM terminated", "Process 'Gradle Test Executor",
+		"process didn't exit successfully: "} {
+		if strings.Contains(text, part) {
+			return !strings.Contains(text, "(exit status: 101") // cargo says so of each program with a failed test
+		}
+	}
+	return false
+}
 
 // line takes one line.
 func (n *names) line(raw []byte) {
@@ -82,7 +93,7 @@ func (n *names) line(raw []byte) {
 		n.open = nil // what a passing test has printed
 	case strings.HasPrefix(text, "FAILED "), strings.HasPrefix(text, "ERROR "):
 		n.pytest(text)
-	case isAbort().MatchString(text):
+	case isAbort(text):
 		n.isPartial = true
 	case strings.HasPrefix(text, "!!!"):
 		n.isStopped = n.isStopped || strings.Contains(text, "stopping after") || strings.Contains(text, "Interrupted")
@@ -112,19 +123,23 @@ func (n *names) pytest(text string) {
 
 // other takes a line of jest or vitest, or the last one of pytest.
 func (n *names) other(text string) {
-	if m := jestFile().FindStringSubmatch(text); m != nil {
-		n.jestFile = m[1] + "::"
-	} else if m := jestName().FindStringSubmatch(text); m != nil {
-		if m[1] != noTest {
+	switch {
+	case strings.Contains(text, "● "):
+		if m := jestName().FindStringSubmatch(text); m != nil && m[1] != noTest {
 			n.add(n.jestFile + m[1])
 		}
-	} else if m := vitestName().FindStringSubmatch(text); m != nil {
-		n.add(m[1] + "::" + m[2])
-	} else if m := firstOf(text, jestCount().FindStringSubmatch, vitestCount().FindStringSubmatch); m != nil {
-		n.count(m[1])
-	} else if vitestOther().MatchString(text) {
-		n.isPartial = true
-	} else if pytestCount().MatchString(text) {
+	case strings.Contains(text, "FAIL "), strings.Contains(text, "PASS "), strings.Contains(text, "⎯ Unhandled "):
+		if m := jestFile().FindStringSubmatch(text); m != nil {
+			n.jestFile = m[1] + "::"
+		} else if m := vitestName().FindStringSubmatch(text); m != nil {
+			n.add(m[1] + "::" + m[2])
+		}
+		n.isPartial = n.isPartial || vitestOther().MatchString(text)
+	case strings.Contains(text, "Tests"):
+		if m := firstOf(text, jestCount().FindStringSubmatch, vitestCount().FindStringSubmatch); m != nil {
+			n.count(m[1])
+		}
+	case strings.Contains(text, " in ") && pytestCount().MatchString(text):
 		for _, m := range pytestFailed().FindAllStringSubmatch(text, -1) {
 			n.count(m[1])
 		}
