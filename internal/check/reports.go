@@ -45,6 +45,9 @@ func isReportPath(name string) bool {
 		slices.ContainsFunc(strings.Split(dir, "/"), isIn)
 }
 
+// A name is all that is known of a file before it is read. In the directories below the root there may be XML of any
+// kind, such as pages and settings, so there only the usual places count. What is read and is no report says nothing.
+
 // timeGrain is how far the time of a file may lie before that of the process that has written it: the system takes it
 // from a clock that ticks.
 const timeGrain = 20 * time.Millisecond
@@ -95,6 +98,7 @@ func (x *run) readReports(ctx context.Context, to *failures.Finder) error {
 		return unavailable(ctx, "git cannot list the files of the commit", err)
 	}
 	ofCommit := strings.Split(out, "\x00")
+	// A report that is larger than what is left is not read, and those after it may be.
 	left := maxReportBytes
 	for _, name := range names {
 		file := filepath.Join(dir, filepath.FromSlash(name))

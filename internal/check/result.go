@@ -29,8 +29,10 @@ type Result struct {
 	// that it does: without it, nothing follows from a name that is not there.
 	FailedTests []string
 	NamesKnown  bool
-	died        bool // the command did not end by itself: what it has told before is not all
-	Stopped     bool // after a failure there may be tests that did not run
+	// died says that the command did not end by itself: it was killed, or took too long. What it has told before is
+	// not all that would have failed.
+	died    bool
+	Stopped bool // after a failure there may be tests that did not run
 	// Added is what fails and did not fail on the target, where that is red: tests, or the check that has become red.
 	Added []string
 

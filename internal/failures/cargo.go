@@ -6,6 +6,12 @@ import (
 	"muster/internal/lazyregexp"
 )
 
+// cargo test runs one program after the other and stops after the first with a failure, unless it has --no-fail-fast:
+// then it says at the end which of them have failed. A program that was ended by a signal has counted nothing.
+//
+// nextest names a test when it fails, perhaps before it runs it again, and prints what the test has printed, which is
+// what cargo test prints. So only what comes after its summary counts, which has each test that has failed in the end.
+
 // cargoNames is what is known of the tests of cargo, and of nextest, which runs them one by one.
 type cargoNames struct {
 	target    string // the program, and the file that it is made of
@@ -14,10 +20,11 @@ type cargoNames struct {
 }
 
 var (
-	cargoTarget = lazyregexp.New(`^\s+(?:Running|Doc-tests) (?:unittests )?(\S+)(?: \(\S*?([^/\\]+)-[0-9a-f]+(?:\.exe)?\))?`)
-	cargoName   = lazyregexp.New(`^test (.+) \.\.\. FAILED$`)
-	cargoCount  = lazyregexp.New(`^test result: FAILED\. .*; (\d+) failed;`)
-	cargoAll    = lazyregexp.New(`^error: \d+ targets? failed:$`)
+	cargoTarget = lazyregexp.New(`^\s+(?:Running|Doc-tests) (?:unittests )?(\S+)` +
+		`(?: \(\S*?([^/\\]+)-[0-9a-f]+(?:\.exe)?\))?`)
+	cargoName  = lazyregexp.New(`^test (.+) \.\.\. FAILED$`)
+	cargoCount = lazyregexp.New(`^test result: FAILED\. .*; (\d+) failed;`)
+	cargoAll   = lazyregexp.New(`^error: \d+ targets? failed:$`)
 
 	nextestBegin  = lazyregexp.New(`^\s+(?:Nextest run ID |Starting \d+ tests? across )`)
 	nextestCount  = lazyregexp.New(`^\s+Summary \[[^\]]*\]\s+\d+(/\d+)? tests? run: (.*)$`)

@@ -99,8 +99,8 @@ func (f *Finder) consoleLine(raw []byte) {
 	}
 }
 
-// Failures returns the failures that were found: first those in the output, in the order in which they were printed, and
-// then those that only reports name. Nothing is written after it.
+// Failures returns the failures that were found: first those in the output, in the order in which they were printed,
+// and then those that only reports name. Nothing is written after it.
 func (f *Finder) Failures() []Failure {
 	f.wholeLine()
 	f.endReport()

@@ -52,7 +52,8 @@ type testCase struct {
 	body                        []byte
 }
 
-// reader reads one report.
+// reader reads one report. It keeps of the elements around it only their names, and of a case only what is told of it,
+// so that a report of any depth and any length of text takes no more memory than its own bytes.
 type reader struct {
 	*report
 	d       *xml.Decoder
@@ -122,6 +123,9 @@ func (x *report) read(data []byte) (isReport bool) {
 	}
 }
 
+// A suite that has failed before any of its cases began, as in the set-up of a class, has a failure of its own. It is
+// told as a test with the name of the suite: what it would have run is not known, and it is the same on the next tree.
+
 // attribute returns an attribute of an element.
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
@@ -151,6 +155,7 @@ func (r *reader) begin(t xml.StartElement) {
 		r.test = &testCase{class: attribute(t, "classname"), name: attribute(t, "name"), place: place(
 			attribute(t, "file"), cmp.Or(attribute(t, "line"), attribute(t, "lineno")))}
 	case "failure", "error":
+		// What is deeper, such as in the output of the test, is text that looks like one.
 		if strings.HasPrefix(parent, "testsuite") {
 			r.test = &testCase{} // nothing in it has run
 		} else if parent != "testcase" || r.test == nil {
@@ -167,6 +172,7 @@ func (r *reader) end(name string) {
 	case "testsuites", "testsuite":
 		last := len(r.suites) - 1
 		s := r.suites[last]
+		// Some count the suites that they contain and some do not, so only fewer than counted is too few.
 		r.isPartial = r.isPartial || s.failed < s.expected
 		if r.suites = r.suites[:last]; last > 0 {
 			r.suites[last-1].failed += s.failed
@@ -218,6 +224,8 @@ func (r *reader) add() {
 	}
 	r.failed++
 	name := r.name()
+	// The number depends on the order in the file alone. Two files with the same tests are two copies, or two runs of
+	// them, so each begins to count anew.
 	key := name
 	if r.times[name]++; r.times[name] > 1 {
 		key += fmt.Sprintf(" (%d)", r.times[name])
@@ -284,6 +292,9 @@ func (x *report) has(name string) bool {
 		return strings.HasSuffix(w, all) || strings.HasSuffix(all, w)
 	})
 }
+
+// People read a failure once, under the name that they see in the console if it has one. The console may know no place,
+// and the report no more than the name.
 
 // mergeReports adds what the reports say to what the console says of the same tests, and the tests that only they name.
 func (f *Finder) mergeReports() {

@@ -18,6 +18,9 @@ import (
 //
 //   - go test names a package only after its tests, and one whose tests did not end is not named by them at all.
 //   - pytest, jest and cargo count their failures at the end, and the number must be that of the names.
+//   - vitest counts its failures too, and nextest names them once more after it has counted them.
+//   - go test -json tells when a test begins, so a package that ends before its tests do is known.
+//   - A test of TAP may be to do, and takes the parts that come before it with it.
 //   - A runner that names two tests alike is taken for one that has not named all.
 //   - An error of a compiler, or a failure that has no name, makes the list a part of what has failed.
 
@@ -25,8 +28,8 @@ import (
 // only what a runner tells so that one can know that it is complete: go test, pytest, jest, vitest, cargo test and
 // nextest, and TAP.
 //
-// Invariant: where isPartial is false and counted is expected, a test that has failed and is not in found was not run by
-// one of these runners.
+// Invariant: where isPartial is false and counted is expected, a test that has failed and is not in found was not run
+// by one of these runners.
 type names struct {
 	found     map[string]bool
 	isPartial bool     // something has failed that has no name
@@ -58,6 +61,10 @@ var (
 	vitestOther = lazyregexp.New(`^\s*FAIL\s+\S.* \[ .* \]$|^⎯+ Unhandled (?:Errors?|Rejections?) ⎯+$`)
 )
 
+// A program that ends before its time has told only of the tests that had ended. Most runners show it by a count that
+// is missing or by a result that is not there. Those that go on with the next program, and fail all the same, have
+// words of their own for it.
+
 // isAbort reports whether a line says that a program with tests was not built, or has ended before its time.
 func isAbort(text string) bool {
 	for _, begin := range []string{"error: could not compile", "panic: ", "Bail out!"} {
@@ -65,8 +72,8 @@ func isAbort(text string) bool {
 			return true
 		}
 	}
-	for _, part := range []string{"● Test suite failed to run", "The forked VM terminated", "Process 'Gradle Test Executor",
-		"process didn't exit successfully: "} {
+	for _, part := range []string{"● Test suite failed to run", "The forked VM terminated",
+		"Process 'Gradle Test Executor", "process didn't exit successfully: "} {
 		if strings.Contains(text, part) {
 			return !strings.Contains(text, "(exit status: 101") // cargo says so of each program with a failed test
 		}
@@ -145,6 +152,10 @@ func (n *names) other(text string) {
 		}
 	}
 }
+
+// The last line of pytest is the only one that counts its failures and its errors, in an order that depends on what
+// else has happened. So the line is recognised by its form, and the two counts are looked for in it:
+// "1 failed, 2 xfailed, 1 error in 0.12s" has two failures.
 
 // noTest is what jest heads the output of a file with, as if it were a test.
 const noTest = "Console"
@@ -230,9 +241,9 @@ func (n *names) goEvent(raw []byte) {
 	}
 }
 
-// Names returns the names of all tests that have failed, sorted. isComplete is false where the output and the reports do
-// not tell all of them, or where something else than a test has failed. A test of which a report says that it has failed
-// has the name that it has there. It is called after Failures.
+// Names returns the names of all tests that have failed, sorted. isComplete is false where the output and the reports
+// do not tell all of them, or where something else than a test has failed. A test of which a report says that it has
+// failed has the name that it has there. It is called after Failures.
 func (f *Finder) Names() (all []string, isComplete bool) {
 	n := &f.names
 	n.endTAP()

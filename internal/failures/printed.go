@@ -18,6 +18,9 @@ var (
 	suiteEnd   = lazyregexp.New(`</testsuites?\s*>|<testsuites?(?:\s[^>]*)?/>`)
 )
 
+// A report ends with the line in which as many suites have ended as have begun. Where a text in it has such words, it
+// ends later, perhaps with the output: the parser then finds the true end, and the rest is lost for the console alone.
+
 // maxProlog is how many bytes may come before the first suite.
 const maxProlog = 4 << 10
 

@@ -10,6 +10,9 @@ import (
 // The tests of TAP have parts, which are indented and come before the test itself. A part has failed only if the test
 // has: one that is to do, or to be left out, may have parts that are not ok.
 
+// The name of a part has those of the tests around it in front, because many tests have parts of one name. Runners tell
+// them by a line with the title when the test begins. Without such lines a part has its own name only.
+
 // tapNames are the tests of TAP that have failed, as far as the tests around them have not ended.
 type tapNames struct {
 	titles []string // of the tests that have begun, by their depth
