@@ -290,7 +290,7 @@ func (r *Runner) runCommand(
 			exit, err = p.Wait()
 		}
 	}
-	res.Seconds, res.died = time.Since(started).Seconds(), err != nil || exit > 127 || limited.Err() != nil
+	res.Seconds, res.died = time.Since(started).Seconds(), err != nil || isSignal(exit) || limited.Err() != nil
 	switch {
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)

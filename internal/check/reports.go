@@ -2,7 +2,7 @@ package check
 
 import (
 	"context"
-	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -22,7 +22,7 @@ import (
 // The limits of what is searched and read. Where they leave out a report, it is noted that names are missing.
 const (
 	maxReports     = 1000
-	maxReportBytes = 64 << 20
+	maxReportBytes = 256 << 20
 	maxDepth       = 10     // of directories
 	maxSearchedFor = 50_000 // files and directories
 )
@@ -98,7 +98,6 @@ func (x *run) readReports(ctx context.Context, to *failures.Finder) error {
 		return unavailable(ctx, "git cannot list the files of the commit", err)
 	}
 	ofCommit := strings.Split(out, "\x00")
-	// A report that is larger than what is left is not read, and those after it may be.
 	left := maxReportBytes
 	for _, name := range names {
 		file := filepath.Join(dir, filepath.FromSlash(name))
@@ -106,10 +105,11 @@ func (x *run) readReports(ctx context.Context, to *failures.Finder) error {
 			slices.Contains(ofCommit, name) && !info.ModTime().After(began.Add(timeGrain)) {
 			continue
 		}
-		data, err := durable.ReadBelow(dir, file, int64(min(left, failures.MaxReport)))
-		if errors.Is(err, durable.ErrTooLarge) {
+		if left <= 0 {
 			isAll = false
+			break
 		}
+		data := readStart(dir, file, min(left, failures.MaxReport))
 		left -= len(data)
 		to.Report(data)
 	}
@@ -117,4 +117,16 @@ func (x *run) readReports(ctx context.Context, to *failures.Finder) error {
 		to.Incomplete()
 	}
 	return nil
+}
+
+// readStart returns the first bytes of a file below dir: what is too large may be no report, such as one of coverage,
+// and a report shows that its end is missing. It returns nothing of what cannot be read, or is a link.
+func readStart(dir, name string, most int) []byte {
+	f, err := durable.OpenBelow(dir, name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	data, _ := io.ReadAll(io.LimitReader(f, int64(most))) // what was read before an error counts
+	return data
 }

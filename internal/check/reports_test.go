@@ -41,9 +41,11 @@ func TestReportsOfACheck(t *testing.T) {
 		"a link":              {"ln -s '" + outside + "/junit.xml' junit.xml; ln -s '" + outside + "' reports2", "", false},
 		"a directory as link": {"rm -r reports; ln -s '" + outside + "' reports", "", false},
 		"a pipe":              {"mkfifo junit.xml", "", false},
-		"too large":           {"(echo " + reportOf("x") + "; head -c 17000000 /dev/zero) > junit.xml; echo " + reportOf("y") + " > report.xml", "y", false},
-		"cut":                 {"echo " + reportOf("x") + " | head -c 150 > junit.xml", "x", false},
-		"killed":              {"echo " + reportOf("x") + " > junit.xml; kill -9 $$", "x", false},
+		"too large": {"(echo " + reportOf("x") + " | head -c 150; head -c 17000000 /dev/zero | tr '\\0' x; echo '\"/></testcase>') > junit.xml; echo " +
+			reportOf("y") + " > report.xml", "x y", false},
+		"large, no report": {"(echo '<coverage>'; head -c 17000000 /dev/zero) > junit.xml; echo " + reportOf("y") + " > report.xml", "y", true},
+		"cut":              {"echo " + reportOf("x") + " | head -c 150 > junit.xml", "x", false},
+		"killed":           {"echo " + reportOf("x") + " > junit.xml; kill -9 $$", "x", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

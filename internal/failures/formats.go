@@ -2,7 +2,9 @@ package failures
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"muster/internal/lazyregexp"
@@ -148,7 +150,24 @@ func (f *Finder) goEvent(raw []byte) bool {
 			f.text(line)
 		}
 		delete(f.goJSON, key)
-		f.open = nil
+		if f.open = nil; e.Test == "" {
+			f.goPanics(e.Package)
+		}
 	}
 	return true
+}
+
+// goPanics takes the panics that the tests of a package have printed which did not end: the package ended with them.
+func (f *Finder) goPanics(name string) {
+	for _, key := range slices.Sorted(maps.Keys(f.goJSON)) {
+		lines := f.goJSON[key]
+		isPanic := func(line string) bool { return strings.HasPrefix(line, "panic: ") }
+		if at := slices.IndexFunc(lines, isPanic); at >= 0 && strings.HasPrefix(key, name+" ") {
+			for _, line := range lines[at:] {
+				f.text(line)
+			}
+			delete(f.goJSON, key)
+		}
+	}
+	f.open = nil
 }

@@ -50,6 +50,7 @@ type suite struct {
 type testCase struct {
 	class, name, place, message string
 	body                        []byte
+	isSkipped                   bool // or to do: node runs such a test and tells its failure too
 }
 
 // reader reads one report. It keeps of the elements around it only their names, and of a case only what is told of it,
@@ -66,7 +67,9 @@ type reader struct {
 }
 
 // Report takes a report that a check has written, and reports whether it is one. It is called before Failures.
-func (f *Finder) Report(data []byte) bool { return f.report.read(data) }
+func (f *Finder) Report(data []byte) bool {
+	return bytes.Contains(data[:min(len(data), maxRead)], []byte("<testsuite")) && f.report.read(data)
+}
 
 // Incomplete notes that there are reports that could not be read.
 func (f *Finder) Incomplete() { f.report.isPartial = true }
@@ -99,7 +102,7 @@ func (x *report) read(data []byte) (isReport bool) {
 			}
 			// The end is missing. What came before it counts.
 			r.isPartial = true
-			if r.test != nil && r.isRed {
+			if r.test != nil && r.isRed && !r.test.isSkipped {
 				r.add()
 			}
 			return true
@@ -154,6 +157,10 @@ func (r *reader) begin(t xml.StartElement) {
 		r.isRed = false
 		r.test = &testCase{class: attribute(t, "classname"), name: attribute(t, "name"), place: place(
 			attribute(t, "file"), cmp.Or(attribute(t, "line"), attribute(t, "lineno")))}
+	case "skipped":
+		if parent == "testcase" && r.test != nil {
+			r.test.isSkipped = true
+		}
 	case "failure", "error":
 		// What is deeper, such as in the output of the test, is text that looks like one.
 		if strings.HasPrefix(parent, "testsuite") {
@@ -178,7 +185,7 @@ func (r *reader) end(name string) {
 			r.suites[last-1].failed += s.failed
 		}
 	case "testcase":
-		if r.test != nil && r.isRed {
+		if r.test != nil && r.isRed && !r.test.isSkipped {
 			r.add()
 		}
 		r.test = nil

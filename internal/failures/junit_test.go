@@ -65,6 +65,7 @@ func TestReports(t *testing.T) {
 		"no name":    {"", []string{suite("", red("a.A", ""))}, []string{"a.A"}, true},
 		"go":         {"", []string{suite(`name="m/a"`, red("m/a", "TestA/b_c"))}, []string{"m/a.TestA/b_c"}, true},
 		"other xml":  {"", []string{`<coverage><testcase><failure/></testcase></coverage>`, "", "junk"}, nil, false},
+		"to do":      {"", []string{suite("", `<testcase name="z"><skipped type="todo"/><failure/></testcase>`+red("a.A", "x"))}, []string{"a.A::x"}, true},
 		"green":      {"", []string{suite("", `<testcase name="z"/>`)}, nil, false},
 		"entities":   {"", []string{`<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>` + suite("", red("a.A", "x")+red("a.A", "&b;"))}, []string{"a.A::x"}, false},
 		"control":    {"", []string{suite("", red("a.A", "x&#27;[1m\x1b\xff"))}, []string{"a.A::x?[1m??"}, true},
