@@ -46,18 +46,19 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 
 // commit stages and commits everything, and returns the new HEAD.
 func (c checkout) commit(ctx context.Context, message string) (head string, err error) {
-	open, err := c.unresolved(ctx)
+	s := staging{checkout: c}
+	found, err := s.look(ctx)
 	if err != nil {
 		return "", err
 	}
-	if len(open) > 0 {
+	if open := c.openOf(found.unmerged); len(open) > 0 {
 		return "", muster.Errorf(muster.Invalid, "the merge in lane %s is not resolved: %s",
 			c.lane.Name, conflictList(open)).WithHint("edit these files until no conflict marker is left; " +
 			"git add or git rm a file that is right as it is")
 	}
 	// All is staged before it is decided whether there is anything to commit: the owner may have staged, committed or
 	// done neither.
-	if err := (staging{checkout: c}).all(ctx); err != nil {
+	if err := s.stage(ctx, found); err != nil {
 		return "", err
 	}
 	pending, err := c.isCommitPending(ctx)

@@ -139,6 +139,11 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.openOf(unmerged), nil
+}
+
+// openOf is unresolved for the files that git holds as unmerged.
+func (c checkout) openOf(unmerged []string) []Conflict {
 	left := c.conflictHashes()
 	files := slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left))
 	slices.Sort(files)
@@ -154,7 +159,7 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 			open = append(open, Conflict{File: f})
 		}
 	}
-	return open, nil
+	return open
 }
 
 // conflictHashes returns, for each file that conflicted in the runtime's last merge, the hash of what the merge left.

@@ -25,14 +25,23 @@ type staging struct {
 
 // all stages everything. Ignored files are left out: they never land and are not archived.
 func (s staging) all(ctx context.Context) error {
-	entries, err := s.entries(ctx)
+	found, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.unhide(ctx, entries); err != nil {
+	return s.stage(ctx, found)
+}
+
+// stage stages everything, after look has found what there is.
+func (s staging) stage(ctx context.Context, found contents) error {
+	isHidden, err := s.unhide(ctx, found.entries)
+	if err == nil && isHidden { // git has looked past some files
+		found, err = s.look(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	unstaged, changed, err := s.changed(ctx)
+	changed, err := s.changed(ctx, found)
 	if err != nil {
 		return err
 	}
@@ -44,11 +53,11 @@ func (s staging) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	links, err := s.submodules(ctx, entries)
+	links, err := s.submodules(ctx, found.entries)
 	if err != nil {
 		return err
 	}
-	if err := s.add(ctx, unstaged, links); err != nil {
+	if err := s.add(ctx, found.unstaged, links); err != nil {
 		return err
 	}
 	return s.finish(ctx, links, filtered)
@@ -121,6 +130,62 @@ type indexEntry struct {
 	file string
 }
 
+// contents are what a checkout and its git index hold.
+type contents struct {
+	entries  []indexEntry // of the index
+	unmerged []string     // the files that are in conflict by the index, each once, sorted
+	unstaged []string     // the files that differ from the index, the deleted and the new ones included, sorted
+	inner    []string     // the git repositories inside the checkout that are no submodules
+	warned   bool         // git could not read everything
+}
+
+// look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
+// past is not among unstaged.
+func (s staging) look(ctx context.Context) (found contents, err error) {
+	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Env: s.env, Warned: &found.warned,
+		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}})
+	if err != nil {
+		return found, s.commitError(ctx, err)
+	}
+	for line := range strings.SplitSeq(out, "\x00") {
+		if file, isOther := strings.CutPrefix(line, "? "); isOther {
+			// git does not look into another repository.
+			if inner, isInner := strings.CutSuffix(file, "/"); isInner {
+				found.inner = append(found.inner, inner)
+			} else {
+				found.unstaged = append(found.unstaged, file)
+			}
+			continue
+		}
+		e, stage, ok := parseEntry(line)
+		switch {
+		case !ok:
+		case strings.EqualFold(e.tag, "C"): // the entry is listed once more because the file differs
+			found.unstaged = append(found.unstaged, e.file)
+		default:
+			found.entries = append(found.entries, e)
+			if stage != "0" {
+				found.unmerged = append(found.unmerged, e.file)
+			}
+		}
+	}
+	// A file in conflict is there several times.
+	slices.Sort(found.unmerged)
+	slices.Sort(found.unstaged)
+	found.unmerged, found.unstaged = slices.Compact(found.unmerged), slices.Compact(found.unstaged)
+	return found, nil
+}
+
+// parseEntry reads an entry of an index as git ls-files -v --stage prints it: TAG MODE ID STAGE<TAB>FILE.
+func parseEntry(line string) (e indexEntry, stage string, ok bool) {
+	// There may be very many, so nothing is allocated.
+	e.tag, line, _ = strings.Cut(line, " ")
+	e.mode, line, _ = strings.Cut(line, " ")
+	e.id, line, _ = strings.Cut(line, " ")
+	stage, e.file, ok = strings.Cut(line, "\t")
+	return e, stage, ok
+}
+
 // entries returns the entries of the index.
 func (s staging) entries(ctx context.Context) ([]indexEntry, error) {
 	out, err := s.git(ctx, "", "ls-files", "-z", "-v", "--stage")
@@ -129,9 +194,8 @@ func (s staging) entries(ctx context.Context) ([]indexEntry, error) {
 	}
 	var all []indexEntry
 	for line := range strings.SplitSeq(out, "\x00") {
-		meta, file, ok := strings.Cut(line, "\t")
-		if f := strings.Fields(meta); ok && len(f) == 4 { // TAG MODE ID STAGE
-			all = append(all, indexEntry{tag: f[0], mode: f[1], id: f[2], file: file})
+		if e, _, ok := parseEntry(line); ok {
+			all = append(all, e)
 		}
 	}
 	return all, nil
@@ -165,11 +229,11 @@ func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, sk
 	return assumed, skipped, err
 }
 
-// unhide clears the marks by which git would overlook changes.
-func (s staging) unhide(ctx context.Context, entries []indexEntry) error {
+// unhide clears the marks by which git would overlook changes. isHidden reports whether there were any.
+func (s staging) unhide(ctx context.Context, entries []indexEntry) (isHidden bool, err error) {
 	assumed, skipped, err := s.hidden(ctx, entries)
 	if err != nil {
-		return s.commitError(ctx, err)
+		return false, s.commitError(ctx, err)
 	}
 	for _, mark := range []struct {
 		option string
@@ -180,53 +244,36 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) error {
 		}
 		in := strings.Join(mark.files, "\x00") + "\x00"
 		if _, err := s.git(ctx, in, "update-index", "-z", mark.option, "--stdin"); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return len(assumed)+len(skipped) > 0, nil
 }
 
 // changed returns the files that differ from the lane's base or from the index, the deleted ones included. It refuses a
 // git repository inside the lane: git would record a link to it, and its files would not land.
-func (s staging) changed(ctx context.Context) (unstaged, changed []string, err error) {
-	hasWarned := false
-	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Env: s.env, Warned: &hasWarned,
-		Args: []string{"ls-files", "-z", "-t", "--others", "--modified", "--exclude-standard"}})
-	if err != nil {
-		return nil, nil, s.commitError(ctx, err)
-	}
-	if hasWarned {
+func (s staging) changed(ctx context.Context, found contents) (changed []string, err error) {
+	if found.warned {
 		if err := s.refuseUnreadable(ctx); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	var files, inner []string
-	for _, line := range git.SplitNUL(out) {
-		_, file, _ := strings.Cut(line, " ")
-		if strings.HasSuffix(file, "/") { // git does not look into another repository
-			inner = append(inner, strings.TrimSuffix(file, "/"))
-		} else {
-			files = append(files, file)
-		}
-	}
-	if len(inner) > 0 {
-		return nil, nil, muster.Errorf(muster.Invalid,
+	if len(found.inner) > 0 {
+		return nil, muster.Errorf(muster.Invalid,
 			"the lane %s holds a git repository of its own in %s: its files would not land",
-			s.lane.Name, strings.Join(inner, ", ")).
+			s.lane.Name, strings.Join(found.inner, ", ")).
 			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
 	}
-	slices.Sort(files)
-	unstaged = slices.Compact(files) // one that is in conflict is there several times
-	changed = slices.Clone(unstaged)
+	changed = slices.Clone(found.unstaged)
 	if s.lane.Base != "" { // what the owner's own git has staged or committed
 		out, err := s.git(ctx, "", "diff-index", "--cached", "--name-only", "-z", "--no-renames", s.lane.Base, "--")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		changed = append(changed, git.SplitNUL(out)...)
 	}
 	slices.Sort(changed)
-	return unstaged, slices.Compact(changed), nil
+	return slices.Compact(changed), nil
 }
 
 // refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what
