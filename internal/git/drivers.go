@@ -69,7 +69,7 @@ const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs 
 // it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
 	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "commit-tree", "mktree", "diff-tree",
-	"pack-objects", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
+	"pack-objects", "fast-import", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
 
 // runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {

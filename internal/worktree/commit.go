@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/safetext"
@@ -61,6 +62,12 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err := s.stage(ctx, found); err != nil {
 		return "", err
 	}
+	if head, staged, err := c.commitStaged(ctx, message); err == nil || ctx.Err() != nil {
+		if err != nil {
+			return "", err
+		}
+		return head, c.refusePaths(ctx, head, staged)
+	}
 	pending, err := c.isCommitPending(ctx)
 	if err != nil {
 		return "", err
@@ -77,8 +84,44 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD"); err != nil {
 		return "", err
 	}
-	// After the commit, because the owner's own git may have committed such a path long before.
-	return head, c.refusePaths(ctx, head)
+	return head, c.refusePaths(ctx, head, nil)
+}
+
+// errOnlyGit says that only git commit can make the commit of a checkout.
+var errOnlyGit = errors.New("only git commit can commit this")
+
+// difference is what git diff-tree --raw -z says of two commits.
+type difference struct{ from, raw string }
+
+// commitStaged commits what is staged without a look at the files, which git commit takes once more and which takes as
+// long as the staging. It returns the new HEAD and what that has beyond the one before. Where anything is unusual the
+// error is not nil and the lane as it was: only git commit knows what to do with a merge, a rebase and the like.
+func (c checkout) commitStaged(ctx context.Context, message string) (head string, staged *difference, err error) {
+	branch := branchRef(c.lane)
+	if at, ok := c.repo.LinkedHead(c.lane.Path); !ok || at != branch || isUnderWay(git.DirOf(c.lane.Path)) {
+		return "", nil, errOnlyGit
+	}
+	before, err := c.repo.Ref(ctx, branch)
+	if err != nil || before == "" {
+		return "", nil, cmp.Or(err, errOnlyGit)
+	}
+	raw, changes, err := git.StagedChanges(ctx, c.repo, c.lane.Path, before)
+	if err != nil || len(changes) == 0 {
+		return before, nil, err
+	}
+	head, err = git.CommitChanges(ctx, c.repo, c.lane.Path, branch, before, message, changes)
+	return head, &difference{before, raw}, err
+}
+
+// isUnderWay reports whether something is begun in the worktree with the git directory admin that a commit would end.
+func isUnderWay(admin string) bool {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG",
+		"CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer"} {
+		if !durable.IsMissing(filepath.Join(admin, name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
@@ -108,21 +151,29 @@ func (c checkout) commitError(ctx context.Context, err error) error {
 }
 
 // refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories
-// inside the lane, which the owner's own git has committed. A submodule that .gitmodules names is intended.
-func (c checkout) refusePaths(ctx context.Context, head string) error {
+// inside the lane, which the owner's own git has committed. A submodule that .gitmodules names is intended. It is asked
+// after the commit, because the owner's own git may have committed such a path long before. last is what the head has
+// beyond the commit before, where that is known.
+func (c checkout) refusePaths(ctx context.Context, head string, last *difference) error {
 	// Also where the row has no base: without one a lane could bring what it likes.
 	base := cmp.Or(git.MadeAt(c.repo, branchRef(c.lane)), c.lane.Base)
 	if base == "" || head == base {
 		return nil
 	}
-	out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
-	if err != nil {
-		return c.commitError(ctx, err)
+	raw := ""
+	if last != nil && last.from == base {
+		raw = last.raw
+	} else {
+		out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
+		if err != nil {
+			return c.commitError(ctx, err)
+		}
+		raw = out
 	}
 	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
 	// no work of this lane, and whoever deletes a file of the state does no harm.
 	var links, state []string
-	for entry := range slices.Chunk(git.SplitNUL(out), 2) {
+	for entry := range slices.Chunk(git.SplitNUL(raw), 2) {
 		modes := strings.Fields(entry[0]) // the old one, the new one, ...
 		if modes[1] == gitlink && modes[0] != ":"+gitlink {
 			links = append(links, entry[1])

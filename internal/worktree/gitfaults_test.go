@@ -64,10 +64,14 @@ func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
 		code    *muster.Error
 		says    string
 	}{
-		{"MERGE_HEAD", commit, nil, ""},
+		{"MERGE_HEAD", func() error {
+			gittest.Write(t, w.root, map[string]string{".git/worktrees/one/MERGE_MSG": "begun\n"})
+			defer os.Remove(w.root + "/.git/worktrees/one/MERGE_MSG")
+			return commit()
+		}, nil, ""},
 		{"MERGE_HEAD", preserve, muster.ErrInvalid, "cannot verify"},
 		{"MERGE_HEAD", func() error { _, err := w.Merge(w.ctx(), "one", link); return err }, nil, ""},
-		{"--unmerged", commit, muster.ErrUnavailable, "list the conflicts"},
+		{"--unmerged", func() error { _, err := w.Unresolved(w.ctx(), "one"); return err }, muster.ErrUnavailable, "list the conflicts"},
 		{"--others", commit, muster.ErrInvalid, "cannot be committed"},
 		{"diff-tree", commit, muster.ErrInvalid, "cannot be committed"},
 		{"write-tree", preserve, muster.ErrInvalid, "write-tree"},
