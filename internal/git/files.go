@@ -22,9 +22,17 @@ type refFiles struct {
 	known  sync.Map // commits, by id, that git has named or a branch was at: they need not be asked about again
 }
 
-// branch returns the value of a branch (refs/heads/...), "" when there is none. ok is false when only git can tell.
+// branch is value for a branch (refs/heads/...). ok is false for every other ref.
 func (f *refFiles) branch(ref string) (id string, ok bool) {
-	if !strings.HasPrefix(ref, "refs/heads/") || strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
+	if !strings.HasPrefix(ref, "refs/heads/") {
+		return "", false
+	}
+	return f.value(ref)
+}
+
+// value returns the value of a ref that all worktrees share, "" when there is none. ok is false when only git can tell.
+func (f *refFiles) value(ref string) (id string, ok bool) {
+	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
 		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
 		return "", false
 	}

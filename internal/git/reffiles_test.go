@@ -24,6 +24,7 @@ func TestABranchIsReadFromItsFile(t *testing.T) {
 	root := gittest.Repo(t, nil)
 	r := open(t, root)
 	head, two := next(t, r)
+	gittest.Git(t, root, "update-ref", "refs/muster/packed", head)
 	for _, b := range []string{"a/loose", "a/packed", "a/both"} {
 		gittest.Git(t, root, "branch", b)
 		if b != "a/loose" {
@@ -32,12 +33,14 @@ func TestABranchIsReadFromItsFile(t *testing.T) {
 	}
 	gittest.Git(t, root, "update-ref", "refs/heads/a/both", two)
 	gittest.Git(t, root, "update-ref", "refs/heads/a/loose", two)
+	gittest.Git(t, root, "update-ref", "refs/muster/loose", two)
 	t.Setenv("PATH", t.TempDir())
-	for ref, want := range map[string]string{"refs/heads/a/loose": two, "refs/heads/a/packed": head, "refs/heads/a/both": two, "refs/heads/a/none": ""} {
+	for ref, want := range map[string]string{"refs/heads/a/loose": two, "refs/heads/a/packed": head, "refs/heads/a/both": two, "refs/heads/a/none": "",
+		"refs/muster/loose": two, "refs/muster/packed": head, "refs/muster/none": ""} {
 		if got, err := r.Ref(t.Context(), ref); got != want || err != nil {
 			t.Errorf("%s is at %q (%v), want %q", ref, got, err, want)
 		}
-		if want == "" {
+		if want == "" || strings.HasPrefix(ref, "refs/muster/") {
 			continue
 		}
 		if got, err := r.Resolve(t.Context(), ref); got != want || err != nil {
@@ -189,4 +192,51 @@ func TestNoRefsBelowAPrefix(t *testing.T) {
 			t.Errorf("packed %t: below refs/some/ lie %v (%v), want refs/some/a at %s", pack, all, err, head)
 		}
 	}
+}
+
+// That a branch is checked out nowhere is seen without git, and never of one that git finds checked out somewhere.
+func TestABranchThatIsNowhere(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	gittest.Git(t, root, "branch", "target")
+	linked := filepath.Join(t.TempDir(), "linked")
+	is := func(what string, want bool) {
+		t.Helper()
+		if got := git.IsNowhere(r, "refs/heads/target"); got != want {
+			t.Errorf("%s: nowhere is %t", what, got)
+		}
+		path := os.Getenv("PATH")
+		if want {
+			t.Setenv("PATH", t.TempDir())
+		}
+		if at, err := r.CheckedOut(t.Context(), "refs/heads/target"); want && at != "" || err != nil {
+			t.Errorf("%s: it is checked out at %q, %v", what, at, err)
+		}
+		t.Setenv("PATH", path)
+	}
+	is("no other worktree", true)
+	gittest.Git(t, root, "worktree", "add", "-q", "-b", "side", linked)
+	is("another one", true)
+	gittest.Git(t, linked, "checkout", "-q", "--detach", "target")
+	is("detached", true)
+	gittest.Git(t, root, "pack-refs", "--all")
+	is("packed", true)
+	gittest.Git(t, linked, "checkout", "-q", "target")
+	is("in the other one", false)
+	gittest.Git(t, linked, "symbolic-ref", "refs/heads/alias", "refs/heads/target")
+	gittest.Git(t, linked, "symbolic-ref", "HEAD", "refs/heads/alias")
+	is("by another name", false)
+	gittest.Git(t, linked, "checkout", "-q", "side")
+	is("in none of them", true)
+	gittest.Git(t, root, "checkout", "-q", "target")
+	is("in the main one", false)
+	head := filepath.Join(root, ".git", "HEAD")
+	gittest.Write(t, root, map[string]string{".git/refs/heads/target": gittest.Git(t, root, "rev-parse", "HEAD") + "\n"})
+	if err := os.Remove(head); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("refs/heads/target", head); err != nil {
+		t.Fatal(err)
+	}
+	is("by a symbolic link", false)
 }

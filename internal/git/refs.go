@@ -79,8 +79,10 @@ func (r *runner) hasBase(ctx context.Context, args ...string) (bool, error) {
 
 // Ref returns the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
-	if id, ok := r.files.branch(ref); ok {
-		return id, nil
+	if strings.HasPrefix(ref, "refs/heads/") || strings.HasPrefix(ref, "refs/muster/") {
+		if id, ok := r.files.value(ref); ok {
+			return id, nil
+		}
 	}
 	all, err := r.Refs(ctx, ref)
 	return all[ref], err

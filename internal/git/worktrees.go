@@ -61,6 +61,9 @@ func onlyWorktree(r *Repo) (w Worktree, isOnly bool) {
 
 // CheckedOut returns the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
 func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
+	if IsNowhere(r, branch) {
+		return "", nil
+	}
 	all, err := r.Worktrees(ctx)
 	for _, w := range all {
 		if w.Branch == branch && !w.Prunable {
@@ -68,6 +71,36 @@ func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// IsNowhere reports that no worktree has the branch (refs/heads/...) checked out, as the files in which each keeps its
+// HEAD say. It is false where one may have it, and where only git can tell.
+func IsNowhere(r *Repo, branch string) bool {
+	admins, err := registrations(r.common)
+	if err != nil || !r.files.areFiles() {
+		return false
+	}
+	for _, admin := range append(admins, r.common) {
+		// A symbolic link is a symbolic ref to git, and what is read through it looks like a commit.
+		head := filepath.Join(admin, "HEAD")
+		if st, err := os.Lstat(head); err != nil || !st.Mode().IsRegular() {
+			return false
+		}
+		at := readLine(head)
+		if at != "" && IsID(at) {
+			continue // detached
+		}
+		other, isSymbolic := strings.CutPrefix(at, "ref: ")
+		if !isSymbolic || other == branch {
+			return false
+		}
+		st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(other)))
+		isLink := err == nil && !st.Mode().IsRegular() || err != nil && !errors.Is(err, os.ErrNotExist)
+		if _, isPlain := r.files.branch(other); isLink || !isPlain {
+			return false // it may lead to the branch
+		}
+	}
+	return true
 }
 
 // parseWorktrees reads the output of git worktree list --porcelain -z.

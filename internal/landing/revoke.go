@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,22 @@ const revokedRefs = "refs/muster/revoked/"
 // change moves the refs as plan says, which is given what they are at. Both are compared in one transaction: when one
 // has moved since it was read, plan is asked again. A plan without updates ends the change.
 func (r landingRefs) change(ctx context.Context, plan func(landing, revoked string) []git.RefUpdate) error {
+	// Two reads are no moment, and need none: the transaction compares both.
+	landing, err := r.repo.Ref(ctx, r.landing)
+	revoked, revokedErr := r.repo.Ref(ctx, r.revoked)
+	if err := cmp.Or(err, revokedErr); err != nil {
+		return err
+	}
 	for {
+		err = r.repo.UpdateRefs(ctx, plan(landing, revoked))
+		if !errors.Is(err, muster.ErrStale) {
+			return err
+		}
 		now, err := r.repo.Refs(ctx, r.landing, r.revoked)
 		if err != nil {
 			return err
 		}
-		err = r.repo.UpdateRefs(ctx, plan(now[r.landing], now[r.revoked]))
-		if !errors.Is(err, muster.ErrStale) {
-			return err
-		}
+		landing, revoked = now[r.landing], now[r.revoked]
 	}
 }
 

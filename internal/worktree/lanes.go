@@ -159,6 +159,9 @@ func (l *Lanes) List(ctx context.Context) ([]muster.Lane, error) {
 // CheckedOutElsewhere returns where a branch (refs/heads/...) is checked out, "" when it is nowhere. The members' own
 // worktrees do not count: nothing there is the user's.
 func (l *Lanes) CheckedOutElsewhere(ctx context.Context, branch string) (path string, err error) {
+	if git.IsNowhere(l.repo, branch) { // each landing asks twice, and git reads much more
+		return "", nil
+	}
 	all, err := l.repo.Worktrees(ctx)
 	for _, w := range all {
 		if w.Branch == branch && !w.Prunable && !l.IsMembers(ctx, w.Path) {
