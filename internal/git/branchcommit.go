@@ -52,8 +52,9 @@ func CommitChanges(
 	}
 	in, now := new(strings.Builder), time.Now()
 	message = tidyMessage(message)
-	fmt.Fprintf(in, "commit %s\nmark :1\ncommitter %s %d %s\ndata %d\n%s\nfrom %s\n", branch, who, now.Unix(),
-		now.Format("-0700"), len(message), message, onto)
+	who = fmt.Sprintf("%s %d %s\n", who, now.Unix(), now.Format("-0700"))
+	fmt.Fprintf(in, "commit %s\nmark :1\nauthor %scommitter %sdata %d\n%s\nfrom %s\n", branch, who, who, len(message),
+		message, onto)
 	// What is deleted goes first: a file may come in the place of a directory.
 	slices.SortStableFunc(changes, func(a, b Change) int { return min(1, len(a.Mode)) - min(1, len(b.Mode)) })
 	for _, c := range changes {
@@ -74,6 +75,7 @@ func CommitChanges(
 		return "", muster.Errorf(muster.Invalid, "git fast-import answers %q", out)
 	}
 	r.files.known.Store(commit, true)
+	r.commits.note(commit, "author "+who+"committer "+who)
 	return commit, nil
 }
 

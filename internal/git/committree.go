@@ -23,6 +23,15 @@ import (
 // A stack of landings makes many commits in a row. Where git has just made one, the next ones are written without it:
 // that takes a tenth of a millisecond, and a process takes several.
 func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	id, err := commitTree(ctx, r, tree, parents, message)
+	if err == nil && len(parents) > 0 && IsID(tree) {
+		r.files.made.Store(id, madeCommit{tree, parents[0]})
+	}
+	return id, err
+}
+
+// commitTree is CommitTree, which remembers what it has made.
+func commitTree(ctx context.Context, r *Repo, tree string, parents []string, message string) (string, error) {
 	if id, ok := r.commits.write(ctx, r, tree, parents, message); ok {
 		return id, nil
 	}
@@ -33,7 +42,7 @@ func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, me
 	out, err := r.Do(ctx, Call{Dir: r.common, Args: args, Stdin: message})
 	id := strings.TrimSpace(out)
 	if err == nil {
-		r.commits.note(id)
+		r.commits.note(id, "")
 	}
 	return id, err
 }
@@ -51,14 +60,14 @@ type commitWriter struct {
 // patternAge is how old the commit of git may be. Its time is that of the commits which have its headers.
 const patternAge = 2 * time.Second
 
-// note says that git has just made a commit.
-func (w *commitWriter) note(id string) {
+// note says that git has just made a commit. headers are those behind its parents, "" where they are not known.
+func (w *commitWriter) note(id, headers string) {
 	if w == nil || !IsID(id) {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pattern, w.made, w.headers = id, time.Now(), ""
+	w.pattern, w.made, w.headers = id, time.Now(), headers
 }
 
 // write writes a commit and returns its id. ok is false where git has to make it.

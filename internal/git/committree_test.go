@@ -72,3 +72,32 @@ func TestCommitTreeWithoutGit(t *testing.T) {
 		})
 	}
 }
+
+// What this process has put into a commit is known without git.
+func TestTheTreeOfAMadeCommit(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	r := open(t, root)
+	head, tree := gittest.Git(t, root, "rev-parse", "HEAD"), gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
+	var made []string
+	for range 3 {
+		id, err := r.CommitTree(t.Context(), tree, []string{head}, "x\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, made = id, append(made, head)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	if got, err := r.Tree(t.Context(), head); got != tree || err != nil {
+		t.Errorf("its tree is %s, %v", got, err)
+	}
+	for _, below := range made {
+		if is, err := r.IsAncestor(t.Context(), below, head); !is || err != nil {
+			t.Errorf("%s is below: %t, %v", below, is, err)
+		}
+	}
+	t.Setenv("PATH", path)
+	if is, err := r.IsAncestor(t.Context(), head, made[0]); is || err != nil {
+		t.Errorf("the last is below the first: %t, %v", is, err)
+	}
+}

@@ -20,7 +20,11 @@ import (
 type refFiles struct {
 	common string
 	known  sync.Map // commits, by id, that git has named or a branch was at: they need not be asked about again
+	made   sync.Map // commits, by id, that this process has made, each a madeCommit
 }
+
+// madeCommit is what a commit says, which nothing can change.
+type madeCommit struct{ tree, parent string }
 
 // branch is value for a branch (refs/heads/...). ok is false for every other ref.
 func (f *refFiles) branch(ref string) (id string, ok bool) {

@@ -10,6 +10,9 @@ import (
 
 // Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
+	if made, ok := r.files.made.Load(commit); ok {
+		return made.(madeCommit).tree, nil
+	}
 	return r.revParse(ctx, r.common, commit, "tree")
 }
 

@@ -62,6 +62,16 @@ func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 
 // IsAncestor reports whether commit a is b or lies in its history.
 func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
+	// Of a landing on the tip this is known without git.
+	for at := b; IsID(a) && a != ""; {
+		made, ok := r.files.made.Load(at)
+		if !ok {
+			break
+		}
+		if at = made.(madeCommit).parent; at == a {
+			return true, nil
+		}
+	}
 	return r.hasBase(ctx, "--is-ancestor", a, b)
 }
 

@@ -29,6 +29,7 @@ type attempt struct {
 	agents  Agents
 	turn         // what the queue decides
 	working bool // it has one of the tokens of atWork
+	merged  merged
 
 	reviewed approval  // what an approval of the work would be of, where it needs one
 	approval *approval // of the work as it is; nil: there is none yet
@@ -194,14 +195,27 @@ func queueUntilDecided(ctx context.Context, a *attempt, tip string) error {
 // returnEarly returns the task when its work conflicts with the target as it is. The error is errMoved when the lane
 // has another head now.
 func (a *attempt) returnEarly(ctx context.Context, tip string) (isReturned bool, err error) {
-	_, conflicts, err := a.repo.MergeTree(ctx, tip, a.head)
+	tree, conflicts, err := mergeHead(ctx, a, tip)
 	if err != nil {
 		return true, a.explainUnmergeable(ctx, tip, err)
 	}
 	if len(conflicts) == 0 {
+		a.merged = merged{onto: tip, head: a.head, tree: tree}
 		return false, nil
 	}
 	return true, a.mergeInLane(ctx, tip)
+}
+
+// merged is the tree of a head that was merged with a commit and did not conflict.
+type merged struct{ onto, head, tree string }
+
+// mergeHead is MergeTree of a commit and the attempt's head. The merge with the tip, which was made before the attempt
+// queued, is not made once more.
+func mergeHead(ctx context.Context, a *attempt, onto string) (tree string, conflicts []string, err error) {
+	if m := a.merged; m.onto == onto && m.head == a.head {
+		return m.tree, nil, nil
+	}
+	return a.repo.MergeTree(ctx, onto, a.head)
 }
 
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts,

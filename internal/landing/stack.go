@@ -172,7 +172,7 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 	top, tip := s.top(), s.tip
 	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
 	// any moment without cleaning up.
-	tree, conflicts, err := s.repo.MergeTree(ctx, top, job.head)
+	tree, conflicts, err := mergeHead(ctx, job, top)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, err
@@ -185,7 +185,7 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 	}
 	if len(conflicts) > 0 {
 		if top != tip {
-			_, conflicts, err = s.repo.MergeTree(ctx, tip, job.head)
+			_, conflicts, err = mergeHead(ctx, job, tip)
 		}
 		if len(conflicts) > 0 {
 			s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.mergeInLane(ctx, tip) })
