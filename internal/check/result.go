@@ -67,10 +67,6 @@ func (x Result) Advice() (all []Result) {
 // with what failed first, and the text with all that has failed, each under the name of its check. The single results
 // stay beside it, for those who compare them with what was said before.
 
-// isSignal reports whether a shell has ended with the status of a command that a signal has ended. Higher ones are
-// those of programs that count their failures there.
-func isSignal(exit int) bool { return exit > 128 && exit <= 128+64 }
-
 // combine returns what several checks decide together: only those that are required count.
 func combine(all []Result, names string) Result {
 	whole := Result{Green: true, Command: names, How: "exit 0", Cached: true, NamesKnown: true, Checks: all}
@@ -113,3 +109,7 @@ func combine(all []Result, names string) Result {
 	}
 	return whole
 }
+
+// isSignal reports whether a shell has ended with the status of a command that a signal has ended. Higher ones are
+// those of programs that count their failures there.
+func isSignal(exit int) bool { return exit > 128 && exit <= 128+64 }
