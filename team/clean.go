@@ -15,6 +15,8 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/git"
+	"muster/internal/setup"
+	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -39,6 +41,7 @@ const (
 	CleanArchive = "archive" // a ref of archived work
 	CleanTeam    = "team"    // the state of a team that was put aside
 	CleanCache   = "cache"   // what checks keep
+	CleanSetup   = "setup"   // what a set-up has made, kept for the next checkout
 )
 
 // Cleanable is something that nobody needs any more.
@@ -94,6 +97,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		}
 	}
 	x.caches(t.config.checksDir())
+	x.setups(t.config.CacheDir)
 	// One after the other: what cannot be removed stays with the reason, and does not keep the rest.
 	for i := range x.all {
 		item := &x.all[i]
@@ -334,6 +338,20 @@ func (x *cleaner) caches(dir string) {
 		_, err := os.Stat(e.Repository)
 		isGone := e.Repository != "" && errors.Is(err, fs.ErrNotExist)
 		x.add(Cleanable{Kind: CleanCache, Name: cmp.Or(e.Repository, e.Path), Size: e.Size, At: muster.UnixTime(e.Used),
+			remove: func(context.Context) error { return e.Remove() }}, false, !isGone)
+	}
+}
+
+// setups finds what set-ups have made, of all repositories of the user. Whoever needs one that has gone makes it again.
+func (x *cleaner) setups(cache string) {
+	if cache == "" {
+		return
+	}
+	for _, e := range setup.Entries(cache) {
+		_, err := os.Stat(e.Repo)
+		isGone := e.Repo != "" && errors.Is(err, fs.ErrNotExist)
+		name := cmp.Or(strings.TrimPrefix(e.Repo+": "+view.OneLine(e.Command), ": "), e.Dir())
+		x.add(Cleanable{Kind: CleanSetup, Name: name, Size: e.Bytes, At: muster.UnixTime(e.Used),
 			remove: func(context.Context) error { return e.Remove() }}, false, !isGone)
 	}
 }

@@ -21,9 +21,9 @@ func newCleanCommand(a *App) *cobra.Command {
 	var how team.Cleaning
 	var days int
 	c := &cobra.Command{Use: "clean", Args: namedArgs(), Short: "list what nobody needs any more, and remove it",
-		Long: "Merged branches of teams, lanes without work, old archives, and what checks keep in your cache\n" +
-			"directory. Nothing goes without --yes, and nothing of a team that is at work. Archived work of tasks\n" +
-			"that were given up is in no branch: it goes with --unmerged only, and then it is gone."}
+		Long: "Merged branches of teams, lanes without work, old archives, and what checks and set-ups keep in\n" +
+			"your cache directory. Nothing goes without --yes, and nothing of a team that is at work. Archived work\n" +
+			"of tasks that were given up is in no branch: it goes with --unmerged only, and then it is gone."}
 	f := c.Flags()
 	f.BoolVar(&how.Remove, "yes", false, "remove what is listed")
 	f.IntVar(&days, "older", 30, "archives and caches go that nobody has used for so many `DAYS`")
