@@ -30,6 +30,7 @@ import (
 //     git removes the commits some weeks later.
 //   - The state of a team that was put aside goes by its age: its board, its mail, what its members said.
 //   - What checks keep goes by its age, or because its repository is gone. The next check is slower.
+//   - What set-ups have made goes in the same way. The next check, or the next lane, has it made again.
 //
 // A team that lives, or that has open tasks, needs its branch and its lanes: landings go on from the one, and members
 // in the others.

@@ -57,6 +57,9 @@ type commitWriter struct {
 	headers string    // of pattern, behind its parents; "": they were not read yet
 }
 
+// Nothing is lost when such a commit is: what matters of it is packed and synced before a ref names it, and a process
+// that dies before has made an object that nobody needs. A file that is half written has a name of its own.
+
 // patternAge is how old the commit of git may be. Its time is that of the commits which have its headers.
 const patternAge = 2 * time.Second
 

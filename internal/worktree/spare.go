@@ -22,6 +22,13 @@ import (
 // A spare is no worktree: git knows nothing of it until then. So whatever becomes of one costs nothing but the time of
 // a checkout, and a lane that cannot be made of a spare is made without.
 //
+// The steps from a spare to a lane are these. The first two are on files of which nobody else knows:
+//
+//  1. The spare is brought to the lane's base. What git does not track there makes it useless.
+//  2. git registers the worktree, which has no files and no index yet.
+//  3. The files are moved to the worktree, and then the index to its git directory.
+//  4. git brings the worktree to the base once more. It finds all files as they should be, and notes their times.
+//
 // The directory of a spare, NAME below the lanes' directory, where NAME is a dot and the name of its lease:
 //
 //	files/    what the lane is going to have, without a .git
