@@ -70,7 +70,7 @@ func build(run func() int) int {
 }
 
 // patience is how long anything may take: long, for a machine that does other things too. Nothing waits for it to pass.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is a repository and all that its programs see of the machine.
 type world struct {
