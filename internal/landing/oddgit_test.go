@@ -51,7 +51,6 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 		w.git("update-ref", "refs/muster/landing/1-1", "main")
 		return task
 	}
-	refs := "*'refname) %(objectname) refs/muster/landing/1-1 refs/muster/revoked/1-1 '*"
 	for name, c := range map[string]struct {
 		check   string
 		makes   func(w *world) muster.Task
@@ -62,15 +61,15 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	}{
 		"red: is the lane behind":           {"test ! -f b.txt", merging, false, "*' merge-base '*", 1, fails},
 		"red: the merge into the lane":      {"test ! -f b.txt", merging, false, "*' merge '*", 1, dies},
-		"red: the landing ref":              {"test ! -f b.txt", merging, false, refs, 2, fails},
+		"red: the landing ref":              {"test ! -f b.txt", merging, false, "*' update-ref '*", 2, fails},
 		"conflict: the merge into the lane": {"", conflict, false, "*' merge '*", 1, dies},
-		"conflict: what is unmerged":        {"", conflict, false, "*' --unmerged '*", 2, fails},
-		"union: the commit of the merge":    {"", union, true, "*' commit '*", 2, dies},
-		"union: the landing ref again":      {"", union, true, refs, 2, fails},
+		"conflict: what is unmerged":        {"", conflict, false, "*' --unmerged '*", 1, fails},
+		"union: the commit of the merge":    {"", union, true, "*' commit '*", 1, dies},
+		"union: the landing ref again":      {"", union, true, "*' update-ref '*", 2, fails},
 		"resumed conflict: the history":     {"", interrupted, false, "*' log '*", 1, fails},
 		"resumed conflict: what is open":    {"", interrupted, false, "*' --unmerged '*", 1, fails},
 		"landed: the history":               {"", unrecorded, true, "*' log '*", 1, fails},
-		"landed: the landing ref":           {"", unrecorded, true, "*'refname) %(objectname) refs/muster/landing/1-1 '*", 1, fails},
+		"landed: the landing ref":           {"", unrecorded, true, "*' update-ref '*", 1, fails},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.check, map[string]string{"a.txt": "a\n", "log.txt": "", ".gitattributes": "log.txt merge=union\n"})
@@ -103,17 +102,14 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	}
 }
 
-// The transaction is refused because the target has moved, or because another process has landed the work, and git fails
-// when it is asked which of the two: the landing goes on, and the work lands once.
+// The transaction is refused because another process has landed the work, and git fails when it is asked about that: the
+// landing goes on, and the work lands once.
 func TestAGitThatFailsAfterTheTargetHasMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		pattern string
 		moves   func(w *world, task muster.Task, lane string)
 		commits string
 	}{
-		"moved": {"*'%(objectname) refs/muster/landing/1-1 '*", func(w *world, _ muster.Task, _ string) {
-			w.git("update-ref", target, w.git("commit-tree", "-m", "meanwhile", "-p", target, target+"^{tree}"))
-		}, "2"},
 		"landed": {"*' log '*", func(w *world, task muster.Task, lane string) {
 			w.moveAsLanded(task, lane, muster.ReceiptUnchecked)
 		}, "1"},
@@ -140,7 +136,6 @@ func TestAFailedGitTellsALateOwnerWhereTheWorkIs(t *testing.T) {
 	w.git("update-ref", "refs/muster/landing/1-1", "main")
 	w.must(takeBack(w, task))
 	for name, pattern := range map[string]string{
-		"its landing":    "*'%(objectname) refs/muster/landing/1-1 '*",
 		"of the landing": "*' refs/muster/archive/ '*",
 		"of its lane":    "*' write-tree '*",
 	} {

@@ -97,7 +97,6 @@ func TestPrepareTargetWithAGitThatFails(t *testing.T) {
 		nth     int
 	}{
 		{"alias", false, "*' for-each-ref '*", 1},
-		{"Same", false, "*' worktree list '*", 0},
 		{"behind", true, "*' rev-list '*", 1},
 		{"ahead", false, "*' merge-base '*", 1},
 		{"ahead", false, "*' merge-base '*", 2},
