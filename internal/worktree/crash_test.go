@@ -116,6 +116,11 @@ func TestKilledInTheMiddle(t *testing.T) {
 		if err := w.Recover(w.ctx()); err != nil {
 			t.Fatal(err)
 		}
+		// A git of the killed process that still checks a spare out has its lease for another instant.
+		wait.For(t, "the end of all spares", func() bool {
+			left, err := filepath.Glob(w.root + "/.worktrees/.spare-*")
+			return err == nil && (len(left) == 0 || w.Recover(w.ctx()) != nil)
+		})
 		for _, lane := range w.must(w.List(w.ctx())) {
 			// A lane that was whole stays; it can be worked in and removed.
 			if lane.Status != muster.LaneActive {
