@@ -81,7 +81,9 @@ func New(t testing.TB) *Server {
 	})
 	mux.HandleFunc("/authorize", g.authorize)
 	mux.HandleFunc("/token", g.token)
-	g.web = httptest.NewServer(mux)
+	// Whoever answers a request reads it, so it is set before the server starts.
+	g.web = httptest.NewUnstartedServer(mux)
+	g.web.Start()
 	g.URL = g.web.URL + "/mcp"
 	t.Cleanup(func() {
 		for s := range server.Sessions() {
