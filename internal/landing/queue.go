@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"muster"
 )
@@ -25,6 +26,7 @@ type queue struct {
 	// drains says that there is a drainer, and giveUp ends its work.
 	drains bool
 	giveUp context.CancelCauseFunc
+	ended  chan struct{} // closed when the drainer that was started last has ended
 	// sequence counts those that have come.
 	sequence int
 }
@@ -63,6 +65,9 @@ func (a *attempt) await(ctx context.Context) error {
 			isDecided = true
 		default:
 			if ctx.Err() != nil && q.leave(&job, context.Cause(ctx)) {
+				if a.options.Order == nil {
+					q.awaitEnd()
+				}
 				return context.Cause(ctx)
 			}
 		}
@@ -100,8 +105,31 @@ func (q *queue) add(ctx context.Context, l *Lander, job *attempt) {
 func (q *queue) start(ctx context.Context, l *Lander) {
 	work, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	q.drains, q.giveUp = true, giveUp
-	go drain(work, l)
+	ended := make(chan struct{})
+	q.ended = ended
+	go func() {
+		defer close(ended)
+		drain(work, l)
+	}()
 }
+
+// awaitEnd waits, when nobody waits for a decision any more, until the drainer has ended: what it has begun to record is
+// recorded then, and nothing of a landing outlives the last of its owners. It gives up after a while.
+func (q *queue) awaitEnd() {
+	q.mu.Lock()
+	ended, isLast := q.ended, q.present == 0
+	q.mu.Unlock()
+	if !isLast {
+		return
+	}
+	select {
+	case <-ended:
+	case <-time.After(maxEnd):
+	}
+}
+
+// maxEnd is longer than the last writes of a landing may take.
+const maxEnd = 10 * time.Second
 
 // startAgain starts a drainer in the place of one that was ended, if somebody waits.
 func (q *queue) startAgain(ctx context.Context, l *Lander) {

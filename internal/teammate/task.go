@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/mailbox"
@@ -195,6 +196,8 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 // plan is void.
 func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	waiting, stop := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait() // nothing of a member outlives it
 	defer stop(nil)
 	// A parked member calls no tool that would check its claim. Without this watch it would
 	// wait for the approval of a plan for a task that somebody else works on.
@@ -204,12 +207,12 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 			stop(err)
 		}
 	}
-	go func() {
+	watch.Go(func() {
 		check()
 		for range changed { // it is closed when the wait is over
 			check()
 		}
-	}()
+	})
 	r, err := p.Requests.Await(waiting, id)
 	if err == nil || context.Cause(ctx) != nil {
 		return r, err
