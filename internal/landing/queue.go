@@ -113,8 +113,8 @@ func (q *queue) start(ctx context.Context, l *Lander) {
 	}()
 }
 
-// awaitEnd waits, when nobody waits for a decision any more, until the drainer has ended: what it has begun to record is
-// recorded then, and nothing of a landing outlives the last of its owners. It gives up after a while.
+// awaitEnd waits, when nobody waits for a decision any more, until the drainer has ended: what it has begun to record
+// is recorded then, and nothing of a landing outlives the last of its owners. It gives up after a while.
 func (q *queue) awaitEnd() {
 	q.mu.Lock()
 	ended, isLast := q.ended, q.present == 0
