@@ -137,7 +137,7 @@ type Lander struct {
 	runner    *check.Runner
 	options   Options
 	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
-	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see crowd.go
+	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see atwork.go
 	checkTook atomic.Int64  // how long the last check of a stack took, in nanoseconds
 	queue     queue
 	chance    chance

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Hundreds of owners may complete their tasks at once. If each started its git then, all of them would crawl, and some
+// Hundreds of owners may complete their tasks at once. If each started its git then, all of them would be slow, and some
 // git would seem to hang. So only some owners work at a time; the others wait, as they do in the queue.
 
 // maxAtWork returns how many owners may work with git at a time.
