@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// Hundreds of owners may complete their tasks at once. If each started its git then, all of them would be slow, and some
-// git would seem to hang. So only some owners work at a time; the others wait, as they do in the queue.
+// Hundreds of owners may complete their tasks at once. If each started its git then, all of them would be slow, and
+// some would seem to hang. So only some owners work at a time; the others wait, as they do in the queue.
 
 // maxAtWork returns how many owners may work with git at a time.
 func maxAtWork() int { return max(8, 4*runtime.GOMAXPROCS(0)) }
