@@ -295,7 +295,8 @@ func (h *house) whole(sum team.Summary) {
 }
 
 // A run goes on as if nothing had happened while its clock jumps by a day again and again: it takes as long as it does
-// without, nothing is claimed or done twice, nobody is taken for dead.
+// without, nothing is claimed or done twice, nobody is taken for dead. In a bubble the store's changes are found by
+// polling, so a run may see the landing that frees the third task one poll later than another run does.
 func TestRunWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 	took := map[string]time.Duration{}
@@ -309,7 +310,7 @@ func TestRunWhileTheClockJumps(t *testing.T) {
 				sum := r.ends(0, time.Hour)
 				took[name] = time.Since(start)
 				h.whole(sum)
-				if base, ok := took["as it is"]; ok && (took[name]-base).Abs() > 5*time.Second {
+				if base, ok := took["as it is"]; ok && (took[name]-base).Abs() > 10*time.Second {
 					t.Errorf("it took %v, and without jumps %v", took[name], base)
 				}
 			})
