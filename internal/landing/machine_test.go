@@ -106,7 +106,9 @@ func (m *machine) land(tasks []muster.Task, e *event) {
 		var all sync.WaitGroup
 		for i, t := range tasks {
 			failed[i] = errKilled // a goroutine that is killed sets nothing
-			all.Go(func() { verdicts[i], failed[i] = l.lander.Land(l.ctx, t.ID, t.Fence, "Does it.", t.Owner) })
+			all.Go(func() {
+				verdicts[i], failed[i] = l.lander.LandWith(l.ctx, t.ID, t.Fence, "Does it.", t.Owner, m.agents(l))
+			})
 		}
 		all.Wait()
 	})
@@ -142,7 +144,8 @@ func (m *machine) judge(t muster.Task, v landing.Verdict, err error, e *event) {
 		m.r.Fatalf("task %d (%s) is completed, and nothing of it has landed", t.ID, p.kind)
 	}
 	isRed := strings.HasPrefix(v.Text, "The check ") || strings.HasPrefix(v.Text, "Your work merged with ")
-	if isRed && p.mend == nil {
+	isReturned := strings.HasPrefix(v.Text, "The reviewer returns your work")
+	if (isRed || isReturned) && p.mend == nil {
 		m.r.Fatalf("task %d (%s) came back, and it is innocent: %s", t.ID, p.kind, v.Text)
 	}
 	if v.Text == "" {
@@ -153,7 +156,7 @@ func (m *machine) judge(t muster.Task, v landing.Verdict, err error, e *event) {
 	}
 	lane := m.workdir(v.Task)
 	m.resolve(lane)
-	if isRed {
+	if isReturned || isRed && !p.isStubborn {
 		m.write(lane, p.mend)
 	}
 }

@@ -17,6 +17,8 @@ type piece struct {
 	files     map[string]string // what its owner does
 	mend      map[string]string // what helps when the check is red; nil: it never is because of this task
 	publishes string            // the command of a check that it publishes
+	// isStubborn says that its owner mends nothing when the check is red: an arbiter may.
+	isStubborn bool
 }
 
 // draw says what a task is about. Each task has a file of its own, by which its work is known on the target; a shared
@@ -25,7 +27,7 @@ type piece struct {
 func (m *machine) draw(id muster.TaskID) *piece {
 	n := strconv.Itoa(int(id))
 	p := &piece{files: map[string]string{"work-" + n: n + "\n"}}
-	p.kind = rapid.SampledFrom([]string{"good", "good", "shared", "shared", "pair", "pair", "broken", "flaky", "publish", "veto", "cure"}).Draw(m.r, "kind")
+	p.kind = rapid.SampledFrom([]string{"good", "good", "shared", "shared", "pair", "pair", "broken", "flaky", "publish", "veto", "cure", "shoddy"}).Draw(m.r, "kind")
 	var publishers []muster.TaskID
 	for other, o := range m.pieces {
 		if o.publishes != "" {
@@ -52,9 +54,12 @@ func (m *machine) draw(id muster.TaskID) *piece {
 	case "veto": // it breaks a published check
 		veto := fmt.Sprintf("veto-%d", rapid.SampledFrom(publishers).Draw(m.r, "publisher"))
 		p.files[veto], p.mend = veto+"\n", map[string]string{veto: ""}
+	case "shoddy": // the check passes, and a reviewer returns it
+		p.files["shoddy-"+n], p.mend = "shoddy-"+n+"\n", map[string]string{"shoddy-" + n: ""}
 	case "cure": // of a red base
 		p.files["broken-base"] = ""
 	}
+	p.isStubborn = p.mend != nil && rapid.IntRange(0, 3).Draw(m.r, "stubborn") == 0
 	return p
 }
 
@@ -75,26 +80,29 @@ func (m *machine) look() {
 	m.lookAtBoard(tasks, history)
 	m.lookAtContent(tip, tasks)
 	m.lookAtGreen(tip, tasks, history)
+	m.lookAtReviews(tip, history)
 	m.lookAtRefs(tasks)
 	m.lookAtReceipts()
 }
 
 // landedCommit is a commit of the target's.
 type landedCommit struct {
-	commit, receipt string
-	task            muster.TaskID
+	commit, receipt, review string
+	task                    muster.TaskID
 }
 
 // landed returns what has landed, the latest first.
 func (m *machine) landed(tip string) (all []landedCommit) {
-	const format = "--format=%H|%(trailers:key=Muster-Task,valueonly,separator=%x2C)|%(trailers:key=Muster-Check,valueonly,separator=%x2C)"
+	const trailer = "%%(trailers:key=Muster-%s,valueonly,separator=%%x2C)"
+	// The check is the last: its command has the separator in it.
+	format := fmt.Sprintf("--format=%%H|"+trailer+"|"+trailer+"|"+trailer, "Task", "Review", "Check")
 	for line := range strings.Lines(m.git(m.root, "log", "--first-parent", format, "main.."+tip)) {
 		part := strings.Split(strings.TrimSpace(line), "|")
 		id, err := strconv.Atoi(part[1])
 		if err != nil {
 			m.r.Fatalf("the commit %s of no task is on the target", part[0])
 		}
-		all = append(all, landedCommit{commit: part[0], task: muster.TaskID(id), receipt: part[2]})
+		all = append(all, landedCommit{commit: part[0], task: muster.TaskID(id), review: part[2], receipt: part[3]})
 	}
 	return all
 }

@@ -39,6 +39,8 @@ type machine struct {
 	root string
 	life *life // the process of now
 	jobs int
+	// review is the role that reviews all work, "" for none.
+	review string
 
 	mu    sync.Mutex
 	state string       // what is known of the base's check; durable
@@ -82,6 +84,7 @@ func newMachine(t *testing.T, r *rapid.T) *machine {
 	r.Cleanup(func() { os.RemoveAll(base) })
 	base, _ = filepath.EvalSymlinks(base)
 	m := &machine{r: r, ctx: t.Context(), base: base, root: filepath.Join(base, "repo"), jobs: rapid.IntRange(1, 3).Draw(r, "jobs"),
+		review: rapid.SampledFrom([]string{"", "reviewer"}).Draw(r, "review"),
 		pieces: map[muster.TaskID]*piece{}, accepted: map[muster.TaskID]string{}, cutOff: map[muster.TaskID]int{}, green: map[string]bool{}}
 	m.must(os.Mkdir(filepath.Join(base, "seen"), 0o755))
 	m.git("", "init", "-q", "-b", "main", m.root)
@@ -123,7 +126,7 @@ func (m *machine) open() *life {
 		}
 		return proc.New(l.ctx)
 	}
-	l.lander = landing.New(l.repo, l.lanes, l.board, j, start, landing.Options{Target: target, Jobs: m.jobs,
+	l.lander = landing.New(l.repo, l.lanes, l.board, j, start, landing.Options{Target: target, Jobs: m.jobs, Review: m.review,
 		Check: landing.Check{Command: fmt.Sprintf(machineCheck, filepath.Join(m.base, "seen"))}, Outputs: dir.Outputs(),
 		Receipts: filepath.Join(m.base, "receipts"), Cache: filepath.Join(m.base, "cache"), CheckState: m.checkState, Tips: m.keepTips})
 	l.board.OnRevoke(func(ctx context.Context, t muster.Task) error { return l.lander.Revoke(ctx, t.ID, t.Fence) })
