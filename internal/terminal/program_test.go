@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 
 func talk() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	// As muster does: both the kernel and the shell send a hangup, and the second must not end a program that is closing.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	t, err := Open(ctx, Options{
 		In: os.Stdin, Out: os.Stdout, Colour: true,
 		History:  []string{"first line", "second line", "go test ./..."},
