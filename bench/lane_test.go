@@ -69,27 +69,34 @@ func BenchmarkLane(b *testing.B) {
 // warmLanes measures lanes that are made while the process keeps spares, which are at an older commit than the lane.
 func warmLanes(b *testing.B, w *world, lanes *worktree.Lanes) float64 {
 	var ours samples
+	ready := w.serveSpares(b, lanes)
+	for i := range rounds {
+		ready()
+		must(b, os.WriteFile(filepath.Join(w.root, "moved"), fmt.Append(nil, i), 0o644))
+		w.git("add", "moved")
+		w.git("commit", "-q", "-m", "moved")
+		name := root.Name(fmt.Sprintf("warm-%d", i))
+		start := time.Now()
+		need(lanes.Create(b.Context(), name, 0, "HEAD"))(b)
+		ours.took(start)
+		must(b, lanes.Remove(b.Context(), name, true))
+	}
+	return ours.median()
+}
+
+// serveSpares keeps spares as a run does, until the benchmark ends. ready waits until they are there.
+func (w *world) serveSpares(b *testing.B, lanes *worktree.Lanes) (ready func()) {
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan struct{})
 	go func() {
 		lanes.Spares.Serve(ctx, func(context.Context) (string, error) { return w.commit("HEAD"), nil })
 		close(ended)
 	}()
-	for i := range rounds {
-		wait.For(b, "spares", func() bool {
+	b.Cleanup(func() { cancel(); <-ended })
+	return func() {
+		wait.Within(b, time.Minute, "spares", func() bool {
 			found, _ := filepath.Glob(filepath.Join(w.root, ".worktrees", ".spare-*", "index"))
 			return len(found) == 2
 		})
-		must(b, os.WriteFile(filepath.Join(w.root, "moved"), fmt.Append(nil, i), 0o644))
-		w.git("add", "moved")
-		w.git("commit", "-q", "-m", "moved")
-		name := root.Name(fmt.Sprintf("warm-%d", i))
-		start := time.Now()
-		need(lanes.Create(ctx, name, 0, "HEAD"))(b)
-		ours.took(start)
-		must(b, lanes.Remove(ctx, name, true))
 	}
-	cancel()
-	<-ended
-	return ours.median()
 }

@@ -105,7 +105,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := checkGitDir(dir); err != nil {
 		return nil, err
 	}
-	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}, commits: new(commitWriter)}
+	r := &Repo{runner: runner{env: cleanEnv(os.Environ()), burst: new(burst)}, commits: new(commitWriter)}
 	// The version and the config are asked for at the same time as the rest, which saves the start of two processes.
 	// When git is too old, that is the error: an old git may fail at the rest too.
 	asker := r.runner

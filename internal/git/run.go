@@ -77,6 +77,7 @@ type runner struct {
 	workTree string
 	pinned   []setting
 	drivers  drivers
+	burst    *burst
 	signing  signing
 
 	isPartial bool // objects may be missing, and nothing is fetched

@@ -179,6 +179,7 @@ func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool,
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
 	// git may end in the middle of the checkout. Then the worktree is registered, and undo finds it there.
+	defer l.Spares.made()
 	err = l.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base, func(admin string) error {
 		return l.seed(ctx, lane, admin)
 	})
@@ -195,7 +196,7 @@ func (l *lifecycle) seed(ctx context.Context, lane muster.Lane, admin string) er
 		return nil
 	}
 	defer s.discard()
-	if err := s.moveInto(ctx, l.repo, lane.Base, lane.Path, admin); err == nil || ctx.Err() != nil {
+	if err := s.moveInto(ctx, l.repo, lane.Path, admin); err == nil || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	// What was moved before the error would be in the way of the checkout, or stay beside it.

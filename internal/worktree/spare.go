@@ -22,12 +22,13 @@ import (
 // A spare is no worktree: git knows nothing of it until then. So whatever becomes of one costs nothing but the time of
 // a checkout, and a lane that cannot be made of a spare is made without.
 //
-// The steps from a spare to a lane are these. The first two are on files of which nobody else knows:
+// The steps from a spare to a lane are these:
 //
-//  1. The spare is brought to the lane's base. What git does not track there makes it useless.
-//  2. git registers the worktree, which has no files and no index yet.
+//  1. git registers the worktree, which has no files and no index yet.
+//  2. What git does not track in the spare makes it useless.
 //  3. The files are moved to the worktree, and then the index to its git directory.
-//  4. git brings the worktree to the base once more. It finds all files as they should be, and notes their times.
+//  4. git brings the worktree from the commit of the spare to the lane's base. What was done to files of the spare is
+//     undone, and git notes the times of all.
 //
 // The directory of a spare, NAME below the lanes' directory, where NAME is a dot and the name of its lease:
 //
@@ -49,7 +50,7 @@ type Spares struct {
 
 	mu    sync.Mutex
 	ready []spare
-	taken chan struct{} // holds a token when one was taken since Serve looked last
+	taken chan struct{} // holds a token when a lane was made since Serve looked last
 }
 
 const (
@@ -150,15 +151,19 @@ func (s *Spares) count() int {
 func (s *Spares) take() (x spare, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case s.taken <- struct{}{}:
-	default:
-	}
 	if len(s.ready) == 0 {
 		return x, false
 	}
 	x, s.ready = s.ready[0], s.ready[1:]
 	return x, true
+}
+
+// made tells Serve that a lane was made. Another spare is prepared only then: while the lane is made, its owner waits.
+func (s *Spares) made() {
+	select {
+	case s.taken <- struct{}{}:
+	default:
+	}
 }
 
 // drop removes all spares.
@@ -216,13 +221,18 @@ func (s spare) checkOut(ctx context.Context, repo *git.Repo, commit string) erro
 	return err
 }
 
-// moveInto moves the files of the spare, brought to a commit, into a worktree that git has registered and that has no
-// files yet. admin is the worktree's own git directory.
+// moveInto moves the files of the spare into a worktree that git has registered and that has no files yet. admin is the
+// worktree's own git directory.
 //
 // The index goes last: a worktree without one counts as half made (isUnused), and is undone with all that is in it. A
 // process that dies in between, or an error, leaves no more than that.
-func (s spare) moveInto(ctx context.Context, repo *git.Repo, commit, path, admin string) error {
-	if err := s.bringTo(ctx, repo, commit); err != nil {
+func (s spare) moveInto(ctx context.Context, repo *git.Repo, path, admin string) error {
+	// A file that git does not have was not made by a checkout, and would land with the lane.
+	others, err := s.run(ctx, repo, "ls-files", "-z", "--others")
+	if err == nil && others != "" {
+		err = errSpareChanged
+	}
+	if err != nil {
 		return err
 	}
 	files := filepath.Join(s.dir, "files")
@@ -246,16 +256,3 @@ func (s spare) moveInto(ctx context.Context, repo *git.Repo, commit, path, admin
 
 // errSpareChanged is the error of a spare in which somebody has written.
 var errSpareChanged = errors.New("the spare is not as it was made")
-
-// bringTo brings the spare to a commit. The error is errSpareChanged where it has a file that git does not have: that
-// was not made by a checkout, and would land with the lane. What was done to other files is undone.
-func (s spare) bringTo(ctx context.Context, repo *git.Repo, commit string) error {
-	if err := s.checkOut(ctx, repo, commit); err != nil {
-		return err
-	}
-	others, err := s.run(ctx, repo, "ls-files", "-z", "--others")
-	if err == nil && others != "" {
-		err = errSpareChanged
-	}
-	return err
-}
