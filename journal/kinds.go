@@ -11,7 +11,8 @@ const (
 	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
-	// and unverified: why what the check says proves nothing of what lands
+	// and unverified: why what the check says proves nothing of what lands; red_commit, failed: a commit that landed
+	// covered by a later check, and what its own check says
 	CheckStarted = "check.started" // command: runs on the base now
 	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command; failed: the first
 )

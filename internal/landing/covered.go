@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/journal"
 )
 
 // coveredCommits are commits in the middle of a stack: a later check covers them, and none of their own has run. With
@@ -116,6 +117,8 @@ func checkOneCovered(ctx context.Context, l *Lander, next coveredCommit) error {
 	if failed == "" {
 		failed = res.How
 	}
-	return l.note(ctx, fmt.Sprintf("%.7s of task #%d, which landed covered by a later check, is red by itself: %s",
-		next.commit, t.ID, failed))
+	text := fmt.Sprintf("%.7s of task #%d, which landed covered by a later check, is red by itself: %s",
+		next.commit, t.ID, failed)
+	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: t.ID,
+		Fields: map[string]any{"text": text, "red_commit": next.commit, "failed": failed}})
 }

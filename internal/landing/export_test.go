@@ -41,4 +41,15 @@ func AwaitDrainer(ctx context.Context, l *Lander) error {
 }
 
 // SetCheckTook lets the last check of a stack have taken so long.
-func SetCheckTook(l *Lander, d time.Duration) { l.checkTook.Store(int64(d)) }
+func SetCheckTook(l *Lander, d time.Duration) { l.took.note(true, d) }
+
+// Search is how a stack is searched, when a green and a red check took so long.
+func Search(green, red time.Duration) (split func(n int) int) {
+	c := new(checkTimes)
+	c.green.Store(int64(green))
+	c.red.Store(int64(red))
+	return c.split
+}
+
+// Halve lets l search stacks by halves, whatever its checks take.
+func Halve(l *Lander) { l.split = halve }

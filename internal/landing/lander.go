@@ -136,9 +136,10 @@ type Lander struct {
 	journal   *journal.Journal
 	runner    *check.Runner
 	options   Options
-	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
-	atWork    chan struct{} // holds a token for each owner that works with git now, and does not wait: see atwork.go
-	checkTook atomic.Int64  // how long the last check of a stack took, in nanoseconds
+	slot      chan struct{}   // holds one token: who has it runs checks, and is the only one in this process who lands
+	atWork    chan struct{}   // holds a token for each owner that works with git now, and does not wait: see atwork.go
+	took      checkTimes      // how long the checks of stacks took
+	split     func(n int) int // after how many of n landings to look for the first that is red
 	queue     queue
 	chance    chance
 	covered   coveredCommits
@@ -171,12 +172,16 @@ func New(
 		o.Check.Command = muster.RequiredNames(o.Check.Named)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
+	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		atWork: make(chan struct{}, maxAtWork()),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), memory()),
 			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount})}
+	if l.split = l.took.split; o.Order != nil {
+		l.split = halve // a run that is recorded leaves nothing to the clock
+	}
+	return l
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

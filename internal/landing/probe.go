@@ -25,8 +25,8 @@ type probe struct {
 	isOver bool
 }
 
-// nextProbe returns the position to check next: the top, as long as nothing is known to be red, and otherwise the
-// middle of the widest gap between those that are being checked. 0: there is none.
+// nextProbe returns the position to check next: the top, as long as nothing is known to be red, and otherwise one in
+// the widest gap between those that are being checked. 0: there is none.
 func (s *stack) nextProbe() int {
 	end := s.red
 	if end == 0 {
@@ -45,7 +45,10 @@ func (s *stack) nextProbe() int {
 	at, widest := 0, 1
 	for i, m := range marks[1:] {
 		if gap := m - marks[i]; gap > widest {
-			at, widest = marks[i]+gap/2, gap
+			at, widest = marks[i]+halve(gap), gap
+			if m == s.red {
+				at = marks[i] + s.split(gap)
+			}
 		}
 	}
 	return at
@@ -89,7 +92,7 @@ func giveUpYoung(s *stack) {
 		return
 	}
 	// The youngest is the last one: it has cost least.
-	p, took := s.probes[len(s.probes)-1], time.Duration(s.checkTook.Load())
+	p, took := s.probes[len(s.probes)-1], time.Duration(s.took.last.Load())
 	at := s.position(p.commit)
 	if isTop := at == len(s.entries); p.isOver || isTop || time.Since(p.began) > took/young {
 		return
@@ -126,7 +129,7 @@ func (s *stack) result() (p *probe, err error) {
 	}
 	s.givenUp = 0
 	if p.err == nil && !p.res.Cached {
-		s.checkTook.Store(int64(time.Since(p.began)))
+		s.took.note(p.res.Green, time.Since(p.began))
 	}
 	return p, p.err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/landing"
 	"muster/internal/testing/wait"
 )
 
@@ -20,6 +21,7 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	w := newWorld(t, h.check(fmt.Sprintf("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; "+
 		"n=0; while [ ! -e %s ]; do n=$((n+1)); [ $n -lt 500 ] || exit 1; sleep 0.01; done", told)),
 		map[string]string{"a.txt": "a\n"})
+	landing.Halve(w.land)
 	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
 	good, _ := w.task("Good", "bob", map[string]string{"good": "x\n"})
 	bad, _ := w.task("Bad", "carol", map[string]string{"bad": "x\n"})

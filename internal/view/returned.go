@@ -51,6 +51,15 @@ func published(landed []muster.Task) string {
 	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
 }
 
+// redAlone names the commits that a check of their own has found to be red, "" where there are none. Nothing has to be
+// done for the target, whose tip is green; who looks for a fault by halving the history meets them.
+func (s Summary) redAlone() string {
+	if s.Tally == nil || len(s.Tally.redAlone) == 0 {
+		return ""
+	}
+	return "red by themselves: " + safetext.List(s.Tally.redAlone, 5) + "; a later landing made them green"
+}
+
 // flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are
 // none.
 func flaky(landed []muster.Task) string {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type Tally struct {
 	memories []string
 	// unverified are the reasons for which a green check proves nothing.
 	unverified []string
+	// redAlone are the commits that landed covered by a later check and are red by themselves, in lines.
+	redAlone []string
 	// baseFailed is what failed first on the base.
 	baseFailed string
 	// away is how long no process of the team lived.
@@ -105,6 +108,10 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.RunNote:
 		if why := OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
 			t.unverified = append(t.unverified, why)
+		}
+		if commit := OneLine(e.Text("red_commit")); commit != "" {
+			t.redAlone = append(t.redAlone, fmt.Sprintf("%.7s of task %d (%s)", commit, e.Task,
+				Cut(OneLine(e.Text("failed")), 80)))
 		}
 	case journal.MemorySaved:
 		if name := OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
