@@ -192,7 +192,7 @@ func (m *machine) meanwhile(e *event, f func(*life)) {
 	defer stop()
 	ended := make(chan bool)
 	go func() { f(l); close(ended) }()
-	limited, cancel := context.WithTimeout(m.ctx, time.Minute)
+	limited, cancel := context.WithTimeout(m.ctx, 3*time.Minute)
 	defer cancel()
 	hangs := func(who string) {
 		stacks := make([]byte, 1<<20)
