@@ -104,7 +104,7 @@ func giveUpYoung(s *stack) {
 
 const (
 	maxGivenUp = 3
-	young      = 4 // a check is young for one part in so many of the time that the last one took
+	young      = 2 // a check is young for one part in so many of the time that the last one took
 )
 
 // result waits for the result of a check. It is nil when somebody has come meanwhile who can be merged on top.
