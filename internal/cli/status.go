@@ -1,31 +1,21 @@
 package cli
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"slices"
-	"time"
-
 	"github.com/spf13/cobra"
 
-	"muster"
-	"muster/internal/spend"
-	"muster/internal/view"
+	"muster/internal/face"
 	"muster/internal/workspace"
-	"muster/journal"
-	"muster/team"
 )
 
 // newStatusCommand returns muster status. It reads everything once and writes nothing. State without a run, a member
 // or a task counts as no team.
 func newStatusCommand(a *App) *cobra.Command {
 	none := func() error {
-		return a.printLine(emptyOverview(), nil, "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
+		return a.printLine(face.Empty(), nil, "%s: %s", workspace.ErrNoTeam.Message, workspace.ErrNoTeam.Hint)
 	}
 	return &cobra.Command{Use: "status", Short: "team, board and lanes at a glance", Args: namedArgs(),
 		RunE: a.looking(none, func(c *cobra.Command, o opened, _ []string) error {
-			now, err := readOverview(c.Context(), o, a.Now())
+			now, err := face.Overview(c.Context(), o.Team, a.Now())
 			if err != nil {
 				return err
 			}
@@ -35,87 +25,4 @@ func newStatusCommand(a *App) *cobra.Command {
 			}
 			return a.print(now, now.Draw)
 		})}
-}
-
-// recentEvents is how many events are read to see what members do right now. What a member does now is among the
-// last few events of each, and a long journal must not make the command slow.
-const recentEvents = 300
-
-// readOverview reads how the team stands. The parts are read one after the other while the team works, so they may
-// differ by a moment.
-func readOverview(ctx context.Context, t opened, now time.Time) (view.Overview, error) {
-	run, runErr := t.LastRun(ctx)
-	members, membersErr := listMembers(ctx, t)
-	tasks, _, tasksErr := t.Tasks().List(ctx)
-	requests, requestsErr := t.Requests().Pending(ctx)
-	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
-	lanes, lanesErr := t.Lanes().List(ctx)
-	mail, mailErr := t.Mail().Pending(ctx, muster.User)
-	spending, spendErr := team.ReadSpending(ctx, t.Team)
-	collisions, collideErr := t.Tasks().Collisions(ctx)
-	// After an error the other parts are read all the same. That costs little, and the first error is returned.
-	o := emptyOverview()
-	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr, spendErr, collideErr); err != nil {
-		return o, err
-	}
-	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
-	o.Members, o.Requests = append(o.Members, members...), append(o.Requests, requests...)
-	o.Alive = slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
-	for _, x := range tasks {
-		o.Board[view.BoardLabel(x)]++
-		if x.Status == muster.NeedsAttention {
-			o.Needy = append(o.Needy, x)
-		}
-	}
-	for _, l := range lanes {
-		o.Lanes[l.Status]++
-	}
-	o.Spending, o.Collisions = *spending, append(o.Collisions, collisions...)
-	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
-	err := readRecent(ctx, t.Journal(), &o)
-	if o.Alive {
-		o.Landings = o.Presence.Queued(now)
-	}
-	return o, err
-}
-
-// emptyOverview returns an overview without content. Its lists and maps are printed as [] and {}.
-func emptyOverview() view.Overview {
-	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
-		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook(),
-		Collisions: []muster.Collision{}, Landings: []view.QueuedLanding{}}
-}
-
-// readRecent takes from the last events what the records do not have: what members do now, and the turns since their
-// records were written, because a record is written only when a status changes. It also computes for how long
-// processes of the team have lived in the run. A run whose processes have all ended is counted up to its last event,
-// and not up to now. Events that cannot be read are left out; muster doctor counts them.
-func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error {
-	from, err := j.Tail(ctx, recentEvents)
-	if err != nil {
-		return err
-	}
-	last := muster.Event{}
-	for e, err := range j.Read(ctx, from) {
-		if errors.Is(err, muster.ErrCorrupt) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		last = e.Event
-		o.Presence.Apply(last)
-		// The events know more turns than the record of a member that works.
-		i := slices.IndexFunc(o.Members, func(m view.Member) bool { return m.Name == last.Member })
-		if i >= 0 && last.Kind == journal.TurnStarted {
-			o.Members[i].Turns = max(o.Members[i].Turns, int(last.Number("turns")))
-		}
-	}
-	end := o.Now // while a process lives, the run lasts until now
-	if last.Kind != "" && last.At >= o.Run.StartedAt && !o.Alive {
-		end = muster.Time(last.At)
-	}
-	// The time between the death of a process and the resume of its run is not counted.
-	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - time.Duration(o.Run.Away*float64(time.Second))
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/face"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -24,26 +25,12 @@ func (t teamCommands) group() *cobra.Command {
 // part of it.
 func (t teamCommands) list() *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "all members", Args: namedArgs(),
-		RunE: list(t.App, `no members: muster run "GOAL" starts a lead, who spawns them`, listMembers,
+		RunE: list(t.App, `no members: muster run "GOAL" starts a lead, who spawns them`, members,
 			func(all []view.Member) view.Table { return view.Members(all, t.Now()) })}
 }
 
-// listMembers returns all members as they are shown: the lead first, then as they joined.
-func listMembers(ctx context.Context, o opened) ([]view.Member, error) {
-	members, err := o.Members().List(ctx)
-	all := make([]view.Member, len(members))
-	for i, m := range members {
-		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive, Foreign: m.IsForeign}
-		if m.Task == 0 {
-			continue
-		}
-		// A task that cannot be read has a number all the same.
-		if task, err := o.Tasks().Get(ctx, m.Task); err == nil {
-			all[i].Subject = task.Subject
-		}
-	}
-	return all, err
-}
+// members returns all members as they are shown.
+func members(ctx context.Context, o opened) ([]view.Member, error) { return face.Members(ctx, o.Team) }
 
 // spawn returns muster team spawn. It only writes the record; the supervisor of a living process starts the member.
 // A name that has shut down may be used again. Whether the name is valid and free is decided by the roster.

@@ -71,7 +71,7 @@ func (s *self) withOrigins(ctx context.Context, m memory.Memory) (memory.Memory,
 		for _, p := range e.Message.Parts {
 			switch p := p.(type) {
 			case llm.Call:
-				calls[p.ID] = view.Because(p.Name, gist(p))
+				calls[p.ID] = view.Because(p.Name, Gist(p))
 			case llm.Result:
 				sources.Add(calls[p.ID], p.Text())
 			}

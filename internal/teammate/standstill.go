@@ -83,7 +83,7 @@ func (s *standstill) countRound(calls []llm.Call) {
 	}
 	s.rounds++
 	for _, c := range calls {
-		s.last = append(s.last, strings.TrimSpace(c.Name+" "+clip(gist(c), maxLastCall)))
+		s.last = append(s.last, strings.TrimSpace(c.Name+" "+clip(Gist(c), maxLastCall)))
 	}
 	s.last = slices.Clone(s.last[max(0, len(s.last)-maxLastCalls):])
 }

@@ -268,7 +268,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		}
 		b.presence.event(ctx, kind, fields)
 	}
-	event(journal.ToolStarted, map[string]any{"text": clip(gist(c), 120)})
+	event(journal.ToolStarted, map[string]any{"text": clip(Gist(c), 120)})
 	started := time.Now()
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
@@ -288,8 +288,8 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	return r, err
 }
 
-// gist is a call in a few words, for people: its most telling value.
-func gist(c llm.Call) string {
+// Gist is a call in a few words, for people: its most telling value.
+func Gist(c llm.Call) string {
 	var in map[string]any
 	if json.Unmarshal(c.Input, &in) != nil {
 		return ""

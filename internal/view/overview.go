@@ -105,8 +105,8 @@ func (o Overview) Draw(s Screen) string {
 		collisions = append(collisions, CollisionText(c))
 	}
 	w.WriteString(labelled(s, "COLLIDE", collisions))
-	if needs := o.needs(); len(needs.Rows) > 0 {
-		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needs.Draw(s))
+	if needs := o.Needs(); len(needs) > 0 {
+		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needsTable(needs).Draw(s))
 	}
 	return w.String()
 }
@@ -201,31 +201,6 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 		parts = append(parts, fmt.Sprintf("%d %s", n[name], what))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// needs lists what waits for the user, each with the command to type. Requests to the lead are in it too, because the
-// user may answer for the lead.
-func (o Overview) needs() Table {
-	t := Table{Titles: []string{"", "", ""}, Wide: 1}
-	for _, r := range o.Requests {
-		if r.To != muster.User && r.To != muster.Lead {
-			continue
-		}
-		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
-		if r.Kind == muster.AskPlan {
-			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(WaitingTime(r, o.Now)))
-		}
-		t.Row(Text("  "+string(r.ID)), what, fmt.Sprintf("muster approve %[1]s | muster reject %[1]s \"why\"", r.ID))
-	}
-	// A task that was given up waits until somebody retries it: no member may claim it.
-	for _, x := range o.Needy {
-		t.Row(Text(fmt.Sprintf("  task %d", x.ID)), Text(Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80)),
-			fmt.Sprintf("muster task retry %d", x.ID))
-	}
-	if o.Mail > 0 {
-		t.Row(Text("  mail"), Count(o.Mail, "mail")+" for you", "muster mail list --take")
-	}
-	return t
 }
 
 // Question is what a request asks, in two or three words. Commands complete ids with it, and tables have it as a

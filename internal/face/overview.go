@@ -1,0 +1,115 @@
+package face
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"muster"
+	"muster/internal/spend"
+	"muster/internal/view"
+	"muster/journal"
+	"muster/team"
+)
+
+// recentEvents is how many events are read to see what members do right now. What a member does now is among the
+// last few events of each, and a long journal must not make the command slow.
+const recentEvents = 300
+
+// Overview reads how a team stands. The parts are read one after the other while the team works, so they may
+// differ by a moment.
+func Overview(ctx context.Context, t *team.Team, now time.Time) (view.Overview, error) {
+	run, runErr := t.LastRun(ctx)
+	members, membersErr := Members(ctx, t)
+	tasks, _, tasksErr := t.Tasks().List(ctx)
+	requests, requestsErr := t.Requests().Pending(ctx)
+	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
+	lanes, lanesErr := t.Lanes().List(ctx)
+	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	spending, spendErr := team.ReadSpending(ctx, t)
+	collisions, collideErr := t.Tasks().Collisions(ctx)
+	// After an error the other parts are read all the same. That costs little, and the first error is returned.
+	o := Empty()
+	if err := cmp.Or(runErr, membersErr, tasksErr, requestsErr, lanesErr, mailErr, spendErr, collideErr); err != nil {
+		return o, err
+	}
+	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
+	o.Members, o.Requests = append(o.Members, members...), append(o.Requests, requests...)
+	o.Alive = slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
+	for _, x := range tasks {
+		o.Board[view.BoardLabel(x)]++
+		if x.Status == muster.NeedsAttention {
+			o.Needy = append(o.Needy, x)
+		}
+	}
+	for _, l := range lanes {
+		o.Lanes[l.Status]++
+	}
+	o.Spending, o.Collisions = *spending, append(o.Collisions, collisions...)
+	o.Mail = len(mail) // mail is only counted: it is printed by muster mail list
+	err := readRecent(ctx, t.Journal(), &o)
+	if o.Alive {
+		o.Landings = o.Presence.Queued(now)
+	}
+	return o, err
+}
+
+// Empty returns an overview without content. Its lists and maps are printed as [] and {}.
+func Empty() view.Overview {
+	return view.Overview{Members: []view.Member{}, Board: map[string]int{}, Requests: []muster.Request{},
+		Needy: []muster.Task{}, Lanes: map[muster.LaneStatus]int{}, Spending: *spend.NewBook(),
+		Collisions: []muster.Collision{}, Landings: []view.QueuedLanding{}}
+}
+
+// readRecent takes from the last events what the records do not have: what members do now, and the turns since their
+// records were written, because a record is written only when a status changes. It also computes for how long
+// processes of the team have lived in the run. A run whose processes have all ended is counted up to its last event,
+// and not up to now. Events that cannot be read are left out; muster doctor counts them.
+func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error {
+	from, err := j.Tail(ctx, recentEvents)
+	if err != nil {
+		return err
+	}
+	last := muster.Event{}
+	for e, err := range j.Read(ctx, from) {
+		if errors.Is(err, muster.ErrCorrupt) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		last = e.Event
+		o.Presence.Apply(last)
+		// The events know more turns than the record of a member that works.
+		i := slices.IndexFunc(o.Members, func(m view.Member) bool { return m.Name == last.Member })
+		if i >= 0 && last.Kind == journal.TurnStarted {
+			o.Members[i].Turns = max(o.Members[i].Turns, int(last.Number("turns")))
+		}
+	}
+	end := o.Now // while a process lives, the run lasts until now
+	if last.Kind != "" && last.At >= o.Run.StartedAt && !o.Alive {
+		end = muster.Time(last.At)
+	}
+	// The time between the death of a process and the resume of its run is not counted.
+	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - time.Duration(o.Run.Away*float64(time.Second))
+	return nil
+}
+
+// Members returns all members as they are shown: the lead first, then as they joined.
+func Members(ctx context.Context, t *team.Team) ([]view.Member, error) {
+	members, err := t.Members().List(ctx)
+	all := make([]view.Member, len(members))
+	for i, m := range members {
+		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive, Foreign: m.IsForeign}
+		if m.Task == 0 {
+			continue
+		}
+		// A task that cannot be read has a number all the same.
+		if task, err := t.Tasks().Get(ctx, m.Task); err == nil {
+			all[i].Subject = task.Subject
+		}
+	}
+	return all, err
+}
