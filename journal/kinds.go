@@ -24,6 +24,7 @@ const (
 	MemberWorking  = "member.working"  // -
 	MemberShutdown = "member.shutdown" // reason
 	MemberResumed  = "member.resumed"  // -
+	MemberSteps    = "member.steps"    // done, of: how many of its own steps it has done; text: the one that it is at
 )
 
 // Turns and tools.

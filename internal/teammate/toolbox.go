@@ -280,6 +280,10 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		end["error"] = clip(textOf(llm.Message{Parts: r.Parts}), 200)
 	}
 	event(journal.ToolEnded, end)
+	if !failed && !subagent && b.todo.Owns(c) {
+		done, of, current := b.todo.Progress()
+		b.presence.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of, "text": clip(current, 120)})
+	}
 	// An error of a call that was cut off says nothing about what the call did. If its tool
 	// can read the outcome from records, the call is left open, and answerCalls answers it.
 	if failed && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {

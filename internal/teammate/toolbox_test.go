@@ -202,7 +202,7 @@ func TestGist(t *testing.T) {
 		`{"path":"a.go","content":"x"}`: "a.go", `{"command":"make\nall","path":"b"}`: "make", `{"content":"x"}`: "",
 		`{"command":"","path":"c"}`: "c", `{"command":null,"to":"bob"}`: "bob", `{"task_id":7}`: "7", `[`: "",
 	} {
-		if got := gist(llm.Call{Input: json.RawMessage(input)}); got != want {
+		if got := Gist(llm.Call{Input: json.RawMessage(input)}); got != want {
 			t.Errorf("%s: %q, want %q", input, got, want)
 		}
 	}

@@ -53,6 +53,8 @@ type Activity struct {
 	state string        // working, idle, landing or waits
 	task  muster.TaskID // that it has claimed, or 0
 	turn  int           // of its current phase of work; 0 before the first one
+	// step is where it is in the list of its own steps, "" where it has none or has done all.
+	step string
 	// Doing is the running tool, or why the member is idle.
 	Doing string
 	// Since is when it began to do that.
@@ -97,7 +99,10 @@ func (l *Presence) Apply(e muster.Event) {
 	case journal.ModelRetry:
 		state, doing = "waits", OneLine(e.Text("text"))
 	case journal.TaskClaimed:
-		m.task = e.Task
+		m.task, m.step = e.Task, ""
+		return
+	case journal.MemberSteps:
+		m.step = stepText(e)
 		return
 	case journal.TaskLanding: // what it waits for, the queue says
 		state = stateLanding
@@ -122,12 +127,29 @@ func (l *Presence) Apply(e muster.Event) {
 // DoingOf returns what a member does, and since when. One whose task is to land does what the queue says.
 func (l *Presence) DoingOf(m *Activity, now time.Time) (doing string, since time.Time) {
 	if m.state != stateLanding {
-		return m.Doing, m.Since
+		if m.state == "working" {
+			doing = m.step
+		}
+		return strings.TrimPrefix(Because(doing, m.Doing), ": "), m.Since
 	}
 	if c := l.queue.checkOf(m.task); c != nil {
 		return l.queue.describe(m.task, now), c.since
 	}
 	return l.queue.describe(m.task, now), m.Since
+}
+
+// stepText says where a member is in the list of its own steps: "2 of 5, write the parser". It is "" for no list, and
+// for one that is done.
+func stepText(e muster.Event) string {
+	done, of := int(e.Number("done")), int(e.Number("of"))
+	if done >= of {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d", done, of)
+	if at := OneLine(e.Text("text")); at != "" {
+		text = fmt.Sprintf("%d of %d, %s", done+1, of, Cut(at, 40))
+	}
+	return text
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.

@@ -146,6 +146,18 @@ func (t *Todo) Text() string {
 	return t.text()
 }
 
+// Progress says how many steps of the list are done, of how many, and which one the agent is at: "" for none.
+func (t *Todo) Progress() (done, of int, current string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, it := range t.items {
+		if it.Status == inProgress {
+			current = it.Text
+		}
+	}
+	return len(t.items) - t.open(), len(t.items), current
+}
+
 // open returns how many items are not completed. The caller holds mu.
 func (t *Todo) open() (n int) {
 	for _, it := range t.items {
