@@ -208,7 +208,8 @@ func (t lineWriter) memberLine() Line {
 		reason := t.field("reason", 80)
 		l.Verb, l.Text = "idle", cmp.Or(idleReasons[muster.IdleReason(reason)], reason)
 	case journal.MemberSteps:
-		l.Verb, l.Text, l.Show = "step", cmp.Or(stepText(t.Event), "all "+strconv.Itoa(int(t.Number("of")))+" done"), false
+		l.Verb, l.Show = "step", false
+		l.Text = cmp.Or(stepText(t.Event), fmt.Sprintf("all %.0f done", t.Number("of")))
 	case journal.MemberShutdown:
 		l.Verb, l.Text = "stops", t.field("reason", 80)
 	case journal.TurnStarted:

@@ -115,6 +115,11 @@ func (l *Presence) Apply(e muster.Event) {
 		return
 	}
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
+	l.add(m)
+}
+
+// add begins to show a member, unless it is shown already.
+func (l *Presence) add(m *Activity) {
 	at := len(l.members)
 	if m.name == muster.Lead { // the lead comes first
 		at = 0
