@@ -252,7 +252,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 				p.Text = s.Secrets.String(p.Text)
 				e = p
 			}
-			s.team.publish(TurnEvent{record.Name, e})
+			s.team.publish(TurnEvent{Member: record.Name, Event: e})
 			if c.Emit != nil {
 				c.Emit(record.Name, e)
 			}

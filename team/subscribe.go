@@ -14,11 +14,13 @@ import (
 type Event interface{ event() }
 
 type (
-	// TurnEvent is what happens in a turn of a member of this process: text and thinking as they stream in, and tool
-	// calls with their progress. It is not recorded anywhere.
+	// TurnEvent is what happens in a turn of a member: text and thinking as they stream in, and tool calls with their
+	// progress. It is not recorded anywhere. Of a member of another process there are only TextDelta, ReplyDiscarded,
+	// TurnEnded without its reply, and ToolProgress without its call; some of them may be missing.
 	TurnEvent struct {
-		Member muster.Name
-		Event  loop.Event
+		Member   muster.Name
+		Event    loop.Event
+		IsRemote bool // the member runs in another process
 	}
 	// StateEvent is a change of the team's state, of whichever process: an entry of the journal. Where the journal
 	// could not be written, Entry has the event all the same and its Pos is 0.
@@ -39,10 +41,9 @@ func (Failed) event()     {}
 // subscriberBuffer is how many turn events a subscriber may be behind before some are dropped.
 const subscriberBuffer = 4096
 
-// Subscribe returns a channel of what happens in the team from now on. Turn events are those of members that run in
-// this process. State events are those of all processes; use Events to read earlier ones. The order between turn events
-// and state events is not defined. The channel is closed after ctx has ended. Subscribe may be called at any time, from
-// any goroutine.
+// Subscribe returns a channel of what happens in the team from now on, in all of its processes. Use Events to read
+// earlier state events. The order between turn events and state events is not defined. The channel is closed after ctx
+// has ended. Subscribe may be called at any time, from any goroutine.
 func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 	sub := &subscriber{wake: make(chan struct{}, 1)}
 	t.subscribers.Store(sub, nil)
@@ -85,6 +86,7 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 			}
 		}
 	})
+	sending.Go(func() { followWords(ctx, t, send) })
 	go func() {
 		sending.Wait()
 		<-ctx.Done()

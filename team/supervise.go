@@ -53,6 +53,7 @@ func (s *supervisor) run(
 	if s.Collisions != nil {
 		s.serving.Go(func() { s.Collisions.Serve(house) })
 	}
+	s.serving.Go(func() { shareWords(house, s.team, s.Home.Live()) })
 	// A run that is recorded or played makes its lanes in one way, so that both take the same steps.
 	if lanes, isGit := s.Lanes.(*worktree.Lanes); isGit && s.Order == nil {
 		s.serving.Go(func() { lanes.Spares.Serve(house, s.Lander.Target) })

@@ -212,6 +212,7 @@ type Team struct {
 	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
+	words         atomic.Pointer[string]                       // the file of shareWords
 	subscribers   sync.Map                                     // the set of *subscriber: who is told the events
 	ownsWorkspace bool
 	secrets       *redact.Secrets          // nil: there are none

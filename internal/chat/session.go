@@ -90,6 +90,7 @@ type Session struct {
 	// Remote says that another process hosts the run, so leaving does not end it. Attach sets it.
 	Remote  bool
 	replies <-chan llm.Message // of a remote lead
+	speech  remoteSpeech       // of a remote lead
 	Now     func() time.Time
 }
 
@@ -176,16 +177,14 @@ func (s *Session) showRest(ctx context.Context, events <-chan team.Event) {
 }
 
 // showReply shows what a remote lead says.
-func (s *Session) showReply(m llm.Message) {
-	if text := plainText(m); text != "" {
-		s.Face.Stream(text)
-		s.Face.Flush()
-	}
-}
+func (s *Session) showReply(m llm.Message) { s.speech.reply(plainText(m)) }
 
 // showEvent shows a change of the team's state. It leaves out mail between the user and the lead, which the
 // conversation shows itself, and what cannot be read, which muster doctor tells of.
 func (s *Session) showEvent(ctx context.Context, event team.Event) {
+	if turn, ok := event.(team.TurnEvent); ok && s.Remote && turn.Member == muster.Lead {
+		s.speech.event(turn.Event)
+	}
 	state, ok := event.(team.StateEvent)
 	if !ok {
 		return
@@ -290,4 +289,5 @@ func (remoteLead) Changed() <-chan struct{} { return nil }
 func (s *Session) Attach(a *team.Attachment) {
 	s.Lead, s.Over, s.replies = remoteLead{a}, a.Over(), a.Replies()
 	s.Remote, s.HasBegun, s.WaitForLead = true, true, false
+	s.speech.face = s.Face
 }

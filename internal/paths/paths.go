@@ -61,6 +61,10 @@ func (d Dir) Moving() string { return filepath.Join(d.Archive(), "moving") }
 // Collisions is what the last look for collisions has found. It is derived: it may be removed at any time.
 func (d Dir) Collisions() string { return d.at(".team", "cache", "collisions.json") }
 
+// Live has what members say while it streams in, for the faces of other processes: see package live. It may be removed
+// at any time.
+func (d Dir) Live() string { return d.at(".team", "cache", "live") }
+
 // Index is the lanes' index, a local file.
 func (d Dir) Index() string { return d.at(".worktrees", "index.json") }
 

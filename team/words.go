@@ -1,0 +1,92 @@
+package team
+
+import (
+	"context"
+	"time"
+
+	"muster/internal/live"
+	"muster/loop"
+)
+
+// wordsInterval is the time for which words are collected before they are written for other processes.
+const wordsInterval = 50 * time.Millisecond
+
+// shareWords writes what members of this process say, while it streams in, for the faces of other processes, until ctx
+// ends. It is a subscriber like any other: the members never wait for it, and where it is too slow, words are missing.
+func shareWords(ctx context.Context, t *Team, dir string) {
+	sub := &subscriber{wake: make(chan struct{}, 1)}
+	t.subscribers.Store(sub, nil)
+	defer t.subscribers.Delete(sub)
+	w := live.NewWriter(dir)
+	defer func() { _ = w.Close() }() // a file that stays is removed later
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sub.wake:
+		}
+		var pieces []live.Piece
+		for _, e := range sub.take() {
+			if turn, ok := e.(TurnEvent); ok {
+				if p, ok := pieceOf(turn); ok {
+					pieces = append(pieces, p)
+				}
+			}
+		}
+		if len(pieces) == 0 {
+			continue
+		}
+		if w.Write(pieces) != nil {
+			return // the disk is full, for one: faces of other processes show whole replies
+		}
+		path := w.Path()
+		t.words.Store(&path)
+		if !wait(ctx, wordsInterval) {
+			return
+		}
+	}
+}
+
+// pieceOf returns what faces of other processes are told of an event.
+func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
+	p.Member = e.Member
+	switch e := e.Event.(type) {
+	case loop.TextDelta:
+		p.Kind, p.Part, p.Text = live.Text, e.Part, e.Text
+	case loop.ReplyDiscarded:
+		p.Kind = live.Again
+	case loop.TurnEnded:
+		p.Kind = live.End
+	case loop.ToolProgress:
+		p.Kind, p.Text = live.Progress, e.Text
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+// followWords sends what members of other processes say, until ctx ends.
+func followWords(ctx context.Context, t *Team, send func(Event) bool) {
+	isOwn := func(path string) bool {
+		own := t.words.Load()
+		return own != nil && *own == path
+	}
+	for p := range live.Follow(ctx, t.services().Paths().Live(), isOwn) {
+		e := TurnEvent{Member: p.Member, IsRemote: true}
+		switch p.Kind {
+		case live.Text:
+			e.Event = loop.TextDelta{Part: p.Part, Text: p.Text}
+		case live.Again:
+			e.Event = loop.ReplyDiscarded{}
+		case live.End:
+			e.Event = loop.TurnEnded{}
+		case live.Progress:
+			e.Event = loop.ToolProgress{Text: p.Text}
+		default:
+			continue // of a newer program
+		}
+		if !send(e) {
+			return
+		}
+	}
+}
