@@ -22,9 +22,9 @@ type remoteSpeech struct {
 	known int
 }
 
-// The stream and the replies are two sequences of the same words in the same order. Of one reply, that which comes first
-// is shown, and of the other only what is missing. No count of either is lost: the transcript has every reply, and where
-// the end of a stream is missing, later replies are shown when they are whole.
+// The stream and the replies are two sequences of the same words in the same order. Of one reply, that which comes
+// first is shown, and of the other only what is missing. The transcript has every reply; where the end of a stream is
+// missing, later replies are shown when they are whole.
 
 // event shows what streams in.
 func (s *remoteSpeech) event(e loop.Event) {
