@@ -210,7 +210,7 @@ func (a *App) root() *cobra.Command {
 		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newPRCommand(a), newUndoCommand(a),
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",
-			[]*cobra.Command{newStatusCommand(a), newCostCommand(a), newLogCommand(a), newContextCommand(a),
+			[]*cobra.Command{newStatusCommand(a), newWatchCommand(a), newCostCommand(a), newLogCommand(a), newContextCommand(a),
 				newDiffCommand(a), newReviewCommand(a),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),

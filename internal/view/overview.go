@@ -87,7 +87,7 @@ func BoardLabel(t muster.Task) string {
 // it is seen first above the prompt, what waits for the user.
 func (o Overview) Draw(s Screen) string {
 	w := new(strings.Builder)
-	fmt.Fprintln(w, o.headline(s))
+	fmt.Fprintln(w, o.Headline(s))
 	if len(o.Members) > 0 {
 		w.WriteString(o.members(s))
 	}
@@ -111,9 +111,9 @@ func (o Overview) Draw(s Screen) string {
 	return w.String()
 }
 
-// headline returns the team, its goal, and for how long it has worked. The goal gives up the room that the rest needs,
+// Headline returns the team, its goal, and for how long it has worked. The goal gives up the room that the rest needs,
 // because the rest says what to do.
-func (o Overview) headline(s Screen) string {
+func (o Overview) Headline(s Screen) string {
 	team, end := "team "+string(o.Team), ""
 	switch {
 	case o.Run.StartedAt == 0:
@@ -147,31 +147,41 @@ func (o Overview) headline(s Screen) string {
 
 // members returns the table of the members and what they do now.
 func (o Overview) members(s Screen) string {
-	subjects := make(map[muster.TaskID]string, len(o.Tasks))
-	for _, t := range o.Tasks {
-		subjects[t.ID] = t.Subject
-	}
-	subject := func(id muster.TaskID) string { return subjects[id] }
+	subject := o.Subjects()
 	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}
 	if o.Spending.Total.Dollars > 0 {
 		t.Titles = append(t.Titles, ">COST")
 	}
 	for _, m := range o.Members {
-		// The record says what the member last wrote down. For a living member, the events know more: which tool it
-		// runs.
-		does, since := m.Describe(subject, ""), m.Since
-		if now := o.Presence.Find(m.Name); now != nil && m.Alive && m.Status == muster.Working {
-			doing, at := o.Presence.DoingOf(now, o.Now)
-			if now.state == stateLanding { // the record says only that it lands
-				m.Doing = cmp.Or(doing, m.Doing)
-			}
-			does, since = m.Describe(subject, doing), muster.UnixTime(at)
-		}
+		does, since := o.Does(m, subject)
 		row := []any{Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns,
 			o.Spending.Members[m.Name].Cost()}
 		t.Row(row[:len(t.Titles)]...)
 	}
 	return t.Draw(s)
+}
+
+// Subjects returns a function that names tasks. It returns "" for those that are unknown.
+func (o Overview) Subjects() func(muster.TaskID) string {
+	subjects := make(map[muster.TaskID]string, len(o.Tasks))
+	for _, t := range o.Tasks {
+		subjects[t.ID] = t.Subject
+	}
+	return func(id muster.TaskID) string { return subjects[id] }
+}
+
+// Does says what a member does now, and since when. The record says what the member last wrote down. For a living
+// member, the events know more: which tool it runs.
+func (o Overview) Does(m Member, subject func(muster.TaskID) string) (does string, since float64) {
+	now := o.Presence.Find(m.Name)
+	if now == nil || !m.Alive || m.Status != muster.Working {
+		return m.Describe(subject, ""), m.Since
+	}
+	doing, at := o.Presence.DoingOf(now, o.Now)
+	if now.state == stateLanding { // the record says only that it lands
+		m.Doing = cmp.Or(doing, m.Doing)
+	}
+	return m.Describe(subject, doing), muster.UnixTime(at)
 }
 
 // Members returns a table of members as their records have them.

@@ -176,6 +176,22 @@ func buildTree(all []muster.Task) []treeNode {
 	return tree
 }
 
+// TreeTask is a task as it stands in a tree: Level is how many tasks are above it.
+type TreeTask struct {
+	Task  *muster.Task
+	Level int
+}
+
+// TreeTasks returns tasks in the order in which a tree shows them: each below the one that it waits for.
+func TreeTasks(all []muster.Task) []TreeTask {
+	nodes := buildTree(all)
+	tasks := make([]TreeTask, len(nodes))
+	for i, n := range nodes {
+		tasks[i] = TreeTask{n.task, min(n.level, maxTreeDepth)}
+	}
+	return tasks
+}
+
 // Tree returns the board as it is drawn: each task under the one that it waits for. Where that says it all, there is no
 // column of what a task waits for.
 func Tree(s Screen, all []muster.Task) string {

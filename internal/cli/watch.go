@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/terminal"
+	"muster/internal/watch"
+)
+
+// newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and opens where
+// there is no team yet.
+func newWatchCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "watch", Args: namedArgs(), Short: "the team on a full screen: look, read plans, answer",
+		Long: "Shows what waits for you, the members and the board, and of what is selected all there is: a member's\n" +
+			"conversation, a plan, a task and its diff. Press ? for the keys. Leaving it stops nothing.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			in, out := a.terminalIn(), fileOf(a.Stdout)
+			if in == nil || out == nil || a.json {
+				return errNoFullScreen()
+			}
+			o, err := a.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer o.close()
+			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now})
+			if errors.Is(err, terminal.ErrNoTerminal) {
+				return errNoFullScreen()
+			}
+			if running, e := o.IsRunning(c.Context()); err == nil && e == nil && running {
+				return a.printLine(nil, nil, "the team goes on; come back: muster watch   stop it: muster team stop")
+			}
+			return err
+		}}
+}
+
+// errNoFullScreen says what shows the team where there is no full screen.
+func errNoFullScreen() error {
+	return muster.Errorf(muster.Invalid, "muster watch needs a terminal, and here is none that it can draw on").
+		WithHint("muster status   or: muster log -f")
+}

@@ -1,0 +1,129 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// teamAPI is what the screen asks of a team on behalf of its user.
+type teamAPI interface {
+	// Said returns what a member has said after a position.
+	Said(ctx context.Context, name muster.Name, after muster.Pos) ([]team.Said, error)
+	Diff(ctx context.Context, id muster.TaskID) (string, error)
+	Request(ctx context.Context, id muster.RequestID) (muster.Request, error)
+	Answer(ctx context.Context, id muster.RequestID, approve bool, text string) (muster.Request, bool, error)
+	Send(ctx context.Context, to muster.Name, text string) error
+	Retry(ctx context.Context, id muster.TaskID) error
+	// Mail returns what waits for the user. With take it is removed from the inbox.
+	Mail(ctx context.Context, take bool) ([]muster.Message, error)
+}
+
+// api is a team as teamAPI.
+type api struct{ t *team.Team }
+
+func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all []team.Said, err error) {
+	for said, e := range a.t.Members().Conversation(ctx, name, after) {
+		if e != nil && !errors.Is(e, muster.ErrCorrupt) { // what cannot be read hides nothing else
+			return all, e
+		}
+		if e == nil {
+			all = append(all, said)
+		}
+	}
+	return all, ctx.Err()
+}
+
+func (a api) Diff(ctx context.Context, id muster.TaskID) (string, error) {
+	d, err := a.t.Tasks().Diff(ctx, id)
+	return d.Text, err
+}
+
+func (a api) Request(ctx context.Context, id muster.RequestID) (muster.Request, error) {
+	return a.t.Requests().Get(ctx, id)
+}
+
+func (a api) Answer(
+	ctx context.Context, id muster.RequestID, approve bool, text string,
+) (muster.Request, bool, error) {
+	return a.t.Requests().Answer(ctx, id, approve, text)
+}
+
+func (a api) Send(ctx context.Context, to muster.Name, text string) error {
+	_, err := a.t.Mail().Send(ctx, to, text)
+	return err
+}
+
+func (a api) Retry(ctx context.Context, id muster.TaskID) error {
+	_, err := a.t.Tasks().Change(ctx, id, team.TaskChange{Retry: true})
+	return err
+}
+
+func (a api) Mail(ctx context.Context, take bool) (all []muster.Message, err error) {
+	if !take {
+		return a.t.Mail().Pending(ctx, muster.User)
+	}
+	// What came in meanwhile is taken too, so what is returned is what is shown.
+	err = a.t.Mail().Take(ctx, func(taken []muster.Message) error { all = taken; return nil })
+	return all, err
+}
+
+type (
+	// toldMsg is what the user is told in the line above the help.
+	toldMsg struct {
+		text string
+		bad  bool
+	}
+	// The following answer what was asked for the right side. They name what they are about: the user may have gone
+	// on to something else meanwhile.
+	saidMsg struct {
+		key   string
+		after muster.Pos
+		said  []team.Said
+		err   error
+	}
+	textMsg struct {
+		key, diff string
+		request   *muster.Request
+		mail      []muster.Message
+		err       error
+	}
+)
+
+// told returns the message for the outcome of what the user did.
+func told(err error, format string, args ...any) toldMsg {
+	if err == nil {
+		return toldMsg{text: fmt.Sprintf(format, args...)}
+	}
+	text := err.Error()
+	if e := (*muster.Error)(nil); errors.As(err, &e) && e.Hint != "" {
+		text = e.Message + ": " + e.Hint
+	}
+	return toldMsg{text: view.OneLine(text), bad: true}
+}
+
+// answer decides a request. Where somebody else was first, that decision stands, and the user is told so.
+func (m *model) answer(r muster.Request, approve bool, text string) tea.Cmd {
+	now := m.o.Now
+	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+		got, isFirst, err := t.Answer(ctx, r.ID, approve, strings.TrimSpace(text))
+		asked := view.Question(r) + " of " + view.OneLine(string(r.From))
+		if err != nil || isFirst {
+			return told(err, "%s is %s", asked, got.Status)
+		}
+		by := ""
+		if got.ResolvedBy != "" {
+			by = fmt.Sprintf(", by %s at %s", got.ResolvedBy, view.Clock(muster.Time(got.ResolvedAt), now))
+		}
+		s := told(nil, "%s was %s before%s: that stands", asked, got.Status, by)
+		s.bad = approve != (got.Status == muster.RequestApproved)
+		return s
+	})
+}

@@ -1,0 +1,112 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/view"
+)
+
+// foldedKey is the key of the row that counts the tasks that are finished.
+const foldedKey = "finished"
+
+// boardOptions say how the board is shown. The filter stays when the grouping changes.
+type boardOptions struct {
+	isTree      bool
+	hasFinished bool // finished tasks are listed too
+	filter      string
+}
+
+// rank orders the board: what needs somebody, then what is under way, then what is to come, then what is finished.
+var rank = map[string]int{"needs_attention": 0, "landing": 1, "in_progress": 2, "ready": 3, "waiting": 4, "landed": 5,
+	"done": 5}
+
+// rows returns the tasks as rows. Finished ones are counted in one row unless they were asked for or searched.
+func (b boardOptions) rows(all []muster.Task) []row {
+	var shown []muster.Task
+	finished := 0
+	for _, t := range all {
+		switch {
+		case b.filter != "" && !b.matches(t):
+		case t.Status == muster.Completed && b.filter == "" && !b.hasFinished:
+			finished++
+		default:
+			shown = append(shown, t)
+		}
+	}
+	rows := make([]row, 0, len(shown)+1)
+	if b.isTree {
+		for _, n := range view.TreeTasks(shown) {
+			rows = append(rows, row{key: taskKey(n.Task.ID), task: n.Task, level: n.Level})
+		}
+	} else {
+		slices.SortStableFunc(shown, func(x, y muster.Task) int {
+			return cmp.Or(rank[view.BoardLabel(x)]-rank[view.BoardLabel(y)], int(x.ID-y.ID))
+		})
+		for i := range shown {
+			rows = append(rows, row{key: taskKey(shown[i].ID), task: &shown[i]})
+		}
+	}
+	if finished > 0 {
+		rows = append(rows, row{key: foldedKey, level: finished})
+	}
+	return rows
+}
+
+// taskKey is the key of a task's row.
+func taskKey(id muster.TaskID) string { return fmt.Sprintf("task %d", id) }
+
+// matches reports whether a task has each word of the filter in its number, subject, owner, status or role.
+func (b boardOptions) matches(t muster.Task) bool {
+	text := strings.ToLower(fmt.Sprintf("%d %s %s %s %s", t.ID, t.Subject, t.Owner, taskState(&t), t.ClaimRole))
+	for word := range strings.FieldsSeq(strings.ToLower(b.filter)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// taskState is the state of a task in at most nine letters.
+func taskState(t *muster.Task) string {
+	switch label := view.BoardLabel(*t); label {
+	case "needs_attention":
+		return "needs you"
+	case "in_progress":
+		return "working"
+	case "waiting":
+		return "waits"
+	default:
+		return view.OneLine(label)
+	}
+}
+
+// drawTask returns a task in one line.
+func (m *model) drawTask(r row, width int) cells {
+	if r.task == nil {
+		return cells{{text: fmt.Sprintf("%5d finished  (space lists them)", r.level), tone: view.Faint}}
+	}
+	t, tone := r.task, view.Plain
+	switch t.Status {
+	case muster.NeedsAttention:
+		tone = view.Bad
+	case muster.Completed:
+		tone = view.Good
+	case muster.Pending:
+		tone = view.Faint
+	}
+	state := cell{text: view.Pad(taskState(t), 9), tone: tone}
+	owner := view.Cut(view.OneLine(string(t.Owner)), 10)
+	subject := strings.Repeat("  ", r.level) + m.oneLine(t.Subject)
+	left := width - 5 - 2 - 9 - 2
+	// A narrow pane has no room for the owner beside a subject that says something.
+	if owner != "" && left >= 24 {
+		left -= len(owner) + 1
+		return cells{{text: fmt.Sprintf("%5d  ", t.ID)}, state, {text: "  " + view.Pad(view.Cut(subject, left), left) + " "},
+			{text: owner, who: owner}}
+	}
+	return cells{{text: fmt.Sprintf("%5d  ", t.ID)}, state, {text: "  " + view.Cut(subject, max(left, 4))}}
+}

@@ -1,0 +1,305 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/view"
+)
+
+// bold and reverse are SGR codes that view has no tone for.
+const (
+	bold    = "1"
+	reverse = "7"
+)
+
+// minTwoColumns is the width from which the right side stands beside the lists, and not in their place.
+const minTwoColumns = 72
+
+// cell is a piece of a line in one colour.
+type cell struct {
+	text string
+	tone view.Tone
+	who  string
+}
+
+// cells are a line.
+type cells []cell
+
+// painted returns the line in its colours, in exactly width columns. The selected line is reversed as a whole.
+func (c cells) painted(p view.Paint, width int, selected bool) string {
+	line, plain := "", ""
+	for _, x := range c {
+		plain += x.text
+		if x.who != "" {
+			line += p.Who(x.who, x.text)
+		} else {
+			line += p.In(x.tone, x.text)
+		}
+	}
+	if selected {
+		return sgr(p, reverse, fit(plain, width))
+	}
+	return fit(line, width)
+}
+
+// fit cuts or fills a line to exactly width columns. Colours take no room.
+func fit(s string, width int) string {
+	n := ansi.StringWidthWc(s)
+	if n > width {
+		return ansi.TruncateWc(s, width, "")
+	}
+	return s + strings.Repeat(" ", width-n)
+}
+
+// sgr colours text by an SGR code, where colours are wanted.
+func sgr(p view.Paint, code, s string) string {
+	if !p || code == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// layout is where things are on the screen.
+type layout struct {
+	left, right int             // widths; 0 is not there
+	heights     [paneDetail]int // of the lists, with their titles
+	body        int             // rows between the headline and the bottom
+}
+
+// layout divides the screen. On a narrow one the right side takes the place of the lists.
+func (m *model) layout() layout {
+	l := layout{left: m.width, body: max(m.height-1-len(m.bottom()), 1)}
+	switch {
+	case m.width >= minTwoColumns:
+		l.left = max(min(m.width*2/5, 64), 30)
+		l.right = m.width - l.left - 3
+	case m.focus == paneDetail:
+		l.left, l.right = 0, m.width
+	}
+	// What waits for the user is always seen; the members get up to half of what is left, and the board the rest.
+	rest := l.body
+	if n := len(m.lists[paneNeeds].rows); n > 0 {
+		l.heights[paneNeeds] = 1 + min(n, max(rest/4, 2))
+		rest -= l.heights[paneNeeds]
+	}
+	members, tasks := len(m.lists[paneMembers].rows)+1, len(m.lists[paneBoard].rows)+1
+	l.heights[paneMembers] = max(min(members, max(rest/2, rest-tasks)), 0)
+	l.heights[paneBoard] = max(rest-l.heights[paneMembers], 0)
+	return l
+}
+
+// detailHeight is how many rows of the right side are seen.
+func (m *model) detailHeight() int { return max(m.layout().body-1, 1) }
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	l, bottom := m.layout(), m.bottom()
+	rows := []string{m.headline()}
+	var left, right []string
+	if l.left > 0 {
+		left = m.drawLists(l)
+	}
+	if l.right > 0 {
+		right = m.drawDetail(l)
+	}
+	for i := range l.body {
+		switch {
+		case l.right == 0:
+			rows = append(rows, at(left, i))
+		case l.left == 0:
+			rows = append(rows, at(right, i))
+		default:
+			rows = append(rows, fit(at(left, i), l.left)+" "+m.paint.In(view.Faint, "│")+" "+at(right, i))
+		}
+	}
+	v := tea.NewView(strings.Join(append(rows, bottom...), "\n"))
+	v.AltScreen = true
+	if m.hasMouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	if m.input != nil {
+		_, x := m.input.draw(m.width)
+		v.Cursor = tea.NewCursor(x, len(rows)+len(bottom)-1)
+	}
+	return v
+}
+
+// at returns a row, or nothing behind the last one.
+func at(rows []string, i int) string {
+	if i < len(rows) {
+		return rows[i]
+	}
+	return ""
+}
+
+// headline is the team and its goal. Where the lists are not seen, it says how much waits for the user.
+func (m *model) headline() string {
+	if !m.hasTeam {
+		return sgr(m.paint, bold, fit("muster watch", m.width))
+	}
+	needs := ""
+	if n := len(m.lists[paneNeeds].rows); n > 0 && m.width < minTwoColumns && m.focus == paneDetail {
+		needs = m.paint.In(view.Bad, fmt.Sprintf("NEEDS YOU %d", n)) + "  "
+	}
+	return fit(needs+m.o.Headline(view.Screen{Paint: m.paint, Width: max(m.width, 60)}), m.width)
+}
+
+// drawLists draws the panes on the left.
+func (m *model) drawLists(l layout) (rows []string) {
+	if !m.hasTeam {
+		return m.wrapped(l.left, "no team has worked here yet", "start one in another terminal: muster, or muster run \"goal\"",
+			"it is shown here as soon as it is there")
+	}
+	board := fmt.Sprintf("BOARD %d", len(m.o.Tasks))
+	if f := m.board.filter; f != "" {
+		board = fmt.Sprintf("BOARD %d of %d with %q", len(m.lists[paneBoard].rows), len(m.o.Tasks), f)
+	}
+	if m.board.isTree {
+		board += ", as a tree"
+	}
+	titles := [...]string{fmt.Sprintf("NEEDS YOU %d", len(m.lists[paneNeeds].rows)),
+		fmt.Sprintf("MEMBERS %d", len(m.o.Members)), board}
+	draws := [...]func(row, int) cells{m.drawNeed, m.drawMember, m.drawTask}
+	for pane := range m.lists {
+		height := l.heights[pane]
+		if height == 0 {
+			continue
+		}
+		list := &m.lists[pane]
+		seen, top := list.seen(height - 1)
+		title := titles[pane]
+		if len(list.rows) > height-1 {
+			title += fmt.Sprintf("   %d-%d", min(top+1, top+len(seen)), top+len(seen))
+		}
+		rows = append(rows, sgr(m.paint, titleColour(pane, m.focus), fit(title, l.left)))
+		for i, r := range seen {
+			// A mark says what is selected without a colour too: > in the pane that has the focus.
+			mark, selected := "  ", pane == m.last && top+i == list.at && (r.key == m.detail.key || m.focus == pane)
+			if selected && m.focus == pane {
+				mark = "> "
+			} else if selected {
+				mark = "- "
+			}
+			line := append(cells{{text: mark}}, draws[pane](r, l.left-2)...)
+			rows = append(rows, line.painted(m.paint, l.left, selected && m.focus == pane))
+		}
+		for i := len(seen); i < height-1; i++ {
+			rows = append(rows, "")
+		}
+	}
+	return rows
+}
+
+// titleColour is the SGR code of a pane's title. What waits for the user is red.
+func titleColour(pane, focus int) string {
+	code := bold
+	if pane == paneNeeds {
+		code += ";31"
+	}
+	if pane == focus {
+		code += ";4"
+	}
+	return code
+}
+
+// drawDetail draws the right side: a title, and the rows that are seen.
+func (m *model) drawDetail(l layout) []string {
+	m.layOut(l.right)
+	d, height := &m.detail, l.body-1
+	last := max(len(d.rows)-height, 0)
+	if d.top = min(d.top, last); d.follows {
+		d.top = last
+	}
+	place := ""
+	if last > 0 {
+		place = fmt.Sprintf("  %d%%", (d.top*100+last-1)/last)
+		if d.follows {
+			place = "  follows"
+		} else if d.row.member != nil || d.key == pageEvents {
+			place += ", G follows"
+		}
+	}
+	title := view.Cut(m.title(), max(l.right-len(place), 4))
+	rows := []string{sgr(m.paint, titleColour(paneDetail, m.focus), title) + m.paint.In(view.Faint, place)}
+	if d.problem != "" {
+		rows = append(rows, m.paint.In(view.Bad, view.Cut(d.problem, l.right)))
+	}
+	for _, r := range d.rows[d.top:min(d.top+max(height, 0), len(d.rows))] {
+		line := m.paint.In(r.tone, r.text)
+		if r.who != "" {
+			line = m.paint.Who(r.who, r.text)
+		} else if r.sgr != "" {
+			line = sgr(m.paint, r.sgr, r.text)
+		}
+		rows = append(rows, line)
+	}
+	if len(d.rows) == 0 && d.row.member != nil && d.problem == "" {
+		rows = append(rows, m.paint.In(view.Faint, "nothing was said yet"))
+	}
+	return rows
+}
+
+// title says what the right side shows.
+func (m *model) title() string {
+	mark := ""
+	if m.focus == paneDetail {
+		mark = "> "
+	}
+	switch r := m.detail.row; {
+	case r.member != nil:
+		for _, x := range m.o.Members { // as it is now
+			if x.Name == r.member.Name {
+				r.member = &x
+			}
+		}
+		word, _ := m.memberState(r.member)
+		parts := []string{string(r.member.Name), r.member.Role, word, view.Count(r.member.Turns, "turn"),
+			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
+		return mark + m.oneLine(strings.Join(parts, "  "))
+	case r.need != nil && r.need.Request != nil && r.need.Request.TaskID != 0:
+		return mark + "PLAN for " + m.taskName(r.need.Request.TaskID)
+	case r.need != nil && r.need.Request != nil:
+		return mark + "QUESTION"
+	case r.need != nil && r.need.Task == nil:
+		return mark + "MAIL for you"
+	case m.detailTask() != 0:
+		return mark + "TASK " + m.taskName(m.detailTask())
+	case m.detail.key == foldedKey:
+		return ""
+	}
+	return mark + strings.ToUpper(m.detail.key)
+}
+
+// bottom is what stands at the bottom: what the user was told last, then the input or the keys.
+func (m *model) bottom() (rows []string) {
+	if m.problem != "" {
+		rows = m.wrapped(m.width, m.paint.In(view.Bad, m.problem))
+	}
+	if m.message.text != "" {
+		tone := view.Good
+		if m.message.bad {
+			tone = view.Bad
+		}
+		for _, row := range m.wrapped(m.width, m.message.text) {
+			rows = append(rows, m.paint.In(tone, row))
+		}
+	}
+	rows = rows[:min(len(rows), max(m.height/3, 1))]
+	if m.input != nil {
+		line, _ := m.input.draw(m.width)
+		return append(rows, line)
+	}
+	return append(rows, m.paint.In(view.Faint, m.help(m.width)))
+}
+
+// wrapped returns texts as rows of at most width columns.
+func (m *model) wrapped(width int, texts ...string) (rows []string) {
+	for _, s := range texts {
+		rows = append(rows, strings.Split(ansi.WrapWc(s, max(width, 1), ""), "\n")...)
+	}
+	return rows
+}

@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster/internal/face"
+	"muster/internal/view"
+	"muster/team"
+)
+
+const (
+	// keptEvents is how many events can be looked back at.
+	keptEvents = 1000
+	// settleTime is how long the feed waits after an event for those that come with it.
+	settleTime = 40 * time.Millisecond
+	// minInterval is the shortest time between two overviews.
+	minInterval = 250 * time.Millisecond
+	// restFactor bounds what overviews cost: after one that took d, the next waits restFactor times d.
+	restFactor = 8
+	// pollInterval is how often the feed looks for what no event tells, such as a process that was killed.
+	pollInterval = 3 * time.Second
+)
+
+type (
+	// changedMsg is how the team stands after some events.
+	changedMsg struct {
+		overview view.Overview
+		events   []face.Event
+		err      error
+	}
+	// tickMsg says how late it is, so that ages grow while nothing happens.
+	tickMsg time.Time
+)
+
+// feed follows the journal of a team. A hint of the journal is only that: what is shown is read from the records.
+type feed struct {
+	team     *team.Team
+	hasState func() bool
+	now      func() time.Time
+	changed  chan struct{} // holds a token while events wait
+
+	mu     sync.Mutex
+	events []face.Event // that came since the last overview, at most keptEvents
+	err    error        // why following has ended
+}
+
+// run sends the model what happens, until ctx ends.
+func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for !f.hasState() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+		}
+	}
+	var followed sync.WaitGroup
+	defer followed.Wait()
+	followed.Go(func() { f.follow(ctx) })
+	var members []view.Member
+	f.nudge() // the first overview does not wait for an event
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+			now, err := face.Members(ctx, f.team)
+			if err != nil || reflect.DeepEqual(now, members) {
+				send(tickMsg(f.now()))
+				continue
+			}
+			members = now
+		case <-f.changed:
+			if !sleep(ctx, settleTime) {
+				return
+			}
+		}
+		began := time.Now()
+		f.send(ctx, send)
+		if !sleep(ctx, max(minInterval, restFactor*time.Since(began))) {
+			return
+		}
+	}
+}
+
+// send reads how the team stands and sends it, with the events until now. The events are taken first, so that an
+// event is never older than the records that it stands beside.
+func (f *feed) send(ctx context.Context, send func(tea.Msg)) {
+	f.mu.Lock()
+	msg := changedMsg{events: f.events, err: f.err}
+	f.events = nil
+	f.mu.Unlock()
+	o, err := face.Overview(ctx, f.team, f.now())
+	if msg.overview = o; err != nil {
+		msg.err = err
+	}
+	if ctx.Err() == nil {
+		send(msg)
+	}
+}
+
+// follow collects the events, the last ones first. It never waits for the screen, so the journal is not held up.
+func (f *feed) follow(ctx context.Context) {
+	from, err := f.team.Journal().Tail(ctx, keptEvents)
+	if err == nil {
+		for e, failed := range face.Follow(ctx, f.team, from) {
+			if err = failed; err != nil {
+				break
+			}
+			f.mu.Lock()
+			if f.events = append(f.events, e); len(f.events) > 2*keptEvents {
+				f.events = append(f.events[:0], f.events[keptEvents:]...)
+			}
+			f.mu.Unlock()
+			f.nudge()
+		}
+	}
+	f.mu.Lock()
+	f.err = err
+	f.mu.Unlock()
+	f.nudge()
+}
+
+// nudge says that there is something to send.
+func (f *feed) nudge() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits, and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

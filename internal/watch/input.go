@@ -1,0 +1,93 @@
+package watch
+
+import (
+	"slices"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// input is a line that is being typed at the bottom of the screen.
+type input struct {
+	prompt string
+	text   []rune
+	at     int // the cursor
+	// changed is called after each change, and may be nil; done with the whole text at Enter.
+	changed func(text string)
+	done    func(text string) tea.Cmd
+	// cancelled is called at Esc, and may be nil.
+	cancelled func()
+}
+
+// insert puts text where the cursor is.
+func (i *input) insert(s string) {
+	r := []rune(s)
+	i.text = slices.Insert(i.text, i.at, r...)
+	i.at += len(r)
+}
+
+// paste inserts a text that was not typed.
+func (i *input) paste(s string) {
+	i.insert(s)
+	if i.changed != nil {
+		i.changed(string(i.text))
+	}
+}
+
+// press applies a key. It returns false for Enter and Esc, which end the input.
+func (i *input) press(k tea.KeyPressMsg) (goesOn bool) {
+	before := string(i.text)
+	switch k.String() {
+	case "enter", "esc", "ctrl+c":
+		return false
+	case "left":
+		i.at = max(i.at-1, 0)
+	case "right":
+		i.at = min(i.at+1, len(i.text))
+	case "home", "ctrl+a":
+		i.at = 0
+	case "end", "ctrl+e":
+		i.at = len(i.text)
+	case "backspace":
+		i.erase(max(i.at-1, 0), i.at)
+	case "delete":
+		i.erase(i.at, min(i.at+1, len(i.text)))
+	case "ctrl+u":
+		i.erase(0, i.at)
+	case "ctrl+w":
+		from := i.at
+		for from > 0 && unicode.IsSpace(i.text[from-1]) {
+			from--
+		}
+		for from > 0 && !unicode.IsSpace(i.text[from-1]) {
+			from--
+		}
+		i.erase(from, i.at)
+	default:
+		i.insert(k.Text)
+	}
+	if i.changed != nil && string(i.text) != before {
+		i.changed(string(i.text))
+	}
+	return true
+}
+
+// erase removes a part of the text, and leaves the cursor there.
+func (i *input) erase(from, to int) {
+	i.text = slices.Delete(i.text, from, to)
+	i.at = from
+}
+
+// draw returns the line, and the column of the cursor. Where the text is longer than the line, the part before the
+// cursor is seen.
+func (i *input) draw(width int) (line string, cursor int) {
+	prompt := ansi.TruncateWc(i.prompt, width/2, "")
+	room := max(width-ansi.StringWidthWc(prompt)-1, 1)
+	from := 0
+	for ansi.StringWidthWc(string(i.text[from:i.at])) > room {
+		from++
+	}
+	shown := string(i.text[from:i.at])
+	return prompt + ansi.TruncateWc(string(i.text[from:]), room, ""), ansi.StringWidthWc(prompt + shown)
+}

@@ -1,0 +1,278 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster"
+	"muster/internal/view"
+)
+
+// binding is what some keys do. The help line shows those with a short text that can be used right now.
+type binding struct {
+	keys  []string
+	name  string // of the keys, as people read it
+	short string // for the help line; "" is only on the page of keys
+	what  string
+	when  func(m *model) bool // nil: always
+	do    func(m *model) tea.Cmd
+}
+
+// isMoving reports whether the focus is on a list.
+func isMoving(m *model) bool { return m.focus != paneDetail }
+
+// isReading reports whether the focus is on the right side.
+func isReading(m *model) bool { return m.focus == paneDetail }
+
+// hasRequest reports whether a question is shown.
+func hasRequest(m *model) bool { return m.shownRequest() != nil }
+
+// bindings are all keys. The first that can be used is taken.
+func bindings() []binding {
+	return slices.Concat(answerKeys(), viewKeys(), moveKeys())
+}
+
+// answerKeys are the keys that write something to the team.
+func answerKeys() []binding {
+	isMail := func(m *model) bool { return m.detail.key == "need mail" }
+	return []binding{
+		{[]string{"a"}, "a", "approve", "approve the plan or question that is shown", hasRequest,
+			func(m *model) tea.Cmd { return m.answer(*m.shownRequest(), true, "") }},
+		{[]string{"A"}, "A", "with comment", "approve it with a comment", hasRequest,
+			func(m *model) tea.Cmd { return m.askText("approve, comment: ", true) }},
+		{[]string{"r"}, "r", "reject", "reject it with a reason", hasRequest,
+			func(m *model) tea.Cmd { return m.askText("reject, why: ", false) }},
+		{[]string{"x"}, "x", "read: remove", "remove the mail that is shown from your inbox", isMail,
+			func(m *model) tea.Cmd { return m.loadMail(true) }},
+		{[]string{"t"}, "t", "try again", "let a task that was given up be tried again",
+			func(m *model) bool { t := m.task(m.detailTask()); return t != nil && t.Status == muster.NeedsAttention },
+			func(m *model) tea.Cmd {
+				id := m.detailTask()
+				return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+					return told(t.Retry(ctx, id), "task %d is pending again", id)
+				})
+			}},
+		{[]string{"m"}, "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
+			func(m *model) bool { return m.hasTeam }, (*model).writeMail},
+	}
+}
+
+// viewKeys are the keys that change what is shown.
+func viewKeys() []binding {
+	toggle := func(field func(m *model) *bool) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd {
+			*field(m) = !*field(m)
+			m.detail.width = 0
+			m.setRows()
+			return nil
+		}
+	}
+	hasTask := func(m *model) bool { return m.detailTask() != 0 }
+	isBoard := func(m *model) bool { return m.focus == paneBoard }
+	isLong := func(m *model) bool { return m.detail.row.member != nil || m.detail.key == pageEvents }
+	return []binding{
+		{[]string{"d"}, "d", "diff", "show or hide what the task has changed", hasTask, func(m *model) tea.Cmd {
+			m.detail.hasDiff = !m.detail.hasDiff
+			m.detail.width = 0
+			return m.load()
+		}},
+		{[]string{"o"}, "o", "all output", "show or hide long outputs, and the details of events", isLong,
+			toggle(func(m *model) *bool { return &m.detail.isWhole })},
+		{[]string{"/"}, "/", "filter", "filter the board by words, while you type", isMoving, (*model).askFilter},
+		{[]string{"g"}, "g", "tree", "show the board as a tree of what waits for what, or as a list", isBoard,
+			toggle(func(m *model) *bool { return &m.board.isTree })},
+		{[]string{"space"}, "space", "", "list or fold the tasks that are finished", isMoving,
+			toggle(func(m *model) *bool { return &m.board.hasFinished })},
+		{[]string{"e"}, "e", "events", "show what has happened", nil,
+			func(m *model) tea.Cmd { m.showPage(pageEvents); return nil }},
+		{[]string{"c"}, "c", "cost", "show what was spent", nil,
+			func(m *model) tea.Cmd { m.showPage(pageCost); return nil }},
+		{[]string{"M"}, "M", "", "leave the mouse to the terminal, so that it selects text; again: back", nil,
+			toggle(func(m *model) *bool { return &m.hasMouse })},
+		{[]string{"?"}, "?", "keys", "show all keys", nil,
+			func(m *model) tea.Cmd { m.showPage(pageKeys); return nil }},
+		{[]string{"q", "ctrl+c"}, "q", "quit", "quit; the team goes on", nil, func(*model) tea.Cmd { return tea.Quit }},
+		{[]string{"ctrl+z"}, "Ctrl-Z", "", "suspend, as in a shell", nil, func(*model) tea.Cmd { return tea.Suspend }},
+	}
+}
+
+// moveKeys are the keys that move.
+func moveKeys() []binding {
+	move := func(n int) func(*model) tea.Cmd { return func(m *model) tea.Cmd { return m.move(n) } }
+	page := func(sign int) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd { return m.move(sign * max(m.height-4, 1)) }
+	}
+	const all = 1 << 30
+	return []binding{
+		{[]string{"down", "j"}, "Down, j", "", "go down", nil, move(1)},
+		{[]string{"up", "k"}, "Up, k", "", "go up; in a conversation this stops following", nil, move(-1)},
+		{[]string{"pgdown", "ctrl+d", "space"}, "PgDn, Ctrl-D, space", "", "go down a page", nil, page(1)},
+		{[]string{"pgup", "ctrl+u", "b"}, "PgUp, Ctrl-U, b", "", "go up a page", nil, page(-1)},
+		{[]string{"home"}, "Home", "", "go to the beginning", nil, move(-all)},
+		{[]string{"end", "G"}, "End, G", "", "go to the end, and follow", nil, move(all)},
+		{[]string{"enter", "right", "l"}, "Enter, Right, l", "read", "go to the right side, to read what is selected", isMoving,
+			func(m *model) tea.Cmd { m.focus = paneDetail; return m.show() }},
+		{[]string{"esc", "left", "h"}, "Esc, Left, h", "back", "go back to the lists", isReading,
+			func(m *model) tea.Cmd { m.focus = m.last; return m.show() }},
+		{[]string{"esc"}, "Esc", "", "clear the filter", func(m *model) bool { return m.board.filter != "" },
+			func(m *model) tea.Cmd { m.board.filter = ""; m.setRows(); return nil }},
+		{[]string{"tab"}, "Tab", "", "go to the next pane", nil, func(m *model) tea.Cmd { return m.next(1) }},
+		{[]string{"shift+tab"}, "Shift-Tab", "", "go to the pane before", nil,
+			func(m *model) tea.Cmd { return m.next(-1) }},
+	}
+}
+
+// press does what a key says.
+func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
+	if i := m.input; i != nil {
+		if i.press(k) {
+			return nil
+		}
+		m.input = nil
+		if k.String() == "enter" {
+			return i.done(string(i.text))
+		}
+		if i.cancelled != nil {
+			i.cancelled()
+		}
+		return nil
+	}
+	m.message = toldMsg{}
+	for _, b := range bindings() {
+		if slices.Contains(b.keys, k.String()) && (b.when == nil || b.when(m)) {
+			return b.do(m)
+		}
+	}
+	return nil
+}
+
+// move moves the cursor, or scrolls the right side. At the end of a list the cursor goes on to the next one.
+func (m *model) move(n int) tea.Cmd {
+	if m.focus == paneDetail {
+		m.scroll(n)
+		return nil
+	}
+	if !m.lists[m.focus].move(n) && (n == 1 || n == -1) {
+		if to := m.focus + n; to >= 0 && to < paneDetail && len(m.lists[to].rows) > 0 {
+			m.focus, m.last = to, to
+		}
+	}
+	return m.show()
+}
+
+// scroll scrolls the right side. Going up stops following, and reaching the end begins it again.
+func (m *model) scroll(n int) {
+	d := &m.detail
+	last := max(len(d.rows)-m.detailHeight(), 0)
+	if d.follows {
+		d.top = last
+	}
+	d.top = max(min(d.top+n, last), 0)
+	d.follows = (d.row.member != nil || d.key == pageEvents) && d.top == last
+}
+
+// next gives the focus to another pane that has something.
+func (m *model) next(n int) tea.Cmd {
+	for range paneDetail {
+		m.focus = (m.focus + n + paneDetail + 1) % (paneDetail + 1)
+		if m.focus == paneDetail || len(m.lists[m.focus].rows) > 0 {
+			break
+		}
+	}
+	if m.focus != paneDetail {
+		m.last = m.focus
+	}
+	return m.show()
+}
+
+// shownRequest is the question that the right side shows, or nil.
+func (m *model) shownRequest() *muster.Request {
+	if n := m.detail.row.need; n != nil {
+		return n.Request
+	}
+	return nil
+}
+
+// askText asks for the words of an answer. The question stays where it can be read.
+func (m *model) askText(prompt string, approve bool) tea.Cmd {
+	r := *m.shownRequest()
+	m.input = &input{prompt: prompt, done: func(text string) tea.Cmd {
+		if !approve && strings.TrimSpace(text) == "" {
+			m.message = toldMsg{text: "not rejected: say why, so that " + view.OneLine(string(r.From)) + " can do better", bad: true}
+			return nil
+		}
+		return m.answer(r, approve, text)
+	}}
+	return nil
+}
+
+// askFilter asks for the filter of the board. The board is filtered while it is typed, and Esc clears it.
+func (m *model) askFilter() tea.Cmd {
+	m.focus, m.last = paneBoard, paneBoard
+	set := func(text string) {
+		m.board.filter = strings.TrimSpace(text)
+		m.setRows()
+		m.focus, m.last = paneBoard, paneBoard
+	}
+	m.input = &input{prompt: "filter: ", changed: set, cancelled: func() { set("") },
+		done: func(string) tea.Cmd { return m.show() }}
+	m.input.insert(m.board.filter)
+	return m.show()
+}
+
+// writeMail asks for a mail to the member that is shown, or to whose work is shown; otherwise to the lead.
+func (m *model) writeMail() tea.Cmd {
+	to := muster.Lead
+	if r := m.shownRequest(); r != nil {
+		to = r.From
+	} else if t := m.task(m.detailTask()); t != nil {
+		to = cmp.Or(t.Owner, to)
+	} else if x := m.detail.row.member; x != nil {
+		to = x.Name
+	}
+	name := view.OneLine(string(to))
+	m.input = &input{prompt: fmt.Sprintf("mail to %s: ", name), done: func(text string) tea.Cmd {
+		if strings.TrimSpace(text) == "" {
+			return nil
+		}
+		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+			return told(t.Send(ctx, to, text), "mail sent to %s", name)
+		})
+	}}
+	return nil
+}
+
+// layOutKeys shows all keys.
+func (m *model) layOutKeys() {
+	for _, b := range bindings() {
+		m.add(view.Pad(b.name, 20)+"  "+b.what, textRow{})
+	}
+	m.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})
+}
+
+// help is the line of the keys that can be used now.
+func (m *model) help(width int) string {
+	line := ""
+	for _, b := range bindings() {
+		if b.short == "" || b.when != nil && !b.when(m) {
+			continue
+		}
+		part := b.name
+		if len(b.keys) > 1 {
+			part, _, _ = strings.Cut(part, ",")
+		}
+		if part += " " + b.short; line != "" {
+			part = "  " + part
+		}
+		if len(line)+len(part) > width-len("  ? keys") && b.name != "?" {
+			continue
+		}
+		line += part
+	}
+	return line
+}

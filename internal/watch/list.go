@@ -1,0 +1,58 @@
+package watch
+
+import (
+	"slices"
+
+	"muster"
+	"muster/internal/view"
+)
+
+// row is one line of a list. key says what it is, in this overview and in the next one; see detail. Exactly one of the
+// pointers is set, or none for a row that only counts others.
+type row struct {
+	key    string
+	need   *view.Need
+	member *view.Member
+	task   *muster.Task
+	level  int // of a task in the tree
+}
+
+// list is one pane on the left: rows of which a part is seen.
+type list struct {
+	rows []row
+	at   int // where the cursor is
+	top  int // the first row that is seen
+}
+
+// set replaces the rows. The cursor stays on what it was on, or at its place where that has gone.
+func (l *list) set(rows []row) {
+	if at, ok := l.selected(); ok {
+		if i := slices.IndexFunc(rows, func(r row) bool { return r.key == at.key }); i >= 0 {
+			l.at = i
+		}
+	}
+	l.rows = rows
+	l.move(0)
+}
+
+// selected returns the row at the cursor; ok is false where there are no rows.
+func (l *list) selected() (r row, ok bool) {
+	if l.at < 0 || l.at >= len(l.rows) {
+		return row{}, false
+	}
+	return l.rows[l.at], true
+}
+
+// move moves the cursor, and reports whether there was anywhere to go.
+func (l *list) move(n int) bool {
+	at := max(min(l.at+n, len(l.rows)-1), 0)
+	moved := at != l.at
+	l.at = at
+	return moved
+}
+
+// seen returns the rows that fit, with the cursor among them, and the place of the first.
+func (l *list) seen(height int) (rows []row, top int) {
+	l.top = max(min(l.top, l.at, len(l.rows)-height), l.at-height+1, 0)
+	return l.rows[l.top:min(l.top+max(height, 0), len(l.rows))], l.top
+}

@@ -1,0 +1,166 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster"
+	"muster/internal/face"
+	"muster/internal/safetext"
+	"muster/internal/view"
+)
+
+// The panes: the lists on the left from top to bottom, then the right side.
+const (
+	paneNeeds = iota
+	paneMembers
+	paneBoard
+	paneDetail
+)
+
+// model is all that is on the screen. bubbletea calls its methods from one goroutine.
+type model struct {
+	paint view.Paint
+	hide  func(string) string
+	// ask returns a command that asks the team something, beside the screen.
+	ask func(func(context.Context, teamAPI) tea.Msg) tea.Cmd
+
+	width, height int
+	hasTeam       bool // an overview has come
+	o             view.Overview
+	subject       func(muster.TaskID) string
+	events        []face.Event
+	problem       string // why the team cannot be read
+
+	lists [paneDetail]list
+	focus int
+	last  int // the list that had the focus last
+	board boardOptions
+
+	detail   detail
+	input    *input // nil: nothing is being typed
+	message  toldMsg
+	hasMouse bool
+}
+
+// newModel returns a screen without a team.
+func newModel(p view.Paint, now time.Time) *model {
+	m := &model{paint: p, hide: func(s string) string { return s }, focus: paneMembers, last: paneMembers, hasMouse: true,
+		width: 80, height: 24, o: face.Empty(), subject: func(muster.TaskID) string { return "" }}
+	m.o.Now = now
+	return m
+}
+
+// Init asks for nothing: the feed sends what there is.
+func (m *model) Init() tea.Cmd { return nil }
+
+// Update applies one message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = max(msg.Width, 10), max(msg.Height, 4)
+	case changedMsg:
+		return m, m.apply(msg)
+	case tickMsg:
+		m.o.Now = time.Time(msg)
+	case toldMsg:
+		m.message = msg
+	case saidMsg:
+		m.detail.addSaid(msg)
+	case textMsg:
+		m.detail.addText(msg)
+	case loadDiffMsg:
+		return m, m.loadDiff(string(msg))
+	case tea.PasteMsg:
+		if m.input != nil {
+			m.input.paste(view.OneLine(msg.Content))
+		}
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	case tea.MouseClickMsg:
+		return m, m.click(msg.X, msg.Y)
+	case tea.MouseWheelMsg:
+		return m, m.wheel(msg.X, msg.Y, msg.Button == tea.MouseWheelUp)
+	}
+	return m, nil
+}
+
+// apply takes over how the team stands now. What the user looks at, and where, stays.
+func (m *model) apply(msg changedMsg) tea.Cmd {
+	m.events = append(m.events, msg.events...)
+	m.events = m.events[max(len(m.events)-keptEvents, 0):]
+	if m.problem = ""; msg.err != nil {
+		m.problem = told(msg.err, "").text
+		return nil
+	}
+	isFirst := !m.hasTeam
+	m.o, m.hasTeam, m.subject = msg.overview, true, msg.overview.Subjects()
+	m.setRows()
+	if !isFirst {
+		return m.refresh()
+	}
+	// The screen opens on what waits for the user, and otherwise on the lead.
+	if len(m.lists[paneNeeds].rows) > 0 {
+		m.focus, m.last = paneNeeds, paneNeeds
+	}
+	return m.show()
+}
+
+// setRows fills the lists from the overview.
+func (m *model) setRows() {
+	var needs, members []row
+	for _, n := range m.o.Needs() {
+		needs = append(needs, row{key: "need " + n.Name, need: &n})
+	}
+	for i := range m.o.Members {
+		x := &m.o.Members[i]
+		members = append(members, row{key: "member " + string(x.Name), member: x})
+	}
+	m.lists[paneNeeds].set(needs)
+	m.lists[paneMembers].set(members)
+	m.lists[paneBoard].set(m.board.rows(m.o.Tasks))
+	if m.focus != paneDetail && len(m.lists[m.focus].rows) == 0 {
+		m.focus = paneMembers
+	}
+}
+
+// current returns the row that the right side shows; ok is false for the events, the costs and the keys.
+func (m *model) current() (r row, ok bool) {
+	r, ok = m.lists[m.last].selected()
+	return r, ok && r.key == m.detail.key
+}
+
+// show shows what is selected on the right side.
+func (m *model) show() tea.Cmd {
+	r, ok := m.lists[m.last].selected()
+	if !ok || r.key == m.detail.key {
+		return nil
+	}
+	m.detail = detail{key: r.key, row: r, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: r.member != nil}
+	return m.load()
+}
+
+// showPage shows one of the pages that belong to no row.
+func (m *model) showPage(key string) {
+	m.detail = detail{key: key, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: key == pageEvents}
+	m.focus = paneDetail
+}
+
+// clean makes a text of a model or a file fit for the screen: without secrets and control characters, and with blanks
+// in place of tabs.
+func (m *model) clean(s string) string {
+	s = safetext.Clean(m.hide(strings.ReplaceAll(s, "\r\n", "\n")))
+	return strings.ReplaceAll(s, "\t", "    ")
+}
+
+// oneLine is clean for texts of one line.
+func (m *model) oneLine(s string) string { return view.OneLine(m.hide(s)) }
+
+// taskName is a task in one line.
+func (m *model) taskName(id muster.TaskID) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", id, m.oneLine(m.subject(id))))
+}

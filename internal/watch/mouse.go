@@ -1,0 +1,63 @@
+package watch
+
+import tea "charm.land/bubbletea/v2"
+
+// wheelRows is how far one step of the wheel goes.
+const wheelRows = 3
+
+// paneAt returns the pane at a place on the screen, and the row in it below its title; -1 is the title. The pane is -1
+// where there is none.
+func (m *model) paneAt(x, y int) (pane, row int) {
+	l := m.layout()
+	y-- // the headline
+	switch {
+	case y < 0 || y >= l.body:
+		return -1, 0
+	case l.right > 0 && x > l.left:
+		return paneDetail, y - 1
+	}
+	for pane, height := range l.heights {
+		if y < height {
+			return pane, y - 1
+		}
+		y -= height
+	}
+	return -1, 0
+}
+
+// click selects what is clicked.
+func (m *model) click(x, y int) tea.Cmd {
+	pane, row := m.paneAt(x, y)
+	if pane < 0 || m.input != nil {
+		return nil
+	}
+	m.focus, m.message = pane, toldMsg{}
+	if pane == paneDetail || len(m.lists[pane].rows) == 0 {
+		m.focus = paneDetail
+		return nil
+	}
+	m.last = pane
+	list := &m.lists[pane]
+	if row >= 0 && list.top+row < len(list.rows) {
+		list.at = list.top + row
+	}
+	return m.show()
+}
+
+// wheel scrolls what is under the mouse.
+func (m *model) wheel(x, y int, up bool) tea.Cmd {
+	n := wheelRows
+	if up {
+		n = -n
+	}
+	pane, _ := m.paneAt(x, y)
+	switch {
+	case pane == paneDetail:
+		m.scroll(n)
+	case pane >= 0 && len(m.lists[pane].rows) > 0:
+		m.focus, m.last = pane, pane
+		m.lists[pane].move(n)
+		return m.show()
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// Package watch is the team on a full screen: what waits for the user, the members and the board on the left, and on the
+// right what is selected, such as a member's conversation or a plan. It reads records and the journal with package face
+// and writes answers and mail with package team. It keeps no policy, so it may run beside other faces.
+//
+// The main types:
+//
+//   - model: all that is on the screen. Update and View are pure: what reads or writes is a command, which runs beside
+//     them and answers with a message.
+//   - feed: follows the journal, and sends the model a new overview after events
+//   - list: one pane on the left; what is selected in it is known by name, so that a refresh moves nothing
+//   - detail: the right side, as rows that are laid out once and drawn only where they are seen
+//   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
+//
+// Texts of models and files are cleaned once, where they become rows: see model.clean.
+package watch
+
+import (
+	"context"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster/internal/face"
+	"muster/internal/terminal"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// Options say what to watch, and where. All fields but Hide must be set.
+type Options struct {
+	Team *team.Team
+	// HasState reports whether the repository has a team. It is asked until there is one.
+	HasState func() bool
+	In, Out  *os.File
+	Paint    view.Paint
+	// Hide removes secrets from a text; nil: there are none.
+	Hide func(string) string
+	Now  func() time.Time
+}
+
+// Run shows the team until the user quits or ctx ends. The error wraps terminal.ErrNoTerminal without a terminal.
+func Run(ctx context.Context, o Options) error {
+	m := newModel(o.Paint, o.Now())
+	if o.Hide != nil {
+		m.hide = o.Hide
+	}
+	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
+		return func() tea.Msg { return f(ctx, api{o.Team}) }
+	}
+	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now, changed: make(chan struct{}, 1)}
+	if o.HasState() {
+		// The first frame has the team already: nobody sees an empty screen.
+		first := changedMsg{}
+		first.overview, first.err = face.Overview(ctx, o.Team, o.Now())
+		m.apply(first)
+	}
+	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
+}
