@@ -90,10 +90,11 @@ type (
 		err   error
 	}
 	textMsg struct {
-		key, diff string
-		request   *muster.Request
-		mail      []muster.Message
-		err       error
+		key     string
+		diff    *string
+		request *muster.Request
+		mail    []muster.Message
+		err     error
 	}
 )
 

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"muster"
 	"muster/internal/view"
 )
+
+// stateWidth is the width of the column of states.
+const stateWidth = 8
 
 // foldedKey is the key of the row that counts the tasks that are finished.
 const foldedKey = "finished"
@@ -70,11 +74,11 @@ func (b boardOptions) matches(t muster.Task) bool {
 	return true
 }
 
-// taskState is the state of a task in at most nine letters.
+// taskState is the state of a task in at most stateWidth letters.
 func taskState(t *muster.Task) string {
 	switch label := view.BoardLabel(*t); label {
 	case "needs_attention":
-		return "needs you"
+		return "given up"
 	case "in_progress":
 		return "working"
 	case "waiting":
@@ -87,7 +91,7 @@ func taskState(t *muster.Task) string {
 // drawTask returns a task in one line.
 func (m *model) drawTask(r row, width int) cells {
 	if r.task == nil {
-		return cells{{text: fmt.Sprintf("%5d finished  (space lists them)", r.level), tone: view.Faint}}
+		return cells{{text: fmt.Sprintf("%d finished (space: list)", r.level), tone: view.Faint}}
 	}
 	t, tone := r.task, view.Plain
 	switch t.Status {
@@ -98,15 +102,16 @@ func (m *model) drawTask(r row, width int) cells {
 	case muster.Pending:
 		tone = view.Faint
 	}
-	state := cell{text: view.Pad(taskState(t), 9), tone: tone}
+	state := cell{text: view.Pad(taskState(t), stateWidth), tone: tone}
 	owner := view.Cut(view.OneLine(string(t.Owner)), 10)
 	subject := strings.Repeat("  ", r.level) + m.oneLine(t.Subject)
-	left := width - 5 - 2 - 9 - 2
+	ids := len(strconv.Itoa(len(m.o.Tasks))) + 1 // wide enough unless many were deleted
+	left := width - ids - 1 - stateWidth - 1
+	number := cell{text: fmt.Sprintf("%*d ", ids, t.ID)}
 	// A narrow pane has no room for the owner beside a subject that says something.
 	if owner != "" && left >= 24 {
 		left -= len(owner) + 1
-		return cells{{text: fmt.Sprintf("%5d  ", t.ID)}, state, {text: "  " + view.Pad(view.Cut(subject, left), left) + " "},
-			{text: owner, who: owner}}
+		return cells{number, state, {text: " " + view.Pad(view.Cut(subject, left), left) + " "}, {text: owner, who: owner}}
 	}
-	return cells{{text: fmt.Sprintf("%5d  ", t.ID)}, state, {text: "  " + view.Cut(subject, max(left, 4))}}
+	return cells{number, state, {text: " " + view.Cut(subject, max(left, 4))}}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type detail struct {
 	isAsked bool        // for more of it
 	request *muster.Request
 	mail    []muster.Message
-	diff    string
+	diff    *string // nil: it was not read yet
 	problem string
 
 	hasDiff bool // the diff is shown
@@ -101,10 +102,10 @@ func (m *model) loadDiff(key string) tea.Cmd {
 	}
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		diff, err := t.Diff(ctx, id)
-		if errors.Is(err, muster.ErrNotFound) {
-			diff, err = "nothing is changed yet", nil
+		if errors.Is(err, muster.ErrNotFound) { // nobody has begun it
+			diff, err = "", nil
 		}
-		return textMsg{key: key, diff: diff, err: err}
+		return textMsg{key: key, diff: &diff, err: err}
 	})
 }
 
@@ -238,9 +239,8 @@ func (m *model) layOutText() {
 
 // layOutRequest shows a question whole, then the task that it is about.
 func (m *model) layOutRequest() {
-	r := m.detail.row.need.Request
-	if done := m.detail.request; done != nil && done.Status != muster.RequestPending {
-		r = done
+	r := m.shownRequest()
+	if r.Status != muster.RequestPending {
 		tone := view.Bad
 		if r.Status == muster.RequestApproved {
 			tone = view.Good
@@ -263,7 +263,8 @@ func (m *model) layOutTask(t *muster.Task) {
 		m.add("the task is not on the board any more", textRow{tone: view.Faint})
 		return
 	}
-	m.add(view.Task(false, *t, m.o.Now), textRow{})
+	_, record, _ := strings.Cut(view.Task(false, *t, m.o.Now), "\n") // the title says its name
+	m.add(record, textRow{})
 	if len(t.BlockedBy) > 0 {
 		m.add("\nwaits for", textRow{})
 	}
@@ -275,11 +276,13 @@ func (m *model) layOutTask(t *muster.Task) {
 	switch {
 	case !m.detail.hasDiff:
 		m.add("\nd shows what it has changed", textRow{tone: view.Faint})
-	case m.detail.diff == "":
+	case m.detail.diff == nil:
 		m.add("\nreading what it has changed ...", textRow{tone: view.Faint})
+	case *m.detail.diff == "":
+		m.add("\nit has changed nothing yet", textRow{tone: view.Faint})
 	default:
 		m.add("", textRow{})
-		for line := range strings.Lines(view.Diff(true, m.clean(m.detail.diff))) {
+		for line := range strings.Lines(view.Diff(true, m.clean(*m.detail.diff))) {
 			// The colour of a line is that of each of its rows.
 			sgr, rest, isPainted := strings.Cut(strings.TrimPrefix(line, "\x1b["), "m")
 			if !isPainted || !strings.HasPrefix(line, "\x1b[") {
@@ -303,7 +306,8 @@ func (m *model) layOutEvents() {
 		case "bad":
 			r = textRow{tone: view.Bad}
 		}
-		m.add(fmt.Sprintf("%s  %-8s %-6s %s", muster.Time(e.At).Local().Format(time.TimeOnly), e.Who, e.Verb, e.Text), r)
+		m.addHanging(fmt.Sprintf("%s  %-8s %-6s %s", muster.Time(e.At).Local().Format(time.TimeOnly), e.Who, e.Verb,
+			e.Text), 10, r)
 	}
 }
 
@@ -339,8 +343,14 @@ func (m *model) layOutSaid(s team.Said) {
 	}
 }
 
-// add adds a text of any number of lines, each wrapped and in the same colour.
-func (m *model) add(text string, like textRow) {
+// listMark is what an item of a list begins with.
+var listMark = regexp.MustCompile(`^([-*]|\d+[.)]) +`)
+
+// add adds a text of any number of lines, in one colour. What is wrapped is indented as its line is.
+func (m *model) add(text string, like textRow) { m.addHanging(text, 0, like) }
+
+// addHanging is add that indents what is wrapped by at least hang columns.
+func (m *model) addHanging(text string, hang int, like textRow) {
 	width := max(m.detail.width, 1)
 	for line := range strings.SplitSeq(strings.TrimSuffix(m.clean(text), "\n"), "\n") {
 		like.text = strings.TrimRight(line, " ")
@@ -348,9 +358,15 @@ func (m *model) add(text string, like textRow) {
 			m.detail.rows = append(m.detail.rows, like)
 			continue
 		}
-		for part := range strings.SplitSeq(ansi.WrapWc(like.text, width, ""), "\n") {
-			like.text = part
+		words := strings.TrimLeft(like.text, " ")
+		own := len(like.text) - len(words)
+		// At least half of the width stays for words. What stands before them is ASCII.
+		indent := min(max(hang, own+len(listMark.FindString(words))), width/2)
+		head := like.text[:indent]
+		for part := range strings.SplitSeq(ansi.WrapWc(like.text[indent:], width-indent, ""), "\n") {
+			like.text = head + strings.TrimLeft(part, " ")
 			m.detail.rows = append(m.detail.rows, like)
+			head = strings.Repeat(" ", indent)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"muster"
 	"muster/internal/view"
 )
 
@@ -159,7 +161,7 @@ func (m *model) drawLists(l layout) (rows []string) {
 		board = fmt.Sprintf("BOARD %d of %d with %q", len(m.lists[paneBoard].rows), len(m.o.Tasks), f)
 	}
 	if m.board.isTree {
-		board += ", as a tree"
+		board = strings.Replace(board, "BOARD", "TREE", 1)
 	}
 	titles := [...]string{fmt.Sprintf("NEEDS YOU %d", len(m.lists[paneNeeds].rows)),
 		fmt.Sprintf("MEMBERS %d", len(m.o.Members)), board}
@@ -259,11 +261,20 @@ func (m *model) title() string {
 		word, _ := m.memberState(r.member)
 		parts := []string{string(r.member.Name), r.member.Role, word, view.Count(r.member.Turns, "turn"),
 			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
-		return mark + m.oneLine(strings.Join(parts, "  "))
-	case r.need != nil && r.need.Request != nil && r.need.Request.TaskID != 0:
-		return mark + "PLAN for " + m.taskName(r.need.Request.TaskID)
+		isEmpty := func(s string) bool { return s == "" }
+		return mark + m.oneLine(strings.Join(slices.DeleteFunc(slices.Compact(parts), isEmpty), ", "))
 	case r.need != nil && r.need.Request != nil:
-		return mark + "QUESTION"
+		what, x := "QUESTION", m.shownRequest()
+		if x.Kind == muster.AskPlan {
+			what = "PLAN"
+		}
+		if x.Status != muster.RequestPending {
+			what += " " + string(x.Status)
+		}
+		if x.TaskID != 0 {
+			what += " for " + m.taskName(x.TaskID)
+		}
+		return mark + what
 	case r.need != nil && r.need.Task == nil:
 		return mark + "MAIL for you"
 	case m.detailTask() != 0:

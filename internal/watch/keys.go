@@ -29,8 +29,11 @@ func isMoving(m *model) bool { return m.focus != paneDetail }
 // isReading reports whether the focus is on the right side.
 func isReading(m *model) bool { return m.focus == paneDetail }
 
-// hasRequest reports whether a question is shown.
-func hasRequest(m *model) bool { return m.shownRequest() != nil }
+// hasRequest reports whether a question is shown that nobody has answered, as far as is known here.
+func hasRequest(m *model) bool {
+	r := m.shownRequest()
+	return r != nil && r.Status == muster.RequestPending
+}
 
 // bindings are all keys. The first that can be used is taken.
 func bindings() []binding {
@@ -111,13 +114,13 @@ func moveKeys() []binding {
 	return []binding{
 		{[]string{"down", "j"}, "Down, j", "", "go down", nil, move(1)},
 		{[]string{"up", "k"}, "Up, k", "", "go up; in a conversation this stops following", nil, move(-1)},
-		{[]string{"pgdown", "ctrl+d", "space"}, "PgDn, Ctrl-D, space", "", "go down a page", nil, page(1)},
-		{[]string{"pgup", "ctrl+u", "b"}, "PgUp, Ctrl-U, b", "", "go up a page", nil, page(-1)},
+		{[]string{"pgdown", "ctrl+d", "space"}, "PgDn, Ctrl-D", "", "go down a page", nil, page(1)},
+		{[]string{"pgup", "ctrl+u", "b"}, "PgUp, Ctrl-U", "", "go up a page", nil, page(-1)},
 		{[]string{"home"}, "Home", "", "go to the beginning", nil, move(-all)},
 		{[]string{"end", "G"}, "End, G", "", "go to the end, and follow", nil, move(all)},
-		{[]string{"enter", "right", "l"}, "Enter, Right, l", "read", "go to the right side, to read what is selected", isMoving,
+		{[]string{"enter", "right", "l"}, "Enter, l", "read", "go to the right side, to read what is selected", isMoving,
 			func(m *model) tea.Cmd { m.focus = paneDetail; return m.show() }},
-		{[]string{"esc", "left", "h"}, "Esc, Left, h", "back", "go back to the lists", isReading,
+		{[]string{"esc", "left", "h"}, "Esc, h", "back", "go back to the lists", isReading,
 			func(m *model) tea.Cmd { m.focus = m.last; return m.show() }},
 		{[]string{"esc"}, "Esc", "", "clear the filter", func(m *model) bool { return m.board.filter != "" },
 			func(m *model) tea.Cmd { m.board.filter = ""; m.setRows(); return nil }},
@@ -192,8 +195,8 @@ func (m *model) next(n int) tea.Cmd {
 
 // shownRequest is the question that the right side shows, or nil.
 func (m *model) shownRequest() *muster.Request {
-	if n := m.detail.row.need; n != nil {
-		return n.Request
+	if n := m.detail.row.need; n != nil && n.Request != nil {
+		return cmp.Or(m.detail.request, n.Request)
 	}
 	return nil
 }
@@ -250,7 +253,7 @@ func (m *model) writeMail() tea.Cmd {
 // layOutKeys shows all keys.
 func (m *model) layOutKeys() {
 	for _, b := range bindings() {
-		m.add(view.Pad(b.name, 20)+"  "+b.what, textRow{})
+		m.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
 	}
 	m.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})
 }

@@ -15,8 +15,12 @@ func (m *model) memberState(x *view.Member) (word string, tone view.Tone) {
 		return "stopped", view.Faint
 	case x.Foreign:
 		return "foreign", view.Plain
+	case !x.Alive && !m.o.Alive: // the team has stopped, which the headline says too
+		return "stopped", view.Faint
 	case !x.Alive:
-		return "no process", view.Bad
+		return "dead", view.Bad
+	case m.isLanding(x):
+		return "landing", view.Good
 	case x.Status == muster.Idle && (x.IdleReason == muster.IdleMessages || x.Doing != ""):
 		return "waits", view.Plain
 	case x.Status == muster.Idle:
@@ -24,12 +28,13 @@ func (m *model) memberState(x *view.Member) (word string, tone view.Tone) {
 	case x.Doing != "":
 		return "waits", view.Plain
 	}
-	for _, t := range m.o.Tasks {
-		if t.Owner == x.Name && t.Status == muster.Landing {
-			return "landing", view.Good
-		}
-	}
 	return "works", view.Good
+}
+
+// isLanding reports whether the task of a member is to land.
+func (m *model) isLanding(x *view.Member) bool {
+	t := m.task(x.Task)
+	return t != nil && t.Status == muster.Landing || x.Doing == "lands"
 }
 
 // drawMember returns a member in one line: its name, its state, and what it does.
@@ -37,35 +42,41 @@ func (m *model) drawMember(r row, width int) cells {
 	word, tone := m.memberState(r.member)
 	does, since := m.o.Does(*r.member, m.subject)
 	// The state is a column of its own already.
-	for _, said := range []string{"no process runs it", "another program runs it", "has stopped", "idle"} {
-		does = strings.TrimPrefix(strings.TrimPrefix(does, said), ": ")
+	if word == "waits" && r.member.Doing != "" { // for what it waits says more than its task
+		does = r.member.Doing
+	}
+	for _, said := range []string{"no process runs it", "another program runs it", "has stopped", "idle", "waits"} {
+		does = strings.TrimLeft(strings.TrimPrefix(does, said), ": ")
 	}
 	age := view.SinceStamp(since, m.o.Now)
 	name := view.OneLine(string(r.member.Name))
-	names := min(max(m.longestName(), 4), 12)
-	left := width - names - 1 - 10 - 1 - len(age) - 1
+	names, states := m.memberWidths()
+	left := width - names - 1 - states - 1 - len(age) - 1
 	if left < 8 { // a narrow pane has no room for what it does
 		names, left = min(names, max(width-12, 4)), 0
 	}
-	c := cells{{text: view.Pad(view.Cut(name, names), names) + " ", who: name}, {text: view.Pad(word, 10), tone: tone}}
+	c := cells{{text: view.Pad(view.Cut(name, names), names) + " ", who: name}, {text: view.Pad(word, states), tone: tone}}
 	if left > 0 {
 		c = append(c, cell{text: " " + view.Pad(view.Cut(m.oneLine(does), left), left) + " "}, cell{text: age, tone: view.Faint})
 	}
 	return c
 }
 
-// longestName returns the width of the longest name of a member.
-func (m *model) longestName() (n int) {
-	for _, x := range m.o.Members {
-		n = max(n, len(x.Name))
+// memberWidths returns the widths of the columns of names and of states, which are those of the longest ones.
+func (m *model) memberWidths() (names, states int) {
+	for i := range m.o.Members {
+		word, _ := m.memberState(&m.o.Members[i])
+		names, states = max(names, len(m.o.Members[i].Name)), max(states, len(word))
 	}
-	return n
+	return min(max(names, 4), 12), states
 }
 
 // drawNeed returns what waits for the user in one line.
 func (m *model) drawNeed(r row, width int) cells {
 	name, what := r.need.Name, m.oneLine(r.need.What)
-	if r.need.Request != nil { // its id says less than whose plan it is
+	if r.need.Request == nil && r.need.Task == nil {
+		name, what = what, ""
+	} else if r.need.Request != nil { // its id says less than whose plan it is
 		name = view.Question(*r.need.Request)
 		what = fmt.Sprintf("of %s, waits %s", m.oneLine(string(r.need.Request.From)),
 			view.Duration(view.WaitingTime(*r.need.Request, m.o.Now)))

@@ -27,7 +27,8 @@ type model struct {
 	paint view.Paint
 	hide  func(string) string
 	// ask returns a command that asks the team something, beside the screen.
-	ask func(func(context.Context, teamAPI) tea.Msg) tea.Cmd
+	ask   func(func(context.Context, teamAPI) tea.Msg) tea.Cmd
+	first tea.Cmd // of what was shown before the program began; nil: nothing was
 
 	width, height int
 	hasTeam       bool // an overview has come
@@ -55,8 +56,8 @@ func newModel(p view.Paint, now time.Time) *model {
 	return m
 }
 
-// Init asks for nothing: the feed sends what there is.
-func (m *model) Init() tea.Cmd { return nil }
+// Init asks for what the first frame shows. The feed sends the rest.
+func (m *model) Init() tea.Cmd { return m.first }
 
 // Update applies one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -66,7 +67,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case changedMsg:
 		return m, m.apply(msg)
 	case tickMsg:
-		m.o.Now = time.Time(msg)
+		if now := time.Time(msg); m.hasTeam {
+			if m.o.Alive && m.o.Run.EndedAt == 0 {
+				m.o.Lived += now.Sub(m.o.Now)
+			}
+			m.o.Now = now
+		}
 	case toldMsg:
 		m.message = msg
 	case saidMsg:

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 		// The first frame has the team already: nobody sees an empty screen.
 		first := changedMsg{}
 		first.overview, first.err = face.Overview(ctx, o.Team, o.Now())
-		m.apply(first)
+		m.first = m.apply(first)
 	}
 	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
 }
