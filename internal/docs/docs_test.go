@@ -33,6 +33,7 @@ var excused = map[string]string{
 	"go install ./cmd/muster":  "the program under test was built already",
 	`muster run "..." --model openai/qwen3@http://localhost:11434/v1`: "needs a model server at that port; internal/e2e speaks to stand-ins",
 	"muster":        "the conversation is for people; docs/conversation.md runs it in a pipe, internal/e2e in a terminal",
+	"muster watch":  "needs a terminal; internal/cli tests it in one",
 	"muster log -f": "follows until it is interrupted; internal/cli tests that",
 	"muster resume": "nothing is stopped there; docs/files-on-disk.md kills a run and resumes it",
 }

@@ -76,7 +76,7 @@ type layout struct {
 func (m *model) layout() layout {
 	l := layout{left: m.width, body: max(m.height-1-len(m.bottom()), 1)}
 	switch {
-	case m.width >= minTwoColumns:
+	case m.width >= minTwoColumns && m.hasTeam:
 		l.left = max(min(m.width*2/5, 64), 30)
 		l.right = m.width - l.left - 3
 	case m.focus == paneDetail:

@@ -1,0 +1,86 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/internal/testing/tmuxtest"
+)
+
+// aPlanWaits is a team whose only teammate asks before it writes. The lead leaves the decision to the user.
+const aPlanWaits = `
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: rewrite the parser, description: In one pass., require_plan: true}
+        - spawn_teammate: {name: alice, role: coder, prompt: You write code.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: The parser is rewritten.
+scenes:
+  - cue: 'Task #(?P<id>\d+): rewrite the parser'
+    who: [coder]
+    turns:
+      - say: I have a plan.
+        do: [{submit_plan: {plan: "One pass instead of two.\n\n1. one\n2. two\n3. three\n4. four\n5. five\n6. six\n7. seven\n8. eight\n9. nine\n10. ten\n11. eleven\n12. twelve\n13. thirteen\n14. fourteen\n15. fifteen\n16. sixteen\n\nundo: git revert"}}]
+      - do: [{write_file: {path: parser.txt, content: "one pass\n"}}]
+      - do: [{complete_task: {task_id: "${number:id}", summary: It reads in one pass.}}]
+`
+
+func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+	s := tmuxtest.Start(t, w.dir, env)
+	muster := filepath.Join(s.Dir, "muster")
+	if err := os.Symlink(self, muster); err != nil {
+		t.Fatal(err)
+	}
+	words := filepath.Join(t.TempDir(), "words.yaml")
+	if err := os.WriteFile(words, []byte(aPlanWaits), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// It opens before there is a team, and shows the team when it is there.
+	s.Keys("muster watch", "Enter")
+	s.Wait(`no team has worked here yet(.|\n)*q quit`)
+	var out strings.Builder
+	run := exec.Command(muster, "run", "a faster parser", "--model", "script/"+words)
+	run.Dir, run.Env, run.Stdout, run.Stderr = w.dir, env, &out, &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Process.Kill() }) // it has ended, unless the test has failed
+	s.Wait(`(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`)
+	s.Keys("Enter", "PageDown")
+	s.Wait(`(?s)undo: git revert`)
+	s.Keys("a")
+	s.Wait(`plan for 1 of alice is approved`)
+	s.Wait(`(?s)> PLAN approved for 1`)
+	if err := run.Wait(); err != nil || !strings.Contains(out.String(), "1 of 1 task landed") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	s.Wait(`(?s)1 finished`)
+	s.Keys("q")
+	s.Wait(`\$ $`)
+	s.Cooked()
+	if h := s.History(); strings.Contains(h, "PLAN") {
+		t.Errorf("the shell got parts of the full screen:\n%s", h)
+	}
+}
+
+// Without a terminal it says what shows the team instead.
+func TestWatchWantsATerminal(t *testing.T) {
+	w := newWorld(t, "watch")
+	w.run(t.Context(), exitError)
+	if got := w.err.String(); !strings.Contains(got, "muster watch needs a terminal") || !strings.Contains(got, "muster status   or: muster log -f") {
+		t.Errorf("it says\n%s", got)
+	}
+}
