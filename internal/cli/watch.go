@@ -10,12 +10,12 @@ import (
 	"muster/internal/watch"
 )
 
-// newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and opens where
-// there is no team yet.
+// newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and it opens
+// before there is a team, too. A tool of the team may start it and look; what it then decides is refused by the API.
 func newWatchCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "watch", Args: namedArgs(), Short: "the team on a full screen: look, read plans, answer",
-		Long: "Shows what waits for you, the members and the board, and of what is selected all there is: a member's\n" +
-			"conversation, a plan, a task and its diff. Press ? for the keys. Leaving it stops nothing.",
+		Long: "Shows what waits for you, the members and the board, and of what is selected all there is:\n" +
+			"a member's conversation, a plan, a task and its diff. Press ? for the keys. Leaving stops nothing.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			in, out := a.terminalIn(), fileOf(a.Stdout)
 			if in == nil || out == nil || a.json {

@@ -94,6 +94,7 @@ type (
 		diff    *string
 		request *muster.Request
 		mail    []muster.Message
+		isTaken bool // the mail is not in the inbox any more
 		err     error
 	}
 )

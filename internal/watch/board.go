@@ -89,7 +89,7 @@ func taskState(t *muster.Task) string {
 }
 
 // drawTask returns a task in one line.
-func (m *model) drawTask(r row, width int) cells {
+func (s *teamState) drawTask(r row, width int) cells {
 	if r.task == nil {
 		return cells{{text: fmt.Sprintf("%d finished (space: list)", r.level), tone: view.Faint}}
 	}
@@ -104,14 +104,15 @@ func (m *model) drawTask(r row, width int) cells {
 	}
 	state := cell{text: view.Pad(taskState(t), stateWidth), tone: tone}
 	owner := view.Cut(view.OneLine(string(t.Owner)), 10)
-	subject := strings.Repeat("  ", r.level) + m.oneLine(t.Subject)
-	ids := len(strconv.Itoa(len(m.o.Tasks))) + 1 // wide enough unless many were deleted
+	subject := strings.Repeat("  ", r.level) + s.oneLine(t.Subject)
+	ids := len(strconv.Itoa(len(s.o.Tasks))) + 1 // wide enough unless many were deleted
 	left := width - ids - 1 - stateWidth - 1
 	number := cell{text: fmt.Sprintf("%*d ", ids, t.ID)}
 	// A narrow pane has no room for the owner beside a subject that says something.
 	if owner != "" && left >= 24 {
 		left -= len(owner) + 1
-		return cells{number, state, {text: " " + view.Pad(view.Cut(subject, left), left) + " "}, {text: owner, who: owner}}
+		padded := " " + view.Pad(view.Cut(subject, left), left) + " "
+		return cells{number, state, {text: padded}, {text: owner, who: owner}}
 	}
 	return cells{number, state, {text: " " + view.Cut(subject, max(left, 4))}}
 }

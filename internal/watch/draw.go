@@ -94,8 +94,8 @@ func (m *model) layout() layout {
 	return l
 }
 
-// detailHeight is how many rows of the right side are seen.
-func (m *model) detailHeight() int { return max(m.layout().body-1, 1) }
+// detailRows is how many rows of the right side are seen, below its title.
+func (l layout) detailRows() int { return max(l.body-1, 1) }
 
 // View draws the screen.
 func (m *model) View() tea.View {
@@ -153,8 +153,8 @@ func (m *model) headline() string {
 // drawLists draws the panes on the left.
 func (m *model) drawLists(l layout) (rows []string) {
 	if !m.hasTeam {
-		return m.wrapped(l.left, "no team has worked here yet", "start one in another terminal: muster, or muster run \"goal\"",
-			"it is shown here as soon as it is there")
+		return wrapped(l.left, "no team has worked here yet",
+			"start one in another terminal: muster, or muster run \"goal\"", "it is shown here as soon as it is there")
 	}
 	board := fmt.Sprintf("BOARD %d", len(m.o.Tasks))
 	if f := m.board.filter; f != "" {
@@ -210,7 +210,7 @@ func titleColour(pane, focus int) string {
 
 // drawDetail draws the right side: a title, and the rows that are seen.
 func (m *model) drawDetail(l layout) []string {
-	m.layOut(l.right)
+	rowWriter{&m.teamState, &m.detail, m.events}.layOut(l.right)
 	d, height := &m.detail, l.body-1
 	last := max(len(d.rows)-height, 0)
 	if d.top = min(d.top, last); d.follows {
@@ -264,7 +264,7 @@ func (m *model) title() string {
 		isEmpty := func(s string) bool { return s == "" }
 		return mark + m.oneLine(strings.Join(slices.DeleteFunc(slices.Compact(parts), isEmpty), ", "))
 	case r.need != nil && r.need.Request != nil:
-		what, x := "QUESTION", m.shownRequest()
+		what, x := "QUESTION", m.detail.question()
 		if x.Kind == muster.AskPlan {
 			what = "PLAN"
 		}
@@ -277,8 +277,8 @@ func (m *model) title() string {
 		return mark + what
 	case r.need != nil && r.need.Task == nil:
 		return mark + "MAIL for you"
-	case m.detailTask() != 0:
-		return mark + "TASK " + m.taskName(m.detailTask())
+	case m.detail.taskID() != 0:
+		return mark + "TASK " + m.taskName(m.detail.taskID())
 	case m.detail.key == foldedKey:
 		return ""
 	}
@@ -288,14 +288,14 @@ func (m *model) title() string {
 // bottom is what stands at the bottom: what the user was told last, then the input or the keys.
 func (m *model) bottom() (rows []string) {
 	if m.problem != "" {
-		rows = m.wrapped(m.width, m.paint.In(view.Bad, m.problem))
+		rows = wrapped(m.width, m.paint.In(view.Bad, m.problem))
 	}
 	if m.message.text != "" {
 		tone := view.Good
 		if m.message.bad {
 			tone = view.Bad
 		}
-		for _, row := range m.wrapped(m.width, m.message.text) {
+		for _, row := range wrapped(m.width, m.message.text) {
 			rows = append(rows, m.paint.In(tone, row))
 		}
 	}
@@ -308,7 +308,7 @@ func (m *model) bottom() (rows []string) {
 }
 
 // wrapped returns texts as rows of at most width columns.
-func (m *model) wrapped(width int, texts ...string) (rows []string) {
+func wrapped(width int, texts ...string) (rows []string) {
 	for _, s := range texts {
 		rows = append(rows, strings.Split(ansi.WrapWc(s, max(width, 1), ""), "\n")...)
 	}

@@ -31,7 +31,7 @@ func isReading(m *model) bool { return m.focus == paneDetail }
 
 // hasRequest reports whether a question is shown that nobody has answered, as far as is known here.
 func hasRequest(m *model) bool {
-	r := m.shownRequest()
+	r := m.detail.question()
 	return r != nil && r.Status == muster.RequestPending
 }
 
@@ -45,7 +45,7 @@ func answerKeys() []binding {
 	isMail := func(m *model) bool { return m.detail.key == "need mail" }
 	return []binding{
 		{[]string{"a"}, "a", "approve", "approve the plan or question that is shown", hasRequest,
-			func(m *model) tea.Cmd { return m.answer(*m.shownRequest(), true, "") }},
+			func(m *model) tea.Cmd { return m.answer(*m.detail.question(), true, "") }},
 		{[]string{"A"}, "A", "with comment", "approve it with a comment", hasRequest,
 			func(m *model) tea.Cmd { return m.askText("approve, comment: ", true) }},
 		{[]string{"r"}, "r", "reject", "reject it with a reason", hasRequest,
@@ -53,9 +53,12 @@ func answerKeys() []binding {
 		{[]string{"x"}, "x", "read: remove", "remove the mail that is shown from your inbox", isMail,
 			func(m *model) tea.Cmd { return m.loadMail(true) }},
 		{[]string{"t"}, "t", "try again", "let a task that was given up be tried again",
-			func(m *model) bool { t := m.task(m.detailTask()); return t != nil && t.Status == muster.NeedsAttention },
+			func(m *model) bool {
+				t := m.task(m.detail.taskID())
+				return t != nil && t.Status == muster.NeedsAttention
+			},
 			func(m *model) tea.Cmd {
-				id := m.detailTask()
+				id := m.detail.taskID()
 				return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 					return told(t.Retry(ctx, id), "task %d is pending again", id)
 				})
@@ -75,7 +78,7 @@ func viewKeys() []binding {
 			return nil
 		}
 	}
-	hasTask := func(m *model) bool { return m.detailTask() != 0 }
+	hasTask := func(m *model) bool { return m.detail.taskID() != 0 }
 	isBoard := func(m *model) bool { return m.focus == paneBoard }
 	isLong := func(m *model) bool { return m.detail.row.member != nil || m.detail.key == pageEvents }
 	return []binding{
@@ -118,7 +121,8 @@ func moveKeys() []binding {
 		{[]string{"pgup", "ctrl+u", "b"}, "PgUp, Ctrl-U", "", "go up a page", nil, page(-1)},
 		{[]string{"home"}, "Home", "", "go to the beginning", nil, move(-all)},
 		{[]string{"end", "G"}, "End, G", "", "go to the end, and follow", nil, move(all)},
-		{[]string{"enter", "right", "l"}, "Enter, l", "read", "go to the right side, to read what is selected", isMoving,
+		{[]string{"enter", "right", "l"}, "Enter, l", "read", "go to the right side, to read what is selected",
+			isMoving,
 			func(m *model) tea.Cmd { m.focus = paneDetail; return m.show() }},
 		{[]string{"esc", "left", "h"}, "Esc, h", "back", "go back to the lists", isReading,
 			func(m *model) tea.Cmd { m.focus = m.last; return m.show() }},
@@ -130,7 +134,8 @@ func moveKeys() []binding {
 	}
 }
 
-// press does what a key says.
+// press does what a key says. While a line is typed, all keys are its own, and the question that it answers stays on
+// the right side.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	if i := m.input; i != nil {
 		if i.press(k) {
@@ -171,7 +176,7 @@ func (m *model) move(n int) tea.Cmd {
 // scroll scrolls the right side. Going up stops following, and reaching the end begins it again.
 func (m *model) scroll(n int) {
 	d := &m.detail
-	last := max(len(d.rows)-m.detailHeight(), 0)
+	last := max(len(d.rows)-m.layout().detailRows(), 0)
 	if d.follows {
 		d.top = last
 	}
@@ -193,20 +198,13 @@ func (m *model) next(n int) tea.Cmd {
 	return m.show()
 }
 
-// shownRequest is the question that the right side shows, or nil.
-func (m *model) shownRequest() *muster.Request {
-	if n := m.detail.row.need; n != nil && n.Request != nil {
-		return cmp.Or(m.detail.request, n.Request)
-	}
-	return nil
-}
-
 // askText asks for the words of an answer. The question stays where it can be read.
 func (m *model) askText(prompt string, approve bool) tea.Cmd {
-	r := *m.shownRequest()
+	r := *m.detail.question()
 	m.input = &input{prompt: prompt, done: func(text string) tea.Cmd {
 		if !approve && strings.TrimSpace(text) == "" {
-			m.message = toldMsg{text: "not rejected: say why, so that " + view.OneLine(string(r.From)) + " can do better", bad: true}
+			from := view.OneLine(string(r.From))
+			m.message = toldMsg{text: "not rejected: say why, so that " + from + " can do better", bad: true}
 			return nil
 		}
 		return m.answer(r, approve, text)
@@ -231,9 +229,9 @@ func (m *model) askFilter() tea.Cmd {
 // writeMail asks for a mail to the member that is shown, or to whose work is shown; otherwise to the lead.
 func (m *model) writeMail() tea.Cmd {
 	to := muster.Lead
-	if r := m.shownRequest(); r != nil {
+	if r := m.detail.question(); r != nil {
 		to = r.From
-	} else if t := m.task(m.detailTask()); t != nil {
+	} else if t := m.task(m.detail.taskID()); t != nil {
 		to = cmp.Or(t.Owner, to)
 	} else if x := m.detail.row.member; x != nil {
 		to = x.Name
@@ -250,15 +248,8 @@ func (m *model) writeMail() tea.Cmd {
 	return nil
 }
 
-// layOutKeys shows all keys.
-func (m *model) layOutKeys() {
-	for _, b := range bindings() {
-		m.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
-	}
-	m.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})
-}
-
-// help is the line of the keys that can be used now.
+// help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and the key that shows
+// them all.
 func (m *model) help(width int) string {
 	line := ""
 	for _, b := range bindings() {

@@ -2,15 +2,12 @@ package watch
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
 	"muster/internal/face"
-	"muster/internal/safetext"
 	"muster/internal/view"
 )
 
@@ -24,18 +21,16 @@ const (
 
 // model is all that is on the screen. bubbletea calls its methods from one goroutine.
 type model struct {
+	teamState
+
 	paint view.Paint
-	hide  func(string) string
 	// ask returns a command that asks the team something, beside the screen.
 	ask   func(func(context.Context, teamAPI) tea.Msg) tea.Cmd
 	first tea.Cmd // of what was shown before the program began; nil: nothing was
 
 	width, height int
-	hasTeam       bool // an overview has come
-	o             view.Overview
-	subject       func(muster.TaskID) string
-	events        []face.Event
-	problem       string // why the team cannot be read
+	events        []face.Event // the newest ones, at most keptEvents
+	problem       string       // why the team cannot be read
 
 	lists [paneDetail]list
 	focus int
@@ -50,8 +45,9 @@ type model struct {
 
 // newModel returns a screen without a team.
 func newModel(p view.Paint, now time.Time) *model {
-	m := &model{paint: p, hide: func(s string) string { return s }, focus: paneMembers, last: paneMembers, hasMouse: true,
-		width: 80, height: 24, o: face.Empty(), subject: func(muster.TaskID) string { return "" }}
+	m := &model{paint: p, focus: paneMembers, last: paneMembers, hasMouse: true, width: 80, height: 24}
+	m.o, m.subject = face.Empty(), func(muster.TaskID) string { return "" }
+	m.hide = func(s string) string { return s }
 	m.o.Now = now
 	return m
 }
@@ -78,7 +74,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case saidMsg:
 		m.detail.addSaid(msg)
 	case textMsg:
-		m.detail.addText(msg)
+		if m.detail.addText(msg); msg.isTaken {
+			m.message = told(msg.err, "%s removed from your inbox", view.Count(len(msg.mail), "mail"))
+		}
 	case loadDiffMsg:
 		return m, m.loadDiff(string(msg))
 	case tea.PasteMsg:
@@ -134,19 +132,14 @@ func (m *model) setRows() {
 	}
 }
 
-// current returns the row that the right side shows; ok is false for the events, the costs and the keys.
-func (m *model) current() (r row, ok bool) {
-	r, ok = m.lists[m.last].selected()
-	return r, ok && r.key == m.detail.key
-}
-
 // show shows what is selected on the right side.
 func (m *model) show() tea.Cmd {
 	r, ok := m.lists[m.last].selected()
 	if !ok || r.key == m.detail.key {
 		return nil
 	}
-	m.detail = detail{key: r.key, row: r, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: r.member != nil}
+	m.detail = detail{key: r.key, row: r, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole,
+		follows: r.member != nil}
 	return m.load()
 }
 
@@ -154,19 +147,4 @@ func (m *model) show() tea.Cmd {
 func (m *model) showPage(key string) {
 	m.detail = detail{key: key, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: key == pageEvents}
 	m.focus = paneDetail
-}
-
-// clean makes a text of a model or a file fit for the screen: without secrets and control characters, and with blanks
-// in place of tabs.
-func (m *model) clean(s string) string {
-	s = safetext.Clean(m.hide(strings.ReplaceAll(s, "\r\n", "\n")))
-	return strings.ReplaceAll(s, "\t", "    ")
-}
-
-// oneLine is clean for texts of one line.
-func (m *model) oneLine(s string) string { return view.OneLine(m.hide(s)) }
-
-// taskName is a task in one line.
-func (m *model) taskName(id muster.TaskID) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", id, m.oneLine(m.subject(id))))
 }

@@ -1,6 +1,6 @@
-// Package watch is the team on a full screen: what waits for the user, the members and the board on the left, and on the
-// right what is selected, such as a member's conversation or a plan. It reads records and the journal with package face
-// and writes answers and mail with package team. It keeps no policy, so it may run beside other faces.
+// Package watch is the team on a full screen: what waits for the user, the members and the board on the left, and on
+// the right what is selected, such as a member's conversation or a plan. It reads records and the journal with package
+// face and writes answers and mail with package team. It keeps no policy, so it may run beside other faces.
 //
 // The main types:
 //
@@ -8,10 +8,19 @@
 //     them and answers with a message.
 //   - feed: follows the journal, and sends the model a new overview after events
 //   - list: one pane on the left; what is selected in it is known by name, so that a refresh moves nothing
-//   - detail: the right side, as rows that are laid out once and drawn only where they are seen
+//   - detail: the right side, as rows that a rowWriter lays out once and that are drawn only where they are seen
+//   - teamState: the newest overview, and how its parts are named
 //   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
 //
-// Texts of models and files are cleaned once, where they become rows: see model.clean.
+// These rules hold:
+//
+//   - Neither Update nor View waits for a file, a process or the team, so a key is never late.
+//   - A refresh moves nothing under the user. What was selected stays selected, and a question that somebody else has
+//     answered stays on the right side, so that a key that was meant for it never decides another one.
+//   - Texts of models and files are cleaned once, where they become rows: see teamState.clean.
+//   - A colour says nothing that the words do not say, because there may be none.
+//
+// Read model.go first, then keys.go for what the user can do, and draw.go for what is seen.
 package watch
 
 import (

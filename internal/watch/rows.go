@@ -1,0 +1,221 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"muster"
+	"muster/internal/face"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// rowWriter turns what the right side shows into rows that fit.
+type rowWriter struct {
+	*teamState
+	d      *detail
+	events []face.Event
+}
+
+// layOut makes the rows for a width. Of a conversation only what is new is laid out.
+func (w rowWriter) layOut(width int) {
+	d := w.d
+	if d.width != width {
+		d.rows, d.laidOut, d.width = nil, 0, width
+		if d.row.member == nil {
+			w.layOutText()
+		}
+	}
+	if d.row.member != nil {
+		for _, s := range d.said[d.laidOut:] {
+			w.layOutSaid(s)
+		}
+		d.laidOut = len(d.said)
+		if over := len(d.rows) - maxRows; over > 0 {
+			d.rows, d.top = d.rows[over:], max(d.top-over, 0)
+		}
+	}
+}
+
+// layOutText makes the rows of everything but a conversation.
+func (w rowWriter) layOutText() {
+	d := w.d
+	switch r := d.row; {
+	case d.key == pageEvents:
+		w.layOutEvents()
+	case d.key == pageCost:
+		s := view.NewSpending(w.o.Run, w.o.Team, w.o.Spending, w.o.Tasks)
+		s.Subject = w.subject
+		w.add(s.Draw(view.Screen{Width: d.width}), textRow{})
+	case d.key == pageKeys:
+		w.layOutKeys()
+	case r.need != nil && r.need.Request != nil:
+		w.layOutRequest()
+	case r.need != nil && r.need.Task == nil:
+		for _, x := range d.mail {
+			w.add(fmt.Sprintf("%s  %s", view.Clock(muster.Time(x.At), w.o.Now), x.From), textRow{who: string(x.From)})
+			w.add(x.Content+"\n ", textRow{})
+		}
+	case w.d.taskID() != 0:
+		w.layOutTask(w.task(w.d.taskID()))
+	}
+}
+
+// layOutRequest shows a question whole, then the task that it is about.
+func (w rowWriter) layOutRequest() {
+	r := w.d.question()
+	if r.Status != muster.RequestPending {
+		tone := view.Bad
+		if r.Status == muster.RequestApproved {
+			tone = view.Good
+		}
+		w.add(fmt.Sprintf("%s by %s at %s   %s", r.Status, r.ResolvedBy, view.Clock(muster.Time(r.ResolvedAt), w.o.Now),
+			r.Response), textRow{tone: tone})
+	}
+	w.add(fmt.Sprintf("%s of %s, asked %s, request %s", view.Question(*r), r.From,
+		view.Clock(muster.Time(r.CreatedAt), w.o.Now), r.ID), textRow{tone: view.Faint})
+	w.add("\n"+cmp.Or(r.Plan, r.Reason)+"\n ", textRow{})
+	if t := w.task(r.TaskID); t != nil {
+		w.add("TASK", textRow{sgr: bold})
+		w.layOutTask(t)
+	}
+}
+
+// layOutTask shows a task: its record, what it waits for, and its diff where that was asked for.
+func (w rowWriter) layOutTask(t *muster.Task) {
+	if t == nil {
+		w.add("the task is not on the board any more", textRow{tone: view.Faint})
+		return
+	}
+	_, record, _ := strings.Cut(view.Task(false, *t, w.o.Now), "\n") // the title says its name
+	w.add(record, textRow{})
+	if len(t.BlockedBy) > 0 {
+		w.add("\nwaits for", textRow{})
+	}
+	for _, id := range t.BlockedBy {
+		if b := w.task(id); b != nil {
+			w.add(fmt.Sprintf("  %s   %s %s", w.taskName(id), taskState(b), b.Owner), textRow{})
+		}
+	}
+	switch {
+	case !w.d.hasDiff:
+		w.add("\nd shows what it has changed", textRow{tone: view.Faint})
+	case w.d.diff == nil:
+		w.add("\nreading what it has changed ...", textRow{tone: view.Faint})
+	case *w.d.diff == "":
+		w.add("\nit has changed nothing yet", textRow{tone: view.Faint})
+	default:
+		w.layOutDiff(t.ID)
+	}
+}
+
+// maxDiff is how many lines of a diff are laid out. A longer one is read with a pager.
+const maxDiff = 5000
+
+// layOutDiff shows the diff of a task. Each row of a line that is wrapped has the colour of the line.
+func (w rowWriter) layOutDiff(id muster.TaskID) {
+	w.add("", textRow{})
+	n := 0
+	for line := range strings.Lines(view.Diff(true, w.clean(*w.d.diff))) {
+		if n++; n > maxDiff {
+			w.add(fmt.Sprintf("... the rest: muster diff %d", id), textRow{tone: view.Faint})
+			return
+		}
+		sgr, rest := "", line
+		if painted, ok := strings.CutPrefix(line, "\x1b["); ok {
+			sgr, rest, _ = strings.Cut(painted, "m")
+		}
+		w.add(ansi.Strip(rest), textRow{sgr: sgr})
+	}
+}
+
+// layOutEvents shows what has happened, the newest at the end.
+func (w rowWriter) layOutEvents() {
+	for _, e := range w.events {
+		if !e.Show && !w.d.isWhole {
+			continue
+		}
+		r := textRow{who: e.Who}
+		switch e.Tone {
+		case "good":
+			r = textRow{tone: view.Good}
+		case "bad":
+			r = textRow{tone: view.Bad}
+		}
+		w.addHanging(fmt.Sprintf("%s  %-8s %-6s %s", muster.Time(e.At).Local().Format(time.TimeOnly), e.Who, e.Verb,
+			e.Text), 10, r)
+	}
+}
+
+// shortOutput is how many lines of a tool's output, and of what a member was told, are seen unless all of it is.
+const shortOutput = 8
+
+// layOutSaid adds one thing of a conversation.
+func (w rowWriter) layOutSaid(s team.Said) {
+	text, r := strings.TrimRight(s.Text, "\n "), textRow{}
+	switch s.Kind {
+	case team.SaidByIt:
+		w.add("\n"+text, textRow{})
+		return
+	case team.SaidCall:
+		w.add("> "+s.Tool+" "+view.OneLine(text), textRow{who: string(w.d.row.member.Name)})
+		return
+	case team.SaidToIt:
+		w.add("\n"+view.Clock(muster.Time(s.At), w.o.Now)+"  told", textRow{tone: view.Faint})
+	case team.SaidResult, team.SaidNote:
+		r.tone = view.Faint
+		if s.IsError {
+			r.tone = view.Bad
+		}
+	}
+	lines := strings.Split(text, "\n")
+	more := len(lines) - shortOutput
+	if w.d.isWhole || more <= 1 {
+		more = 0
+	}
+	w.add("  "+strings.Join(lines[:len(lines)-more], "\n  "), r)
+	if more > 0 {
+		w.add(fmt.Sprintf("  ... %s more (o shows all)", view.Count(more, "line")), textRow{tone: view.Faint})
+	}
+}
+
+// listMark is what an item of a list begins with.
+var listMark = regexp.MustCompile(`^([-*]|\d+[.)]) +`)
+
+// add adds a text of any number of lines, in one colour. What is wrapped is indented as its line is.
+func (w rowWriter) add(text string, like textRow) { w.addHanging(text, 0, like) }
+
+// addHanging is add that indents what is wrapped by at least hang columns.
+func (w rowWriter) addHanging(text string, hang int, like textRow) {
+	width := max(w.d.width, 1)
+	for line := range strings.SplitSeq(strings.TrimSuffix(w.clean(text), "\n"), "\n") {
+		like.text = strings.TrimRight(line, " ")
+		if len(line) <= width {
+			w.d.rows = append(w.d.rows, like)
+			continue
+		}
+		words := strings.TrimLeft(like.text, " ")
+		own := len(like.text) - len(words)
+		// At least half of the width stays for words. What stands before them is ASCII.
+		indent := min(max(hang, own+len(listMark.FindString(words))), width/2)
+		head := like.text[:indent]
+		for part := range strings.SplitSeq(ansi.WrapWc(like.text[indent:], width-indent, ""), "\n") {
+			like.text = head + strings.TrimLeft(part, " ")
+			w.d.rows = append(w.d.rows, like)
+			head = strings.Repeat(" ", indent)
+		}
+	}
+}
+
+// layOutKeys shows all keys.
+func (w rowWriter) layOutKeys() {
+	for _, b := range bindings() {
+		w.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
+	}
+	w.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})
+}
