@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -31,10 +33,14 @@ func newWatchCommand(a *App) *cobra.Command {
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}
-			if running, e := o.IsRunning(c.Context()); err == nil && e == nil && running {
+			if err = cmp.Or(err, context.Cause(c.Context())); err != nil {
+				return err
+			}
+			// Whoever leaves is told that this stopped nothing. Whether it can be found out changes nothing else.
+			if running, err := o.IsRunning(c.Context()); err == nil && running {
 				return a.printLine(nil, nil, "the team goes on; come back: muster watch   stop it: muster team stop")
 			}
-			return err
+			return nil
 		}}
 }
 

@@ -34,9 +34,12 @@ func RunFullScreen(
 	ctx, endSignals := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
 	defer endSignals()
 	o := newOutput(out, nil)
-	o.beforeFrame = func(bool) string { return "" } // nothing is inserted above a full screen
+	// Nothing is inserted above a full screen, so no frame needs to be corrected for that. What the output is wanted
+	// for is that it writes each frame at once and drops the questions that bubbletea asks of terminals.
+	o.beforeFrame = func(bool) string { return "" }
 	p := tea.NewProgram(m, tea.WithInput(&input{File: in, onError: stop}), tea.WithOutput(o),
 		tea.WithColorProfile(profile), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
+	// The feed ends before this function returns, so that nothing is read from a team that the caller closes.
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)

@@ -176,7 +176,7 @@ func buildTree(all []muster.Task) []treeNode {
 	return tree
 }
 
-// TreeTask is a task as it stands in a tree: Level is how many tasks are above it.
+// TreeTask is a task as it stands in a tree: Level is how many tasks are above it, at most maxTreeDepth.
 type TreeTask struct {
 	Task  *muster.Task
 	Level int

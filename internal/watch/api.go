@@ -13,7 +13,8 @@ import (
 	"muster/team"
 )
 
-// teamAPI is what the screen asks of a team on behalf of its user.
+// teamAPI is what the screen asks of a team on behalf of its user. All of it runs in commands, beside the screen. It is
+// an interface so that tests of the screen need no repository.
 type teamAPI interface {
 	// Said returns what a member has said after a position.
 	Said(ctx context.Context, name muster.Name, after muster.Pos) ([]team.Said, error)
@@ -76,7 +77,8 @@ func (a api) Mail(ctx context.Context, take bool) (all []muster.Message, err err
 }
 
 type (
-	// toldMsg is what the user is told in the line above the help.
+	// toldMsg is what the user is told in the lines above the help, until the next key. bad is for what did not happen
+	// as it was asked.
 	toldMsg struct {
 		text string
 		bad  bool
@@ -99,7 +101,7 @@ type (
 	}
 )
 
-// told returns the message for the outcome of what the user did.
+// told returns the message for the outcome of what the user did: the text, or what went wrong and what to do about it.
 func told(err error, format string, args ...any) toldMsg {
 	if err == nil {
 		return toldMsg{text: fmt.Sprintf(format, args...)}
@@ -111,7 +113,9 @@ func told(err error, format string, args ...any) toldMsg {
 	return toldMsg{text: view.OneLine(text), bad: true}
 }
 
-// answer decides a request. Where somebody else was first, that decision stands, and the user is told so.
+// answer decides a request. Where somebody else was first, in another face or the lead itself, that decision stands,
+// and the user is told whose it was and what it said. Nothing is shown as decided before the record says so: the list
+// is made of the next overview, which the event of the decision brings.
 func (m *model) answer(r muster.Request, approve bool, text string) tea.Cmd {
 	now := m.o.Now
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {

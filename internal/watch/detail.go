@@ -27,7 +27,7 @@ const diffDelay = 150 * time.Millisecond
 // maxRows is how many rows of a conversation are kept; the older ones are in the transcript.
 const maxRows = 20_000
 
-// detail is what the right side shows.
+// detail is what the right side shows. It is replaced as a whole when something else is selected.
 type detail struct {
 	key string // the row or the page that it belongs to
 	row row    // as it was when it was selected: a request that was answered stays readable
@@ -44,13 +44,14 @@ type detail struct {
 	isWhole bool // the output of tools, and the details of events, are shown whole
 
 	rows []textRow
-	// laidOut is how many of said are in rows, and width for which width. A width of 0 lays out everything again.
+	// laidOut is how many of said are in rows, and width is the width that they were made for. A width of 0 says that
+	// all of them are to be made again.
 	laidOut, width int
 	top            int // the first row that is seen
 	follows        bool
 }
 
-// textRow is a line of text that fits, in one colour.
+// textRow is a line of text that fits, in one colour. The first that is set counts: who, sgr, tone.
 type textRow struct {
 	text string
 	tone view.Tone
@@ -58,10 +59,11 @@ type textRow struct {
 	sgr  string // a colour of its own, of a diff
 }
 
-// loadDiffMsg asks for a diff, if what it names is still selected.
+// loadDiffMsg asks for a diff, if what it names is still selected when diffDelay is over.
 type loadDiffMsg string
 
-// load asks for what the right side shows and the overview does not have.
+// load asks for what the right side shows and the overview does not have. Of a conversation it asks for what follows
+// the last position, and for one answer at a time, so that nothing is shown twice.
 func (m *model) load() tea.Cmd {
 	d := &m.detail
 	key, after := d.key, d.pos
@@ -105,7 +107,8 @@ func (m *model) loadDiff(key string) tea.Cmd {
 	})
 }
 
-// refresh brings the right side up to date with a new overview.
+// refresh brings the right side up to date with a new overview. A diff is read again only when the record of its task
+// has changed: git would otherwise run several times a second.
 func (m *model) refresh() tea.Cmd {
 	d := &m.detail
 	switch {
@@ -141,7 +144,8 @@ func (m *model) refresh() tea.Cmd {
 	return nil
 }
 
-// addSaid adds what a member has said meanwhile.
+// addSaid adds what a member has said meanwhile. Whether it is seen at once depends on whether the reader follows: a
+// reader who has gone up is never moved.
 func (d *detail) addSaid(msg saidMsg) {
 	if msg.key != d.key || msg.after != d.pos { // of another member, or known already
 		return
@@ -156,7 +160,7 @@ func (d *detail) addSaid(msg saidMsg) {
 	}
 }
 
-// addText adds what was asked for.
+// addText adds what was asked for. An answer about something that is not shown any more is dropped.
 func (d *detail) addText(msg textMsg) {
 	if msg.key != d.key {
 		return

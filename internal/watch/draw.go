@@ -21,7 +21,7 @@ const (
 // minTwoColumns is the width from which the right side stands beside the lists, and not in their place.
 const minTwoColumns = 72
 
-// cell is a piece of a line in one colour.
+// cell is a piece of a line in one colour: that of a tone, or of a name. Its text is safe already.
 type cell struct {
 	text string
 	tone view.Tone
@@ -48,7 +48,8 @@ func (c cells) painted(p view.Paint, width int, selected bool) string {
 	return fit(line, width)
 }
 
-// fit cuts or fills a line to exactly width columns. Colours take no room.
+// fit cuts or fills a line to exactly width columns. Colours take no room. Wide characters count as terminals count
+// them that know nothing of grapheme clusters, because that is what bubbletea assumes of a terminal that was not asked.
 func fit(s string, width int) string {
 	n := ansi.StringWidthWc(s)
 	if n > width {
@@ -65,14 +66,16 @@ func sgr(p view.Paint, code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// layout is where things are on the screen.
+// layout is where things are on the screen: the headline in the first row, then the body, then the bottom.
 type layout struct {
 	left, right int             // widths; 0 is not there
 	heights     [paneDetail]int // of the lists, with their titles
 	body        int             // rows between the headline and the bottom
 }
 
-// layout divides the screen. On a narrow one the right side takes the place of the lists.
+// layout divides the screen. On a narrow one the right side takes the place of the lists. It is derived anew whenever
+// it is needed, from the size and the numbers of rows alone, so that a resize needs no code of its own and a click is
+// judged by the same layout as the last frame.
 func (m *model) layout() layout {
 	l := layout{left: m.width, body: max(m.height-1-len(m.bottom()), 1)}
 	switch {
@@ -97,7 +100,9 @@ func (m *model) layout() layout {
 // detailRows is how many rows of the right side are seen, below its title.
 func (l layout) detailRows() int { return max(l.body-1, 1) }
 
-// View draws the screen.
+// View draws the screen. bubbletea compares the result with the last frame and writes only the cells that differ, so
+// an unchanged screen costs no output. Only the rows that are seen are coloured, which keeps a frame independent of the
+// length of a conversation or of the board.
 func (m *model) View() tea.View {
 	l, bottom := m.layout(), m.bottom()
 	rows := []string{m.headline()}
@@ -138,7 +143,8 @@ func at(rows []string, i int) string {
 	return ""
 }
 
-// headline is the team and its goal. Where the lists are not seen, it says how much waits for the user.
+// headline is the team and its goal. Where the lists are not seen, it says how much waits for the user, because that is
+// always in sight.
 func (m *model) headline() string {
 	if !m.hasTeam {
 		return sgr(m.paint, bold, fit("muster watch", m.width))
@@ -150,7 +156,8 @@ func (m *model) headline() string {
 	return fit(needs+m.o.Headline(view.Screen{Paint: m.paint, Width: max(m.width, 60)}), m.width)
 }
 
-// drawLists draws the panes on the left.
+// drawLists draws the panes on the left, each with a title that counts its rows. The title says which rows are seen
+// where not all are.
 func (m *model) drawLists(l layout) (rows []string) {
 	if !m.hasTeam {
 		return wrapped(l.left, "no team has worked here yet",
@@ -196,7 +203,8 @@ func (m *model) drawLists(l layout) (rows []string) {
 	return rows
 }
 
-// titleColour is the SGR code of a pane's title. What waits for the user is red.
+// titleColour is the SGR code of a pane's title. What waits for the user is red. The title of the pane that has the
+// focus is underlined; without colours the mark at a row or before the title says the same.
 func titleColour(pane, focus int) string {
 	code := bold
 	if pane == paneNeeds {
@@ -208,7 +216,8 @@ func titleColour(pane, focus int) string {
 	return code
 }
 
-// drawDetail draws the right side: a title, and the rows that are seen.
+// drawDetail draws the right side: a title, and the rows that are seen. Beside the title stands how far the reader is,
+// or that the newest rows are followed.
 func (m *model) drawDetail(l layout) []string {
 	rowWriter{&m.teamState, &m.detail, m.events}.layOut(l.right)
 	d, height := &m.detail, l.body-1
@@ -245,7 +254,8 @@ func (m *model) drawDetail(l layout) []string {
 	return rows
 }
 
-// title says what the right side shows.
+// title says what the right side shows. A member's title is as the member is now, and a request's says how it was
+// decided, because the user may have scrolled away from the line that says so.
 func (m *model) title() string {
 	mark := ""
 	if m.focus == paneDetail {
@@ -285,7 +295,9 @@ func (m *model) title() string {
 	return mark + strings.ToUpper(m.detail.key)
 }
 
-// bottom is what stands at the bottom: what the user was told last, then the input or the keys.
+// bottom is what stands at the bottom: what the user was told last, then the input or the keys. A message is wrapped,
+// because the end of an error says what to do, but it gets at most a third of the screen. It goes at the next key. That
+// the team cannot be read stays until it can be.
 func (m *model) bottom() (rows []string) {
 	if m.problem != "" {
 		rows = wrapped(m.width, m.paint.In(view.Bad, m.problem))

@@ -37,7 +37,12 @@ type (
 	tickMsg time.Time
 )
 
-// feed follows the journal of a team. A hint of the journal is only that: what is shown is read from the records.
+// feed follows the journal of a team. Events are hints: what is shown is read from the records, so an event that was
+// missed, or read twice, changes nothing for longer than until the next one.
+//
+// It never slows the team. Reading takes no lock that a writer waits for, and happens at most four times a second,
+// however many events there are, and less often where a large board makes an overview slow. While nothing happens it
+// reads only the records of the members.
 type feed struct {
 	team     *team.Team
 	hasState func() bool
@@ -49,7 +54,8 @@ type feed struct {
 	err    error        // why following has ended
 }
 
-// run sends the model what happens, until ctx ends.
+// run sends the model what happens, until ctx ends. Sending waits while the screen is busy, and then events gather in
+// follow: the screen gets the newest state next, and never a queue of old ones.
 func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()

@@ -2,13 +2,17 @@ package watch
 
 import (
 	"slices"
-	"unicode"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
-// input is a line that is being typed at the bottom of the screen.
+// input is a line that is being typed at the bottom of the screen: an answer, a mail or the filter of the board. It
+// knows the keys of a shell's line editor that people use without thinking. Text has one line: a longer one is pasted,
+// and its line breaks become blanks, as a paste must not send the half of an answer.
+//
+// What Esc leaves is lost on purpose. An answer that was begun for one question must not be sent for another.
 type input struct {
 	prompt string
 	text   []rune
@@ -35,7 +39,8 @@ func (i *input) paste(s string) {
 	}
 }
 
-// press applies a key. It returns false for Enter and Esc, which end the input.
+// press applies a key. It returns false for Enter and Esc, which end the input. Keys without a text of their own, such
+// as those of functions, insert nothing.
 func (i *input) press(k tea.KeyPressMsg) (goesOn bool) {
 	before := string(i.text)
 	switch k.String() {
@@ -56,14 +61,8 @@ func (i *input) press(k tea.KeyPressMsg) (goesOn bool) {
 	case "ctrl+u":
 		i.erase(0, i.at)
 	case "ctrl+w":
-		from := i.at
-		for from > 0 && unicode.IsSpace(i.text[from-1]) {
-			from--
-		}
-		for from > 0 && !unicode.IsSpace(i.text[from-1]) {
-			from--
-		}
-		i.erase(from, i.at)
+		before := strings.TrimRight(string(i.text[:i.at]), " ")
+		i.erase(len([]rune(before[:strings.LastIndexByte(before, ' ')+1])), i.at)
 	default:
 		i.insert(k.Text)
 	}
@@ -80,7 +79,7 @@ func (i *input) erase(from, to int) {
 }
 
 // draw returns the line, and the column of the cursor. Where the text is longer than the line, the part before the
-// cursor is seen.
+// cursor is seen. The prompt gets at most half of the line, and the last column stays free for the cursor.
 func (i *input) draw(width int) (line string, cursor int) {
 	prompt := ansi.TruncateWc(i.prompt, width/2, "")
 	room := max(width-ansi.StringWidthWc(prompt)-1, 1)

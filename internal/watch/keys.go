@@ -23,7 +23,7 @@ type binding struct {
 	do    func(m *model) tea.Cmd
 }
 
-// isMoving reports whether the focus is on a list.
+// isMoving reports whether the focus is on a list. There the arrows select, and on the right side they scroll.
 func isMoving(m *model) bool { return m.focus != paneDetail }
 
 // isReading reports whether the focus is on the right side.
@@ -35,12 +35,14 @@ func hasRequest(m *model) bool {
 	return r != nil && r.Status == muster.RequestPending
 }
 
-// bindings are all keys. The first that can be used is taken.
+// bindings are all keys. The first that can be used is taken, so a key may mean one thing on the lists and another on
+// the right side. The order is also that of the help line: what decides something comes first.
 func bindings() []binding {
 	return slices.Concat(answerKeys(), viewKeys(), moveKeys())
 }
 
-// answerKeys are the keys that write something to the team.
+// answerKeys are the keys that write something to the team. Each acts on what the right side shows, which is what the
+// user has read, and not on where a refresh may have put the cursor of a list.
 func answerKeys() []binding {
 	isMail := func(m *model) bool { return m.detail.key == "need mail" }
 	return []binding{
@@ -68,8 +70,9 @@ func answerKeys() []binding {
 	}
 }
 
-// viewKeys are the keys that change what is shown.
+// viewKeys are the keys that change what is shown. None of them changes the team, so all of them may be tried.
 func viewKeys() []binding {
+	// What is switched may change the rows on both sides.
 	toggle := func(field func(m *model) *bool) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd {
 			*field(m) = !*field(m)
@@ -107,13 +110,13 @@ func viewKeys() []binding {
 	}
 }
 
-// moveKeys are the keys that move.
+// moveKeys are the keys that move. They are those of less and vi, beside the ones that are printed on the keys.
 func moveKeys() []binding {
 	move := func(n int) func(*model) tea.Cmd { return func(m *model) tea.Cmd { return m.move(n) } }
 	page := func(sign int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { return m.move(sign * max(m.height-4, 1)) }
 	}
-	const all = 1 << 30
+	const all = 1 << 30 // more rows than there are
 	return []binding{
 		{[]string{"down", "j"}, "Down, j", "", "go down", nil, move(1)},
 		{[]string{"up", "k"}, "Up, k", "", "go up; in a conversation this stops following", nil, move(-1)},
@@ -159,7 +162,8 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// move moves the cursor, or scrolls the right side. At the end of a list the cursor goes on to the next one.
+// move moves the cursor, or scrolls the right side. At the end of a list the cursor goes on to the next one, so that
+// the arrows alone reach everything on the left.
 func (m *model) move(n int) tea.Cmd {
 	if m.focus == paneDetail {
 		m.scroll(n)
@@ -173,7 +177,8 @@ func (m *model) move(n int) tea.Cmd {
 	return m.show()
 }
 
-// scroll scrolls the right side. Going up stops following, and reaching the end begins it again.
+// scroll scrolls the right side. Going up stops following, and reaching the end begins it again. Only what grows at its
+// end can be followed.
 func (m *model) scroll(n int) {
 	d := &m.detail
 	last := max(len(d.rows)-m.layout().detailRows(), 0)
@@ -184,7 +189,7 @@ func (m *model) scroll(n int) {
 	d.follows = (d.row.member != nil || d.key == pageEvents) && d.top == last
 }
 
-// next gives the focus to another pane that has something.
+// next gives the focus to another pane that has something. The right side always has, so the search comes to an end.
 func (m *model) next(n int) tea.Cmd {
 	for range paneDetail {
 		m.focus = (m.focus + n + paneDetail + 1) % (paneDetail + 1)
@@ -198,7 +203,9 @@ func (m *model) next(n int) tea.Cmd {
 	return m.show()
 }
 
-// askText asks for the words of an answer. The question stays where it can be read.
+// askText asks for the words of an answer. The question stays where it can be read. The request is the one that was
+// shown when the key was pressed, whatever a refresh brings while the user types. A rejection without a reason is not
+// sent: the member could only guess what to change.
 func (m *model) askText(prompt string, approve bool) tea.Cmd {
 	r := *m.detail.question()
 	m.input = &input{prompt: prompt, done: func(text string) tea.Cmd {
@@ -212,7 +219,8 @@ func (m *model) askText(prompt string, approve bool) tea.Cmd {
 	return nil
 }
 
-// askFilter asks for the filter of the board. The board is filtered while it is typed, and Esc clears it.
+// askFilter asks for the filter of the board. The board is filtered while it is typed, and Esc clears it. Enter keeps
+// it, also when the board becomes a tree, and the title of the board says what is left out.
 func (m *model) askFilter() tea.Cmd {
 	m.focus, m.last = paneBoard, paneBoard
 	set := func(text string) {
@@ -228,7 +236,7 @@ func (m *model) askFilter() tea.Cmd {
 
 // writeMail asks for a mail to the member that is shown, or to whose work is shown; otherwise to the lead.
 func (m *model) writeMail() tea.Cmd {
-	to := muster.Lead
+	to := muster.Lead // who knows whom it concerns
 	if r := m.detail.question(); r != nil {
 		to = r.From
 	} else if t := m.task(m.detail.taskID()); t != nil {
@@ -248,8 +256,8 @@ func (m *model) writeMail() tea.Cmd {
 	return nil
 }
 
-// help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and the key that shows
-// them all.
+// help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and the key that
+// shows them all.
 func (m *model) help(width int) string {
 	line := ""
 	for _, b := range bindings() {

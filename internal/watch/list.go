@@ -17,14 +17,16 @@ type row struct {
 	level  int // of a task in the tree
 }
 
-// list is one pane on the left: rows of which a part is seen.
+// list is one pane on the left: rows of which a part is seen. It does not draw: the drawing of a row needs a width, and
+// is done for the rows that are seen.
 type list struct {
 	rows []row
 	at   int // where the cursor is
 	top  int // the first row that is seen
 }
 
-// set replaces the rows. The cursor stays on what it was on, or at its place where that has gone.
+// set replaces the rows. The cursor stays on what it was on, or at its place where that has gone. So a task that moves
+// up the board takes the cursor with it, and a question that was answered leaves it where the next one comes.
 func (l *list) set(rows []row) {
 	if at, ok := l.selected(); ok {
 		if i := slices.IndexFunc(rows, func(r row) bool { return r.key == at.key }); i >= 0 {
@@ -43,7 +45,7 @@ func (l *list) selected() (r row, ok bool) {
 	return l.rows[l.at], true
 }
 
-// move moves the cursor, and reports whether there was anywhere to go.
+// move moves the cursor by n rows as far as there are any, and reports whether it moved at all.
 func (l *list) move(n int) bool {
 	at := max(min(l.at+n, len(l.rows)-1), 0)
 	moved := at != l.at
@@ -51,7 +53,8 @@ func (l *list) move(n int) bool {
 	return moved
 }
 
-// seen returns the rows that fit, with the cursor among them, and the place of the first.
+// seen returns the rows that fit, with the cursor among them, and the place of the first. It scrolls no further than it
+// must, so that rows stay where the eye has found them.
 func (l *list) seen(height int) (rows []row, top int) {
 	l.top = max(min(l.top, l.at, len(l.rows)-height), l.at-height+1, 0)
 	return l.rows[l.top:min(l.top+max(height, 0), len(l.rows))], l.top

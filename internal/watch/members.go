@@ -8,7 +8,9 @@ import (
 	"muster/internal/view"
 )
 
-// memberState says in one word how a member stands. Idle, waiting and dead have different words and colours.
+// memberState says in one word how a member stands. Idle, waiting and dead have different words and colours, because
+// they need different things of the user: nothing, perhaps an answer, and a resume. What makes the others meaningless
+// comes first: a member without a process does nothing, whatever its record says.
 func (s *teamState) memberState(x *view.Member) (word string, tone view.Tone) {
 	switch {
 	case x.Status == muster.Shutdown:
@@ -37,7 +39,8 @@ func (s *teamState) isLanding(x *view.Member) bool {
 	return t != nil && t.Status == muster.Landing || x.Doing == "lands"
 }
 
-// drawMember returns a member in one line: its name, its state, and what it does.
+// drawMember returns a member in one line: its name, its state, what it does, and for how long. The columns are as wide
+// as the longest names and states need, so that what it does gets all the rest.
 func (s *teamState) drawMember(r row, width int) cells {
 	word, tone := s.memberState(r.member)
 	does, since := s.o.Does(*r.member, s.subject)
@@ -73,7 +76,8 @@ func (s *teamState) memberWidths() (names, states int) {
 	return min(max(names, 4), 12), states
 }
 
-// drawNeed returns what waits for the user in one line.
+// drawNeed returns what waits for the user in one line. The command for the shell is left out: a key does the same
+// here.
 func (s *teamState) drawNeed(r row, width int) cells {
 	name, what := r.need.Name, s.oneLine(r.need.What)
 	if r.need.Request == nil && r.need.Task == nil {

@@ -19,7 +19,8 @@ const (
 	paneDetail
 )
 
-// model is all that is on the screen. bubbletea calls its methods from one goroutine.
+// model is all that is on the screen. bubbletea calls its methods from one goroutine, so nothing here is locked. The
+// feed and the commands reach it by messages only.
 type model struct {
 	teamState
 
@@ -33,14 +34,14 @@ type model struct {
 	problem       string       // why the team cannot be read
 
 	lists [paneDetail]list
-	focus int
-	last  int // the list that had the focus last
+	focus int // the pane that keys move in
+	last  int // the list that had the focus last: where Esc goes back to, and what the right side belongs to
 	board boardOptions
 
 	detail   detail
 	input    *input // nil: nothing is being typed
 	message  toldMsg
-	hasMouse bool
+	hasMouse bool // false: the terminal has the mouse, and selects text with it
 }
 
 // newModel returns a screen without a team.
@@ -64,6 +65,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.apply(msg)
 	case tickMsg:
 		if now := time.Time(msg); m.hasTeam {
+			// The run's time grows only while a process works on it.
 			if m.o.Alive && m.o.Run.EndedAt == 0 {
 				m.o.Lived += now.Sub(m.o.Now)
 			}
@@ -93,7 +95,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// apply takes over how the team stands now. What the user looks at, and where, stays.
+// apply takes over how the team stands now. What the user looks at, and where, stays. After an error the last overview
+// that could be read stays too, below a line that says so.
 func (m *model) apply(msg changedMsg) tea.Cmd {
 	m.events = append(m.events, msg.events...)
 	m.events = m.events[max(len(m.events)-keptEvents, 0):]
@@ -132,7 +135,8 @@ func (m *model) setRows() {
 	}
 }
 
-// show shows what is selected on the right side.
+// show shows what is selected on the right side. Only the user's moves call it, never a refresh. What is shown already
+// stays where it was scrolled to.
 func (m *model) show() tea.Cmd {
 	r, ok := m.lists[m.last].selected()
 	if !ok || r.key == m.detail.key {

@@ -5,6 +5,8 @@ import tea "charm.land/bubbletea/v2"
 // wheelRows is how far one step of the wheel goes.
 const wheelRows = 3
 
+// The mouse is a help and never needed: all that it does, keys do.
+
 // paneAt returns the pane at a place on the screen, and the row in it below its title; -1 is the title. The pane is -1
 // where there is none.
 func (m *model) paneAt(x, y int) (pane, row int) {
@@ -25,7 +27,7 @@ func (m *model) paneAt(x, y int) (pane, row int) {
 	return -1, 0
 }
 
-// click selects what is clicked.
+// click selects what is clicked. While a line is typed a click does nothing, because it could change what is answered.
 func (m *model) click(x, y int) tea.Cmd {
 	pane, row := m.paneAt(x, y)
 	if pane < 0 || m.input != nil {
@@ -44,7 +46,7 @@ func (m *model) click(x, y int) tea.Cmd {
 	return m.show()
 }
 
-// wheel scrolls what is under the mouse.
+// wheel scrolls what is under the mouse: the right side without a change of the focus, and a list by moving its cursor.
 func (m *model) wheel(x, y int, up bool) tea.Cmd {
 	n := wheelRows
 	if up {

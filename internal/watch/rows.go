@@ -15,7 +15,8 @@ import (
 	"muster/team"
 )
 
-// rowWriter turns what the right side shows into rows that fit.
+// rowWriter turns what the right side shows into rows that fit. Rows are plain text with one colour each. They become
+// painted strings only where they are seen, which makes a conversation of thousands of rows cheap to keep.
 type rowWriter struct {
 	*teamState
 	d      *detail
@@ -155,7 +156,8 @@ func (w rowWriter) layOutEvents() {
 // shortOutput is how many lines of a tool's output, and of what a member was told, are seen unless all of it is.
 const shortOutput = 8
 
-// layOutSaid adds one thing of a conversation.
+// layOutSaid adds one thing of a conversation. The member's own words stand at the margin and whole. Its calls are one
+// line each in its colour, and what it was told or answered is indented and shortened.
 func (w rowWriter) layOutSaid(s team.Said) {
 	text, r := strings.TrimRight(s.Text, "\n "), textRow{}
 	switch s.Kind {
