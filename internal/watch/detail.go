@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -24,6 +25,9 @@ const (
 // git for each task.
 const diffDelay = 150 * time.Millisecond
 
+// diffInterval is how long a diff that is shown is good for, while the work on it goes on.
+const diffInterval = 3 * time.Second
+
 // maxRows is how many rows of a conversation are kept; the older ones are in the transcript.
 const maxRows = 20_000
 
@@ -35,15 +39,19 @@ type detail struct {
 	said    []team.Said // of a member
 	pos     muster.Pos  // the place in its transcript
 	isAsked bool        // for more of it
+	isStale bool        // more has happened since it was asked for
 	request *muster.Request
 	mail    []muster.Message
-	diff    *string // nil: it was not read yet
+	diff    *string   // nil: it was not read yet
+	diffAt  time.Time // when it was read last
 	problem string
 
 	hasDiff bool // the diff is shown
 	isWhole bool // the output of tools, and the details of events, are shown whole
 
 	rows []textRow
+	// fixed is how many of the rows stay: those after them are of words that stream in.
+	fixed int
 	// laidOut is how many of said are in rows, and width is the width that they were made for. A width of 0 says that
 	// all of them are to be made again.
 	laidOut, width int
@@ -98,6 +106,7 @@ func (m *model) loadDiff(key string) tea.Cmd {
 	if key != m.detail.key || id == 0 {
 		return nil
 	}
+	m.detail.diffAt = m.o.Now
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		diff, err := t.Diff(ctx, id)
 		if errors.Is(err, muster.ErrNotFound) { // nobody has begun it
@@ -107,38 +116,43 @@ func (m *model) loadDiff(key string) tea.Cmd {
 	})
 }
 
-// refresh brings the right side up to date with a new overview. A diff is read again only when the record of its task
-// has changed: git would otherwise run several times a second.
+// refresh brings the right side up to date with a new overview. The diff of a task that is under way is read again after
+// a while only: git would otherwise run several times a second.
 func (m *model) refresh() tea.Cmd {
 	d := &m.detail
-	switch {
-	case d.row.member != nil:
-		return m.load()
-	case d.row.need != nil && d.row.need.Name == "mail" && m.o.Mail > 0: // what was taken stays readable
-		return m.loadMail(false)
-	case d.row.need != nil && d.row.need.Request != nil && d.request == nil:
-		for _, r := range m.o.Requests {
-			if r.ID == d.row.need.Request.ID {
-				return nil
-			}
-		}
-		// It waits no more. It stays readable, with how it was decided.
-		key, id := d.key, d.row.need.Request.ID
-		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-			r, err := t.Request(ctx, id)
-			return textMsg{key: key, request: &r, err: err}
-		})
+	if d.row.member == nil { // of a conversation the rows stay
+		d.width = 0
 	}
-	before := m.task(m.detail.taskID())
 	for _, l := range m.lists {
 		for _, r := range l.rows {
 			if r.key == d.key {
 				d.row = r
+				return m.reload()
 			}
 		}
 	}
-	d.width = 0
-	if now := m.task(m.detail.taskID()); before != nil && now != nil && before.UpdatedAt != now.UpdatedAt {
+	r := d.question()
+	if r == nil || r.Status != muster.RequestPending {
+		return nil
+	}
+	// It waits no more. It stays readable, with how it was decided.
+	key, id := d.key, r.ID
+	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+		r, err := t.Request(ctx, id)
+		return textMsg{key: key, request: &r, err: err}
+	})
+}
+
+// reload asks again for what may have changed of what is shown.
+func (m *model) reload() tea.Cmd {
+	d, t := &m.detail, m.task(m.detail.taskID())
+	switch {
+	case d.row.member != nil:
+		d.isStale = d.isAsked // an answer that is on its way may not have the newest
+		return m.load()
+	case t == nil:
+		return m.load()
+	case d.hasDiff && t.Status != muster.Completed && m.o.Now.Sub(d.diffAt) >= diffInterval:
 		return m.load()
 	}
 	return nil
@@ -158,6 +172,18 @@ func (d *detail) addSaid(msg saidMsg) {
 		d.said = append(d.said, msg.said...)
 		d.pos = msg.said[len(msg.said)-1].Pos
 	}
+}
+
+// hasSaid reports whether the transcript has what streamed in. Of a reply that streams, the transcript has nothing yet,
+// and then all of it at once. Spaces make no difference: a reply has fewer of them.
+func (d *detail) hasSaid(text string) bool {
+	fields := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	for _, s := range d.said[max(len(d.said)-20, 0):] {
+		if s.Kind == team.SaidByIt && strings.Contains(fields(s.Text), fields(text)) {
+			return true
+		}
+	}
+	return false
 }
 
 // addText adds what was asked for. An answer about something that is not shown any more is dropped.

@@ -219,7 +219,7 @@ func titleColour(pane, focus int) string {
 // drawDetail draws the right side: a title, and the rows that are seen. Beside the title stands how far the reader is,
 // or that the newest rows are followed.
 func (m *model) drawDetail(l layout) []string {
-	rowWriter{&m.teamState, &m.detail, m.events}.layOut(l.right)
+	rowWriter{&m.teamState, &m.detail, m.events, m.words}.layOut(l.right)
 	d, height := &m.detail, l.body-1
 	last := max(len(d.rows)-height, 0)
 	if d.top = min(d.top, last); d.follows {

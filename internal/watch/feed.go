@@ -69,6 +69,7 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 	var followed sync.WaitGroup
 	defer followed.Wait()
 	followed.Go(func() { f.follow(ctx) })
+	followed.Go(func() { sendWords(ctx, f.team, send) })
 	var members []view.Member
 	f.nudge() // the first overview does not wait for an event
 	for {

@@ -31,7 +31,8 @@ type model struct {
 
 	width, height int
 	events        []face.Event // the newest ones, at most keptEvents
-	problem       string       // why the team cannot be read
+	words         map[muster.Name]words
+	problem       string // why the team cannot be read
 
 	lists [paneDetail]list
 	focus int // the pane that keys move in
@@ -70,11 +71,22 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 				m.o.Lived += now.Sub(m.o.Now)
 			}
 			m.o.Now = now
+			if m.detail.row.member != nil { // what was said after the last event
+				return m, m.reload()
+			}
 		}
 	case toldMsg:
 		m.message = msg
 	case saidMsg:
-		m.detail.addSaid(msg)
+		if m.detail.addSaid(msg); m.detail.isStale {
+			m.detail.isStale = false
+			return m, m.load()
+		}
+	case wordsMsg:
+		m.words = msg
+		if m.detail.row.member != nil {
+			return m, m.reload()
+		}
 	case textMsg:
 		if m.detail.addText(msg); msg.isTaken {
 			m.message = told(msg.err, "%s removed from your inbox", view.Count(len(msg.mail), "mail"))

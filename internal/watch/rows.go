@@ -21,25 +21,46 @@ type rowWriter struct {
 	*teamState
 	d      *detail
 	events []face.Event
+	words  map[muster.Name]words
 }
 
-// layOut makes the rows for a width. Of a conversation only what is new is laid out.
+// layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in, which
+// stand at the end until the transcript has them.
 func (w rowWriter) layOut(width int) {
 	d := w.d
-	if d.width != width {
-		d.rows, d.laidOut, d.width = nil, 0, width
-		if d.row.member == nil {
+	isNew := d.width != width
+	if isNew {
+		d.rows, d.fixed, d.laidOut, d.width = nil, 0, 0, width
+	}
+	if d.row.member == nil {
+		if isNew {
 			w.layOutText()
 		}
+		return
 	}
-	if d.row.member != nil {
-		for _, s := range d.said[d.laidOut:] {
-			w.layOutSaid(s)
-		}
-		d.laidOut = len(d.said)
-		if over := len(d.rows) - maxRows; over > 0 {
-			d.rows, d.top = d.rows[over:], max(d.top-over, 0)
-		}
+	d.rows = d.rows[:d.fixed]
+	for _, s := range d.said[d.laidOut:] {
+		w.layOutSaid(s)
+	}
+	d.laidOut = len(d.said)
+	if over := len(d.rows) - maxRows; over > 0 {
+		d.rows, d.top = d.rows[over:], max(d.top-over, 0)
+	}
+	d.fixed = len(d.rows)
+	w.layOutLive()
+}
+
+// layOutLive adds what the member says right now, and what its tool has printed last.
+func (w rowWriter) layOutLive() {
+	live := w.words[w.d.row.member.Name]
+	if text := strings.TrimSpace(live.text); text != "" && !w.d.hasSaid(text) {
+		w.add("\n"+text, textRow{})
+	}
+	if n := len(w.d.said); n > 0 && w.d.said[n-1].Kind == team.SaidResult {
+		return // the tool has ended, and its output is there
+	}
+	for _, line := range live.progress {
+		w.add("  "+line, textRow{tone: view.Faint})
 	}
 }
 
