@@ -44,7 +44,8 @@ func newWatchCommand(a *App) *cobra.Command {
 		}}
 }
 
-// errNoFullScreen says what shows the team where there is no full screen.
+// errNoFullScreen says what shows the team where there is no full screen. It does not fall back to one of them by
+// itself: a script that calls it expects either a screen or an error.
 func errNoFullScreen() error {
 	return muster.Errorf(muster.Invalid, "muster watch needs a terminal, and here is none that it can draw on").
 		WithHint("muster status   or: muster log -f")

@@ -21,6 +21,7 @@ func RunFullScreen(
 	if err := checkTerminal(Options{In: in, Out: out}); err != nil {
 		return err
 	}
+	// The mode before the program is kept here too, because the library restores it only where it ends in order.
 	state, err := term.GetState(in.Fd())
 	if err != nil {
 		return fmt.Errorf("read the terminal's mode: %w", err)
@@ -29,6 +30,7 @@ func RunFullScreen(
 	if colour {
 		profile = max(colorprofile.Detect(out, os.Environ()), colorprofile.ANSI)
 	}
+	// Whatever ends first, the program, the caller's context or the terminal, ends the others.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ctx, endSignals := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed

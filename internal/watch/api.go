@@ -16,7 +16,7 @@ import (
 // teamAPI is what the screen asks of a team on behalf of its user. All of it runs in commands, beside the screen. It is
 // an interface so that tests of the screen need no repository.
 type teamAPI interface {
-	// Said returns what a member has said after a position.
+	// Said returns what a member has said after a position of its transcript.
 	Said(ctx context.Context, name muster.Name, after muster.Pos) ([]team.Said, error)
 	Diff(ctx context.Context, id muster.TaskID) (string, error)
 	Request(ctx context.Context, id muster.RequestID) (muster.Request, error)
@@ -30,6 +30,7 @@ type teamAPI interface {
 // api is a team as teamAPI.
 type api struct{ t *team.Team }
 
+// Said leaves out what cannot be read, as muster log does: it hides nothing else, and muster doctor counts it.
 func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all []team.Said, err error) {
 	for said, e := range a.t.Members().Conversation(ctx, name, after) {
 		if e != nil && !errors.Is(e, muster.ErrCorrupt) { // what cannot be read hides nothing else
@@ -42,31 +43,37 @@ func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all 
 	return all, ctx.Err()
 }
 
+// Diff returns the text of git diff; what the lane holds and nobody has committed is in it.
 func (a api) Diff(ctx context.Context, id muster.TaskID) (string, error) {
 	d, err := a.t.Tasks().Diff(ctx, id)
 	return d.Text, err
 }
 
+// Request returns a request that may have been decided.
 func (a api) Request(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	return a.t.Requests().Get(ctx, id)
 }
 
+// Answer decides a request as the user. It reports whether nobody was faster.
 func (a api) Answer(
 	ctx context.Context, id muster.RequestID, approve bool, text string,
 ) (muster.Request, bool, error) {
 	return a.t.Requests().Answer(ctx, id, approve, text)
 }
 
+// Send writes mail as the user.
 func (a api) Send(ctx context.Context, to muster.Name, text string) error {
 	_, err := a.t.Mail().Send(ctx, to, text)
 	return err
 }
 
+// Retry makes a task that was given up pending again.
 func (a api) Retry(ctx context.Context, id muster.TaskID) error {
 	_, err := a.t.Tasks().Change(ctx, id, team.TaskChange{Retry: true})
 	return err
 }
 
+// Mail returns the mail of the user. With take it is removed after it was read, so none is lost by an error.
 func (a api) Mail(ctx context.Context, take bool) (all []muster.Message, err error) {
 	if !take {
 		return a.t.Mail().Pending(ctx, muster.User)

@@ -90,7 +90,8 @@ func taskState(t *muster.Task) string {
 	}
 }
 
-// drawTask returns a task in one line.
+// drawTask returns a task in one line: its number, its state, its subject, and its owner where there is room. What
+// needs somebody is red, what has landed green, and what cannot begin yet is faint.
 func (s *teamState) drawTask(r row, width int) cells {
 	if r.task == nil {
 		return cells{{text: fmt.Sprintf("%d finished (space: list)", r.level), tone: view.Faint}}

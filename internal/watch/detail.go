@@ -36,6 +36,7 @@ type detail struct {
 	key string // the row or the page that it belongs to
 	row row    // as it was when it was selected: a request that was answered stays readable
 
+	// These were asked for beside the overview, and are empty until the answers have come.
 	said    []team.Said // of a member
 	pos     muster.Pos  // the place in its transcript
 	isAsked bool        // for more of it
@@ -91,7 +92,8 @@ func (m *model) load() tea.Cmd {
 	return nil
 }
 
-// loadMail asks for the mail of the user, and takes it from the inbox if take is true.
+// loadMail asks for the mail of the user, and takes it from the inbox if take is true. Mail that is only looked at
+// stays there, and is counted in what waits.
 func (m *model) loadMail(take bool) tea.Cmd {
 	key := m.detail.key
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
@@ -100,7 +102,7 @@ func (m *model) loadMail(take bool) tea.Cmd {
 	})
 }
 
-// loadDiff asks for the diff of what is still selected.
+// loadDiff asks for the diff of what is still selected. A task that nobody has begun has none, which is no error here.
 func (m *model) loadDiff(key string) tea.Cmd {
 	id := m.detail.taskID()
 	if key != m.detail.key || id == 0 {
@@ -116,8 +118,8 @@ func (m *model) loadDiff(key string) tea.Cmd {
 	})
 }
 
-// refresh brings the right side up to date with a new overview. The diff of a task that is under way is read again after
-// a while only: git would otherwise run several times a second.
+// refresh brings the right side up to date with a new overview. The diff of a task that is under way is read again
+// after a while only: git would otherwise run several times a second.
 func (m *model) refresh() tea.Cmd {
 	d := &m.detail
 	if d.row.member == nil { // of a conversation the rows stay
@@ -143,7 +145,7 @@ func (m *model) refresh() tea.Cmd {
 	})
 }
 
-// reload asks again for what may have changed of what is shown.
+// reload asks again for what may have changed of what is shown. A landed diff changes no more.
 func (m *model) reload() tea.Cmd {
 	d, t := &m.detail, m.task(m.detail.taskID())
 	switch {

@@ -18,7 +18,8 @@ const (
 	reverse = "7"
 )
 
-// minTwoColumns is the width from which the right side stands beside the lists, and not in their place.
+// minTwoColumns is the width from which the right side stands beside the lists, and not in their place. Below it a plan
+// would be wrapped at every third word.
 const minTwoColumns = 72
 
 // cell is a piece of a line in one colour: that of a tone, or of a name. Its text is safe already.
@@ -31,7 +32,8 @@ type cell struct {
 // cells are a line.
 type cells []cell
 
-// painted returns the line in its colours, in exactly width columns. The selected line is reversed as a whole.
+// painted returns the line in its colours, in exactly width columns. The selected line is reversed as a whole, because
+// colours on a reversed line are hard to read on many terminals.
 func (c cells) painted(p view.Paint, width int, selected bool) string {
 	line, plain := "", ""
 	for _, x := range c {
@@ -58,7 +60,8 @@ func fit(s string, width int) string {
 	return s + strings.Repeat(" ", width-n)
 }
 
-// sgr colours text by an SGR code, where colours are wanted.
+// sgr colours text by an SGR code, where colours are wanted. Each piece ends with a reset, so that no colour reaches
+// into what stands beside it.
 func sgr(p view.Paint, code, s string) string {
 	if !p || code == "" || s == "" {
 		return s
@@ -68,9 +71,12 @@ func sgr(p view.Paint, code, s string) string {
 
 // layout is where things are on the screen: the headline in the first row, then the body, then the bottom.
 type layout struct {
-	left, right int             // widths; 0 is not there
-	heights     [paneDetail]int // of the lists, with their titles
-	body        int             // rows between the headline and the bottom
+	// left and right are the widths of the two sides. One that is not there has the width 0.
+	left, right int
+	// heights are those of the lists, each with its title. A list without a row has none.
+	heights [paneDetail]int
+	// body is how many rows there are between the headline and the bottom.
+	body int
 }
 
 // layout divides the screen. On a narrow one the right side takes the place of the lists. It is derived anew whenever
@@ -85,7 +91,8 @@ func (m *model) layout() layout {
 	case m.focus == paneDetail:
 		l.left, l.right = 0, m.width
 	}
-	// What waits for the user is always seen; the members get up to half of what is left, and the board the rest.
+	// What waits for the user is always seen, with two rows at the least. The members get up to half of what is left,
+	// and the board the rest.
 	rest := l.body
 	if n := len(m.lists[paneNeeds].rows); n > 0 {
 		l.heights[paneNeeds] = 1 + min(n, max(rest/4, 2))
@@ -319,7 +326,7 @@ func (m *model) bottom() (rows []string) {
 	return append(rows, m.paint.In(view.Faint, m.help(m.width)))
 }
 
-// wrapped returns texts as rows of at most width columns.
+// wrapped returns texts as rows of at most width columns. It is for texts of the program, which are safe.
 func wrapped(width int, texts ...string) (rows []string) {
 	for _, s := range texts {
 		rows = append(rows, strings.Split(ansi.WrapWc(s, max(width, 1), ""), "\n")...)

@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// keptEvents is how many events can be looked back at.
+	// keptEvents is how many events can be looked back at. All of them are in muster log.
 	keptEvents = 1000
-	// settleTime is how long the feed waits after an event for those that come with it.
+	// settleTime is how long the feed waits after an event for those that come with it. A claim, for one, is several
+	// events and records, and a picture of the half of it would be replaced at once.
 	settleTime = 40 * time.Millisecond
-	// minInterval is the shortest time between two overviews.
+	// minInterval is the shortest time between two overviews. People do not read faster.
 	minInterval = 250 * time.Millisecond
-	// restFactor bounds what overviews cost: after one that took d, the next waits restFactor times d.
+	// restFactor bounds what overviews cost: after one that took d, the next waits restFactor times d. So they take at
+	// most an eighth of one core on a board of any size.
 	restFactor = 8
 	// pollInterval is how often the feed looks for what no event tells, such as a process that was killed.
 	pollInterval = 3 * time.Second
@@ -134,7 +136,7 @@ func (f *feed) follow(ctx context.Context) {
 	f.nudge()
 }
 
-// nudge says that there is something to send.
+// nudge says that there is something to send. It never waits: a token that is there already says the same.
 func (f *feed) nudge() {
 	select {
 	case f.changed <- struct{}{}:
@@ -142,7 +144,7 @@ func (f *feed) nudge() {
 	}
 }
 
-// sleep waits, and reports whether ctx is still alive.
+// sleep waits, and reports whether ctx is still alive. It ends with ctx, so that quitting is never late.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

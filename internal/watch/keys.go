@@ -14,13 +14,22 @@ import (
 )
 
 // binding is what some keys do. The help line shows those with a short text that can be used right now.
+//
+// A key that cannot be used does nothing and is not in the help line: a line of keys that do nothing teaches people not
+// to read it. Letters are those of the first word of what they do, and capitals are for the rarer form of the same.
 type binding struct {
-	keys  []string
-	name  string // of the keys, as people read it
-	short string // for the help line; "" is only on the page of keys
-	what  string
-	when  func(m *model) bool // nil: always
-	do    func(m *model) tea.Cmd
+	// keys are the names that bubbletea gives them.
+	keys []string
+	// name is what people call the keys. The help line has the first of them only.
+	name string
+	// short is for the help line, in a word or two. Where it is "" the key is on the page of keys only.
+	short string
+	// what says what the keys do, for the page of keys.
+	what string
+	// when says whether they can be used now; nil: always.
+	when func(m *model) bool
+	// do changes the model. What takes time is in the command that it returns.
+	do func(m *model) tea.Cmd
 }
 
 // isMoving reports whether the focus is on a list. There the arrows select, and on the right side they scroll.

@@ -14,7 +14,8 @@ type row struct {
 	need   *view.Need
 	member *view.Member
 	task   *muster.Task
-	level  int // of a task in the tree
+	// level is how many tasks are above a task in the tree. Of the row that counts others it is their number.
+	level int
 }
 
 // list is one pane on the left: rows of which a part is seen. It does not draw: the drawing of a row needs a width, and

@@ -33,7 +33,7 @@ func (s *teamState) memberState(x *view.Member) (word string, tone view.Tone) {
 	return "works", view.Good
 }
 
-// isLanding reports whether the task of a member is to land.
+// isLanding reports whether the task of a member is to land. Between two records only the member itself says so.
 func (s *teamState) isLanding(x *view.Member) bool {
 	t := s.task(x.Task)
 	return t != nil && t.Status == muster.Landing || x.Doing == "lands"
@@ -67,7 +67,8 @@ func (s *teamState) drawMember(r row, width int) cells {
 	return c
 }
 
-// memberWidths returns the widths of the columns of names and of states, which are those of the longest ones.
+// memberWidths returns the widths of the columns of names and of states, which are those of the longest ones. A name
+// that is longer than most is cut: the title of the right side has it whole.
 func (s *teamState) memberWidths() (names, states int) {
 	for i := range s.o.Members {
 		word, _ := s.memberState(&s.o.Members[i])

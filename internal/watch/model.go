@@ -11,7 +11,8 @@ import (
 	"muster/internal/view"
 )
 
-// The panes: the lists on the left from top to bottom, then the right side.
+// The panes: the lists on the left from top to bottom, then the right side. The order is that in which Tab goes through
+// them, and in which the cursor goes from the end of one list to the beginning of the next.
 const (
 	paneNeeds = iota
 	paneMembers
@@ -45,7 +46,7 @@ type model struct {
 	hasMouse bool // false: the terminal has the mouse, and selects text with it
 }
 
-// newModel returns a screen without a team.
+// newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
 func newModel(p view.Paint, now time.Time) *model {
 	m := &model{paint: p, focus: paneMembers, last: paneMembers, hasMouse: true, width: 80, height: 24}
 	m.o, m.subject = face.Empty(), func(muster.TaskID) string { return "" }
@@ -129,7 +130,8 @@ func (m *model) apply(msg changedMsg) tea.Cmd {
 	return m.show()
 }
 
-// setRows fills the lists from the overview.
+// setRows fills the lists from the overview. A list that has lost its last row while it had the focus gives it to the
+// members, of which there always are some.
 func (m *model) setRows() {
 	var needs, members []row
 	for _, n := range m.o.Needs() {
@@ -159,7 +161,8 @@ func (m *model) show() tea.Cmd {
 	return m.load()
 }
 
-// showPage shows one of the pages that belong to no row.
+// showPage shows one of the pages that belong to no row. The focus goes with it, so that the arrows scroll it, and Esc
+// comes back to the row that was shown before.
 func (m *model) showPage(key string) {
 	m.detail = detail{key: key, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: key == pageEvents}
 	m.focus = paneDetail

@@ -2,7 +2,7 @@ package watch
 
 import tea "charm.land/bubbletea/v2"
 
-// wheelRows is how far one step of the wheel goes.
+// wheelRows is how far one step of the wheel goes, as in most programs.
 const wheelRows = 3
 
 // The mouse is a help and never needed: all that it does, keys do.

@@ -24,8 +24,8 @@ type rowWriter struct {
 	words  map[muster.Name]words
 }
 
-// layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in, which
-// stand at the end until the transcript has them.
+// layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
+// which stand at the end until the transcript has them.
 func (w rowWriter) layOut(width int) {
 	d := w.d
 	isNew := d.width != width
@@ -38,11 +38,13 @@ func (w rowWriter) layOut(width int) {
 		}
 		return
 	}
+	// The words that stream in are laid out anew each time: they are few, and any of them may have changed.
 	d.rows = d.rows[:d.fixed]
 	for _, s := range d.said[d.laidOut:] {
 		w.layOutSaid(s)
 	}
 	d.laidOut = len(d.said)
+	// The reader stays at the same words where rows go at the top.
 	if over := len(d.rows) - maxRows; over > 0 {
 		d.rows, d.top = d.rows[over:], max(d.top-over, 0)
 	}
@@ -136,7 +138,8 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 	}
 }
 
-// maxDiff is how many lines of a diff are laid out. A longer one is read with a pager.
+// maxDiff is how many lines of a diff are laid out. A longer one is read with a pager, which need not lay it out whole
+// whenever something changes.
 const maxDiff = 5000
 
 // layOutDiff shows the diff of a task. Each row of a line that is wrapped has the colour of the line.
@@ -174,7 +177,8 @@ func (w rowWriter) layOutEvents() {
 	}
 }
 
-// shortOutput is how many lines of a tool's output, and of what a member was told, are seen unless all of it is.
+// shortOutput is how many lines of a tool's output, and of what a member was told, are seen unless the user asks for
+// all of it. The words between them are what tells how the member gets on.
 const shortOutput = 8
 
 // layOutSaid adds one thing of a conversation. The member's own words stand at the margin and whole. Its calls are one

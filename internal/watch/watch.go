@@ -12,6 +12,19 @@
 //   - teamState: the newest overview, and how its parts are named
 //   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
 //
+// What is read, and when:
+//
+//   - An overview is read after events, at most four times a second. It has the members, the board and what waits.
+//   - Every few seconds the records of the members are read, because nobody writes an event for a process that was
+//     killed. Where they are as before, only the ages on the screen grow.
+//   - A member's conversation is read while it is shown: from its transcript, from the place on that was read last. The
+//     words that stream in come from the process that hosts the member, and give way to those of the transcript.
+//   - A diff is read when it is asked for, and again every few seconds while its task is under way and shown.
+//   - Everything else is read when it is selected.
+//
+// What the user decides is written as a record by package team, and comes back with the next overview like the decision
+// of any other face. Nothing is kept between two runs of the program.
+//
 // These rules hold:
 //
 //   - Neither Update nor View waits for a file, a process or the team, so a key is never late.
@@ -19,6 +32,8 @@
 //     answered stays on the right side, so that a key that was meant for it never decides another one.
 //   - Texts of models and files are cleaned once, where they become rows: see teamState.clean.
 //   - A colour says nothing that the words do not say, because there may be none.
+//   - The screen works from 10 columns and 4 rows on. What does not fit is cut on the left side, where it can be
+//     selected to be read, and wrapped on the right side, where nothing is left out.
 //
 // Read model.go first, then keys.go for what the user can do, and draw.go for what is seen.
 package watch
@@ -39,10 +54,12 @@ import (
 // Options say what to watch, and where. All fields but Hide must be set.
 type Options struct {
 	Team *team.Team
-	// HasState reports whether the repository has a team. It is asked until there is one.
+	// HasState reports whether the repository has a team. It is asked until there is one, and must be cheap.
 	HasState func() bool
-	In, Out  *os.File
-	Paint    view.Paint
+	// In and Out are the terminal.
+	In, Out *os.File
+	// Paint says whether there are colours.
+	Paint view.Paint
 	// Hide removes secrets from a text; nil: there are none.
 	Hide func(string) string
 	Now  func() time.Time
@@ -59,7 +76,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now, changed: make(chan struct{}, 1)}
 	if o.HasState() {
-		// The first frame has the team already: nobody sees an empty screen.
+		// The first frame has the team already: nobody sees an empty screen. The feed reads it again a moment later,
+		// because events may have come in between.
 		first := changedMsg{}
 		first.overview, first.err = face.Overview(ctx, o.Team, o.Now())
 		m.first = m.apply(first)

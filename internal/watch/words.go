@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// wordsInterval is the shortest time between two messages about words that stream in.
+	// wordsInterval is the shortest time between two messages about words that stream in. Models are faster than that,
+	// and a frame for each word would be drawn for nobody.
 	wordsInterval = 100 * time.Millisecond
-	// maxWords is how many bytes of a member's words, and of its tool's output, are kept while they stream.
+	// maxWords is how many bytes of a member's words are kept while they stream. Of a reply that is longer the
+	// beginning is seen when the transcript has it.
 	maxWords = 16 << 10
 )
 
@@ -33,7 +35,8 @@ type words struct {
 // wordsMsg has the words of all members.
 type wordsMsg map[muster.Name]words
 
-// follow adds an event of a turn.
+// follow returns the words after another event of a turn. The words of a reply stay when it has ended, until the next
+// one begins, because the transcript may be a moment later. A reply that is asked for again begins anew.
 func (w words) follow(e loop.Event) words {
 	switch e := e.(type) {
 	case loop.TextDelta:
@@ -62,7 +65,8 @@ func sendWords(ctx context.Context, t *team.Team, send func(tea.Msg)) {
 	all, isNew := map[muster.Name]words{}, false
 	tick := time.NewTimer(0)
 	defer tick.Stop()
-	var due <-chan time.Time // nil while nothing is new
+	// due is nil while nothing is new, and then nothing wakes up.
+	var due <-chan time.Time
 	events := t.Subscribe(ctx)
 	for {
 		select {
