@@ -23,7 +23,8 @@ var builtin = []command{
 	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
 		muster: []string{"mail", "list", "--last", "20"}},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
-	{name: "requests", does: "questions that wait for somebody", muster: []string{"requests"}},
+	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; all of one",
+		muster: []string{"requests"}},
 	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
 	{name: "reject", args: "ID why", does: "say no to one", muster: []string{"reject"}},
 	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
@@ -133,7 +134,9 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 		for _, c := range n.Custom() {
 			all = append(all, "/"+c.Name)
 		}
-	case head == "/approve" || head == "/reject":
+	case head == "/requests":
+		all = []string{"show"}
+	case head == "/approve" || head == "/reject" || head == "/requests show":
 		all = n.Requests()
 	case head == "/inbox":
 		all = append(n.Members(), "user")

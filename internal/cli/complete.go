@@ -81,6 +81,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"task retry":    tasksThat(func(t muster.Task) bool { return t.Status == muster.NeedsAttention }),
 		"task delete":   tasksThat(func(t muster.Task) bool { return t.Status != muster.Landing }),
 		"approve":       decidableRequests,
+		"requests show": allRequests,
 		"reject":        decidableRequests,
 		"team spawn": membersThat(func(m muster.Member) bool {
 			return m.Status == muster.Shutdown && m.Name != muster.Lead
@@ -245,6 +246,13 @@ var (
 			id, about = string(r.ID), view.Question(r)+" of "+string(r.From)
 		}
 		return id, about
+	})
+
+	// allRequests are those that wait, whoever may decide them.
+	allRequests = each(func(ctx context.Context, t *team.Team) ([]muster.Request, error) {
+		return t.Requests().Pending(ctx)
+	}, func(r muster.Request) (id, about string) {
+		return string(r.ID), view.Question(r) + " of " + string(r.From)
 	})
 
 	// laneNames are the lanes, each with its status.

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +108,9 @@ func (o Overview) Draw(s Screen) string {
 	w.WriteString(labelled(s, "COLLIDE", collisions))
 	if needs := o.Needs(); len(needs) > 0 {
 		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needsTable(needs).Draw(s))
+		if i := slices.IndexFunc(needs, func(n Need) bool { return n.Request != nil }); i >= 0 {
+			fmt.Fprintf(w, "  read one whole: muster requests show %s\n", needs[i].Name)
+		}
 	}
 	return w.String()
 }

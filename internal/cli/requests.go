@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/face"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// requestCommands are the commands of the requests: questions that wait for somebody. A member asks before it does
+// something that needs approval, such as following a plan or shutting down.
+type requestCommands struct{ *App }
+
+// list returns muster requests. Without --all it shows only what still waits.
+func (r requestCommands) list() *cobra.Command {
+	var decidedToo bool
+	c := &cobra.Command{Use: "requests", Short: "questions that wait for somebody", Args: namedArgs()}
+	c.Flags().BoolVar(&decidedToo, "all", false, "those that are decided too")
+	c.AddCommand(r.show())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		// An empty table would not say whether nothing waits or nothing was ever asked.
+		none, read := "no question waits", team.Requests.Pending
+		if decidedToo {
+			none, read = "no question was asked yet", team.Requests.List
+		}
+		return list(r.App, none, func(ctx context.Context, o opened) ([]muster.Request, error) {
+			return read(o.Requests(), ctx)
+		}, func(all []muster.Request) view.Table { return view.Requests(all, r.Now()) })(c, args)
+	}
+	return c
+}
+
+// show returns muster requests show, which prints the whole plan or reason with what it is about.
+func (r requestCommands) show() *cobra.Command {
+	return &cobra.Command{Use: "show ID", Args: namedArgs("ID"),
+		Short: "all of a question: the whole plan, its task, and the changes so far",
+		RunE: r.looking(nil, func(c *cobra.Command, o opened, args []string) error {
+			q, err := face.ReadQuestion(c.Context(), o.Team, muster.RequestID(args[0]))
+			if err != nil {
+				return err
+			}
+			return r.print(q, func(s view.Screen) string { return q.Draw(s, r.Now()) })
+		})}
+}
+
+// decide returns muster approve or muster reject, which answer a request as the user. Words behind the id are the
+// answer that the asking member reads. The first decision stands: a second one is only reported, and is an error when
+// it was another one. A script can therefore repeat a decision without failing. A no needs a reason, because whoever
+// asked has to do something else and would have to guess what.
+func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
+	answer := func(c *cobra.Command, o opened, args []string) error {
+		id, text := muster.RequestID(args[0]), strings.TrimSpace(strings.Join(args[1:], " "))
+		req, isFirst, err := o.Requests().Answer(c.Context(), id, yes, text)
+		if err != nil {
+			return err
+		}
+		asked := view.Question(req) + " of " + string(req.From)
+		if isFirst {
+			return r.printLine(req, nil, "%s is %s", asked, req.Status)
+		}
+		by := ""
+		if req.ResolvedBy != "" {
+			by = fmt.Sprintf(", by %s at %s", req.ResolvedBy, view.Clock(muster.Time(req.ResolvedAt), r.Now()))
+		}
+		s := fmt.Sprintf("%s was %s before%s: that stands", asked, req.Status, by)
+		if req.Response != "" {
+			s += " (" + view.OneLine(req.Response) + ")"
+		}
+		// A request that expired was decided by nobody, so both answers are refused for it.
+		if yes && req.Status != muster.RequestApproved || !yes && req.Status != muster.RequestRejected {
+			return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", req.From)
+		}
+		return r.printLine(req, nil, "%s", s)
+	}
+	check := namedArgs("ID", "[TEXT...]")
+	isComplete := func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil || yes || strings.TrimSpace(strings.Join(args[1:], "")) != "" {
+			return err
+		}
+		const text = "%s needs a reason, which whoever asked reads: %[1]s %s \"why\""
+		return &usageError{c.CommandPath(), fmt.Sprintf(text, c.CommandPath(), view.OneLine(args[0]))}
+	}
+	return &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.changing(answer)}
+}
