@@ -18,6 +18,7 @@ type Summary struct {
 	// Code is the exit code: 0 if all is done, 3 if the run stopped with work left.
 	Code       int
 	Text       string // the lead's last words, or why the run stopped
+	WordsShown bool   // the reader has seen Text already
 	CheckIsRed bool   // the target's check was red at the end
 	Tasks      []muster.Task
 	// Unreadable are the tasks whose records cannot be read, and why.
@@ -122,6 +123,7 @@ func (s Summary) Draw(screen Screen) string {
 	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
 		w.WriteString("\n" + s.table(screen))
 	}
+	w.WriteString(s.lastWords(screen))
 	s.nextSteps(w, screen)
 	return w.String()
 }
@@ -182,7 +184,7 @@ func (s Summary) headline() string {
 	if n := len(s.unfinished) + len(s.Unreadable); n > 0 {
 		h += fmt.Sprintf("; %d %s left", n, Plural(n, "is", "are"))
 		if _, why := s.splitReason(); why != "" && s.Code != 0 {
-			h += ": " + Cut(OneLine(why), 160)
+			h += ": " + headlineReason(why)
 		}
 	}
 	return h

@@ -66,6 +66,39 @@ take them:  muster merge
 `)
 }
 
+// The lead's last words stand between what has landed and how to take it, and never twice.
+func TestSummaryHasTheLastWords(t *testing.T) {
+	one := landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok")
+	run, left := muster.Run{Check: "make"}, muster.Task{ID: 2, Subject: "more", Status: muster.NeedsAttention, Result: "no", CreatedAt: 1005}
+	long := strings.TrimSuffix(strings.Repeat("line\n", 25), "\n")
+	for name, c := range map[string]struct {
+		end   Summary
+		width int
+		want  string // "" is none
+	}{
+		"some":           {Summary{Text: "It counts words.\n\n    go run .\x1b[2J\nsee the tests \n"}, 0, "the lead says:\n  It counts words.\n\n      go run .[2J\n  see the tests\n"},
+		"none":           {Summary{}, 0, ""},
+		"shown":          {Summary{Text: "It counts.", WordsShown: true}, 0, ""},
+		"narrow":         {Summary{Text: "It counts words, and lines."}, 24, "the lead says:\n  It counts words, and\n  lines.\n"},
+		"long":           {Summary{Text: long, RepositoryFlag: "-C x "}, 0, "the lead says:\n" + strings.Repeat("  line\n", 20) + "  ... and 5 more lines: muster -C x log --member lead --json -n 1\n"},
+		"in headline":    {Summary{Text: "a limit", Code: 3, Tasks: []muster.Task{left}}, 0, ""},
+		"cut there":      {Summary{Text: strings.Repeat("why ", 50), Code: 3, Tasks: []muster.Task{left}}, 0, "in full:\n  " + strings.TrimSpace(strings.Repeat("why ", 50)) + "\n"},
+		"red":            {Summary{Text: "It counts.", Code: 3, CheckIsRed: true}, 0, "the lead says:\n  It counts.\n"},
+		"stopped":        {Summary{Text: "a limit", Code: 3}, 0, ""},
+		"stopped, hints": {Summary{Text: "a limit\ndo this", Code: 3}, 0, "in full:\n  a limit\n  do this\n"},
+		"off":            {Summary{Text: "Task 1 is gone\nIt counts.", Code: 3, OffTarget: []muster.TaskID{1}}, 0, "the lead says:\n  It counts.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.end.Run, c.end.Tally, c.end.Now, c.end.Tasks = run, NewTally(), muster.Time(1014.2), append(c.end.Tasks, one)
+			c.end.Run.StartedAt = 1000
+			got := c.end.Draw(Screen{Width: c.width})
+			if c.want != "" && !strings.Contains(got, "\n\n"+c.want+"\n") || c.want == "" && (strings.Contains(got, "says:") || strings.Contains(got, "in full:")) {
+				t.Errorf("want %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
 // What came back because of what others had landed is told apart, and what is flaky was not returned.
 func TestSummaryTellsApartWhatCameBack(t *testing.T) {
 	n := NewTally()

@@ -1,0 +1,52 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxLastLines is how many rows the lead's last words may take: the command that takes the work stands below them, and
+// must stay in sight.
+const maxLastLines = 20
+
+// lastWords returns what the lead has said last, or why the run stopped, below a title. It is empty where nothing was
+// said, or where the lines above have said all of it.
+func (s Summary) lastWords(screen Screen) string {
+	_, text := s.splitReason()
+	text = strings.TrimSpace(ManyLines(text))
+	title, said := "the lead says:", ""
+	switch left := len(s.unfinished) + len(s.Unreadable); {
+	case s.WordsShown:
+		return ""
+	case s.Code != 0 && left > 0:
+		title, said = "in full:", headlineReason(text)
+	case s.Code != 0 && !s.CheckIsRed && len(s.offTarget) == 0:
+		title = "in full:"
+		said, _, _ = strings.Cut(text, "\n")
+	}
+	if text == "" || OneLine(text) == OneLine(said) {
+		return ""
+	}
+	var rows []string
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRight(line, " \t\r")
+		if screen.Width == 0 || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") { // code stays as it is
+			rows = append(rows, line)
+			continue
+		}
+		rows = append(rows, wrap(line, max(screen.Width-3, 20))...)
+	}
+	if more := len(rows) - maxLastLines; more > 1 {
+		all := "muster " + s.RepositoryFlag + "log --member lead --json -n 1"
+		rows = append(rows[:maxLastLines], fmt.Sprintf("... and %d more lines: %s", more, all))
+	}
+	b := new(strings.Builder)
+	fmt.Fprintln(b, "\n"+title)
+	for _, row := range rows {
+		fmt.Fprintln(b, strings.TrimRight("  "+row, " "))
+	}
+	return b.String()
+}
+
+// headlineReason is how much of the reason the headline has.
+func headlineReason(why string) string { return Cut(OneLine(why), 160) }
