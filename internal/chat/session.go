@@ -17,6 +17,7 @@ import (
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/terminal"
+	"muster/internal/view"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
@@ -48,6 +49,8 @@ type Lead interface {
 // Teller shows events as lines.
 type Teller interface {
 	Event(muster.Event)
+	// Notice takes an event that the session shows itself, and that the user may have to be told of.
+	Notice(muster.Event)
 	Tick(time.Time)
 }
 
@@ -193,6 +196,7 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	switch {
 	case e.Kind == journal.MailSent && e.Text("to") == string(muster.User):
 		s.Mail(ctx)
+		s.Teller.Notice(e)
 	case e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) && !s.Remote:
 	default:
 		s.Teller.Event(e)
@@ -207,7 +211,7 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 func (s *Session) showResting() {
 	if resting, _ := s.Lead.Resting(); resting && !s.Remote {
 		s.Teller.Event(muster.Event{Kind: journal.MemberIdle, Member: muster.Lead, At: muster.UnixTime(s.Now()),
-			Fields: map[string]any{"reason": "waits for you"}})
+			Fields: map[string]any{"reason": view.WaitsForYou}})
 	}
 	s.Face.Refresh()
 }

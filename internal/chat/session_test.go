@@ -88,6 +88,7 @@ func (l *lead) rests() {
 type teller struct{ kinds []string }
 
 func (t *teller) Event(e muster.Event) { t.kinds = append(t.kinds, e.Kind) }
+func (*teller) Notice(muster.Event)    {}
 func (*teller) Tick(time.Time)         {}
 
 type bench struct {

@@ -78,6 +78,7 @@ type App struct {
 	dir     string // -C
 	json    bool
 	noColor bool
+	plain   bool
 	debug   bool
 
 	// secrets are hidden in all that is printed, logged and stored. Run sets them; nil hides nothing.
@@ -197,6 +198,7 @@ func (a *App) root() *cobra.Command {
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.BoolVar(&a.noColor, "no-color", false, "print without colour")
+	f.BoolVar(&a.plain, "plain", false, "redraw and ring nothing: plain lines, as for screen readers")
 	f.BoolVar(&a.debug, "debug", false,
 		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())

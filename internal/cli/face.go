@@ -23,7 +23,7 @@ import (
 func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
-	if out := fileOf(a.Stdout); out != nil && in != nil {
+	if out := fileOf(a.Stdout); out != nil && in != nil && !isPlain(a) {
 		// An error means that nothing is completed.
 		names := chat.Names{Members: func() (names []string) {
 			members, _ := c.Members().List(ctx)
@@ -96,7 +96,13 @@ func (c *conversation) newProgress(ctx context.Context) *view.Progress {
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
 	// The face adds a newline of its own.
 	print := func(text string) { c.face.Print(strings.TrimRight(text, "\n")) }
-	return view.NewProgress(view.Options{Print: print, Screen: view.Screen{Paint: c.paint},
+	settings, _, _ := c.workspace.Settings(nil) // what is wrong with them is said where the run begins
+	ring := notifier(c.app, settings.Notify, func(sequence string) {
+		if c.terminal != nil {
+			c.terminal.Ring(sequence)
+		}
+	})
+	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
 		Start: c.app.Now(), OnlyLines: true, Task: task})
 }
 

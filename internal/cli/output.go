@@ -24,8 +24,30 @@ func (a *App) screen(w io.Writer) view.Screen {
 	}
 	width, isTerminal := view.TerminalWidth(w)
 	// TERM=dumb is the convention for a terminal that understands no control sequences.
-	colour := isTerminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+	colour := isTerminal && !a.noColor && !a.plain && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 	return view.Screen{Paint: view.Paint(colour), Width: width}
+}
+
+// isPlain reports whether nothing may be redrawn or rung: for screen readers, and for terminals that cannot do it.
+func isPlain(a *App) bool { return a.plain || a.env("TERM") == "dumb" }
+
+// liveScreen returns how the progress of a run is shown on standard error: where nothing may be redrawn, as in a pipe.
+func liveScreen(a *App) view.Screen {
+	s := a.screen(a.Stderr)
+	if isPlain(a) {
+		s.Width = 0
+	}
+	return s
+}
+
+// notifier returns the function that tells the user at the terminal that something needs them, or nil where there is
+// none or the user does not want it. write writes to the terminal.
+func notifier(a *App, setting string, write func(string)) func(words string) {
+	ring := view.Notifier(setting, a.env)
+	if _, isTerminal := view.TerminalWidth(a.Stderr); !isTerminal || isPlain(a) || ring == nil {
+		return nil
+	}
+	return func(words string) { write(ring(words)) }
 }
 
 // print writes v to standard output: as JSON with --json, and otherwise as text does. Every command prints its

@@ -108,7 +108,7 @@ func (p *replay) show(ctx context.Context) error {
 	subjects := map[muster.TaskID]string{}
 	begin := time.Unix(0, int64(p.rec.Run.StartedAt*1e9))
 	print := func(text string) { _, _ = io.WriteString(p.Stderr, text) } // nobody may read it any more
-	progress := view.NewProgress(view.Options{Print: print, Screen: p.screen(p.Stderr), Start: begin,
+	progress := view.NewProgress(view.Options{Print: print, Screen: liveScreen(p.App), Start: begin,
 		Check: p.rec.Run.Check, Task: func(id muster.TaskID) (muster.Task, error) {
 			return muster.Task{ID: id, Subject: subjects[id]}, nil
 		}})

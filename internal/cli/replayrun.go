@@ -83,7 +83,7 @@ func (p *replay) play(ctx context.Context) error {
 	}
 	player := recording.Play(p.rec, options)
 	go player.Watch(run)
-	out := newRunOutput(ctx, &there, o.Team, "", false)
+	out := newRunOutput(ctx, &there, o.Team, config.Settings{Notify: "off"}, false)
 	out.recorder, j.Emit, j.Tape = p, out.emit, player
 	var sum team.Summary
 	if err := out.during(ctx, func() { sum, err = p.Start(run, j) }); err != nil {

@@ -167,7 +167,7 @@ func (r runCommands) expandGoal(ctx context.Context, o opened, goal string) (str
 // stdout, so that a script can keep the summary alone. recorder is nil where nothing is recorded.
 func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *recording.Recorder) error {
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
-	out := newRunOutput(ctx, r.App, o.Team, j.Settings.BudgetTeam, j.Resume)
+	out := newRunOutput(ctx, r.App, o.Team, j.Settings, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	if recorder != nil {
 		if err := hideRecording(ctx, o, recorder.Path); err != nil {
@@ -298,7 +298,7 @@ func (r runCommands) hostWorkers(
 		return err
 	}
 	// Events of the whole team are printed, not only those of the members in this process.
-	out := newRunOutput(ctx, r.App, o.Team, settings.BudgetTeam, true)
+	out := newRunOutput(ctx, r.App, o.Team, settings, true)
 	// It has a configuration of its own, with the model for the workers. The one in o only looks.
 	t, err := r.openTeam( //nolint:contextcheck // Opening starts nothing.
 		Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})

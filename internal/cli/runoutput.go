@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/recording"
 	"muster/internal/spend"
 	"muster/internal/view"
@@ -35,7 +36,7 @@ type eventRecorder interface {
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
 // its opening line says what the team does first. The end of ctx does not end it: the team still writes events while it
 // ends its turns.
-func newRunOutput(ctx context.Context, a *App, t *team.Team, budget string, resumes bool) *runOutput {
+func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, resumes bool) *runOutput {
 	ctx = context.WithoutCancel(ctx)
 	out := &runOutput{app: a, journal: t.Journal(), files: func(commit string) []string {
 		files, _ := team.LandedFiles(ctx, t, commit) // what cannot be read is not shown
@@ -51,10 +52,11 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, budget string, resu
 	// A failure is not reported: a run goes on when nobody can read its progress.
 	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	o := view.Options{Print: print, Screen: a.screen(a.Stderr), Start: a.Now(), Check: run.Check, Opening: opening,
+	o := view.Options{Print: print, Notify: notifier(a, s.Notify, print), Screen: liveScreen(a), Start: a.Now(),
+		Check: run.Check, Opening: opening,
 		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
-	out.progress.SetSpent(budget, spentBefore(ctx, t, resumes))
+	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
 	return out
 }
 

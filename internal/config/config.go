@@ -81,6 +81,7 @@ type Settings struct {
 	Jobs         int
 	Ports        int
 	Sign         string
+	Notify       string
 	CheckCovered bool
 
 	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the

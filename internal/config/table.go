@@ -137,6 +137,8 @@ func (s *Settings) landingTable() []Setting {
 			About: "check what landed covered by a later check too, while no landing waits"},
 		{Name: "landing.sign", to: &s.Sign, words: []string{"", "auto", "true", "false"},
 			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
+		{Name: "notify", to: &s.Notify, words: []string{"", "auto", "bell", "osc", "off"}, inRepository: isRefused,
+			About: "how a terminal tells that something needs you: auto, bell, osc (on the desktop) or off"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,

@@ -70,6 +70,7 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 	if r.TaskID != 0 {
 		w.WriteString("\n" + q.changes(s))
 	}
+	// No command is given that would be refused: the user decides only what the lead may decide too.
 	if r.Status == muster.RequestPending && (r.To == muster.Lead || r.To == muster.User) {
 		fmt.Fprintf(w, "\nsay yes:  muster approve %[1]s [COMMENT]\nsay no:   muster reject %[1]s \"why\"\n", r.ID)
 	}
@@ -88,6 +89,7 @@ func (q Question) changes(s view.Screen) string {
 	switch {
 	case q.Diff == nil:
 		return "changes so far: none to show: " + view.OneLine(q.NoDiff) + "\n"
+	// A plan is asked for before the work begins, so an empty lane is the usual case.
 	case len(q.Diff.Files) == 0:
 		return "changes so far: none\n"
 	}

@@ -96,6 +96,13 @@ func (o *output) emit(s string) error {
 	return err
 }
 
+// ring writes a sequence between two frames.
+func (o *output) ring(sequence string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = o.file.WriteString(sequence)
+}
+
 // flush writes an inserted text whose frame did not come in time.
 func (o *output) flush() {
 	o.mu.Lock()

@@ -248,6 +248,10 @@ func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: 
 // Flush says that the streamed text is complete.
 func (t *Terminal) Flush() { t.queue.put(item{kind: flushed}) }
 
+// Ring writes a sequence that rings the bell, or shows something on the desktop. It must move no cursor and draw
+// nothing, so it can stand between any two frames.
+func (t *Terminal) Ring(sequence string) { go t.out.ring(sequence) } // the caller does not wait for the terminal
+
 // Refresh says that the status lines have changed. It does not wait until they are asked for.
 func (t *Terminal) Refresh() {
 	select {

@@ -27,6 +27,7 @@ func (s Summary) lastWords(screen Screen) string {
 	if text == "" || OneLine(text) == OneLine(said) {
 		return ""
 	}
+	// The rows are counted as they stand on the terminal, because a model may say all in one long line.
 	var rows []string
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRight(line, " \t\r")

@@ -60,6 +60,7 @@ type Progress struct {
 	// drawn are the rows of the living members as they stand on the terminal.
 	drawn   []string
 	drawnAt time.Time
+	alerts  alerts
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -98,12 +99,15 @@ type Options struct {
 	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are printed below the lines
 	// on a terminal.
 	OnlyLines bool
+
+	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
+	Notify func(words string)
 }
 
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
 	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
-		presence: Presence{check: OneLine(o.Check)}}
+		presence: Presence{check: OneLine(o.Check)}, alerts: alerts{notify: o.Notify}}
 }
 
 // SetSpent says what the run may spend, "" for any amount, and what it had spent before its events.
@@ -137,6 +141,7 @@ func (p *Progress) Event(e muster.Event) {
 		p.presence.check = ""
 	}
 	p.options.Opening = "" // something happens, so nobody wonders
+	p.alerts.event(e, p.subject)
 	// What has waited for this event comes before its own line.
 	p.presence.Apply(e)
 	p.presence.addCost(e)
@@ -323,6 +328,7 @@ func (p *Progress) Tick(now time.Time) {
 	if len(p.plan) > 0 && now.Sub(p.planAt) >= planDelay {
 		p.flushPlan()
 	}
+	p.alerts.tick(now)
 	p.expireClaims(now)
 	for len(p.checks) > 0 && now.Sub(p.checks[0].at) >= longWorkDelay {
 		p.flushPlan()
@@ -355,33 +361,6 @@ func (p *Progress) expireClaims(now time.Time) {
 		}
 		q.endWait(lane)
 	})
-}
-
-// redraw replaces the rows of the living members if they have changed. Unchanged rows are not written again, or the
-// terminal would flicker and a recording of it would grow.
-func (p *Progress) redraw(now time.Time) {
-	rows := p.presence.Rows(p.options.Paint, now, p.options.Width, p.subject)
-	if len(rows) > 0 {
-		rows = append([]string{""}, rows...) // a blank row separates them from what happened
-	}
-	if slices.Equal(rows, p.drawn) {
-		return
-	}
-	// The old rows are erased by their number, so drawn must always be what stands on the terminal.
-	p.erase()
-	p.drawn, p.drawnAt = rows, now
-	if len(rows) > 0 {
-		p.options.Print(strings.Join(rows, "\n") + "\n")
-	}
-}
-
-// erase removes the living members from the terminal: it moves the cursor up to their first row and clears the rest of
-// the screen.
-func (p *Progress) erase() {
-	if len(p.drawn) > 0 {
-		p.options.Print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
-	}
-	p.drawn = nil
 }
 
 // Close writes what is left and leaves only lines on the terminal. Claims are written with what is known of their

@@ -1,0 +1,90 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster/internal/testing/tmuxtest"
+	"muster/internal/testing/wait"
+)
+
+// inTmux starts a shell in a terminal, in a repository, with muster in its path. It returns the file to which all that
+// the terminal gets is copied, as it is.
+func inTmux(t *testing.T, script string) (s *tmuxtest.Screen, words, raw string) {
+	t.Helper()
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0"))
+	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
+		t.Fatal(err)
+	}
+	words, raw = filepath.Join(s.Dir, "words.yaml"), filepath.Join(s.Dir, "raw")
+	if err := os.WriteFile(words, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Tmux("pipe-pane", "-o", "exec cat >"+raw)
+	return s, words, raw
+}
+
+// waitForRaw waits until the terminal has got a text: the copy comes a little later than the screen.
+func waitForRaw(t *testing.T, file, text string) {
+	t.Helper()
+	wait.For(t, "the terminal gets "+text, func() bool { return strings.Contains(rawOf(t, file), text) })
+}
+
+// rawOf returns what the terminal has got.
+func rawOf(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+const writesToUser = `
+speakers:
+  lead:
+    - do: [{bash: {command: sleep 1}}]
+    - do: [{send_message: {to: user, content: Look at this.}}]
+    - say: All said.
+`
+
+// A run rings when it writes to the user and when it ends, on a terminal that may be redrawn only.
+func TestARunRings(t *testing.T) {
+	s, words, raw := inTmux(t, writesToUser)
+	s.Keys("muster run x --plain --model script/"+words, "Enter")
+	s.Wait(`All said\.\n.*\n?\$ $`)
+	s.Keys("TERM=dumb muster run x --model script/"+words, "Enter")
+	s.Wait(`(?s)All said.*All said\.\n.*\n?\$ $`)
+	if got := rawOf(t, raw); strings.ContainsAny(got, "\a") || strings.Contains(got, "\x1b[") {
+		t.Errorf("plain lines:\n%q", got)
+	}
+	s.Keys("clear", "Enter")
+	s.Wait(`^\$ $`)
+	s.Keys("MUSTER_NOTIFY=osc muster run x --model script/"+words, "Enter")
+	s.Wait(`All said\.\n.*\n?\$ $`)
+	waitForRaw(t, raw, "]9;muster: lead writes to you")
+}
+
+// The conversation rings too, between two frames.
+func TestAConversationRings(t *testing.T) {
+	s, words, raw := inTmux(t, writesToUser)
+	s.Keys("muster --model script/"+words, "Enter")
+	s.Wait(`\n> $`)
+	if got := rawOf(t, raw); strings.Contains(got, "\a") {
+		t.Errorf("it rang before anything was said:\n%q", got)
+	}
+	s.Keys("hello", "Enter")
+	s.Wait(`(?s)lead to you: Look at this.*All said\.`)
+	waitForRaw(t, raw, "\a")
+	s.Keys("/quit", "Enter")
+	s.Wait(`\n\$ $`)
+}
