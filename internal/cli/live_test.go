@@ -26,7 +26,7 @@ func inTmux(t *testing.T, script string) (s *tmuxtest.Screen, words, raw string)
 		t.Fatal(err)
 	}
 	words, raw = filepath.Join(s.Dir, "words.yaml"), filepath.Join(s.Dir, "raw")
-	if err := os.WriteFile(words, []byte(script), 0o600); err != nil {
+	if err := os.WriteFile(words, []byte(strings.ReplaceAll(script, "DIR", s.Dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.Tmux("pipe-pane", "-o", "exec cat >"+raw)
@@ -87,4 +87,38 @@ func TestAConversationRings(t *testing.T) {
 	waitForRaw(t, raw, "\a")
 	s.Keys("/quit", "Enter")
 	s.Wait(`\n\$ $`)
+}
+
+// The live rows are drawn in one piece each time, fit a narrow terminal, and are gone at the end.
+func TestLiveRowsOnANarrowTerminal(t *testing.T) {
+	s, words, raw := inTmux(t, `
+speakers:
+  lead:
+    - do: [{task_create: {subject: count the words of all the files}}, {claim_task: {task_id: 1}}]
+    - do: [{bash: {command: "while test ! -e DIR/go; do sleep 0.1; done"}}]
+    - do: [{write_file: {path: count, content: "1\n"}}]
+    - do: [{complete_task: {task_id: 1, summary: Counted.}}]
+    - say: Counted.
+`)
+	s.Resize(30)
+	s.Keys("clear; muster run x --teammates 0 --model script/"+words, "Enter")
+	s.Wait(`\n\nlead      working .* s\nboard      1 in progress$`)
+	s.Resize(60)
+	s.Wait(`\n\nlead      working  1 count the .* s\nboard      1 in progress$`)
+	s.Resize(30)
+	text := s.Wait(`\n\nlead      working .* s\nboard      1 in progress$`)
+	if strings.Count(text, "board  ") != 1 {
+		t.Errorf("rows are left from before:\n%s", text)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text = s.Wait(`take them:  muster merge\n\$ $`); strings.Contains(text, "working") {
+		t.Errorf("rows are left at the end:\n%s", text)
+	}
+	waitForRaw(t, raw, "take them")
+	got := rawOf(t, raw)
+	if strings.Count(got, "\x1b[?2026h") < 3 || strings.Count(got, "\x1b[?2026h") != strings.Count(got, "\x1b[?2026l") {
+		t.Errorf("not synchronized:\n%q", got)
+	}
 }

@@ -9,8 +9,10 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/face"
 	"muster/internal/recording"
 	"muster/internal/spend"
+	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -53,8 +55,13 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
 	o := view.Options{Print: print, Notify: notifier(a, s.Notify, print), Screen: liveScreen(a), Start: a.Now(),
-		Check: run.Check, Opening: opening,
-		Task: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+		Check: run.Check, Opening: opening, Rewraps: terminal.Rewraps(),
+		Size: func() (width, height int) {
+			width, _ = view.TerminalWidth(a.Stderr)
+			return width, view.TerminalHeight(a.Stderr)
+		},
+		Board: func() (view.Overview, error) { return face.Board(ctx, t) },
+		Task:  func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
 	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
 	return out

@@ -38,12 +38,7 @@ func Overview(ctx context.Context, t *team.Team, now time.Time) (view.Overview, 
 	o.Team, o.Run, o.Tasks, o.Now = t.Name(ctx), run, tasks, now
 	o.Members, o.Requests = append(o.Members, members...), append(o.Requests, requests...)
 	o.Alive = slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
-	for _, x := range tasks {
-		o.Board[view.BoardLabel(x)]++
-		if x.Status == muster.NeedsAttention {
-			o.Needy = append(o.Needy, x)
-		}
-	}
+	countTasks(&o)
 	for _, l := range lanes {
 		o.Lanes[l.Status]++
 	}
@@ -54,6 +49,27 @@ func Overview(ctx context.Context, t *team.Team, now time.Time) (view.Overview, 
 		o.Landings = o.Presence.Queued(now)
 	}
 	return o, err
+}
+
+// Board reads the part of an overview that a face shows all the time: the tasks, and what waits for the user.
+func Board(ctx context.Context, t *team.Team) (view.Overview, error) {
+	tasks, _, tasksErr := t.Tasks().List(ctx)
+	requests, requestsErr := t.Requests().Pending(ctx)
+	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	o := Empty()
+	o.Tasks, o.Requests, o.Mail = tasks, requests, len(mail)
+	countTasks(&o)
+	return o, cmp.Or(tasksErr, requestsErr, mailErr)
+}
+
+// countTasks counts the tasks of an overview by what they are.
+func countTasks(o *view.Overview) {
+	for _, x := range o.Tasks {
+		o.Board[view.BoardLabel(x)]++
+		if x.Status == muster.NeedsAttention {
+			o.Needy = append(o.Needy, x)
+		}
+	}
 }
 
 // Empty returns an overview without content. Its lists and maps are printed as [] and {}.

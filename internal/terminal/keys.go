@@ -177,9 +177,9 @@ func (s *screen) clearScreen() tea.Cmd {
 	return tea.ClearScreen
 }
 
-// terminalRewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm, GNU screen and the
+// Rewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm, GNU screen and the
 // Linux console cut them instead.
-func terminalRewraps() bool {
+func Rewraps() bool {
 	name := os.Getenv("TERM")
 	return os.Getenv("TMUX") != "" ||
 		os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")

@@ -300,7 +300,7 @@ func (s *screen) beforeFrame(inserted bool) string {
 // cursor further below the view's first row than bubbletea knows. The next frame first moves it up by the rows that
 // were gained.
 func (s *screen) compensateRewrap(width int) {
-	if !terminalRewraps() || width <= 0 {
+	if !Rewraps() || width <= 0 {
 		return
 	}
 	s.mu.Lock()

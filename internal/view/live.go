@@ -5,31 +5,199 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"muster"
 )
 
-// redraw replaces the rows of the living members if they have changed. Unchanged rows are not written again, or the
-// terminal would flicker and a recording of it would grow.
+const (
+	// boardInterval is how often the board is read at most: it may have many tasks, and events come in bursts.
+	boardInterval = time.Second
+	// maxNeeds is how many of the things that wait for the user have a row of their own.
+	maxNeeds = 3
+	// leastMembers and mostMembers are how many members are shown where the terminal is low, and at most.
+	leastMembers, mostMembers = 2, 12
+)
+
+// isLive reports whether rows are drawn below the lines here.
+func (p *Progress) isLive() bool { return p.options.Width > 0 && !p.options.OnlyLines }
+
+// measure asks for the size of the terminal, and reports whether its width is another one than before.
+func (p *Progress) measure() (isResized bool) {
+	if p.options.Size == nil || !p.isLive() {
+		return false
+	}
+	// A terminal that does not say its size keeps the one that it had.
+	width, height := p.options.Size()
+	isResized = width > 0 && width != p.options.Width
+	if width > 0 {
+		p.options.Width, p.height = width, height
+	}
+	return isResized
+}
+
+// redraw shows the members, the board, and what waits for the user as they are now. The user may have resized the
+// terminal meanwhile.
 func (p *Progress) redraw(now time.Time) {
-	rows := p.presence.Rows(p.options.Paint, now, p.options.Width, p.subject)
+	p.measure()
+	rows := p.liveRows(now)
 	if len(rows) > 0 {
 		rows = append([]string{""}, rows...) // a blank row separates them from what happened
 	}
-	if slices.Equal(rows, p.drawn) {
-		return
-	}
-	// The old rows are erased by their number, so drawn must always be what stands on the terminal.
-	p.erase()
-	p.drawn, p.drawnAt = rows, now
-	if len(rows) > 0 {
-		p.options.Print(strings.Join(rows, "\n") + "\n")
+	// Unchanged rows are not written again, or a recording of the terminal would grow.
+	if !slices.Equal(rows, p.drawn) {
+		p.drawnAt = now
+		p.repaint("", rows)
 	}
 }
 
-// erase removes the living members from the terminal: it moves the cursor up to their first row and clears the rest of
-// the screen.
-func (p *Progress) erase() {
-	if len(p.drawn) > 0 {
-		p.options.Print(fmt.Sprintf("\x1b[%dA\r\x1b[J", len(p.drawn)))
+// liveRows returns what stands below the lines, in less columns than the terminal has. They are never so many that the
+// first of them scrolls away, because it could not be reached any more.
+func (p *Progress) liveRows(now time.Time) []string {
+	below := p.boardRows(now)
+	// The rows below them say what waits, so they stay, and members give way.
+	most := mostMembers
+	if p.height > 0 {
+		most = min(max(p.height-len(below)-5, leastMembers), mostMembers)
 	}
-	p.drawn = nil
+	return append(p.presence.rows(p.options.Paint, now, p.options.Width, most, p.subject), below...)
+}
+
+// boardRows returns how many tasks there are of each kind, and what waits for the user, which stays in sight however
+// much scrolls by. What the board has is read again when something has happened.
+func (p *Progress) boardRows(now time.Time) (rows []string) {
+	if p.options.Board == nil || len(p.presence.members) == 0 {
+		return nil
+	}
+	if p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
+		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
+			p.board = o
+		}
+		p.boardIsOld, p.boardAt = false, now
+	}
+	row := func(name, text, command string, tone Tone) {
+		head := Pad(name, max(p.presence.names, len("needs you")))
+		room := p.options.Width - 3 - columns(head)
+		// What is to be typed is of no use when it is cut, so the text gives way.
+		if left := room - columns(command) - 3; command != "" && left >= 12 {
+			text = Cut(text, left) + "   " + command
+		}
+		if room > 0 {
+			rows = append(rows, p.options.In(tone, head)+"  "+Cut(text, room))
+		}
+	}
+	// Before the first task there is nothing to count.
+	o := p.board
+	if o.Board != nil {
+		if counts := o.counts(); counts != "" {
+			row("board", counts, "", Plain)
+		}
+	}
+	o.Now = now // how long something waits goes on, though the board is not read again
+	needs := o.Needs()
+	for i, n := range needs {
+		if i == maxNeeds {
+			row("", fmt.Sprintf("and %d more: muster status", len(needs)-i), "", Plain)
+			break
+		}
+		command := n.Command
+		if n.Request != nil {
+			command = "muster requests show " + n.Name
+		}
+		row("NEEDS YOU", n.Name+"  "+n.What, command, Bad)
+	}
+	return rows
+}
+
+// repaint writes text above the live rows, where it stays, and then the rows. All of it is one write in brackets, which
+// a terminal with synchronized output shows at once; others ignore the brackets. Rows that stay as they are are
+// skipped. The old rows are found by their number, so drawn must always be what stands on the terminal.
+func (p *Progress) repaint(above string, rows []string) {
+	if len(p.drawn)+len(rows) == 0 {
+		if above != "" {
+			p.options.Print(above)
+		}
+		return
+	}
+	b := new(strings.Builder)
+	b.WriteString(ansi.SetModeSynchronizedOutput)
+	high := p.drawnHeight()
+	if high > 0 {
+		fmt.Fprintf(b, "\x1b[%dA\r", high)
+	}
+	// Where the terminal has wrapped the rows anew, none of them stands where it was.
+	// A line above moves them all, too.
+	old := p.drawn
+	if above != "" || high != len(old) {
+		b.WriteString("\x1b[J" + above)
+		old = nil
+	}
+	// A row that stays is passed over by moving the cursor. It does not scroll, because the row stands there already.
+	skipped := 0
+	for i, r := range rows {
+		if i < len(old) && old[i] == r {
+			skipped++
+			continue
+		}
+		if skipped > 0 {
+			fmt.Fprintf(b, "\x1b[%dB", skipped)
+			skipped = 0
+		}
+		b.WriteString(r + "\x1b[K\n")
+	}
+	if skipped > 0 {
+		fmt.Fprintf(b, "\x1b[%dB", skipped)
+	}
+	// The cursor is in the first column below the last row, where the next call expects it.
+	if len(rows) < len(old) {
+		b.WriteString("\x1b[J")
+	}
+	b.WriteString(ansi.ResetModeSynchronizedOutput)
+	p.drawn = rows
+	p.options.Print(b.String())
+}
+
+// drawnHeight is how many rows of the terminal the live rows take. Terminals that wrap rows anew when they get narrower
+// need more of them.
+func (p *Progress) drawnHeight() int {
+	high := len(p.drawn)
+	for _, r := range p.drawn {
+		if p.options.Rewraps {
+			high += max(ansi.StringWidth(r)-1, 0) / p.options.Width
+		}
+	}
+	return high
+}
+
+// matters returns the members that are shown where not all can be: the lead, then those that do something, then those
+// that are idle. They keep the order in which they joined. rest says how many there are of the others, by what they do.
+func (l *Presence) matters(most int) (shown []*Activity, rest string) {
+	if len(l.members) <= most {
+		return l.members, ""
+	}
+	ranked := slices.Clone(l.members)
+	rank := func(m *Activity) int {
+		switch {
+		case m.name == muster.Lead:
+			return 0
+		case m.state == "idle":
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(ranked, func(a, b *Activity) int { return rank(a) - rank(b) })
+	// What the others do is said in numbers, so that nobody has to guess whether they are stuck.
+	states := map[string]int{}
+	for _, m := range ranked[most:] {
+		states[m.state]++
+	}
+	isShown := func(m *Activity) bool { return slices.Contains(ranked[:most], m) }
+	for _, m := range l.members {
+		if isShown(m) {
+			shown = append(shown, m)
+		}
+	}
+	rest = fmt.Sprintf("... and %d more: ", len(l.members)-most)
+	return shown, rest + formatCounts(states, "working", stateLanding, "waits", "idle")
 }

@@ -92,8 +92,7 @@ func (o Overview) Draw(s Screen) string {
 	if len(o.Members) > 0 {
 		w.WriteString(o.members(s))
 	}
-	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(formatCounts(o.Board, "landed", "done", "landing", "in_progress", "ready",
-		"waiting", "needs_attention"), "no tasks"))
+	fmt.Fprintf(w, "BOARD   %s\n", cmp.Or(o.counts(), "no tasks"))
 	lanes := formatCounts(o.Lanes, muster.LaneActive, muster.LaneCreating, muster.LaneKept, muster.LaneFailed)
 	if lanes != "" {
 		fmt.Fprintf(w, "LANES   %s\n", lanes)
@@ -113,6 +112,11 @@ func (o Overview) Draw(s Screen) string {
 		}
 	}
 	return w.String()
+}
+
+// counts returns how many tasks there are of each kind; "" where there are none.
+func (o Overview) counts() string {
+	return formatCounts(o.Board, "landed", "done", "landing", "in_progress", "ready", "waiting", "needs_attention")
 }
 
 // Headline returns the team, its goal, and for how long it has worked. The goal gives up the room that the rest needs,

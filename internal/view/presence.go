@@ -183,8 +183,14 @@ func IdleReason(who muster.Name, reason string) string {
 //
 //	alice  working  2 counter   turn 7  bash go test ./...  12 s
 func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.TaskID) string) []string {
-	const most = 12 // what fits above the bottom of any terminal
-	shown := l.members[:min(len(l.members), most)]
+	return l.rows(p, now, width, mostMembers, subject)
+}
+
+// rows is Rows with at most so many members.
+func (l *Presence) rows(
+	p Paint, now time.Time, width, most int, subject func(muster.TaskID) string,
+) []string {
+	shown, rest := l.matters(most)
 	tasks := make([]string, len(shown))
 	l.names = max(l.names, 8)
 	for i, m := range shown {
@@ -205,8 +211,8 @@ func (l *Presence) Rows(p Paint, now time.Time, width int, subject func(muster.T
 		shown.Doing, shown.Since = l.DoingOf(m, now)
 		rows = append(rows, l.row(p, &shown, tasks[i], Duration(now.Sub(shown.Since)), width-1))
 	}
-	if more := len(l.members) - most; more > 0 {
-		rows = append(rows, fmt.Sprintf("... and %d more", more))
+	if rest != "" {
+		rows = append(rows, Cut(rest, max(width-1, 0)))
 	}
 	if spent := spentOf(l.budget, l.spent); spent != "" && len(rows) > 0 {
 		rows = append(rows, Cut(Pad("team", l.names)+"  "+spent, max(width-1, 0)))

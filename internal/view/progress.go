@@ -61,6 +61,11 @@ type Progress struct {
 	drawn   []string
 	drawnAt time.Time
 	alerts  alerts
+	height  int // of the terminal; 0: not known
+	// board is what the board had at boardAt. boardIsOld says that events have come since.
+	board      Overview
+	boardAt    time.Time
+	boardIsOld bool
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -99,6 +104,14 @@ type Options struct {
 	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are printed below the lines
 	// on a terminal.
 	OnlyLines bool
+
+	// Size returns the columns and rows of the terminal, which the user can resize; nil: Width stays. Rewraps says that
+	// the terminal wraps its rows anew when it gets narrower.
+	Size    func() (width, height int)
+	Rewraps bool
+
+	// Board returns the tasks, and what waits for the user, of an Overview; nil: they are not shown.
+	Board func() (Overview, error)
 
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
@@ -142,6 +155,7 @@ func (p *Progress) Event(e muster.Event) {
 	}
 	p.options.Opening = "" // something happens, so nobody wonders
 	p.alerts.event(e, p.subject)
+	p.boardIsOld = true
 	// What has waited for this event comes before its own line.
 	p.presence.Apply(e)
 	p.presence.addCost(e)
@@ -247,17 +261,20 @@ func (p *Progress) enqueue(q queuedLine) {
 	p.endWaits(func(*queuedLine) {})
 }
 
-// write writes one line above the living members, which the next redraw puts back.
+// write writes one line above the living members.
 func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	if l.command != "" && l.command == p.command {
 		l = l.withoutCommand()
 	}
 	p.command = cmp.Or(l.command, p.command)
-	p.erase()
 	p.names = max(p.names, min(len(l.Who), 16))
 	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
-	p.options.Print(string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width)) + "\n")
+	rows := p.drawn
+	if p.measure() {
+		rows = nil // they do not fit any more; the next redraw makes others
+	}
+	p.repaint(string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width))+"\n", rows)
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other
@@ -343,7 +360,7 @@ func (p *Progress) Tick(now time.Time) {
 		p.enqueue(queuedLine{at: p.options.Start, line: Line{Who: "muster", Verb: "begins", Text: p.options.Opening}})
 		p.options.Opening = ""
 	}
-	if p.options.Width > 0 && !p.options.OnlyLines && now.Sub(p.drawnAt) >= RedrawInterval {
+	if p.isLive() && now.Sub(p.drawnAt) >= RedrawInterval {
 		p.redraw(now)
 	}
 }
@@ -370,5 +387,5 @@ func (p *Progress) Close() {
 	defer p.mu.Unlock()
 	p.flushPlan()
 	p.endWaits(func(q *queuedLine) { q.waits = false })
-	p.erase()
+	p.repaint("", nil)
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,29 +85,46 @@ func TestALongPlanIsCut(t *testing.T) {
 	}
 }
 
-// emulate is what a terminal shows after the bytes: the lines above the cursor.
+var movement = regexp.MustCompile(`^\x1b\[(\??\d*)([ABJKhl])\r?`)
+
+// emulate is what a terminal shows after the bytes: the lines above the cursor, none of which is wrapped. What is drawn
+// anew must stand between the brackets of synchronized output.
 func emulate(t *testing.T, s string) []string {
 	t.Helper()
 	var screen []string
+	at, isSynchronized := 0, false
 	for s != "" {
-		if m := regexp.MustCompile(`^\x1b\[(\d+)A\r\x1b\[J`).FindStringSubmatch(s); m != nil {
-			up := 0
-			for _, c := range m[1] {
-				up = up*10 + int(c-'0')
+		if m := movement.FindStringSubmatch(s); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			switch m[2] {
+			case "h", "l":
+				if m[1] != "?2026" || isSynchronized == (m[2] == "h") {
+					t.Fatalf("unexpected mode %q", m[0])
+				}
+				isSynchronized = m[2] == "h"
+			case "A":
+				at -= n
+			case "B":
+				at += n
+			case "J":
+				screen = screen[:at]
 			}
-			if up > len(screen) {
-				t.Fatalf("%d lines up from line %d", up, len(screen))
+			if at < 0 || at > len(screen) || !isSynchronized && m[2] != "l" {
+				t.Fatalf("%q leads to line %d of %d", m[0], at, len(screen))
 			}
-			screen = screen[:len(screen)-up]
 			s = s[len(m[0]):]
 			continue
 		}
 		line, rest, ok := strings.Cut(s, "\n")
-		if !ok || strings.Contains(line, "\x1b[") && !strings.Contains(line, "m") {
+		text, isCleared := strings.CutSuffix(line, "\x1b[K")
+		if !ok || strings.Contains(text, "\x1b[") && !strings.Contains(text, "m") || !isCleared && at < len(screen) {
 			t.Fatalf("unexpected bytes %q", s)
 		}
-		screen = append(screen, line)
-		s = rest
+		screen = append(screen[:at], append([]string{text}, screen[min(at+1, len(screen)):]...)...)
+		at, s = at+1, rest
+	}
+	if isSynchronized || at != len(screen) {
+		t.Fatalf("the cursor is left in line %d of %d", at, len(screen))
 	}
 	return screen
 }
@@ -147,8 +165,8 @@ func TestLivingMembersStayBelow(t *testing.T) {
 		t.Errorf("drawn again without a change: %q", out.String()[before:])
 	}
 	p.Tick(now.Add(time.Second))
-	if out.Len() == before {
-		t.Error("the seconds do not tick")
+	if again := out.String()[before:]; !strings.Contains(again, "13 s") || strings.Contains(again, "\x1b[J") || strings.Contains(again, "goal") {
+		t.Errorf("the seconds do not tick, or more is drawn than has changed: %q", again)
 	}
 	play(p, at(journal.MemberShutdown, "alice", 0, "reason", "all is done"))
 	p.Tick(now.Add(2 * time.Second))
@@ -171,10 +189,10 @@ func TestLivingLinesFitTheTerminal(t *testing.T) {
 		l.Apply(at(journal.TurnStarted, name, 2, "turn", 123.0))
 		l.Apply(at(journal.ToolStarted, name, 2, "tool", "bash", "text", strings.Repeat("very 長い ", 40)))
 	}
-	for _, width := range []int{40, 80, 200} {
+	for _, width := range []int{30, 40, 80, 200} {
 		rows := l.Rows(false, muster.Time(5000), width,
 			func(muster.TaskID) string { return strings.Repeat("subject 件 ", 9) })
-		if len(rows) != 13 || rows[12] != "... and 28 more" {
+		if len(rows) != 13 || rows[12] != "... and 28 more: 28 working" {
 			t.Fatalf("%d rows, the last %q", len(rows), rows[len(rows)-1])
 		}
 		for _, r := range rows {

@@ -138,6 +138,19 @@ func TerminalWidth(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
+// TerminalHeight returns the number of rows of w, and 0 where it is not known.
+func TerminalHeight(w io.Writer) int {
+	if below, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = below.Unwrap()
+	}
+	if f, ok := w.(*os.File); ok {
+		if _, height, err := term.GetSize(int(f.Fd())); err == nil {
+			return height
+		}
+	}
+	return 0
+}
+
 // wrapped returns a sentence that is broken between words where it is wider than the terminal.
 func (s Screen) wrapped(text string) string {
 	if s.Width == 0 {
