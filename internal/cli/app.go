@@ -192,7 +192,7 @@ func (a *App) root() *cobra.Command {
 	root.SetHelpFunc(help)
 	// A flag that cobra refuses is an error of usage: it exits with 2 and names the command whose help says more.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{c.CommandPath(), err.Error()}
+		return &usageError{c.CommandPath(), flagProblem(c, err)}
 	})
 	f := root.PersistentFlags()
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
@@ -202,6 +202,7 @@ func (a *App) root() *cobra.Command {
 	f.BoolVar(&a.debug, "debug", false,
 		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())
+	root.Flags().Bool("version", false, "which muster this is, as muster version")
 	// The help prints the groups and their commands in this order.
 	for _, g := range []struct {
 		id, title string

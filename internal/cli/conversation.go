@@ -22,7 +22,10 @@ import (
 // converse is the bare muster: a conversation with the lead. On a terminal it has a line editor and a line for each
 // member. Otherwise each line of standard input is a message. Where nobody types and the pipe is empty it prints
 // the help, so that a script that calls the program without arguments does not start a team.
-func (a *App) converse(c *cobra.Command, _ []string) error {
+func (a *App) converse(c *cobra.Command, args []string) error {
+	if isAsked, _ := c.Flags().GetBool("version"); isAsked {
+		return newVersionCommand(a).RunE(c, args)
+	}
 	if a.json {
 		return &usageError{"muster", `the conversation is for people; for programs: muster run --json "GOAL"`}
 	}

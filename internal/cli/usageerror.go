@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"muster/internal/editdist"
+	"muster/internal/view"
+)
+
+// flagProblem says what is wrong with a flag, in words for people: the library's own texts quote errors of Go. A flag
+// that does not exist is compared with those of the command.
+func flagProblem(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		// Letters behind a single dash are one flag each, but -model is a slip for --model.
+		typed := unknown.GetSpecifiedName()
+		if letters := unknown.GetSpecifiedShortnames(); len(letters) > 1 {
+			typed = letters
+		}
+		var all []string
+		note := func(f *pflag.Flag) { all = append(all, "--"+f.Name) }
+		c.Flags().VisitAll(note)
+		c.InheritedFlags().VisitAll(note)
+		return err.Error() + editdist.Suggest("--"+strings.ToLower(typed), all)
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		kinds := map[string]string{"int": "a whole number", "bool": "true or false",
+			"duration": "a duration with its unit, such as 90s or 2m", "float64": "a number"}
+		if kind := kinds[f.Value.Type()]; kind != "" {
+			return fmt.Sprintf("--%s is %s, not %q", f.Name, kind, invalid.GetValue())
+		}
+	case errors.As(err, &missing):
+		name, _ := pflag.UnquoteUsage(missing.GetFlag())
+		return "--" + missing.GetFlag().Name + " wants " + strings.ToUpper(name)
+	}
+	return err.Error()
+}
+
+// goalHint is a line that says how the arguments become the goal of a run, where they are more likely one than a
+// mistyped command: several words, behind none of which a command is. It is "" otherwise.
+func goalHint(c *cobra.Command, args []string) string {
+	goal := strings.Join(args, " ")
+	if c.HasParent() || !strings.Contains(strings.TrimSpace(goal), " ") {
+		return ""
+	}
+	return "\nas a goal: muster run " + quotedGoal(view.OneLine(goal))
+}
+
+// quotedGoal returns a goal as it is typed in a shell.
+func quotedGoal(goal string) string {
+	if !strings.ContainsAny(goal, "\"\\$`!") {
+		return strconv.Quote(goal)
+	}
+	return "'" + strings.ReplaceAll(goal, "'", `'\''`) + "'"
+}
