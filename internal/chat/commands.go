@@ -18,10 +18,13 @@ type command struct {
 // builtin lists the commands that a conversation has by itself, in the order in which /help shows them.
 var builtin = []command{
 	// These run the muster command of the same job, so both print the same.
+	{name: "status", does: "how the team stands, and what needs you", muster: []string{"status"}},
 	{name: "tasks", does: "the board", muster: []string{"task", "list"}},
 	{name: "team", does: "who does what", muster: []string{"team", "list"}},
 	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
 		muster: []string{"mail", "list", "--last", "20"}},
+	{name: "diff", args: "TASK", does: "what a task has changed", muster: []string{"diff"}},
+	{name: "undo", args: "TASK", does: "take back what a task has landed, after the check", muster: []string{"undo"}},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
 	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; all of one",
 		muster: []string{"requests"}},
@@ -30,6 +33,7 @@ var builtin = []command{
 	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
 	{name: "cost", does: "what was spent, and on what", muster: []string{"cost"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
+	{name: "watch", does: "how to look at the team beside this"},
 	// These are handled by runCommand itself, before or in place of a muster command.
 	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
@@ -57,6 +61,8 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		return true
 	case name == "help":
 		s.Face.Print(helpText(s.custom()))
+	case name == "watch":
+		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
 	case name == "compact" && !s.HasBegun:
 		s.Face.Print("no lead is at work here")
 	case name == "compact":
@@ -114,6 +120,8 @@ func helpText(custom []commands.Command) string {
 type Names struct {
 	Members  func() []string
 	Requests func() []string
+	// Tasks returns the ids of all tasks.
+	Tasks func() []string
 	// Custom returns the commands of the repository and of the user.
 	Custom func() []commands.Command
 }
@@ -138,6 +146,8 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 		all = []string{"show"}
 	case head == "/approve" || head == "/reject" || head == "/requests show":
 		all = n.Requests()
+	case head == "/diff" || head == "/undo":
+		all = n.Tasks()
 	case head == "/inbox":
 		all = append(n.Members(), "user")
 	case head == "/context":

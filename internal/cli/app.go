@@ -191,9 +191,7 @@ func (a *App) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	root.SetHelpFunc(help)
 	// A flag that cobra refuses is an error of usage: it exits with 2 and names the command whose help says more.
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{c.CommandPath(), flagProblem(c, err)}
-	})
+	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	f.StringVarP(&a.dir, "dir", "C", "", "work as if started in `DIR`")
 	f.BoolVar(&a.json, "json", false, "print JSON")

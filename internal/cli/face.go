@@ -37,6 +37,12 @@ func (c *conversation) openFace(ctx context.Context) error {
 				ids = append(ids, string(r.ID))
 			}
 			return ids
+		}, Tasks: func() (ids []string) {
+			all, _, _ := c.Tasks().List(ctx)
+			for _, x := range all {
+				ids = append(ids, fmt.Sprint(x.ID))
+			}
+			return ids
 		}, Custom: c.customCommands}
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows

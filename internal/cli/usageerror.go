@@ -13,6 +13,11 @@ import (
 	"muster/internal/view"
 )
 
+// flagError is the error of a command line with a flag that is wrong.
+func flagError(c *cobra.Command, err error) error {
+	return &usageError{c.CommandPath(), flagProblem(c, err)}
+}
+
 // flagProblem says what is wrong with a flag, in words for people: the library's own texts quote errors of Go. A flag
 // that does not exist is compared with those of the command.
 func flagProblem(c *cobra.Command, err error) string {
