@@ -264,12 +264,14 @@ func (s *Session) interrupt() {
 	}
 }
 
-// Welcome returns what the user reads before anything runs. open are the open tasks of a team that stopped, as lines.
-func Welcome(open []string) string {
+// Welcome returns what the user reads before anything runs. here says where the conversation takes place; open are the
+// open tasks of a team that stopped. Both are lines.
+func Welcome(here, open []string) string {
+	where := strings.Join(here, "\n") + "\n"
 	if len(open) == 0 {
-		return "say what you want; /help lists the commands"
+		return where + "open    nothing: say what you want; /help lists the commands"
 	}
-	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
+	return where + "a team stopped here with this open:\n" + strings.Join(open, "\n") +
 		"\ngo on: /resume, or say what you want   put it aside: /archive   leave: /quit"
 }
 

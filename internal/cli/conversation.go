@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/chat"
+	"muster/internal/config"
 	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/team"
@@ -82,6 +83,8 @@ type conversation struct {
 	opened
 	piped io.Reader
 	flags map[string]string
+	// settings are those that the run would have, as they were when the conversation was opened.
+	settings config.Settings
 
 	terminal  *terminal.Terminal // nil: a pipe
 	face      chat.Face
@@ -151,7 +154,7 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = c.talk
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			c.face.Print(chat.Welcome(stoppedLines(state, isStopped)))
+			c.face.Print(chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped)))
 		}
 	}
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
@@ -164,7 +167,9 @@ func (c *conversation) run(ctx context.Context) error {
 func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
 	err := offerTrust(ctx, c.app, c.opened, c.flags, isStopped)
 	if err == nil {
-		_, err = c.prepare(ctx, isStopped, "-")
+		var j Job
+		j, err = c.prepare(ctx, isStopped, "-")
+		c.settings = j.Settings
 	}
 	return err
 }

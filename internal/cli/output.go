@@ -43,6 +43,7 @@ func liveScreen(a *App) view.Screen {
 // notifier returns the function that tells the user at the terminal that something needs them, or nil where there is
 // none or the user does not want it. write writes to the terminal.
 func notifier(a *App, setting string, write func(string)) func(words string) {
+	// A file or a pipe that got a bell would hold it as a character.
 	ring := view.Notifier(setting, a.env)
 	if _, isTerminal := view.TerminalWidth(a.Stderr); !isTerminal || isPlain(a) || ring == nil {
 		return nil

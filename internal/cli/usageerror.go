@@ -36,6 +36,7 @@ func flagProblem(c *cobra.Command, err error) string {
 		c.Flags().VisitAll(note)
 		c.InheritedFlags().VisitAll(note)
 		return err.Error() + editdist.Suggest("--"+strings.ToLower(typed), all)
+	// The library adds what strconv says of the value. Which kind of value is meant helps more.
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		kinds := map[string]string{"int": "a whole number", "bool": "true or false",
@@ -43,6 +44,7 @@ func flagProblem(c *cobra.Command, err error) string {
 		if kind := kinds[f.Value.Type()]; kind != "" {
 			return fmt.Sprintf("--%s is %s, not %q", f.Name, kind, invalid.GetValue())
 		}
+	// The help names the value of each flag, and so does this, as it does for arguments that are missing.
 	case errors.As(err, &missing):
 		name, _ := pflag.UnquoteUsage(missing.GetFlag())
 		return "--" + missing.GetFlag().Name + " wants " + strings.ToUpper(name)
@@ -53,6 +55,7 @@ func flagProblem(c *cobra.Command, err error) string {
 // goalHint is a line that says how the arguments become the goal of a run, where they are more likely one than a
 // mistyped command: several words, behind none of which a command is. It is "" otherwise.
 func goalHint(c *cobra.Command, args []string) string {
+	// One word alone is more often a command that does not exist than something to do.
 	goal := strings.Join(args, " ")
 	if c.HasParent() || !strings.Contains(strings.TrimSpace(goal), " ") {
 		return ""
@@ -62,6 +65,7 @@ func goalHint(c *cobra.Command, args []string) string {
 
 // quotedGoal returns a goal as it is typed in a shell.
 func quotedGoal(goal string) string {
+	// In double quotes a shell still reads these characters.
 	if !strings.ContainsAny(goal, "\"\\$`!") {
 		return strconv.Quote(goal)
 	}

@@ -27,6 +27,7 @@ func ReadQuestion(ctx context.Context, t *team.Team, id muster.RequestID) (q Que
 	if q.Request, err = t.Requests().Get(ctx, id); err != nil || q.Request.TaskID == 0 {
 		return q, err
 	}
+	// Another program may have written a request for a task that does not exist.
 	task, err := t.Tasks().Get(ctx, q.Request.TaskID)
 	if err != nil {
 		q.NoDiff = err.Error()
@@ -93,6 +94,7 @@ func (q Question) changes(s view.Screen) string {
 	case len(q.Diff.Files) == 0:
 		return "changes so far: none\n"
 	}
+	// Only whole lines are cut off, so that the colours of the others stay right.
 	lines := strings.SplitAfter(strings.TrimSuffix(q.Diff.Text, "\n"), "\n")
 	more := ""
 	if n := len(lines) - maxDiffLines; n > 0 {

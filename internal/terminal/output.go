@@ -96,7 +96,8 @@ func (o *output) emit(s string) error {
 	return err
 }
 
-// ring writes a sequence between two frames.
+// ring writes a sequence between two frames. The lock keeps it out of the middle of one, where it could end a sequence
+// of the frame.
 func (o *output) ring(sequence string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -70,6 +70,7 @@ func (p *Progress) boardRows(now time.Time) (rows []string) {
 	if p.options.Board == nil || len(p.presence.members) == 0 {
 		return nil
 	}
+	// A burst of events has it read once, and while nothing happens it is not read at all.
 	if p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
 		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
 			p.board = o
@@ -161,6 +162,7 @@ func (p *Progress) repaint(above string, rows []string) {
 // drawnHeight is how many rows of the terminal the live rows take. Terminals that wrap rows anew when they get narrower
 // need more of them.
 func (p *Progress) drawnHeight() int {
+	// Where rows are cut instead of wrapped, each of them still takes one.
 	high := len(p.drawn)
 	for _, r := range p.drawn {
 		if p.options.Rewraps {
@@ -176,6 +178,7 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 	if len(l.members) <= most {
 		return l.members, ""
 	}
+	// The members themselves keep their order: rows that changed places at each event could not be read.
 	ranked := slices.Clone(l.members)
 	rank := func(m *Activity) int {
 		switch {

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"muster/internal/config"
+	"muster/internal/view"
+)
+
+// openingLines say where a conversation takes place before anything is typed: the repository with its branch and the
+// model, the check, and what the team may do. What cannot be read is left out: whoever needs it says why.
+func openingLines(ctx context.Context, c *conversation) []string {
+	s := c.settings
+	const unchecked = `none, so what lands is not verified (muster --check "go test ./...")`
+	// git is asked for the branch alone, because this stands between the user and the first prompt.
+	where := filepath.Base(c.Root())
+	if repo, err := c.workspace.Repo(ctx); err == nil {
+		branch, _ := repo.CurrentBranch(ctx)
+		where += ", on " + cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "no branch")
+	}
+	model := config.Stored(s.Model) // without what may be secret
+	if choice, _, err := s.Endpoints.Choose(s.Model, c.app.Env); model == "" && err == nil {
+		model = choice.Vendor() + "/" + choice.Name // of the vendor whose key is set
+	}
+	// Names of branches, models and commands come from others, so they stay on one line and steer nothing.
+	var lines []string
+	for _, row := range [][2]string{
+		{"here", where + ", model " + model},
+		{"check", cmp.Or(s.CheckText(), unchecked)},
+		{"rights", "tools are not confined: they run with your rights"},
+	} {
+		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], view.Cut(view.OneLine(row[1]), 160)))
+	}
+	return lines
+}
