@@ -212,7 +212,7 @@ func (a *App) root() *cobra.Command {
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), newWatchCommand(a), newCostCommand(a), newLogCommand(a),
-				newContextCommand(a), newDiffCommand(a), newReviewCommand(a),
+				newContextCommand(a), newDiffCommand(a), newReviewCommand(a), newWebCommand(a),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
 				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},

@@ -29,8 +29,10 @@ type Event struct {
 	Tone string `json:"tone,omitempty"`
 	// Show says that it belongs to the few that tell how the team gets on; the others are details.
 	Show bool `json:"show"`
-	// Raw is the event itself.
-	Raw muster.Event `json:"-"`
+	// Raw is the event itself, and Last says that it has no further words. A reader that goes on later from Pos has to
+	// have read up to there: an event may have several lines.
+	Raw  muster.Event `json:"-"`
+	Last bool         `json:"-"`
 }
 
 // Events yields the events after a position in words, as they are now. Events that cannot be read are left out; muster
@@ -69,9 +71,10 @@ func inWords(ctx context.Context, t *team.Team, all iter.Seq2[journal.Entry, err
 			if e.Event.Kind == journal.CheckStarted || e.Event.Kind == journal.CheckBase {
 				check = view.OneLine(e.Event.Text("command"))
 			}
-			for _, l := range view.Lines(e.Event, view.Facts{Subject: subject, Check: check}) {
+			lines := view.Lines(e.Event, view.Facts{Subject: subject, Check: check})
+			for i, l := range lines {
 				words := Event{Pos: e.Pos, At: e.Event.At, Task: int(e.Event.Task), Who: l.Who, Verb: l.Verb,
-					Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Raw: e.Event}
+					Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Raw: e.Event, Last: i == len(lines)-1}
 				if !yield(words, nil) {
 					return
 				}

@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"internal/teammate"},
 	{"team"},
 	{"internal/chat", "internal/demo", "internal/face", "internal/testing/torture"},
-	{"internal/watch"},
+	{"internal/watch", "internal/web"},
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
@@ -63,7 +63,7 @@ var (
 
 // commands may not import services: what a command shows or changes, it asks of the API of package team.
 var (
-	commands = []string{"internal/cli", "internal/chat", "internal/face", "internal/watch"}
+	commands = []string{"internal/cli", "internal/chat", "internal/face", "internal/watch", "internal/web"}
 	services = []string{"internal/board", "internal/mailbox", "internal/roster", "internal/requests", "internal/worktree",
 		"internal/landing", "internal/outbox", "internal/transcript", "internal/git", "internal/corruption",
 		"internal/teammate", "internal/delivery", "internal/check"}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"muster/internal/redact"
+	"muster/internal/view"
+	"muster/internal/web"
+)
+
+// newWebCommand returns muster web, which shows the team in a browser until it is interrupted. It opens where there is
+// no team yet too: the page says so, and shows the team once there is one.
+func newWebCommand(a *App) *cobra.Command {
+	var addr string
+	var noOpen bool
+	c := &cobra.Command{Use: "web", Args: namedArgs(),
+		Short: "the team in a browser: what needs you, the board, conversations, differences",
+		Long: "It answers on this machine alone, to whoever has the address that it prints. From another machine:\n" +
+			"  ssh -L 7310:127.0.0.1:7310 HOST     with  muster web --addr 127.0.0.1:7310\n" +
+			"Ctrl-C ends it; the team goes on."}
+	c.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 is any that is free")
+	c.Flags().BoolVar(&noOpen, "no-open", false, "start no browser")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o, err := a.open(c.Context())
+		if err != nil {
+			return err
+		}
+		defer o.close()
+		l, err := web.Listen(c.Context(), addr)
+		if err != nil {
+			return err
+		}
+		s := web.New(o.Team)
+		s.Hide, s.Now = a.secrets.Bytes, a.Now
+		err = a.print(map[string]string{"url": s.URL(l)}, func(view.Screen) string { return s.URL(l) + "\n" })
+		if err != nil {
+			return err
+		}
+		if w, ok := a.Stdout.(*redact.Writer); ok { // what it holds back would be the end of the address
+			_ = w.Flush()
+		}
+		fmt.Fprintln(a.Stderr, "Ctrl-C ends the page; the team goes on")
+		if a.endsProcess && !noOpen && !a.json && a.screen(a.Stdout).Width > 0 {
+			a.openBrowser(c.Context(), s.TicketURL(l))
+		}
+		// An interruption is the way to end it, and no failure.
+		return s.Serve(c.Context(), l)
+	}
+	return c
+}
+
+// openBrowser shows an address in the user's browser, where there is one. The address was printed before, so that
+// nothing is lost where this fails. Through ssh the browser would open on the wrong machine, or in the terminal.
+func (a *App) openBrowser(ctx context.Context, url string) {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	default:
+		if a.env("DISPLAY") == "" && a.env("WAYLAND_DISPLAY") == "" {
+			return
+		}
+	}
+	if a.env("SSH_CONNECTION") != "" {
+		return
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }() // so that no zombie is left
+	}
+}

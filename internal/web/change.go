@@ -1,0 +1,71 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"muster"
+)
+
+// decision is the answer to a request: that which stands, and whether it is the one of this page.
+type decision struct {
+	Request muster.Request `json:"request"`
+	IsFirst bool           `json:"first"`
+}
+
+// decode reads what the page has sent.
+func decode(r *http.Request, v any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields() // a field that is misspelt must not be taken as absent
+	if err := d.Decode(v); err != nil {
+		return muster.Errorf(muster.Invalid, "the request cannot be read: %w", err)
+	}
+	return nil
+}
+
+// decide answers a request as the user. The first answer of all faces stands, and the page is told which that is.
+func (s *Server) decide(r *http.Request) (any, error) {
+	var in struct {
+		ID      muster.RequestID `json:"id"`
+		Approve *bool            `json:"approve"`
+		Text    string           `json:"text"`
+	}
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if in.Approve == nil { // an answer that is left out is no "no"
+		return nil, muster.Errorf(muster.Invalid, "the request says neither yes nor no")
+	}
+	q, isFirst, err := s.team.Requests().Answer(r.Context(), in.ID, *in.Approve, in.Text)
+	return decision{q, isFirst}, err
+}
+
+// mail sends the user's words to a member.
+func (s *Server) mail(r *http.Request) (any, error) {
+	var in struct {
+		To   muster.Name `json:"to"`
+		Text string      `json:"text"`
+	}
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(in.Text) == "" {
+		return nil, muster.Errorf(muster.Invalid, "the mail is empty, so nothing was sent")
+	}
+	return s.team.Mail().Send(r.Context(), in.To, in.Text)
+}
+
+// comment sends what the user says about a line of a task's work to who has the task.
+func (s *Server) comment(r *http.Request) (any, error) {
+	var in struct {
+		Task muster.TaskID `json:"task"`
+		File string        `json:"file"`
+		Line int           `json:"line"`
+		Text string        `json:"text"`
+	}
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	return s.team.Tasks().Comment(r.Context(), in.Task, in.File, in.Line, in.Text)
+}

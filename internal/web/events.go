@@ -1,0 +1,183 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/internal/face"
+)
+
+// The stream gathers what happens within this time into one message, and has at most so many lines in one: what was
+// missed for a night comes in pieces.
+const (
+	gathering   = 100 * time.Millisecond
+	mostInBatch = 500
+)
+
+// stream writes one page's messages. A message with events has as its id the position after all words of its last
+// event, so a page that goes on from there misses none and gets none twice.
+type stream struct {
+	server *Server
+	w      http.ResponseWriter
+	flush  func() error
+	done   muster.Pos   // what was sent up to
+	batch  []face.Event // what was not sent yet, in whole events
+	whole  int          // how many of batch belong to events that are there with all their words
+	alive  string       // which members live, as the page was last told
+}
+
+// events streams what happens after a position. It ends with the request, and when the journal cannot be read any more.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	after, err := position(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := &stream{server: s, w: w, flush: http.NewResponseController(w).Flush, done: after}
+	ctx, stop := context.WithCancel(r.Context())
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	// Both follow the journal: one for the words, and one for the events without words, which only change the state.
+	words, changed := make(chan face.Event), make(chan struct{}, 1)
+	failed := make(chan error, 1)
+	readers.Go(func() {
+		for e, err := range face.Follow(ctx, s.team, after) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case words <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	readers.Go(func() { s.followChanges(ctx, changed) })
+	out.run(ctx, words, changed, failed)
+}
+
+// position returns where a stream begins: what the browser says when it connects again is newer than its address.
+func position(r *http.Request) (muster.Pos, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, muster.Errorf(muster.Invalid, "%q is no position of the journal", text)
+	}
+	return muster.Pos(n), nil
+}
+
+// followChanges says on changed that events have been written. It never waits for the page.
+func (s *Server) followChanges(ctx context.Context, changed chan<- struct{}) {
+	end, err := s.team.Journal().Tail(ctx, 0)
+	if err != nil {
+		return // the words say so
+	}
+	for _, err := range s.team.Journal().Follow(ctx, end) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return
+		}
+		select {
+		case changed <- struct{}{}:
+		default: // the page will be told anyway
+		}
+	}
+}
+
+// run writes messages until the page goes. It wakes when something happens, and at each heartbeat.
+func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-chan struct{}, failed <-chan error) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	o.alive = o.server.living(ctx)
+	// The page reads the state now: it may have changed while the page was not connected.
+	ok := o.write("retry: 1000\nevent: changed\ndata: {}\n\n")
+	var due <-chan time.Time // nil: nothing waits to be sent
+	isChanged := false
+	for ok {
+		in := words
+		if len(o.batch) >= mostInBatch && o.whole > 0 {
+			in, due = nil, closedTimer()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-failed: // the page connects again, and is told what is wrong when it asks for the state
+			return
+		case e := <-in:
+			o.batch = append(o.batch, e)
+			if e.Last {
+				o.whole = len(o.batch)
+			}
+		case <-changed:
+			isChanged = true
+		case <-due:
+			ok, due = o.send(isChanged), nil
+			isChanged = false
+			continue
+		case <-beat.C:
+			// No event tells that a process was killed.
+			now := o.server.living(ctx)
+			isChanged = isChanged || now != o.alive
+			o.alive = now
+			ok = o.write(": still here\n\n")
+		}
+		if due == nil && (isChanged || o.whole > 0) {
+			due = time.After(gathering)
+		}
+	}
+}
+
+// closedTimer returns a channel that is ready at once.
+func closedTimer() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}
+
+// send writes the whole events that were gathered, and whether the state has changed.
+func (o *stream) send(isChanged bool) bool {
+	if o.whole > 0 {
+		data, err := o.server.encode(o.batch[:o.whole])
+		if err != nil {
+			return false
+		}
+		pos := o.batch[o.whole-1].Pos
+		if !o.write(fmt.Sprintf("id: %d\ndata: %s\n\n", pos, data)) {
+			return false
+		}
+		o.done = pos
+		o.batch, o.whole = append([]face.Event(nil), o.batch[o.whole:]...), 0
+	}
+	return !isChanged || o.write("event: changed\ndata: {}\n\n")
+}
+
+// write sends a message at once, and reports whether the page is still there.
+func (o *stream) write(message string) bool {
+	_, err := o.w.Write([]byte(message))
+	return err == nil && o.flush() == nil
+}
+
+// living names the members that a process hosts.
+func (s *Server) living(ctx context.Context) (names string) {
+	all, _ := s.team.Members().List(ctx) // the state says what is wrong
+	for _, m := range all {
+		if m.IsAlive {
+			names += string(m.Name) + " "
+		}
+	}
+	return names
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"muster"
+	"muster/internal/safetext"
+	"muster/team"
+)
+
+// How much of a conversation and of a difference one answer has. A page asks for more, or the command line has all.
+const (
+	mostSaid = 200
+	mostText = 20_000  // bytes of one thing said
+	mostDiff = 500_000 // bytes
+)
+
+// conversation is a part of what a member has said.
+type conversation struct {
+	Said    []team.Said `json:"said"`
+	Skipped int         `json:"skipped"` // things said before, which are left out
+	Next    muster.Pos  `json:"next"`    // where to go on
+	More    bool        `json:"more"`    // there is more already
+}
+
+// member reads a member's conversation: the last of it, or what follows a position.
+func (s *Server) member(r *http.Request) (any, error) {
+	name := muster.Name(r.PathValue("name"))
+	if _, err := s.team.Members().Get(r.Context(), name); err != nil {
+		return nil, err
+	}
+	after, err := position(r)
+	if err != nil {
+		return nil, err
+	}
+	c := conversation{Said: []team.Said{}, Next: after}
+	for said, err := range s.team.Members().Conversation(r.Context(), name, after) {
+		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+			return nil, err
+		}
+		// What follows a position ends after a whole entry, because the next part begins behind an entry.
+		if after > 0 && len(c.Said) >= mostSaid && said.Pos != c.Next {
+			c.More = true
+			break
+		}
+		c.Next = said.Pos
+		if err == nil {
+			said.Text = safetext.Cut(said.Text, mostText)
+			c.Said = append(c.Said, said)
+		}
+		if after == 0 && len(c.Said) >= 2*mostSaid { // the older half goes, so that memory does not grow
+			c.Said, c.Skipped = append(c.Said[:0], c.Said[mostSaid:]...), c.Skipped+mostSaid
+		}
+	}
+	if more := len(c.Said) - mostSaid; after == 0 && more > 0 {
+		c.Said, c.Skipped = c.Said[more:], c.Skipped+more
+	}
+	return c, nil
+}
+
+// details is all that the page shows of one task.
+type details struct {
+	Task     muster.Task      `json:"task"`
+	Requests []muster.Request `json:"requests"` // about the task, the answered ones too
+	Diff     *team.Diff       `json:"diff"`     // nil: there is none, as NoDiff says
+	NoDiff   string           `json:"no_diff,omitempty"`
+	IsCut    bool             `json:"is_cut"` // the difference is longer
+}
+
+// task reads a task, what was asked about it, and what it has changed.
+func (s *Server) task(r *http.Request) (any, error) {
+	ctx := r.Context()
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 1 {
+		return nil, muster.Errorf(muster.Invalid, "%q is no number of a task", r.PathValue("id"))
+	}
+	d := details{Requests: []muster.Request{}}
+	if d.Task, err = s.team.Tasks().Get(ctx, muster.TaskID(id)); err != nil {
+		return nil, err
+	}
+	if d.Task, err = s.team.Tasks().WithBlocks(ctx, d.Task); err != nil {
+		return nil, err
+	}
+	all, err := s.team.Requests().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range all {
+		if q.TaskID == d.Task.ID {
+			d.Requests = append(d.Requests, q)
+		}
+	}
+	return s.withDiff(ctx, d)
+}
+
+// withDiff adds what a task has changed. That this cannot be told is no reason to show nothing of the task.
+func (s *Server) withDiff(ctx context.Context, d details) (details, error) {
+	diff, err := s.team.Tasks().Diff(ctx, d.Task.ID)
+	if err != nil {
+		d.NoDiff = err.Error()
+		return d, ctx.Err()
+	}
+	if len(diff.Text) > mostDiff {
+		// Whole lines are left, so that each of them can be commented on.
+		diff.Text, d.IsCut = diff.Text[:strings.LastIndexByte(diff.Text[:mostDiff], '\n')+1], true
+	}
+	d.Diff = &diff
+	return d, nil
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+
+	"muster"
+	"muster/internal/face"
+	"muster/internal/view"
+)
+
+// shownEvents is with how many of the last events the timeline of a page begins.
+const shownEvents = 500
+
+// state is how the team stands, as the page draws it. The stream of events that begins at From has what has happened
+// before the state was read, and what happens after.
+type state struct {
+	HasTeam bool    `json:"has_team"` // a run has begun here at some time
+	Now     float64 `json:"now"`      // Unix seconds; the page counts on from there
+	view.Overview
+	Members []member    `json:"members"`
+	Tasks   []card      `json:"tasks"`
+	Needs   []view.Need `json:"needs"`
+	Spent   string      `json:"spent"` // of the budget, in words
+	Root    string      `json:"root"`
+	From    muster.Pos  `json:"from"`
+	// Unreadable are tasks whose records cannot be read.
+	Unreadable int `json:"unreadable"`
+}
+
+// member is a member as the page shows it.
+type member struct {
+	Name   muster.Name         `json:"name"`
+	Role   string              `json:"role"`
+	Status muster.MemberStatus `json:"status"`
+	// Look is "working", "idle", "waiting", "stopped" or "dead": who waits for an answer is not idle, and nobody works
+	// for one whose process has died.
+	Look  string        `json:"look"`
+	Does  string        `json:"does"`
+	Since float64       `json:"since"`
+	Turns int           `json:"turns"`
+	Cost  string        `json:"cost"`
+	Model string        `json:"model"`
+	Task  muster.TaskID `json:"task"`
+}
+
+// card is a task as the board shows it. The rest of the task is read when somebody looks at it: a thousand tasks with
+// all that they say are too much for each change of one.
+type card struct {
+	ID        muster.TaskID   `json:"id"`
+	Subject   string          `json:"subject"`
+	Label     string          `json:"label"`
+	Owner     muster.Name     `json:"owner,omitempty"`
+	DependsOn []muster.TaskID `json:"dependsOn"`
+	BlockedBy []muster.TaskID `json:"blockedBy"`
+	Attempts  int             `json:"attempts,omitempty"`
+	Returned  string          `json:"returned,omitempty"`
+	Commit    string          `json:"commit,omitempty"`
+	UpdatedAt float64         `json:"updated_at,omitempty"`
+	Cost      string          `json:"cost,omitempty"`
+}
+
+// state reads how the team stands.
+func (s *Server) state(r *http.Request) (any, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	ctx := r.Context()
+	// The position is read first, so that what happens while the state is read is told again by the stream.
+	from, err := s.team.Journal().Tail(ctx, shownEvents)
+	if err != nil {
+		return nil, err
+	}
+	o, err := face.Overview(ctx, s.team, s.Now())
+	if err != nil {
+		return nil, err
+	}
+	v := state{Overview: o, HasTeam: o.Run.StartedAt > 0 || len(o.Members) > 0 || len(o.Tasks) > 0,
+		Now: muster.UnixTime(o.Now), Members: make([]member, 0, len(o.Members)), Tasks: make([]card, 0, len(o.Tasks)),
+		Needs: append([]view.Need{}, o.Needs()...), Root: s.team.Root(), From: from,
+		Spent: view.NewSpending(o.Run, o.Team, o.Spending, nil).Text()}
+	subject := o.Subjects()
+	for _, m := range o.Members {
+		does, since := o.Does(m, subject)
+		v.Members = append(v.Members, member{Name: m.Name, Role: m.Role, Status: m.Status, Look: look(o, m), Does: does,
+			Since: since, Turns: m.Turns, Cost: o.Spending.Members[m.Name].Cost(), Model: m.Model, Task: m.Task})
+	}
+	for _, t := range o.Tasks {
+		c := card{ID: t.ID, Subject: t.Subject, Label: view.BoardLabel(t), Owner: t.Owner, DependsOn: t.DependsOn,
+			BlockedBy: t.BlockedBy, Attempts: t.Attempts, Returned: t.Returned, UpdatedAt: t.UpdatedAt,
+			Cost: o.Spending.Tasks[t.ID].Cost()}
+		if t.Landed != nil {
+			c.Commit = t.Landed.Commit
+		}
+		v.Tasks = append(v.Tasks, c)
+	}
+	return v, nil
+}
+
+// look says which of the looks a member has.
+func look(o view.Overview, m view.Member) string {
+	asks := func(r muster.Request) bool { return r.From == m.Name }
+	switch {
+	case m.Status == muster.Shutdown:
+		return "stopped"
+	case !m.Alive && !m.Foreign:
+		return "dead"
+	case slices.ContainsFunc(o.Requests, asks):
+		return "waiting"
+	case m.Status == muster.Idle:
+		return "idle"
+	}
+	return "working"
+}

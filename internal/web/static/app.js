@@ -1,0 +1,253 @@
+// The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
+import { ago, ask, byId, clean, el, followEnd, setText } from "./page.js";
+import * as board from "./board.js";
+import * as detail from "./detail.js";
+
+const mostEvents = 2000; // older ones leave the timeline; muster log has all
+let state, skew = 0, stream;
+
+// The state is read when the stream says that it has changed, and again only when that answer is there: a slow server
+// or a busy team makes the page later, never the server busier.
+let isReading = false, isStale = false;
+async function refresh() {
+  isStale = true;
+  if (isReading) return;
+  isReading = true;
+  const began = performance.now();
+  try {
+    while (isStale) {
+      isStale = false;
+      const s = await ask("api/state");
+      state = s;
+      skew = Date.now() / 1000 - s.now;
+      trouble("");
+      draw();
+      if (!stream) connect(s.from);
+      detail.changed();
+      const pause = Math.min(3000, Math.max(250, 3 * (performance.now() - began)));
+      if (isStale) await new Promise((done) => setTimeout(done, pause));
+    }
+  } catch (e) {
+    trouble(e.isRefused || stream?.readyState === EventSource.OPEN ? e.message : "");
+    if (!e.isRefused) setTimeout(refresh, 2000);
+    lost(e.isRefused ? "refused" : "lost");
+  } finally { isReading = false; }
+}
+
+// connect follows the events. The browser connects again by itself, and says what it had last.
+let lastID = 0;
+function connect(from) {
+  stream = new EventSource("api/events?after=" + (lastID || from));
+  stream.addEventListener("open", () => lost(""));
+  stream.addEventListener("error", () => {
+    lost("lost");
+    if (stream.readyState === EventSource.CLOSED) { // the server refused: whether for good, the state says
+      stream = undefined;
+      setTimeout(refresh, 2000);
+    }
+  });
+  stream.addEventListener("changed", refresh);
+  stream.addEventListener("message", (m) => {
+    if (Number(m.lastEventId) <= lastID) return;
+    lastID = Number(m.lastEventId);
+    addEvents(JSON.parse(m.data));
+  });
+}
+
+function lost(how) {
+  const texts = { "": state?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
+  byId("link").classList.toggle("lost", how !== "");
+  byId("link").dataset.how = how;
+  setText(byId("link"), texts[how]);
+}
+
+function trouble(text) {
+  setText(byId("trouble"), text);
+  byId("trouble").hidden = !text;
+}
+
+// draw shows the state.
+function draw() {
+  const s = state;
+  byId("none").hidden = s.has_team;
+  setText(byId("root"), s.root);
+  for (const id of ["needs-zone", "members-zone", "board-zone", "events-zone"]) byId(id).hidden = !s.has_team;
+  setText(byId("team"), s.has_team ? s.team : "muster");
+  setText(byId("goal"), s.run.goal || "");
+  byId("goal").title = clean(s.run.goal || "");
+  const how = !s.run.started_at ? "no run yet" : s.run.ended_at ? "ended " + ago(s.now - s.run.ended_at) + " ago"
+    : s.alive ? "working" : "stopped: muster resume";
+  setText(byId("totals"), [how, s.spent].filter(Boolean).join(" · "));
+  if (!byId("link").dataset.how) lost("");
+  drawNeeds();
+  drawMembers();
+  const order = ["needs_attention", "landing", "in_progress", "ready", "waiting", "landed", "done"];
+  const labels = [...order, ...Object.keys(s.board).filter((l) => !order.includes(l))].filter((l) => s.board[l]);
+  const counts = labels.map((l) => `${s.board[l]} ${board.labelName(l)}`);
+  const collisions = s.collisions.length ? [`${s.collisions.length} will collide`] : [];
+  setText(byId("counts"), [...counts, ...collisions, s.unreadable ? s.unreadable + " unreadable" : ""].filter(Boolean).join(", "));
+  board.update(s.tasks);
+}
+
+// drawNeeds keeps the elements of what still waits, so that a text that is being written and the focus stay.
+let told = "";
+function drawNeeds() {
+  const zone = byId("needs"), old = new Map([...zone.children].map((c) => [c.dataset.name, c]));
+  const now = state.needs.map((n) => {
+    const kept = old.get(n.name);
+    if (kept) {
+      setText(kept.querySelector("strong"), n.what);
+      return kept;
+    }
+    return need(n);
+  });
+  // One that was answered here says so until the user leaves it.
+  for (const [name, e] of old) if (e.dataset.done && !state.needs.some((n) => n.name === name)) now.push(e);
+  if (!now.length) now.push(old.get("") || el("p", { "data-name": "" }, "nothing"));
+  if (now.length !== zone.children.length || now.some((e, i) => zone.children[i] !== e)) zone.replaceChildren(...now);
+  const n = state.needs.length;
+  document.title = (n ? `(${n}) ` : "") + (state.has_team ? state.team + " - muster" : "muster");
+  setText(byId("needs-title"), n ? `Needs you (${n})` : "Needs you");
+  const words = state.needs.map((x) => x.name).join() && `${n} ${n === 1 ? "thing needs" : "things need"} you: ` + state.needs.map((x) => x.what.replace(/, waits .*/, "")).join("; ");
+  if (words !== told) setText(byId("said"), told = words);
+}
+
+// need shows one thing that waits for the user, with the whole plan and what to do.
+function need(n) {
+  const box = el("article", { class: "need", "data-name": n.name }, el("strong", {}, n.what));
+  if (n.task || n.request?.task_id) {
+    const id = n.task?.id || n.request.task_id;
+    box.append(" ", el("a", { href: "#task/" + id }, `task ${id} and its diff`));
+  }
+  if (!n.request) {
+    if (n.task?.result) box.append(el("p", {}, n.task.result));
+    box.append(el("p", {}, "in a shell: ", el("code", {}, n.command)));
+    return box;
+  }
+  const q = n.request;
+  if (q.plan || q.reason) box.append(el("pre", { tabindex: 0, "aria-label": q.plan ? "The plan" : "The reason" }, q.plan || q.reason));
+  const text = el("textarea", { rows: 1, placeholder: "a comment; for a no, the reason", "aria-label": `Comment on the request of ${q.from}` });
+  const note = el("p", { role: "status" });
+  const yes = el("button", { type: "button", class: "yes item" }, "Approve");
+  const no = el("button", { type: "button", class: "no" }, "Reject");
+  text.addEventListener("input", () => setText(yes, text.value.trim() ? "Approve with comment" : "Approve"));
+  const answer = async (approve) => {
+    if (!approve && !text.value.trim()) {
+      setText(note, "say why, so that something can be done about it");
+      text.focus();
+      return;
+    }
+    yes.disabled = no.disabled = true;
+    try {
+      const d = await ask("api/answer", { id: q.request_id, approve, text: text.value.trim() });
+      box.dataset.done = "yes";
+      setText(note, (d.first ? "You: " : `Answered before by ${d.request.resolved_by || "somebody else"}: `)
+        + d.request.status + (d.request.response ? `, "${d.request.response}"` : ""));
+      text.remove(); yes.remove(); no.remove();
+      box.classList.add("answered");
+      setTimeout(() => { box.remove(); if (state) drawNeeds(); }, 8000);
+    } catch (e) {
+      setText(note, e.message);
+      yes.disabled = no.disabled = false;
+    }
+  };
+  yes.addEventListener("click", () => answer(true));
+  no.addEventListener("click", () => answer(false));
+  box.append(text, el("div", { class: "bar" }, yes, no), note);
+  return box;
+}
+
+// drawMembers shows the members. Each look has a mark and words of its own beside its colour.
+const marks = { working: "●", waiting: "?", idle: "○", stopped: "–", dead: "✕" };
+function drawMembers() {
+  const list = byId("members"), old = new Map([...list.children].map((c) => [c.dataset.name, c]));
+  const now = state.members.map((m) => {
+    let item = old.get(m.name);
+    if (!item) {
+      const b = el("button", { type: "button", class: "member item" }, el("span", { class: "mark", "aria-hidden": "true" }),
+        el("span", { class: "name" }), el("span", { class: "figures" }), el("span", { class: "does" }));
+      b.addEventListener("click", () => { location.hash = "member/" + m.name; });
+      item = el("li", { "data-name": m.name }, b);
+    }
+    const b = item.firstChild, [mark, name, figures, does] = b.children;
+    b.className = "member item " + m.look;
+    setText(mark, marks[m.look]);
+    setText(name, m.role && m.role !== m.name ? `${m.name} (${m.role})` : m.name);
+    setText(figures, [m.turns ? m.turns + " turns" : "", m.cost].filter(Boolean).join(" · "));
+    const isTold = m.does && (m.look === "working" || m.look === "stopped" || m.does.startsWith(m.look));
+    does.dataset.text = isTold ? m.does : [m.look, m.does].filter(Boolean).join(": ");
+    does.dataset.since = m.since || "";
+    return item;
+  });
+  if (now.length !== list.children.length || now.some((e, i) => list.children[i] !== e)) list.replaceChildren(...now);
+  tick();
+}
+
+// tick counts the times on. It changes nothing else, and rests while nobody looks.
+function tick() {
+  for (const d of document.querySelectorAll(".does")) {
+    setText(d, d.dataset.text + (d.dataset.since ? `  ${ago(Date.now() / 1000 - skew - d.dataset.since)}` : ""));
+  }
+}
+setInterval(() => { if (!document.hidden && state?.alive) tick(); }, 5000);
+
+// addEvents adds to the timeline.
+const timeline = byId("events"), end = followEnd(timeline, (follows) => { byId("follow").hidden = follows; });
+let day = "", coming = [], isDue = false;
+function addEvents(events) {
+  coming.push(...events);
+  if (coming.length > 2 * mostEvents) coming = coming.slice(-mostEvents);
+  if (isDue) return;
+  isDue = true; // all that comes before the next picture is added at once
+  (document.hidden ? (f) => setTimeout(f, 500) : requestAnimationFrame)(() => {
+    isDue = false;
+    const lines = document.createDocumentFragment();
+    for (const e of coming.splice(0).slice(-mostEvents)) {
+      const at = new Date(e.at * 1000), today = at.toLocaleDateString();
+      if (today !== day) lines.append(el("li", { class: "day" }, day = today));
+      const text = el("span", { class: "text " + (e.tone || "") }, e.text);
+      if (e.task) text.replaceChildren(el("a", { href: "#task/" + e.task }, e.text));
+      lines.append(el("li", { class: e.show ? "" : "minor" }, el("time", { datetime: at.toISOString() }, at.toTimeString().slice(0, 8)),
+        el("span", { class: "who" }, e.who), el("span", { class: "verb " + (e.tone || "") }, e.verb), text));
+    }
+    timeline.append(lines);
+    while (timeline.children.length > mostEvents) timeline.firstChild.remove();
+    end.show();
+  });
+}
+byId("follow").addEventListener("click", () => end.resume());
+byId("all-events").addEventListener("change", (e) => { timeline.classList.toggle("everything", e.target.checked); end.show(); });
+
+byId("filter").addEventListener("input", () => board.draw());
+byId("landed").addEventListener("change", () => board.draw());
+byId("keys-open").addEventListener("click", () => byId("keys").showModal());
+
+// move gives the focus to the next or the previous thing that can be opened.
+function move(step) {
+  const items = [...document.querySelectorAll(".item")].filter((e) => e.offsetParent !== null);
+  const at = items.indexOf(document.activeElement);
+  const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, at + step))];
+  next?.focus();
+}
+
+document.addEventListener("keydown", (e) => {
+  const isTyping = e.target.matches("input:not([type=checkbox]), textarea");
+  if (e.ctrlKey || e.metaKey || e.altKey || byId("keys").open) return;
+  if (e.key === "Escape") {
+    if (isTyping) e.target.blur();
+    else detail.close();
+    return;
+  }
+  if (isTyping) return;
+  const keys = {
+    j: () => move(1), k: () => move(-1), "/": () => byId("filter").focus(), "?": () => byId("keys").showModal(),
+    n: () => document.querySelector(".need button, .need a")?.focus(), $: () => { location.hash = "spending"; },
+    End: () => (byId("detail").hidden ? end : detail.end).resume(),
+  };
+  if (!keys[e.key]) return;
+  e.preventDefault();
+  keys[e.key]();
+});
+
+detail.open(() => state);
+refresh();

@@ -1,0 +1,130 @@
+// The board: tasks in columns by how deep they wait for others, with lines from each task to those that wait for it.
+import { el, clean, byId } from "./page.js";
+
+const width = 200, height = 46, gapX = 56, gapY = 10, margin = 12;
+const mostInColumn = 60; // more are behind a button: nobody reads a thousand at once
+const ranks = { needs_attention: 0, landing: 1, in_progress: 2, ready: 3, waiting: 4, landed: 6, done: 6 };
+const names = { needs_attention: "needs you", in_progress: "in progress", done: "done without a change" };
+
+export const labelName = (label) => names[label] || label;
+
+let tasks = [], expanded = new Set(), last = "";
+
+// update takes the tasks of a new state.
+export function update(all) { tasks = all; draw(); }
+
+// matches says whether each word of the filter is in a task.
+function matches(task, words) {
+  const text = `#${task.id} ${task.subject} ${task.owner || ""} ${task.label} ${labelName(task.label)}`.toLowerCase();
+  return words.every((w) => /^#?\d+$/.test(w) ? String(task.id) === w.replace("#", "") : text.includes(w));
+}
+
+// depths returns for each task how many of the shown ones it waits for, one behind the other. A circle, which no board
+// should have, ends where it began. It needs no recursion, because a chain may be long.
+function depths(shown) {
+  const depth = new Map();
+  for (const first of shown.keys()) {
+    const stack = [first], open = new Set();
+    while (stack.length) {
+      const id = stack[stack.length - 1];
+      const on = (shown.get(id).dependsOn || []).filter((d) => shown.has(d));
+      const missing = open.has(id) ? [] : on.filter((d) => !depth.has(d) && !open.has(d));
+      open.add(id);
+      if (missing.length) { stack.push(...missing); continue; }
+      stack.pop();
+      if (!depth.has(id)) depth.set(id, Math.max(0, ...on.map((d) => (depth.get(d) ?? -1) + 1)));
+    }
+  }
+  return depth;
+}
+
+// layout returns the columns of tasks: what needs somebody first, then by number.
+function layout(shown) {
+  const columns = [];
+  for (const [id, d] of depths(shown)) (columns[d] ||= []).push(shown.get(id));
+  for (const c of columns) c.sort((a, b) => (ranks[a.label] ?? 5) - (ranks[b.label] ?? 5) || a.id - b.id);
+  return columns;
+}
+
+export function draw() {
+  const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const isOver = (t) => t.label === "landed" || t.label === "done";
+  const found = tasks.filter((t) => words.length ? matches(t, words) : byId("landed").checked || !isOver(t));
+  // What would look the same is not drawn again: the focus and the place of the reader stay.
+  const key = JSON.stringify([found.map((t) => [t.id, t.subject, t.label, t.owner, t.dependsOn, t.returned]), [...expanded], tasks.length]);
+  if (key === last) return;
+  last = key;
+  const focused = document.activeElement?.dataset?.task;
+  const columns = layout(new Map(found.map((t) => [t.id, t])));
+  const places = new Map(), nodes = document.createDocumentFragment();
+  let bottom = 0;
+  columns.forEach((column, x) => {
+    const left = margin + x * (width + gapX);
+    const shown = expanded.has(x) ? column : column.slice(0, mostInColumn);
+    shown.forEach((task, y) => {
+      const top = margin + y * (height + gapY);
+      places.set(task.id, [left, top]);
+      nodes.append(node(task, left, top));
+    });
+    let rows = shown.length;
+    if (column.length > rows) {
+      const more = el("button", { class: "more", type: "button" }, `${column.length - rows} more`);
+      more.style.left = left + "px";
+      more.style.top = margin + rows * (height + gapY) + "px";
+      more.addEventListener("click", () => { expanded.add(x); draw(); });
+      nodes.append(more);
+      rows++;
+    }
+    bottom = Math.max(bottom, margin + rows * (height + gapY));
+  });
+  const right = margin + columns.length * (width + gapX);
+  const over = tasks.filter(isOver).length;
+  if (!found.length) nodes.append(el("p", {}, empty(words.length, over)));
+  byId("nodes").replaceChildren(nodes);
+  byId("nodes").style.cssText = `position:relative;width:${right}px;height:${bottom}px`;
+  edges(found, places, right, bottom);
+  if (focused) document.querySelector(`.node[data-task="${focused}"]`)?.focus({ preventScroll: true });
+}
+
+function empty(isFiltered, over) {
+  if (isFiltered) return "no task matches the filter";
+  return over ? `nothing is open: ${over} landed or done` : "no tasks yet";
+}
+
+// node is a task as a button that opens it.
+function node(task, left, top) {
+  const state = [labelName(task.label), task.owner, task.commit && task.commit.slice(0, 7),
+    task.label === "waiting" && "for " + task.blockedBy.join(", "), task.returned && "came back"].filter(Boolean).join(" · ");
+  const b = el("button", { class: "node item " + task.label.replace(/\W/g, ""), type: "button", "data-task": task.id },
+    el("span", { class: "subject" }, `${task.id} ${task.subject}`), el("span", { class: "state" }, state));
+  b.title = clean(`${task.id} ${task.subject}\n${state}${task.returned ? "\n" + task.returned : ""}`);
+  b.style.left = left + "px";
+  b.style.top = top + "px";
+  b.addEventListener("click", () => { location.hash = "task/" + task.id; });
+  for (const [event, lit] of [["focus", true], ["pointerenter", true], ["blur", false], ["pointerleave", false]]) {
+    b.addEventListener(event, () => {
+      for (const p of document.querySelectorAll(`#edges path[data-of~="${task.id}"]`)) p.classList.toggle("lit", lit);
+    });
+  }
+  return b;
+}
+
+// edges draws the lines from tasks to those that wait for them.
+function edges(shown, places, right, bottom) {
+  const svg = byId("edges"), ns = "http://www.w3.org/2000/svg", lines = document.createDocumentFragment();
+  svg.setAttribute("width", right);
+  svg.setAttribute("height", bottom);
+  for (const task of shown) {
+    const to = places.get(task.id);
+    for (const id of task.dependsOn || []) {
+      const from = places.get(id);
+      if (!from || !to) continue;
+      const x1 = from[0] + width, y1 = from[1] + height / 2, x2 = to[0], y2 = to[1] + height / 2, bend = gapX * 0.6;
+      const p = document.createElementNS(ns, "path");
+      p.setAttribute("d", `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`);
+      p.setAttribute("data-of", `${id} ${task.id}`);
+      lines.append(p);
+    }
+  }
+  svg.replaceChildren(lines);
+}

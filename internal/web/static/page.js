@@ -1,0 +1,58 @@
+// What all parts of the page use. Texts come from models, files and other programs: they become text nodes here and
+// nowhere anything else, and characters that steer or reorder text are made visible.
+export const byId = (id) => document.getElementById(id);
+
+const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+// clean makes characters visible that would change how the text around them looks.
+export const clean = (text) => String(text ?? "").replace(/\r\n/g, "\n")
+  .replace(unsafe, (c) => "\\u{" + c.codePointAt(0).toString(16) + "}");
+
+// el makes an element with attributes, and with texts and elements in it.
+export function el(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attributes)) if (v !== undefined && v !== false) e.setAttribute(k, v);
+  e.append(...children.filter((c) => c !== undefined && c !== "").map((c) => c instanceof Node ? c : document.createTextNode(clean(c))));
+  return e;
+}
+
+// setText changes a text only where it is another one, so that a selection in it stays.
+export function setText(e, text) {
+  text = clean(text);
+  if (e.textContent !== text) e.textContent = text;
+}
+
+// ago says in one unit how long something lasts.
+export function ago(seconds) {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return s + "s";
+  if (s < 3600) return Math.round(s / 60) + "m";
+  return s < 172800 ? Math.round(s / 3600) + "h" : Math.round(s / 86400) + "d";
+}
+
+// ask reads from the server, or sends to it where there is a body. Its errors have the hint of what to do.
+export async function ask(path, body) {
+  const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, options);
+  if (answer.status === 401) {
+    const e = new Error("muster web was started again, with another address: open the one that it has printed");
+    e.isRefused = true;
+    throw e;
+  }
+  const text = await answer.text();
+  let data;
+  try { data = JSON.parse(text); } catch { throw new Error(text || answer.statusText); }
+  if (!answer.ok) throw new Error(data.error + (data.hint ? "\n" + data.hint : ""));
+  return data;
+}
+
+// followEnd keeps the end of a box in sight until its reader scrolls up, and again once the end is reached.
+export function followEnd(box, changed = () => {}) {
+  let follows = true;
+  const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+  box.addEventListener("scroll", () => {
+    if (follows !== isAtEnd()) { follows = !follows; changed(follows); }
+  });
+  const show = () => { if (follows) box.scrollTop = box.scrollHeight; };
+  return { show, resume() { follows = true; show(); changed(true); } };
+}

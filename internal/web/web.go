@@ -1,0 +1,158 @@
+// Package web shows a team in a browser. It is a face as the others are: it reads with internal/face and package team,
+// writes records with package team alone, and keeps neither policy nor state. The page is a few files inside the
+// program: there is nothing to build, and nothing is fetched from anywhere else.
+//
+// Who can reach the port could steer a team that runs commands, so these rules hold (guard.go):
+//
+//   - Whoever asks shows that it knows the token: once in the address, and from then on in a cookie that no script can
+//     read. The token is in memory alone, because the team's own tools could read a file.
+//   - The Host of a request is the address that is listened on. A name that somebody has pointed at this machine is
+//     refused.
+//   - Only POST with a body of JSON changes anything, and only from the page's own origin.
+//   - The page may load and connect to nothing but this server, and sets texts as texts, never as HTML.
+//
+// State is read when the page asks (state.go, read.go). The page asks when a message of its stream says that something
+// has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
+// goes on from there, also when the server has been started again meanwhile.
+//
+// Read web.go first, then guard.go, state.go, events.go, read.go and change.go.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"muster"
+	"muster/team"
+)
+
+// files are what the page consists of.
+//
+//go:embed static
+var files embed.FS
+
+// heartbeat is how often a stream says that it lives, and looks for what no event tells: that a process has died.
+const heartbeat = 15 * time.Second
+
+// maxBody is how much a page may send at once.
+const maxBody = 1 << 20
+
+// Server serves the page of one team. New makes one.
+type Server struct {
+	// Hide hides secrets in a text of JSON. Nil hides nothing.
+	Hide func([]byte) []byte
+	// Now is the time that states are read at.
+	Now func() time.Time
+
+	team  *team.Team
+	token string
+	// reading lets one request at a time read the whole state, so that many pages cost no more memory than one.
+	reading sync.Mutex
+
+	mu      sync.Mutex
+	tickets map[string]bool // that are not used yet
+	host    string          // that is listened on, with its port
+}
+
+// New returns a server for a team, with a token of its own.
+func New(t *team.Team) *Server {
+	return &Server{Now: time.Now, team: t, token: random(), tickets: map[string]bool{}}
+}
+
+// random returns 256 random bits as text.
+func random() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Listen listens on an address. The error is Invalid for one that other machines can reach.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "%q is no address: %w", addr, err).
+			WithHint("as in --addr 127.0.0.1:7310")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, muster.Errorf(muster.Invalid, "%q can be reached from other machines, and who has the page steers a "+
+			"team that runs commands, without encryption in between", addr).
+			WithHint("keep it here:  muster web --addr 127.0.0.1:%[1]s\n"+
+				"and reach it from elsewhere through ssh:  ssh -L %[1]s:127.0.0.1:%[1]s THIS-MACHINE", port)
+	}
+	if host == "localhost" { // a file may give the name to another machine
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "cannot listen on %s: %w", addr, err).
+			WithHint("let the system choose a port:  muster web")
+	}
+	return l, nil
+}
+
+// URL returns the address of the page, with the token.
+func (s *Server) URL(l net.Listener) string {
+	return "http://" + l.Addr().String() + "/?token=" + s.token
+}
+
+// TicketURL returns an address that opens the page once. It is for programs whose arguments others can see.
+func (s *Server) TicketURL(l net.Listener) string {
+	ticket := random()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tickets[ticket] = true
+	return "http://" + l.Addr().String() + "/?token=" + ticket
+}
+
+// Serve answers until ctx ends. Streams that are open then are cut, and their pages connect again later.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	s.mu.Lock()
+	s.host = l.Addr().String()
+	s.mu.Unlock()
+	// The contexts of requests end with ctx, so that no stream keeps the server.
+	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
+	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// handler returns all that the server answers, behind the guard.
+func (s *Server) handler() http.Handler {
+	m := http.NewServeMux()
+	for path, name := range map[string]string{"GET /{$}": "index.html", "GET /app.js": "app.js",
+		"GET /board.js": "board.js", "GET /detail.js": "detail.js", "GET /page.js": "page.js",
+		"GET /style.css": "style.css", "GET /icon.svg": "icon.svg"} {
+		data, err := files.ReadFile("static/" + name)
+		if err != nil {
+			panic(err) // the file is not in the program
+		}
+		kind := contentTypes[name[strings.LastIndexByte(name, '.'):]]
+		m.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(data) // the page has gone
+		})
+	}
+	m.HandleFunc("GET /api/state", s.answer(s.state))
+	m.HandleFunc("GET /api/events", s.events)
+	m.HandleFunc("GET /api/member/{name}", s.answer(s.member))
+	m.HandleFunc("GET /api/task/{id}", s.answer(s.task))
+	m.HandleFunc("POST /api/answer", s.answer(s.decide))
+	m.HandleFunc("POST /api/mail", s.answer(s.mail))
+	m.HandleFunc("POST /api/comment", s.answer(s.comment))
+	return s.guard(m)
+}
+
+// contentTypes are fixed, because the tables of a system may say anything.
+var contentTypes = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}

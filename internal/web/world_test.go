@@ -1,0 +1,218 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/requests"
+	"muster/internal/roster"
+	"muster/internal/testing/gittest"
+	"muster/internal/transcript"
+	"muster/journal"
+	"muster/llm"
+	"muster/store/file"
+	"muster/team"
+)
+
+func TestMain(m *testing.M) { gittest.Main(m) }
+
+// world is a team on files with a server of its page. The requests of a test go over a real connection.
+type world struct {
+	*testing.T
+	dir     string
+	team    *team.Team
+	store   muster.Store
+	journal *journal.Journal
+	server  *Server
+	addr    string
+	stop    func()
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
+	s, err := file.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.store, w.journal = s, journal.New(s.Log())
+	w.start("127.0.0.1:0", "")
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start opens the team and serves it, at the same address and with the same token after a restart.
+func (w *world) start(addr, token string) {
+	w.Helper()
+	t, err := team.Open(w.Context(), team.Config{Dir: w.dir, OpenStore: func(root string) (muster.Store, error) {
+		return file.Open(root)
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	l, err := Listen(w.Context(), addr)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.team, w.server, w.addr = t, New(t), l.Addr().String()
+	if token != "" {
+		w.server.token = token
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	over := make(chan error, 1)
+	go func() { over <- w.server.Serve(ctx, l) }()
+	w.stop = func() {
+		cancel()
+		if err := <-over; err != nil {
+			w.Error(err)
+		}
+		t.Close()
+	}
+}
+
+// restart ends the server, and starts it again.
+func (w *world) restart() {
+	w.Helper()
+	token := w.server.token
+	w.stop()
+	w.start(w.addr, token)
+}
+
+// request makes a request as the page would, with the cookie.
+func (w *world) request(method, path, body string) *http.Request {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Context(), method, "http://"+w.addr+path, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(w.addr)
+	r.AddCookie(&http.Cookie{Name: "muster-" + port, Value: w.server.token})
+	if method == http.MethodPost {
+		r.Header.Set("Origin", "http://"+w.addr)
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// send sends a request, and returns the answer and its body. It follows no redirection.
+func (w *world) send(r *http.Request) (*http.Response, string) {
+	w.Helper()
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res, string(body)
+}
+
+// get reads a document.
+func (w *world) get(path string, v any) {
+	w.Helper()
+	res, body := w.send(w.request(http.MethodGet, path, ""))
+	if err := json.Unmarshal([]byte(body), v); err != nil || res.StatusCode != http.StatusOK {
+		w.Fatalf("%s: %s, %v\n%.300s", path, res.Status, err, body)
+	}
+}
+
+// post sends a document, and returns the status and what was answered.
+func (w *world) post(path string, v any) (int, map[string]any) {
+	w.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		w.Fatal(err)
+	}
+	res, body := w.send(w.request(http.MethodPost, path, string(data)))
+	var out map[string]any
+	if err := json.Unmarshal([]byte(body), &out); err != nil {
+		w.Fatalf("%s: %s, %v\n%s", path, res.Status, err, body)
+	}
+	return res.StatusCode, out
+}
+
+// members adds members that a process hosts, the lead first.
+func (w *world) members(names ...muster.Name) {
+	w.Helper()
+	r := roster.New(w.store, w.journal, "team")
+	h, err := r.Join(w.Context(), "the test")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = h.Release() })
+	for _, name := range append([]muster.Name{muster.Lead}, names...) {
+		role := "coder"
+		if name == muster.Lead {
+			role = "lead"
+		}
+		if _, err := r.Add(w.Context(), muster.Member{Name: name, Role: role, Host: h.ID()}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// ask asks for the approval of a plan, as a member does.
+func (w *world) ask(from muster.Name, task muster.TaskID, plan string) muster.Request {
+	w.Helper()
+	r := roster.New(w.store, w.journal, "team")
+	q, err := requests.New(w.store, mailbox.New(w.store, w.journal, r.Known), w.journal).Ask(w.Context(),
+		muster.Request{Kind: muster.AskPlan, From: from, To: muster.Lead, Plan: plan, TaskID: task})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return q
+}
+
+// says adds a reply to the conversation of a member.
+func (w *world) says(name muster.Name, texts ...string) {
+	w.Helper()
+	t, err := transcript.Open(w.Context(), w.store.Log(), name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, text := range texts {
+		m := llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: text}}}
+		if err := t.Reply(w.Context(), llm.Reply{Message: m}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// add puts tasks on the board: chains of ten.
+func (w *world) add(n int) {
+	w.Helper()
+	var all []muster.Task
+	for i := 1; i <= n; i++ {
+		t := muster.Task{ID: muster.TaskID(i), Subject: fmt.Sprintf("part %d of the work", i), Status: muster.Pending,
+			Description: strings.Repeat("what is to be done. ", 20)}
+		if i%10 != 1 {
+			t.DependsOn = []muster.TaskID{muster.TaskID(i - 1)}
+		}
+		all = append(all, t)
+	}
+	if err := team.PutTasks(w.Context(), w.team, all); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// emit writes events that have words.
+func (w *world) emit(from, to int) {
+	w.Helper()
+	for i := from; i <= to; i++ {
+		e := muster.Event{Kind: journal.TaskCreated, Member: muster.Lead, Task: muster.TaskID(i),
+			Fields: map[string]any{"subject": fmt.Sprintf("task %d", i)}}
+		if err := w.journal.Emit(w.Context(), e); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
