@@ -23,7 +23,6 @@ import (
 	"crypto/rand"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -41,6 +40,9 @@ var files embed.FS
 
 // heartbeat is how often a stream says that it lives, and looks for what no event tells: that a process has died.
 const heartbeat = 15 * time.Second
+
+// grace is how long what is under way may take when the server ends.
+const grace = 3 * time.Second
 
 // maxBody is how much a page may send at once.
 const maxBody = 1 << 20
@@ -120,9 +122,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// The contexts of requests end with ctx, so that no stream keeps the server.
 	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	select {
+	case err := <-served:
 		return err
+	case <-ctx.Done():
+	}
+	// The handlers use the team, which the caller closes next, so they have to be over. What they do ends with ctx.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if h.Shutdown(late) != nil {
+		_ = h.Close() // a page that reads nothing any more is not waited for
 	}
 	return nil
 }

@@ -7,7 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"muster"
@@ -16,6 +19,7 @@ import (
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
 	"muster/internal/transcript"
+	"muster/internal/trust"
 	"muster/journal"
 	"muster/llm"
 	"muster/store/file"
@@ -44,6 +48,10 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { s.Close() })
 	w.store, w.journal = s, journal.New(s.Log())
+	// The tests make state with a store, beside the program.
+	if _, err := trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir); err != nil {
+		t.Fatal(err)
+	}
 	w.start("127.0.0.1:0", "")
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -69,13 +77,13 @@ func (w *world) start(addr, token string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	over := make(chan error, 1)
 	go func() { over <- w.server.Serve(ctx, l) }()
-	w.stop = func() {
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
 			w.Error(err)
 		}
 		t.Close()
-	}
+	})
 }
 
 // restart ends the server, and starts it again.

@@ -1,0 +1,165 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/testing/wait"
+	"muster/journal"
+)
+
+// page is what a browser has of a stream.
+type page struct {
+	lastID  string
+	texts   []string // of events with words
+	changed int
+}
+
+// read follows the stream as a browser does, until enough is there or the connection ends.
+func (p *page) read(ctx context.Context, w *world, enough func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	r := w.request(http.MethodGet, "/api/events", "").WithContext(ctx)
+	if p.lastID != "" {
+		r.Header.Set("Last-Event-ID", p.lastID)
+	}
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return // the server is down
+	}
+	defer res.Body.Close()
+	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
+		w.Fatalf("type %q", got)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<24)
+	id, event, data := "", "", ""
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			id = value
+		case "event":
+			event = value
+		case "data":
+			data = value
+		case "": // the end of a message
+			p.take(w, id, event, data)
+			id, event, data = "", "", ""
+			if enough() {
+				return
+			}
+		}
+	}
+}
+
+// take takes a message in.
+func (p *page) take(w *world, id, event, data string) {
+	if event == "changed" {
+		p.changed++
+	}
+	if id == "" {
+		return
+	}
+	var events []struct {
+		Pos  uint64
+		Text string
+	}
+	if err := json.Unmarshal([]byte(data), &events); err != nil {
+		w.Fatalf("%v: %.200s", err, data)
+	}
+	if last := strconv.FormatUint(events[len(events)-1].Pos, 10); last != id {
+		w.Errorf("the message has the id %s, and its last event %s", id, last)
+	}
+	p.lastID = id
+	for _, e := range events {
+		p.texts = append(p.texts, e.Text)
+	}
+}
+
+// A page that loses its connection again and again, and whose server is started again, has each event once.
+func TestEventsSurviveRestarts(t *testing.T) {
+	w := newWorld(t)
+	const all = 2000
+	writing := make(chan struct{})
+	go func() {
+		defer close(writing)
+		w.emit(1, all)
+	}()
+	p := new(page)
+	for i := 0; len(p.texts) < all; i++ {
+		seen := len(p.texts)
+		if i < 6 { // the connection breaks in the middle
+			p.read(t.Context(), w, func() bool { return len(p.texts) > seen+100 })
+		} else {
+			p.read(t.Context(), w, func() bool { return len(p.texts) >= all })
+		}
+		if i < 4 {
+			w.restart()
+		}
+		if i > 20 {
+			break
+		}
+	}
+	<-writing
+	if len(p.texts) != all {
+		t.Fatalf("%d events", len(p.texts))
+	}
+	for i, text := range p.texts {
+		if want := fmt.Sprintf("%d task %d", i+1, i+1); text != want {
+			t.Fatalf("event %d is %q, want %q", i+1, text, want)
+		}
+	}
+}
+
+func TestEventsChangeTheState(t *testing.T) {
+	w := newWorld(t)
+	w.members("alice")
+	p := new(page)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		p.read(t.Context(), w, func() bool { return p.changed >= 2 })
+	}()
+	// The first message says that the state is to be read; the next one comes with the event.
+	for i, told := 1, false; !told; i++ {
+		e := muster.Event{Kind: journal.TurnStarted, Member: "alice", Fields: map[string]any{"turn": i, "turns": i}}
+		if err := w.journal.Emit(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		_, told = wait.Poll(100*time.Millisecond, func() bool {
+			select {
+			case <-over:
+				return true
+			default:
+				return false
+			}
+		})
+		if i > 100 {
+			t.Fatal("nothing is told")
+		}
+	}
+	var s state
+	w.get("/api/state", &s)
+	if s.Members[1].Turns < 1 {
+		t.Errorf("members %+v", s.Members)
+	}
+}
+
+func TestPositionsAreChecked(t *testing.T) {
+	w := newWorld(t)
+	for _, after := range []string{"x", "-1", "1.5", "99999999999999999999999"} {
+		if res, _ := w.send(w.request(http.MethodGet, "/api/events?after="+after, "")); res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %s", after, res.Status)
+		}
+	}
+}
