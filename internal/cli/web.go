@@ -31,10 +31,12 @@ func newWebCommand(a *App) *cobra.Command {
 			return err
 		}
 		defer o.close()
+		// The port is taken before the address is printed: what is printed answers at once.
 		l, err := web.Listen(c.Context(), addr)
 		if err != nil {
 			return err
 		}
+		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
 		s.Hide, s.Now = a.secrets.Bytes, a.Now
 		err = a.print(map[string]string{"url": s.URL(l)}, func(view.Screen) string { return s.URL(l) + "\n" })
@@ -46,7 +48,9 @@ func newWebCommand(a *App) *cobra.Command {
 		}
 		fmt.Fprintln(a.Stderr, "Ctrl-C ends the page; the team goes on")
 		if a.endsProcess && !noOpen && !a.json && a.screen(a.Stdout).Width > 0 {
-			a.openBrowser(c.Context(), s.TicketURL(l))
+			// A browser is started with the address as an argument, which other users and the team's tools can see.
+			// So it gets one that opens the page once.
+			openBrowser(c.Context(), a.env, s.TicketURL(l))
 		}
 		// An interruption is the way to end it, and no failure.
 		return s.Serve(c.Context(), l)
@@ -56,7 +60,7 @@ func newWebCommand(a *App) *cobra.Command {
 
 // openBrowser shows an address in the user's browser, where there is one. The address was printed before, so that
 // nothing is lost where this fails. Through ssh the browser would open on the wrong machine, or in the terminal.
-func (a *App) openBrowser(ctx context.Context, url string) {
+func openBrowser(ctx context.Context, env func(string) string, url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {
 	case "darwin":
@@ -64,11 +68,11 @@ func (a *App) openBrowser(ctx context.Context, url string) {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	default:
-		if a.env("DISPLAY") == "" && a.env("WAYLAND_DISPLAY") == "" {
+		if env("DISPLAY") == "" && env("WAYLAND_DISPLAY") == "" {
 			return
 		}
 	}
-	if a.env("SSH_CONNECTION") != "" {
+	if env("SSH_CONNECTION") != "" {
 		return
 	}
 	cmd := exec.CommandContext(ctx, name, args...)

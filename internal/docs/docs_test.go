@@ -35,6 +35,7 @@ var excused = map[string]string{
 	"muster":        "the conversation is for people; docs/conversation.md runs it in a pipe, internal/e2e in a terminal",
 	"muster watch":  "needs a terminal; internal/cli tests it in one",
 	"muster log -f": "follows until it is interrupted; internal/cli tests that",
+	"muster web":    "serves until it is interrupted; internal/cli tests that",
 	"muster resume": "nothing is stopped there; docs/files-on-disk.md kills a run and resumes it",
 }
 

@@ -87,6 +87,7 @@ func (s *Server) followChanges(ctx context.Context, changed chan<- struct{}) {
 	if err != nil {
 		return // the words say so
 	}
+	// Following waits for a hint of the store, so that a page on which nothing happens costs nothing.
 	for _, err := range s.team.Journal().Follow(ctx, end) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return
@@ -109,6 +110,7 @@ func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-cha
 	isChanged := false
 	for ok {
 		in := words
+		// A full message goes before more is read. The journal's reader waits meanwhile, and nothing piles up here.
 		if len(o.batch) >= mostInBatch && o.whole > 0 {
 			in, due = nil, closedTimer()
 		}
@@ -135,6 +137,7 @@ func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-cha
 			o.alive = now
 			ok = o.write(": still here\n\n")
 		}
+		// The first event of a message sets when it goes, so that a busy team cannot put it off without end.
 		if due == nil && (isChanged || o.whole > 0) {
 			due = time.After(gathering)
 		}
@@ -155,6 +158,7 @@ func (o *stream) send(isChanged bool) bool {
 		if err != nil {
 			return false
 		}
+		// The id is a position after whole events: a page that goes on there has no event in part.
 		pos := o.batch[o.whole-1].Pos
 		if !o.write(fmt.Sprintf("id: %d\ndata: %s\n\n", pos, data)) {
 			return false

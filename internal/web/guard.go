@@ -14,8 +14,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses what does not come from the page. The order matters: nothing is said to a wrong host, not even whether a
-// token is right, and no handler runs before all is checked.
+// guard refuses what does not come from the page. The order matters: a wrong host is not even told whether a token is
+// right, and no handler runs before all is checked.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -43,6 +43,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			refuse(w, status, why)
 			return
 		}
+		// What is sent is held in memory while it is read.
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
@@ -62,6 +63,7 @@ func (s *Server) checkHost(host string) (cookie string, ok bool) {
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string) {
 	token := r.URL.Query().Get("token")
 	s.mu.Lock()
+	// Looking and deleting are one step, so that of two who use a ticket at once one gets in.
 	isTicket := s.tickets[token]
 	delete(s.tickets, token)
 	s.mu.Unlock()
@@ -72,6 +74,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string)
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode})
+	// The token leaves the address, so that it stays out of the history and of what people copy from there.
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -82,9 +85,11 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // send JSON to another origin without asking first, which this server never allows.
 func checkSource(r *http.Request) (status int, why string) {
 	origin := r.Header.Get("Origin")
+	// A wrong origin is refused for GET too. Its page could not read the answer, but it could measure how long it takes.
 	if origin != "" && origin != "http://"+r.Host {
 		return http.StatusForbidden, "the request comes from another page"
 	}
+	// Other ports of this machine are the same site, and may be anybody's.
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 		return http.StatusForbidden, "the request comes from another page"
 	}
@@ -94,6 +99,7 @@ func checkSource(r *http.Request) (status int, why string) {
 	if r.Method != http.MethodPost {
 		return http.StatusMethodNotAllowed, "only GET and POST are understood"
 	}
+	// A program without a browser has no cookie to steal, but one that names no origin may be a very old browser.
 	if origin == "" {
 		return http.StatusForbidden, "the request does not say from which page it comes"
 	}

@@ -30,6 +30,7 @@ type conversation struct {
 // member reads a member's conversation: the last of it, or what follows a position.
 func (s *Server) member(r *http.Request) (any, error) {
 	name := muster.Name(r.PathValue("name"))
+	// A conversation can be read for every name. One that nobody has must not look like a member that says nothing.
 	if _, err := s.team.Members().Get(r.Context(), name); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (s *Server) member(r *http.Request) (any, error) {
 			c.More = true
 			break
 		}
-		c.Next = said.Pos
+		c.Next = said.Pos // after an entry that cannot be read too, which is left out
 		if err == nil {
 			said.Text = safetext.Cut(said.Text, mostText)
 			c.Said = append(c.Said, said)
@@ -89,6 +90,7 @@ func (s *Server) task(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The answered ones tell what was approved, and by whom.
 	for _, q := range all {
 		if q.TaskID == d.Task.ID {
 			d.Requests = append(d.Requests, q)

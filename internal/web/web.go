@@ -61,7 +61,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	tickets map[string]bool // that are not used yet
-	host    string          // that is listened on, with its port
+	host    string          // the address that is listened on, with its port
 }
 
 // New returns a server for a team, with a token of its own.
@@ -84,8 +84,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 			WithHint("as in --addr 127.0.0.1:7310")
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, muster.Errorf(muster.Invalid, "%q can be reached from other machines, and who has the page steers a "+
-			"team that runs commands, without encryption in between", addr).
+		return nil, muster.Errorf(muster.Invalid, "%q can be reached from other machines, without encryption, and "+
+			"who has the page steers a team that runs commands", addr).
 			WithHint("keep it here:  muster web --addr 127.0.0.1:%[1]s\n"+
 				"and reach it from elsewhere through ssh:  ssh -L %[1]s:127.0.0.1:%[1]s THIS-MACHINE", port)
 	}
@@ -120,6 +120,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.host = l.Addr().String()
 	s.mu.Unlock()
 	// The contexts of requests end with ctx, so that no stream keeps the server.
+	// Streams have no end, so there is no limit on how long an answer takes to write.
 	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)

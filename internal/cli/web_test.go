@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"muster"
+)
+
+// The address is the first line, the page answers there, and Ctrl-C is the way to end it and no failure.
+func TestWebServesUntilInterrupted(t *testing.T) {
+	w := newWorld(t, "web")
+	r, out := io.Pipe()
+	w.app.Stdout = out
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	defer interrupt(nil)
+	over := make(chan int, 1)
+	go func() { over <- w.app.Run(ctx); out.Close() }()
+	url, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%q, %v\n%s", url, err, w.err.String())
+	}
+	if !strings.HasPrefix(url, "http://127.0.0.1:") || !strings.Contains(url, "/?token=") {
+		t.Fatalf("%q", url)
+	}
+	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(url), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
+		t.Errorf("%s, cookies %v", res.Status, res.Cookies())
+	}
+	interrupt(muster.CauseUser)
+	if code := <-over; code != 0 || !strings.Contains(w.err.String(), "Ctrl-C ends the page") {
+		t.Errorf("exit code %d\n%s", code, w.err.String())
+	}
+}
+
+func TestWebIsNotForOtherMachines(t *testing.T) {
+	w := newWorld(t, "web", "--addr", "0.0.0.0:7310")
+	w.run(t.Context(), 1)
+	for _, want := range []string{`"0.0.0.0:7310" can be reached from other machines`, "muster web --addr 127.0.0.1:7310", "ssh -L 7310:127.0.0.1:7310"} {
+		if !strings.Contains(w.err.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, w.err.String())
+		}
+	}
+}
+
+// must returns a request that is right.
+func must(r *http.Request, err error) *http.Request {
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
