@@ -85,7 +85,7 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // send JSON to another origin without asking first, which this server never allows.
 func checkSource(r *http.Request) (status int, why string) {
 	origin := r.Header.Get("Origin")
-	// A wrong origin is refused for GET too. Its page could not read the answer, but it could measure how long it takes.
+	// A wrong origin is refused for GET too: its page cannot read the answer, but could measure how long it takes.
 	if origin != "" && origin != "http://"+r.Host {
 		return http.StatusForbidden, "the request comes from another page"
 	}
@@ -99,7 +99,7 @@ func checkSource(r *http.Request) (status int, why string) {
 	if r.Method != http.MethodPost {
 		return http.StatusMethodNotAllowed, "only GET and POST are understood"
 	}
-	// A program without a browser has no cookie to steal, but one that names no origin may be a very old browser.
+	// Every browser names the origin of a POST, so whoever names none is not the page.
 	if origin == "" {
 		return http.StatusForbidden, "the request does not say from which page it comes"
 	}
