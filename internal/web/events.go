@@ -46,12 +46,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer readers.Wait()
 	defer stop()
 	// Both follow the journal: one for the words, and one for the events without words, which only change the state.
-	words, changed := make(chan face.Event), make(chan struct{}, 1)
-	failed := make(chan error, 1)
+	words, changed, failed := make(chan face.Event), make(chan struct{}, 1), make(chan struct{})
 	readers.Go(func() {
 		for e, err := range face.Follow(ctx, s.team, after) {
 			if err != nil {
-				failed <- err
+				close(failed)
 				return
 			}
 			select {
@@ -100,7 +99,7 @@ func (s *Server) followChanges(ctx context.Context, changed chan<- struct{}) {
 }
 
 // run writes messages until the page goes. It wakes when something happens, and at each heartbeat.
-func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-chan struct{}, failed <-chan error) {
+func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-chan struct{}, failed <-chan struct{}) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	o.alive = o.server.living(ctx)

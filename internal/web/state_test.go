@@ -59,7 +59,7 @@ func TestHostileTexts(t *testing.T) {
 	w.members("alice")
 	hostile := "</script><script>alert(1)</script>\u2028\x1b[2J\u202e\"'`<img src=x onerror=alert(1)>"
 	w.ask("alice", 1, hostile)
-	w.says("alice", hostile)
+	w.aliceSays(hostile)
 	var s state
 	var c conversation
 	w.get("/api/state", &s)
@@ -94,7 +94,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	w.server.Hide = func(data []byte) []byte { return bytes.ReplaceAll(data, []byte("s3cret"), []byte("HIDDEN")) }
 	w.add(1)
 	w.members("alice")
-	w.says("alice", "the key is s3cret")
+	w.aliceSays("the key is s3cret")
 	w.ask("alice", 1, "use s3cret")
 	for _, path := range []string{"/api/state", "/api/member/alice"} {
 		if _, body := w.send(w.request(http.MethodGet, path, "")); strings.Contains(body, "s3cret") || !strings.Contains(body, "HIDDEN") {
@@ -145,15 +145,15 @@ func TestConversationInParts(t *testing.T) {
 	for range 3 * mostSaid {
 		texts = append(texts, "a word")
 	}
-	w.says("alice", texts[:2*mostSaid+7]...)
+	w.aliceSays(texts[:2*mostSaid+7]...)
 	var c conversation
 	w.get("/api/member/alice", &c)
 	if len(c.Said) != mostSaid || c.Skipped != mostSaid+7 || c.More {
 		t.Errorf("%d said, %d left out, more %v", len(c.Said), c.Skipped, c.More)
 	}
 	next := c.Next
-	w.says("alice", texts[:mostSaid+3]...)
-	w.says("alice", strings.Repeat("x", 2*mostText))
+	w.aliceSays(texts[:mostSaid+3]...)
+	w.aliceSays(strings.Repeat("x", 2*mostText))
 	total := 0
 	for more := true; more; more = c.More {
 		c = conversation{}

@@ -181,10 +181,10 @@ func (w *world) ask(from muster.Name, task muster.TaskID, plan string) muster.Re
 	return q
 }
 
-// says adds a reply to the conversation of a member.
-func (w *world) says(name muster.Name, texts ...string) {
+// aliceSays adds replies to the conversation of alice.
+func (w *world) aliceSays(texts ...string) {
 	w.Helper()
-	t, err := transcript.Open(w.Context(), w.store.Log(), name)
+	t, err := transcript.Open(w.Context(), w.store.Log(), "alice")
 	if err != nil {
 		w.Fatal(err)
 	}

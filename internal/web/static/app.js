@@ -241,7 +241,7 @@ document.addEventListener("keydown", (e) => {
   if (isTyping) return;
   const keys = {
     j: () => move(1), k: () => move(-1), "/": () => byId("filter").focus(), "?": () => byId("keys").showModal(),
-    n: () => document.querySelector(".need button, .need a")?.focus(), $: () => { location.hash = "spending"; },
+    n: () => (document.querySelector(".need .item") || document.querySelector(".need a"))?.focus(), $: () => { location.hash = "spending"; },
     End: () => (byId("detail").hidden ? end : detail.end).resume(),
   };
   if (!keys[e.key]) return;
