@@ -14,7 +14,7 @@ type decision struct {
 	IsFirst bool           `json:"first"`
 }
 
-// decode reads what the page has sent.
+// decode reads what the page has sent. A body that is too long is an error like one that is no JSON: see maxBody.
 func decode(r *http.Request, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields() // a field that is misspelt must not be taken as absent
@@ -37,6 +37,7 @@ func (s *Server) decide(r *http.Request) (any, error) {
 	if in.Approve == nil { // an answer that is left out is no "no"
 		return nil, muster.Errorf(muster.Invalid, "the request says neither yes nor no")
 	}
+	// Being second is no error: the other face has decided, and the page shows what.
 	q, isFirst, err := s.team.Requests().Answer(r.Context(), in.ID, *in.Approve, in.Text)
 	return decision{q, isFirst}, err
 }
@@ -53,6 +54,7 @@ func (s *Server) mail(r *http.Request) (any, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return nil, muster.Errorf(muster.Invalid, "the mail is empty, so nothing was sent")
 	}
+	// It is durable when this returns, so the page may clear what was typed.
 	return s.team.Mail().Send(r.Context(), in.To, in.Text)
 }
 
@@ -67,5 +69,6 @@ func (s *Server) comment(r *http.Request) (any, error) {
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	// Whether the file has the line is found out there, by the work as it is now and not as the page has it.
 	return s.team.Tasks().Comment(r.Context(), in.Task, in.File, in.Line, in.Text)
 }

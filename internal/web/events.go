@@ -46,6 +46,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer readers.Wait()
 	defer stop()
 	// Both follow the journal: one for the words, and one for the events without words, which only change the state.
+	// words has no buffer: the reader of the journal goes on when the page does.
 	words, changed, failed := make(chan face.Event), make(chan struct{}, 1), make(chan struct{})
 	readers.Go(func() {
 		for e, err := range face.Follow(ctx, s.team, after) {
@@ -105,6 +106,7 @@ func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-cha
 	o.alive = o.server.living(ctx)
 	// The page reads the state now: it may have changed while the page was not connected.
 	ok := o.write("retry: 1000\nevent: changed\ndata: {}\n\n")
+	// No timer runs while nothing waits, so that an idle page wakes at heartbeats only.
 	var due <-chan time.Time // nil: nothing waits to be sent
 	isChanged := false
 	for ok {
@@ -168,7 +170,9 @@ func (o *stream) send(isChanged bool) bool {
 	return !isChanged || o.write("event: changed\ndata: {}\n\n")
 }
 
-// write sends a message at once, and reports whether the page is still there.
+// write sends a message at once, because a message that waits in a buffer is as good as lost for who watches. It blocks
+// while the page does not read, which keeps up nobody else: each page has a stream of its own. It reports whether
+// the page is still there.
 func (o *stream) write(message string) bool {
 	_, err := o.w.Write([]byte(message))
 	return err == nil && o.flush() == nil

@@ -116,7 +116,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	_, _ = w.Write([]byte("muster: " + why + "\n"))
 }
 
-// statuses are those of errors by their codes.
+// statuses are those of errors by their codes. Others are failures of this program or of its machine.
 var statuses = map[muster.Code]int{muster.NotFound: http.StatusNotFound, muster.Invalid: http.StatusBadRequest,
 	muster.Held: http.StatusConflict, muster.Fenced: http.StatusConflict}
 
@@ -145,6 +145,7 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 
 // encode returns a line of JSON without secrets.
 func (s *Server) encode(v any) ([]byte, error) {
+	// Secrets are looked for in the encoded text, because a document may have them in any of its fields.
 	data, err := muster.MarshalLine(v)
 	if err == nil && s.Hide != nil {
 		data = s.Hide(data)

@@ -63,7 +63,8 @@ func (s *Server) member(r *http.Request) (any, error) {
 	return c, nil
 }
 
-// details is all that the page shows of one task.
+// details is all that the page shows of one task. It is read anew for each look, with the work in the lane as it is at
+// that moment, uncommitted files too.
 type details struct {
 	Task     muster.Task      `json:"task"`
 	Requests []muster.Request `json:"requests"` // about the task, the answered ones too

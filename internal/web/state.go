@@ -74,16 +74,19 @@ func (s *Server) state(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Lists are never nil, so that the page need not tell an empty list from none.
 	v := state{Overview: o, HasTeam: o.Run.StartedAt > 0 || len(o.Members) > 0 || len(o.Tasks) > 0,
 		Now: muster.UnixTime(o.Now), Members: make([]member, 0, len(o.Members)), Tasks: make([]card, 0, len(o.Tasks)),
 		Needs: append([]view.Need{}, o.Needs()...), Root: s.team.Root(), From: from,
 		Spent: view.NewSpending(o.Run, o.Team, o.Spending, nil).Text()}
+	// What a member does comes from the events where they know more than its record, as in muster status.
 	subject := o.Subjects()
 	for _, m := range o.Members {
 		does, since := o.Does(m, subject)
 		v.Members = append(v.Members, member{Name: m.Name, Role: m.Role, Status: m.Status, Look: look(o, m), Does: does,
 			Since: since, Turns: m.Turns, Cost: o.Spending.Members[m.Name].Cost(), Model: m.Model, Task: m.Task})
 	}
+	// Descriptions, plans and results are left out: see card.
 	for _, t := range o.Tasks {
 		c := card{ID: t.ID, Subject: t.Subject, Label: view.BoardLabel(t), Owner: t.Owner, DependsOn: t.DependsOn,
 			BlockedBy: t.BlockedBy, Attempts: t.Attempts, Returned: t.Returned, UpdatedAt: t.UpdatedAt,
@@ -96,7 +99,8 @@ func (s *Server) state(r *http.Request) (any, error) {
 	return v, nil
 }
 
-// look says which of the looks a member has.
+// look says which of the looks a member has. The first that holds counts: a member whose process has died waits for no
+// answer, whatever it has asked before. A member that another program runs has no process of this team.
 func look(o view.Overview, m view.Member) string {
 	asks := func(r muster.Request) bool { return r.From == m.Name }
 	switch {
