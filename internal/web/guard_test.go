@@ -91,7 +91,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.add(1)
 	w.members("alice")
-	q := w.ask("alice", 1, "do it")
+	q := w.aliceAsks("do it")
 	for path, body := range changes {
 		body = strings.Replace(body, "00000001", string(q.ID), 1)
 		for name, spoil := range map[string]func(*http.Request){

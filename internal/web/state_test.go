@@ -58,7 +58,7 @@ func TestHostileTexts(t *testing.T) {
 	w.add(1)
 	w.members("alice")
 	hostile := "</script><script>alert(1)</script>\u2028\x1b[2J\u202e\"'`<img src=x onerror=alert(1)>"
-	w.ask("alice", 1, hostile)
+	w.aliceAsks(hostile)
 	w.aliceSays(hostile)
 	var s state
 	var c conversation
@@ -95,7 +95,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	w.add(1)
 	w.members("alice")
 	w.aliceSays("the key is s3cret")
-	w.ask("alice", 1, "use s3cret")
+	w.aliceAsks("use s3cret")
 	for _, path := range []string{"/api/state", "/api/member/alice"} {
 		if _, body := w.send(w.request(http.MethodGet, path, "")); strings.Contains(body, "s3cret") || !strings.Contains(body, "HIDDEN") {
 			t.Errorf("%s: %s", path, body)
@@ -114,7 +114,7 @@ func TestTwoFacesAnswerAtOnce(t *testing.T) {
 	w.add(1)
 	w.members("alice")
 	for range 10 {
-		q := w.ask("alice", 1, "a plan")
+		q := w.aliceAsks("a plan")
 		var got [2]map[string]any
 		var both sync.WaitGroup
 		for i, approve := range []bool{true, false} {
@@ -172,17 +172,17 @@ func TestTaskWithDiffAndComment(t *testing.T) {
 	w := newWorld(t)
 	w.add(2)
 	w.members("alice")
-	w.ask("alice", 1, "the plan")
+	w.aliceAsks("the plan")
 	lane, err := w.team.Lanes().Create(t.Context(), team.LaneDraft{Name: "try", Task: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	gittest.Write(t, lane.Path, map[string]string{"README": "other words\n", "odd \"name\".txt": "x\n"})
+	gittest.Write(t, lane.Path, map[string]string{"README": "other words, and more\n", "odd \"name\".txt": "x\n"})
 	var d details
 	w.get("/api/task/1", &d)
 	if d.Task.ID != 1 || len(d.Task.Blocks) != 1 || len(d.Requests) != 1 || d.Diff == nil || len(d.Diff.Files) != 2 ||
-		!strings.Contains(d.Diff.Text, "+other words") {
-		t.Fatalf("%+v", d)
+		!strings.Contains(d.Diff.Text, "+other words, and more") {
+		t.Fatalf("%+v\n%+v", d, d.Diff)
 	}
 	code, m := w.post("/api/comment", map[string]any{"task": 1, "file": "odd \"name\".txt", "line": 1, "text": "why?"})
 	if code != http.StatusOK || m["to"] != "lead" {

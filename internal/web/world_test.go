@@ -169,12 +169,12 @@ func (w *world) members(names ...muster.Name) {
 	}
 }
 
-// ask asks for the approval of a plan, as a member does.
-func (w *world) ask(from muster.Name, task muster.TaskID, plan string) muster.Request {
+// aliceAsks asks for the approval of a plan for task 1, as a member does.
+func (w *world) aliceAsks(plan string) muster.Request {
 	w.Helper()
 	r := roster.New(w.store, w.journal, "team")
 	q, err := requests.New(w.store, mailbox.New(w.store, w.journal, r.Known), w.journal).Ask(w.Context(),
-		muster.Request{Kind: muster.AskPlan, From: from, To: muster.Lead, Plan: plan, TaskID: task})
+		muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1})
 	if err != nil {
 		w.Fatal(err)
 	}
