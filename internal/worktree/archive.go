@@ -110,9 +110,20 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	index := filepath.Join(tmp, "index")
 	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
 	// an empty one to git.
-	data, err := durable.ReadRegular(filepath.Join(git.DirOf(c.lane.Path), "index"), git.MaxFile)
+	//
+	// Its time is that of the lane's index: git compares the content of a file that was written in the second of its
+	// index. With a later time a change of that second, which leaves the size as it was, would not be in the tree.
+	from := filepath.Join(git.DirOf(c.lane.Path), "index")
+	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
+	var data []byte
+	if err == nil {
+		data, err = durable.ReadRegular(from, git.MaxFile)
+	}
 	if err == nil {
 		err = os.WriteFile(index, data, 0o600)
+	}
+	if err == nil {
+		err = os.Chtimes(index, info.ModTime(), info.ModTime())
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
