@@ -2,6 +2,7 @@ package team
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 
@@ -69,7 +70,11 @@ func saidIn(e transcript.Entry) (all []Said) {
 	if e.Kind == transcript.KindMark {
 		add(Said{Kind: SaidNote, Text: e.Text})
 	}
-	if e.Message == nil {
+	// Mail reads like mail. The text of the message is the same in the form for the model.
+	for _, m := range e.Delivered {
+		add(Said{Kind: SaidToIt, Text: mailText(m)})
+	}
+	if e.Message == nil || len(e.Delivered) > 0 {
 		return all
 	}
 	for _, p := range e.Message.Parts {
@@ -87,4 +92,16 @@ func saidIn(e transcript.Entry) (all []Said) {
 		}
 	}
 	return all
+}
+
+// mailText returns a mail as people read it: who has written, and what, with the plan, the decision and its words.
+func mailText(m muster.Message) string {
+	lines := []string{fmt.Sprintf("from %s: %s", m.From, strings.TrimSpace(m.Content))}
+	if m.Plan != "" && !strings.Contains(m.Content, m.Plan) {
+		lines = append(lines, m.Plan)
+	}
+	if m.Feedback != "" && !strings.Contains(m.Content, m.Feedback) {
+		lines = append(lines, m.Feedback)
+	}
+	return strings.Join(lines, "\n")
 }
