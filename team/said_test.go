@@ -50,7 +50,7 @@ speakers:
 	for s, err := range tm.Members().Conversation(t.Context(), muster.Lead, last) {
 		t.Errorf("after the end: %+v, %v", s, err)
 	}
-	for range tm.Members().Conversation(t.Context(), "nobody", 0) {
-		t.Error("somebody who never was has said something")
+	for s, err := range tm.Members().Conversation(t.Context(), "nobody", 0) {
+		t.Errorf("somebody who never was: %+v, %v", s, err)
 	}
 }
