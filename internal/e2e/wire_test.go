@@ -138,7 +138,7 @@ func TestTheWire(t *testing.T) {
 			r := serve(t, three)
 			w := newWorld(t, c.env(r.url)...)
 			out := w.muster(0, append([]string{"run", "--team", "wired", "--check", "test -f README", "write three files"}, c.flags(r.url)...)...)
-			w.has("stdout", out.stdout, "3 of 3 tasks landed on muster/wired", "each checked with test -f README")
+			w.has("stdout", out.stdout, "3 of 3 tasks landed on muster/wired", "checked with test -f README")
 			w.landedOnce("muster/wired", "1", "2", "3")
 			w.untouched()
 			if got := w.git("show", "muster/wired:three.txt"); got != "three" {
