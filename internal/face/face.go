@@ -2,8 +2,8 @@
 // state and no policy of its own. What a face shows comes from the records and the journal, and what its user decides
 // becomes a record, so several faces can be open at once, beside a living team and beside one that has stopped.
 //
-// Overview is how the team stands, with what waits for the user, and Events are lines for people. What a member says is
-// read, and requests are answered, with package team.
+// Overview is how the team stands, with what waits for the user. Follow yields events as lines for people. What a
+// member says is read, and requests are answered, with package team.
 package face
 
 import (
@@ -29,25 +29,14 @@ type Event struct {
 	Tone string `json:"tone,omitempty"`
 	// Show says that it belongs to the few that tell how the team gets on; the others are details.
 	Show bool `json:"show"`
-	// Raw is the event itself, and Last says that it has no further words. A reader that goes on later from Pos has to
-	// have read up to there: an event may have several lines.
-	Raw  muster.Event `json:"-"`
-	Last bool         `json:"-"`
+	// Last says that the event has no further words. A reader that goes on later from Pos has to have read up to there:
+	// an event may have several lines.
+	Last bool `json:"-"`
 }
 
-// Events yields the events after a position in words, as they are now. Events that cannot be read are left out; muster
-// doctor counts them.
-func Events(ctx context.Context, t *team.Team, after muster.Pos) iter.Seq2[Event, error] {
-	return inWords(ctx, t, t.Events(ctx, after))
-}
-
-// Follow is Events that goes on with what happens from then on, until ctx ends.
+// Follow yields the events after a position in words, and then what happens until ctx ends. Events that cannot be read
+// are left out; muster doctor counts them.
 func Follow(ctx context.Context, t *team.Team, after muster.Pos) iter.Seq2[Event, error] {
-	return inWords(ctx, t, t.Journal().Follow(ctx, after))
-}
-
-// inWords puts events in words.
-func inWords(ctx context.Context, t *team.Team, all iter.Seq2[journal.Entry, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		subjects, check := map[muster.TaskID]string{}, ""
 		subject := func(id muster.TaskID) string {
@@ -57,7 +46,7 @@ func inWords(ctx context.Context, t *team.Team, all iter.Seq2[journal.Entry, err
 			}
 			return subjects[id]
 		}
-		for e, err := range all {
+		for e, err := range t.Events(ctx, after) {
 			if errors.Is(err, muster.ErrCorrupt) {
 				continue
 			}
@@ -74,7 +63,7 @@ func inWords(ctx context.Context, t *team.Team, all iter.Seq2[journal.Entry, err
 			lines := view.Lines(e.Event, view.Facts{Subject: subject, Check: check})
 			for i, l := range lines {
 				words := Event{Pos: e.Pos, At: e.Event.At, Task: int(e.Event.Task), Who: l.Who, Verb: l.Verb,
-					Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Raw: e.Event, Last: i == len(lines)-1}
+					Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Last: i == len(lines)-1}
 				if !yield(words, nil) {
 					return
 				}

@@ -26,7 +26,6 @@ type stream struct {
 	server *Server
 	w      http.ResponseWriter
 	flush  func() error
-	done   muster.Pos   // what was sent up to
 	batch  []face.Event // what was not sent yet, in whole events
 	whole  int          // how many of batch belong to events that are there with all their words
 	alive  string       // which members live, as the page was last told
@@ -40,7 +39,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := &stream{server: s, w: w, flush: http.NewResponseController(w).Flush, done: after}
+	out := &stream{server: s, w: w, flush: http.NewResponseController(w).Flush}
 	ctx, stop := context.WithCancel(r.Context())
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -164,7 +163,6 @@ func (o *stream) send(isChanged bool) bool {
 		if !o.write(fmt.Sprintf("id: %d\ndata: %s\n\n", pos, data)) {
 			return false
 		}
-		o.done = pos
 		o.batch, o.whole = append([]face.Event(nil), o.batch[o.whole:]...), 0
 	}
 	return !isChanged || o.write("event: changed\ndata: {}\n\n")
