@@ -7,9 +7,11 @@ import (
 
 // Run is the run under way, or the last one: .team/run.json.
 type Run struct {
-	Team  Name   `json:"team"`
-	Goal  string `json:"goal"`
-	Check string `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
+	Team Name   `json:"team"`
+	Goal string `json:"goal"`
+	// FirstWords are what the user has said first in a conversation, where Goal is "" until there is a task.
+	FirstWords string `json:"first_words,omitempty"`
+	Check      string `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
 	// Checks are the checks, where there are several. Check then has the names of those that are required.
 	Checks    []NamedCheck `json:"checks,omitempty"`
 	Setup     string       `json:"setup,omitempty"`  // runs before the check in a fresh checkout

@@ -5,8 +5,9 @@ package journal
 //
 // The run.
 const (
-	RunStarted   = "run.started"   // goal, target
+	RunStarted   = "run.started"   // goal, target; the goal of a conversation is "" until run.goal
 	RunResumed   = "run.resumed"   // goal, target
+	RunGoal      = "run.goal"      // goal: of a run that began as a conversation, at its first task
 	RunEnded     = "run.ended"     // text: the summary's first line; code: the exit code
 	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops

@@ -17,13 +17,15 @@ import (
 // open the run does not end by itself; where it would, the lead waits for what Say brings, and nobody is timed out. Its
 // methods may be called from any goroutine.
 type Conversation struct {
-	once   sync.Once
-	closed chan struct{}
 	rested chan struct{} // holds one token: the state below has changed
 
 	mu      sync.Mutex
+	closed  chan struct{}             // another one each time that the conversation is opened again
+	leases  muster.Leases             // the team's, once it is open
+	hasLeft bool                      // the user; whether the conversation is open is then a matter of the lease
 	post    *mailbox.Mail             // the team's, once it is open
 	stop    context.CancelCauseFunc   // of the lead's turn; nil: it has none
+	words   string                    // the longest of what was said
 	said    map[muster.MessageID]bool // by the user, and not heard yet
 	resting bool
 	done    bool
@@ -36,7 +38,54 @@ func NewConversation() *Conversation {
 
 // Close says that the user says no more. The run then ends as one without a conversation does: when all has landed, or
 // nothing can go on.
-func (c *Conversation) Close() { c.once.Do(func() { close(c.closed) }) }
+func (c *Conversation) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setOpen(false)
+}
+
+// setOpen opens or closes the conversation. The caller holds c.mu.
+func (c *Conversation) setOpen(open bool) {
+	isOpen := true
+	select {
+	case <-c.closed:
+		isOpen = false
+	default:
+	}
+	switch {
+	case isOpen && !open:
+		close(c.closed)
+	case !isOpen && open:
+		c.closed = make(chan struct{})
+	}
+}
+
+// Leave says that the user has left, while the team goes on in this process. Until ctx ends the conversation is open
+// whenever somebody is attached to the team from another process, and closed otherwise.
+func (c *Conversation) Leave(ctx context.Context) {
+	c.mu.Lock()
+	c.hasLeft = true
+	c.setOpen(false)
+	c.mu.Unlock()
+	go func() {
+		for wait(ctx, hostCheckInterval) {
+			c.look(ctx) // a lead that waits for the user learns in this way that nobody is there any more
+		}
+	}()
+}
+
+// look returns the channel that is closed while the conversation is, after a look at the lease where the user has left.
+func (c *Conversation) look(ctx context.Context) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hasLeft && c.leases != nil {
+		// Where it cannot be read whether somebody is there, nothing changes until the next look.
+		if held, err := c.leases.Held(ctx, teammate.TalkLease); err == nil {
+			c.setOpen(held)
+		}
+	}
+	return c.closed
+}
 
 // Interrupt stops the lead's turn, with the commands that it runs, and reports whether it had one. The team works on;
 // the lead goes on when the user has said something.
@@ -74,6 +123,7 @@ func (c *Conversation) Say(ctx context.Context, text string) error {
 		Content: text})
 	if err == nil {
 		c.said[msg.ID] = true
+		c.noteWords(text)
 	}
 	return err
 }
@@ -82,7 +132,7 @@ func (c *Conversation) Say(ctx context.Context, text string) error {
 type talk struct{ *Conversation }
 
 // Closed is closed when the user says no more.
-func (t talk) Closed() <-chan struct{} { return t.closed }
+func (t talk) Closed() <-chan struct{} { return t.look(context.Background()) }
 
 // Turn returns the context of a turn of the lead, which Interrupt ends, and the function that ends the turn.
 func (t talk) Turn(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -117,13 +167,13 @@ func (t talk) set(stop context.CancelCauseFunc, resting, done bool) {
 }
 
 // listen makes the conversation one with this team; nil where there is none.
-func (c *Conversation) listen(post *mailbox.Mail) teammate.Talk {
+func (c *Conversation) listen(post *mailbox.Mail, leases muster.Leases) teammate.Talk {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.post = post
+	c.post, c.leases = post, leases
 	return talk{c}
 }
 

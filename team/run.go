@@ -118,7 +118,11 @@ func (p *runHost) begin(
 		if text := p.spending.earlier(ctx); text != "" {
 			notes = append(notes, text)
 		}
-		p.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": goal, "target": p.branch})
+		run, err := p.Run(ctx)
+		if err != nil {
+			return err
+		}
+		p.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})
 		if note != "" {
 			p.note(ctx, "", note)
 		}

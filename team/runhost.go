@@ -109,7 +109,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
 	p.Queue.OnlyOwn, p.ReadyLane = p.OnlyOwnTasks, readyLane(p, setups)
 	p.Memory = remembered(ctx, p, w)
-	p.Talk = c.Conversation.listen(p.Post)
+	p.Talk = c.Conversation.listen(p.Post, c.Store.Leases())
 	return p, nil
 }
 

@@ -177,9 +177,8 @@ func (p *runHost) writeStart(
 			Target: p.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
 			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into,
 			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
-		for _, task := range open {
-			r.Open = append(r.Open, task.ID)
-		}
+		r.Open = taskIDs(open)
+		beginAsConversation(r, c.Conversation != nil && book == nil)
 		if book != nil {
 			r.Playbook = &muster.Playbook{Name: book.Name, Hash: book.Hash, Tasks: book.Tasks}
 		}
@@ -217,4 +216,12 @@ func (p *runHost) createLead(ctx context.Context, words string, host muster.Host
 			Prompt: words, Model: leads, Host: host})
 	}
 	return err
+}
+
+// taskIDs returns the ids of tasks.
+func taskIDs(tasks []muster.Task) (ids []muster.TaskID) {
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids
 }

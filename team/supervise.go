@@ -157,8 +157,12 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 	defer tick.Stop()
 	log := func(what string, err error) { logDropped(ctx, s.Log, what, err) } // what fails now is tried again
 	log("taking back orphaned claims", s.releaseOrphans(ctx))
+	hasGoal := false
 	for {
-		s.Order.Exclusive(ctx, func() { log("settling the board", s.Board.Settle(ctx)) })
+		s.Order.Exclusive(ctx, func() {
+			log("settling the board", s.Board.Settle(ctx))
+			hasGoal = hasGoal || nameGoal(ctx, s.runHost)
+		})
 		select {
 		case <-ctx.Done():
 			return

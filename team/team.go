@@ -303,7 +303,8 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 		secrets: c.allSecrets()}
 	t.limiters.Dir = c.LimitsDir
 	if c.Conversation != nil {
-		c.Conversation.listen(w.Mail(context.Background())) // so that the user can say something before the run starts
+		// So that the user can say something before the run starts.
+		c.Conversation.listen(w.Mail(context.Background()), c.Store.Leases())
 	}
 	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.branch)
 	return t, nil

@@ -78,6 +78,9 @@ func (p *Pipe) Flush() {
 // Refresh does nothing, because a pipe has no status lines.
 func (p *Pipe) Refresh() {}
 
+// Ask does nothing, because nobody could press a key.
+func (p *Pipe) Ask(string, ...string) {}
+
 // Speech shows the lead's words while they arrive. Its Emit receives what all models of a team emit.
 type Speech struct {
 	Face Face

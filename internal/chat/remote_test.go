@@ -14,6 +14,7 @@ import (
 type shownText struct{ strings.Builder }
 
 func (*shownText) Events() <-chan terminal.Event { return nil }
+func (s *shownText) Ask(string, ...string)       {}
 func (s *shownText) Print(lines string)          { s.WriteString(lines) }
 func (s *shownText) Stream(text string)          { s.WriteString(text) }
 func (s *shownText) Flush()                      { s.WriteString("\n") }

@@ -30,6 +30,8 @@ type Face interface {
 	Stream(text string)
 	Flush()
 	Refresh()
+	// Ask shows a question until the user presses one of the keys, and then sends terminal.Answer.
+	Ask(text string, keys ...string)
 }
 
 // Lead is the other side of the conversation.
@@ -64,6 +66,8 @@ const (
 	UserLeft
 	// Interrupted means UserLeft by Ctrl-C.
 	Interrupted
+	// LeftWorking means that the user left and the team works on in this process.
+	LeftWorking
 )
 
 // Session is one conversation. Face, Lead, Teller, Now and the functions must be set.
@@ -83,6 +87,13 @@ type Session struct {
 	Begin    func(words string) (over <-chan struct{})
 	HasBegun bool
 	Over     <-chan struct{} // of a run that has begun
+	// First is said as if the user had typed it. "" is nothing.
+	First string
+	// GoesOn resumes a team that has stopped here at once.
+	GoesOn bool
+	// CanWorkOn says that this process can go on without the terminal. Who leaves is then asked whether the team works
+	// on.
+	CanWorkOn bool
 	// Stopped says that a team stopped here. The first words resume it, and may be empty.
 	Stopped bool
 	// OnLine is called with each line that the user enters, for the history.
@@ -95,6 +106,10 @@ type Session struct {
 	replies <-chan llm.Message // of a remote lead
 	speech  remoteSpeech       // of a remote lead
 	Now     func() time.Time
+
+	lastInterrupt time.Time
+	leaving       Outcome // how the conversation ends if the user answers that the team stops
+	asks          bool    // whether the team is to stop
 }
 
 // doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
@@ -109,8 +124,8 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	typed := s.Face.Events()
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
-	var lastInterrupt time.Time
 	s.Mail(ctx)
+	s.open(ctx)
 	for {
 		// A nil channel never receives, so no line is taken while the lead works.
 		in := typed
@@ -138,28 +153,78 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 			if !ok {
 				e = terminal.Closed{}
 			}
-			switch e := e.(type) {
-			case terminal.Line:
-				s.OnLine(e.Text)
-				if s.handleLine(ctx, e.Text) {
-					return UserLeft, nil
-				}
-			case terminal.Interrupt:
-				// The first Ctrl-C stops the turn of the lead, and a second one soon after it leaves.
-				if s.Now().Sub(lastInterrupt) < doubleInterruptWindow {
-					return Interrupted, nil
-				}
-				lastInterrupt = s.Now()
-				s.interrupt()
-			case terminal.Closed:
-				if !s.WaitForLead || !s.HasBegun {
-					return UserLeft, nil
-				}
+			if _, is := e.(terminal.Closed); is && s.WaitForLead && s.HasBegun {
 				typed = nil // the run goes on to its end
 				s.Lead.Close()
+				continue
+			}
+			if how, over := s.handle(ctx, e); over {
+				return how, nil
 			}
 		}
 	}
+}
+
+// open does what the command line has said, before anything is typed.
+func (s *Session) open(ctx context.Context) {
+	if s.GoesOn && s.Stopped && !s.HasBegun && s.First == "" {
+		s.beginRun("")
+	}
+	if s.First != "" {
+		s.Face.Print("> " + view.ManyLines(s.First))
+		s.handleLine(ctx, s.First)
+	}
+}
+
+// handle does what the user has done, and returns true if the conversation is over.
+func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, over bool) {
+	switch e := e.(type) {
+	case terminal.Line:
+		s.OnLine(e.Text)
+		if s.handleLine(ctx, e.Text) {
+			return s.leave(UserLeft)
+		}
+	case terminal.Interrupt:
+		// The first Ctrl-C stops the turn of the lead, and a second one soon after it leaves.
+		if s.Now().Sub(s.lastInterrupt) < doubleInterruptWindow {
+			return s.leave(Interrupted)
+		}
+		s.lastInterrupt = s.Now()
+		s.interrupt()
+	case terminal.Leave:
+		return s.leave(UserLeft)
+	case terminal.Answer:
+		return s.answerLeave(e.Key)
+	case terminal.Closed:
+		return UserLeft, true
+	}
+	return how, false
+}
+
+// leave ends the conversation with how. Where a team is at work that can go on without the terminal, the user is asked
+// first.
+func (s *Session) leave(how Outcome) (Outcome, bool) {
+	_, isDone := s.Lead.Resting()
+	// Who wants to leave again before the question is on the screen has answered it.
+	if !s.CanWorkOn || !s.HasBegun || s.Remote || isDone || s.asks {
+		return how, true
+	}
+	s.leaving, s.asks = how, true
+	s.Face.Ask("the team is at work: s stops it and keeps the state, b leaves it at work in the background, Esc stays",
+		"s", "b", "esc", "ctrl+c", "ctrl+d")
+	return how, false
+}
+
+// answerLeave takes the answer to the question of leave. Who presses Ctrl-C or Ctrl-D once more wants to be gone.
+func (s *Session) answerLeave(key string) (Outcome, bool) {
+	s.asks = false
+	switch key {
+	case "b":
+		return LeftWorking, true
+	case "esc":
+		return s.leaving, false
+	}
+	return s.leaving, true
 }
 
 // showRest shows the events that were written before the run ended but had not arrived yet.

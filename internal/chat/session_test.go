@@ -32,6 +32,9 @@ func (p *paper) Print(s string)                { p.write(s + "\n") }
 func (p *paper) Stream(s string)               { p.write(s) }
 func (p *paper) Flush()                        { p.write("|") }
 func (*paper) Refresh()                        {}
+func (p *paper) Ask(s string, keys ...string) {
+	p.write("ask: " + s + " " + strings.Join(keys, " ") + "\n")
+}
 
 func (p *paper) write(s string) {
 	p.mu.Lock()

@@ -45,7 +45,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster"
 	"muster/internal/config"
+	"muster/internal/detach"
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -70,6 +72,8 @@ type App struct {
 	// endsProcess says that the process ends with this command. A command that the conversation runs must not change
 	// the limits of the process.
 	endsProcess bool
+	// foreground is the terminal, where this process can leave it and work on; nil: it cannot.
+	foreground *detach.Terminal
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
 	// print. Nil: Stdout says it itself.
 	screenShape *view.Screen
@@ -108,6 +112,11 @@ func Main() int {
 	}
 	a := &App{Args: args, Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, endsProcess: true}
+	if a.foreground, a.Env = detach.FromEnv(a.Env); a.foreground != nil {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = a.foreground.Context(ctx, muster.CauseUser) // the process that the shell waits for was killed
+		defer cancel(nil)
+	}
 	proc.HideEnvironment(secretValues(a)) // before anything is started that could read it
 	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start = a.startTeam
@@ -180,7 +189,7 @@ func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:              "muster",
 		Short:            "a team of coding agents on this repository: one goal in, landed commits out",
-		Args:             knownCommand,
+		Args:             firstWords(a),
 		RunE:             a.converse,
 		PersistentPreRun: func(c *cobra.Command, _ []string) { a.startLog(c) },
 		SilenceErrors:    true,
@@ -200,6 +209,7 @@ func (a *App) root() *cobra.Command {
 	f.BoolVar(&a.debug, "debug", false,
 		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags())
+	root.Flags().Bool("continue", false, "go on at once with the team that stopped here")
 	root.Flags().Bool("version", false, "which muster this is, as muster version")
 	// The help prints the groups and their commands in this order.
 	for _, g := range []struct {
@@ -207,7 +217,7 @@ func (a *App) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
-			runCommands{a}.join(), runCommands{a}.replay()}},
+			newAttachCommand(a), newStopCommand(a), runCommands{a}.join(), runCommands{a}.replay()}},
 		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newPRCommand(a), newUndoCommand(a),
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -40,12 +41,16 @@ func (a *App) converse(c *cobra.Command, args []string) error {
 			return c.Help() // nobody is there, and nothing is said
 		}
 	}
+	if isDone, err := inForeground(a); isDone {
+		return err
+	}
 	o, err := a.change(c.Context())
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	t := &conversation{app: a, opened: o, piped: piped, flags: setFlags(c.Flags())}
+	t := &conversation{app: a, opened: o, piped: piped, flags: setFlags(c.Flags()), first: strings.Join(args, " ")}
+	t.goesOn, _ = c.Flags().GetBool("continue")
 	return t.run(c.Context())
 }
 
@@ -83,6 +88,9 @@ type conversation struct {
 	opened
 	piped io.Reader
 	flags map[string]string
+	// first is said as if the user had typed it, and goesOn resumes at once what has stopped here.
+	first  string
+	goesOn bool
 	// settings are those that the run would have, as they were when the conversation was opened.
 	settings config.Settings
 
@@ -129,12 +137,13 @@ func (c *conversation) run(ctx context.Context) error {
 		return err
 	}
 	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
-	if c.terminal == nil && isStopped && !isRemote {
+	if c.terminal == nil && isStopped && !isRemote && !c.goesOn {
 		return state.Err()
 	}
 	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
-		HasBegun: isRemote, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands}
+		HasBegun: isRemote, First: c.first, GoesOn: c.goesOn, CanWorkOn: c.app.foreground != nil, Now: c.app.Now,
+		Compact: c.Mail().Compact, Custom: c.customCommands}
 	if isRemote {
 		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 		remote, err := c.Attach(ctx)
@@ -231,6 +240,13 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcome, err error) error {
 	// The exit code depends on how the user left, so it is noted before how is changed below.
 	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
+	if how == chat.LeftWorking {
+		_ = c.terminal.Close() // as below
+		c.progress.Close()
+		if c.workOn(ctx, s.Over) {
+			return nil
+		}
+	}
 	if s.HasBegun && how != chat.RunEnded {
 		if _, done := s.Lead.Resting(); done { // nothing is open: the run ends by itself
 			s.Lead.Close()
@@ -258,7 +274,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		return c.explainEnd(late, true, false)
 	// The team of another process goes on, so there is nothing to resume.
 	case s.Remote:
-		explain(c.app.Stderr, "the team works on", "come back: muster   watch it: muster log -f")
+		explain(c.app.Stderr, "the team works on", comeBack)
 		return err // nil where no signal has ended it
 	// The run could not begin, or ended with an error of its own.
 	case c.err != nil && !errors.Is(c.err, muster.CauseUser):
@@ -284,18 +300,13 @@ func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted b
 	what, hint := "the state is kept; ", "go on: muster"
 	switch {
 	case isRemote && state.Run.EndedAt != 0:
-		explain(c.app.Stderr, "the team has ended", "see: muster status   go on: muster")
-		return nil
+		return showEnd(ctx, c.app, c.opened)
 	case isRemote:
 		what, hint = "the team's process has died or was stopped; ", "go on: muster   or: muster resume"
 	case c.terminal == nil: // a pipe cannot be asked what to do with a team that stopped
 		hint = "go on: muster resume"
 	}
-	verb := " are open"
-	if len(state.Open) == 1 {
-		verb = " is open"
-	}
-	explain(c.app.Stderr, what+view.Count(len(state.Open), "task")+verb, hint)
+	explain(c.app.Stderr, what+openTasks(state.Open), hint)
 	if isInterrupted {
 		return exitStatus(exitInterrupted)
 	}

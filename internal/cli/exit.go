@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"muster"
 	"muster/internal/view"
@@ -73,6 +74,9 @@ func explain(w io.Writer, message, hint string) {
 	}
 }
 
+// sameSignal is how soon after the first signal another one is taken for the same.
+const sameSignal = 300 * time.Millisecond
+
 // interruptible returns a context that ends with muster.CauseUser at the first Ctrl-C, TERM or HUP. The second one
 // kills the process, but for HUP: a terminal that closes sends it from several sides. The function that it returns
 // must be called before the program ends. The first signal lets the team end its turn and write its state.
@@ -90,10 +94,11 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 		case <-ctx.Done():
 			return
 		}
-		signal.Stop(signals)
-		// The handler of TERM and Ctrl-C is gone by now, so a second one has the default effect and ends a program
-		// that hangs.
 		cancel(muster.CauseUser)
+		// The terminal and the process of the foreground may both pass on one Ctrl-C. What comes later has the default
+		// effect, and ends a program that hangs.
+		time.Sleep(sameSignal)
+		signal.Stop(signals)
 	}()
 	return ctx, func() { signal.Stop(signals); signal.Stop(hangups); cancel(nil) }
 }

@@ -153,7 +153,11 @@ func stoppedLines(state team.RunState, isStopped bool) (lines []string) {
 		return nil
 	}
 	if len(state.Open) == 0 {
-		return []string{"      goal: " + view.Cut(view.OneLine(state.Run.Goal), 60) + "   no task is open"}
+		words := "      goal: " + view.Cut(view.OneLine(state.Run.Goal), 60)
+		if state.Run.Goal == "" {
+			words = "      you said: " + view.Cut(view.OneLine(state.Run.FirstWords), 60)
+		}
+		return []string{words + "   no task is open"}
 	}
 	for _, t := range state.Open {
 		lines = append(lines, fmt.Sprintf("%4d  %-40s %s", t.ID, view.Cut(view.OneLine(t.Subject), 40),

@@ -52,6 +52,18 @@ func flagProblem(c *cobra.Command, err error) string {
 	return err.Error()
 }
 
+// firstWords returns the check of the arguments of the bare muster. On a terminal several words, none of them a
+// command, are the first message of the conversation.
+func firstWords(a *App) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		err := knownCommand(c, args)
+		if err == nil || a.terminalIn() == nil || goalHint(c, args) == "" || len(c.SuggestionsFor(args[0])) > 0 {
+			return err
+		}
+		return nil
+	}
+}
+
 // goalHint is a line that says how the arguments become the goal of a run, where they are more likely one than a
 // mistyped command: several words, behind none of which a command is. It is "" otherwise.
 func goalHint(c *cobra.Command, args []string) string {

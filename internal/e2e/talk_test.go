@@ -94,6 +94,8 @@ func TestTalk(t *testing.T) {
 		}
 	}
 	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team is at work: s stops it.*Esc\s+stays`)
+	s.Keys("s")
 	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ $`)
 	s.Cooked()
 	s.Resize(80)
@@ -128,8 +130,9 @@ func TestTalkCtrlC(t *testing.T) {
 	s.Wait(`lead +working +turn \d+ +thinks`)
 	s.Keys("C-c")
 	s.Wait(`(?s)stopped: the lead waits for you, the team works on.*alice +working`)
-	// One press leaves if it comes soon after the notice. The other one is then the shell's, which shows it as ^C.
-	s.Keys("C-c", "C-c")
+	// One press asks if it comes soon after the notice, and the next one stops the team. Any other one is then the
+	// shell's, which shows it as ^C.
+	s.Keys("C-c", "C-c", "C-c")
 	s.Wait(`(?s)the state is kept; 1 task is open.*\$ $`)
 	s.Cooked()
 	w.awaits("nothing of it runs", w.alone)
@@ -154,7 +157,7 @@ func TestTalkAttaches(t *testing.T) {
 	s.Keys("clear; muster", "Enter")
 	s.Wait(`a team is at work here, in another process`)
 	w.write(filepath.Join(w.base, "go"), "")
-	s.Wait(`(?s)a word to the user.*All of it has landed\..*the team has ended.*\n\$ $`)
+	s.Wait(`(?s)a word to the user.*All of it has landed\..*the run has ended.*\n\$ $`)
 	p.ends(0)
 }
 

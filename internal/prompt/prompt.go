@@ -88,7 +88,11 @@ func Summarize(focus string, words int, again bool) string {
 // Goal returns the first message of the lead's conversation. open are the tasks that are on the board already, failed
 // those of earlier runs that need attention.
 func Goal(run muster.Run, open, failed []muster.Task) string {
-	text := fmt.Sprintf("The goal:\n%s\n\nWork lands on the branch %s.", mailbox.Escape(run.Goal), run.Target) +
+	words := "The goal:\n" + mailbox.Escape(run.Goal)
+	if run.Goal == "" { // in a conversation, whose first words may be a greeting
+		words = "The user says:\n" + mailbox.Escape(run.FirstWords)
+	}
+	text := fmt.Sprintf("%s\n\nWork lands on the branch %s.", words, run.Target) +
 		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.CheckText()),
 			" No check is set, so landings are not verified by a command.")
 	if run.Cap == 0 {

@@ -59,6 +59,8 @@ func answer(r muster.Request) (muster.Message, bool) {
 		if r.TaskID == 0 { // of another program
 			m.Content = fmt.Sprintf("Your plan is %s.", verdict)
 		}
+	case r.Kind == muster.AskShutdown && r.From == muster.User: // the command that asked waits for the record too
+		return m, false
 	case r.Kind == muster.AskShutdown:
 		verdict = "goes on working"
 		if yes {

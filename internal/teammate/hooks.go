@@ -1,6 +1,7 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -196,10 +197,11 @@ func (m *Member) openingHooks(ctx context.Context) (string, error) {
 		return said, err
 	}
 	run, err := m.Run(ctx)
-	if err != nil || run.Goal == "" {
+	words := cmp.Or(run.FirstWords, run.Goal)
+	if err != nil || words == "" {
 		return said, err
 	}
-	more, refused, err := m.promptHooks(ctx, run.Goal)
+	more, refused, err := m.promptHooks(ctx, words)
 	if err == nil && refused != "" {
 		err = muster.Errorf(muster.Invalid, "a hook refused the goal: %s", refused).
 			WithHint("see the hooks, and where they come from:  muster hooks")

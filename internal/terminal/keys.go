@@ -15,6 +15,10 @@ import (
 // and what they mean is what they mean to readline, where it has them.
 func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
+	if len(s.question.keys) > 0 {
+		s.answer(name)
+		return nil
+	}
 	if s.search.active && s.handleSearchKey(k, name) {
 		return nil
 	}
@@ -37,7 +41,7 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		s.history.position = len(s.history.lines)
 	case "ctrl+d": // as in a shell: it ends the input, or deletes to the right
 		if s.input.isEmpty() {
-			s.emit(Closed{})
+			s.emit(Leave{})
 		} else {
 			s.input.deleteRight()
 		}

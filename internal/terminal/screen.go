@@ -45,6 +45,7 @@ type screen struct {
 	firstRow int
 	history  history
 	search   search
+	question question // asked in the place of the input; without keys none is
 	// lastKeyWasTab says that a further Tab lists the candidates.
 	lastKeyWasTab bool
 	status        []string // as the caller gave them, not cut yet
@@ -198,6 +199,8 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.ResumeMsg:
 		s.suspended = false
+	case askMsg:
+		s.question = msg.question
 	case tea.PasteMsg:
 		s.lastKeyWasTab = false
 		s.endSearch()
@@ -215,26 +218,18 @@ func (s *screen) View() tea.View {
 		s.setLatestView(geometry{})
 		return tea.NewView("")
 	}
-	prompt, input := inputPrompt, &s.input
-	if s.search.active {
-		prompt = s.search.prompt()
-	}
-	prompt = ansi.TruncateWc(prompt, s.width/2, "")
-	l := newLayout(input, ansi.StringWidthWc(prompt), s.width-1)
-	high := min(len(l.rows), maxInputRows, s.maxViewHeight())
-	s.firstRow = min(max(s.firstRow, l.y-high+1), l.y, len(l.rows)-high)
-
+	inputRows, x, y := s.inputRows()
 	var rows []string
-	room := s.maxViewHeight() - high
+	room := s.maxViewHeight() - len(inputRows)
 	if s.stream.isGrowing() && room > 0 {
 		rows = append(rows, visible(s.stream.growing))
 		room--
 	}
 	rows = append(rows, s.statusRowsIn(room)...)
-	y := len(rows) + l.y - s.firstRow
-	rows = append(rows, l.rowTexts(input, prompt, s.firstRow, s.firstRow+high)...)
+	y += len(rows)
+	rows = append(rows, inputRows...)
 
-	g := geometry{x: min(l.x, s.width-1), y: y}
+	g := geometry{x: min(x, s.width-1), y: y}
 	for i, r := range rows {
 		rows[i] = ansi.TruncateWc(r, s.width-1, "")
 		g.widths = append(g.widths, ansi.StringWidthWc(rows[i]))
@@ -256,6 +251,23 @@ func (s *screen) View() tea.View {
 	v := tea.NewView(content)
 	v.Cursor = tea.NewCursor(g.x, g.y)
 	return v
+}
+
+// inputRows returns the rows of the input that are shown, or those of a question, and where the cursor is in them.
+func (s *screen) inputRows() (rows []string, x, y int) {
+	if len(s.question.keys) > 0 {
+		rows, x = s.questionRows(s.maxViewHeight())
+		return rows, x, len(rows) - 1
+	}
+	prompt, input := inputPrompt, &s.input
+	if s.search.active {
+		prompt = s.search.prompt()
+	}
+	prompt = ansi.TruncateWc(prompt, s.width/2, "")
+	l := newLayout(input, ansi.StringWidthWc(prompt), s.width-1)
+	high := min(len(l.rows), maxInputRows, s.maxViewHeight())
+	s.firstRow = min(max(s.firstRow, l.y-high+1), l.y, len(l.rows)-high)
+	return l.rowTexts(input, prompt, s.firstRow, s.firstRow+high), l.x, l.y - s.firstRow
 }
 
 // statusRowsIn returns the status lines, at most room of them. The last row then says how many are left out.

@@ -94,7 +94,7 @@ func shownValue(text []cluster) string {
 func TestEvents(t *testing.T) {
 	k := newKeyboard(Options{})
 	k.press("one<enter> <enter><ctrl+c>x<ctrl+c><ctrl+c><ctrl+d>")
-	want := []Event{Line{"one"}, Interrupt{}, Interrupt{}, Closed{}}
+	want := []Event{Line{"one"}, Interrupt{}, Interrupt{}, Leave{}}
 	if fmt.Sprint(k.events) != fmt.Sprint(want) {
 		t.Errorf("events %v, want %v", k.events, want)
 	}

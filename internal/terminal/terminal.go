@@ -50,7 +50,7 @@ type Options struct {
 	Colour bool
 }
 
-// Event is what the user did: Line, Interrupt or Closed.
+// Event is what the user did: Line, Interrupt, Leave, Answer or Closed.
 type Event interface{ event() }
 
 // Line is a text that the user entered. It may contain newlines and is never blank.
@@ -59,7 +59,7 @@ type Line struct{ Text string }
 // Interrupt is Ctrl-C on an empty line.
 type Interrupt struct{}
 
-// Closed is Ctrl-D on an empty line, or the end of the terminal. It is sent at most once.
+// Closed is the end of the terminal. It is sent at most once.
 type Closed struct{}
 
 // The types of events. No other package can add one, so a switch over them is complete.

@@ -207,7 +207,7 @@ func TestEnding(t *testing.T) {
 	m.Keys("C-c")
 	m.Wait(`interrupted\nalice  working  task 2\nbob    idle\n> $`)
 	m.Keys("x", "C-a", "C-d", "C-d")
-	m.Wait(`interrupted\nbye after terminal.Closed <nil>\n\$ $`)
+	m.Wait(`interrupted\nbye after terminal.Leave <nil>\n\$ $`)
 	m.Cooked()
 	if err := os.Remove(m.end); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestNothingIsAskedOfTheTerminal(t *testing.T) {
 			m.Keys("TERM="+name+" talk", "Enter")
 			m.Wait(`bob    idle\n> $`)
 			m.Keys("abc", "Enter", "C-d")
-			m.Wait(`> abc\ngot 3 bytes in 1 lines\nbye after terminal.Closed <nil>\n\$ $`)
+			m.Wait(`> abc\ngot 3 bytes in 1 lines\nbye after terminal.Leave <nil>\n\$ $`)
 			m.Cooked()
 			out, err := os.ReadFile(raw)
 			if err != nil || len(out) == 0 {

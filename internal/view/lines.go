@@ -131,6 +131,9 @@ func (t lineWriter) runLine() Line {
 	switch t.Kind {
 	case journal.RunStarted:
 		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.field("goal", 200)
+		l.Show = l.Text != "" // a conversation begins without one
+	case journal.RunGoal:
+		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.field("goal", 200)
 	case journal.RunResumed:
 		l.Who, l.Verb, l.Text = t.who("lead"), "again", t.field("goal", 200)
 	case journal.RunEnded:

@@ -140,7 +140,7 @@ func (o Overview) Headline(s Screen) string {
 		end, stopped = end+"   ", "stopped"
 	}
 	goal := ""
-	if o.Run.StartedAt > 0 {
+	if o.Run.Goal != "" {
 		room := 100
 		if s.Width > 0 {
 			room = min(room, max(s.Width-1-columns(team+"   goal: "+end+stopped+": muster resume"), 20))

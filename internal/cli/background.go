@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster"
+	"muster/internal/detach"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// inForeground runs the conversation in a child process, so that it can leave the terminal later, and returns true if
+// it did so. It does nothing where this process is the child already, where no terminal could be left, and for a command
+// that does not end the process.
+func inForeground(a *App) (isDone bool, err error) {
+	if !detach.IsPossible || !a.endsProcess || a.foreground != nil || a.terminalIn() == nil {
+		return false, nil
+	}
+	code, err := detach.Foreground(a.Args, a.Env)
+	if err != nil {
+		return false, nil //nolint:nilerr // The conversation works without: it only cannot leave the terminal.
+	}
+	if code != exitDone {
+		return true, exitStatus(code)
+	}
+	return true, nil
+}
+
+// comeBack is what to do about a team that works on when its conversation is left.
+const comeBack = "come back: muster attach   look: muster watch   stop it: muster stop"
+
+// workOn lets the team work on without the terminal, until its run is over. The terminal must be restored. It returns
+// false where this process cannot leave.
+func (c *conversation) workOn(ctx context.Context, over <-chan struct{}) bool {
+	if c.app.foreground == nil {
+		return false
+	}
+	explain(c.app.Stderr, "the team works on in the background", comeBack)
+	if err := c.app.foreground.Leave(); err != nil {
+		explain(c.app.Stderr, err.Error()+"; the team stops, and the state is kept", "go on: muster resume")
+		return false
+	}
+	// From here on the run ends by itself when all is done, unless somebody is attached to it.
+	c.talk.Leave(ctx)
+	<-over
+	return true
+}
+
+// newAttachCommand returns muster attach. It is the conversation, but never begins a run.
+func newAttachCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "attach", Short: "talk with the lead of a team at work in the background",
+		Args: namedArgs(), Long: "What you type is mail to the lead, and what it says is shown as it comes. Leaving leaves the team at\n" +
+			"work. Where the run has ended meanwhile, its summary is printed.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			o, err := a.change(c.Context())
+			if err != nil {
+				return err
+			}
+			defer o.close()
+			switch isRunning, err := o.IsRunning(c.Context()); {
+			case err != nil:
+				return err
+			case !isRunning:
+				return showEnd(c.Context(), a, o)
+			}
+			t := &conversation{app: a, opened: o, piped: a.Stdin}
+			return t.run(c.Context())
+		}}
+}
+
+// showEnd prints the summary of the last run that has ended, or says how to go on with the one that has stopped.
+func showEnd(ctx context.Context, a *App, o opened) error {
+	state, err := o.RunState(ctx)
+	switch {
+	case err != nil:
+		return err
+	case state.Run.StartedAt == 0:
+		return muster.Errorf(muster.NotFound, "no team is at work here").WithHint("talk with a lead: muster   " +
+			`or: muster run "GOAL"`)
+	case state.Run.EndedAt == 0 || state.IsStopped:
+		open := view.Count(len(state.Open), "open task")
+		return muster.Errorf(muster.NotFound, "the team has stopped, with %s", open).
+			WithHint("go on: muster resume   or, with words of yours: muster")
+	}
+	sum, err := team.LastSummary(ctx, o.Team)
+	if err != nil {
+		return err
+	}
+	explain(a.Stderr, "the run has ended "+view.Duration(a.Now().Sub(muster.Time(sum.Run.EndedAt)))+" ago", "")
+	return a.conclude(ctx, o.Team, Job{}, sum)
+}
+
+// stopWait is how long muster stop waits for the end of the team's process.
+const stopWait = 20 * time.Second
+
+// newStopCommand returns muster stop.
+func newStopCommand(a *App) *cobra.Command {
+	return &cobra.Command{Use: "stop", Short: "stop the team at work here and keep its state", Args: namedArgs(),
+		Long: "The team stops as at Ctrl-C: at once, with its state kept. muster resume goes on with each member's\n" +
+			"own conversation. To end members for good: muster team stop.",
+		RunE: a.changing(func(c *cobra.Command, o opened, _ []string) error {
+			ctx := c.Context()
+			switch isRunning, err := o.IsRunning(ctx); {
+			case err != nil:
+				return err
+			case !isRunning:
+				return muster.Errorf(muster.NotFound, "no team is at work here").WithHint("see: muster status")
+			}
+			ends, err := o.Members().Stop(ctx, true, muster.Lead)
+			if err != nil {
+				return err
+			}
+			if err := awaitStop(ctx, o.Team); err != nil {
+				return err
+			}
+			state, err := o.RunState(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printLine(ends, nil, "stopped; the state is kept, %s (go on: muster resume)",
+				openTasks(state.Open))
+		})}
+}
+
+// openTasks says how many tasks are open.
+func openTasks(open []muster.Task) string {
+	return view.Count(len(open), "task") + view.Plural(len(open), " is open", " are open")
+}
+
+// awaitStop waits until no process runs the team.
+func awaitStop(ctx context.Context, t *team.Team) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stopWait, muster.Errorf(muster.Invalid,
+		"the team's process has not ended in %.0f s", stopWait.Seconds()).WithHint("see what it does: muster log -f"))
+	defer cancel()
+	for {
+		isRunning, err := t.IsRunning(ctx)
+		if err != nil || !isRunning {
+			return err
+		}
+		select {
+		case <-time.After(time.Second / 20):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"muster"
+	"muster/journal"
+)
+
+// TestBackground leaves a team at work, comes back to it, stops it, goes on with it, leaves it again, and reads how its
+// run has ended.
+func TestBackground(t *testing.T) {
+	w := newWorld(t)
+	// Who was interrupted waits again.
+	s := w.screen(strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`, 1))
+	s.Keys(`muster "hi there"`, "Enter")
+	s.Wait(`(?s)> hi there\n.*Hello\. Say plan.*waits for you.*\n> $`)
+	s.Keys("plan it all with care", "Enter")
+	s.Wait(`(?s)lead +goal +plan it all with care.*alice +working.*bash while.*\n> $`)
+	s.Keys("C-d")
+	s.Wait(`(?s)the team is at work: s stops it.*stays`)
+	s.Keys("Escape")
+	s.Wait(`\n> $`)
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team is at work: s stops it.*stays`)
+	s.Keys("b")
+	s.Wait(`(?s)the team works on in the background.*come back: muster attach.*\n\$ $`)
+	s.Cooked()
+
+	s.Keys("clear; muster status", "Enter")
+	s.Wait(`(?s)goal: plan it all with care.*alice.*bash while.*\n\$ $`)
+	s.Keys("clear; muster attach", "Enter")
+	s.Wait(`a team is at work here, in another process`)
+	s.Keys("how is it?", "Enter")
+	s.Wait(`It goes well\.`)
+	s.Keys("C-d")
+	s.Wait(`(?s)the team works on.*\n\$ $`)
+
+	s.Keys("clear; muster stop", "Enter")
+	s.Wait(`(?s)stopped; the state is kept, 1 task is open.*\n\$ $`)
+	w.awaits("nothing of it runs", w.alone)
+	s.Keys("clear; muster attach", "Enter")
+	s.Wait(`(?s)the team has stopped, with 1 open task.*muster resume.*\n\$ $`)
+
+	s.Keys("clear; muster --continue", "Enter")
+	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
+	s.Keys("C-c", "C-c", "C-c")
+	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ .*$`)
+	s.Keys("clear; muster --continue", "Enter")
+	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team is at work: s stops it.*stays`)
+	s.Keys("b")
+	s.Wait(`(?s)the team works on in the background.*\n\$ $`)
+	w.write(filepath.Join(w.base, "go"), "")
+	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
+	w.awaits("nothing of it runs", w.alone)
+	s.Keys("clear; muster attach", "Enter")
+	s.Wait(`(?s)the run has ended \d+ s ago.*1 of 1 task landed on muster/repo.*\n\$ $`)
+}
+
+// While somebody is attached, a team in the background does not end: its lead waits for the next words. It ends when
+// nobody is there any more.
+func TestBackgroundWaitsForWhoIsAttached(t *testing.T) {
+	w := newWorld(t)
+	s := w.screen(talkers)
+	s.Keys(`muster "plan it"`, "Enter")
+	s.Wait(`(?s)Hello\. Say plan`)
+	s.Keys("plan", "Enter")
+	s.Wait(`(?s)alice +working.*bash while.*\n> $`)
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team is at work: s stops it.*stays`)
+	s.Keys("b")
+	s.Wait(`(?s)\n\$ $`)
+	s.Keys("clear; muster attach", "Enter")
+	s.Wait(`a team is at work here, in another process`)
+	w.write(filepath.Join(w.base, "go"), "")
+	s.Wait(`(?s)All of it has landed\..*`)
+	s.Keys("how is it?", "Enter")
+	s.Wait(`It goes well\.`)
+	s.Keys("C-d")
+	s.Wait(`(?s)the team works on.*\n\$ $`)
+	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
+	w.awaits("nothing of it runs", w.alone)
+}
+
+// A conversation whose first process is killed ends as one whose terminal was closed: nothing is left running, and the
+// state is kept.
+func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
+	w := newWorld(t)
+	s := w.screen(talkers)
+	s.Keys("muster", "Enter")
+	s.Wait(`say what you want.*\n>`)
+	s.Keys("plan", "Enter")
+	s.Wait(`(?s)Hello\. Say plan`)
+	s.Keys("plan", "Enter")
+	s.Wait(`(?s)alice +working.*bash while.*\n> $`)
+	shell := ""
+	for pid, line := range w.running() {
+		if strings.Contains(line, "sh -i ") {
+			shell = pid
+		}
+	}
+	killed := 0
+	for pid, line := range w.running() {
+		stat, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+		if n, err := strconv.Atoi(pid); err == nil && strings.HasPrefix(line, "muster ") && strings.Contains(string(stat), " S "+shell+" ") {
+			killed++
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	if killed != 1 {
+		t.Fatalf("%d processes are the shell's %s\n%s", killed, shell, strings.Join(w.processes(), "\n"))
+	}
+	w.awaits("nothing of it runs", w.alone)
+	w.awaitsEvent("the interruption", func(e muster.Event) bool {
+		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")
+	})
+}
