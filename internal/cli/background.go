@@ -52,8 +52,9 @@ func (c *conversation) workOn(ctx context.Context, over <-chan struct{}) bool {
 // newAttachCommand returns muster attach. It is the conversation, but never begins a run.
 func newAttachCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "attach", Short: "talk with the lead of a team at work in the background",
-		Args: namedArgs(), Long: "What you type is mail to the lead, and what it says is shown as it comes. Leaving leaves the team at\n" +
-			"work. Where the run has ended meanwhile, its summary is printed.",
+		Args: namedArgs(),
+		Long: "What you type is mail to the lead, and what it says is shown as it comes. Leaving leaves the team\n" +
+			"at work. Where the run has ended meanwhile, its summary is printed.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o, err := a.change(c.Context())
 			if err != nil {

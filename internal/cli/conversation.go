@@ -140,10 +140,8 @@ func (c *conversation) run(ctx context.Context) error {
 	if c.terminal == nil && isStopped && !isRemote && !c.goesOn {
 		return state.Err()
 	}
-	s := &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
-		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, Stopped: isStopped, Remote: isRemote,
-		HasBegun: isRemote, First: c.first, GoesOn: c.goesOn, CanWorkOn: c.app.foreground != nil, Now: c.app.Now,
-		Compact: c.Mail().Compact, Custom: c.customCommands}
+	s := c.newSession(ctx)
+	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
 	if isRemote {
 		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 		remote, err := c.Attach(ctx)
@@ -169,6 +167,13 @@ func (c *conversation) run(ctx context.Context) error {
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
+}
+
+// newSession returns a session that has not begun.
+func (c *conversation) newSession(ctx context.Context) *chat.Session {
+	return &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
+		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, First: c.first, GoesOn: c.goesOn,
+		CanWorkOn: c.app.foreground != nil, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands}
 }
 
 // checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words

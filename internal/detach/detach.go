@@ -3,7 +3,8 @@
 // A shell waits for the process that it has started, so that process has to end before the shell comes back. The
 // program therefore runs in a child of it: Foreground starts the program once more and waits. The child does all the
 // work on the same terminal, in the same process group. When it wants to go on without the terminal it calls
-// Terminal.Leave. The first process then ends, and the shell comes back, while nothing of the child has been interrupted.
+// Terminal.Leave. The first process then ends, and the shell comes back, while nothing of the child has been
+// interrupted.
 //
 // A pipe binds the two. The child writes to it when it leaves. The child can also tell by it that the first process was
 // killed, because the pipe then ends; the child then behaves as if the terminal had been closed.
