@@ -13,7 +13,7 @@ import (
 )
 
 // inForeground runs the conversation in a child process, so that it can leave the terminal later, and returns true if
-// it did so. It does nothing where this process is the child already, where no terminal could be left, and for a command
+// did so. It does nothing where this process is the child already, where no terminal could be left, and for a command
 // that does not end the process.
 func inForeground(a *App) (isDone bool, err error) {
 	if !detach.IsPossible || !a.endsProcess || a.foreground != nil || a.terminalIn() == nil {
