@@ -89,7 +89,7 @@ func (s *session) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.close()
+	defer t.close(ctx)
 	if err := t.line(ctx, "muster demo"); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *session) teamAtWork(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.close()
+	defer t.close(ctx)
 	if err := t.line(ctx, `muster run "count the words of big files" --check "go test ./..."`); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *session) conversation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.close()
+	defer t.close(ctx)
 	if err := t.line(ctx, `muster --check "go test ./..."`); err != nil {
 		return err
 	}

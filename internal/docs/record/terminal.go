@@ -55,7 +55,9 @@ func openTerminal(ctx context.Context, at, dir, bin string, columns, rows int) (
 }
 
 // close ends the server, and with it what runs in the window.
-func (t *terminal) close() { _, _ = t.tmux(context.Background(), "kill-server") }
+func (t *terminal) close(ctx context.Context) {
+	_, _ = t.tmux(context.WithoutCancel(ctx), "kill-server")
+}
 
 // tmux runs a tmux command and returns what it prints.
 func (t *terminal) tmux(ctx context.Context, args ...string) (string, error) {
