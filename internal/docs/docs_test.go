@@ -14,7 +14,7 @@
 //
 // Read in this order: docs_test.go (the pages), page_test.go (their blocks), shell_test.go (running), match_test.go
 // (comparing), readme_test.go (what the README needs), names_test.go (names of the source), translation_test.go (pages in
-// Chinese), messages_test.go (messages that a page quotes).
+// Chinese), messages_test.go (messages that a page quotes), commands_test.go (commands within the text).
 package docs
 
 import (
