@@ -200,7 +200,7 @@ func awaitEnd(ctx context.Context, w *workspace.Workspace, end StopResult) (Stop
 		}
 		select {
 		case <-changed:
-		case <-time.After(time.Second): // its process may have died, which changes no record
+		case <-time.After(time.Second / 10): // its process may have died, which changes no record
 		case <-limit:
 			end.Why = fmt.Sprintf("still %s %.0f s after it was to stop", now.Status, stopGrace.Seconds())
 			return end, nil

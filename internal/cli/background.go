@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"muster"
 	"muster/internal/detach"
 	"muster/internal/view"
+	"muster/journal"
 	"muster/team"
 )
 
-// inForeground runs the conversation in a child process, so that it can leave the terminal later, and returns true if
-// did so. It does nothing where this process is the child already, where no terminal could be left, and for a command
-// that does not end the process.
+// inForeground runs the command in a child process, so that it can leave the terminal later, and returns true if it did
+// so. It does nothing where this process is the child already, and for a command that does not end the process.
 func inForeground(a *App) (isDone bool, err error) {
-	if !detach.IsPossible || !a.endsProcess || a.foreground != nil || a.terminalIn() == nil {
+	if !detach.IsPossible || !a.endsProcess || a.foreground != nil {
 		return false, nil
 	}
 	code, err := detach.Foreground(a.Args, a.Env)
@@ -47,6 +48,40 @@ func (c *conversation) workOn(ctx context.Context, over <-chan struct{}) bool {
 	c.talk.Leave(ctx)
 	<-over
 	return true
+}
+
+// backgroundFlag adds the flag with which a run leaves the terminal as soon as it has begun.
+func backgroundFlag(f *pflag.FlagSet, isBackground *bool) {
+	f.BoolVar(isBackground, "background", false, "let the team work in the background: muster attach, muster stop")
+}
+
+// inBackground does what do does in a child process, and returns when the run there has begun or cannot begin.
+func inBackground(ctx context.Context, a *App, isBackground bool, do func(started func(*team.Team)) error) error {
+	if !isBackground {
+		return do(nil)
+	}
+	switch isDone, err := inForeground(a); {
+	case isDone:
+		return err
+	case a.foreground == nil:
+		return muster.Errorf(muster.Invalid, "a team cannot work in the background here").
+			WithHint("leave --background out")
+	}
+	return do(func(t *team.Team) {
+		// The subscription begins before the run, so its start cannot be missed.
+		events := t.Subscribe(ctx)
+		go func() {
+			for e := range events {
+				state, ok := e.(team.StateEvent)
+				if kind := state.Entry.Kind; ok && (kind == journal.RunStarted || kind == journal.RunResumed) {
+					explain(a.Stderr, "the team works in the background", comeBack)
+					// On an error the run goes on in the foreground, and what it prints is still seen.
+					_ = a.foreground.Leave()
+					return
+				}
+			}
+		}()
+	})
 }
 
 // newAttachCommand returns muster attach. It is the conversation, but never begins a run.

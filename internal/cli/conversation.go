@@ -41,8 +41,10 @@ func (a *App) converse(c *cobra.Command, args []string) error {
 			return c.Help() // nobody is there, and nothing is said
 		}
 	}
-	if isDone, err := inForeground(a); isDone {
-		return err
+	if a.terminalIn() != nil {
+		if isDone, err := inForeground(a); isDone {
+			return err
+		}
 	}
 	o, err := a.change(c.Context())
 	if err != nil {

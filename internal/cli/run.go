@@ -58,6 +58,7 @@ func (r runCommands) run() *cobra.Command {
 	var how team.Start
 	var book playbookFlags
 	var record string
+	var isBackground bool
 	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
 		Args: namedArgs("[GOAL...]"),
 		Long: "Work lands on a branch of its own, muster/TEAM, and nothing of yours is touched: your checkout, your\n" +
@@ -71,6 +72,7 @@ func (r runCommands) run() *cobra.Command {
 	f.String("team", "", "`NAME` of the team (default: the directory's)")
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
 	recordFlag(f, &record)
+	backgroundFlag(f, &isBackground)
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
 	book.add(f)
 	_ = c.MarkFlagFilename("playbook", "yaml", "yml") // it exists
@@ -91,7 +93,11 @@ func (r runCommands) run() *cobra.Command {
 		if book.isDryRun {
 			return r.dryRun(c.Context(), setFlags(f), how)
 		}
-		return r.here(c.Context(), setFlags(f), Job{Goal: goal, How: how, record: record})
+		j := Job{Goal: goal, How: how, record: record}
+		return inBackground(c.Context(), r.App, isBackground, func(started func(*team.Team)) error {
+			j.Opened = started
+			return r.here(c.Context(), setFlags(f), j)
+		})
 	}
 	return c
 }
@@ -102,9 +108,13 @@ func (r runCommands) resume() *cobra.Command {
 	c := &cobra.Command{Use: "resume", Short: "go on where a stopped or killed team was", Args: namedArgs(),
 		Long: "The target is the run's own, and so are check and setup unless you name others. Every member goes\n" +
 			"on with its own conversation, at the turn where it was."}
+	var isBackground bool
 	teamFlags(c.Flags())
+	backgroundFlag(c.Flags(), &isBackground)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return r.here(c.Context(), setFlags(c.Flags()), Job{Resume: true})
+		return inBackground(c.Context(), r.App, isBackground, func(started func(*team.Team)) error {
+			return r.here(c.Context(), setFlags(c.Flags()), Job{Resume: true, Opened: started})
+		})
 	}
 	return c
 }

@@ -124,3 +124,24 @@ func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
 		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")
 	})
 }
+
+// A run and a resume in the background return when the team is at work, with nothing of the caller's left open, and say
+// at once what prevents them.
+func TestRunInTheBackground(t *testing.T) {
+	w := newWorld(t)
+	words := w.words(strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
+    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers))
+	r := w.start("run", "--background", "--model", words, "--land", "no such branch", "greet").ends(1)
+	w.has("why it cannot begin", r.stderr, "cannot be the name of a branch")
+	r = w.start("run", "--background", "--model", words, "greet").ends(0)
+	w.has("what it says", r.stderr, "the team works in the background", "come back: muster attach")
+	w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
+	w.has("the status", w.start("status").ends(0).stdout, "alice", "bash while")
+	w.has("the stop", w.start("stop").ends(0).stdout, "stopped; the state is kept, 1 task is open")
+	w.awaits("nothing of it runs", func() bool { return len(w.processes()) == 0 })
+	w.has("the resume", w.start("resume", "--background").ends(0).stderr, "the team works in the background")
+	w.write(filepath.Join(w.base, "go"), "")
+	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
+	w.awaits("nothing of it runs", func() bool { return len(w.processes()) == 0 })
+	w.has("the summary", w.start("attach").ends(0).stdout, "1 of 1 task landed")
+}

@@ -89,7 +89,10 @@ func serve() error {
 	if err != nil {
 		return fmt.Errorf("the guard of tools cannot wait: %w", err)
 	}
-	var again time.Time // when what a sweep left is tried again; zero: nothing was
+	// Whoever reads what muster prints waits until nobody has it open any more. A guard outlives a muster that leaves
+	// its terminal, so it says nothing from here on.
+	_ = unix.Dup3(0, 2, 0) // its standard input is /dev/null
+	var again time.Time    // when what a sweep left is tried again; zero: nothing was
 	for {
 		why := w.wait(g, again)
 		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.
