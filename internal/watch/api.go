@@ -131,11 +131,7 @@ func (m *model) answer(r muster.Request, approve bool, text string) tea.Cmd {
 		if err != nil || isFirst {
 			return told(err, "%s is %s", asked, got.Status)
 		}
-		by := ""
-		if got.ResolvedBy != "" {
-			by = fmt.Sprintf(", by %s at %s", got.ResolvedBy, view.Clock(muster.Time(got.ResolvedAt), now))
-		}
-		s := told(nil, "%s was %s before%s: that stands", asked, got.Status, by)
+		s := told(nil, "%s", view.DecidedBefore(got, now))
 		s.bad = approve != (got.Status == muster.RequestApproved)
 		return s
 	})

@@ -275,7 +275,7 @@ func (m *model) title() string {
 				r.member = &x
 			}
 		}
-		word, _ := m.memberState(r.member)
+		word := string(m.o.Standing(*r.member, m.subject).Look)
 		parts := []string{string(r.member.Name), r.member.Role, word, view.Count(r.member.Turns, "turn"),
 			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
 		isEmpty := func(s string) bool { return s == "" }
