@@ -29,7 +29,13 @@ func newWatchCommand(a *App) *cobra.Command {
 			}
 			defer o.close()
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now})
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: func(model string) (int, int) {
+					settings, _, err := o.workspace.Settings(nil)
+					if err != nil { // the size of a window is a guess then
+						return 0, 0
+					}
+					return a.knownWindow(settings, model)
+				}})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}

@@ -125,6 +125,9 @@ func (o Overview) look(m Member, now *Activity) Look {
 	return LookWorking
 }
 
+// WaitsForUser is what the record of a lead says that waits for its user.
+const WaitsForUser = "waits for you"
+
 // lands is what the record of a member says whose task is to land.
 const lands = "lands"
 

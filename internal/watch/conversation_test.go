@@ -58,3 +58,35 @@ func TestWordsAreSeenWhileTheyStreamIn(t *testing.T) {
 	s.send(wordsMsg{"alice": w.follow(loop.ReplyDiscarded{})})
 	s.hasNot("Next.")
 }
+
+// The whole list of a member's steps stands above its conversation, until all of them are done.
+func TestTheTodoListIsShownWhole(t *testing.T) {
+	s := open(t, 80, 24)
+	list := func(done, of int) (text string) {
+		for i := range of {
+			mark := "[ ]"
+			if i < done {
+				mark = "[x]"
+			} else if i == done {
+				mark = "[>]"
+			}
+			text += fmt.Sprintf("%s %d step %d\n", mark, i+1, i+1)
+		}
+		return text + fmt.Sprintf("%d of %d completed", done, of)
+	}
+	result := func(pos muster.Pos, text string) {
+		s.team.said = append(s.team.said, team.Said{Pos: pos, Kind: team.SaidResult, Text: text})
+		s.send(changedMsg{overview: overview()})
+	}
+	s.team.said = said
+	s.keys("tab", "down")
+	s.hasNot("TODO")
+	result(10, list(1, 3))
+	s.has("TODO 1 of 3 completed\n", "│ [x] 1 step 1\n", "│ [>] 2 step 2\n", "│ [ ] 3 step 3\n")
+	s.golden("todo-80")
+	result(11, list(12, 20))
+	s.has("TODO 12 of 20 completed", "[x] 12 step 12", "[>] 13 step 13", "[ ] 20 step 20") // what comes next
+	s.hasNot("[x] 11 step 11\n  lead")
+	result(12, list(20, 20))
+	s.hasNot("TODO")
+}

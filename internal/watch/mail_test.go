@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -14,4 +15,15 @@ func TestMailGoesToWhoIsShown(t *testing.T) {
 	s.has("bob has stopped: muster mail send lead TEXT")
 	s.keys("down", "m", "enter")
 	s.did(`mail carol "why?"`, `mail alice "hello"`, `mail bob "hello"`)
+}
+
+// What waits comes first: the user's mail, then the lead's, then what the lead has read.
+func TestBothInboxesAreShown(t *testing.T) {
+	for _, size := range []struct{ width, height int }{{30, 20}, {80, 24}, {200, 30}} {
+		s := open(t, size.width, size.height)
+		s.keys("i")
+		s.golden(fmt.Sprintf("mail-%d", size.width))
+		s.keys("c")
+		s.golden(fmt.Sprintf("cost-%d", size.width))
+	}
 }

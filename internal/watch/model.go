@@ -36,12 +36,16 @@ type model struct {
 	problem       string // why the team cannot be read
 
 	lists [paneDetail]list
-	focus int // the pane that keys move in
-	last  int // the list that had the focus last: where Esc goes back to, and what the right side belongs to
+	goTo  *list // the switcher; nil: it is closed
+	focus int   // the pane that keys move in
+	last  int   // the list that had the focus last: where Esc goes back to, and what the right side belongs to
 	board boardOptions
 
 	detail   detail
-	input    *input // nil: nothing is being typed
+	comments map[muster.TaskID][]comment // that were written here
+	input    *input                      // nil: nothing is being typed
+	cursor   tea.Position                // of what is typed on the right side
+	keys     string                      // the filter of the page of keys
 	message  toldMsg
 	hasMouse bool // false: the terminal has the mouse, and selects text with it
 }
@@ -49,6 +53,7 @@ type model struct {
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
 func newModel(p view.Paint, now time.Time) *model {
 	m := &model{paint: p, focus: paneMembers, last: paneMembers, hasMouse: true, width: 80, height: 24}
+	m.comments = map[muster.TaskID][]comment{}
 	m.o, m.subject = face.Empty(), func(muster.TaskID) string { return "" }
 	m.hide = func(s string) string { return s }
 	m.o.Now = now
@@ -89,11 +94,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.reload()
 		}
 	case textMsg:
-		if m.detail.addText(msg); msg.isTaken {
-			m.message = told(msg.err, "%s removed from your inbox", view.Count(len(msg.mail), "mail"))
+		if m.detail.addText(msg); msg.taken > 0 {
+			m.message = told(msg.err, "%s removed from your inbox", view.Count(msg.taken, "mail"))
 		}
+	case commentMsg:
+		m.addComment(msg)
 	case loadDiffMsg:
-		return m, m.loadDiff(string(msg))
+		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:
 		if m.input != nil {
 			m.input.paste(view.OneLine(msg.Content))
@@ -138,13 +145,16 @@ func (m *model) setRows() {
 		needs = append(needs, row{key: "need " + n.Name, need: &n})
 	}
 	for i := range m.o.Members {
-		x := &m.o.Members[i]
-		members = append(members, row{key: "member " + string(x.Name), member: x})
+		members = append(members, row{key: memberKey(m.o.Members[i].Name), member: &m.o.Members[i]})
 	}
 	m.lists[paneNeeds].set(needs)
 	m.lists[paneMembers].set(members)
-	m.lists[paneBoard].set(m.board.rows(m.o.Tasks))
-	if m.focus != paneDetail && len(m.lists[m.focus].rows) == 0 {
+	m.lists[paneBoard].set(m.board.rows(m.o.Tasks, m.lists[paneBoard].filter))
+	m.lists[paneBoard].all = len(m.o.Tasks)
+	if m.goTo != nil {
+		m.goTo.set(m.destinations())
+	}
+	if m.focus != paneDetail && m.lists[m.focus].all == 0 {
 		m.focus = paneMembers
 	}
 }
@@ -156,14 +166,14 @@ func (m *model) show() tea.Cmd {
 	if !ok || r.key == m.detail.key {
 		return nil
 	}
-	m.detail = detail{key: r.key, row: r, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole,
-		follows: r.member != nil}
+	m.detail = detail{key: r.key, row: r, wishes: m.detail.wishes, follows: r.member != nil}
 	return m.load()
 }
 
 // showPage shows one of the pages that belong to no row. The focus goes with it, so that the arrows scroll it, and Esc
 // comes back to the row that was shown before.
-func (m *model) showPage(key string) {
-	m.detail = detail{key: key, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: key == pageEvents}
+func (m *model) showPage(key string) tea.Cmd {
+	m.detail = detail{key: key, wishes: m.detail.wishes, follows: key == pageEvents}
 	m.focus = paneDetail
+	return m.load()
 }

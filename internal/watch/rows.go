@@ -3,7 +3,7 @@ package watch
 import (
 	"cmp"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/lazyregexp"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -19,22 +20,38 @@ import (
 // painted strings only where they are seen, which makes a conversation of thousands of rows cheap to keep.
 type rowWriter struct {
 	*teamState
-	d      *detail
-	events []face.Event
-	words  map[muster.Name]words
+	d        *detail
+	events   []face.Event
+	words    map[muster.Name]words
+	comments map[muster.TaskID][]comment
+	keys     string // the filter of the page of keys
+}
+
+// writer returns what lays out the right side.
+func (m *model) writer() rowWriter {
+	return rowWriter{&m.teamState, &m.detail, m.events, m.words, m.comments, m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
 // which stand at the end until the transcript has them.
 func (w rowWriter) layOut(width int) {
 	d := w.d
+	if d.hasMark() {
+		width -= 2
+	}
 	isNew := d.width != width
+	at, ok := d.marked()
 	if isNew {
-		d.rows, d.fixed, d.laidOut, d.width = nil, 0, 0, width
+		d.rows, d.fixed, d.laidOut, d.width, d.widest = nil, 0, 0, width, 0
 	}
 	if d.row.member == nil {
 		if isNew {
 			w.layOutText()
+		}
+		// The mark stays on its line where rows have come or gone above.
+		same := func(r textRow) bool { return r.at == at.at }
+		if i := slices.IndexFunc(d.rows, same); isNew && ok && at.at.line > 0 && i >= 0 {
+			d.top, d.mark = max(d.top+i-d.mark, 0), i
 		}
 		return
 	}
@@ -76,15 +93,15 @@ func (w rowWriter) layOutText() {
 		s := view.NewSpending(w.o.Run, w.o.Team, w.o.Spending, w.o.Tasks)
 		s.Subject = w.subject
 		w.add(s.Draw(view.Screen{Width: d.width}), textRow{})
+		if len(d.windows) > 0 {
+			w.add("\n"+view.Windows(d.windows).Draw(view.Screen{Width: d.width}), textRow{})
+		}
 	case d.key == pageKeys:
 		w.layOutKeys()
 	case r.need != nil && r.need.Request != nil:
 		w.layOutRequest()
-	case r.need != nil && r.need.Task == nil:
-		for _, x := range d.mail {
-			w.add(fmt.Sprintf("%s  %s", view.Clock(muster.Time(x.At), w.o.Now), x.From), textRow{who: string(x.From)})
-			w.add(x.Content+"\n ", textRow{})
-		}
+	case d.key == pageMail, r.need != nil && r.need.Task == nil:
+		w.layOutMail()
 	case w.d.taskID() != 0:
 		w.layOutTask(w.task(w.d.taskID()))
 	}
@@ -131,31 +148,33 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 		w.add("\nd shows what it has changed", textRow{tone: view.Faint})
 	case w.d.diff == nil:
 		w.add("\nreading what it has changed ...", textRow{tone: view.Faint})
-	case *w.d.diff == "":
+	case w.d.diff.Text == "":
 		w.add("\nit has changed nothing yet", textRow{tone: view.Faint})
 	default:
-		w.layOutDiff(t.ID)
+		w.layOutDiff(t)
 	}
 }
 
-// maxDiff is how many lines of a diff are laid out. A longer one is read with a pager, which need not lay it out whole
-// whenever something changes.
-const maxDiff = 5000
-
-// layOutDiff shows the diff of a task. Each row of a line that is wrapped has the colour of the line.
-func (w rowWriter) layOutDiff(id muster.TaskID) {
-	w.add("", textRow{})
-	n := 0
-	for line := range strings.Lines(view.Diff(true, w.clean(*w.d.diff))) {
-		if n++; n > maxDiff {
-			w.add(fmt.Sprintf("... the rest: muster diff %d", id), textRow{tone: view.Faint})
-			return
+// layOutMail shows the mail of the user and the lead: what waits, and then what the lead has read.
+func (w rowWriter) layOutMail() {
+	title := ""
+	for _, x := range w.d.mail {
+		t := "for " + string(x.box)
+		if x.box == muster.User {
+			t = "for you"
 		}
-		sgr, rest := "", line
-		if painted, ok := strings.CutPrefix(line, "\x1b["); ok {
-			sgr, rest, _ = strings.Cut(painted, "m")
+		if !x.waits {
+			t += ", read"
 		}
-		w.add(ansi.Strip(rest), textRow{sgr: sgr})
+		if t != title {
+			w.add(t, textRow{sgr: bold})
+			title = t
+		}
+		w.add(fmt.Sprintf("%s  %s", view.Clock(muster.Time(x.At), w.o.Now), x.From), textRow{who: string(x.From)})
+		w.add(x.Content+"\n ", textRow{})
+	}
+	if len(w.d.mail) == 0 {
+		w.add("there is no mail", textRow{tone: view.Faint})
 	}
 }
 
@@ -212,7 +231,7 @@ func (w rowWriter) layOutSaid(s team.Said) {
 }
 
 // listMark is what an item of a list begins with.
-var listMark = regexp.MustCompile(`^([-*]|\d+[.)]) +`)
+var listMark = lazyregexp.New(`^([-*]|\d+[.)]) +`)
 
 // add adds a text of any number of lines, in one colour. What is wrapped is indented as its line is.
 func (w rowWriter) add(text string, like textRow) { w.addHanging(text, 0, like) }
@@ -229,7 +248,7 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 		words := strings.TrimLeft(like.text, " ")
 		own := len(like.text) - len(words)
 		// At least half of the width stays for words. What stands before them is ASCII.
-		indent := min(max(hang, own+len(listMark.FindString(words))), width/2)
+		indent := min(max(hang, own+len(listMark().FindString(words))), width/2)
 		head := like.text[:indent]
 		for part := range strings.SplitSeq(ansi.WrapWc(like.text[indent:], width-indent, ""), "\n") {
 			like.text = head + strings.TrimLeft(part, " ")
@@ -241,7 +260,11 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 
 // layOutKeys shows all keys.
 func (w rowWriter) layOutKeys() {
-	for _, b := range bindings() {
+	all := matchingKeys(w.keys)
+	if len(all) == 0 {
+		w.add(fmt.Sprintf("no key is %q or has to do with it", w.keys), textRow{tone: view.Faint})
+	}
+	for _, b := range all {
 		w.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
 	}
 	w.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})

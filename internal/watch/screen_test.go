@@ -16,6 +16,7 @@ import (
 	"muster"
 	"muster/internal/face"
 	"muster/internal/view"
+	"muster/internal/worktree"
 	"muster/team"
 )
 
@@ -43,7 +44,17 @@ func (f *fake) Said(_ context.Context, name muster.Name, after muster.Pos) (all 
 	return all, nil
 }
 
-func (f *fake) Diff(context.Context, muster.TaskID) (string, error) { return f.diff, nil }
+func (f *fake) Diff(context.Context, muster.TaskID) (team.Diff, error) {
+	return team.Diff{Text: f.diff, Files: []worktree.FileChange{{File: "count.go"}}}, nil
+}
+
+func (f *fake) Comment(_ context.Context, id muster.TaskID, at place, text string) (muster.Name, error) {
+	f.did = append(f.did, fmt.Sprintf("comment %d %s:%d %q", id, at.file, at.line, text))
+	if text == "refused" {
+		return "", muster.Errorf(muster.Invalid, "count.go has no line %d any more", at.line)
+	}
+	return "alice", nil
+}
 
 func (f *fake) Request(_ context.Context, id muster.RequestID) (muster.Request, error) {
 	r := plan
@@ -76,9 +87,20 @@ func (f *fake) Retry(_ context.Context, id muster.TaskID) error {
 	return nil
 }
 
-func (f *fake) Mail(_ context.Context, take bool) ([]muster.Message, error) {
-	f.did = append(f.did, fmt.Sprintf("mail, take %v", take))
+func (f *fake) Mail(context.Context) ([]letter, error) {
+	mine := muster.Message{From: "lead", Content: "Which port?\nSay it.", At: 4000}
+	waits := muster.Message{From: "bob", Content: "The fuzzer has found nothing.", At: 4100}
+	read := muster.Message{From: "alice", Content: "1 has landed.", At: 3000}
+	return []letter{{mine, muster.User, true}, {waits, muster.Lead, true}, {read, muster.Lead, false}}, nil
+}
+
+func (f *fake) Take(context.Context) ([]muster.Message, error) {
+	f.did = append(f.did, "take")
 	return []muster.Message{{From: "lead", Content: "Which port?\nSay it.", At: 4000}}, nil
+}
+
+func (f *fake) Window(_ context.Context, name muster.Name) (view.Window, error) {
+	return view.Window{Member: name, Model: "script/words", Tokens: 44_000, Window: 200_000}, nil
 }
 
 var plan = muster.Request{ID: "7f2c91aa", Kind: muster.AskPlan, From: "carol", To: muster.Lead, Status: muster.RequestPending,
@@ -162,6 +184,12 @@ func (s *screen) keys(all ...string) {
 			s.send(tea.KeyPressMsg{Code: r, Text: string(r)})
 		}
 	}
+}
+
+// press presses a key with Ctrl, as in "ctrl+k".
+func (s *screen) press(key string) {
+	s.Helper()
+	s.send(tea.KeyPressMsg{Code: rune(key[len(key)-1]), Mod: tea.ModCtrl})
 }
 
 // picture is what is on the screen, which it fits.

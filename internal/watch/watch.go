@@ -63,6 +63,8 @@ type Options struct {
 	// Hide removes secrets from a text; nil: there are none.
 	Hide func(string) string
 	Now  func() time.Time
+	// Known says how many tokens a model takes, and how long its replies may be; 0 is unknown.
+	Known func(model string) (window, reply int)
 }
 
 // Run shows the team until the user quits or ctx ends. The error wraps terminal.ErrNoTerminal without a terminal.
@@ -72,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 		m.hide = o.Hide
 	}
 	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
-		return func() tea.Msg { return f(ctx, api{o.Team}) }
+		return func() tea.Msg { return f(ctx, api{o.Team, o.Known}) }
 	}
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now, changed: make(chan struct{}, 1)}
 	if o.HasState() {
