@@ -28,14 +28,16 @@ func newWatchCommand(a *App) *cobra.Command {
 				return err
 			}
 			defer o.close()
+			// Settings are read when a size is asked for: the first frame does not wait for them.
+			known := func(model string) (window, reply int) {
+				settings, _, err := o.workspace.Settings(nil)
+				if err != nil { // then nothing is known of any model
+					return 0, 0
+				}
+				return knownWindow(settings, model, a.Env)
+			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: func(model string) (int, int) {
-					settings, _, err := o.workspace.Settings(nil)
-					if err != nil { // the size of a window is a guess then
-						return 0, 0
-					}
-					return a.knownWindow(settings, model)
-				}})
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}

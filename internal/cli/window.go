@@ -28,7 +28,7 @@ func newContextCommand(a *App) *cobra.Command {
 				return err
 			}
 			w, err := o.Members().Window(c.Context(), name, func(model string) (window, reply int) {
-				return a.knownWindow(settings, model)
+				return knownWindow(settings, model, a.Env)
 			})
 			if errors.Is(err, muster.ErrNotFound) {
 				return withNames(c, o, err)
@@ -41,8 +41,8 @@ func newContextCommand(a *App) *cobra.Command {
 }
 
 // knownWindow says how many tokens a model takes, and how long its replies may be; 0 is unknown.
-func (a *App) knownWindow(s config.Settings, model string) (window, reply int) {
-	known := knownModel(s, model, a.Env)
+func knownWindow(s config.Settings, model string, environ []string) (window, reply int) {
+	known := knownModel(s, model, environ)
 	return known.Window, cmp.Or(s.MaxTokens, known.ReplyLimit())
 }
 

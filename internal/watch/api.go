@@ -109,6 +109,7 @@ func (a api) Mail(ctx context.Context) (all []letter, err error) {
 	if errors.Is(errLead, muster.ErrNotFound) {
 		return all, err
 	}
+	// What has been read is wanted to look up who has said what to the lead, and it comes last.
 	add(muster.Lead, true, leads)
 	read, errRead := a.t.Mail().Delivered(ctx, muster.Lead, readMail)
 	slices.Reverse(read) // the newest first

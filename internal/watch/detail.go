@@ -272,19 +272,19 @@ func (d *detail) question() *muster.Request {
 	return nil
 }
 
-// scroll moves the mark, or scrolls where there is none. Going up stops following, and reaching the end begins it again.
-// Only what grows at its end can be followed.
+// scroll moves the mark, or scrolls where there is none. Going up stops following, and reaching the end begins it
+// again. Only what grows at its end can be followed.
 func (d *detail) scroll(n, height int) {
 	if d.isDiff() {
 		d.mark = max(min(d.mark+n, len(d.rows)-1), 0)
 		d.reveal(height)
 		return
 	}
-	d.wheel(n, height)
+	d.scrollPast(n, height)
 }
 
-// wheel scrolls, and leaves the mark where it is.
-func (d *detail) wheel(n, height int) {
+// scrollPast scrolls, and leaves the mark where it is.
+func (d *detail) scrollPast(n, height int) {
 	last := max(len(d.rows)-height, 0)
 	if d.follows {
 		d.top = last

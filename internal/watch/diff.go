@@ -86,7 +86,8 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 		w.d.rows = append(w.d.rows, r)
 		for _, c := range w.comments[t.ID] {
 			if c.place == r.at {
-				w.addHanging(fmt.Sprintf("  you to %s: %s", c.to, c.text), 4, textRow{who: string(muster.User), at: r.at})
+				said := fmt.Sprintf("  you to %s: %s", c.to, c.text)
+				w.addHanging(said, 4, textRow{who: string(muster.User), at: r.at})
 			}
 		}
 	}
@@ -101,6 +102,7 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 
 // sideBySide puts removed lines beside those that have come in their place. What is the same stands on both sides.
 func sideBySide(rows []textRow) (all []textRow) {
+	// Removed lines wait here for the added ones that follow them.
 	var removed []textRow
 	for _, r := range rows {
 		switch {
@@ -116,6 +118,7 @@ func sideBySide(rows []textRow) (all []textRow) {
 			all = append(all, textRow{isCut: true, other: &r, at: r.at})
 			continue
 		}
+		// What was removed without anything in its place has an empty side.
 		for _, x := range removed {
 			x.other = &textRow{isCut: true}
 			all = append(all, x)
@@ -182,6 +185,7 @@ func askComment(m *model) tea.Cmd {
 
 // addComment shows what was said below its line. What was not sent is put back into the box, so that it is not lost.
 func (m *model) addComment(msg commentMsg) {
+	// The record was written, so the line may say so.
 	if msg.err == nil {
 		m.comments[msg.task] = append(m.comments[msg.task], msg.comment)
 		m.message = told(nil, "comment sent to %s", msg.to)

@@ -17,6 +17,7 @@ import (
 // askGoTo opens the switcher.
 func askGoTo(m *model) tea.Cmd {
 	m.goTo = &list{}
+	// Each letter begins at the first row again: that is the one which fits best.
 	set := func(text string) {
 		*m.goTo = list{filter: text}
 		m.goTo.set(m.destinations())
@@ -38,10 +39,12 @@ func (m *model) destinations() (all []row) {
 		all = append(all, row{key: memberKey(m.o.Members[i].Name), member: &m.o.Members[i]})
 	}
 	all = append(all, boardOptions{hasFinished: true}.rows(m.o.Tasks, "")...)
+	// The order is that of the lists, so that what the user knows is found where it is expected.
 	waits := m.waitsForUser()
 	for i := range all {
 		all[i].waits = waits[all[i].key]
 	}
+	// A stable sort keeps the order of the members and the board among those that wait, and among the others.
 	slices.SortStableFunc(all, func(a, b row) int {
 		switch {
 		case a.waits == b.waits:
@@ -80,6 +83,7 @@ func (m *model) jump(key string) tea.Cmd {
 		pane = paneBoard
 	}
 	l := &m.lists[pane]
+	// Whoever names it wants to see it, so the filter gives way, and finished tasks are listed.
 	if !l.find(key) {
 		l.filter, m.board.hasFinished = "", true
 		m.setRows()

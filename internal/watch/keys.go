@@ -67,6 +67,7 @@ func answerKeys() []binding {
 		t := m.task(m.detail.taskID())
 		return t != nil && t.Status == muster.NeedsAttention
 	}
+	hasMail := func(m *model) bool { return isMail(m) && m.o.Mail > 0 }
 	return []binding{
 		{"enter c", "Enter, c", "comment", "comment on the line of the diff at the mark; its owner gets it as mail",
 			isInDiff, askComment},
@@ -77,7 +78,7 @@ func answerKeys() []binding {
 		{"r", "r", "reject", "reject it with a reason", hasRequest,
 			func(m *model) tea.Cmd { return askText(m, "reject, why: ", false) }},
 		{"A", "A", "", "comment on the line of the diff, too", isInDiff, askComment},
-		{"x", "x", "read: remove", "remove the mail that is shown from your inbox", isMail,
+		{"x", "x", "read: remove", "remove the mail that is shown from your inbox", hasMail,
 			func(m *model) tea.Cmd { return loadMail(m, true) }},
 		{"t", "t", "try again", "let a task that was given up be tried again", isGivenUp, retry},
 		{"m", "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
@@ -176,6 +177,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	}
+	// A line that is typed has no use for these keys.
 	rows := map[string]int{"up": -1, "down": 1, "pgup": -max(m.height-4, 1), "pgdown": max(m.height-4, 1)}
 	switch {
 	case rows[name] != 0 && m.goTo != nil:
@@ -257,9 +259,11 @@ func askKeys(m *model) tea.Cmd {
 func matchingKeys(text string) (all []binding) {
 	var others []binding
 	for _, b := range bindings() {
-		names := strings.Fields(strings.ReplaceAll(strings.ToLower(b.keys+" "+b.name), ",", ""))
+		// A single letter is a key and nothing else: nearly every text has it.
+		keys := strings.Fields(b.keys)
+		names := strings.Split(strings.ToLower(b.name), ", ")
 		switch {
-		case text == "" || slices.Contains(strings.Fields(b.keys), text) || slices.Contains(names, strings.ToLower(text)):
+		case text == "" || slices.Contains(keys, text) || slices.Contains(names, strings.ToLower(text)):
 			all = append(all, b)
 		case len(text) > 1 && matches(text, b.name+" "+b.short+" "+b.what):
 			others = append(others, b)

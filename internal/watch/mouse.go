@@ -66,7 +66,7 @@ func (m *model) wheel(x, y int, up bool) tea.Cmd {
 	case pane == paneDetail && m.goTo != nil:
 		m.goTo.move(n)
 	case pane == paneDetail:
-		m.detail.wheel(n, m.detailRows())
+		m.detail.scrollPast(n, m.detailRows())
 	case pane >= 0 && len(m.lists[pane].rows) > 0:
 		m.focus, m.last = pane, pane
 		m.lists[pane].move(n)

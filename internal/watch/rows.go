@@ -93,6 +93,7 @@ func (w rowWriter) layOutText() {
 		s := view.NewSpending(w.o.Run, w.o.Team, w.o.Spending, w.o.Tasks)
 		s.Subject = w.subject
 		w.add(s.Draw(view.Screen{Width: d.width}), textRow{})
+		// How full a context is, is read beside the screen, and comes a moment later.
 		if len(d.windows) > 0 {
 			w.add("\n"+view.Windows(d.windows).Draw(view.Screen{Width: d.width}), textRow{})
 		}

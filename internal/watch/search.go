@@ -25,6 +25,7 @@ func newHits(query string) hits {
 	if query == "" {
 		return hits{}
 	}
+	// The query is taken as it is: who searches for a call of a function means the bracket.
 	flags := "(?i)"
 	if strings.ToLower(query) != query {
 		flags = ""
@@ -52,6 +53,7 @@ func (d *detail) hasMark() bool { return d.isDiff() || d.hits.pattern != nil }
 // find moves the mark to the next row that matches, beginning at row from, downwards or upwards. After the last one it
 // goes on with the first.
 func (d *detail) find(from int, downwards bool, height int) {
+	// Where the matches are is not kept: rows come and go while a member works.
 	var all []int
 	for i, r := range d.rows {
 		if d.hits.has(r) {
