@@ -171,7 +171,7 @@ func loadDiff(m *model, key string) tea.Cmd {
 // after a while only: git would otherwise run several times a second.
 func (m *model) refresh() tea.Cmd {
 	d := &m.detail
-	if d.row.member == nil { // of a conversation the rows stay
+	if d.row.member == nil && d.key != pageEvents { // of what grows at its end the rows stay
 		d.width = 0
 	}
 	for _, l := range m.lists {

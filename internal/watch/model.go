@@ -32,6 +32,7 @@ type model struct {
 
 	width, height int
 	events        []face.Event // the newest ones, at most keptEvents
+	gone          int          // how many there were before those
 	words         map[muster.Name]words
 	problem       string // why the team cannot be read
 
@@ -70,6 +71,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = max(msg.Width, 10), max(msg.Height, 4)
 	case changedMsg:
 		return m, m.apply(msg)
+	case eventsMsg:
+		m.events = append(m.events, msg...)
+		over := max(len(m.events)-keptEvents, 0)
+		m.events, m.gone = m.events[over:], m.gone+over
 	case tickMsg:
 		if now := time.Time(msg); m.hasTeam {
 			// The run's time grows only while a process works on it.
@@ -118,8 +123,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // apply takes over how the team stands now. What the user looks at, and where, stays. After an error the last overview
 // that could be read stays too, below a line that says so.
 func (m *model) apply(msg changedMsg) tea.Cmd {
-	m.events = append(m.events, msg.events...)
-	m.events = m.events[max(len(m.events)-keptEvents, 0):]
 	if m.problem = ""; msg.err != nil {
 		m.problem = told(msg.err, "").text
 		return nil

@@ -22,6 +22,7 @@ type rowWriter struct {
 	*teamState
 	d        *detail
 	events   []face.Event
+	gone     int // events that are not kept any more
 	words    map[muster.Name]words
 	comments map[muster.TaskID][]comment
 	keys     string // the filter of the page of keys
@@ -29,7 +30,7 @@ type rowWriter struct {
 
 // writer returns what lays out the right side.
 func (m *model) writer() rowWriter {
-	return rowWriter{&m.teamState, &m.detail, m.events, m.words, m.comments, m.keys}
+	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.comments, m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
@@ -43,6 +44,10 @@ func (w rowWriter) layOut(width int) {
 	at, ok := d.marked()
 	if isNew {
 		d.rows, d.fixed, d.laidOut, d.width, d.widest = nil, 0, 0, width, 0
+	}
+	if d.key == pageEvents {
+		w.layOutEvents()
+		return
 	}
 	if d.row.member == nil {
 		if isNew {
@@ -61,10 +66,7 @@ func (w rowWriter) layOut(width int) {
 		w.layOutSaid(s)
 	}
 	d.laidOut = len(d.said)
-	// The reader stays at the same words where rows go at the top.
-	if over := len(d.rows) - maxRows; over > 0 {
-		d.rows, d.top = d.rows[over:], max(d.top-over, 0)
-	}
+	d.dropRows()
 	d.fixed = len(d.rows)
 	w.layOutLive()
 }
@@ -87,8 +89,6 @@ func (w rowWriter) layOutLive() {
 func (w rowWriter) layOutText() {
 	d := w.d
 	switch r := d.row; {
-	case d.key == pageEvents:
-		w.layOutEvents()
 	case d.key == pageCost:
 		s := view.NewSpending(w.o.Run, w.o.Team, w.o.Spending, w.o.Tasks)
 		s.Subject = w.subject
@@ -179,9 +179,20 @@ func (w rowWriter) layOutMail() {
 	}
 }
 
-// layOutEvents shows what has happened, the newest at the end.
+// dropRows drops the oldest rows where there are more than are kept. The reader stays at the same words.
+func (d *detail) dropRows() {
+	if over := len(d.rows) - maxRows; over > 0 {
+		d.rows, d.top, d.mark = d.rows[over:], max(d.top-over, 0), max(d.mark-over, 0)
+	}
+}
+
+// layOutEvents shows what has happened, the newest at the end. Those that are laid out already stay: a busy team writes
+// thousands a second.
 func (w rowWriter) layOutEvents() {
-	for _, e := range w.events {
+	first := max(w.d.laidOut-w.gone, 0)
+	w.d.laidOut = w.gone + len(w.events)
+	defer w.d.dropRows()
+	for _, e := range w.events[first:] {
 		if !e.Show && !w.d.isWhole {
 			continue
 		}

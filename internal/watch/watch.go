@@ -76,7 +76,8 @@ func Run(ctx context.Context, o Options) error {
 	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
 		return func() tea.Msg { return f(ctx, api{o.Team, o.Known}) }
 	}
-	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now, changed: make(chan struct{}, 1)}
+	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
+	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.HasState() {
 		// The first frame has the team already: nobody sees an empty screen. The feed reads it again a moment later,
 		// because events may have come in between.
