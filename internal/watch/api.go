@@ -30,6 +30,8 @@ type teamAPI interface {
 	Take(ctx context.Context) ([]muster.Message, error)
 	// Window returns what fills the context of a member's model.
 	Window(ctx context.Context, name muster.Name) (view.Window, error)
+	// Past returns the state at a place of a replay.
+	Past(ctx context.Context, r *replay, at int) pastMsg
 }
 
 // letter is a mail in a box. One that waits was not read yet.
@@ -127,6 +129,11 @@ func (a api) Take(ctx context.Context) (all []muster.Message, err error) {
 // Window returns what fills the context of a member's model, living or not.
 func (a api) Window(ctx context.Context, name muster.Name) (view.Window, error) {
 	return a.t.Members().Window(ctx, name, a.known)
+}
+
+// Past reads the journal from the place on that the replay is at.
+func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {
+	return r.past.seek(ctx, a.t.Journal(), a.t.Name(ctx), r.marks, at)
 }
 
 type (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,9 +100,12 @@ func (m *model) load() tea.Cmd {
 	switch {
 	case d.row.member != nil && !d.isAsked:
 		d.isAsked = true
-		name := d.row.member.Name
+		name, isReplay, now := d.row.member.Name, m.replay != nil, m.o.Now
 		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 			said, err := t.Said(ctx, name, after)
+			if isReplay { // what was said later is in the transcript, too
+				said = slices.DeleteFunc(said, func(s team.Said) bool { return muster.Time(s.At).After(now) })
+			}
 			return saidMsg{key, after, said, err}
 		})
 	case isMail(m):

@@ -57,8 +57,15 @@ func both(all ...func(*model) bool) func(*model) bool {
 }
 
 // bindings are all keys. The first that can be used is taken, so a key may mean one thing on the lists and another on
-// the right side. The order is also that of the help line: what decides something comes first.
-func bindings() []binding { return slices.Concat(answerKeys(), viewKeys(), moveKeys()) }
+// the right side. The order is also that of the help line: what decides something comes first. What is over cannot be
+// decided any more.
+func (m *model) bindings() []binding {
+	first := answerKeys()
+	if m.replay != nil {
+		first = replayKeys()
+	}
+	return slices.Concat(first, viewKeys(), moveKeys())
+}
 
 // answerKeys are the keys that write something to the team. Each acts on what the right side shows, which is what the
 // user has read, and not on where a refresh may have put the cursor of a list.
@@ -170,7 +177,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	i, name := m.input, k.String()
 	if i == nil {
 		m.message = toldMsg{}
-		for _, b := range bindings() {
+		for _, b := range m.bindings() {
 			if slices.Contains(strings.Fields(b.keys), name) && (b.when == nil || b.when(m)) {
 				return b.do(m)
 			}
@@ -229,7 +236,7 @@ func (m *model) next(n int) tea.Cmd {
 // shows them all.
 func (m *model) help(width int) string {
 	line := ""
-	for _, b := range bindings() {
+	for _, b := range m.bindings() {
 		if b.short == "" || b.when != nil && !b.when(m) {
 			continue
 		}
@@ -256,9 +263,9 @@ func askKeys(m *model) tea.Cmd {
 }
 
 // matchingKeys returns the keys that a text names, first those that are it.
-func matchingKeys(text string) (all []binding) {
+func matchingKeys(of []binding, text string) (all []binding) {
 	var others []binding
-	for _, b := range bindings() {
+	for _, b := range of {
 		// A single letter is a key and nothing else: nearly every text has it.
 		keys := strings.Fields(b.keys)
 		names := strings.Split(strings.ToLower(b.name), ", ")

@@ -102,6 +102,6 @@ func (l *list) move(n int) bool {
 // seen returns the rows that fit, with the cursor among them, and the place of the first. It scrolls no further than it
 // must, so that rows stay where the eye has found them.
 func (l *list) seen(height int) (rows []row, top int) {
-	l.top = max(min(l.top, l.at, len(l.rows)-height), l.at-height+1, 0)
+	l.top = max(min(l.top, l.at, len(l.rows)-height), min(l.at-height+1, len(l.rows)), 0)
 	return l.rows[l.top:min(l.top+max(height, 0), len(l.rows))], l.top
 }

@@ -25,12 +25,14 @@ type rowWriter struct {
 	gone     int // events that are not kept any more
 	words    map[muster.Name]words
 	comments map[muster.TaskID][]comment
-	keys     string // the filter of the page of keys
+	// bindings are all keys, and keys is the filter of the page that shows them.
+	bindings []binding
+	keys     string
 }
 
 // writer returns what lays out the right side.
 func (m *model) writer() rowWriter {
-	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.comments, m.keys}
+	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.comments, m.bindings(), m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
@@ -272,7 +274,7 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 
 // layOutKeys shows all keys.
 func (w rowWriter) layOutKeys() {
-	all := matchingKeys(w.keys)
+	all := matchingKeys(w.bindings, w.keys)
 	if len(all) == 0 {
 		w.add(fmt.Sprintf("no key is %q or has to do with it", w.keys), textRow{tone: view.Faint})
 	}

@@ -17,6 +17,7 @@ import (
 	"muster/internal/face"
 	"muster/internal/view"
 	"muster/internal/worktree"
+	"muster/journal"
 	"muster/team"
 )
 
@@ -33,6 +34,9 @@ type fake struct {
 	diff   string
 	answer muster.Request // what the request was decided to be before; none: the answer of the test is the first
 	did    []string
+
+	ctx     context.Context // of a replay
+	journal *journal.Journal
 }
 
 func (f *fake) Said(_ context.Context, name muster.Name, after muster.Pos) (all []team.Said, err error) {
@@ -97,6 +101,10 @@ func (f *fake) Mail(context.Context) ([]letter, error) {
 func (f *fake) Take(context.Context) ([]muster.Message, error) {
 	f.did = append(f.did, "take")
 	return []muster.Message{{From: "lead", Content: "Which port?\nSay it.", At: 4000}}, nil
+}
+
+func (f *fake) Past(_ context.Context, r *replay, at int) pastMsg {
+	return r.past.seek(f.ctx, f.journal, "words", r.marks, at)
 }
 
 func (f *fake) Window(_ context.Context, name muster.Name) (view.Window, error) {
@@ -165,7 +173,15 @@ func (s *screen) send(msg tea.Msg) {
 	if cmd == nil {
 		return
 	}
-	if next := cmd(); next != nil {
+	switch next := cmd().(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range next {
+			if c != nil {
+				s.send(c())
+			}
+		}
+	default:
 		s.send(next)
 	}
 }

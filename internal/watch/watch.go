@@ -63,6 +63,8 @@ type Options struct {
 	// Hide removes secrets from a text; nil: there are none.
 	Hide func(string) string
 	Now  func() time.Time
+	// Replay shows how the team stood before, from the journal.
+	Replay bool
 	// Known says how many tokens a model takes, and how long its replies may be; 0 is unknown.
 	Known func(model string) (window, reply int)
 }
@@ -78,6 +80,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
 	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
+	if o.Replay {
+		return runReplay(ctx, o, m)
+	}
 	if o.HasState() {
 		// The first frame has the team already: nobody sees an empty screen. The feed reads it again a moment later,
 		// because events may have come in between.
@@ -86,4 +91,15 @@ func Run(ctx context.Context, o Options) error {
 		m.first = m.apply(first)
 	}
 	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
+}
+
+// runReplay shows the team as it was, beginning with the last event.
+func runReplay(ctx context.Context, o Options, m *model) (err error) {
+	if m.replay, err = newReplay(ctx, o.Team.Journal()); err != nil {
+		return err
+	}
+	m.first = m.showPast(api{o.Team, o.Known}.Past(ctx, m.replay, len(m.replay.marks)))
+	// Nothing is followed: what happens meanwhile is not what is looked at.
+	rest := func(ctx context.Context, _ func(tea.Msg)) { <-ctx.Done() }
+	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, rest)
 }
