@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,6 +117,8 @@ func BenchmarkFaces(b *testing.B) {
 	w := newWorld(b, 1)
 	w.board(tasks)
 	w.history(tasks)
+	script := filepath.Join(w.base, "words.yaml")
+	must(b, os.WriteFile(script, []byte("speakers:\n  lead:\n    - say: Yes.\n"), 0o600))
 	var watch, talk, version samples
 	for range rounds {
 		start := time.Now()
@@ -126,8 +129,8 @@ func BenchmarkFaces(b *testing.B) {
 		watch.add(ms(f.waits("BOARD 1000", 0).Sub(start)))
 		f.kill()
 		start = time.Now()
-		f = w.startFace("--model", "script/none")
-		talk.add(ms(f.waits("> ", 0).Sub(start)))
+		f = w.startFace("--model", "script/"+script)
+		talk.add(ms(f.waits("J>", 0).Sub(start))) // the row is cleared, and then the prompt is drawn
 		f.kill()
 	}
 	beside := func(f figure) figure { f.beside, f.is = version.median(), "`muster version`"; return f }
@@ -156,20 +159,28 @@ func BenchmarkBusy(b *testing.B) {
 	play := func(shown func(text string, written time.Time)) (took samples) {
 		tick := time.NewTicker(time.Second / at)
 		defer tick.Stop()
+		// The last one of a second has other letters in each column than the one before it, because only the cells that
+		// differ are written to the terminal.
+		letters := []byte("QWXZKJVBYH")
 		for i := range seconds * at {
 			<-tick.C
 			var lines [][]byte
-			for range aSecond / at {
+			isLast, text := (i+1)%at == 0, ""
+			for k := range aSecond / at {
 				n++
+				if text = fmt.Sprintf("step-%d.", n); isLast && k == aSecond/at-1 {
+					letters = append(letters[1:], letters[0])
+					text = string(letters)
+				}
 				e := root.Event{Kind: journal.ToolStarted, At: root.UnixTime(time.Now()), Member: "alice", Task: 7,
-					Fields: map[string]any{"tool": "bash", "text": fmt.Sprintf("step-%d.", n)}}
+					Fields: map[string]any{"tool": "bash", "text": text}}
 				lines = append(lines, need(root.MarshalLine(e))(b))
 			}
 			start := time.Now()
 			need(s.Log().Append(b.Context(), root.StreamEvents, root.Anywhere, lines...))(b)
 			took.took(start)
-			if (i+1)%at == 0 {
-				shown(fmt.Sprintf("step-%d.", n), time.Now())
+			if isLast {
+				shown(text, time.Now())
 			}
 		}
 		return took

@@ -67,6 +67,7 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 		now = nil
 	}
 	s.Look = o.look(m, now)
+	// The record of a member has the subject of its task only where it was looked up.
 	task := ""
 	if m.Task != 0 {
 		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(cmp.Or(m.Subject, subject(m.Task)))))
@@ -79,6 +80,7 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 		}
 		doing = cmp.Or(doing, waitsFor(text))
 	}
+	// What a member has done before it stopped, or died, is its task: what it has run has ended with it.
 	switch s.Look {
 	case LookStopped:
 		s.What = task

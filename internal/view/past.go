@@ -11,6 +11,9 @@ import (
 
 // Past is how a team stood at a moment, as far as the events until then tell. It is for looking back: what a task
 // depends on, and what is in an inbox, no event has. The zero value is ready.
+//
+// Events are for people: a member that was killed ends without one, so it looks as it did last. Nothing is decided by
+// what stands here.
 type Past struct{ o Overview }
 
 // Overview returns how the team stood after the last event. It shares nothing with the Past that can change.
@@ -51,10 +54,12 @@ func (p *Past) Apply(e muster.Event) {
 	case journal.RunStarted:
 		p.o.Run = muster.Run{Goal: e.Text("goal"), Target: e.Text("target"), StartedAt: e.At}
 		p.o.Alive = true
+	// What the run was started for stays when it goes on.
 	case journal.RunResumed:
 		p.o.Run.EndedAt, p.o.Alive = 0, true
 	case journal.RunEnded:
 		p.o.Run.EndedAt, p.o.Alive = e.At, false
+	// A request is there while it waits: what was decided is told by the events around it.
 	case journal.RequestCreated:
 		p.o.Requests = append(p.o.Requests, muster.Request{ID: muster.RequestID(e.Text("request_id")), From: e.Member,
 			Kind: muster.RequestKind(e.Text("kind")), To: muster.Name(e.Text("to")), TaskID: e.Task,
@@ -89,6 +94,7 @@ func (p *Past) applyToMember(e muster.Event) {
 		m.Status, m.Alive, m.Task, m.Since = muster.Shutdown, false, 0, e.At
 	case journal.TurnStarted:
 		m.Turns = int(e.Number("turns"))
+	// What a turn has cost is in its event, as far as its price is known.
 	case journal.TurnEnded:
 		s := spend.Sum{Calls: 1, Dollars: spend.FromFloat(e.Number("dollars"))}
 		s.Input, s.Output = int(e.Number("input")), int(e.Number("output"))
@@ -117,6 +123,7 @@ func (p *Past) applyToTask(e muster.Event) {
 	if i < 0 {
 		return
 	}
+	// The last event that tells of a task says how it stands: events come in the order of what they tell.
 	t := &p.o.Tasks[i]
 	switch e.Kind {
 	case journal.TaskClaimed:
@@ -125,6 +132,7 @@ func (p *Past) applyToTask(e muster.Event) {
 		t.Status, t.Owner = muster.Pending, ""
 	case journal.TaskLanding:
 		t.Status = muster.Landing
+	// Work that comes back is the owner's again.
 	case journal.TaskReturned:
 		t.Status, t.Returned = muster.InProgress, e.Text("reason")
 	case journal.TaskAttention:

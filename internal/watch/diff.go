@@ -104,12 +104,20 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 func sideBySide(rows []textRow) (all []textRow) {
 	// Removed lines wait here for the added ones that follow them.
 	var removed []textRow
+	// What was removed without anything in its place has an empty side.
+	flush := func() {
+		for _, x := range removed {
+			x.other = &textRow{isCut: true}
+			all = append(all, x)
+		}
+		removed = nil
+	}
 	for _, r := range rows {
 		switch {
 		case r.tone == view.Bad:
 			removed = append(removed, r)
 			continue
-		case r.tone == view.Good && len(removed) > 0:
+		case r.tone == view.Good && len(removed) > 0: // the pair can be commented on like the line that has come
 			before := removed[0]
 			before.other, before.at, removed = &r, r.at, removed[1:]
 			all = append(all, before)
@@ -118,22 +126,15 @@ func sideBySide(rows []textRow) (all []textRow) {
 			all = append(all, textRow{isCut: true, other: &r, at: r.at})
 			continue
 		}
-		// What was removed without anything in its place has an empty side.
-		for _, x := range removed {
-			x.other = &textRow{isCut: true}
-			all = append(all, x)
-		}
-		removed = nil
+		flush()
+		// A line of the file is on both sides; a head and a comment are not.
 		if r.at.line > 0 && r.isCut {
 			same := r
 			r.other = &same
 		}
 		all = append(all, r)
 	}
-	for _, x := range removed {
-		x.other = &textRow{isCut: true}
-		all = append(all, x)
-	}
+	flush()
 	return all
 }
 

@@ -70,6 +70,7 @@ func (m *model) bindings() []binding {
 // answerKeys are the keys that write something to the team. Each acts on what the right side shows, which is what the
 // user has read, and not on where a refresh may have put the cursor of a list.
 func answerKeys() []binding {
+	// No key is offered where the team would refuse it.
 	isGivenUp := func(m *model) bool {
 		t := m.task(m.detail.taskID())
 		return t != nil && t.Status == muster.NeedsAttention
@@ -142,6 +143,7 @@ func moveKeys() []binding {
 	page := func(sign int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { return m.move(sign * max(m.height-4, 1)) }
 	}
+	// Eight columns are a tab, by which most code is indented.
 	aside := func(n int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { m.detail.left = max(m.detail.left+n, 0); return nil }
 	}
@@ -254,6 +256,7 @@ func (m *model) help(width int) string {
 
 // askKeys shows all keys, and those that are meant while something is typed: a key itself, or words of what it does.
 func askKeys(m *model) tea.Cmd {
+	// The page follows each letter, so there is nothing to confirm; Enter leaves what was found to be read.
 	set := func(text string) { m.keys, m.detail.width = strings.TrimSpace(text), 0 }
 	set("")
 	cmd := m.showPage(pageKeys)

@@ -72,21 +72,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = max(msg.Width, 10), max(msg.Height, 4)
 	case changedMsg:
 		return m, m.apply(msg)
+	// Rows of events that go are counted, so that those which stay need not be laid out again.
 	case eventsMsg:
 		m.events = append(m.events, msg...)
 		over := max(len(m.events)-keptEvents, 0)
 		m.events, m.gone = m.events[over:], m.gone+over
 	case tickMsg:
-		if now := time.Time(msg); m.hasTeam {
-			// The run's time grows only while a process works on it.
-			if m.o.Alive && m.o.Run.EndedAt == 0 {
-				m.o.Lived += now.Sub(m.o.Now)
-			}
-			m.o.Now = now
-			if m.detail.row.member != nil { // what was said after the last event
-				return m, m.reload()
-			}
-		}
+		return m, m.tick(time.Time(msg))
 	case toldMsg:
 		m.message = msg
 	case saidMsg:
@@ -105,6 +97,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case pastMsg:
 		return m, m.showPast(msg)
+	// A replay that was paused meanwhile rests where it is.
 	case playMsg:
 		if m.replay.isPlaying {
 			return m, m.goToPlace(m.replay.at + 1)
@@ -125,6 +118,22 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.wheel(msg.X, msg.Y, msg.Button == tea.MouseWheelUp)
 	}
 	return m, nil
+}
+
+// tick lets ages grow while nothing happens.
+func (m *model) tick(now time.Time) tea.Cmd {
+	if !m.hasTeam {
+		return nil
+	}
+	// The run's time grows only while a process works on it.
+	if m.o.Alive && m.o.Run.EndedAt == 0 {
+		m.o.Lived += now.Sub(m.o.Now)
+	}
+	m.o.Now = now
+	if m.detail.row.member != nil { // what was said after the last event
+		return m.reload()
+	}
+	return nil
 }
 
 // apply takes over how the team stands now. What the user looks at, and where, stays. After an error the last overview

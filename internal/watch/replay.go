@@ -71,6 +71,7 @@ func newReplay(ctx context.Context, j *journal.Journal) (*replay, error) {
 func (p *past) seek(
 	ctx context.Context, j *journal.Journal, team muster.Name, marks []journalMark, at int,
 ) pastMsg {
+	// A step forward reads from where the last one ended.
 	if at < p.at {
 		*p = past{}
 	}
@@ -102,6 +103,7 @@ func (p *past) seek(
 // goToPlace asks for the state at a place, unless one is on its way.
 func (m *model) goToPlace(at int) tea.Cmd {
 	r := m.replay
+	// The state is built by one command at a time. Who presses faster than it comes loses a step, and nothing else.
 	if at = max(min(at, len(r.marks)), 1); r.isMoving || at == r.at {
 		return nil
 	}
@@ -117,6 +119,7 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 		m.message = told(msg.err, "")
 		return nil
 	}
+	// The rows of the events page are made anew: an earlier place has fewer of them.
 	r.at, m.events, m.gone = msg.at, msg.events, 0
 	d := &m.detail
 	d.width = 0
@@ -124,6 +127,7 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 		d.said, d.pos, d.todo, d.isAsked = nil, 0, "", false
 	}
 	cmd := m.apply(changedMsg{overview: msg.overview})
+	// The next step is asked for when this one is seen, so that a slow machine plays slowly and skips nothing.
 	if r.isPlaying {
 		if r.isPlaying = r.at < len(r.marks); r.isPlaying {
 			next := tea.Tick(playInterval, func(time.Time) tea.Msg { return playMsg{} })
@@ -138,6 +142,7 @@ type playMsg struct{}
 
 // place says where a replay is.
 func (r *replay) place(now, day time.Time) string {
+	// Landings are what people look for, so they are counted apart.
 	landed, landings := 0, 0
 	for i, x := range r.marks {
 		if x.isLands {
@@ -171,6 +176,7 @@ func replayKeys() []binding {
 			return nil
 		}
 	}
+	// A pause ends with the step that is under way.
 	play := func(m *model) tea.Cmd {
 		r := m.replay
 		if r.isPlaying = !r.isPlaying; !r.isPlaying {

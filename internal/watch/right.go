@@ -17,6 +17,7 @@ import (
 func (f frame) rightSide() []string {
 	m, d := f.model, &f.model.detail
 	m.writer().layOut(f.right)
+	// The steps of a member stay where they are while its conversation scrolls below them.
 	todo := m.todo()
 	height := f.body - 1 - len(todo)
 	last := max(len(d.rows)-height, 0)
@@ -67,12 +68,14 @@ func (f frame) row(i int, r textRow) string {
 	if r.other == nil {
 		return mark + d.paintRow(m.paint, r, width)
 	}
+	// Both sides scroll together, so that what belongs together stays on one row.
 	half := (width - 3) / 2
 	return mark + fit(d.paintRow(m.paint, r, half), half) + " │ " + d.paintRow(m.paint, *r.other, half)
 }
 
 // paintRow returns a row in its colour, with what was searched in reverse.
 func (d *detail) paintRow(p view.Paint, r textRow, width int) string {
+	// Only what is seen is coloured and searched: a row that is cut is cut before.
 	text := r.text
 	if r.isCut {
 		text = ansi.TruncateLeftWc(ansi.TruncateWc(text, d.left+width, ""), d.left, "")
@@ -86,6 +89,7 @@ func (d *detail) paintRow(p view.Paint, r textRow, width int) string {
 	if d.hits.pattern == nil {
 		return colour(text)
 	}
+	// Each piece has its own colour and reset, because a reversed piece within a coloured one would end it.
 	line, at := "", 0
 	for _, x := range d.hits.pattern.FindAllStringIndex(text, -1) {
 		line += colour(text[at:x[0]]) + sgr(p, reverse, text[x[0]:x[1]])

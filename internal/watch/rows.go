@@ -42,6 +42,7 @@ func (w rowWriter) layOut(width int) {
 	if d.hasMark() {
 		width -= 2
 	}
+	// A comment that was added, or another width, makes all rows anew.
 	isNew := d.width != width
 	at, ok := d.marked()
 	if isNew {
@@ -160,6 +161,7 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 
 // layOutMail shows the mail of the user and the lead: what waits, and then what the lead has read.
 func (w rowWriter) layOutMail() {
+	// The mail comes sorted: each box has its title once.
 	title := ""
 	for _, x := range w.d.mail {
 		t := "for " + string(x.box)
@@ -274,6 +276,7 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 
 // layOutKeys shows all keys.
 func (w rowWriter) layOutKeys() {
+	// While a text is typed, only the keys that fit are shown, and that none does is said.
 	all := matchingKeys(w.bindings, w.keys)
 	if len(all) == 0 {
 		w.add(fmt.Sprintf("no key is %q or has to do with it", w.keys), textRow{tone: view.Faint})

@@ -28,6 +28,7 @@ func (m *model) todo() []string {
 		!strings.Contains(m.detail.todo, "[>]") {
 		return nil
 	}
+	// The last line counts the steps, and becomes the title.
 	rows := strings.Split(m.clean(m.detail.todo), "\n")
 	count, steps := "TODO "+rows[len(rows)-1], rows[:len(rows)-1]
 	most := max((m.layout().body-2)/2, 1)
