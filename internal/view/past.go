@@ -18,6 +18,7 @@ type Past struct{ o Overview }
 
 // Overview returns how the team stood after the last event. It shares nothing with the Past that can change.
 func (p *Past) Overview() Overview {
+	// What is drawn may still be drawn when the next event is applied.
 	o := p.o
 	o.Members, o.Tasks = append([]Member{}, p.o.Members...), append([]muster.Task{}, p.o.Tasks...)
 	o.Requests, o.Spending.Members = append([]muster.Request{}, p.o.Requests...), maps.Clone(p.o.Spending.Members)
@@ -74,6 +75,7 @@ func (p *Past) Apply(e muster.Event) {
 
 // applyToMember adds what an event tells of its member.
 func (p *Past) applyToMember(e muster.Event) {
+	// Another program may write events of members that no event has introduced; they are left out.
 	i := slices.IndexFunc(p.o.Members, func(m Member) bool { return m.Name == e.Member })
 	if e.Kind == journal.MemberSpawned && i < 0 {
 		i = len(p.o.Members)

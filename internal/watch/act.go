@@ -55,6 +55,7 @@ func retry(m *model) tea.Cmd {
 // askFilter asks for the filter of the list that has the focus. It is filtered while it is typed, and Esc clears it.
 // Enter keeps it, also when the board becomes a tree, and the title of the list says what is left out.
 func askFilter(m *model) tea.Cmd {
+	// The focus stays on the list while it is typed, also where no row is left of it.
 	pane := m.focus
 	set := func(text string) {
 		m.lists[pane].filter = strings.TrimSpace(text)
@@ -77,6 +78,7 @@ func writeMail(m *model) tea.Cmd {
 	} else if x := m.detail.row.member; x != nil {
 		to = x.Name
 	}
+	// It is addressed to whom the prompt names, whatever is selected when it is sent.
 	name := view.OneLine(string(to))
 	m.input = &input{prompt: fmt.Sprintf("mail to %s: ", name), done: func(text string) tea.Cmd {
 		if strings.TrimSpace(text) == "" {

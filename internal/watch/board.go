@@ -27,9 +27,9 @@ type boardOptions struct {
 var rank = map[string]int{"needs_attention": 0, "landing": 1, "in_progress": 2, "ready": 3, "waiting": 4, "landed": 5,
 	"done": 5}
 
-// rows returns the tasks as rows. Finished ones are counted in one row unless they were asked for or searched: of 1,000
-// tasks the few that matter stand at the top. The tree is made of the tasks that are shown, so one whose blockers have
-// all landed stands at its top.
+// rows returns the tasks that a filter leaves as rows. Finished ones are counted in one row unless they were asked for
+// or searched: of 1,000 tasks the few that matter stand at the top. The tree is made of the tasks that are shown, so
+// one whose blockers have all landed stands at its top.
 func (b boardOptions) rows(all []muster.Task, filter string) []row {
 	var shown []muster.Task
 	finished := 0

@@ -121,6 +121,7 @@ func (m *model) load() tea.Cmd {
 // loadMail asks for the mail of the user and the lead. If take is true, the user's is removed from the inbox. Mail that
 // is only looked at stays there, and is counted in what waits.
 func loadMail(m *model, take bool) tea.Cmd {
+	// The answer names the page: the user may have gone on when it comes.
 	key := m.detail.key
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		msg := textMsg{key: key}

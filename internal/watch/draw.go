@@ -259,7 +259,7 @@ func (m *model) bottom() (rows []string) {
 	}
 	rows = rows[:min(len(rows), max(m.height/3, 1))]
 	if m.replay != nil {
-		rows = append(rows, sgr(m.paint, bold, fit(m.replay.place(m.o.Now, m.o.Now), m.width)))
+		rows = append(rows, sgr(m.paint, bold, fit(m.replay.place(m.o.Now), m.width)))
 	}
 	switch {
 	case m.input != nil && m.input.isBelow:

@@ -148,6 +148,7 @@ func (f *feed) follow(ctx context.Context) {
 				break
 			}
 			f.mu.Lock()
+			// Of a burst while the screen is busy the newest stay, as many as can be looked back at.
 			if f.events = append(f.events, e); len(f.events) > 2*keptEvents {
 				f.events = append(f.events[:0], f.events[keptEvents:]...)
 			}

@@ -59,6 +59,7 @@ func (m *model) destinations() (all []row) {
 
 // waitsForUser returns the keys of the members and tasks that wait for the user.
 func (s *teamState) waitsForUser() map[string]bool {
+	// A question waits by who has asked it and by the task that it is about: people look for either.
 	keys := map[string]bool{}
 	for _, n := range s.o.Needs() {
 		if r := n.Request; r != nil {

@@ -75,6 +75,7 @@ func answerKeys() []binding {
 		t := m.task(m.detail.taskID())
 		return t != nil && t.Status == muster.NeedsAttention
 	}
+	// Mail that was taken is still shown, and cannot be taken twice.
 	hasMail := func(m *model) bool { return isMail(m) && m.o.Mail > 0 }
 	return []binding{
 		{"enter c", "Enter, c", "comment", "comment on the line of the diff at the mark; its owner gets it as mail",

@@ -36,6 +36,7 @@ type list struct {
 // set replaces the rows. The cursor stays on what it was on, or at its place where that has gone. So a task that moves
 // up the board takes the cursor with it, and a question that was answered leaves it where the next one comes.
 func (l *list) set(rows []row) {
+	// The number of all stays in the title, so that nobody takes the rest for gone.
 	l.all = len(rows)
 	if l.filter != "" {
 		rows = slices.DeleteFunc(rows, func(r row) bool { return !matches(l.filter, r.text()) })

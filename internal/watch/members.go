@@ -11,6 +11,7 @@ import (
 func (s *teamState) drawMember(r row, width int) cells {
 	stands := s.o.Standing(*r.member, s.subject)
 	word, does := string(stands.Look), stands.What
+	// The state has a column of its own, so what is said beside it is without it.
 	age := view.SinceStamp(stands.Since, s.o.Now)
 	name := view.OneLine(string(r.member.Name))
 	names, states := s.memberWidths()

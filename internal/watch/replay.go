@@ -141,7 +141,7 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 type playMsg struct{}
 
 // place says where a replay is.
-func (r *replay) place(now, day time.Time) string {
+func (r *replay) place(now time.Time) string {
 	// Landings are what people look for, so they are counted apart.
 	landed, landings := 0, 0
 	for i, x := range r.marks {
@@ -152,7 +152,7 @@ func (r *replay) place(now, day time.Time) string {
 			}
 		}
 	}
-	text := fmt.Sprintf("REPLAY %s  event %d of %d, landing %d of %d", view.Clock(now, day), r.at, len(r.marks), landed,
+	text := fmt.Sprintf("REPLAY %s  event %d of %d, landing %d of %d", now.Local().Format(time.TimeOnly), r.at, len(r.marks), landed,
 		landings)
 	if r.isPlaying {
 		text += ", plays"

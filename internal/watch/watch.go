@@ -9,6 +9,9 @@
 //   - feed: follows the journal, and sends the model a new overview after events
 //   - list: one pane on the left; what is selected in it is known by name, so that a refresh moves nothing
 //   - detail: the right side, as rows that a rowWriter lays out once and that are drawn only where they are seen
+//   - frame: one drawing of the model, with the layout that it was drawn by
+//   - hits: what is searched on the right side
+//   - replay: a place in the journal, and the state that the events until there tell
 //   - teamState: the newest overview, and how its parts are named
 //   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
 //
@@ -19,7 +22,11 @@
 //     killed. Where they are as before, only the ages on the screen grow.
 //   - A member's conversation is read while it is shown: from its transcript, from the place on that was read last. The
 //     words that stream in come from the process that hosts the member, and give way to those of the transcript.
-//   - A diff is read when it is asked for, and again every few seconds while its task is under way and shown.
+//   - A diff is read when it is asked for, and again every few seconds while its task is under way and shown. How full
+//     the contexts of the members are is read as often, while the page of costs is shown.
+//   - Events come by themselves, ten times a second at most, and wait for no overview. The rows of those that are laid
+//     out stay, so a team that writes thousands a second costs what is new.
+//   - A replay reads the journal from the place on that it is at, and from its beginning where it goes back.
 //   - Everything else is read when it is selected.
 //
 // What the user decides is written as a record by package team, and comes back with the next overview like the decision
@@ -31,9 +38,16 @@
 //   - A refresh moves nothing under the user. What was selected stays selected, and a question that somebody else has
 //     answered stays on the right side, so that a key that was meant for it never decides another one.
 //   - Texts of models and files are cleaned once, where they become rows: see teamState.clean.
+//   - The mark of a diff, what is searched and what is filtered stay where they are when rows come and go around them.
+//   - While something is typed, what it answers stays in sight, and can be scrolled. What was typed and not taken is
+//     not lost: a comment that was refused stands in its box again.
+//   - A replay writes nothing.
 //   - A colour says nothing that the words do not say, because there may be none.
 //   - The screen works from 10 columns and 4 rows on. What does not fit is cut on the left side, where it can be
 //     selected to be read, and wrapped on the right side, where nothing is left out.
+//
+// The widgets of bubbles are not used. Its text input looks for programs of the clipboard when the process starts,
+// which costs every command a millisecond, and its viewport measures all lines whenever one is added.
 //
 // Read model.go first, then keys.go for what the user can do, and draw.go for what is seen.
 package watch
