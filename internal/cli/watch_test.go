@@ -93,6 +93,9 @@ func (s *planScene) ends() {
 	}
 }
 
+// watchThePlan opens the screen when the plan waits, so that it opens on the plan.
+const watchThePlan = "until muster requests | grep -q plan; do sleep 0.1; done; muster watch"
+
 const planIsShown = `(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`
 
 func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
@@ -121,7 +124,7 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 func TestWatchAndACommandAnswerAtOnce(t *testing.T) {
 	s := openPlanScene(t)
 	s.begin()
-	s.Keys("muster watch", "Enter")
+	s.Keys(watchThePlan, "Enter")
 	s.Wait(planIsShown)
 	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(s.Wait(`[0-9a-f]{8}`))
 	var out strings.Builder
@@ -149,7 +152,7 @@ func TestWatchAndACommandAnswerAtOnce(t *testing.T) {
 func TestAKilledWatchLeavesNothing(t *testing.T) {
 	s := openPlanScene(t)
 	s.begin()
-	s.Keys("muster watch", "Enter") // the second one; the first one reads all there is
+	s.Keys(watchThePlan, "Enter") // the second one is killed: the first one has read all there is
 	s.Wait(planIsShown)
 	s.Keys("q")
 	s.Wait(`\$ $`)
@@ -176,7 +179,8 @@ func TestAKilledWatchLeavesNothing(t *testing.T) {
 		t.Errorf("before it there was\n%s\nand now\n%s", before, after)
 	}
 	// Another one opens there. What waits is still to be decided.
-	s.Keys("stty sane", "C-j")
+	s.Keys("stty sane; clear", "C-j")
+	s.Wait(`^\$ $`)
 	s.Keys("muster watch", "Enter")
 	s.Wait(planIsShown)
 	s.Keys("a")
