@@ -152,8 +152,8 @@ func (r *replay) place(now time.Time) string {
 			}
 		}
 	}
-	text := fmt.Sprintf("REPLAY %s  event %d of %d, landing %d of %d", now.Local().Format(time.TimeOnly), r.at, len(r.marks), landed,
-		landings)
+	text := fmt.Sprintf("REPLAY %s  event %d of %d, landing %d of %d", now.Local().Format(time.TimeOnly), r.at,
+		len(r.marks), landed, landings)
 	if r.isPlaying {
 		text += ", plays"
 	}
