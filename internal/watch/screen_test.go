@@ -202,10 +202,10 @@ func (s *screen) keys(all ...string) {
 	}
 }
 
-// press presses a key with Ctrl, as in "ctrl+k".
-func (s *screen) press(key string) {
+// switcher opens the switcher.
+func (s *screen) switcher() {
 	s.Helper()
-	s.send(tea.KeyPressMsg{Code: rune(key[len(key)-1]), Mod: tea.ModCtrl})
+	s.send(tea.KeyPressMsg{Code: 'k', Mod: tea.ModCtrl})
 }
 
 // picture is what is on the screen, which it fits.
