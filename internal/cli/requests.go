@@ -60,18 +60,10 @@ func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		asked := view.Question(req) + " of " + string(req.From)
 		if isFirst {
-			return r.printLine(req, nil, "%s is %s", asked, req.Status)
+			return r.printLine(req, nil, "%s of %s is %s", view.Question(req), req.From, req.Status)
 		}
-		by := ""
-		if req.ResolvedBy != "" {
-			by = fmt.Sprintf(", by %s at %s", req.ResolvedBy, view.Clock(muster.Time(req.ResolvedAt), r.Now()))
-		}
-		s := fmt.Sprintf("%s was %s before%s: that stands", asked, req.Status, by)
-		if req.Response != "" {
-			s += " (" + view.OneLine(req.Response) + ")"
-		}
+		s := view.DecidedBefore(req, r.Now())
 		// A request that expired was decided by nobody, so both answers are refused for it.
 		if yes && req.Status != muster.RequestApproved || !yes && req.Status != muster.RequestRejected {
 			return muster.Errorf(muster.Stale, "%s", s).WithHint("muster mail send %s TEXT", req.From)

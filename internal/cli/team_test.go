@@ -82,7 +82,7 @@ func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
 	w.out.Reset()
 	w.app.Args = []string{"team", "list"}
 	w.run(t.Context(), 0)
-	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  has stopped") {
+	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  stopped") {
 		t.Error(w.out.String())
 	}
 

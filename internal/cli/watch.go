@@ -15,7 +15,8 @@ import (
 // newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and it opens
 // before there is a team, too. A tool of the team may start it and look; what it then decides is refused by the API.
 func newWatchCommand(a *App) *cobra.Command {
-	return &cobra.Command{Use: "watch", Args: namedArgs(), Short: "the team on a full screen: look, read plans, answer",
+	isReplay := false
+	c := &cobra.Command{Use: "watch", Args: namedArgs(), Short: "the team on a full screen: look, read plans, answer",
 		Long: "Shows what waits for you, the members and the board, and of what is selected all there is:\n" +
 			"a member's conversation, a plan, a task and its diff. Press ? for the keys. Leaving stops nothing.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -28,13 +29,24 @@ func newWatchCommand(a *App) *cobra.Command {
 				return err
 			}
 			defer o.close()
+			// Settings are read when a size is asked for: the first frame does not wait for them.
+			known := func(model string) (window, reply int) {
+				settings, _, err := o.workspace.Settings(nil)
+				if err != nil { // then nothing is known of any model
+					return 0, 0
+				}
+				return knownWindow(settings, model, a.Env)
+			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now})
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: isReplay})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}
 			if err = cmp.Or(err, context.Cause(c.Context())); err != nil {
 				return err
+			}
+			if isReplay {
+				return nil
 			}
 			// Whoever leaves is told that this stopped nothing. Whether it can be found out changes nothing else.
 			if running, err := o.IsRunning(c.Context()); err == nil && running {
@@ -42,6 +54,8 @@ func newWatchCommand(a *App) *cobra.Command {
 			}
 			return nil
 		}}
+	c.Flags().BoolVar(&isReplay, "replay", false, "look back: go through what has happened, by event or by landing")
+	return c
 }
 
 // errNoFullScreen says what shows the team where there is no full screen. It does not fall back to one of them by

@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"muster/internal/testing/tmuxtest"
@@ -32,41 +35,82 @@ scenes:
       - do: [{complete_task: {task_id: "${number:id}", summary: It reads in one pass.}}]
 `
 
-func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
+// planScene is a terminal beside a team in which a plan waits for the user.
+type planScene struct {
+	*tmuxtest.Screen
+	t      *testing.T
+	dir    string
+	muster string
+	env    []string
+	run    *exec.Cmd
+	out    strings.Builder
+}
+
+// openPlanScene starts the terminal; begin starts the team.
+func openPlanScene(t *testing.T) *planScene {
+	t.Helper()
 	w := newWorld(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
-	s := tmuxtest.Start(t, w.dir, env)
-	muster := filepath.Join(s.Dir, "muster")
-	if err := os.Symlink(self, muster); err != nil {
+	s := &planScene{Screen: tmuxtest.Start(t, w.dir, env), t: t, dir: w.dir, env: env}
+	s.muster = filepath.Join(s.Dir, "muster")
+	if err := os.Symlink(self, s.muster); err != nil {
 		t.Fatal(err)
 	}
-	words := filepath.Join(t.TempDir(), "words.yaml")
+	return s
+}
+
+// begin starts a run.
+func (s *planScene) begin() {
+	s.t.Helper()
+	words := filepath.Join(s.t.TempDir(), "words.yaml")
 	if err := os.WriteFile(words, []byte(aPlanWaits), 0o600); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
+	s.run = s.command("run", "a faster parser", "--model", "script/"+words)
+	s.run.Stdout, s.run.Stderr = &s.out, &s.out
+	if err := s.run.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = s.run.Process.Kill() }) // it has ended, unless the test has failed
+}
+
+// command is the program with arguments, beside the terminal.
+func (s *planScene) command(args ...string) *exec.Cmd {
+	c := exec.Command(s.muster, args...)
+	c.Dir, c.Env = s.dir, s.env
+	return c
+}
+
+// ends waits until the run has ended with its task landed.
+func (s *planScene) ends() {
+	s.t.Helper()
+	if err := s.run.Wait(); err != nil || !strings.Contains(s.out.String(), "1 of 1 task landed") {
+		s.t.Errorf("%v\n%s", err, s.out.String())
+	}
+}
+
+// watchThePlan opens the screen when the plan waits, so that it opens on the plan.
+const watchThePlan = "until muster requests | grep -q plan; do sleep 0.1; done; muster watch"
+
+const planIsShown = `(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`
+
+func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
+	s := openPlanScene(t)
 	// It opens before there is a team, and shows the team when it is there.
 	s.Keys("muster watch", "Enter")
 	s.Wait(`no team has worked here yet(.|\n)*q quit`)
-	var out strings.Builder
-	run := exec.Command(muster, "run", "a faster parser", "--model", "script/"+words)
-	run.Dir, run.Env, run.Stdout, run.Stderr = w.dir, env, &out, &out
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = run.Process.Kill() }) // it has ended, unless the test has failed
-	s.Wait(`(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`)
+	s.begin()
+	s.Wait(planIsShown)
 	s.Keys("Enter", "PageDown")
 	s.Wait(`(?s)undo: git revert`)
 	s.Keys("a")
 	s.Wait(`plan for 1 of alice is approved`)
 	s.Wait(`(?s)> PLAN approved for 1`)
-	if err := run.Wait(); err != nil || !strings.Contains(out.String(), "1 of 1 task landed") {
-		t.Errorf("%v\n%s", err, out.String())
-	}
+	s.ends()
 	s.Wait(`(?s)1 finished`)
 	s.Keys("q")
 	s.Wait(`\$ $`)
@@ -74,6 +118,92 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 	if h := s.History(); strings.Contains(h, "PLAN") {
 		t.Errorf("the shell got parts of the full screen:\n%s", h)
 	}
+}
+
+// Two faces answer at once: one of them decides, and the other one is told that this stands.
+func TestWatchAndACommandAnswerAtOnce(t *testing.T) {
+	s := openPlanScene(t)
+	s.begin()
+	s.Keys(watchThePlan, "Enter")
+	s.Wait(planIsShown)
+	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(s.Wait(`[0-9a-f]{8}`))
+	var out strings.Builder
+	c := s.command("approve", id)
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Keys("a")
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	screen := s.Wait(`plan for 1 of alice (is approved|was\s+approved before)`)
+	const first, second = "plan for 1 of alice is approved", "plan for 1 of alice was approved before, by user"
+	isFirst, isSecond := strings.Contains(out.String(), first), strings.Contains(out.String(), second)
+	if isFirst == isSecond || strings.Contains(screen, first) == isFirst {
+		t.Errorf("the command says\n%s\nand the screen\n%s", out.String(), screen)
+	}
+	s.ends()
+	s.Keys("q")
+	s.Wait(`\$ $`)
+}
+
+// A full screen that is killed leaves no process and no file behind, and the team at work.
+func TestAKilledWatchLeavesNothing(t *testing.T) {
+	s := openPlanScene(t)
+	s.begin()
+	s.Keys(watchThePlan, "Enter") // the second one is killed: the first one has read all there is
+	s.Wait(planIsShown)
+	s.Keys("q")
+	s.Wait(`\$ $`)
+	before := files(t, s.dir)
+	s.Keys(`sh -c 'echo $$ > `+s.Dir+`/pid; exec muster watch'`, "Enter")
+	s.Wait(planIsShown)
+	text, err := os.ReadFile(filepath.Join(s.Dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.Wait(`K\s*illed`) // the terminal is as the screen has left it, so a line is no line there
+	children, _ := exec.Command("ps", "-o", "pid=,args=", "--ppid", strconv.Itoa(pid)).Output()
+	if len(children) > 0 {
+		t.Errorf("it has left processes:\n%s", children)
+	}
+	if after := files(t, s.dir); after != before {
+		t.Errorf("before it there was\n%s\nand now\n%s", before, after)
+	}
+	// Another one opens there. What waits is still to be decided.
+	s.Keys("stty sane; clear", "C-j")
+	s.Wait(`^\$ $`)
+	s.Keys("muster watch", "Enter")
+	s.Wait(planIsShown)
+	s.Keys("a")
+	s.Wait(`plan for 1 of alice is approved`)
+	s.ends()
+	s.Keys("q")
+	s.Wait(`\$ $`)
+}
+
+// files lists the files below a directory, those of git excepted.
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !strings.Contains(path, "/.git/") {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "\n")
 }
 
 // Without a terminal it says what shows the team instead.

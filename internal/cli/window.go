@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/view"
 )
 
@@ -27,8 +28,7 @@ func newContextCommand(a *App) *cobra.Command {
 				return err
 			}
 			w, err := o.Members().Window(c.Context(), name, func(model string) (window, reply int) {
-				known := knownModel(settings, model, a.Env)
-				return known.Window, cmp.Or(settings.MaxTokens, known.ReplyLimit())
+				return knownWindow(settings, model, a.Env)
 			})
 			if errors.Is(err, muster.ErrNotFound) {
 				return withNames(c, o, err)
@@ -38,6 +38,12 @@ func newContextCommand(a *App) *cobra.Command {
 			}
 			return a.print(w, func(s view.Screen) string { return w.Draw(s, a.Now()) })
 		})}
+}
+
+// knownWindow says how many tokens a model takes, and how long its replies may be; 0 is unknown.
+func knownWindow(s config.Settings, model string, environ []string) (window, reply int) {
+	known := knownModel(s, model, environ)
+	return known.Window, cmp.Or(s.MaxTokens, known.ReplyLimit())
 }
 
 // withNames adds the names of all members to the error for a name that nobody has.

@@ -62,14 +62,20 @@ func Follow(ctx context.Context, t *team.Team, after muster.Pos) iter.Seq2[Event
 			}
 			lines := view.Lines(e.Event, view.Facts{Subject: subject, Check: check})
 			for i, l := range lines {
-				words := Event{Pos: e.Pos, At: e.Event.At, Task: int(e.Event.Task), Who: l.Who, Verb: l.Verb,
-					Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Last: i == len(lines)-1}
+				words := Words(e, l)
+				words.Last = i == len(lines)-1
 				if !yield(words, nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Words returns one of the lines of an event.
+func Words(e journal.Entry, l view.Line) Event {
+	return Event{Pos: e.Pos, At: e.Event.At, Task: int(e.Event.Task), Who: l.Who, Verb: l.Verb, Text: l.Text,
+		Tone: tones[l.Tone], Show: l.Show}
 }
 
 // tones names the tones that an event can have.

@@ -157,7 +157,7 @@ func TestALandingsRowSaysWhereItStands(t *testing.T) {
 func TestStatusSaysWhereALandingStands(t *testing.T) {
 	o := Overview{Team: "a", Now: muster.Time(1012.5), Alive: true, Tasks: []muster.Task{{ID: 2, Subject: "note 2"}},
 		Members: []Member{{Member: muster.Member{Name: "alice", Role: "coder", Status: muster.Working, Task: 2, Doing: "lands"}, Alive: true}}}
-	if text := o.Draw(Screen{}); !strings.Contains(text, "2 note 2: lands ") {
+	if text := o.Draw(Screen{}); !strings.Contains(text, "landing: 2 note 2 ") {
 		t.Errorf("without its events:\n%s", text)
 	}
 	for _, e := range queueOf() {

@@ -184,14 +184,14 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 		switch {
 		case m.name == muster.Lead:
 			return 0
-		case m.state == "idle":
+		case m.state == LookIdle:
 			return 2
 		}
 		return 1
 	}
 	slices.SortStableFunc(ranked, func(a, b *Activity) int { return rank(a) - rank(b) })
 	// What the others do is said in numbers, so that nobody has to guess whether they are stuck.
-	states := map[string]int{}
+	states := map[Look]int{}
 	for _, m := range ranked[most:] {
 		states[m.state]++
 	}
@@ -202,5 +202,5 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 		}
 	}
 	rest = fmt.Sprintf("... and %d more: ", len(l.members)-most)
-	return shown, rest + formatCounts(states, "working", stateLanding, "waits", "idle")
+	return shown, rest + formatCounts(states, LookWorking, LookLanding, LookWaiting, LookIdle)
 }

@@ -20,30 +20,6 @@ type Member struct {
 	Foreign bool   `json:"-"` // another program has written it into config.json, and runs it
 }
 
-// Describe says in one line what a member does. subject names tasks and returns "" for unknown ones; tool is what the
-// member runs now.
-func (m Member) Describe(subject func(muster.TaskID) string, tool string) string {
-	task := ""
-	if m.Task != 0 {
-		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(cmp.Or(m.Subject, subject(m.Task)))))
-	}
-	// The first that holds is the most that people need to know: nobody works on the task of a member without a
-	// process, whatever its record says.
-	switch {
-	case m.Status == muster.Shutdown:
-		return "has stopped"
-	case m.Foreign:
-		return strings.TrimPrefix(Because(OneLine(string(m.Status)), "another program runs it"), ": ")
-	case !m.Alive:
-		return Because("no process runs it", task)
-	case m.Doing != "":
-		return strings.TrimPrefix(Because(task, OneLine(m.Doing)), ": ")
-	case m.Status == muster.Idle:
-		return Because("idle", IdleReason(m.Name, string(m.IdleReason)))
-	}
-	return strings.TrimPrefix(Because(task, tool), ": ")
-}
-
 // Overview is how a team stands. Its JSON is what programs read, so the names of its fields are a format.
 type Overview struct {
 	Team     muster.Name               `json:"team"`
@@ -161,8 +137,8 @@ func (o Overview) members(s Screen) string {
 		t.Titles = append(t.Titles, ">COST")
 	}
 	for _, m := range o.Members {
-		does, since := o.Does(m, subject)
-		row := []any{Named(m.Name), m.Role, Text(does), SinceStamp(since, o.Now), m.Turns,
+		stands := o.Standing(m, subject)
+		row := []any{Named(m.Name), m.Role, Text(stands.Text()), SinceStamp(stands.Since, o.Now), m.Turns,
 			o.Spending.Members[m.Name].Cost()}
 		t.Row(row[:len(t.Titles)]...)
 	}
@@ -178,25 +154,13 @@ func (o Overview) Subjects() func(muster.TaskID) string {
 	return func(id muster.TaskID) string { return subjects[id] }
 }
 
-// Does says what a member does now, and since when. The record says what the member last wrote down. For a living
-// member, the events know more: which tool it runs.
-func (o Overview) Does(m Member, subject func(muster.TaskID) string) (does string, since float64) {
-	now := o.Presence.Find(m.Name)
-	if now == nil || !m.Alive || m.Status != muster.Working {
-		return m.Describe(subject, ""), m.Since
-	}
-	doing, at := o.Presence.DoingOf(now, o.Now)
-	if now.state == stateLanding { // the record says only that it lands
-		m.Doing = cmp.Or(doing, m.Doing)
-	}
-	return m.Describe(subject, doing), muster.UnixTime(at)
-}
-
 // Members returns a table of members as their records have them.
 func Members(members []Member, now time.Time) Table {
 	t := Table{Titles: []string{"NAME", "ROLE", "STATUS", "DOES", ">FOR", ">TURNS"}, Wide: 3}
+	o := Overview{Members: members, Now: now}
+	o.Alive = slices.ContainsFunc(members, func(m Member) bool { return m.Alive })
 	for _, m := range members {
-		does := m.Describe(func(muster.TaskID) string { return "" }, "")
+		does := o.Standing(m, func(muster.TaskID) string { return "" }).Text()
 		t.Row(Named(m.Name), m.Role, OneLine(string(m.Status)), Text(does), SinceStamp(m.Since, now), m.Turns)
 	}
 	return t
@@ -231,6 +195,19 @@ func Question(r muster.Request) string {
 		return "shutdown"
 	}
 	return OneLine(string(r.Kind))
+}
+
+// DecidedBefore says that somebody else was first to answer a request, and that this answer stands.
+func DecidedBefore(r muster.Request, now time.Time) string {
+	by, words := "", ""
+	if r.ResolvedBy != "" {
+		by = fmt.Sprintf(", by %s at %s", r.ResolvedBy, Clock(muster.Time(r.ResolvedAt), now))
+	}
+	if r.Response != "" {
+		words = " (" + OneLine(r.Response) + ")"
+	}
+	return fmt.Sprintf("%s of %s was %s before%s: that stands%s", Question(r), OneLine(string(r.From)), r.Status, by,
+		words)
 }
 
 // WaitingTime is how long a request has waited, or waited until it was decided.

@@ -33,9 +33,9 @@ func TestOverview(t *testing.T) {
 	o.Presence.Apply(e)
 	text := o.Draw(Screen{Width: 110})
 	for _, want := range []string{
-		"\nalice   coder   4 handlers: bash go test       3s     31\n",
-		"\nlead    lead    idle: waits for the team      40s     14\n",
-		"\nbob     tester  no process runs it: 9 report           0\n",
+		"\nalice   coder   4 handlers: bash go test   3s     31\n",
+		"\nlead    lead    waiting for the team      40s     14\n",
+		"\nbob     tester  dead: 9 report                     0\n",
 		"\nBOARD   4 landed, 1 landing, 1 in progress, 2 waiting, 1 needs you\nLANES   2 active, 1 failed\nNEEDS YOU\n",
 		"  7f2c91aa  plan of carol for 9, waits 3 min  muster approve 7f2c91aa | muster reject 7f2c91aa \"why\"\n",
 		"  task 9    report: came back 3 times         muster task retry 9\n",

@@ -44,13 +44,10 @@ func (l *Presence) addCost(e muster.Event) {
 	l.costs[e.Member], l.spent = l.costs[e.Member].Plus(s), l.spent.Plus(s)
 }
 
-// stateLanding is the state of a member whose task is to land.
-const stateLanding = "landing"
-
 // Activity is what one member does.
 type Activity struct {
 	name  muster.Name
-	state string        // working, idle, landing or waits
+	state Look          // working, idle, landing or waiting
 	task  muster.TaskID // that it has claimed, or 0
 	turn  int           // of its current phase of work; 0 before the first one
 	// step is where it is in the list of its own steps, "" where it has none or has done all.
@@ -77,14 +74,15 @@ func (l *Presence) Apply(e muster.Event) {
 	case m == nil:
 		m = &Activity{name: e.Member}
 	}
-	state, doing := "working", ""
+	state, doing := LookWorking, ""
 	switch e.Kind {
 	case journal.MemberShutdown:
 		l.members = slices.DeleteFunc(l.members, func(o *Activity) bool { return o == m })
 		return
 	case journal.MemberSpawned, journal.MemberResumed, journal.MemberWorking, journal.ToolEnded, journal.TaskReturned:
 	case journal.MemberIdle:
-		state, doing = "idle", IdleReason(e.Member, e.Text("reason"))
+		state = idleLook(muster.IdleReason(e.Text("reason")))
+		doing = IdleReason(e.Member, e.Text("reason"))
 	case journal.TurnStarted:
 		m.turn, doing = int(e.Number("turn")), "thinks"
 	case journal.TurnEnded: // its tools are still to run, or the member rests
@@ -94,10 +92,10 @@ func (l *Presence) Apply(e muster.Event) {
 	case journal.ToolStarted:
 		doing = strings.TrimSpace(OneLine(e.Text("tool")) + " " + OneLine(e.Text("text")))
 		if e.Text("tool") == "wait" { // the lead sleeps in this tool
-			state, doing = "idle", IdleReason(e.Member, string(muster.IdleMessages))
+			state, doing = LookWaiting, IdleReason(e.Member, string(muster.IdleMessages))
 		}
 	case journal.ModelRetry:
-		state, doing = "waits", OneLine(e.Text("text"))
+		state, doing = LookWaiting, OneLine(e.Text("text"))
 	case journal.TaskClaimed:
 		m.task, m.step = e.Task, ""
 		return
@@ -105,7 +103,7 @@ func (l *Presence) Apply(e muster.Event) {
 		m.step = stepText(e)
 		return
 	case journal.TaskLanding: // what it waits for, the queue says
-		state = stateLanding
+		state = LookLanding
 	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
 		if m.task != e.Task {
 			return
@@ -131,8 +129,8 @@ func (l *Presence) add(m *Activity) {
 
 // DoingOf returns what a member does, and since when. One whose task is to land does what the queue says.
 func (l *Presence) DoingOf(m *Activity, now time.Time) (doing string, since time.Time) {
-	if m.state != stateLanding {
-		if m.state == "working" {
+	if m.state != LookLanding {
+		if m.state == LookWorking {
 			doing = m.step
 		}
 		return strings.TrimPrefix(Because(doing, m.Doing), ": "), m.Since
@@ -209,6 +207,9 @@ func (l *Presence) rows(
 	for i, m := range shown {
 		shown := *m
 		shown.Doing, shown.Since = l.DoingOf(m, now)
+		if m.state == LookWaiting { // the column before it says so
+			shown.Doing = waitsFor(shown.Doing)
+		}
 		rows = append(rows, l.row(p, &shown, tasks[i], Duration(now.Sub(shown.Since)), width-1))
 	}
 	if rest != "" {
@@ -248,7 +249,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 			column(Cut(s, room), room)
 		}
 	}
-	column(m.state, 7)
+	column(string(m.state), 7)
 	shrinking(task, l.tasks)
 	column(m.turnText(), l.turns)
 	column(l.costs[m.name].Cost(), l.prices)

@@ -151,7 +151,7 @@ func TestLivingMembersStayBelow(t *testing.T) {
 		"  0.2s alice    joins  coder",
 		"  0.3s alice    takes  2 counter",
 		"",
-		"lead      idle                         waits for the team  12 s",
+		"lead      waiting                      for the team  12 s",
 		"alice     working  2 counter  turn 7   bash go test ./...  12 s",
 	}
 	if strings.Join(screen, "\n") != strings.Join(want, "\n") {
@@ -170,8 +170,8 @@ func TestLivingMembersStayBelow(t *testing.T) {
 	}
 	play(p, at(journal.MemberShutdown, "alice", 0, "reason", "all is done"))
 	p.Tick(now.Add(2 * time.Second))
-	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      idle ") ||
-		!strings.HasSuffix(screen[5], "  waits for the team  14 s") {
+	if screen := emulate(t, out.String()); len(screen) != 6 || !strings.HasPrefix(screen[5], "lead      waiting ") ||
+		!strings.HasSuffix(screen[5], "  for the team  14 s") {
 		t.Errorf("after alice has stopped:\n%s", strings.Join(screen, "\n"))
 	}
 	p.Close()

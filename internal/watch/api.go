@@ -1,12 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	tea "charm.land/bubbletea/v2"
+	"slices"
 
 	"muster"
 	"muster/internal/view"
@@ -18,17 +17,35 @@ import (
 type teamAPI interface {
 	// Said returns what a member has said after a position of its transcript.
 	Said(ctx context.Context, name muster.Name, after muster.Pos) ([]team.Said, error)
-	Diff(ctx context.Context, id muster.TaskID) (string, error)
+	Diff(ctx context.Context, id muster.TaskID) (team.Diff, error)
+	// Comment says something about a line of a task's work, and returns who got it.
+	Comment(ctx context.Context, id muster.TaskID, at place, text string) (muster.Name, error)
 	Request(ctx context.Context, id muster.RequestID) (muster.Request, error)
 	Answer(ctx context.Context, id muster.RequestID, approve bool, text string) (muster.Request, bool, error)
 	Send(ctx context.Context, to muster.Name, text string) error
 	Retry(ctx context.Context, id muster.TaskID) error
-	// Mail returns what waits for the user. With take it is removed from the inbox.
-	Mail(ctx context.Context, take bool) ([]muster.Message, error)
+	// Mail returns the mail of the user and of the lead, what waits first.
+	Mail(ctx context.Context) ([]letter, error)
+	// Take removes what waits for the user from the inbox, and returns it.
+	Take(ctx context.Context) ([]muster.Message, error)
+	// Window returns what fills the context of a member's model.
+	Window(ctx context.Context, name muster.Name) (view.Window, error)
+	// Past returns the state at a place of a replay.
+	Past(ctx context.Context, r *replay, at int) pastMsg
+}
+
+// letter is a mail in a box. One that waits was not read yet.
+type letter struct {
+	muster.Message
+	box   muster.Name
+	waits bool
 }
 
 // api is a team as teamAPI.
-type api struct{ t *team.Team }
+type api struct {
+	t     *team.Team
+	known func(model string) (window, reply int)
+}
 
 // Said leaves out what cannot be read, as muster log does: it hides nothing else, and muster doctor counts it.
 func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all []team.Said, err error) {
@@ -44,9 +61,14 @@ func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all 
 }
 
 // Diff returns the text of git diff; what the lane holds and nobody has committed is in it.
-func (a api) Diff(ctx context.Context, id muster.TaskID) (string, error) {
-	d, err := a.t.Tasks().Diff(ctx, id)
-	return d.Text, err
+func (a api) Diff(ctx context.Context, id muster.TaskID) (team.Diff, error) {
+	return a.t.Tasks().Diff(ctx, id)
+}
+
+// Comment writes mail as the user. Whether the file has the line is found out there, by the work as it is now.
+func (a api) Comment(ctx context.Context, id muster.TaskID, at place, text string) (muster.Name, error) {
+	m, err := a.t.Tasks().Comment(ctx, id, at.file, at.line, text)
+	return m.To, err
 }
 
 // Request returns a request that may have been decided.
@@ -73,14 +95,45 @@ func (a api) Retry(ctx context.Context, id muster.TaskID) error {
 	return err
 }
 
-// Mail returns the mail of the user. With take it is removed after it was read, so none is lost by an error.
-func (a api) Mail(ctx context.Context, take bool) (all []muster.Message, err error) {
-	if !take {
-		return a.t.Mail().Pending(ctx, muster.User)
+// readMail is how many of the lead's mails are shown that it has read already.
+const readMail = 20
+
+// Mail leaves out the lead's where no lead has been yet.
+func (a api) Mail(ctx context.Context) (all []letter, err error) {
+	add := func(box muster.Name, waits bool, mail []muster.Message) {
+		for _, x := range mail {
+			all = append(all, letter{x, box, waits})
+		}
 	}
-	// What came in meanwhile is taken too, so what is returned is what is shown.
+	mine, err := a.t.Mail().Pending(ctx, muster.User)
+	add(muster.User, true, mine)
+	leads, errLead := a.t.Mail().Pending(ctx, muster.Lead)
+	if errors.Is(errLead, muster.ErrNotFound) {
+		return all, err
+	}
+	// What has been read is wanted to look up who has said what to the lead, and it comes last.
+	add(muster.Lead, true, leads)
+	read, errRead := a.t.Mail().Delivered(ctx, muster.Lead, readMail)
+	slices.Reverse(read) // the newest first
+	add(muster.Lead, false, read)
+	return all, cmp.Or(err, errLead, errRead)
+}
+
+// Take returns what is removed, and so what came in meanwhile too. It is removed after it was read, so none is lost by
+// an error.
+func (a api) Take(ctx context.Context) (all []muster.Message, err error) {
 	err = a.t.Mail().Take(ctx, func(taken []muster.Message) error { all = taken; return nil })
 	return all, err
+}
+
+// Window returns what fills the context of a member's model, living or not.
+func (a api) Window(ctx context.Context, name muster.Name) (view.Window, error) {
+	return a.t.Members().Window(ctx, name, a.known)
+}
+
+// Past reads the journal from the place on that the replay is at.
+func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {
+	return r.past.seek(ctx, a.t.Journal(), a.t.Name(ctx), r.marks, at)
 }
 
 type (
@@ -100,10 +153,11 @@ type (
 	}
 	textMsg struct {
 		key     string
-		diff    *string
+		diff    *team.Diff
 		request *muster.Request
-		mail    []muster.Message
-		isTaken bool // the mail is not in the inbox any more
+		mail    []letter
+		taken   int // how many mails are not in the inbox any more
+		windows []view.Window
 		err     error
 	}
 )
@@ -118,25 +172,4 @@ func told(err error, format string, args ...any) toldMsg {
 		text = e.Message + ": " + e.Hint
 	}
 	return toldMsg{text: view.OneLine(text), bad: true}
-}
-
-// answer decides a request. Where somebody else was first, in another face or the lead itself, that decision stands,
-// and the user is told whose it was and what it said. Nothing is shown as decided before the record says so: the list
-// is made of the next overview, which the event of the decision brings.
-func (m *model) answer(r muster.Request, approve bool, text string) tea.Cmd {
-	now := m.o.Now
-	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-		got, isFirst, err := t.Answer(ctx, r.ID, approve, strings.TrimSpace(text))
-		asked := view.Question(r) + " of " + view.OneLine(string(r.From))
-		if err != nil || isFirst {
-			return told(err, "%s is %s", asked, got.Status)
-		}
-		by := ""
-		if got.ResolvedBy != "" {
-			by = fmt.Sprintf(", by %s at %s", got.ResolvedBy, view.Clock(muster.Time(got.ResolvedAt), now))
-		}
-		s := told(nil, "%s was %s before%s: that stands", asked, got.Status, by)
-		s.bad = approve != (got.Status == muster.RequestApproved)
-		return s
-	})
 }

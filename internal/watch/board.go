@@ -17,27 +17,26 @@ const stateWidth = 8
 // foldedKey is the key of the row that counts the tasks that are finished.
 const foldedKey = "finished"
 
-// boardOptions say how the board is shown. The filter stays when the grouping changes.
+// boardOptions say how the board is shown.
 type boardOptions struct {
 	isTree      bool
 	hasFinished bool // finished tasks are listed too
-	filter      string
 }
 
 // rank orders the board: what needs somebody, then what is under way, then what is to come, then what is finished.
 var rank = map[string]int{"needs_attention": 0, "landing": 1, "in_progress": 2, "ready": 3, "waiting": 4, "landed": 5,
 	"done": 5}
 
-// rows returns the tasks as rows. Finished ones are counted in one row unless they were asked for or searched: of 1,000
-// tasks the few that matter stand at the top. The tree is made of the tasks that are shown, so one whose blockers have
-// all landed stands at its top.
-func (b boardOptions) rows(all []muster.Task) []row {
+// rows returns the tasks that a filter leaves as rows. Finished ones are counted in one row unless they were asked for
+// or searched: of 1,000 tasks the few that matter stand at the top. The tree is made of the tasks that are shown, so
+// one whose blockers have all landed stands at its top.
+func (b boardOptions) rows(all []muster.Task, filter string) []row {
 	var shown []muster.Task
 	finished := 0
 	for _, t := range all {
 		switch {
-		case b.filter != "" && !b.matches(t):
-		case t.Status == muster.Completed && b.filter == "" && !b.hasFinished:
+		case filter != "" && !matches(filter, row{task: &t}.text()):
+		case t.Status == muster.Completed && filter == "" && !b.hasFinished:
 			finished++
 		default:
 			shown = append(shown, t)
@@ -64,17 +63,6 @@ func (b boardOptions) rows(all []muster.Task) []row {
 
 // taskKey is the key of a task's row.
 func taskKey(id muster.TaskID) string { return fmt.Sprintf("task %d", id) }
-
-// matches reports whether a task has each word of the filter in its number, subject, owner, status or role.
-func (b boardOptions) matches(t muster.Task) bool {
-	text := strings.ToLower(fmt.Sprintf("%d %s %s %s %s", t.ID, t.Subject, t.Owner, taskState(&t), t.ClaimRole))
-	for word := range strings.FieldsSeq(strings.ToLower(b.filter)) {
-		if !strings.Contains(text, word) {
-			return false
-		}
-	}
-	return true
-}
 
 // taskState is the state of a task in at most stateWidth letters.
 func taskState(t *muster.Task) string {

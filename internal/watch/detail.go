@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +20,15 @@ const (
 	pageEvents = "events"
 	pageCost   = "cost"
 	pageKeys   = "keys"
+	pageMail   = "mail"
 )
 
 // diffDelay is how long a task must stay selected before its diff is read, so that moving through the board starts no
 // git for each task.
 const diffDelay = 150 * time.Millisecond
 
-// diffInterval is how long a diff that is shown is good for, while the work on it goes on.
-const diffInterval = 3 * time.Second
+// readInterval is how long a diff that is shown is good for, while the work on it goes on, and how full contexts are.
+const readInterval = 3 * time.Second
 
 // maxRows is how many rows of a conversation are kept; the older ones are in the transcript.
 const maxRows = 20_000
@@ -39,16 +41,17 @@ type detail struct {
 	// These were asked for beside the overview, and are empty until the answers have come.
 	said    []team.Said // of a member
 	pos     muster.Pos  // the place in its transcript
+	todo    string      // the list of its own steps, as it was last
 	isAsked bool        // for more of it
 	isStale bool        // more has happened since it was asked for
 	request *muster.Request
-	mail    []muster.Message
-	diff    *string   // nil: it was not read yet
-	diffAt  time.Time // when it was read last
+	mail    []letter
+	windows []view.Window // of the members' models
+	diff    *team.Diff    // nil: it was not read yet
+	readAt  time.Time     // when the diff, or the windows, were read last
 	problem string
 
-	hasDiff bool // the diff is shown
-	isWhole bool // the output of tools, and the details of events, are shown whole
+	wishes
 
 	rows []textRow
 	// fixed is how many of the rows stay: those after them are of words that stream in.
@@ -58,6 +61,19 @@ type detail struct {
 	laidOut, width int
 	top            int // the first row that is seen
 	follows        bool
+
+	hits hits
+	// mark is the row that the keys of a reader are about, where there is one: see hasMark.
+	mark int
+	// left is how many columns of the lines of a diff have gone out at the left, and widest how many the longest has.
+	left, widest int
+}
+
+// wishes are how the user wants to see things. They stay when something else is shown.
+type wishes struct {
+	hasDiff bool // the diff is shown
+	isSplit bool // ... with both sides beside each other
+	isWhole bool // the output of tools, and the details of events, are shown whole
 }
 
 // textRow is a line of text that fits, in one colour. The first that is set counts: who, sgr, tone.
@@ -66,6 +82,11 @@ type textRow struct {
 	tone view.Tone
 	who  string
 	sgr  string // a colour of its own, of a diff
+
+	// These are of a diff. A row that is cut scrolls to the side. other is what stands beside it.
+	at    place
+	isCut bool
+	other *textRow
 }
 
 // loadDiffMsg asks for a diff, if what it names is still selected when diffDelay is over.
@@ -79,40 +100,73 @@ func (m *model) load() tea.Cmd {
 	switch {
 	case d.row.member != nil && !d.isAsked:
 		d.isAsked = true
-		name := d.row.member.Name
+		name, isReplay, now := d.row.member.Name, m.replay != nil, m.o.Now
 		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 			said, err := t.Said(ctx, name, after)
+			if isReplay { // what was said later is in the transcript, too
+				said = slices.DeleteFunc(said, func(s team.Said) bool { return muster.Time(s.At).After(now) })
+			}
 			return saidMsg{key, after, said, err}
 		})
-	case d.row.need != nil && d.row.need.Name == "mail":
-		return m.loadMail(false)
+	case isMail(m):
+		return loadMail(m, false)
+	case d.key == pageCost && m.o.Now.Sub(d.readAt) >= readInterval:
+		return loadWindows(m)
 	case d.hasDiff && m.detail.taskID() != 0:
 		return tea.Tick(diffDelay, func(time.Time) tea.Msg { return loadDiffMsg(key) })
 	}
 	return nil
 }
 
-// loadMail asks for the mail of the user, and takes it from the inbox if take is true. Mail that is only looked at
-// stays there, and is counted in what waits.
-func (m *model) loadMail(take bool) tea.Cmd {
+// loadMail asks for the mail of the user and the lead. If take is true, the user's is removed from the inbox. Mail that
+// is only looked at stays there, and is counted in what waits.
+func loadMail(m *model, take bool) tea.Cmd {
+	// The answer names the page: the user may have gone on when it comes.
 	key := m.detail.key
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-		all, err := t.Mail(ctx, take)
-		return textMsg{key: key, mail: all, isTaken: take, err: err}
+		msg := textMsg{key: key}
+		if take {
+			var taken []muster.Message
+			taken, msg.err = t.Take(ctx)
+			msg.taken = len(taken)
+			for _, x := range taken { // it is still to be read
+				msg.mail = append(msg.mail, letter{x, muster.User, false})
+			}
+			return msg
+		}
+		msg.mail, msg.err = t.Mail(ctx)
+		return msg
+	})
+}
+
+// loadWindows asks how full the contexts of the members are.
+func loadWindows(m *model) tea.Cmd {
+	m.detail.readAt = m.o.Now
+	members := m.o.Members
+	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+		msg := textMsg{key: pageCost}
+		for _, x := range members {
+			w, err := t.Window(ctx, x.Name)
+			if err != nil { // of one member; the others have theirs
+				continue
+			}
+			msg.windows = append(msg.windows, w)
+		}
+		return msg
 	})
 }
 
 // loadDiff asks for the diff of what is still selected. A task that nobody has begun has none, which is no error here.
-func (m *model) loadDiff(key string) tea.Cmd {
+func loadDiff(m *model, key string) tea.Cmd {
 	id := m.detail.taskID()
 	if key != m.detail.key || id == 0 {
 		return nil
 	}
-	m.detail.diffAt = m.o.Now
+	m.detail.readAt = m.o.Now
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		diff, err := t.Diff(ctx, id)
 		if errors.Is(err, muster.ErrNotFound) { // nobody has begun it
-			diff, err = "", nil
+			diff, err = team.Diff{}, nil
 		}
 		return textMsg{key: key, diff: &diff, err: err}
 	})
@@ -122,7 +176,7 @@ func (m *model) loadDiff(key string) tea.Cmd {
 // after a while only: git would otherwise run several times a second.
 func (m *model) refresh() tea.Cmd {
 	d := &m.detail
-	if d.row.member == nil { // of a conversation the rows stay
+	if d.row.member == nil && d.key != pageEvents { // of what grows at its end the rows stay
 		d.width = 0
 	}
 	for _, l := range m.lists {
@@ -154,7 +208,7 @@ func (m *model) reload() tea.Cmd {
 		return m.load()
 	case t == nil:
 		return m.load()
-	case d.hasDiff && t.Status != muster.Completed && m.o.Now.Sub(d.diffAt) >= diffInterval:
+	case d.hasDiff && t.Status != muster.Completed && m.o.Now.Sub(d.readAt) >= readInterval:
 		return m.load()
 	}
 	return nil
@@ -173,6 +227,7 @@ func (d *detail) addSaid(msg saidMsg) {
 	if len(msg.said) > 0 {
 		d.said = append(d.said, msg.said...)
 		d.pos = msg.said[len(msg.said)-1].Pos
+		d.todo = cmp.Or(todoIn(msg.said), d.todo)
 	}
 }
 
@@ -196,7 +251,8 @@ func (d *detail) addText(msg textMsg) {
 	if d.problem = ""; msg.err != nil {
 		d.problem = told(msg.err, "").text
 	}
-	d.request, d.mail, d.diff = cmp.Or(msg.request, d.request), msg.mail, cmp.Or(msg.diff, d.diff)
+	d.request, d.diff = cmp.Or(msg.request, d.request), cmp.Or(msg.diff, d.diff)
+	d.mail, d.windows = msg.mail, msg.windows
 	d.width = 0
 }
 
@@ -219,4 +275,25 @@ func (d *detail) question() *muster.Request {
 		return cmp.Or(d.request, n.Request)
 	}
 	return nil
+}
+
+// scroll moves the mark, or scrolls where there is none. Going up stops following, and reaching the end begins it
+// again. Only what grows at its end can be followed.
+func (d *detail) scroll(n, height int) {
+	if d.isDiff() {
+		d.mark = max(min(d.mark+n, len(d.rows)-1), 0)
+		d.reveal(height)
+		return
+	}
+	d.scrollPast(n, height)
+}
+
+// scrollPast scrolls, and leaves the mark where it is.
+func (d *detail) scrollPast(n, height int) {
+	last := max(len(d.rows)-height, 0)
+	if d.follows {
+		d.top = last
+	}
+	d.top = max(min(d.top+n, last), 0)
+	d.follows = (d.row.member != nil || d.key == pageEvents) && d.top == last
 }

@@ -2,13 +2,11 @@ package watch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"muster"
 	"muster/internal/view"
 )
 
@@ -88,13 +86,13 @@ func (m *model) layout() layout {
 	case m.width >= minTwoColumns && m.hasTeam:
 		l.left = max(min(m.width*2/5, 64), 30)
 		l.right = m.width - l.left - 3
-	case m.focus == paneDetail:
+	case m.focus == paneDetail || m.goTo != nil:
 		l.left, l.right = 0, m.width
 	}
 	// What waits for the user is always seen, with two rows at the least. The members get up to half of what is left,
 	// and the board the rest.
 	rest := l.body
-	if n := len(m.lists[paneNeeds].rows); n > 0 {
+	if n := m.lists[paneNeeds].all; n > 0 {
 		l.heights[paneNeeds] = 1 + min(n, max(rest/4, 2))
 		rest -= l.heights[paneNeeds]
 	}
@@ -104,21 +102,39 @@ func (m *model) layout() layout {
 	return l
 }
 
+// right0 is the column in which the right side begins.
+func (l layout) right0() int {
+	if l.left == 0 {
+		return 0
+	}
+	return l.left + 3
+}
+
 // detailRows is how many rows of the right side are seen, below its title.
 func (l layout) detailRows() int { return max(l.body-1, 1) }
+
+// frame is one drawing of the screen.
+type frame struct {
+	*model
+	layout
+}
 
 // View draws the screen. bubbletea compares the result with the last frame and writes only the cells that differ, so
 // an unchanged screen costs no output. Only the rows that are seen are coloured, which keeps a frame independent of the
 // length of a conversation or of the board.
 func (m *model) View() tea.View {
 	l, bottom := m.layout(), m.bottom()
-	rows := []string{m.headline()}
+	f := frame{m, l}
+	rows := []string{f.headline()}
 	var left, right []string
 	if l.left > 0 {
-		left = m.drawLists(l)
+		left = f.leftSide()
 	}
-	if l.right > 0 {
-		right = m.drawDetail(l)
+	switch {
+	case l.right > 0 && m.goTo != nil:
+		right = f.goTo()
+	case l.right > 0:
+		right = f.rightSide()
 	}
 	for i := range l.body {
 		switch {
@@ -135,7 +151,9 @@ func (m *model) View() tea.View {
 	if m.hasMouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
-	if m.input != nil {
+	if m.input != nil && m.input.isBelow {
+		v.Cursor = tea.NewCursor(m.cursor.X, m.cursor.Y)
+	} else if m.input != nil {
 		_, x := m.input.draw(m.width)
 		v.Cursor = tea.NewCursor(x, len(rows)+len(bottom)-1)
 	}
@@ -152,46 +170,46 @@ func at(rows []string, i int) string {
 
 // headline is the team and its goal. Where the lists are not seen, it says how much waits for the user, because that is
 // always in sight.
-func (m *model) headline() string {
+func (f frame) headline() string {
+	m := f.model
 	if !m.hasTeam {
 		return sgr(m.paint, bold, fit("muster watch", m.width))
 	}
 	needs := ""
-	if n := len(m.lists[paneNeeds].rows); n > 0 && m.width < minTwoColumns && m.focus == paneDetail {
+	if n := m.lists[paneNeeds].all; n > 0 && m.width < minTwoColumns && m.focus == paneDetail {
 		needs = m.paint.In(view.Bad, fmt.Sprintf("NEEDS YOU %d", n)) + "  "
 	}
 	return fit(needs+m.o.Headline(view.Screen{Paint: m.paint, Width: max(m.width, 60)}), m.width)
 }
 
-// drawLists draws the panes on the left, each with a title that counts its rows. The title says which rows are seen
+// leftSide draws the panes on the left, each with a title that counts its rows. The title says which rows are seen
 // where not all are.
-func (m *model) drawLists(l layout) (rows []string) {
+func (f frame) leftSide() (rows []string) {
+	m := f.model
 	if !m.hasTeam {
-		return wrapped(l.left, "no team has worked here yet",
+		return wrapped(f.left, "no team has worked here yet",
 			"start one in another terminal: muster, or muster run \"goal\"", "it is shown here as soon as it is there")
 	}
-	board := fmt.Sprintf("BOARD %d", len(m.o.Tasks))
-	if f := m.board.filter; f != "" {
-		board = fmt.Sprintf("BOARD %d of %d with %q", len(m.lists[paneBoard].rows), len(m.o.Tasks), f)
-	}
+	titles := [...]string{"NEEDS YOU", "MEMBERS", "BOARD"}
 	if m.board.isTree {
-		board = strings.Replace(board, "BOARD", "TREE", 1)
+		titles[paneBoard] = "TREE"
 	}
-	titles := [...]string{fmt.Sprintf("NEEDS YOU %d", len(m.lists[paneNeeds].rows)),
-		fmt.Sprintf("MEMBERS %d", len(m.o.Members)), board}
 	draws := [...]func(row, int) cells{m.drawNeed, m.drawMember, m.drawTask}
 	for pane := range m.lists {
-		height := l.heights[pane]
+		height := f.heights[pane]
 		if height == 0 {
 			continue
 		}
 		list := &m.lists[pane]
 		seen, top := list.seen(height - 1)
-		title := titles[pane]
+		title := fmt.Sprintf("%s %d", titles[pane], list.all)
+		if list.filter != "" {
+			title = fmt.Sprintf("%s %d of %d with %q", titles[pane], len(list.rows), list.all, list.filter)
+		}
 		if len(list.rows) > height-1 {
 			title += fmt.Sprintf("   %d-%d", min(top+1, top+len(seen)), top+len(seen))
 		}
-		rows = append(rows, sgr(m.paint, titleColour(pane, m.focus), fit(title, l.left)))
+		rows = append(rows, sgr(m.paint, titleColour(pane, m.focus), fit(title, f.left)))
 		for i, r := range seen {
 			// A mark says what is selected without a colour too: > in the pane that has the focus.
 			mark, selected := "  ", pane == m.last && top+i == list.at && (r.key == m.detail.key || m.focus == pane)
@@ -200,8 +218,8 @@ func (m *model) drawLists(l layout) (rows []string) {
 			} else if selected {
 				mark = "- "
 			}
-			line := append(cells{{text: mark}}, draws[pane](r, l.left-2)...)
-			rows = append(rows, line.painted(m.paint, l.left, selected && m.focus == pane))
+			line := append(cells{{text: mark}}, draws[pane](r, f.left-2)...)
+			rows = append(rows, line.painted(m.paint, f.left, selected && m.focus == pane))
 		}
 		for i := len(seen); i < height-1; i++ {
 			rows = append(rows, "")
@@ -223,85 +241,6 @@ func titleColour(pane, focus int) string {
 	return code
 }
 
-// drawDetail draws the right side: a title, and the rows that are seen. Beside the title stands how far the reader is,
-// or that the newest rows are followed.
-func (m *model) drawDetail(l layout) []string {
-	rowWriter{&m.teamState, &m.detail, m.events, m.words}.layOut(l.right)
-	d, height := &m.detail, l.body-1
-	last := max(len(d.rows)-height, 0)
-	if d.top = min(d.top, last); d.follows {
-		d.top = last
-	}
-	place := ""
-	if last > 0 {
-		place = fmt.Sprintf("  %d%%", (d.top*100+last-1)/last)
-		if d.follows {
-			place = "  follows"
-		} else if d.row.member != nil || d.key == pageEvents {
-			place += ", G follows"
-		}
-	}
-	title := view.Cut(m.title(), max(l.right-len(place), 4))
-	rows := []string{sgr(m.paint, titleColour(paneDetail, m.focus), title) + m.paint.In(view.Faint, place)}
-	if d.problem != "" {
-		rows = append(rows, m.paint.In(view.Bad, view.Cut(d.problem, l.right)))
-	}
-	for _, r := range d.rows[d.top:min(d.top+max(height, 0), len(d.rows))] {
-		line := m.paint.In(r.tone, r.text)
-		if r.who != "" {
-			line = m.paint.Who(r.who, r.text)
-		} else if r.sgr != "" {
-			line = sgr(m.paint, r.sgr, r.text)
-		}
-		rows = append(rows, line)
-	}
-	if len(d.rows) == 0 && d.row.member != nil && d.problem == "" {
-		rows = append(rows, m.paint.In(view.Faint, "nothing was said yet"))
-	}
-	return rows
-}
-
-// title says what the right side shows. A member's title is as the member is now, and a request's says how it was
-// decided, because the user may have scrolled away from the line that says so.
-func (m *model) title() string {
-	mark := ""
-	if m.focus == paneDetail {
-		mark = "> "
-	}
-	switch r := m.detail.row; {
-	case r.member != nil:
-		for _, x := range m.o.Members { // as it is now
-			if x.Name == r.member.Name {
-				r.member = &x
-			}
-		}
-		word, _ := m.memberState(r.member)
-		parts := []string{string(r.member.Name), r.member.Role, word, view.Count(r.member.Turns, "turn"),
-			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
-		isEmpty := func(s string) bool { return s == "" }
-		return mark + m.oneLine(strings.Join(slices.DeleteFunc(slices.Compact(parts), isEmpty), ", "))
-	case r.need != nil && r.need.Request != nil:
-		what, x := "QUESTION", m.detail.question()
-		if x.Kind == muster.AskPlan {
-			what = "PLAN"
-		}
-		if x.Status != muster.RequestPending {
-			what += " " + string(x.Status)
-		}
-		if x.TaskID != 0 {
-			what += " for " + m.taskName(x.TaskID)
-		}
-		return mark + what
-	case r.need != nil && r.need.Task == nil:
-		return mark + "MAIL for you"
-	case m.detail.taskID() != 0:
-		return mark + "TASK " + m.taskName(m.detail.taskID())
-	case m.detail.key == foldedKey:
-		return ""
-	}
-	return mark + strings.ToUpper(m.detail.key)
-}
-
 // bottom is what stands at the bottom: what the user was told last, then the input or the keys. A message is wrapped,
 // because the end of an error says what to do, but it gets at most a third of the screen. It goes at the next key. That
 // the team cannot be read stays until it can be.
@@ -319,7 +258,13 @@ func (m *model) bottom() (rows []string) {
 		}
 	}
 	rows = rows[:min(len(rows), max(m.height/3, 1))]
-	if m.input != nil {
+	if m.replay != nil {
+		rows = append(rows, sgr(m.paint, bold, fit(m.replay.place(m.o.Now), m.width)))
+	}
+	switch {
+	case m.input != nil && m.input.isBelow:
+		return append(rows, m.paint.In(view.Faint, fit("Enter send  Esc close", m.width)))
+	case m.input != nil:
 		line, _ := m.input.draw(m.width)
 		return append(rows, line)
 	}

@@ -14,8 +14,13 @@ import (
 )
 
 const (
-	// keptEvents is how many events can be looked back at. All of them are in muster log.
-	keptEvents = 1000
+	// keptEvents is how many events can be looked back at, and firstEvents with how many of those before its start the
+	// screen begins. All of them are in muster log.
+	keptEvents  = 20_000
+	firstEvents = 1000
+	// eventsInterval is the shortest time between two messages about events. They do not wait for an overview, which
+	// takes longer on a large board.
+	eventsInterval = 100 * time.Millisecond
 	// settleTime is how long the feed waits after an event for those that come with it. A claim, for one, is several
 	// events and records, and a picture of the half of it would be replaced at once.
 	settleTime = 40 * time.Millisecond
@@ -32,9 +37,10 @@ type (
 	// changedMsg is how the team stands after some events.
 	changedMsg struct {
 		overview view.Overview
-		events   []face.Event
 		err      error
 	}
+	// eventsMsg are events in words, the newest last.
+	eventsMsg []face.Event
 	// tickMsg says how late it is, so that ages grow while nothing happens.
 	tickMsg time.Time
 )
@@ -49,10 +55,11 @@ type feed struct {
 	team     *team.Team
 	hasState func() bool
 	now      func() time.Time
-	changed  chan struct{} // holds a token while events wait
+	// These hold a token while there are events that no overview, and no message, was sent for.
+	changed, isNew chan struct{}
 
 	mu     sync.Mutex
-	events []face.Event // that came since the last overview, at most keptEvents
+	events []face.Event // that were not sent yet; the older ones go where there are more than can be looked at
 	err    error        // why following has ended
 }
 
@@ -71,9 +78,10 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 	var followed sync.WaitGroup
 	defer followed.Wait()
 	followed.Go(func() { f.follow(ctx) })
+	followed.Go(func() { f.sendEvents(ctx, send) })
 	followed.Go(func() { sendWords(ctx, f.team, send) })
 	var members []view.Member
-	f.nudge() // the first overview does not wait for an event
+	nudge(f.changed) // the first overview does not wait for an event
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,12 +106,29 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 	}
 }
 
-// send reads how the team stands and sends it, with the events until now. The events are taken first, so that an
-// event is never older than the records that it stands beside.
+// sendEvents sends the model the events as they come, until ctx ends.
+func (f *feed) sendEvents(ctx context.Context, send func(tea.Msg)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.isNew:
+		}
+		// Taken under the lock that follow appends under: each event is in exactly one message.
+		f.mu.Lock()
+		events := f.events
+		f.events = nil
+		f.mu.Unlock()
+		if send(eventsMsg(events)); !sleep(ctx, eventsInterval) {
+			return
+		}
+	}
+}
+
+// send reads how the team stands and sends it.
 func (f *feed) send(ctx context.Context, send func(tea.Msg)) {
 	f.mu.Lock()
-	msg := changedMsg{events: f.events, err: f.err}
-	f.events = nil
+	msg := changedMsg{err: f.err}
 	f.mu.Unlock()
 	o, err := face.Overview(ctx, f.team, f.now())
 	if msg.overview = o; err != nil {
@@ -116,30 +141,32 @@ func (f *feed) send(ctx context.Context, send func(tea.Msg)) {
 
 // follow collects the events, the last ones first. It never waits for the screen, so the journal is not held up.
 func (f *feed) follow(ctx context.Context) {
-	from, err := f.team.Journal().Tail(ctx, keptEvents)
+	from, err := f.team.Journal().Tail(ctx, firstEvents)
 	if err == nil {
 		for e, failed := range face.Follow(ctx, f.team, from) {
 			if err = failed; err != nil {
 				break
 			}
 			f.mu.Lock()
+			// Of a burst while the screen is busy the newest stay, as many as can be looked back at.
 			if f.events = append(f.events, e); len(f.events) > 2*keptEvents {
 				f.events = append(f.events[:0], f.events[keptEvents:]...)
 			}
 			f.mu.Unlock()
-			f.nudge()
+			nudge(f.isNew)
+			nudge(f.changed)
 		}
 	}
 	f.mu.Lock()
 	f.err = err
 	f.mu.Unlock()
-	f.nudge()
+	nudge(f.changed)
 }
 
 // nudge says that there is something to send. It never waits: a token that is there already says the same.
-func (f *feed) nudge() {
+func nudge(tokens chan struct{}) {
 	select {
-	case f.changed <- struct{}{}:
+	case tokens <- struct{}{}:
 	default:
 	}
 }

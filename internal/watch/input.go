@@ -17,7 +17,10 @@ type input struct {
 	prompt string
 	text   []rune
 	at     int // the cursor
-	// changed is called after each change, and may be nil; done with the whole text at Enter.
+	// isBelow says that it is drawn below the mark on the right side, and not at the bottom.
+	isBelow bool
+	// changed is called after each change, and may be nil; done with the whole text at Enter. The input is closed then,
+	// unless done opens it again.
 	changed func(text string)
 	done    func(text string) tea.Cmd
 	// cancelled is called at Esc, and may be nil.
@@ -33,9 +36,15 @@ func (i *input) insert(s string) {
 
 // paste inserts a text that was not typed.
 func (i *input) paste(s string) {
+	before := string(i.text)
 	i.insert(s)
-	if i.changed != nil {
-		i.changed(string(i.text))
+	i.notify(before)
+}
+
+// notify says that the text is another one than before.
+func (i *input) notify(before string) {
+	if text := string(i.text); i.changed != nil && text != before {
+		i.changed(text)
 	}
 }
 
@@ -66,9 +75,7 @@ func (i *input) press(k tea.KeyPressMsg) (goesOn bool) {
 	default:
 		i.insert(k.Text)
 	}
-	if i.changed != nil && string(i.text) != before {
-		i.changed(string(i.text))
-	}
+	i.notify(before)
 	return true
 }
 

@@ -1,16 +1,12 @@
 package watch
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
-	"muster/internal/view"
 )
 
 // binding is what some keys do. The help line shows those with a short text that can be used right now.
@@ -18,8 +14,8 @@ import (
 // A key that cannot be used does nothing and is not in the help line: a line of keys that do nothing teaches people not
 // to read it. Letters are those of the first word of what they do, and capitals are for the rarer form of the same.
 type binding struct {
-	// keys are the names that bubbletea gives them.
-	keys []string
+	// keys are the names that bubbletea gives them, with blanks between.
+	keys string
 	// name is what people call the keys. The help line has the first of them only.
 	name string
 	// short is for the help line, in a word or two. Where it is "" the key is on the page of keys only.
@@ -44,78 +40,101 @@ func hasRequest(m *model) bool {
 	return r != nil && r.Status == muster.RequestPending
 }
 
+// isMail reports whether the mail of the user is shown.
+func isMail(m *model) bool { return m.detail.key == "need mail" || m.detail.key == pageMail }
+
+// hasTask reports whether what is shown is about a task.
+func hasTask(m *model) bool { return m.detail.taskID() != 0 }
+
+// isSearching reports whether there are matches to go to.
+func isSearching(m *model) bool { return m.detail.hits.pattern != nil }
+
+// both reports whether all of some conditions hold.
+func both(all ...func(*model) bool) func(*model) bool {
+	return func(m *model) bool {
+		return !slices.ContainsFunc(all, func(f func(*model) bool) bool { return !f(m) })
+	}
+}
+
 // bindings are all keys. The first that can be used is taken, so a key may mean one thing on the lists and another on
-// the right side. The order is also that of the help line: what decides something comes first.
-func bindings() []binding {
-	return slices.Concat(answerKeys(), viewKeys(), moveKeys())
+// the right side. The order is also that of the help line: what decides something comes first. What is over cannot be
+// decided any more.
+func (m *model) bindings() []binding {
+	first := answerKeys()
+	if m.replay != nil {
+		first = replayKeys()
+	}
+	return slices.Concat(first, viewKeys(), moveKeys())
 }
 
 // answerKeys are the keys that write something to the team. Each acts on what the right side shows, which is what the
 // user has read, and not on where a refresh may have put the cursor of a list.
 func answerKeys() []binding {
-	isMail := func(m *model) bool { return m.detail.key == "need mail" }
+	// No key is offered where the team would refuse it.
+	isGivenUp := func(m *model) bool {
+		t := m.task(m.detail.taskID())
+		return t != nil && t.Status == muster.NeedsAttention
+	}
+	// Mail that was taken is still shown, and cannot be taken twice.
+	hasMail := func(m *model) bool { return isMail(m) && m.o.Mail > 0 }
 	return []binding{
-		{[]string{"a"}, "a", "approve", "approve the plan or question that is shown", hasRequest,
-			func(m *model) tea.Cmd { return m.answer(*m.detail.question(), true, "") }},
-		{[]string{"A"}, "A", "with comment", "approve it with a comment", hasRequest,
-			func(m *model) tea.Cmd { return m.askText("approve, comment: ", true) }},
-		{[]string{"r"}, "r", "reject", "reject it with a reason", hasRequest,
-			func(m *model) tea.Cmd { return m.askText("reject, why: ", false) }},
-		{[]string{"x"}, "x", "read: remove", "remove the mail that is shown from your inbox", isMail,
-			func(m *model) tea.Cmd { return m.loadMail(true) }},
-		{[]string{"t"}, "t", "try again", "let a task that was given up be tried again",
-			func(m *model) bool {
-				t := m.task(m.detail.taskID())
-				return t != nil && t.Status == muster.NeedsAttention
-			},
-			func(m *model) tea.Cmd {
-				id := m.detail.taskID()
-				return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-					return told(t.Retry(ctx, id), "task %d is pending again", id)
-				})
-			}},
-		{[]string{"m"}, "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
-			func(m *model) bool { return m.hasTeam }, (*model).writeMail},
+		{"enter c", "Enter, c", "comment", "comment on the line of the diff at the mark; its owner gets it as mail",
+			isInDiff, askComment},
+		{"a", "a", "approve", "approve the plan or question that is shown", hasRequest,
+			func(m *model) tea.Cmd { return answer(m, *m.detail.question(), true, "") }},
+		{"A", "A", "with comment", "approve it with a comment", hasRequest,
+			func(m *model) tea.Cmd { return askText(m, "approve, comment: ", true) }},
+		{"r", "r", "reject", "reject it with a reason", hasRequest,
+			func(m *model) tea.Cmd { return askText(m, "reject, why: ", false) }},
+		{"A", "A", "", "comment on the line of the diff, too", isInDiff, askComment},
+		{"x", "x", "read: remove", "remove the mail that is shown from your inbox", hasMail,
+			func(m *model) tea.Cmd { return loadMail(m, true) }},
+		{"t", "t", "try again", "let a task that was given up be tried again", isGivenUp, retry},
+		{"m", "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
+			func(m *model) bool { return m.hasTeam }, writeMail},
+	}
+}
+
+// toggle returns what a key does that switches something. It may change the rows on both sides.
+func toggle(field func(m *model) *bool) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		*field(m) = !*field(m)
+		m.detail.width = 0
+		m.setRows()
+		return m.load()
 	}
 }
 
 // viewKeys are the keys that change what is shown. None of them changes the team, so all of them may be tried.
 func viewKeys() []binding {
-	// What is switched may change the rows on both sides.
-	toggle := func(field func(m *model) *bool) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd {
-			*field(m) = !*field(m)
-			m.detail.width = 0
-			m.setRows()
-			return nil
-		}
-	}
-	hasTask := func(m *model) bool { return m.detail.taskID() != 0 }
 	isBoard := func(m *model) bool { return m.focus == paneBoard }
 	isLong := func(m *model) bool { return m.detail.row.member != nil || m.detail.key == pageEvents }
+	isDiff := func(m *model) bool { return m.detail.isDiff() && m.detail.width >= minTwoColumns }
+	page := func(key string) func(*model) tea.Cmd { return func(m *model) tea.Cmd { return m.showPage(key) } }
 	return []binding{
-		{[]string{"d"}, "d", "diff", "show or hide what the task has changed", hasTask, func(m *model) tea.Cmd {
-			m.detail.hasDiff = !m.detail.hasDiff
-			m.detail.width = 0
-			return m.load()
-		}},
-		{[]string{"o"}, "o", "all output", "show or hide long outputs, and the details of events", isLong,
+		{"n", "n", "next", "go to the next match", isSearching, step(true)},
+		{"N", "N", "", "go to the match before", isSearching, step(false)},
+		{"d", "d", "diff", "show or hide what the task has changed", hasTask,
+			toggle(func(m *model) *bool { return &m.detail.hasDiff })},
+		{"s", "s", "split", "show both sides of a diff beside each other, or one below the other", isDiff,
+			toggle(func(m *model) *bool { return &m.detail.isSplit })},
+		{"o", "o", "all output", "show or hide long outputs, and the details of events", isLong,
 			toggle(func(m *model) *bool { return &m.detail.isWhole })},
-		{[]string{"/"}, "/", "filter", "filter the board by words, while you type", isMoving, (*model).askFilter},
-		{[]string{"g"}, "g", "tree", "show the board as a tree of what waits for what, or as a list", isBoard,
+		{"/", "/", "filter", "filter the list by words, while you type", isMoving, askFilter},
+		{"/", "/", "search", "search in the text, while you type; n and N go on", isReading, askSearch},
+		{"g", "g", "tree", "show the board as a tree of what waits for what, or as a list", isBoard,
 			toggle(func(m *model) *bool { return &m.board.isTree })},
-		{[]string{"space"}, "space", "", "list or fold the tasks that are finished", isMoving,
+		{"space", "space", "", "list or fold the tasks that are finished", isMoving,
 			toggle(func(m *model) *bool { return &m.board.hasFinished })},
-		{[]string{"e"}, "e", "events", "show what has happened", nil,
-			func(m *model) tea.Cmd { m.showPage(pageEvents); return nil }},
-		{[]string{"c"}, "c", "cost", "show what was spent", nil,
-			func(m *model) tea.Cmd { m.showPage(pageCost); return nil }},
-		{[]string{"M"}, "M", "", "leave the mouse to the terminal, so that it selects text; again: back", nil,
+		{"ctrl+k", "Ctrl-K", "go to", "go to a member or a task: type a part of its name", nil, askGoTo},
+		{"e", "e", "events", "show what has happened", nil, page(pageEvents)},
+		{"i", "i", "inbox", "show the mail of yours and of the lead", nil, page(pageMail)},
+		{"c", "c", "cost", "show what was spent, and how full the members' contexts are", nil, page(pageCost)},
+		{"M", "M", "", "leave the mouse to the terminal, so that it selects text; again: back", nil,
 			toggle(func(m *model) *bool { return &m.hasMouse })},
-		{[]string{"?"}, "?", "keys", "show all keys", nil,
-			func(m *model) tea.Cmd { m.showPage(pageKeys); return nil }},
-		{[]string{"q", "ctrl+c"}, "q", "quit", "quit; the team goes on", nil, func(*model) tea.Cmd { return tea.Quit }},
-		{[]string{"ctrl+z"}, "Ctrl-Z", "", "suspend, as in a shell", nil, func(*model) tea.Cmd { return tea.Suspend }},
+		{"?", "?", "keys", "show all keys; type a key or a word to find some", nil, askKeys},
+		{"q ctrl+c", "q", "quit", "quit; the team goes on", nil, func(*model) tea.Cmd { return tea.Quit }},
+		{"ctrl+z", "Ctrl-Z", "", "suspend, as in a shell", nil, func(*model) tea.Cmd { return tea.Suspend }},
 	}
 }
 
@@ -125,47 +144,63 @@ func moveKeys() []binding {
 	page := func(sign int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { return m.move(sign * max(m.height-4, 1)) }
 	}
+	// Eight columns are a tab, by which most code is indented.
+	aside := func(n int) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd { m.detail.left = max(m.detail.left+n, 0); return nil }
+	}
+	isCutOff := func(m *model) bool { return m.detail.isDiff() && m.detail.widest > m.detail.left+m.detail.width }
+	isAside := func(m *model) bool { return m.detail.left > 0 }
+	isFiltered := func(m *model) bool { return m.lists[m.last].filter != "" }
 	const all = 1 << 30 // more rows than there are
 	return []binding{
-		{[]string{"down", "j"}, "Down, j", "", "go down", nil, move(1)},
-		{[]string{"up", "k"}, "Up, k", "", "go up; in a conversation this stops following", nil, move(-1)},
-		{[]string{"pgdown", "ctrl+d", "space"}, "PgDn, Ctrl-D", "", "go down a page", nil, page(1)},
-		{[]string{"pgup", "ctrl+u", "b"}, "PgUp, Ctrl-U", "", "go up a page", nil, page(-1)},
-		{[]string{"home"}, "Home", "", "go to the beginning", nil, move(-all)},
-		{[]string{"end", "G"}, "End, G", "", "go to the end, and follow", nil, move(all)},
-		{[]string{"enter", "right", "l"}, "Enter, l", "read", "go to the right side, to read what is selected",
-			isMoving,
+		{"down j", "Down, j", "", "go down", nil, move(1)},
+		{"up k", "Up, k", "", "go up; in a conversation this stops following", nil, move(-1)},
+		{"pgdown ctrl+d space", "PgDn, Ctrl-D", "", "go down a page", nil, page(1)},
+		{"pgup ctrl+u b", "PgUp, Ctrl-U", "", "go up a page", nil, page(-1)},
+		{"home", "Home", "", "go to the beginning", nil, move(-all)},
+		{"end G", "End, G", "", "go to the end, and follow", nil, move(all)},
+		{"right l", "Right, l", "", "go to the right in the long lines of a diff", both(isReading, isCutOff), aside(8)},
+		{"left h", "Left, h", "", "go back to the left in them", both(isReading, isAside), aside(-8)},
+		{"enter right l", "Enter, l", "read", "go to the right side, to read what is selected", isMoving,
 			func(m *model) tea.Cmd { m.focus = paneDetail; return m.show() }},
-		{[]string{"esc", "left", "h"}, "Esc, h", "back", "go back to the lists", isReading,
+		{"esc", "Esc", "", "end the search", both(isReading, isSearching),
+			func(m *model) tea.Cmd { m.detail.hits = hits{}; return nil }},
+		{"esc left h", "Esc, h", "back", "go back to the lists", isReading,
 			func(m *model) tea.Cmd { m.focus = m.last; return m.show() }},
-		{[]string{"esc"}, "Esc", "", "clear the filter", func(m *model) bool { return m.board.filter != "" },
-			func(m *model) tea.Cmd { m.board.filter = ""; m.setRows(); return nil }},
-		{[]string{"tab"}, "Tab", "", "go to the next pane", nil, func(m *model) tea.Cmd { return m.next(1) }},
-		{[]string{"shift+tab"}, "Shift-Tab", "", "go to the pane before", nil,
-			func(m *model) tea.Cmd { return m.next(-1) }},
+		{"esc", "Esc", "", "clear the filter", isFiltered,
+			func(m *model) tea.Cmd { m.lists[m.last].filter = ""; m.setRows(); return nil }},
+		{"tab", "Tab", "", "go to the next pane", nil, func(m *model) tea.Cmd { return m.next(1) }},
+		{"shift+tab", "Shift-Tab", "", "go to the pane before", nil, func(m *model) tea.Cmd { return m.next(-1) }},
 	}
 }
 
-// press does what a key says. While a line is typed, all keys are its own, and the question that it answers stays on
-// the right side.
+// press does what a key says. While a line is typed, all keys are its own but those that go up and down: the question
+// that it answers stays on the right side, and can be read.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
-	if i := m.input; i != nil {
-		if i.press(k) {
-			return nil
-		}
-		m.input = nil
-		if k.String() == "enter" {
-			return i.done(string(i.text))
-		}
-		if i.cancelled != nil {
-			i.cancelled()
+	i, name := m.input, k.String()
+	if i == nil {
+		m.message = toldMsg{}
+		for _, b := range m.bindings() {
+			if slices.Contains(strings.Fields(b.keys), name) && (b.when == nil || b.when(m)) {
+				return b.do(m)
+			}
 		}
 		return nil
 	}
-	m.message = toldMsg{}
-	for _, b := range bindings() {
-		if slices.Contains(b.keys, k.String()) && (b.when == nil || b.when(m)) {
-			return b.do(m)
+	// A line that is typed has no use for these keys.
+	rows := map[string]int{"up": -1, "down": 1, "pgup": -max(m.height-4, 1), "pgdown": max(m.height-4, 1)}
+	switch {
+	case rows[name] != 0 && m.goTo != nil:
+		m.goTo.move(rows[name])
+	case rows[name] != 0 && !i.isBelow:
+		m.detail.scroll(rows[name], m.detailRows())
+	case i.press(k):
+	case name == "enter":
+		m.input = nil
+		return i.done(string(i.text))
+	default:
+		if m.input = nil; i.cancelled != nil {
+			i.cancelled()
 		}
 	}
 	return nil
@@ -175,7 +210,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 // the arrows alone reach everything on the left.
 func (m *model) move(n int) tea.Cmd {
 	if m.focus == paneDetail {
-		m.scroll(n)
+		m.detail.scroll(n, m.detailRows())
 		return nil
 	}
 	if !m.lists[m.focus].move(n) && (n == 1 || n == -1) {
@@ -184,18 +219,6 @@ func (m *model) move(n int) tea.Cmd {
 		}
 	}
 	return m.show()
-}
-
-// scroll scrolls the right side. Going up stops following, and reaching the end begins it again. Only what grows at its
-// end can be followed.
-func (m *model) scroll(n int) {
-	d := &m.detail
-	last := max(len(d.rows)-m.layout().detailRows(), 0)
-	if d.follows {
-		d.top = last
-	}
-	d.top = max(min(d.top+n, last), 0)
-	d.follows = (d.row.member != nil || d.key == pageEvents) && d.top == last
 }
 
 // next gives the focus to another pane that has something. The right side always has, so the search comes to an end.
@@ -212,71 +235,15 @@ func (m *model) next(n int) tea.Cmd {
 	return m.show()
 }
 
-// askText asks for the words of an answer. The question stays where it can be read. The request is the one that was
-// shown when the key was pressed, whatever a refresh brings while the user types. A rejection without a reason is not
-// sent: the member could only guess what to change.
-func (m *model) askText(prompt string, approve bool) tea.Cmd {
-	r := *m.detail.question()
-	m.input = &input{prompt: prompt, done: func(text string) tea.Cmd {
-		if !approve && strings.TrimSpace(text) == "" {
-			from := view.OneLine(string(r.From))
-			m.message = toldMsg{text: "not rejected: say why, so that " + from + " can do better", bad: true}
-			return nil
-		}
-		return m.answer(r, approve, text)
-	}}
-	return nil
-}
-
-// askFilter asks for the filter of the board. The board is filtered while it is typed, and Esc clears it. Enter keeps
-// it, also when the board becomes a tree, and the title of the board says what is left out.
-func (m *model) askFilter() tea.Cmd {
-	m.focus, m.last = paneBoard, paneBoard
-	set := func(text string) {
-		m.board.filter = strings.TrimSpace(text)
-		m.setRows()
-		m.focus, m.last = paneBoard, paneBoard
-	}
-	m.input = &input{prompt: "filter: ", changed: set, cancelled: func() { set("") },
-		done: func(string) tea.Cmd { return m.show() }}
-	m.input.insert(m.board.filter)
-	return m.show()
-}
-
-// writeMail asks for a mail to the member that is shown, or to whose work is shown; otherwise to the lead.
-func (m *model) writeMail() tea.Cmd {
-	to := muster.Lead // who knows whom it concerns
-	if r := m.detail.question(); r != nil {
-		to = r.From
-	} else if t := m.task(m.detail.taskID()); t != nil {
-		to = cmp.Or(t.Owner, to)
-	} else if x := m.detail.row.member; x != nil {
-		to = x.Name
-	}
-	name := view.OneLine(string(to))
-	m.input = &input{prompt: fmt.Sprintf("mail to %s: ", name), done: func(text string) tea.Cmd {
-		if strings.TrimSpace(text) == "" {
-			return nil
-		}
-		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-			return told(t.Send(ctx, to, text), "mail sent to %s", name)
-		})
-	}}
-	return nil
-}
-
 // help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and the key that
 // shows them all.
 func (m *model) help(width int) string {
 	line := ""
-	for _, b := range bindings() {
+	for _, b := range m.bindings() {
 		if b.short == "" || b.when != nil && !b.when(m) {
 			continue
 		}
-		part := b.name
-		if len(b.keys) > 1 {
-			part, _, _ = strings.Cut(part, ",")
-		}
+		part, _, _ := strings.Cut(b.name, ",")
 		if part += " " + b.short; line != "" {
 			part = "  " + part
 		}
@@ -286,4 +253,32 @@ func (m *model) help(width int) string {
 		line += part
 	}
 	return line
+}
+
+// askKeys shows all keys, and those that are meant while something is typed: a key itself, or words of what it does.
+func askKeys(m *model) tea.Cmd {
+	// The page follows each letter, so there is nothing to confirm; Enter leaves what was found to be read.
+	set := func(text string) { m.keys, m.detail.width = strings.TrimSpace(text), 0 }
+	set("")
+	cmd := m.showPage(pageKeys)
+	back := func() { set(""); m.focus = m.last; m.show() }
+	m.input = &input{prompt: "find a key: ", changed: set, cancelled: back, done: func(string) tea.Cmd { return nil }}
+	return cmd
+}
+
+// matchingKeys returns the keys that a text names, first those that are it.
+func matchingKeys(of []binding, text string) (all []binding) {
+	var others []binding
+	for _, b := range of {
+		// A single letter is a key and nothing else: nearly every text has it.
+		keys := strings.Fields(b.keys)
+		names := strings.Split(strings.ToLower(b.name), ", ")
+		switch {
+		case text == "" || slices.Contains(keys, text) || slices.Contains(names, strings.ToLower(text)):
+			all = append(all, b)
+		case len(text) > 1 && matches(text, b.name+" "+b.short+" "+b.what):
+			others = append(others, b)
+		}
+	}
+	return append(all, others...)
 }

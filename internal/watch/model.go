@@ -32,16 +32,22 @@ type model struct {
 
 	width, height int
 	events        []face.Event // the newest ones, at most keptEvents
+	gone          int          // how many there were before those
 	words         map[muster.Name]words
 	problem       string // why the team cannot be read
 
 	lists [paneDetail]list
-	focus int // the pane that keys move in
-	last  int // the list that had the focus last: where Esc goes back to, and what the right side belongs to
+	goTo  *list // the switcher; nil: it is closed
+	focus int   // the pane that keys move in
+	last  int   // the list that had the focus last: where Esc goes back to, and what the right side belongs to
 	board boardOptions
 
 	detail   detail
-	input    *input // nil: nothing is being typed
+	comments map[muster.TaskID][]comment // that were written here
+	replay   *replay                     // nil: the team is seen as it is now
+	input    *input                      // nil: nothing is being typed
+	cursor   tea.Position                // of what is typed on the right side
+	keys     string                      // the filter of the page of keys
 	message  toldMsg
 	hasMouse bool // false: the terminal has the mouse, and selects text with it
 }
@@ -49,6 +55,7 @@ type model struct {
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
 func newModel(p view.Paint, now time.Time) *model {
 	m := &model{paint: p, focus: paneMembers, last: paneMembers, hasMouse: true, width: 80, height: 24}
+	m.comments = map[muster.TaskID][]comment{}
 	m.o, m.subject = face.Empty(), func(muster.TaskID) string { return "" }
 	m.hide = func(s string) string { return s }
 	m.o.Now = now
@@ -65,17 +72,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = max(msg.Width, 10), max(msg.Height, 4)
 	case changedMsg:
 		return m, m.apply(msg)
+	// Rows of events that go are counted, so that those which stay need not be laid out again.
+	case eventsMsg:
+		m.events = append(m.events, msg...)
+		over := max(len(m.events)-keptEvents, 0)
+		m.events, m.gone = m.events[over:], m.gone+over
 	case tickMsg:
-		if now := time.Time(msg); m.hasTeam {
-			// The run's time grows only while a process works on it.
-			if m.o.Alive && m.o.Run.EndedAt == 0 {
-				m.o.Lived += now.Sub(m.o.Now)
-			}
-			m.o.Now = now
-			if m.detail.row.member != nil { // what was said after the last event
-				return m, m.reload()
-			}
-		}
+		return m, m.tick(time.Time(msg))
 	case toldMsg:
 		m.message = msg
 	case saidMsg:
@@ -89,11 +92,20 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.reload()
 		}
 	case textMsg:
-		if m.detail.addText(msg); msg.isTaken {
-			m.message = told(msg.err, "%s removed from your inbox", view.Count(len(msg.mail), "mail"))
+		if m.detail.addText(msg); msg.taken > 0 {
+			m.message = told(msg.err, "%s removed from your inbox", view.Count(msg.taken, "mail"))
 		}
+	case pastMsg:
+		return m, m.showPast(msg)
+	// A replay that was paused meanwhile rests where it is.
+	case playMsg:
+		if m.replay.isPlaying {
+			return m, m.goToPlace(m.replay.at + 1)
+		}
+	case commentMsg:
+		m.addComment(msg)
 	case loadDiffMsg:
-		return m, m.loadDiff(string(msg))
+		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:
 		if m.input != nil {
 			m.input.paste(view.OneLine(msg.Content))
@@ -108,11 +120,25 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
+// tick lets ages grow while nothing happens.
+func (m *model) tick(now time.Time) tea.Cmd {
+	if !m.hasTeam {
+		return nil
+	}
+	// The run's time grows only while a process works on it.
+	if m.o.Alive && m.o.Run.EndedAt == 0 {
+		m.o.Lived += now.Sub(m.o.Now)
+	}
+	m.o.Now = now
+	if m.detail.row.member != nil { // what was said after the last event
+		return m.reload()
+	}
+	return nil
+}
+
 // apply takes over how the team stands now. What the user looks at, and where, stays. After an error the last overview
 // that could be read stays too, below a line that says so.
 func (m *model) apply(msg changedMsg) tea.Cmd {
-	m.events = append(m.events, msg.events...)
-	m.events = m.events[max(len(m.events)-keptEvents, 0):]
 	if m.problem = ""; msg.err != nil {
 		m.problem = told(msg.err, "").text
 		return nil
@@ -138,13 +164,16 @@ func (m *model) setRows() {
 		needs = append(needs, row{key: "need " + n.Name, need: &n})
 	}
 	for i := range m.o.Members {
-		x := &m.o.Members[i]
-		members = append(members, row{key: "member " + string(x.Name), member: x})
+		members = append(members, row{key: memberKey(m.o.Members[i].Name), member: &m.o.Members[i]})
 	}
 	m.lists[paneNeeds].set(needs)
 	m.lists[paneMembers].set(members)
-	m.lists[paneBoard].set(m.board.rows(m.o.Tasks))
-	if m.focus != paneDetail && len(m.lists[m.focus].rows) == 0 {
+	m.lists[paneBoard].set(m.board.rows(m.o.Tasks, m.lists[paneBoard].filter))
+	m.lists[paneBoard].all = len(m.o.Tasks)
+	if m.goTo != nil {
+		m.goTo.set(m.destinations())
+	}
+	if m.focus != paneDetail && m.lists[m.focus].all == 0 {
 		m.focus = paneMembers
 	}
 }
@@ -156,14 +185,14 @@ func (m *model) show() tea.Cmd {
 	if !ok || r.key == m.detail.key {
 		return nil
 	}
-	m.detail = detail{key: r.key, row: r, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole,
-		follows: r.member != nil}
+	m.detail = detail{key: r.key, row: r, wishes: m.detail.wishes, follows: r.member != nil}
 	return m.load()
 }
 
 // showPage shows one of the pages that belong to no row. The focus goes with it, so that the arrows scroll it, and Esc
 // comes back to the row that was shown before.
-func (m *model) showPage(key string) {
-	m.detail = detail{key: key, hasDiff: m.detail.hasDiff, isWhole: m.detail.isWhole, follows: key == pageEvents}
+func (m *model) showPage(key string) tea.Cmd {
+	m.detail = detail{key: key, wishes: m.detail.wishes, follows: key == pageEvents}
 	m.focus = paneDetail
+	return m.load()
 }

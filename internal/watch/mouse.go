@@ -30,12 +30,23 @@ func (m *model) paneAt(x, y int) (pane, row int) {
 // click selects what is clicked. While a line is typed a click does nothing, because it could change what is answered.
 func (m *model) click(x, y int) tea.Cmd {
 	pane, row := m.paneAt(x, y)
+	// In the switcher a click goes there, as Enter does.
+	if m.goTo != nil && pane == paneDetail && row >= 0 && m.goTo.top+row < len(m.goTo.rows) {
+		key := m.goTo.rows[m.goTo.top+row].key
+		m.input, m.goTo = nil, nil
+		return m.jump(key)
+	}
 	if pane < 0 || m.input != nil {
 		return nil
 	}
 	m.focus, m.message = pane, toldMsg{}
 	if pane == paneDetail || len(m.lists[pane].rows) == 0 {
 		m.focus = paneDetail
+		// In a diff it moves the mark, so that a comment needs one click and one key.
+		d := &m.detail
+		if at := d.top + row - len(m.todo()); row >= 0 && d.isDiff() && at >= 0 && at < len(d.rows) {
+			d.mark = at
+		}
 		return nil
 	}
 	m.last = pane
@@ -54,8 +65,10 @@ func (m *model) wheel(x, y int, up bool) tea.Cmd {
 	}
 	pane, _ := m.paneAt(x, y)
 	switch {
+	case pane == paneDetail && m.goTo != nil:
+		m.goTo.move(n)
 	case pane == paneDetail:
-		m.scroll(n)
+		m.detail.scrollPast(n, m.detailRows())
 	case pane >= 0 && len(m.lists[pane].rows) > 0:
 		m.focus, m.last = pane, pane
 		m.lists[pane].move(n)

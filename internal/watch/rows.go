@@ -3,7 +3,7 @@ package watch
 import (
 	"cmp"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/lazyregexp"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -19,22 +20,46 @@ import (
 // painted strings only where they are seen, which makes a conversation of thousands of rows cheap to keep.
 type rowWriter struct {
 	*teamState
-	d      *detail
-	events []face.Event
-	words  map[muster.Name]words
+	d        *detail
+	events   []face.Event
+	gone     int // events that are not kept any more
+	words    map[muster.Name]words
+	comments map[muster.TaskID][]comment
+	// bindings are all keys, and keys is the filter of the page that shows them.
+	bindings []binding
+	keys     string
+}
+
+// writer returns what lays out the right side.
+func (m *model) writer() rowWriter {
+	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.comments, m.bindings(), m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
 // which stand at the end until the transcript has them.
 func (w rowWriter) layOut(width int) {
 	d := w.d
+	if d.hasMark() {
+		width -= 2
+	}
+	// A comment that was added, or another width, makes all rows anew.
 	isNew := d.width != width
+	at, ok := d.marked()
 	if isNew {
-		d.rows, d.fixed, d.laidOut, d.width = nil, 0, 0, width
+		d.rows, d.fixed, d.laidOut, d.width, d.widest = nil, 0, 0, width, 0
+	}
+	if d.key == pageEvents {
+		w.layOutEvents()
+		return
 	}
 	if d.row.member == nil {
 		if isNew {
 			w.layOutText()
+		}
+		// The mark stays on its line where rows have come or gone above.
+		same := func(r textRow) bool { return r.at == at.at }
+		if i := slices.IndexFunc(d.rows, same); isNew && ok && at.at.line > 0 && i >= 0 {
+			d.top, d.mark = max(d.top+i-d.mark, 0), i
 		}
 		return
 	}
@@ -44,10 +69,7 @@ func (w rowWriter) layOut(width int) {
 		w.layOutSaid(s)
 	}
 	d.laidOut = len(d.said)
-	// The reader stays at the same words where rows go at the top.
-	if over := len(d.rows) - maxRows; over > 0 {
-		d.rows, d.top = d.rows[over:], max(d.top-over, 0)
-	}
+	d.dropRows()
 	d.fixed = len(d.rows)
 	w.layOutLive()
 }
@@ -70,21 +92,20 @@ func (w rowWriter) layOutLive() {
 func (w rowWriter) layOutText() {
 	d := w.d
 	switch r := d.row; {
-	case d.key == pageEvents:
-		w.layOutEvents()
 	case d.key == pageCost:
 		s := view.NewSpending(w.o.Run, w.o.Team, w.o.Spending, w.o.Tasks)
 		s.Subject = w.subject
 		w.add(s.Draw(view.Screen{Width: d.width}), textRow{})
+		// How full a context is, is read beside the screen, and comes a moment later.
+		if len(d.windows) > 0 {
+			w.add("\n"+view.Windows(d.windows).Draw(view.Screen{Width: d.width}), textRow{})
+		}
 	case d.key == pageKeys:
 		w.layOutKeys()
 	case r.need != nil && r.need.Request != nil:
 		w.layOutRequest()
-	case r.need != nil && r.need.Task == nil:
-		for _, x := range d.mail {
-			w.add(fmt.Sprintf("%s  %s", view.Clock(muster.Time(x.At), w.o.Now), x.From), textRow{who: string(x.From)})
-			w.add(x.Content+"\n ", textRow{})
-		}
+	case d.key == pageMail, r.need != nil && r.need.Task == nil:
+		w.layOutMail()
 	case w.d.taskID() != 0:
 		w.layOutTask(w.task(w.d.taskID()))
 	}
@@ -131,37 +152,51 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 		w.add("\nd shows what it has changed", textRow{tone: view.Faint})
 	case w.d.diff == nil:
 		w.add("\nreading what it has changed ...", textRow{tone: view.Faint})
-	case *w.d.diff == "":
+	case w.d.diff.Text == "":
 		w.add("\nit has changed nothing yet", textRow{tone: view.Faint})
 	default:
-		w.layOutDiff(t.ID)
+		w.layOutDiff(t)
 	}
 }
 
-// maxDiff is how many lines of a diff are laid out. A longer one is read with a pager, which need not lay it out whole
-// whenever something changes.
-const maxDiff = 5000
-
-// layOutDiff shows the diff of a task. Each row of a line that is wrapped has the colour of the line.
-func (w rowWriter) layOutDiff(id muster.TaskID) {
-	w.add("", textRow{})
-	n := 0
-	for line := range strings.Lines(view.Diff(true, w.clean(*w.d.diff))) {
-		if n++; n > maxDiff {
-			w.add(fmt.Sprintf("... the rest: muster diff %d", id), textRow{tone: view.Faint})
-			return
+// layOutMail shows the mail of the user and the lead: what waits, and then what the lead has read.
+func (w rowWriter) layOutMail() {
+	// The mail comes sorted: each box has its title once.
+	title := ""
+	for _, x := range w.d.mail {
+		t := "for " + string(x.box)
+		if x.box == muster.User {
+			t = "for you"
 		}
-		sgr, rest := "", line
-		if painted, ok := strings.CutPrefix(line, "\x1b["); ok {
-			sgr, rest, _ = strings.Cut(painted, "m")
+		if !x.waits {
+			t += ", read"
 		}
-		w.add(ansi.Strip(rest), textRow{sgr: sgr})
+		if t != title {
+			w.add(t, textRow{sgr: bold})
+			title = t
+		}
+		w.add(fmt.Sprintf("%s  %s", view.Clock(muster.Time(x.At), w.o.Now), x.From), textRow{who: string(x.From)})
+		w.add(x.Content+"\n ", textRow{})
+	}
+	if len(w.d.mail) == 0 {
+		w.add("there is no mail", textRow{tone: view.Faint})
 	}
 }
 
-// layOutEvents shows what has happened, the newest at the end.
+// dropRows drops the oldest rows where there are more than are kept. The reader stays at the same words.
+func (d *detail) dropRows() {
+	if over := len(d.rows) - maxRows; over > 0 {
+		d.rows, d.top, d.mark = d.rows[over:], max(d.top-over, 0), max(d.mark-over, 0)
+	}
+}
+
+// layOutEvents shows what has happened, the newest at the end. Those that are laid out already stay: a busy team writes
+// thousands a second.
 func (w rowWriter) layOutEvents() {
-	for _, e := range w.events {
+	first := max(w.d.laidOut-w.gone, 0)
+	w.d.laidOut = w.gone + len(w.events)
+	defer w.d.dropRows()
+	for _, e := range w.events[first:] {
 		if !e.Show && !w.d.isWhole {
 			continue
 		}
@@ -212,7 +247,7 @@ func (w rowWriter) layOutSaid(s team.Said) {
 }
 
 // listMark is what an item of a list begins with.
-var listMark = regexp.MustCompile(`^([-*]|\d+[.)]) +`)
+var listMark = lazyregexp.New(`^([-*]|\d+[.)]) +`)
 
 // add adds a text of any number of lines, in one colour. What is wrapped is indented as its line is.
 func (w rowWriter) add(text string, like textRow) { w.addHanging(text, 0, like) }
@@ -229,7 +264,7 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 		words := strings.TrimLeft(like.text, " ")
 		own := len(like.text) - len(words)
 		// At least half of the width stays for words. What stands before them is ASCII.
-		indent := min(max(hang, own+len(listMark.FindString(words))), width/2)
+		indent := min(max(hang, own+len(listMark().FindString(words))), width/2)
 		head := like.text[:indent]
 		for part := range strings.SplitSeq(ansi.WrapWc(like.text[indent:], width-indent, ""), "\n") {
 			like.text = head + strings.TrimLeft(part, " ")
@@ -241,7 +276,12 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 
 // layOutKeys shows all keys.
 func (w rowWriter) layOutKeys() {
-	for _, b := range bindings() {
+	// While a text is typed, only the keys that fit are shown, and that none does is said.
+	all := matchingKeys(w.bindings, w.keys)
+	if len(all) == 0 {
+		w.add(fmt.Sprintf("no key is %q or has to do with it", w.keys), textRow{tone: view.Faint})
+	}
+	for _, b := range all {
 		w.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
 	}
 	w.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})

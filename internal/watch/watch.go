@@ -9,6 +9,9 @@
 //   - feed: follows the journal, and sends the model a new overview after events
 //   - list: one pane on the left; what is selected in it is known by name, so that a refresh moves nothing
 //   - detail: the right side, as rows that a rowWriter lays out once and that are drawn only where they are seen
+//   - frame: one drawing of the model, with the layout that it was drawn by
+//   - hits: what is searched on the right side
+//   - replay: a place in the journal, and the state that the events until there tell
 //   - teamState: the newest overview, and how its parts are named
 //   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
 //
@@ -19,7 +22,11 @@
 //     killed. Where they are as before, only the ages on the screen grow.
 //   - A member's conversation is read while it is shown: from its transcript, from the place on that was read last. The
 //     words that stream in come from the process that hosts the member, and give way to those of the transcript.
-//   - A diff is read when it is asked for, and again every few seconds while its task is under way and shown.
+//   - A diff is read when it is asked for, and again every few seconds while its task is under way and shown. How full
+//     the contexts of the members are is read as often, while the page of costs is shown.
+//   - Events come by themselves, ten times a second at most, and wait for no overview. The rows of those that are laid
+//     out stay, so a team that writes thousands a second costs what is new.
+//   - A replay reads the journal from the place on that it is at, and from its beginning where it goes back.
 //   - Everything else is read when it is selected.
 //
 // What the user decides is written as a record by package team, and comes back with the next overview like the decision
@@ -31,9 +38,16 @@
 //   - A refresh moves nothing under the user. What was selected stays selected, and a question that somebody else has
 //     answered stays on the right side, so that a key that was meant for it never decides another one.
 //   - Texts of models and files are cleaned once, where they become rows: see teamState.clean.
+//   - The mark of a diff, what is searched and what is filtered stay where they are when rows come and go around them.
+//   - While something is typed, what it answers stays in sight, and can be scrolled. What was typed and not taken is
+//     not lost: a comment that was refused stands in its box again.
+//   - A replay writes nothing.
 //   - A colour says nothing that the words do not say, because there may be none.
 //   - The screen works from 10 columns and 4 rows on. What does not fit is cut on the left side, where it can be
 //     selected to be read, and wrapped on the right side, where nothing is left out.
+//
+// The widgets of bubbles are not used. Its text input looks for programs of the clipboard when the process starts,
+// which costs every command a millisecond, and its viewport measures all lines whenever one is added.
 //
 // Read model.go first, then keys.go for what the user can do, and draw.go for what is seen.
 package watch
@@ -63,6 +77,10 @@ type Options struct {
 	// Hide removes secrets from a text; nil: there are none.
 	Hide func(string) string
 	Now  func() time.Time
+	// Replay shows how the team stood before, from the journal.
+	Replay bool
+	// Known says how many tokens a model takes, and how long its replies may be; 0 is unknown.
+	Known func(model string) (window, reply int)
 }
 
 // Run shows the team until the user quits or ctx ends. The error wraps terminal.ErrNoTerminal without a terminal.
@@ -72,9 +90,13 @@ func Run(ctx context.Context, o Options) error {
 		m.hide = o.Hide
 	}
 	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
-		return func() tea.Msg { return f(ctx, api{o.Team}) }
+		return func() tea.Msg { return f(ctx, api{o.Team, o.Known}) }
 	}
-	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now, changed: make(chan struct{}, 1)}
+	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
+	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
+	if o.Replay {
+		return runReplay(ctx, o, m)
+	}
 	if o.HasState() {
 		// The first frame has the team already: nobody sees an empty screen. The feed reads it again a moment later,
 		// because events may have come in between.
@@ -83,4 +105,15 @@ func Run(ctx context.Context, o Options) error {
 		m.first = m.apply(first)
 	}
 	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
+}
+
+// runReplay shows the team as it was, beginning with the last event.
+func runReplay(ctx context.Context, o Options, m *model) (err error) {
+	if m.replay, err = newReplay(ctx, o.Team.Journal()); err != nil {
+		return err
+	}
+	m.first = m.showPast(api{o.Team, o.Known}.Past(ctx, m.replay, len(m.replay.marks)))
+	// Nothing is followed: what happens meanwhile is not what is looked at.
+	rest := func(ctx context.Context, _ func(tea.Msg)) { <-ctx.Done() }
+	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, rest)
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
 
 	"muster"
 	"muster/internal/face"
@@ -33,9 +32,8 @@ type member struct {
 	Name   muster.Name         `json:"name"`
 	Role   string              `json:"role"`
 	Status muster.MemberStatus `json:"status"`
-	// Look is "working", "idle", "waiting", "stopped" or "dead": who waits for an answer is not idle, and nobody works
-	// for one whose process has died.
-	Look  string        `json:"look"`
+	Look   view.Look           `json:"look"` // also the class of its row
+	// Does begins with the look, unless it works.
 	Does  string        `json:"does"`
 	Since float64       `json:"since"`
 	Turns int           `json:"turns"`
@@ -82,9 +80,10 @@ func (s *Server) state(r *http.Request) (any, error) {
 	// What a member does comes from the events where they know more than its record, as in muster status.
 	subject := o.Subjects()
 	for _, m := range o.Members {
-		does, since := o.Does(m, subject)
-		v.Members = append(v.Members, member{Name: m.Name, Role: m.Role, Status: m.Status, Look: look(o, m), Does: does,
-			Since: since, Turns: m.Turns, Cost: o.Spending.Members[m.Name].Cost(), Model: m.Model, Task: m.Task})
+		stands := o.Standing(m, subject)
+		v.Members = append(v.Members, member{Name: m.Name, Role: m.Role, Status: m.Status, Look: stands.Look,
+			Does: stands.Text(), Since: stands.Since, Turns: m.Turns,
+			Cost: o.Spending.Members[m.Name].Cost(), Model: m.Model, Task: m.Task})
 	}
 	// Descriptions, plans and results are left out: see card.
 	for _, t := range o.Tasks {
@@ -97,21 +96,4 @@ func (s *Server) state(r *http.Request) (any, error) {
 		v.Tasks = append(v.Tasks, c)
 	}
 	return v, nil
-}
-
-// look says which of the looks a member has. The first that holds counts: a member whose process has died waits for no
-// answer, whatever it has asked before. A member that another program runs has no process of this team.
-func look(o view.Overview, m view.Member) string {
-	asks := func(r muster.Request) bool { return r.From == m.Name }
-	switch {
-	case m.Status == muster.Shutdown:
-		return "stopped"
-	case !m.Alive && !m.Foreign:
-		return "dead"
-	case slices.ContainsFunc(o.Requests, asks):
-		return "waiting"
-	case m.Status == muster.Idle:
-		return "idle"
-	}
-	return "working"
 }

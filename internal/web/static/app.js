@@ -158,7 +158,7 @@ function need(n) {
 }
 
 // drawMembers shows the members. Each look has a mark and words of its own beside its colour.
-const marks = { working: "●", waiting: "?", idle: "○", stopped: "–", dead: "✕" };
+const marks = { working: "●", landing: "▲", waiting: "?", idle: "○", stopped: "–", dead: "✕", foreign: "◇" };
 function drawMembers() {
   const list = byId("members"), old = new Map([...list.children].map((c) => [c.dataset.name, c]));
   const now = state.members.map((m) => {
@@ -174,8 +174,7 @@ function drawMembers() {
     setText(mark, marks[m.look]);
     setText(name, m.role && m.role !== m.name ? `${m.name} (${m.role})` : m.name);
     setText(figures, [m.turns ? m.turns + " turns" : "", m.cost].filter(Boolean).join(" · "));
-    const isTold = m.does && (m.look === "working" || m.look === "stopped" || m.does.startsWith(m.look));
-    does.dataset.text = isTold ? m.does : [m.look, m.does].filter(Boolean).join(": ");
+    does.dataset.text = m.does || m.look; // it begins with the look
     does.dataset.since = m.since || "";
     return item;
   });

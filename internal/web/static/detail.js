@@ -181,7 +181,7 @@ function comment(r, button, task, file, line) {
 // drawMember shows a conversation, and adds what is new to it.
 async function drawMember(of) {
   const m = getState()?.members.find((x) => x.name === of.name);
-  if (m) setText(byId("detail-title"), `${m.name}: ${m.look === "working" ? "" : m.look + ", "}${m.does}`);
+  if (m) setText(byId("detail-title"), `${m.name}: ${m.does || m.look}`);
   for (let more = true; more;) {
     const c = await ask(`api/member/${encodeURIComponent(of.name)}?after=${of.next || 0}`);
     if (of !== shown) return;

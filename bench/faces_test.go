@@ -1,0 +1,208 @@
+//go:build linux
+
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	root "muster"
+	"muster/journal"
+)
+
+// face is a program on a terminal of its own, and all that it has written there.
+type face struct {
+	tb      testing.TB
+	command *exec.Cmd
+	master  *os.File
+
+	mu      sync.Mutex
+	written bytes.Buffer
+	grown   chan struct{} // has a token after more was written
+}
+
+// startFace starts the program on a new terminal of 120 columns and 40 rows.
+func (w *world) startFace(args ...string) *face {
+	w.tb.Helper()
+	master := need(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(w.tb)
+	fd := int(master.Fd())
+	must(w.tb, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	number := need(unix.IoctlGetInt(fd, unix.TIOCGPTN))(w.tb)
+	must(w.tb, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}))
+	slave := need(os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0))(w.tb)
+	defer slave.Close()
+	f := &face{tb: w.tb, command: w.command(muster, args...), master: master, grown: make(chan struct{}, 1)}
+	f.command.Env = append(f.command.Env, "TERM=xterm-256color")
+	f.command.Stdin, f.command.Stdout, f.command.Stderr = slave, slave, slave
+	f.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	must(w.tb, f.command.Start())
+	go f.read()
+	w.tb.Cleanup(f.kill)
+	return f
+}
+
+// read keeps what the program writes until its terminal is closed.
+func (f *face) read() {
+	part := make([]byte, 64<<10)
+	for {
+		n, err := f.master.Read(part)
+		f.mu.Lock()
+		f.written.Write(part[:n])
+		f.mu.Unlock()
+		select {
+		case f.grown <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// kill ends the program, if it has not ended. Its end of the terminal is closed then, which ends read.
+func (f *face) kill() {
+	_ = f.command.Process.Kill()
+	_ = f.command.Wait()
+}
+
+// mark returns how much was written until now.
+func (f *face) mark() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.written.Len()
+}
+
+// waits waits until the program has written a text after a mark, and returns when that was.
+func (f *face) waits(text string, after int) time.Time {
+	f.tb.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		f.mu.Lock()
+		all := bytes.Clone(f.written.Bytes()[after:])
+		f.mu.Unlock()
+		if bytes.Contains(all, []byte(text)) {
+			return time.Now()
+		}
+		select {
+		case <-f.grown:
+		case <-late:
+			f.tb.Fatalf("%s has not written %q:\n%q", strings.Join(f.command.Args, " "), text, all[max(len(all)-2000, 0):])
+		}
+	}
+}
+
+// cpu returns how many milliseconds of processor time the program has taken.
+func (f *face) cpu() float64 {
+	stat := string(need(os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.command.Process.Pid)))(f.tb))
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	user, system := need(strconv.Atoi(fields[11]))(f.tb), need(strconv.Atoi(fields[12]))(f.tb)
+	return float64(user+system) * 10 // a tick is 10 ms
+}
+
+// BenchmarkFaces is how soon the faces show something, on a board of 1,000 tasks with 10,000 events, and what they take
+// while nothing happens.
+func BenchmarkFaces(b *testing.B) {
+	const tasks, idle = 1_000, 10 * time.Second
+	w := newWorld(b, 1)
+	w.board(tasks)
+	w.history(tasks)
+	script := filepath.Join(w.base, "words.yaml")
+	must(b, os.WriteFile(script, []byte("speakers:\n  lead:\n    - say: Yes.\n"), 0o600))
+	var watch, talk, version samples
+	for range rounds {
+		start := time.Now()
+		w.muster("version")
+		version.took(start)
+		start = time.Now()
+		f := w.startFace("watch")
+		watch.add(ms(f.waits("BOARD 1000", 0).Sub(start)))
+		f.kill()
+		start = time.Now()
+		f = w.startFace("--model", "script/"+script)
+		talk.add(ms(f.waits("J>", 0).Sub(start))) // the row is cleared, and then the prompt is drawn
+		f.kill()
+	}
+	beside := func(f figure) figure { f.beside, f.is = version.median(), "`muster version`"; return f }
+	report(b, "watch", beside(figure{what: "`muster watch` shows the team, 1,000 tasks", unit: "ms", ours: watch.median(), limit: 150}))
+	report(b, "conversation", beside(figure{what: "`muster` shows its prompt, 1,000 tasks", unit: "ms", ours: talk.median(), limit: 80}))
+	f := w.startFace("watch")
+	f.waits("BOARD 1000", 0)
+	<-time.After(2 * time.Second) // what it begins with has been read
+	before := f.cpu()
+	<-time.After(idle)
+	report(b, "idle", figure{what: "CPU of an idle `muster watch`, 1,000 tasks", unit: "ms a second",
+		ours: (f.cpu() - before) / idle.Seconds(), limit: 10})
+	f.kill()
+}
+
+// BenchmarkBusy is what 10,000 events a second of a generated journal cost a full screen that shows them, and the team
+// that writes them.
+func BenchmarkBusy(b *testing.B) {
+	const aSecond, seconds, at = 10_000, 5, 50 // so many writes a second
+	w := newWorld(b, 1)
+	w.board(1_000)
+	w.history(1_000)
+	s, _ := w.open()
+	n := 0
+	// play writes so many events, and returns how long each write took. shown is called after the last one of a second.
+	play := func(shown func(text string, written time.Time)) (took samples) {
+		tick := time.NewTicker(time.Second / at)
+		defer tick.Stop()
+		// The last one of a second has other letters in each column than the one before it, because only the cells that
+		// differ are written to the terminal.
+		letters := []byte("QWXZKJVBYH")
+		for i := range seconds * at {
+			<-tick.C
+			var lines [][]byte
+			isLast, text := (i+1)%at == 0, ""
+			for k := range aSecond / at {
+				n++
+				if text = fmt.Sprintf("step-%d.", n); isLast && k == aSecond/at-1 {
+					letters = append(letters[1:], letters[0])
+					text = string(letters)
+				}
+				e := root.Event{Kind: journal.ToolStarted, At: root.UnixTime(time.Now()), Member: "alice", Task: 7,
+					Fields: map[string]any{"tool": "bash", "text": text}}
+				lines = append(lines, need(root.MarshalLine(e))(b))
+			}
+			start := time.Now()
+			need(s.Log().Append(b.Context(), root.StreamEvents, root.Anywhere, lines...))(b)
+			took.took(start)
+			if isLast {
+				shown(text, time.Now())
+			}
+		}
+		return took
+	}
+	alone := play(func(string, time.Time) {})
+	f := w.startFace("watch")
+	f.waits("BOARD 1000", 0)
+	need(f.master.WriteString("eo"))(b) // the events, with all details
+	f.waits("EVENTS", 0)
+	var lags samples
+	before, mark := f.cpu(), f.mark()
+	watched := play(func(text string, written time.Time) {
+		lags.add(ms(f.waits(text, mark).Sub(written)))
+		mark = f.mark()
+	})
+	used := (f.cpu() - before) / seconds
+	worst := 0.0
+	for _, lag := range lags {
+		worst = max(worst, lag)
+	}
+	report(b, "lag", figure{what: "`muster watch` shows the newest of 10,000 events a second, at the latest", unit: "ms", ours: worst, limit: 200})
+	report(b, "team", figure{what: "the team writes 200 events, while they are watched", unit: "ms", ours: watched.median(),
+		limit: 1.5*alone.median() + 1, beside: alone.median(), is: "nobody watches"})
+	report(b, "cpu", figure{what: "CPU of `muster watch` at 10,000 events a second", unit: "ms a second", ours: used})
+}

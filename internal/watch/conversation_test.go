@@ -1,0 +1,92 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/loop"
+	"muster/team"
+)
+
+func TestAConversationIsFollowedUntilSomebodyReads(t *testing.T) {
+	s := open(t, 80, 24)
+	s.keys("tab", "down")
+	s.send(changedMsg{overview: overview()})
+	more := func(pos muster.Pos, text string) {
+		s.team.said = append(s.team.said, team.Said{Pos: pos, Kind: team.SaidByIt, Text: text})
+		s.send(changedMsg{overview: overview()})
+	}
+	for i := range 20 {
+		more(muster.Pos(i+1), fmt.Sprintf("reply %d", i+1))
+	}
+	s.has("reply 20", "follows")
+	s.keys("enter", "up")
+	more(30, "the newest")
+	s.hasNot("the newest")
+	s.has("G follows")
+	s.keys("G")
+	more(31, "newer still")
+	s.has("the newest", "newer still", "follows")
+}
+
+// Words are seen while they stream in, and once only when the transcript has them.
+func TestWordsAreSeenWhileTheyStreamIn(t *testing.T) {
+	s := open(t, 80, 24)
+	s.keys("tab", "down")
+	w := words{}.follow(loop.TextDelta{Text: "I look at the "}).follow(loop.TextDelta{Text: "tests first,"})
+	s.send(wordsMsg{"alice": w, "bob": words{}.follow(loop.TextDelta{Text: "not mine"})})
+	s.has("I look at the tests first,")
+	s.hasNot("not mine")
+	w = w.follow(loop.TextDelta{Text: " because"}).follow(loop.TurnEnded{})
+	s.team.said = said[:3]
+	s.send(wordsMsg{"alice": w})
+	if got := strings.Count(s.picture(), "I look at"); got != 1 {
+		t.Errorf("it is there %d times:\n%s", got, s.picture())
+	}
+	for i := range 20 {
+		w = w.follow(loop.ToolProgress{Text: fmt.Sprintf("test %d passed", i+1)})
+	}
+	s.send(wordsMsg{"alice": w})
+	s.has("test 20 passed", "test 13 passed", "> bash go test")
+	s.hasNot("test 12 passed")
+	s.team.said = said[:4]
+	s.send(wordsMsg{"alice": w.follow(loop.TextDelta{Text: "Next."})})
+	s.hasNot("test 20 passed")
+	s.has("FAIL: TestCountEmpty", "Next.")
+	s.send(wordsMsg{"alice": w.follow(loop.ReplyDiscarded{})})
+	s.hasNot("Next.")
+}
+
+// The whole list of a member's steps stands above its conversation, until all of them are done.
+func TestTheTodoListIsShownWhole(t *testing.T) {
+	s := open(t, 80, 24)
+	list := func(done, of int) (text string) {
+		for i := range of {
+			mark := "[ ]"
+			if i < done {
+				mark = "[x]"
+			} else if i == done {
+				mark = "[>]"
+			}
+			text += fmt.Sprintf("%s %d step %d\n", mark, i+1, i+1)
+		}
+		return text + fmt.Sprintf("%d of %d completed", done, of)
+	}
+	result := func(pos muster.Pos, text string) {
+		s.team.said = append(s.team.said, team.Said{Pos: pos, Kind: team.SaidResult, Text: text})
+		s.send(changedMsg{overview: overview()})
+	}
+	s.team.said = said
+	s.keys("tab", "down")
+	s.hasNot("TODO")
+	result(10, list(1, 3))
+	s.has("TODO 1 of 3 completed\n", "│ [x] 1 step 1\n", "│ [>] 2 step 2\n", "│ [ ] 3 step 3\n")
+	s.golden("todo-80")
+	result(11, list(12, 20))
+	s.has("TODO 12 of 20 completed", "[x] 12 step 12", "[>] 13 step 13", "[ ] 20 step 20") // what comes next
+	s.hasNot("[x] 11 step 11\n  lead")
+	result(12, list(20, 20))
+	s.hasNot("TODO")
+}

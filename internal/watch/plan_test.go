@@ -1,0 +1,41 @@
+package watch
+
+import (
+	"testing"
+
+	"muster"
+)
+
+func TestAPlanIsApprovedWithOneKey(t *testing.T) {
+	s := open(t, 80, 24)
+	s.keys("a")
+	s.did(`answer 7f2c91aa true ""`)
+	s.has("plan for 4 of carol is approved")
+	o := overview()
+	o.Requests = nil
+	s.send(changedMsg{overview: o})
+	s.has("PLAN approved for 4 reader", "approved by user at", "undo: git revert")
+	s.keys("a", "A", "r") // it is decided, and no other request takes its place under the key
+	s.did(`answer 7f2c91aa true ""`)
+}
+
+func TestAPlanIsAnsweredWithWords(t *testing.T) {
+	s := open(t, 80, 24)
+	s.keys("r", "enter")
+	s.has("not rejected: say why")
+	s.keys("r", "the old readr", "backspace", "backspace", "der stays", "enter")
+	s.has("plan for 4 of carol is rejected")
+	s.keys("A", "go ahead", "enter")
+	s.did(`answer 7f2c91aa false "the old reader stays"`, `answer 7f2c91aa true "go ahead"`)
+	s.keys("A", "never mind", "esc")
+	s.did(`answer 7f2c91aa false "the old reader stays"`, `answer 7f2c91aa true "go ahead"`)
+}
+
+// Of two faces the first decides, and the second says so.
+func TestTheFirstDecisionStands(t *testing.T) {
+	s := open(t, 80, 24)
+	s.team.answer = plan
+	s.team.answer.Status, s.team.answer.ResolvedBy, s.team.answer.ResolvedAt = muster.RequestRejected, muster.Lead, 4990
+	s.keys("a")
+	s.has("plan for 4 of carol was rejected before, by lead at 01:23: that stands")
+}

@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster"
+	"muster/journal"
+	"muster/store/mem"
+)
+
+// openReplay shows a journal in which one task comes back before it lands, and another waits for a plan.
+func openReplay(t *testing.T, width, height int) *screen {
+	t.Helper()
+	store := mem.New()
+	t.Cleanup(func() { store.Close() })
+	j := journal.New(store.Log())
+	at := 4000.0
+	add := func(kind string, member muster.Name, task muster.TaskID, fields map[string]any) {
+		at += 10
+		if err := j.Emit(t.Context(), muster.Event{Kind: kind, At: at, Member: member, Task: task, Fields: fields}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(journal.RunStarted, muster.Lead, 0, map[string]any{"goal": "make the words count"})
+	add(journal.MemberSpawned, muster.Lead, 0, map[string]any{"role": "lead"})
+	add(journal.TaskCreated, muster.Lead, 1, map[string]any{"subject": "tokenizer"})
+	add(journal.TaskCreated, muster.Lead, 2, map[string]any{"subject": "reader"})
+	add(journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
+	add(journal.TaskClaimed, "alice", 1, map[string]any{"subject": "tokenizer", "lane": "task-1"})
+	add(journal.TaskLanding, "alice", 1, nil)
+	add(journal.TaskReturned, "alice", 1, map[string]any{"reason": "check", "failed": "TestWords"})
+	add(journal.TaskLanding, "alice", 1, nil)
+	add(journal.TaskCompleted, "alice", 1, map[string]any{"commit": "9c01d3e", "subject": "tokenizer"})
+	add(journal.TaskClaimed, "alice", 2, map[string]any{"subject": "reader"})
+	add(journal.RequestCreated, "alice", 2, map[string]any{"request_id": "7f2c91aa", "kind": "plan_approval", "to": "lead", "text": "in place"})
+	add(journal.RequestDecided, muster.User, 2, map[string]any{"request_id": "7f2c91aa", "status": "approved"})
+	add(journal.TaskCompleted, "alice", 2, map[string]any{"commit": "77aa01b", "subject": "reader"})
+	add(journal.MemberShutdown, "alice", 0, nil)
+	add(journal.RunEnded, muster.Lead, 0, map[string]any{"code": 0.0})
+
+	s := &screen{t, newModel(false, muster.Time(5000)), &fake{ctx: t.Context(), journal: j}}
+	s.m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
+		return func() tea.Msg { return f(t.Context(), s.team) }
+	}
+	s.send(tea.WindowSizeMsg{Width: width, Height: height})
+	r, err := newReplay(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.m.replay = r
+	s.send(s.team.Past(t.Context(), r, len(r.marks)))
+	return s
+}
+
+func TestAReplayGoesByEventAndByLanding(t *testing.T) {
+	s := openReplay(t, 80, 24)
+	s.has("event 16 of 16, landing 2 of 2", "ended", "2 finished", "alice stopped")
+	s.keys("{")
+	s.has("event 14 of 16, landing 2 of 2")
+	s.keys("{")
+	s.has("event 10 of 16, landing 1 of 2", "1 finished", "2 ready    reader")
+	s.keys("[")
+	s.has("event 9 of 16", "1 landing  tokenizer", "alice landing 1 tokenize")
+	s.keys("[", "[")
+	s.has("event 7 of 16, landing 0 of 2", "landing")
+	s.keys("}")
+	s.has("event 10 of 16")
+	s.keys("]", "]")
+	s.has("event 12 of 16", "NEEDS YOU 1", "plan for 2")
+	s.keys("a", "r", "A", "m", "t") // what is over cannot be decided
+	s.did()
+	s.keys("0")
+	s.has("event 1 of 16", "MEMBERS 0", "goal: make the words count")
+	s.keys("$", "]")
+	s.has("event 16 of 16")
+	for _, size := range []struct{ width, height int }{{30, 20}, {80, 24}, {200, 30}} {
+		s := openReplay(t, size.width, size.height)
+		s.keys("{", "[", "e")
+		s.golden(fmt.Sprintf("replay-%d", size.width))
+	}
+}
+
+// It plays from the beginning again, to the end, and pauses at the same key.
+func TestAReplayPlays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, start := openReplay(t, 80, 24), time.Now()
+		s.keys("p")
+		s.has("event 16 of 16, landing 2 of 2")
+		s.hasNot("plays")
+		if took := time.Since(start); took != 15*playInterval {
+			t.Errorf("15 events took %v", took)
+		}
+		s.keys("0")
+		_, cmd := s.m.Update(tea.KeyPressMsg{Code: 'p', Text: "p"})
+		s.has("plays")
+		s.keys("p")
+		s.hasNot("plays")
+		s.send(cmd()) // what was asked for still comes, and then it rests
+		s.has("event 2 of 16")
+		s.hasNot("plays")
+	})
+}
+
+// Going back gives the state that going there from the beginning gives.
+func TestAReplayIsTheSameBothWays(t *testing.T) {
+	s := openReplay(t, 200, 30)
+	var forth []string
+	s.keys("0")
+	for range 15 {
+		forth = append(forth, s.picture())
+		s.keys("]")
+	}
+	for i := 14; i >= 0; i-- {
+		s.keys("[")
+		if got := s.picture(); got != forth[i] {
+			t.Errorf("event %d is\n%s\nand was\n%s", i+1, got, forth[i])
+		}
+	}
+}
