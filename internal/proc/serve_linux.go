@@ -71,7 +71,7 @@ func serve() error {
 	if _, err := unix.FcntlInt(guardSocket, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
 		return errors.New("this is muster's guard of tools: it is started by muster only")
 	}
-	// Caught, not ignored: what is ignored would be ignored by every tool too.
+	// Caught, not ignored: every tool would ignore it too.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	died := make(chan os.Signal, 1)
@@ -89,9 +89,8 @@ func serve() error {
 	if err != nil {
 		return fmt.Errorf("the guard of tools cannot wait: %w", err)
 	}
-	// Whoever reads what muster prints waits until nobody has it open any more. A guard outlives a muster that leaves
-	// its terminal, so it says nothing from here on.
-	_ = unix.Dup3(0, 2, 0) // its standard input is /dev/null
+	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
+	_ = unix.Dup3(0, 2, 0)
 	var again time.Time    // when what a sweep left is tried again; zero: nothing was
 	for {
 		why := w.wait(g, again)
