@@ -51,6 +51,7 @@ func (p *Past) Apply(e muster.Event) {
 	if e.At < p.run.StartedAt {
 		return
 	}
+	// What members do at this moment is derived as for the present, by the same code.
 	p.presence.Apply(e)
 	switch e.Kind {
 	case journal.RunStarted, journal.RunResumed:
@@ -70,7 +71,7 @@ func (p *Past) Apply(e muster.Event) {
 		if e.Text("to") == string(muster.User) {
 			p.mail++
 		}
-	case journal.MailDelivered:
+	case journal.MailDelivered: // of mail from before the run, too, so that there may be more than was counted
 		if e.Member == muster.User {
 			p.mail = max(0, p.mail-int(e.Number("count")))
 		}
@@ -93,6 +94,7 @@ func (p *Past) addTurn(e muster.Event) {
 
 // applyToMember changes the member of an event.
 func (p *Past) applyToMember(e muster.Event) {
+	// Events of commands and of other programs have names that are no members: only work makes a member.
 	i := slices.IndexFunc(p.members, func(m view.Member) bool { return m.Name == e.Member })
 	if i < 0 {
 		if e.Kind != journal.MemberSpawned && e.Kind != journal.MemberResumed && e.Kind != journal.TurnStarted {
@@ -121,6 +123,7 @@ func (p *Past) applyToMember(e muster.Event) {
 			m.Task = 0
 		}
 	}
+	// Since is when it began to be so, and not when it was said last.
 	if status != m.Status {
 		m.Status, m.Since = status, e.At
 	}
@@ -133,6 +136,7 @@ func (p *Past) applyToTask(e muster.Event) {
 		if e.Kind != journal.TaskCreated {
 			return
 		}
+		// A task that was deleted later has no record: it is shown without its dependencies.
 		record := p.records[e.Task]
 		t = &muster.Task{ID: e.Task, Subject: cmp.Or(e.Text("subject"), record.Subject), Status: muster.Pending,
 			DependsOn: record.DependsOn, CreatedAt: e.At}
@@ -172,6 +176,7 @@ func (p *Past) Overview(at time.Time) view.Overview {
 	o := Empty()
 	o.Team, o.Run, o.Now, o.Alive, o.Mail = p.run.Team, p.run, at, p.run.EndedAt == 0, p.mail
 	o.Presence, o.Spending = p.presence, *p.spending
+	// What a task still waits for changes with the others, so it is found anew each time.
 	for _, t := range p.tasks {
 		x := *t
 		x.BlockedBy = nil

@@ -320,7 +320,8 @@ func testLooks(t *testing.T, browser context.Context) {
 	scene(w)
 	// The picture in the README: MUSTER_IMAGE=$PWD/docs/images/web.png go test ./internal/web -run TestBrowser/looks
 	if path := os.Getenv("MUSTER_IMAGE"); path != "" {
-		p := w.open(browser, 1180, 720)
+		p := w.open(browser, 1200, 800)
+		p.until(`document.querySelectorAll("#events li").length > 10`)
 		png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		if err == nil {
 			err = os.WriteFile(path, png, 0o600)

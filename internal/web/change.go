@@ -83,6 +83,7 @@ func (s *Server) retry(r *http.Request) (any, error) {
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	// Two faces may do this at once: a task that is on the board already stays as it is.
 	return s.team.Tasks().Change(r.Context(), in.Task, team.TaskChange{Retry: true})
 }
 
@@ -94,6 +95,7 @@ func (s *Server) take(r *http.Request) (any, error) {
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	// Take removes the mail only if the function succeeds.
 	err := s.team.Mail().Take(r.Context(), func(all []muster.Message) error {
 		for _, m := range all {
 			if !slices.Contains(in.Shown, m.ID) {

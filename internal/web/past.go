@@ -43,6 +43,7 @@ func (s *Server) past(r *http.Request) (any, error) {
 	if err := s.rewind(ctx, at); err != nil {
 		return nil, err
 	}
+	// The lock is held until the answer is made, because a second page may look at another time meanwhile.
 	p := s.replay
 	// A reading that fails in the middle would go on with a state in part, so it begins anew.
 	if err := p.read(ctx, s.team.Journal(), at); err != nil {
@@ -76,6 +77,7 @@ func (s *Server) rewind(ctx context.Context, at float64) error {
 // later ends it.
 func (p *replay) read(ctx context.Context, j *journal.Journal, at float64) error {
 	p.at = at
+	// pos is moved only behind events that were taken in, so that the first one that is later is read again.
 	for e, err := range j.Read(ctx, p.pos) {
 		if errors.Is(err, muster.ErrCorrupt) {
 			continue
@@ -87,6 +89,7 @@ func (p *replay) read(ctx context.Context, j *journal.Journal, at float64) error
 			break
 		}
 		p.pos = e.Pos
+		// The words come after each event as they come for the present: they are named by the events before them.
 		p.past.Apply(e.Event)
 		lines := p.words.Of(e)
 		if e.At < p.run {
@@ -109,7 +112,7 @@ type history struct {
 	Bins     int        `json:"bins"`
 }
 
-// landing is a task that landed.
+// landing is a task that landed, to which the replay can step.
 type landing struct {
 	At      float64       `json:"at"`
 	Task    muster.TaskID `json:"task"`
@@ -136,6 +139,7 @@ func (s *Server) history(r *http.Request) (any, error) {
 		return nil, err
 	}
 	h := history{From: run.StartedAt, To: run.EndedAt, Landings: []landing{}, Members: []spending{}, Bins: historyBins}
+	// The turns are kept until the end of the time is known, which says how long each part of it is.
 	var turns []journal.Entry
 	for e, err := range s.team.Journal().Read(ctx, 0) {
 		if errors.Is(err, muster.ErrCorrupt) || err == nil && e.At < run.StartedAt {
@@ -159,6 +163,7 @@ func (s *Server) history(r *http.Request) (any, error) {
 	for _, e := range turns {
 		h.add(e.Event, s.Window)
 	}
+	// A context stays as it is while its member has no turn.
 	for _, m := range h.Members {
 		for i := 1; i < len(m.Context); i++ {
 			if m.Context[i] == 0 {
@@ -178,6 +183,7 @@ func (h *history) add(e muster.Event, window func(string) int) {
 			Output: make([]int, h.Bins), Context: make([]int, h.Bins)})
 	}
 	m := &h.Members[i]
+	// The last moment belongs to the last part.
 	bin := min(h.Bins-1, int(float64(h.Bins)*(e.At-h.From)/max(h.To-h.From, 1)))
 	m.Dollars[bin] += e.Number("dollars")
 	m.total += e.Number("dollars")

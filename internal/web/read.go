@@ -134,6 +134,7 @@ func (s *Server) mails(r *http.Request) (any, error) {
 		if errors.Is(err, muster.ErrNotFound) {
 			continue // a run of a playbook has no lead
 		}
+		// What was read is shown too: an answer without its question says little.
 		read, errRead := s.team.Mail().Delivered(r.Context(), name, readMails)
 		if err := cmp.Or(err, errRead); err != nil {
 			return nil, err

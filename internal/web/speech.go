@@ -38,6 +38,7 @@ func (s *Server) followSpeech(ctx context.Context, name muster.Name, spoken chan
 		default:
 			continue
 		}
+		// Where the page is slow this waits, and the subscription drops words meanwhile: the team goes on.
 		select {
 		case spoken <- p:
 		case <-ctx.Done():
