@@ -100,7 +100,7 @@ func (p *tab) until(expression string) {
 	p.Helper()
 	if _, ok := wait.Poll(20*time.Second, func() bool { is, err := evaluate[bool](p, "Boolean("+expression+")"); return is && err == nil }); !ok {
 		p.picture("failed")
-		p.Fatalf("waiting for %s, and the page says:\n%.3000s", expression, p.text("body"))
+		p.Fatalf("waiting for %s, and the page says:\n%.1500s", expression, p.text("body"))
 	}
 }
 
