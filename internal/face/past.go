@@ -56,7 +56,7 @@ func (p *Past) Apply(e muster.Event) {
 	switch e.Kind {
 	case journal.RunStarted, journal.RunResumed:
 		p.run.EndedAt = 0
-	case journal.RunEnded:
+	case journal.RunEnded: // it may be resumed later
 		p.run.EndedAt = e.At
 	case journal.TurnEnded:
 		p.addTurn(e)
@@ -80,7 +80,9 @@ func (p *Past) Apply(e muster.Event) {
 	p.applyToTask(e)
 }
 
-// addTurn adds what a turn has cost. A price that is not known counts as such, and not as nothing.
+// addTurn adds what a turn of a member, of its subagent or of a summary has cost: each has an event of its own. Calls
+// that were cut off have none, so that the ledger may have more. A price that is not known counts as such, and not as
+// nothing.
 func (p *Past) addTurn(e muster.Event) {
 	dollars, isPriced := e.Fields["dollars"]
 	s := spend.Sum{Calls: 1, Dollars: spend.FromFloat(e.Number("dollars"))}
@@ -148,21 +150,26 @@ func (p *Past) applyToTask(e muster.Event) {
 	case journal.TaskReleased, journal.TaskRevoked:
 		t.Status, t.Owner = muster.Pending, ""
 	case journal.TaskLanding:
+		// It stays its owner's until it has landed or came back.
 		t.Status = muster.Landing
 	case journal.TaskReturned:
 		t.Status, t.Returned = muster.InProgress, e.Text("text")
 	case journal.TaskCompleted:
 		t.Status, t.Owner, t.Returned = muster.Completed, e.Member, ""
+		// Without a commit it was done without a change, and the board counts it apart.
 		if commit := e.Text("commit"); commit != "" {
 			t.Landed = &muster.Landed{Commit: commit}
 		}
 	case journal.TaskAttention:
+		// Nobody may claim it, so it has no owner.
 		t.Status, t.Owner, t.Result = muster.NeedsAttention, "", e.Text("reason")
 	case journal.TaskUpdated:
+		// Of other changes, such as a new subject, no event says the value.
 		if changed, _ := e.Fields["changed"].([]any); slices.Contains(changed, any("retry")) {
 			t.Status = muster.Pending
 		}
 	case journal.TaskDeleted:
+		// What waited for it waits no longer: Overview looks for the blockers that are there.
 		delete(p.tasks, e.Task)
 		return
 	default:

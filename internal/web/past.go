@@ -23,7 +23,8 @@ const (
 // replay is the past of one run, as far as it was read. To look at a later time goes on from there, and to look at an
 // earlier one reads the journal again: whoever plays it forwards waits for a few events only.
 type replay struct {
-	run   float64 // when the run began
+	// run says of which run it is: a later one begins anew.
+	run   float64 // when it began
 	past  *face.Past
 	words face.Words
 	pos   muster.Pos // after the last event that is in past
@@ -64,6 +65,7 @@ func (s *Server) rewind(ctx context.Context, at float64) error {
 	if err != nil || s.replay != nil && s.replay.run == run.StartedAt && s.replay.at <= at {
 		return err
 	}
+	// The records are read once for each beginning. What they change meanwhile, the events say.
 	tasks, _, err := s.team.Tasks().List(ctx)
 	if err != nil {
 		return err
@@ -122,12 +124,13 @@ type landing struct {
 // spending is what a member has spent in each part of the time, and how full its context was at the end of it. A part
 // in which it had no turn has as much context as the one before.
 type spending struct {
-	Name    muster.Name `json:"name"`
-	Dollars []float64   `json:"dollars"`
-	Output  []int       `json:"output"`
-	Context []int       `json:"context"`
-	Window  int         `json:"window"` // how many tokens its model takes; 0: unknown
-	Turns   int         `json:"turns"`
+	Name muster.Name `json:"name"`
+	// Dollars, Output and Context have a value for each part of the time.
+	Dollars []float64 `json:"dollars"`
+	Output  []int     `json:"output"`
+	Context []int     `json:"context"`
+	Window  int       `json:"window"` // how many tokens its model takes; 0: unknown
+	Turns   int       `json:"turns"`
 	total   float64
 }
 
@@ -150,6 +153,7 @@ func (s *Server) history(r *http.Request) (any, error) {
 		}
 		h.To = max(h.To, e.At)
 		switch {
+		// A task that was done without a change has no commit, and nothing has landed.
 		case e.Kind == journal.TaskCompleted && e.Text("commit") != "":
 			h.Landings = append(h.Landings, landing{e.At, e.Task, e.Text("subject")})
 		case e.Kind == journal.TurnEnded:
@@ -171,6 +175,7 @@ func (s *Server) history(r *http.Request) (any, error) {
 			}
 		}
 	}
+	// The page gives colours to the first few, so these have to be those that matter.
 	slices.SortStableFunc(h.Members, func(a, b spending) int { return cmp.Compare(b.total, a.total) })
 	return h, nil
 }
@@ -195,6 +200,7 @@ func (h *history) add(e muster.Event, window func(string) int) {
 	m.Turns++
 	m.Context[bin] = int(e.Number("input") + e.Number("cache_read") + e.Number("cache_write") +
 		e.Number("cache_write_long"))
+	// Members may change their model, so the last one counts.
 	if window != nil {
 		m.Window = window(e.Text("model"))
 	}

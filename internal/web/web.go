@@ -145,6 +145,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // handler returns all that the server answers, behind the guard.
 func (s *Server) handler() http.Handler {
 	m := http.NewServeMux()
+	// All files of the directory are the page's, and only those: a path outside of it is never read.
 	entries, err := files.ReadDir("static")
 	if err != nil {
 		panic(err) // the files are not in the program
