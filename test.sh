@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Formats, lints, runs all tests with the race detector, and vets and builds for other systems.
-# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs and git-crypt (what tests them is skipped
-# where they are missing); fetches the rest itself.
+# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs, git-crypt and Chromium (what tests them is
+# skipped where they are missing); fetches the rest itself. ARTIFACTS=DIR keeps pictures of the page in the browser there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -46,17 +46,18 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   race=
 fi
 if [ "${CI:-}" = true ]; then # these are tested with the real programs
-  for program in tmux git-lfs git-crypt ssh-keygen; do
+  for program in tmux git-lfs git-crypt ssh-keygen chromium; do
     package=$program
     [ "$program" = ssh-keygen ] && package=openssh-client
-    command -v "$program" >/dev/null || (apt-get update -qq && apt-get install -y -qq "$package") >/dev/null
+    command -v "$program" >/dev/null ||
+      (apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package") >/dev/null
   done
 fi
 export GOGC=400 # collecting garbage less often saves a fifth of the time
 # A program with the race detector sleeps for a second at its end, lest another thread is about to report a race.
 export GORACE=atexit_sleep_ms=0
 # golangci-lint has run vet.
-go test -tags "$tags" $race -count=1 -vet=off -timeout 15m ./...
+go test -tags "$tags" $race -count=1 -vet=off -timeout 15m ${ARTIFACTS:+-artifacts -outputdir "$ARTIFACTS"} ./...
 if [ -n "$race" ]; then # of what these try in thousands of cases, the race detector has seen a sample
   go test -tags "$tags" -count=1 -vet=off \
     $(git grep -l 'race\.InSample' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')

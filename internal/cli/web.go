@@ -39,6 +39,10 @@ func newWebCommand(a *App) *cobra.Command {
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
 		s.Hide, s.Now = a.secrets.Bytes, a.Now
+		// Without settings that can be read, the page shows tokens and no share of a window.
+		if settings, _, err := o.workspace.Settings(nil); err == nil {
+			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
+		}
 		err = a.print(map[string]string{"url": s.URL(l)}, func(view.Screen) string { return s.URL(l) + "\n" })
 		if err != nil {
 			return err

@@ -34,18 +34,48 @@ type Event struct {
 	Last bool `json:"-"`
 }
 
+// Words puts events into words, one after the other: later events are named by what earlier ones have said.
+type Words struct {
+	// Read reads a task that no event has named; nil: such a task goes by its number.
+	Read func(muster.TaskID) (muster.Task, error)
+
+	subjects map[muster.TaskID]string
+	check    string
+}
+
+// subject names a task.
+func (w *Words) subject(id muster.TaskID) string {
+	if _, ok := w.subjects[id]; !ok && id != 0 && w.Read != nil {
+		x, _ := w.Read(id) // without its record the task goes by its number
+		w.subjects[id] = x.Subject
+	}
+	return w.subjects[id]
+}
+
+// Of returns an event in words, a line each. Most events have one, and some none.
+func (w *Words) Of(e journal.Entry) (all []Event) {
+	if w.subjects == nil {
+		w.subjects = map[muster.TaskID]string{}
+	}
+	if s := e.Text("subject"); s != "" && e.Task != 0 {
+		w.subjects[e.Task] = s
+	}
+	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
+		w.check = view.OneLine(e.Text("command"))
+	}
+	lines := view.Lines(e.Event, view.Facts{Subject: w.subject, Check: w.check})
+	for i, l := range lines {
+		all = append(all, Event{Pos: e.Pos, At: e.At, Task: int(e.Task), Who: l.Who, Verb: l.Verb,
+			Text: l.Text, Tone: tones[l.Tone], Show: l.Show, Last: i == len(lines)-1})
+	}
+	return all
+}
+
 // Follow yields the events after a position in words, and then what happens until ctx ends. Events that cannot be read
 // are left out; muster doctor counts them.
 func Follow(ctx context.Context, t *team.Team, after muster.Pos) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		subjects, check := map[muster.TaskID]string{}, ""
-		subject := func(id muster.TaskID) string {
-			if _, ok := subjects[id]; !ok && id != 0 {
-				x, _ := t.Tasks().Get(ctx, id) // without its record the task goes by its number
-				subjects[id] = x.Subject
-			}
-			return subjects[id]
-		}
+		words := Words{Read: func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 		for e, err := range t.Events(ctx, after) {
 			if errors.Is(err, muster.ErrCorrupt) {
 				continue
@@ -54,28 +84,13 @@ func Follow(ctx context.Context, t *team.Team, after muster.Pos) iter.Seq2[Event
 				yield(Event{Pos: e.Pos}, err)
 				return
 			}
-			if s := e.Event.Text("subject"); s != "" && e.Event.Task != 0 {
-				subjects[e.Event.Task] = s
-			}
-			if e.Event.Kind == journal.CheckStarted || e.Event.Kind == journal.CheckBase {
-				check = view.OneLine(e.Event.Text("command"))
-			}
-			lines := view.Lines(e.Event, view.Facts{Subject: subject, Check: check})
-			for i, l := range lines {
-				words := Words(e, l)
-				words.Last = i == len(lines)-1
-				if !yield(words, nil) {
+			for _, line := range words.Of(e) {
+				if !yield(line, nil) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// Words returns one of the lines of an event.
-func Words(e journal.Entry, l view.Line) Event {
-	return Event{Pos: e.Pos, At: e.Event.At, Task: int(e.Event.Task), Who: l.Who, Verb: l.Verb, Text: l.Text,
-		Tone: tones[l.Tone], Show: l.Show}
 }
 
 // tones names the tones that an event can have.

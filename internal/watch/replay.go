@@ -37,6 +37,7 @@ type journalMark struct {
 type past struct {
 	state  view.Past
 	at     int
+	words  face.Words
 	events []face.Event
 }
 
@@ -91,9 +92,7 @@ func (p *past) seek(
 		}
 		p.state.Apply(e.Event)
 		p.at++
-		for _, l := range view.Lines(e.Event, view.Facts{Subject: p.state.Subject}) {
-			p.events = append(p.events, face.Words(e, l))
-		}
+		p.events = append(p.events, p.words.Of(e)...)
 	}
 	o := p.state.Overview()
 	o.Team = team

@@ -3,9 +3,11 @@ package web
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"muster"
+	"muster/team"
 )
 
 // decision is the answer to a request: that which stands, and whether it is the one of this page.
@@ -71,4 +73,36 @@ func (s *Server) comment(r *http.Request) (any, error) {
 	}
 	// Whether the file has the line is found out there, by the work as it is now and not as the page has it.
 	return s.team.Tasks().Comment(r.Context(), in.Task, in.File, in.Line, in.Text)
+}
+
+// retry puts a task that was given up back on the board.
+func (s *Server) retry(r *http.Request) (any, error) {
+	var in struct {
+		Task muster.TaskID `json:"task"`
+	}
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	// Two faces may do this at once: a task that is on the board already stays as it is.
+	return s.team.Tasks().Change(r.Context(), in.Task, team.TaskChange{Retry: true})
+}
+
+// take takes the user's mail as read. Mail that the page has not shown stays with all others: the page asks again.
+func (s *Server) take(r *http.Request) (any, error) {
+	var in struct {
+		Shown []muster.MessageID `json:"shown"`
+	}
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	// Take removes the mail only if the function succeeds.
+	err := s.team.Mail().Take(r.Context(), func(all []muster.Message) error {
+		for _, m := range all {
+			if !slices.Contains(in.Shown, m.ID) {
+				return muster.Errorf(muster.Invalid, "more mail has come: nothing was taken as read")
+			}
+		}
+		return nil
+	})
+	return map[string]int{"taken": len(in.Shown)}, err
 }

@@ -29,6 +29,7 @@ type stream struct {
 	batch  []face.Event // what was not sent yet, in whole events
 	whole  int          // how many of batch belong to events that are there with all their words
 	alive  string       // which members live, as the page was last told
+	spoken []piece      // of the member that the page looks at
 }
 
 // events streams what happens after a position. It ends with the request, and when the journal cannot be read any more.
@@ -61,7 +62,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	readers.Go(func() { s.followChanges(ctx, changed) })
-	out.run(ctx, words, changed, failed)
+	// Words that stream in are asked for while a conversation is open only: the files that carry them are looked at ten
+	// times a second.
+	spoken := make(chan piece)
+	if name := muster.Name(r.URL.Query().Get("member")); name != "" {
+		readers.Go(func() { s.followSpeech(ctx, name, spoken) })
+	}
+	out.run(ctx, words, spoken, changed, failed)
 }
 
 // position returns where a stream begins: what the browser says when it connects again is newer than its address.
@@ -99,7 +106,9 @@ func (s *Server) followChanges(ctx context.Context, changed chan<- struct{}) {
 }
 
 // run writes messages until the page goes. It wakes when something happens, and at each heartbeat.
-func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-chan struct{}, failed <-chan struct{}) {
+func (o *stream) run(
+	ctx context.Context, words <-chan face.Event, spoken <-chan piece, changed, failed <-chan struct{},
+) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	o.alive = o.server.living(ctx)
@@ -124,6 +133,8 @@ func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-cha
 			if e.Last {
 				o.whole = len(o.batch)
 			}
+		case p := <-spoken: // a team says a few hundred pieces a second at most, so they need no limit
+			o.spoken = append(o.spoken, p)
 		case <-changed:
 			isChanged = true
 		case <-due:
@@ -138,7 +149,7 @@ func (o *stream) run(ctx context.Context, words <-chan face.Event, changed <-cha
 			ok = o.write(": still here\n\n")
 		}
 		// The first event of a message sets when it goes, so that a busy team cannot put it off without end.
-		if due == nil && (isChanged || o.whole > 0) {
+		if due == nil && (isChanged || o.whole > 0 || len(o.spoken) > 0) {
 			due = time.After(gathering)
 		}
 	}
@@ -151,8 +162,16 @@ func closedTimer() <-chan time.Time {
 	return c
 }
 
-// send writes the whole events that were gathered, and whether the state has changed.
+// send writes the words and the whole events that were gathered, and whether the state has changed.
 func (o *stream) send(isChanged bool) bool {
+	if len(o.spoken) > 0 {
+		data, err := o.server.encode(o.spoken)
+		o.spoken = nil
+		// It has no id, because nobody can go on behind words that are kept nowhere.
+		if err != nil || !o.write(fmt.Sprintf("event: words\ndata: %s\n\n", data)) {
+			return false
+		}
+	}
 	if o.whole > 0 {
 		data, err := o.server.encode(o.batch[:o.whole])
 		if err != nil {

@@ -21,6 +21,10 @@ type page struct {
 	lastID  string
 	texts   []string // of events with words
 	changed int
+	query   string // of its address
+	words   string // that stream in, as JSON
+	// connected is closed with the first message; nil is not.
+	connected chan struct{}
 }
 
 // read follows the stream as a browser does, until enough is there or the connection ends.
@@ -28,7 +32,7 @@ func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	r := w.request(http.MethodGet, "/api/events", "").WithContext(ctx)
+	r := w.request(http.MethodGet, "/api/events"+p.query, "").WithContext(ctx)
 	if p.lastID != "" {
 		r.Header.Set("Last-Event-ID", p.lastID)
 	}
@@ -66,6 +70,13 @@ func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 func (p *page) take(w *world, id, event, data string) {
 	if event == "changed" {
 		p.changed++
+	}
+	if p.connected != nil {
+		close(p.connected)
+		p.connected = nil
+	}
+	if event == "words" {
+		p.words += data
 	}
 	if id == "" {
 		return

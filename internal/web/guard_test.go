@@ -13,6 +13,8 @@ var changes = map[string]string{
 	"/api/answer":  `{"id":"00000001","approve":true}`,
 	"/api/mail":    `{"to":"lead","text":"stop"}`,
 	"/api/comment": `{"task":1,"file":"README","line":1,"text":"no"}`,
+	"/api/retry":   `{"task":1}`,
+	"/api/take":    `{"shown":[]}`,
 }
 
 func TestTokenOpensThePage(t *testing.T) {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -113,4 +114,32 @@ func (s *Server) withDiff(ctx context.Context, d details) (details, error) {
 	}
 	d.Diff = &diff
 	return d, nil
+}
+
+// readMails is how many mails that were read are shown of each inbox.
+const readMails = 30
+
+// inbox is the mail of the user or of the lead: what waits, and the last that was read.
+type inbox struct {
+	Name    muster.Name      `json:"name"`
+	Waiting []muster.Message `json:"waiting"`
+	Read    []muster.Message `json:"read"`
+}
+
+// mails reads the inbox of the user, which comes first, and that of the lead.
+func (s *Server) mails(r *http.Request) (any, error) {
+	all := []inbox{}
+	for _, name := range []muster.Name{muster.User, muster.Lead} {
+		waiting, err := s.team.Mail().Pending(r.Context(), name)
+		if errors.Is(err, muster.ErrNotFound) {
+			continue // a run of a playbook has no lead
+		}
+		// What was read is shown too: an answer without its question says little.
+		read, errRead := s.team.Mail().Delivered(r.Context(), name, readMails)
+		if err := cmp.Or(err, errRead); err != nil {
+			return nil, err
+		}
+		all = append(all, inbox{name, append([]muster.Message{}, waiting...), append([]muster.Message{}, read...)})
+	}
+	return all, nil
 }

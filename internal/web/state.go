@@ -72,10 +72,17 @@ func (s *Server) state(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	v := document(o)
+	v.Root, v.From = s.team.Root(), from
+	return v, nil
+}
+
+// document returns an overview as the page draws it, of now or of an earlier time.
+func document(o view.Overview) state {
 	// Lists are never nil, so that the page need not tell an empty list from none.
 	v := state{Overview: o, HasTeam: o.Run.StartedAt > 0 || len(o.Members) > 0 || len(o.Tasks) > 0,
 		Now: muster.UnixTime(o.Now), Members: make([]member, 0, len(o.Members)), Tasks: make([]card, 0, len(o.Tasks)),
-		Needs: append([]view.Need{}, o.Needs()...), Root: s.team.Root(), From: from,
+		Needs: append([]view.Need{}, o.Needs()...),
 		Spent: view.NewSpending(o.Run, o.Team, o.Spending, nil).Text()}
 	// What a member does comes from the events where they know more than its record, as in muster status.
 	subject := o.Subjects()
@@ -95,5 +102,5 @@ func (s *Server) state(r *http.Request) (any, error) {
 		}
 		v.Tasks = append(v.Tasks, c)
 	}
-	return v, nil
+	return v
 }

@@ -15,7 +15,7 @@
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
 //
-// Read web.go first, then guard.go, state.go, events.go, read.go and change.go.
+// Read web.go first, then guard.go, state.go, events.go, read.go, past.go and change.go.
 package web
 
 import (
@@ -53,11 +53,14 @@ type Server struct {
 	Hide func([]byte) []byte
 	// Now is the time that states are read at.
 	Now func() time.Time
+	// Window returns how many tokens a model takes; 0 is unknown. Nil knows none.
+	Window func(model string) int
 
 	team  *team.Team
 	token string
 	// reading lets one request at a time read the whole state, so that many pages cost no more memory than one.
 	reading sync.Mutex
+	replay  *replay // nil before the first look at the past; reading guards it
 
 	mu      sync.Mutex
 	tickets map[string]bool // that are not used yet
@@ -142,12 +145,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // handler returns all that the server answers, behind the guard.
 func (s *Server) handler() http.Handler {
 	m := http.NewServeMux()
-	for path, name := range map[string]string{"GET /{$}": "index.html", "GET /app.js": "app.js",
-		"GET /board.js": "board.js", "GET /detail.js": "detail.js", "GET /page.js": "page.js",
-		"GET /style.css": "style.css", "GET /icon.svg": "icon.svg"} {
+	// All files of the directory are the page's, and only those: a path outside of it is never read.
+	entries, err := files.ReadDir("static")
+	if err != nil {
+		panic(err) // the files are not in the program
+	}
+	for _, e := range entries {
+		name, path := e.Name(), "GET /"+e.Name()
+		if name == "index.html" {
+			path = "GET /{$}"
+		}
 		data, err := files.ReadFile("static/" + name)
 		if err != nil {
-			panic(err) // the file is not in the program
+			panic(err)
 		}
 		kind := contentTypes[name[strings.LastIndexByte(name, '.'):]]
 		m.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -159,9 +169,14 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("GET /api/events", s.events)
 	m.HandleFunc("GET /api/member/{name}", s.answer(s.member))
 	m.HandleFunc("GET /api/task/{id}", s.answer(s.task))
+	m.HandleFunc("GET /api/inbox", s.answer(s.mails))
+	m.HandleFunc("GET /api/history", s.answer(s.history))
+	m.HandleFunc("GET /api/past", s.answer(s.past))
 	m.HandleFunc("POST /api/answer", s.answer(s.decide))
 	m.HandleFunc("POST /api/mail", s.answer(s.mail))
 	m.HandleFunc("POST /api/comment", s.answer(s.comment))
+	m.HandleFunc("POST /api/retry", s.answer(s.retry))
+	m.HandleFunc("POST /api/take", s.answer(s.take))
 	return s.guard(m)
 }
 

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { gittest.Main(m) }
 
 // world is a team on files with a server of its page. The requests of a test go over a real connection.
 type world struct {
-	*testing.T
+	testing.TB
 	dir     string
 	team    *team.Team
 	store   muster.Store
@@ -40,8 +40,8 @@ type world struct {
 	stop    func()
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
+func newWorld(t testing.TB) *world {
+	w := &world{TB: t, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
 	s, err := file.Open(w.dir)
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,11 @@
 import { ago, ask, byId, clean, el, followEnd, setText } from "./page.js";
 import * as board from "./board.js";
 import * as detail from "./detail.js";
+import { markdown } from "./markdown.js";
+import * as replay from "./replay.js";
 
 const mostEvents = 2000; // older ones leave the timeline; muster log has all
-let state, skew = 0, stream;
+let state, present, skew = 0, stream; // state is what is drawn: the present, or a time of the past
 
 // The state is read when the stream says that it has changed, and again only when that answer is there: a slow server
 // or a busy team makes the page later, never the server busier.
@@ -18,10 +20,10 @@ async function refresh() {
     while (isStale) {
       isStale = false;
       const s = await ask("api/state");
-      state = s;
+      present = s;
       skew = Date.now() / 1000 - s.now;
       trouble("");
-      draw();
+      if (!replay.isOn()) { state = s; draw(); }
       if (!stream) connect(s.from);
       detail.changed();
       const pause = Math.min(3000, Math.max(250, 3 * (performance.now() - began)));
@@ -35,9 +37,11 @@ async function refresh() {
 }
 
 // connect follows the events. The browser connects again by itself, and says what it had last.
-let lastID = 0;
+let lastID = 0, first = 0, listensTo = "";
 function connect(from) {
-  stream = new EventSource("api/events?after=" + (lastID || from));
+  first = from;
+  // The words of one member stream in with the events: a browser has few connections for all of its tabs.
+  stream = new EventSource(`api/events?after=${lastID || from}&member=${encodeURIComponent(listensTo)}`);
   stream.addEventListener("open", () => lost(""));
   stream.addEventListener("error", () => {
     lost("lost");
@@ -47,6 +51,7 @@ function connect(from) {
     }
   });
   stream.addEventListener("changed", refresh);
+  stream.addEventListener("words", (m) => detail.hear(listensTo, JSON.parse(m.data)));
   stream.addEventListener("message", (m) => {
     if (Number(m.lastEventId) <= lastID) return;
     lastID = Number(m.lastEventId);
@@ -54,8 +59,17 @@ function connect(from) {
   });
 }
 
+// listen asks for the words of a member as they come, and for none where the name is "".
+function listen(name) {
+  if (name === listensTo) return;
+  listensTo = name;
+  if (!stream || stream.readyState === EventSource.CLOSED) return;
+  stream.close();
+  connect(first);
+}
+
 function lost(how) {
-  const texts = { "": state?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
+  const texts = { "": present?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
   byId("link").classList.toggle("lost", how !== "");
   byId("link").dataset.how = how;
   setText(byId("link"), texts[how]);
@@ -67,6 +81,7 @@ function trouble(text) {
 }
 
 // draw shows the state.
+let drawn = 0;
 function draw() {
   const s = state;
   byId("none").hidden = s.has_team;
@@ -75,7 +90,7 @@ function draw() {
   setText(byId("team"), s.has_team ? s.team : "muster");
   setText(byId("goal"), s.run.goal || "");
   byId("goal").title = clean(s.run.goal || "");
-  const how = !s.run.started_at ? "no run yet" : s.run.ended_at ? "ended " + ago(s.now - s.run.ended_at) + " ago"
+  const how = replay.isOn() ? "" : !s.run.started_at ? "no run yet" : s.run.ended_at ? "ended " + ago(s.now - s.run.ended_at) + " ago"
     : s.alive ? "working" : "stopped: muster resume";
   setText(byId("totals"), [how, s.spent].filter(Boolean).join(" · "));
   if (!byId("link").dataset.how) lost("");
@@ -87,6 +102,7 @@ function draw() {
   const collisions = s.collisions.length ? [`${s.collisions.length} will collide`] : [];
   setText(byId("counts"), [...counts, ...collisions, s.unreadable ? s.unreadable + " unreadable" : ""].filter(Boolean).join(", "));
   board.update(s.tasks);
+  if (!drawn++) performance.mark("board"); // for who measures how long the page takes
 }
 
 // drawNeeds keeps the elements of what still waits, so that a text that is being written and the focus stay.
@@ -109,23 +125,27 @@ function drawNeeds() {
   document.title = (n ? `(${n}) ` : "") + (state.has_team ? state.team + " - muster" : "muster");
   setText(byId("needs-title"), n ? `Needs you (${n})` : "Needs you");
   const words = state.needs.map((x) => x.name).join() && `${n} ${n === 1 ? "thing needs" : "things need"} you: ` + state.needs.map((x) => x.what.replace(/, waits .*/, "")).join("; ");
-  if (words !== told) setText(byId("said"), told = words);
+  if (words !== told && !replay.isOn()) setText(byId("said"), told = words);
 }
 
 // need shows one thing that waits for the user, with the whole plan and what to do.
 function need(n) {
-  const box = el("article", { class: "need", "data-name": n.name }, el("strong", {}, n.what));
+  const box = el("article", { class: "need", "data-name": n.name }, n.task ? el("p", { class: "kind" }, "given up") : "", el("strong", {}, n.what));
   if (n.task || n.request?.task_id) {
     const id = n.task?.id || n.request.task_id;
-    box.append(" ", el("a", { href: "#task/" + id }, `task ${id} and its diff`));
+    box.append(el("p", {}, el("a", { href: "#task/" + id }, `task ${id} and its diff`)));
   }
   if (!n.request) {
-    if (n.task?.result) box.append(el("p", {}, n.task.result));
-    box.append(el("p", {}, "in a shell: ", el("code", {}, n.command)));
+    if (n.task?.result && !n.what.includes(n.task.result)) box.append(el("p", {}, n.task.result));
+    if (replay.isOn()) return box; // what needed somebody then is over
+    if (n.task) box.append(act("Try it again", () => ask("api/retry", { task: n.task.id })));
+    else if (n.name === "mail") box.append(el("div", { class: "bar" }, el("a", { href: "#inbox", class: "button item" }, "Read it")));
+    else box.append(el("p", { class: "faint" }, "in a shell: ", el("code", {}, n.command)));
     return box;
   }
   const q = n.request;
-  if (q.plan || q.reason) box.append(el("pre", { tabindex: 0, "aria-label": q.plan ? "The plan" : "The reason" }, q.plan || q.reason));
+  if (q.plan || q.reason) box.append(el("div", { class: "text-box", tabindex: 0, role: "group", "aria-label": q.plan ? "The plan" : "The reason" }, markdown(q.plan || q.reason)));
+  if (replay.isOn()) return box;
   const text = el("textarea", { rows: 1, placeholder: "a comment; for a no, the reason", "aria-label": `Comment on the request of ${q.from}` });
   const note = el("p", { role: "status" });
   const yes = el("button", { type: "button", class: "yes item" }, "Approve");
@@ -157,6 +177,16 @@ function need(n) {
   return box;
 }
 
+// act is a button that does one thing, and says what is wrong where it fails.
+function act(name, what) {
+  const b = el("button", { type: "button", class: "item" }, name), note = el("p", { role: "status", class: "bad" });
+  b.addEventListener("click", async () => {
+    b.disabled = true;
+    try { await what(); } catch (e) { setText(note, e.message); b.disabled = false; }
+  });
+  return el("div", { class: "bar" }, b, note);
+}
+
 // drawMembers shows the members. Each look has a mark and words of its own beside its colour.
 const marks = { working: "●", landing: "▲", waiting: "?", idle: "○", stopped: "–", dead: "✕", foreign: "◇" };
 function drawMembers() {
@@ -172,10 +202,15 @@ function drawMembers() {
     const b = item.firstChild, [mark, name, figures, does] = b.children;
     b.className = "member item " + m.look;
     setText(mark, marks[m.look]);
-    setText(name, m.role && m.role !== m.name ? `${m.name} (${m.role})` : m.name);
+    const role = m.role && m.role !== m.name ? m.role : "";
+    if (name.dataset.of !== m.name + role) {
+      name.dataset.of = m.name + role;
+      name.replaceChildren(clean(m.name), ...(role ? [el("span", { class: "role" }, " " + role)] : []));
+    }
     setText(figures, [m.turns ? m.turns + " turns" : "", m.cost].filter(Boolean).join(" · "));
     does.dataset.text = m.does || m.look; // it begins with the look
     does.dataset.since = m.since || "";
+    b.title = clean(does.dataset.text);
     return item;
   });
   if (now.length !== list.children.length || now.some((e, i) => list.children[i] !== e)) list.replaceChildren(...now);
@@ -184,17 +219,24 @@ function drawMembers() {
 
 // tick counts the times on. It changes nothing else, and rests while nobody looks.
 function tick() {
+  const now = replay.isOn() ? replay.time() : Date.now() / 1000 - skew;
   for (const d of document.querySelectorAll(".does")) {
-    setText(d, d.dataset.text + (d.dataset.since ? `  ${ago(Date.now() / 1000 - skew - d.dataset.since)}` : ""));
+    setText(d, (d.dataset.since ? `${ago(now - d.dataset.since)} · ` : "") + d.dataset.text);
   }
 }
-setInterval(() => { if (!document.hidden && state?.alive) tick(); }, 5000);
+setInterval(() => { if (!document.hidden && state?.alive && !replay.isOn()) tick(); }, 5000);
 
 // addEvents adds to the timeline.
 const timeline = byId("events"), end = followEnd(timeline, (follows) => { byId("follow").hidden = follows; });
-let day = "", coming = [], isDue = false;
+let day = "", coming = [], isDue = false, kept; // kept is the timeline of the present while the past is shown
+const line = (e) => {
+  const at = new Date(e.at * 1000), text = el("span", { class: "text " + (e.tone || "") }, e.text);
+  if (e.task) text.replaceChildren(el("a", { href: "#task/" + e.task }, e.text));
+  return el("li", { class: e.show ? "" : "minor" }, el("time", { datetime: at.toISOString() }, at.toTimeString().slice(0, 8)),
+    el("span", { class: "who" }, e.who), el("span", { class: "verb " + (e.tone || "") }, e.verb), text);
+};
 function addEvents(events) {
-  coming.push(...events);
+  for (const e of events) coming.push(e);
   if (coming.length > 2 * mostEvents) coming = coming.slice(-mostEvents);
   if (isDue) return;
   isDue = true; // all that comes before the next picture is added at once
@@ -202,18 +244,47 @@ function addEvents(events) {
     isDue = false;
     const lines = document.createDocumentFragment();
     for (const e of coming.splice(0).slice(-mostEvents)) {
-      const at = new Date(e.at * 1000), today = at.toLocaleDateString();
+      const today = new Date(e.at * 1000).toLocaleDateString();
       if (today !== day) lines.append(el("li", { class: "day" }, day = today));
-      const text = el("span", { class: "text " + (e.tone || "") }, e.text);
-      if (e.task) text.replaceChildren(el("a", { href: "#task/" + e.task }, e.text));
-      lines.append(el("li", { class: e.show ? "" : "minor" }, el("time", { datetime: at.toISOString() }, at.toTimeString().slice(0, 8)),
-        el("span", { class: "who" }, e.who), el("span", { class: "verb " + (e.tone || "") }, e.verb), text));
+      lines.append(line(e));
+    }
+    if (kept) {
+      kept.append(lines);
+      while (kept.childNodes.length > mostEvents) kept.firstChild.remove();
+      return;
     }
     timeline.append(lines);
     while (timeline.children.length > mostEvents) timeline.firstChild.remove();
     end.show();
   });
 }
+
+// The past: members, board, what needed the user and the timeline as they were.
+function drawPast(s) {
+  state = s;
+  if (!kept) {
+    kept = document.createDocumentFragment();
+    kept.append(...timeline.childNodes);
+    byId("needs").replaceChildren(); // those of the present have buttons
+  }
+  timeline.replaceChildren(...s.events.map(line));
+  end.resume();
+  draw();
+  detail.changed();
+}
+function drawPresent() {
+  if (kept) timeline.replaceChildren(kept);
+  kept = undefined;
+  end.resume();
+  state = present;
+  byId("needs").replaceChildren(); // those of the past cannot be answered
+  draw();
+  detail.changed();
+}
+replay.start(drawPast, drawPresent);
+const openReplay = () => replay.open().catch((e) => trouble(e.message));
+byId("replay-open").addEventListener("click", openReplay);
+
 byId("follow").addEventListener("click", () => end.resume());
 byId("all-events").addEventListener("change", (e) => { timeline.classList.toggle("everything", e.target.checked); end.show(); });
 
@@ -230,23 +301,26 @@ function move(step) {
 }
 
 document.addEventListener("keydown", (e) => {
-  const isTyping = e.target.matches("input:not([type=checkbox]), textarea");
+  const isTyping = e.target.matches("input:not([type=checkbox], [type=range]), textarea, select");
   if (e.ctrlKey || e.metaKey || e.altKey || byId("keys").open) return;
   if (e.key === "Escape") {
     if (isTyping) e.target.blur();
-    else detail.close();
+    else if (!detail.close()) replay.close();
     return;
   }
   if (isTyping) return;
   const keys = {
     j: () => move(1), k: () => move(-1), "/": () => byId("filter").focus(), "?": () => byId("keys").showModal(),
     n: () => (document.querySelector(".need .item") || document.querySelector(".need a"))?.focus(), $: () => { location.hash = "spending"; },
+    m: () => { location.hash = "inbox"; },
+    r: openReplay,
     End: () => (byId("detail").hidden ? end : detail.end).resume(),
   };
-  if (!keys[e.key]) return;
+  if (e.key === " " && replay.isOn() && !e.target.matches("button, summary, a")) keys[" "] = replay.toggle;
+  if (!keys[e.key] || e.key === "End" && e.target.type === "range") return;
   e.preventDefault();
   keys[e.key]();
 });
 
-detail.open(() => state);
+detail.open(() => state, listen);
 refresh();

@@ -1,7 +1,7 @@
 // The board: tasks in columns by how deep they wait for others, with lines from each task to those that wait for it.
 import { el, clean, byId } from "./page.js";
 
-const width = 200, height = 46, gapX = 56, gapY = 10, margin = 12;
+const width = 208, height = 62, gapX = 52, gapY = 10, margin = 14;
 const mostInColumn = 60; // more are behind a button: nobody reads a thousand at once
 const ranks = { needs_attention: 0, landing: 1, in_progress: 2, ready: 3, waiting: 4, landed: 6, done: 6 };
 const names = { needs_attention: "needs you", in_progress: "in progress", done: "done without a change" };
@@ -38,11 +38,20 @@ function depths(shown) {
   return depth;
 }
 
-// layout returns the columns of tasks: what needs somebody first, then by number.
+// layout returns the columns of tasks. In the first one stands first what needs somebody; in the others a task stands
+// beside what it waits for, so that few lines cross.
 function layout(shown) {
-  const columns = [];
+  const columns = [], rows = new Map();
   for (const [id, d] of depths(shown)) (columns[d] ||= []).push(shown.get(id));
-  for (const c of columns) c.sort((a, b) => (ranks[a.label] ?? 5) - (ranks[b.label] ?? 5) || a.id - b.id);
+  const beside = (t) => {
+    const on = (t.dependsOn || []).filter((d) => rows.has(d));
+    return on.length ? on.reduce((n, d) => n + rows.get(d), 0) / on.length : 0;
+  };
+  for (const c of columns) {
+    const places = new Map(c.map((t) => [t.id, beside(t)]));
+    c.sort((a, b) => places.get(a.id) - places.get(b.id) || (ranks[a.label] ?? 5) - (ranks[b.label] ?? 5) || a.id - b.id);
+    c.forEach((t, i) => rows.set(t.id, i));
+  }
   return columns;
 }
 
@@ -96,7 +105,7 @@ function node(task, left, top) {
   const state = [labelName(task.label), task.owner, task.commit && task.commit.slice(0, 7),
     task.label === "waiting" && "for " + task.blockedBy.join(", "), task.returned && "came back"].filter(Boolean).join(" · ");
   const b = el("button", { class: "node item " + task.label.replace(/\W/g, ""), type: "button", "data-task": task.id },
-    el("span", { class: "subject" }, `${task.id} ${task.subject}`), el("span", { class: "state" }, state));
+    el("span", { class: "subject" }, el("span", { class: "number" }, task.id + " "), task.subject), el("span", { class: "state" }, state));
   b.title = clean(`${task.id} ${task.subject}\n${state}${task.returned ? "\n" + task.returned : ""}`);
   b.style.left = left + "px";
   b.style.top = top + "px";

@@ -1,42 +1,50 @@
 // The panel at the side: a task with its diff, the conversation of a member, or what was spent. The address of the page
 // says which, so that the way back of the browser leads back.
-import { ago, ask, byId, clean, el, followEnd, setText } from "./page.js";
+import { ask, byId, clean, el, followEnd, setText } from "./page.js";
 import { labelName } from "./board.js";
+import { markdown } from "./markdown.js";
+import * as replay from "./replay.js";
+import { spending } from "./spending.js";
 
 const mostRows = 4000; // of a diff at once
 const body = byId("detail-body");
 export const end = followEnd(body);
-let getState, shown = {}, before;
+let getState, listen, shown = {}, before;
 
-// open follows the address of the page.
-export function open(state) {
+// open follows the address of the page. listen asks for the words of a member while they stream in.
+export function open(state, listenTo) {
   getState = state;
+  listen = listenTo;
   addEventListener("hashchange", show);
   byId("detail-close").addEventListener("click", close);
   byId("mail").addEventListener("submit", send);
   show();
 }
 
+// close closes what is open, and reports whether anything was.
 export function close() {
-  if (!location.hash) return;
+  if (byId("detail").hidden) return false;
   history.replaceState(null, "", location.pathname);
   show();
+  return true;
 }
 
 // show opens what the address names.
 function show() {
   const [kind, name] = decodeURIComponent(location.hash.slice(1)).split("/");
-  const is = ["task", "member", "spending"].includes(kind);
+  const is = ["task", "member", "spending", "inbox"].includes(kind);
   if (is && byId("detail").hidden) before = document.activeElement;
   shown = is ? { kind, name } : {};
   byId("detail").hidden = !is;
   byId("mail").hidden = kind !== "member";
+  byId("steps").hidden = true;
   body.replaceChildren();
+  listen(kind === "member" ? name : "");
   if (!is) {
     before?.focus?.();
     return;
   }
-  setText(byId("detail-title"), kind === "spending" ? "Spending" : `${kind} ${name}`);
+  setText(byId("detail-title"), { spending: "Spending and contexts", inbox: "Inboxes" }[kind] || `${kind} ${name}`);
   if (kind === "member") setText(byId("mail-label"), `Mail to ${name}, which it reads before its next step`);
   byId("detail").focus();
   changed();
@@ -61,7 +69,8 @@ export async function changed() {
 }
 
 async function draw(of) {
-  if (of.kind === "spending") drawSpending();
+  if (of.kind === "spending") await drawSpending(of);
+  if (of.kind === "inbox") await drawInbox(of);
   if (of.kind === "task") await drawTask(of);
   if (of.kind === "member") await drawMember(of);
 }
@@ -89,11 +98,11 @@ async function drawTask(of) {
   if (t.landed) fact("landed", `${t.landed.commit.slice(0, 10)}  ${t.landed.receipt || ""}  ${t.landed.check || ""}  ${t.landed.review || ""}`);
   fact("cost", card?.cost);
   const parts = [facts];
-  if (t.description) parts.push(el("pre", {}, t.description));
+  if (t.description) parts.push(el("div", { class: "text-box" }, markdown(t.description)));
   for (const q of d.requests) {
     const answer = q.resolved_by ? `, ${q.status} by ${q.resolved_by}${q.response ? ": " + q.response : ""}` : ", waits for an answer";
     parts.push(el("h3", {}, `${q.kind === "shutdown" ? "shutdown" : "plan"} of ${q.from}${answer}`));
-    if (q.plan) parts.push(el("pre", {}, q.plan));
+    if (q.plan) parts.push(el("div", { class: "text-box" }, markdown(q.plan)));
   }
   parts.push(el("h3", {}, "Diff"));
   if (d.diff && d.diff.files?.length) {
@@ -178,10 +187,12 @@ function comment(r, button, task, file, line) {
   text.focus();
 }
 
-// drawMember shows a conversation, and adds what is new to it.
+// drawMember shows a conversation, and adds what is new to it. In the past it ends at the time that is shown.
 async function drawMember(of) {
   const m = getState()?.members.find((x) => x.name === of.name);
   if (m) setText(byId("detail-title"), `${m.name}: ${m.does || m.look}`);
+  const until = replay.isOn() ? replay.time() : undefined;
+  if (until !== of.until) Object.assign(of, { until, next: undefined, calls: [] });
   for (let more = true; more;) {
     const c = await ask(`api/member/${encodeURIComponent(of.name)}?after=${of.next || 0}`);
     if (of !== shown) return;
@@ -189,23 +200,102 @@ async function drawMember(of) {
     of.next = c.next;
     if (isFirst) body.replaceChildren();
     if (c.skipped) body.append(el("p", { class: "faint" }, `${c.skipped} earlier entries are left out`));
-    if (isFirst && !c.said.length) body.append(el("p", { class: "faint nothing" }, "it has said nothing yet"));
-    else if (c.said.length) body.querySelector(".nothing")?.remove();
-    body.append(...c.said.map(said));
+    const all = until ? c.said.filter((s) => s.at <= until) : c.said;
+    if (isFirst && !all.length) body.append(el("p", { class: "faint nothing" }, "it has said nothing yet"));
+    else if (all.length) body.querySelector(".nothing")?.remove();
+    if (all.length) { byId("words")?.remove(); spoken = {}; } // they are in what was read
+    for (const s of all) add(of, s);
     if (isFirst) end.resume();
     else end.show();
-    more = c.more;
+    more = c.more && !until;
   }
 }
 
-// said is one thing of a conversation. What a tool has answered is one line that can be opened.
-function said(s) {
-  if (s.kind === "result") {
-    const first = s.text.split("\n", 1)[0];
-    return el("details", { class: "said" + (s.is_error ? " failed" : "") }, el("summary", {}, (s.is_error ? "failed: " : "") + first), el("pre", {}, s.text));
+// add adds one thing of a conversation. A call of a tool is one line that opens: what it has answered is within.
+function add(of, s) {
+  const calls = of.calls ||= [];
+  if (s.kind === "call") {
+    const line = el("details", { class: "said call" }, el("summary", {}, el("span", { class: "tool" }, s.tool), " " + s.text, el("span", { class: "outcome" }, " ...")));
+    calls.push({ line, tool: s.tool });
+    body.append(line);
+  } else if (s.kind === "result") {
+    const call = calls.shift(), first = s.text.split("\n", 1)[0];
+    const line = call?.line || el("details", { class: "said call" }, el("summary", {}, el("span", { class: "outcome" })));
+    setText(line.querySelector(".outcome"), s.is_error ? "  failed: " + first : "");
+    line.classList.toggle("failed", Boolean(s.is_error));
+    line.append(el("pre", { tabindex: 0 }, s.text));
+    if (!call) body.append(line);
+    if (call?.tool === "todo" && !s.is_error) steps(s.text);
+  } else {
+    const text = s.kind === "text" ? markdown(s.text) : s.text;
+    body.append(el("div", { class: "said " + s.kind, title: new Date(s.at * 1000).toLocaleString() }, text));
   }
-  const text = s.kind === "call" ? `${s.tool} ${s.text}` : s.text;
-  return el("div", { class: "said " + s.kind, title: new Date(s.at * 1000).toLocaleString() }, text);
+}
+
+// steps shows the member's own list of steps, as its tool has answered it last.
+function steps(text) {
+  const marks = { " ": ["☐", "to do"], ">": ["▸", "at it"], x: ["☑", "done"] };
+  const all = text.split("\n").map((l) => /^\[([ >x])\] \S+ (.*)$/.exec(l)).filter(Boolean);
+  const done = all.filter((m) => m[1] === "x").length, box = byId("steps"), isOpen = box.querySelector("details")?.open;
+  box.hidden = !all.length;
+  box.replaceChildren(el("details", { open: isOpen }, el("summary", {}, `Steps: ${done} of ${all.length} done`),
+    el("ul", { class: "list" }, ...all.map((m) => el("li", { class: m[1] === "x" ? "faint" : "" }, el("span", { role: "img", "aria-label": marks[m[1]][1] }, marks[m[1]][0]), " " + m[2])))));
+}
+
+// hear shows what a member says while it streams in, below what it has said. It is drawn once for each picture.
+let spoken = {}, isDue = false;
+export function hear(name, pieces) {
+  if (shown.kind !== "member" || shown.name !== name || replay.isOn()) return;
+  for (const p of pieces) {
+    if (p.kind === "again" || (p.kind === "text" && spoken.ended)) spoken = {};
+    if (p.kind === "end") {
+      Object.assign(spoken, { ended: true, progress: "" });
+      changed(); // the transcript has it now
+    }
+    if (p.kind === "progress") spoken.progress = p.text;
+    if (p.kind === "text") {
+      if (spoken.text && p.part !== spoken.part) spoken.text += "\n\n";
+      spoken.part = p.part;
+      spoken.text = ((spoken.text || "") + p.text).slice(-20000);
+    }
+  }
+  if (isDue) return;
+  isDue = true;
+  requestAnimationFrame(() => {
+    isDue = false;
+    let box = byId("words");
+    if (!spoken.text && !spoken.progress) { box?.remove(); return; }
+    if (!box) box = el("div", { id: "words", class: "said text", "aria-live": "off" });
+    box.replaceChildren(markdown(spoken.text || ""), ...(spoken.progress ? [el("pre", {}, spoken.progress)] : []));
+    body.append(box);
+    end.show();
+  });
+}
+
+// drawInbox lists the mail of the user and of the lead, what waits first.
+async function drawInbox(of) {
+  const all = await ask("api/inbox"), key = JSON.stringify(all);
+  if (of !== shown || of.key === key) return;
+  of.key = key;
+  const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${m.type === "message" ? "" : m.type.replaceAll("_", " ") + "  "}${new Date(m.timestamp * 1000).toLocaleString()}`,
+    ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""));
+  const parts = [];
+  for (const box of all) {
+    const isYours = box.name === "user";
+    parts.push(el("h3", {}, isYours ? "Yours" : "The lead's"));
+    parts.push(...box.waiting.map(mail));
+    if (!box.waiting.length) parts.push(el("p", { class: "faint" }, "nothing waits"));
+    if (isYours && box.waiting.length) {
+      const take = el("button", { type: "button", class: "item" }, "Mark as read"), note = el("p", { class: "bad", role: "status" });
+      take.addEventListener("click", async () => {
+        try { await ask("api/take", { shown: box.waiting.map((m) => m.id) }); } catch (e) { setText(note, e.message); }
+        changed();
+      });
+      parts.push(el("div", { class: "bar" }, take, el("a", { href: "#member/lead", class: "button item" }, "Answer the lead"), note));
+    }
+    if (box.read.length) parts.push(el("details", {}, el("summary", {}, `${box.read.length} that were read`), ...box.read.toReversed().map(mail)));
+  }
+  body.replaceChildren(...parts);
 }
 
 async function send(e) {
@@ -218,26 +308,12 @@ async function send(e) {
   } catch (e) { setText(byId("mail-label"), e.message); }
 }
 
-// drawSpending shows what was spent, by member, by task and by model, the dearest first.
-function drawSpending() {
+// drawSpending shows what was spent. It is read again when the state has changed, and not more often than seconds pass.
+async function drawSpending(of) {
   const s = getState();
-  if (!s) return;
-  const parts = [el("p", {}, s.spent || "no price is known"), el("p", { class: "faint" },
-    s.run.started_at ? `the last run, which began ${ago(s.now - s.run.started_at)} ago` : "no run yet")];
-  const subject = (id) => id === "0" ? "no task" : `${id} ${s.tasks.find((t) => String(t.id) === id)?.subject || ""}`;
-  for (const [title, sums, name] of [["Member", s.spending.members], ["Task", s.spending.tasks, subject], ["Model", s.spending.models]]) {
-    const rows = Object.entries(sums || {}).sort((a, b) => b[1].dollars - a[1].dollars || b[1].calls - a[1].calls);
-    if (!rows.length) continue;
-    const table = el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, title),
-      ...["Calls", "Input", "Cached", "Output", "Dollars"].map((n) => el("th", { scope: "col", class: "figure" }, n)))));
-    const lines = el("tbody");
-    for (const [key, x] of rows) {
-      const dollars = x.calls && x.calls === x.unpriced_calls ? "unknown" : (x.unpriced_calls ? "at least " : "") + Number(x.dollars).toFixed(2);
-      const figures = [x.calls, x.input + (x.cache_write || 0) + (x.cache_write_long || 0), x.cache_read, x.output].map((n) => Number(n || 0).toLocaleString());
-      lines.append(el("tr", {}, el("td", {}, name ? name(key) : key || "-"), ...[...figures, dollars].map((v) => el("td", { class: "figure" }, v))));
-    }
-    table.append(lines);
-    parts.push(table, el("br"));
-  }
-  body.replaceChildren(...parts);
+  if (!s || of.at > performance.now() - 3000) return;
+  of.at = performance.now();
+  const at = body.scrollTop;
+  await spending(body, s);
+  body.scrollTop = at;
 }

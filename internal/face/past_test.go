@@ -1,0 +1,60 @@
+package face
+
+import (
+	"testing"
+	"time"
+
+	"muster"
+	"muster/journal"
+)
+
+// What the events say is what is seen at each time: before, while and after.
+func TestPast(t *testing.T) {
+	run := muster.Run{Team: "t", StartedAt: 100, EndedAt: 200}
+	records := []muster.Task{{ID: 1, Subject: "old", Status: muster.Completed, CreatedAt: 10, UpdatedAt: 20, Landed: &muster.Landed{Commit: "aaaa"}},
+		{ID: 2, Subject: "counter", Status: muster.Completed, CreatedAt: 101, Landed: &muster.Landed{Commit: "bbbb"}},
+		{ID: 3, Subject: "docs", Status: muster.Completed, CreatedAt: 101, DependsOn: []muster.TaskID{2}}}
+	p := NewPast(run, records)
+	event := func(at float64, kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
+		p.Apply(muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields})
+	}
+	labels := func() map[string]int { return p.Overview(muster.Time(150)).Board }
+	event(50, journal.TaskAttention, "bob", 1, map[string]any{"reason": "of an earlier run"})
+	event(100, journal.RunStarted, muster.System, 0, nil)
+	event(100.5, journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
+	event(101, journal.TaskCreated, muster.Lead, 2, map[string]any{"subject": "counter"})
+	event(101, journal.TaskCreated, muster.Lead, 3, map[string]any{"subject": "docs"})
+	if got := labels(); got["landed"] != 1 || got["ready"] != 1 || got["waiting"] != 1 {
+		t.Errorf("before anybody works: %v", got)
+	}
+	event(102, journal.TaskClaimed, "alice", 2, nil)
+	event(103, journal.TurnStarted, "alice", 2, map[string]any{"turn": 1.0, "turns": 7.0})
+	event(104, journal.TurnEnded, "alice", 2, map[string]any{"dollars": 0.25})
+	event(105, journal.RequestCreated, "alice", 2, map[string]any{"request_id": "00000001", "kind": "plan_approval", "to": "lead", "text": "the plan"})
+	event(106, journal.MailSent, muster.Lead, 0, map[string]any{"to": "user"})
+	o := p.Overview(muster.Time(107))
+	if m := o.Members[0]; m.Turns != 7 || !m.Alive || m.Role != "coder" || m.Subject != "counter" || o.Spending.Members["alice"].Cost() != "$0.25" {
+		t.Errorf("while alice works: %+v, spent %v", m, o.Spending)
+	}
+	if n := o.Needs(); len(n) != 2 || n[0].Request.Plan != "the plan" || n[1].Name != "mail" || !o.Now.Equal(time.Unix(107, 0)) {
+		t.Errorf("needs %+v", n)
+	}
+	event(108, journal.RequestDecided, muster.User, 2, map[string]any{"request_id": "00000001"})
+	event(109, journal.MailDelivered, muster.User, 0, map[string]any{"count": 1.0})
+	event(110, journal.TaskLanding, "alice", 2, nil)
+	event(111, journal.TaskReturned, "alice", 2, map[string]any{"text": "red"})
+	if o := p.Overview(muster.Time(112)); o.Board["in_progress"] != 1 || o.Tasks[1].Returned != "red" || len(o.Needs()) != 0 {
+		t.Errorf("after it came back: %v %+v", o.Board, o.Needs())
+	}
+	event(120, journal.TaskCompleted, "alice", 2, map[string]any{"commit": "bbbb"})
+	event(121, journal.TaskClaimed, "alice", 3, nil)
+	event(122, journal.TaskAttention, "alice", 3, map[string]any{"reason": "it is too much"})
+	if got := labels(); got["landed"] != 2 || got["needs_attention"] != 1 {
+		t.Errorf("after it was given up: %v", got)
+	}
+	event(123, journal.TaskUpdated, muster.User, 3, map[string]any{"changed": []any{"retry"}})
+	event(124, journal.RunEnded, muster.System, 0, nil)
+	if o := p.Overview(muster.Time(130)); o.Alive || o.Board["ready"] != 1 || o.Members[0].Alive || o.Run.EndedAt != 124 {
+		t.Errorf("at the end: %+v", o)
+	}
+}

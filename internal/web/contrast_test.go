@@ -1,0 +1,114 @@
+package web
+
+import (
+	"context"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// colours reads the colours of both themes from the style sheet: the second block replaces some of the first.
+func colours(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	data, err := files.ReadFile("static/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	themes := map[string]map[string]string{"light": {}, "dark": {}}
+	blocks := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(data), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of colours", len(blocks))
+	}
+	for i, b := range blocks {
+		for _, m := range regexp.MustCompile(`--([\w-]+): (#[0-9a-f]{6})\b`).FindAllStringSubmatch(b[1], -1) {
+			if i == 0 {
+				themes["light"][m[1]] = m[2]
+			}
+			themes["dark"][m[1]] = m[2]
+		}
+	}
+	return themes
+}
+
+// contrast is that of two colours as WCAG 2 computes it.
+func contrast(a, b string) float64 {
+	light := func(colour string) float64 {
+		n, _ := strconv.ParseUint(strings.TrimPrefix(colour, "#"), 16, 32)
+		linear := func(c uint64) float64 {
+			v := float64(c&255) / 255
+			if v <= 0.04045 {
+				return v / 12.92
+			}
+			return math.Pow((v+0.055)/1.055, 2.4)
+		}
+		return 0.2126*linear(n>>16) + 0.7152*linear(n>>8) + 0.0722*linear(n)
+	}
+	x, y := light(a), light(b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// Every text can be read on every ground that it may stand on, in both themes (WCAG AA), and what is drawn is seen.
+func TestContrast(t *testing.T) {
+	if got := contrast("#000000", "#ffffff"); math.Abs(got-21) > 0.01 {
+		t.Fatalf("black on white has %v", got)
+	}
+	grounds := []string{"ground", "raised", "sunken", "accent-ground", "good-ground", "bad-ground", "warn-ground"}
+	for theme, c := range colours(t) {
+		check := func(front, back string, least float64) {
+			if c[front] == "" || c[back] == "" {
+				t.Fatalf("%s: %s or %s is missing", theme, front, back)
+			}
+			if got := contrast(c[front], c[back]); got < least {
+				t.Errorf("%s: %s on %s has a contrast of %.2f, and needs %.1f", theme, front, back, got, least)
+			}
+		}
+		for _, text := range []string{"text", "faint", "accent", "good", "bad", "warn"} {
+			for _, ground := range grounds {
+				check(text, ground, 4.5)
+			}
+		}
+		check("on-accent", "accent", 4.5)
+		for _, drawn := range []string{"s0", "s1", "s2", "s3", "s4", "s5", "s6"} {
+			check(drawn, "raised", 3)
+		}
+	}
+}
+
+// measured finds texts of the page whose colour has too little contrast to the first ground behind them that is not
+// transparent, which also sees colours that no variable has.
+const measured = `(() => {
+  const light = (rgb) => rgb.slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((n, v, i) => n + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const parse = (c) => c.match(/[\d.]+/g).map(Number), bad = [];
+  for (const e of document.querySelectorAll("body *")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility() || e.disabled) continue;
+    let ground = e, back;
+    while (ground && ((back = parse(getComputedStyle(ground).backgroundColor)).length > 3 && back[3] === 0)) ground = ground.parentElement;
+    const a = light(parse(getComputedStyle(e).color)), b = light(ground ? back : [255, 255, 255]);
+    const got = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (got < 4.5) bad.push(e.tagName + "." + e.className + " " + got.toFixed(2) + " " + e.textContent.slice(0, 40));
+  }
+  return bad.join("\n");
+})()`
+
+// The texts of the page as the browser draws them have the contrast too.
+func testContrast(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	scene(w)
+	p := w.open(browser, 1280, 800)
+	for _, hash := range []string{"", "member/alice", "task/4", "inbox", "spending"} {
+		value[bool](p, `(location.hash = "`+hash+`", true)`)
+		if hash != "" {
+			p.until(`!document.querySelector("#detail").hidden && document.querySelector("#detail-body").children.length > 0`)
+		}
+		for _, theme := range []string{"light", "dark"} {
+			p.theme(theme)
+			if bad := value[string](p, measured); bad != "" {
+				t.Errorf("%s %q:\n%s", theme, hash, bad)
+			}
+			p.picture(strings.Trim("looks-"+strings.ReplaceAll(hash, "/", "-")+"-"+theme, "-"))
+		}
+	}
+}

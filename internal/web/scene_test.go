@@ -1,0 +1,310 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/mailbox"
+	"muster/internal/requests"
+	"muster/internal/roster"
+	"muster/internal/spend"
+	"muster/internal/testing/gittest"
+	"muster/internal/transcript"
+	"muster/journal"
+	"muster/llm"
+	"muster/team"
+)
+
+// plan is what a member of the scene asks to be approved.
+const plan = `1. Write the new routes beside the old ones in routes.go.
+2. Answer the old routes with 308 and the header Deprecation.
+3. Test both: each old path has one new path.
+
+Not touched: the webhooks, which clients cannot follow with a redirect.`
+
+// reply has all of Markdown that members use.
+const reply = "## What I found\n\nThe old routes are in **three** places, and `routes.go` has the table:\n\n" +
+	"- `GET /v1/users` and its filters\n- the webhooks, which *cannot* move\n  - they are signed over the path\n- the export\n\n" +
+	"| route | calls a day | moves |\n|---|---:|---|\n| /v1/users | 120,331 | yes |\n| /v1/hooks | 88 | no |\n\n" +
+	"```go\nfunc old(w http.ResponseWriter, r *http.Request) {\n\thttp.Redirect(w, r, \"/v2\"+r.URL.Path, http.StatusPermanentRedirect)\n}\n```\n\n" +
+	"```diff\n-\tmux.Handle(\"/v1/users\", users)\n+\tmux.Handle(\"/v1/users\", old)\n```\n\n" +
+	"> A redirect keeps the method only with 307 and 308.\n\n1. First the table.\n2. Then [the tests](https://example.org/tests \"x\").\n"
+
+// sceneTask is a task of the scene.
+type sceneTask struct {
+	subject string
+	after   []muster.TaskID
+	owner   muster.Name
+	label   string
+}
+
+// sceneTasks are a board as one has it in the middle of a run.
+var sceneTasks = []sceneTask{
+	{"list the routes of version 1", nil, "alice", "landed"},
+	{"write the table of new routes", []muster.TaskID{1}, "alice", "landed"},
+	{"move the readers of users", []muster.TaskID{2}, "bob", "landed"},
+	{"answer old routes with a redirect", []muster.TaskID{2}, "alice", "in_progress"},
+	{"sign webhooks over the body", []muster.TaskID{2}, "carol", "in_progress"},
+	{"page the export by cursor", []muster.TaskID{3}, "bob", "landing"},
+	{"keep the rate limits per route", []muster.TaskID{3}, "dave", "in_progress"},
+	{"move the client library", []muster.TaskID{4, 5}, "", "waiting"},
+	{"tell clients with a Deprecation header", []muster.TaskID{4}, "", "waiting"},
+	{"load test the new export", []muster.TaskID{6, 7}, "", "waiting"},
+	{"measure p99 before and after", []muster.TaskID{6}, "", "waiting"},
+	{"write the guide for moving", []muster.TaskID{8, 9}, "", "waiting"},
+	{"remove the flag v2_beta", nil, "erin", "needs_attention"},
+	{"update the changelog", nil, "", "ready"},
+}
+
+// scene fills the world with a team in the middle of its work: 6 members, 14 tasks, 40 minutes of events, a plan and a
+// mail that wait for the user, conversations and spending.
+func scene(w *world) {
+	w.Helper()
+	now := time.Now()
+	began := muster.UnixTime(now.Add(-40 * time.Minute))
+	put := func(table, key string, v any) {
+		data, err := json.Marshal(v)
+		if err == nil {
+			_, err = w.store.Table(table).Put(w.Context(), key, data, muster.None)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	put(muster.TableTeam, "run", muster.Run{Team: "api-v2", Goal: "move the public API to version 2 and keep the old routes alive for a year",
+		Check: "go test ./...", Target: "muster/api-v2", Budget: "$5.00", StartedAt: began, Cap: 6, Model: "sonnet"})
+	w.sceneTasks(began)
+	w.sceneEvents(began)
+	w.members("alice", "bob", "carol", "dave", "erin") // it writes events of now
+	gittest.Write(w, w.dir, map[string]string{"routes.go": "package api\n\nfunc old() {}\n"})
+	gittest.Git(w, w.dir, "add", ".")
+	gittest.Git(w, w.dir, "commit", "-qm", "routes")
+	lane, err := w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4})
+	if err != nil {
+		w.Fatal(err)
+	}
+	// A lane is bound to a task that nobody has yet.
+	w.change(4, func(t *muster.Task) {
+		t.Status, t.Owner, t.ClaimedAt, t.Fence = muster.InProgress, "alice", began+900, 1
+	})
+	gittest.Write(w, lane.Path, map[string]string{"routes.go": "package api\n\n// old answers a route of version 1.\nfunc old(path string) string {\n\treturn \"/v2\" + path\n}\n"})
+	r := roster.New(w.store, w.journal, "api-v2")
+	box := mailbox.New(w.store, w.journal, r.Known)
+	if _, err := requests.New(w.store, box, w.journal).Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
+		To: muster.Lead, Plan: plan, TaskID: 5}); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := box.Send(w.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User,
+		Content: "The export has 40 million rows in the largest account. May it answer in pages of 1,000?"}); err != nil {
+		w.Fatal(err)
+	}
+	w.sceneWords()
+}
+
+// sceneTasks puts the board on the disk.
+func (w *world) sceneTasks(began float64) {
+	w.Helper()
+	var all []muster.Task
+	landed := map[muster.TaskID]bool{}
+	for i, s := range sceneTasks {
+		t := muster.Task{ID: muster.TaskID(i + 1), Subject: s.subject, Status: muster.Pending, DependsOn: s.after, Owner: s.owner,
+			Description: "As the goal says. Keep the tests green, and say in the result what clients will see.", CreatedAt: began, UpdatedAt: began}
+		switch s.label {
+		case "landed":
+			t.Status, landed[t.ID] = muster.Completed, true
+			t.Landed = &muster.Landed{Commit: fmt.Sprintf("%07x", 0x9c01d3e+i*7919)}
+		case "in_progress", "landing":
+			if t.ID == 4 { // it is bound to its lane first
+				t.Owner = ""
+				break
+			}
+			t.Status, t.ClaimedAt, t.Fence = muster.InProgress, began+600, 1
+		case "needs_attention":
+			t.Status, t.Result, t.Attempts = muster.NeedsAttention, "the flag is read in a file that no test covers", 3
+			t.Owner = ""
+		}
+		for _, d := range s.after {
+			if !landed[d] {
+				t.BlockedBy = append(t.BlockedBy, d)
+			}
+		}
+		all = append(all, t)
+	}
+	if err := team.PutTasks(w.Context(), w.team, all); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// change changes the record of a task.
+func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
+	w.Helper()
+	table := w.store.Table(muster.TableTasks)
+	d, err := table.Get(w.Context(), fmt.Sprint(id))
+	var t muster.StoredTask
+	if err == nil {
+		err = json.Unmarshal(d.Data, &t)
+	}
+	f((*muster.Task)(&t))
+	data, errData := json.Marshal(t)
+	if err := errors.Join(err, errData); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := table.Put(w.Context(), fmt.Sprint(id), data, d.Rev); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// sceneEvents writes 40 minutes of events and what the calls of models have cost.
+func (w *world) sceneEvents(began float64) {
+	w.Helper()
+	var all []muster.Event
+	emit := func(minute float64, kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
+		all = append(all, muster.Event{Kind: kind, At: began + 60*minute, Member: who, Task: task, Fields: fields})
+	}
+	emit(0, journal.RunStarted, muster.System, 0, map[string]any{"goal": "move the public API to version 2", "target": "muster/api-v2"})
+	for i, name := range []muster.Name{muster.Lead, "alice", "bob", "carol", "dave", "erin"} {
+		emit(0.2+0.1*float64(i), journal.MemberSpawned, name, 0, map[string]any{"role": "coder"})
+	}
+	for i, s := range sceneTasks {
+		emit(0.9+0.01*float64(i), journal.TaskCreated, muster.Lead, muster.TaskID(i+1), map[string]any{"subject": s.subject})
+	}
+	at := map[muster.TaskID]float64{1: 2, 2: 7, 3: 13, 4: 15, 5: 16, 6: 22, 7: 24, 13: 3}
+	for minute := 2.0; minute < 40; minute++ {
+		for i, s := range sceneTasks {
+			id := muster.TaskID(i + 1)
+			start, isTaken := at[id]
+			if !isTaken || minute < start {
+				continue
+			}
+			if minute == start {
+				emit(minute, journal.TaskClaimed, s.owner, id, map[string]any{"subject": s.subject, "lane": "task-" + fmt.Sprint(id)})
+			}
+			if s.label == "landed" && minute > start+5 || s.label == "needs_attention" && minute > start+9 || s.label == "landing" && minute > start+14 {
+				continue
+			}
+			w.sceneTurn(emit, minute, start, s.owner, id)
+			switch {
+			case s.label == "landed" && minute == start+4 && id == 2:
+				emit(minute+.6, journal.TaskReturned, s.owner, id, map[string]any{"reason": "check", "text": "TestRoutes fails on the merged tree", "failed": "TestRoutes", "seconds": 0.6})
+			case s.label == "landed" && minute == start+5:
+				emit(minute+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": "9c01d3e"})
+				emit(minute+.9, journal.TaskCompleted, s.owner, id, map[string]any{"subject": s.subject, "commit": fmt.Sprintf("%07x", 0x9c01d3e+i*7919), "check": "go test ./...", "receipt": "ok", "seconds": 0.7})
+			case s.label == "landing" && minute == start+14:
+				emit(minute+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": "1122334"})
+			case s.label == "needs_attention" && minute == start+9:
+				emit(minute+.6, journal.TaskAttention, s.owner, id, map[string]any{"reason": "the flag is read in a file that no test covers"})
+				emit(minute+.7, journal.MemberIdle, s.owner, 0, map[string]any{"reason": "no_task"})
+			}
+		}
+	}
+	emit(39.7, journal.MemberSteps, "alice", 4, map[string]any{"done": 2, "of": 5, "text": "redirect the readers"})
+	emit(39.8, journal.ToolStarted, "alice", 4, map[string]any{"tool": "bash", "text": "go test ./api -run Redirect"})
+	slices.SortStableFunc(all, func(a, b muster.Event) int { return cmp.Compare(a.At, b.At) })
+	for _, e := range all {
+		if err := w.journal.Emit(w.Context(), e); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// sceneTurn writes one turn of a member, with its cost in the ledger.
+func (w *world) sceneTurn(
+	emit func(float64, string, muster.Name, muster.TaskID, map[string]any), minute, start float64, who muster.Name, task muster.TaskID,
+) {
+	w.Helper()
+	input := 6000 + int(minute-start)*5200
+	if input > 90_000 {
+		input -= 70_000
+	}
+	u := llm.Usage{Input: input / 10, CacheRead: input - input/10, Output: 700 + 31*int(minute)}
+	dollars := 0.004 + float64(input)*6e-7
+	emit(minute+.1, journal.TurnStarted, who, task, map[string]any{"turn": int(minute - start + 1), "turns": int(minute)})
+	emit(minute+.3, journal.ToolStarted, who, task, map[string]any{"tool": "read", "text": "api/routes.go"})
+	emit(minute+.35, journal.ToolEnded, who, task, map[string]any{"tool": "read", "seconds": 0.01})
+	emit(minute+.5, journal.TurnEnded, who, task, map[string]any{"stop": "tool_use", "model": "sonnet", "seconds": 9.5, "dollars": dollars,
+		"input": u.Input, "output": u.Output, "cache_read": u.CacheRead})
+	if _, err := w.store.Log().Append(w.Context(), muster.StreamSpend, muster.Anywhere, w.sceneCall(minute, who, task, u, dollars)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// sceneCall is a call of the ledger.
+func (w *world) sceneCall(minute float64, who muster.Name, task muster.TaskID, u llm.Usage, dollars float64) []byte {
+	w.Helper()
+	run, err := w.team.LastRun(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	price := spend.FromFloat(dollars)
+	line, err := json.Marshal(spend.Call{State: spend.Ended, ID: fmt.Sprint(who, task, "-", minute), At: run.StartedAt + 60*minute, Run: run.StartedAt,
+		Member: who, Task: task, Turn: int(minute), Kind: spend.Turn, Model: "sonnet", Usage: u, Dollars: &price})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return line
+}
+
+// sceneWords writes the conversation of alice.
+func (w *world) sceneWords() {
+	w.Helper()
+	t, err := transcript.Open(w.Context(), w.store.Log(), "alice")
+	if err != nil {
+		w.Fatal(err)
+	}
+	say := func(parts ...llm.Part) {
+		if err := t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}); err != nil {
+			w.Fatal(err)
+		}
+	}
+	call := func(id, name, input, result string) {
+		say(llm.Call{ID: id, Name: name, Input: json.RawMessage(input)})
+		if err := t.Result(w.Context(), llm.Result{ID: id, Parts: llm.Parts{llm.Text{Text: result}}, IsError: strings.HasPrefix(result, "FAIL")}); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := t.User(w.Context(), []llm.Part{llm.Text{Text: "Your task is 4: answer old routes with a redirect.\nAs the goal says."}}, nil); err != nil {
+		w.Fatal(err)
+	}
+	say(llm.Text{Text: "I look where the old routes are."})
+	call("c1", "grep", `{"pattern":"/v1/","path":"api"}`, "api/routes.go:12: mux.Handle(\"/v1/users\", users)\napi/routes.go:13: mux.Handle(\"/v1/hooks\", hooks)\n")
+	say(llm.Text{Text: reply})
+	call("t1", "todo", `{"items":[]}`, "[x] 1 list the old routes\n[x] 2 write the redirect\n[>] 3 redirect the readers\n[ ] 4 test each route\n[ ] 5 say it in the docs\n2 of 5 completed")
+	call("c2", "bash", `{"command":"go test ./api"}`, "FAIL\n--- FAIL: TestRedirect (0.00s)\n    routes_test.go:31: got 301, want 308\n")
+}
+
+// bigScene fills the world with 1,000 tasks, of which 700 have landed, and 30 members.
+func bigScene(w *world) {
+	w.Helper()
+	var all []muster.Task
+	for i := 1; i <= 1000; i++ {
+		t := muster.Task{ID: muster.TaskID(i), Subject: fmt.Sprintf("move file %d of the old client to the new one", i), Status: muster.Pending,
+			Description: strings.Repeat("what is to be done. ", 20)}
+		if i%10 != 1 {
+			t.DependsOn = []muster.TaskID{muster.TaskID(i - 1)}
+		}
+		switch {
+		case i <= 700:
+			t.Status, t.Landed = muster.Completed, &muster.Landed{Commit: fmt.Sprintf("%07x", 0x9c01d3e+i*7919)}
+		case i%10 == 1 && i < 1000-10:
+			t.Status, t.Owner, t.Fence = muster.InProgress, muster.Name(fmt.Sprintf("member-%02d", i/10-69)), 1
+		case i%10 != 1:
+			t.BlockedBy = t.DependsOn
+		}
+		all = append(all, t)
+	}
+	if err := team.PutTasks(w.Context(), w.team, all); err != nil {
+		w.Fatal(err)
+	}
+	var names []muster.Name
+	for i := 1; i < 30; i++ {
+		names = append(names, muster.Name(fmt.Sprintf("member-%02d", i)))
+	}
+	w.members(names...)
+	w.emit(1, 600)
+}
