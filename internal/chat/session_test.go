@@ -299,7 +299,7 @@ func TestSpeech(t *testing.T) {
 	s.Emit(muster.Lead, loop.TextDelta{Part: 2, Text: "two"})
 	s.Emit(muster.Lead, loop.TurnEnded{})
 	s.Emit(muster.Lead, loop.TurnEnded{}) // only calls
-	if got, want := p.String(), "Hello.|Hello.|Hal ...|one\ntwo|"; got != want {
+	if got, want := p.String(), "Hello.|Hello.|Hal ...|one|two|"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

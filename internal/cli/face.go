@@ -48,7 +48,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete,
+			Colour: bool(c.paint), Markdown: true,
 			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
 		if err == nil {
 			c.face = hidingFace{c.terminal, a.secrets}
