@@ -24,6 +24,7 @@ var builtin = []command{
 	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
 		muster: []string{"mail", "list", "--last", "20"}},
 	{name: "diff", args: "TASK", does: "what a task has changed", muster: []string{"diff"}},
+	{name: "retry", args: "TASK", does: "let a task that needs you be tried again", muster: []string{"task", "retry"}},
 	{name: "undo", args: "TASK", does: "take back what a task has landed, after the check", muster: []string{"undo"}},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
 	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; all of one",
@@ -146,7 +147,7 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 		all = []string{"show"}
 	case head == "/approve" || head == "/reject" || head == "/requests show":
 		all = n.Requests()
-	case head == "/diff" || head == "/undo":
+	case head == "/diff" || head == "/undo" || head == "/retry":
 		all = n.Tasks()
 	case head == "/inbox":
 		all = append(n.Members(), "user")

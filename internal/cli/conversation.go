@@ -219,7 +219,9 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	go func() {
 		defer close(over)
 		// Closing over publishes both fields: end reads them only after it has received from s.Over.
-		c.sum, c.err = c.app.Start(ctx, j)
+		if c.sum, c.err = c.app.Start(ctx, j); c.err != nil && !errors.Is(c.err, muster.CauseUser) {
+			c.progress.Fail(c.app.Now(), c.err)
+		}
 	}()
 	c.job = j
 	return over

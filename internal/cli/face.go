@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/chat"
 	"muster/internal/commands"
+	"muster/internal/face"
 	"muster/internal/redact"
 	"muster/internal/terminal"
 	"muster/internal/view"
@@ -50,7 +51,9 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete,
 			Colour: bool(c.paint), Markdown: true,
-			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
+			Status: func(width int) []string {
+				return c.progress.Rows(a.Now(), width, terminal.StatusRows(view.TerminalHeight(a.Stdout)))
+			}})
 		if err == nil {
 			c.face = hidingFace{c.terminal, a.secrets}
 			return nil
@@ -110,7 +113,8 @@ func (c *conversation) newProgress(ctx context.Context) *view.Progress {
 		}
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
-		Start: c.app.Now(), OnlyLines: true, Task: task})
+		Start: c.app.Now(), OnlyLines: true, Task: task, Window: windowOf(c.app, settings),
+		Board: func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
 
 // takeMail shows and removes what was written to the user. An error is taken as no mail: the session asks again, and

@@ -60,8 +60,9 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 			width, _ = view.TerminalWidth(a.Stderr)
 			return width, view.TerminalHeight(a.Stderr)
 		},
-		Board: func() (view.Overview, error) { return face.Board(ctx, t) },
-		Task:  func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+		Board:  func() (view.Overview, error) { return face.Board(ctx, t) },
+		Window: windowOf(a, s),
+		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
 	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
 	return out

@@ -103,7 +103,12 @@ func (s *screen) resize(width, height int) {
 
 // maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
 // the screen, parts of the view would scroll away with the text.
-func (s *screen) maxViewHeight() int { return max(1, s.height*3/5) }
+func (s *screen) maxViewHeight() int { return maxViewHeight(s.height) }
+
+func maxViewHeight(height int) int { return max(1, height*3/5) }
+
+// StatusRows returns how many status lines a terminal of a height shows beside one row of input.
+func StatusRows(height int) int { return max(0, maxViewHeight(height)-1) }
 
 // Init does nothing: the first frame needs no command.
 func (s *screen) Init() tea.Cmd { return nil }

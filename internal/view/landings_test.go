@@ -149,7 +149,7 @@ func TestALandingsRowSaysWhereItStands(t *testing.T) {
 	for _, e := range queueOf() {
 		p.Event(e)
 	}
-	rows := p.Rows(muster.Time(1012.5), 80)
+	rows := p.Rows(muster.Time(1012.5), 80, 0)
 	same(t, rows[0], "alice     landing  2 counter  checked with 1 other, about 18 s  12 s")
 }
 

@@ -112,6 +112,8 @@ type Options struct {
 
 	// Board returns the tasks, and what waits for the user, of an Overview; nil: they are not shown.
 	Board func() (Overview, error)
+	// Window returns how many tokens a model takes, 0 where that is not known; nil: it never is.
+	Window func(model string) int
 
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
@@ -119,7 +121,8 @@ type Options struct {
 
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
-	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
+	// A conversation may begin beside a team that has something for the user already.
+	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{}, boardIsOld: o.OnlyLines,
 		presence: Presence{check: OneLine(o.Check)}, alerts: alerts{notify: o.Notify}}
 }
 
@@ -133,14 +136,19 @@ func (p *Progress) SetSpent(budget string, before spend.Book) {
 // HasWritten reports whether a line was written. It is called when all events were shown.
 func (p *Progress) HasWritten() bool { return p.wroteLine }
 
-// Rows returns the living members as lines of less than width columns. From then on the terminal has that width: the
-// user can resize the window.
-func (p *Progress) Rows(now time.Time, width int) []string {
+// Rows returns the living members, the board, and what waits for the user as lines of less than width columns. From then on the terminal has that width: the
+// user can resize the window. There are at most so many rows; 0 is any number.
+func (p *Progress) Rows(now time.Time, width, most int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// Lines that are printed later fit the new width too. Those that stand already are not laid out again.
 	p.options.Width = width
-	return p.presence.Rows(p.options.Paint, now, width, p.subject)
+	below := p.boardRows(now, most)
+	members := mostMembers
+	if most > 0 { // one row says how many others there are
+		members = min(max(most-len(below)-1, leastMembers), mostMembers)
+	}
+	return append(p.presence.rows(p.options.Paint, now, width, members, p.subject), below...)
 }
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
