@@ -79,6 +79,8 @@ type Session struct {
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Command runs a muster command and returns what it prints.
 	Command func(ctx context.Context, args ...string) string
+	// Open returns a call of a tool of the lead by its number, or the last one, as it is printed.
+	Open func(ctx context.Context, number string) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
 	Compact func(ctx context.Context, focus string) error
 	// Custom finds the commands of the repository and of the user; nil: there are none.

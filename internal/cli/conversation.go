@@ -173,7 +173,8 @@ func (c *conversation) run(ctx context.Context) error {
 func (c *conversation) newSession(ctx context.Context) *chat.Session {
 	return &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, First: c.first, GoesOn: c.goesOn,
-		CanWorkOn: c.app.foreground != nil, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands}
+		CanWorkOn: c.app.foreground != nil, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands,
+		Open: c.openCall}
 }
 
 // checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words

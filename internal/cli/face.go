@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"muster"
@@ -44,7 +46,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 				ids = append(ids, fmt.Sprint(x.ID))
 			}
 			return ids
-		}, Custom: c.customCommands}
+		}, Custom: c.customCommands,
+		Open: c.openCall}
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
@@ -130,6 +133,25 @@ func (c *conversation) takeMail(ctx context.Context) {
 		}
 		return nil
 	})
+}
+
+// openCall returns a call of a tool of the lead as it is printed: by the number in its line, or the last one.
+func (c *conversation) openCall(ctx context.Context, number string) string {
+	n, err := strconv.Atoi(cmp.Or(number, "0"))
+	if err != nil || n < 0 {
+		return fmt.Sprintf("%q is not the number of a tool call: /open 3, or /open for the last one", number)
+	}
+	id := c.progress.Call(n)
+	if id == "" && n == 0 {
+		return "the lead has called no tool since this conversation was opened"
+	} else if id == "" {
+		return fmt.Sprintf("there is no tool call %d: the lines of the lead's tools have their numbers", n)
+	}
+	call, err := c.Members().Call(ctx, muster.Lead, id)
+	if err != nil {
+		return err.Error()
+	}
+	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
 }
 
 // command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a

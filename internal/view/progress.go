@@ -66,6 +66,7 @@ type Progress struct {
 	board      Overview
 	boardAt    time.Time
 	boardIsOld bool
+	calls      toolCalls
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -186,7 +187,11 @@ func (p *Progress) Event(e muster.Event) {
 		}
 		p.lastBroadcast = said
 	}
-	for _, l := range Lines(e, p.facts()) {
+	lines := Lines(e, p.facts())
+	if l := p.toolLine(e); p.options.OnlyLines && l.Verb != "" { // a run shows what lands, and not each step
+		lines = []Line{l}
+	}
+	for _, l := range lines {
 		if !l.Show {
 			continue
 		}
