@@ -132,6 +132,13 @@ func landingOptions(
 		CheckCovered: c.CheckCovered, Review: c.Review,
 		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
+		OnTest: func(id muster.TaskID, test string) {
+			e := CheckEvent{Task: id, Test: t.secrets.String(test)}
+			t.publish(e)
+			if c.Emit != nil {
+				c.Emit(muster.System, e)
+			}
+		},
 	}
 }
 

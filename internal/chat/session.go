@@ -54,6 +54,8 @@ type Teller interface {
 	// Notice takes an event that the session shows itself, and that the user may have to be told of.
 	Notice(muster.Event)
 	Tick(time.Time)
+	// Test takes the test that a check of a task runs now, or has run last; 0 is the base.
+	Test(task muster.TaskID, name string)
 }
 
 // Outcome is how a conversation ended.
@@ -254,6 +256,10 @@ func (s *Session) showReply(m llm.Message) { s.speech.reply(plainText(m)) }
 func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	if turn, ok := event.(team.TurnEvent); ok && s.Remote && turn.Member == muster.Lead {
 		s.speech.event(turn.Event)
+	}
+	if check, ok := event.(team.CheckEvent); ok {
+		s.Teller.Test(check.Task, check.Test)
+		s.Face.Refresh()
 	}
 	state, ok := event.(team.StateEvent)
 	if !ok {

@@ -94,6 +94,9 @@ func (t *teller) Event(e muster.Event) { t.kinds = append(t.kinds, e.Kind) }
 func (*teller) Notice(muster.Event)    {}
 func (*teller) Tick(time.Time)         {}
 
+// Test is not looked at: the view has tests of its own.
+func (*teller) Test(muster.TaskID, string) {}
+
 type bench struct {
 	*paper
 	*lead

@@ -97,10 +97,15 @@ func (o *runOutput) event(e muster.Event) {
 }
 
 // emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits
-// is what models say, and is not shown in a run without a conversation.
+// is what models say, and is not shown in a run without a conversation. The tests of checks are shown while they run.
 func (o *runOutput) emit(_ muster.Name, v any) {
-	if e, ok := v.(muster.Event); ok {
+	switch e := v.(type) {
+	case muster.Event:
 		o.event(e)
+	case team.CheckEvent:
+		if o.progress != nil {
+			o.progress.Test(e.Task, e.Test)
+		}
 	}
 }
 

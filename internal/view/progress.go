@@ -207,6 +207,13 @@ func (p *Progress) Event(e muster.Event) {
 	}
 }
 
+// Test says which test the check of a task runs now, or has run last; 0 is the base. It is shown while the check runs.
+func (p *Progress) Test(task muster.TaskID, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.presence.queue.test(task, name)
+}
+
 // noteChecks remembers checks and landings that begin, and forgets those that end. Tick mentions those that are still
 // remembered after a while.
 func (p *Progress) noteChecks(e muster.Event) {
