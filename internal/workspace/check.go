@@ -325,7 +325,7 @@ func (f *Findings) Add(area string, health Health, text, fix string) {
 
 // AddError adds that something is broken by an error.
 func (f *Findings) AddError(area string, err error) {
-	f.Add(area, Broken, err.Error(), muster.HintOf(err))
+	f.Add(area, Broken, muster.PlainText(err), muster.HintOf(err))
 }
 
 // IsBroken reports whether any of the findings is Broken.
