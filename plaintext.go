@@ -65,6 +65,9 @@ func inPlainWords(err error, rest string) string {
 			return fmt.Sprintf("it ended with exit code %d", e.ExitCode())
 		}
 	case *json.SyntaxError:
+		if strings.Contains(rest, "not JSON") {
+			return fmt.Sprintf("at byte %d", e.Offset)
+		}
 		return fmt.Sprintf("it is not JSON, at byte %d", e.Offset)
 	case *json.UnmarshalTypeError:
 		if e.Field == "" {

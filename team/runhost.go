@@ -312,7 +312,7 @@ func (p *runHost) runEffects(ctx context.Context) error {
 		return err
 	}
 	logDropped(ctx, p.Log, "settling what steps have left", err)
-	p.note(ctx, "", "left for later: "+err.Error())
+	p.note(ctx, "", "left for later: "+muster.PlainText(err))
 	return nil
 }
 

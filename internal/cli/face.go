@@ -46,8 +46,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 				ids = append(ids, fmt.Sprint(x.ID))
 			}
 			return ids
-		}, Custom: c.customCommands,
-		Open: c.openCall}
+		}, Custom: c.customCommands}
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
@@ -149,7 +148,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	}
 	call, err := c.Members().Call(ctx, muster.Lead, id)
 	if err != nil {
-		return err.Error()
+		return muster.PlainText(err)
 	}
 	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
 }

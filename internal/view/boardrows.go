@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"muster"
 )
 
 const (
@@ -137,5 +139,5 @@ func (p *Progress) typed(command string) string {
 func (p *Progress) Fail(now time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alerts.tell(now, "the run has stopped: "+err.Error())
+	p.alerts.tell(now, "the run has stopped: "+muster.PlainText(err))
 }
