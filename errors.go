@@ -29,8 +29,8 @@ type Error struct {
 	Err     error
 }
 
-// Errorf makes an Error with a code and a sentence. A %w in f is kept as its cause; what the standard library says in it
-// is put into plain words.
+// Errorf makes an Error with a code and a sentence. A %w in f is kept as its cause; what the standard library says in
+// it is put into plain words.
 func Errorf(c Code, f string, a ...any) *Error {
 	err := fmt.Errorf(f, a...)
 	return &Error{Code: c, Message: PlainText(err), Err: errors.Unwrap(err)}

@@ -35,7 +35,8 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 	return res, l.tellOnce(ctx, res)
 }
 
-// onTest returns what tells of the tests of checks by the task that would land, 0 for the base; nil where nobody is told.
+// onTest returns what tells of the tests of checks by the task that would land, 0 for the base; nil where nobody is
+// told.
 func onTest(tell func(muster.TaskID, string)) func(name, test string) {
 	if tell == nil {
 		return nil

@@ -96,8 +96,8 @@ type Options struct {
 	// Ports is where the network ports of checks are noted, and PortCount how many each has; nil: they have none.
 	Ports     *ports.Table
 	PortCount int
-	// OnTest is told which test the check of a task's work runs, 0 is the base, a few times a second. It must not block.
-	// Nil: nobody waits for it.
+	// OnTest is told which test the check of a task's work runs, 0 is the base, a few times a second. It must not
+	// block. Nil: nobody waits for it.
 	OnTest func(task muster.TaskID, test string)
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string

@@ -48,7 +48,7 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 }
 
 // rowHead returns the first column of a row about the team, and how many columns are left behind it.
-func (p *Progress) rowHead(name string) (head string, room int) {
+func rowHead(p *Progress, name string) (head string, room int) {
 	head = Pad(name, max(p.presence.names, len("needs you")))
 	return head, p.options.Width - 3 - columns(head)
 }
@@ -69,7 +69,7 @@ func (p *Progress) teamRows() (rows []string) {
 	if len(p.board.Board) > 0 {
 		name = "board"
 	}
-	head, room := p.rowHead(name)
+	head, room := rowHead(p, name)
 	text := ""
 	flush := func() {
 		if text != "" && room > 0 {
@@ -97,16 +97,17 @@ func (p *Progress) teamRows() (rows []string) {
 func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string) {
 	for i, n := range needs {
 		if i == most {
-			head, room := p.rowHead("")
-			rows = append(rows, head+"  "+Cut(fmt.Sprintf("and %d more: %s", len(needs)-i, p.typed("muster status")), room))
+			head, room := rowHead(p, "")
+			more := fmt.Sprintf("and %d more: %s", len(needs)-i, typed(p, "muster status"))
+			rows = append(rows, head+"  "+Cut(more, room))
 			break
 		}
 		command := n.Command
 		if n.Request != nil {
 			command = "muster requests show " + n.Name
 		}
-		head, room := p.rowHead("NEEDS YOU")
-		text, command := n.Name+"  "+n.What, p.typed(command)
+		head, room := rowHead(p, "NEEDS YOU")
+		text, command := n.Name+"  "+n.What, typed(p, command)
 		// What is to be typed is of no use when it is cut, so the text gives way, or the command has a row of its own.
 		left := room - columns(command) - 3
 		below := left < 12
@@ -122,7 +123,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 }
 
 // typed returns a command as it is typed here: a conversation has commands of its own for most.
-func (p *Progress) typed(command string) string {
+func typed(p *Progress, command string) string {
 	if !p.options.OnlyLines {
 		return command
 	}
@@ -140,4 +141,26 @@ func (p *Progress) Fail(now time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.alerts.tell(now, "the run has stopped: "+muster.PlainText(err))
+}
+
+// Rows returns the living members, the board, and what waits for the user as lines of less than width columns. From then
+// on the terminal has that width: the user can resize the window. There are at most so many rows; 0 is any number.
+func (p *Progress) Rows(now time.Time, width, most int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Lines that are printed later fit the new width too. Those that stand already are not laid out again.
+	p.options.Width = width
+	below := p.boardRows(now, most)
+	members := mostMembers
+	if most > 0 { // one row says how many others there are
+		members = min(max(most-len(below)-1, leastMembers), mostMembers)
+	}
+	return append(p.presence.rows(p.options.Paint, now, width, members, p.subject), below...)
+}
+
+// Test says which test the check of a task runs now, or has run last; 0 is the base. It is shown while the check runs.
+func (p *Progress) Test(task muster.TaskID, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.presence.queue.test(task, name)
 }

@@ -137,21 +137,6 @@ func (p *Progress) SetSpent(budget string, before spend.Book) {
 // HasWritten reports whether a line was written. It is called when all events were shown.
 func (p *Progress) HasWritten() bool { return p.wroteLine }
 
-// Rows returns the living members, the board, and what waits for the user as lines of less than width columns. From then on the terminal has that width: the
-// user can resize the window. There are at most so many rows; 0 is any number.
-func (p *Progress) Rows(now time.Time, width, most int) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// Lines that are printed later fit the new width too. Those that stand already are not laid out again.
-	p.options.Width = width
-	below := p.boardRows(now, most)
-	members := mostMembers
-	if most > 0 { // one row says how many others there are
-		members = min(max(most-len(below)-1, leastMembers), mostMembers)
-	}
-	return append(p.presence.rows(p.options.Paint, now, width, members, p.subject), below...)
-}
-
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
 	p.mu.Lock()
@@ -205,13 +190,6 @@ func (p *Progress) Event(e muster.Event) {
 		}
 		p.enqueue(q)
 	}
-}
-
-// Test says which test the check of a task runs now, or has run last; 0 is the base. It is shown while the check runs.
-func (p *Progress) Test(task muster.TaskID, name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.presence.queue.test(task, name)
 }
 
 // noteChecks remembers checks and landings that begin, and forgets those that end. Tick mentions those that are still

@@ -18,8 +18,8 @@ type toolCalls struct {
 }
 
 // ownLine are the tools whose effect has a line of its own, or that do nothing but wait.
-var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message", "broadcast",
-	"spawn_teammate", "review_plan", "request_shutdown"}
+var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message",
+	"broadcast", "spawn_teammate", "review_plan", "request_shutdown"}
 
 // toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
