@@ -29,10 +29,11 @@ type Error struct {
 	Err     error
 }
 
-// Errorf makes an Error with a code and a sentence. A %w in f is kept as its cause.
+// Errorf makes an Error with a code and a sentence. A %w in f is kept as its cause; what the standard library says in
+// it is put into plain words.
 func Errorf(c Code, f string, a ...any) *Error {
 	err := fmt.Errorf(f, a...)
-	return &Error{Code: c, Message: err.Error(), Err: errors.Unwrap(err)}
+	return &Error{Code: c, Message: PlainText(err), Err: errors.Unwrap(err)}
 }
 
 // WithHint returns e with what to do next.

@@ -33,8 +33,8 @@ const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
 	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent, summary; tokens: input, output, cache_*
 	// and dollars: null where the price is not known; left out where nothing has a price
-	ToolStarted = "tool.started" // tool, text: what it does, in a few words; subagent: true when a subagent calls it
-	ToolEnded   = "tool.ended"   // tool, seconds, error: "" when it went well; subagent: as in tool.started
+	ToolStarted = "tool.started" // tool, call: its id, text: what it does, in a few words; subagent: true if one calls it
+	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
 
 	// A hook has run. Outcome is "ok", "blocked", "changed" (it has changed a tool's input) or "failed"; text is the

@@ -106,7 +106,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 			continue
 		}
 		if err := item.remove(ctx); err != nil {
-			item.Kept = err.Error() // the others go all the same
+			item.Kept = muster.PlainText(err) // the others go all the same
 		} else {
 			item.Removed = true
 		}

@@ -84,7 +84,7 @@ func forward(ctx context.Context, p *runHost, sum *Summary) {
 		return
 	}
 	// It is no error of the run: all that landed is on the target, and muster merge takes it from there.
-	sum.Forward.At, sum.Forward.Why = "", err.Error()
+	sum.Forward.At, sum.Forward.Why = "", muster.PlainText(err)
 	if failed, ok := errors.AsType[*muster.Error](err); ok {
 		sum.Forward.Why = failed.Message
 	}

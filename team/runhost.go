@@ -132,6 +132,13 @@ func landingOptions(
 		CheckCovered: c.CheckCovered, Review: c.Review,
 		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
+		OnTest: func(id muster.TaskID, test string) {
+			e := CheckEvent{Task: id, Test: t.secrets.String(test)}
+			t.publish(e)
+			if c.Emit != nil {
+				c.Emit(muster.System, e)
+			}
+		},
 	}
 }
 
@@ -305,7 +312,7 @@ func (p *runHost) runEffects(ctx context.Context) error {
 		return err
 	}
 	logDropped(ctx, p.Log, "settling what steps have left", err)
-	p.note(ctx, "", "left for later: "+err.Error())
+	p.note(ctx, "", "left for later: "+muster.PlainText(err))
 	return nil
 }
 

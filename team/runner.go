@@ -123,7 +123,7 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 		s.finalizeMember(ctx, name, "shutdown of its owner", "")
 	default: // it failed: what it had goes back to the board, and the lead is told
 		s.finalizeMember(ctx, name, "its owner is lost",
-			"Teammate "+string(name)+" is lost: "+mailbox.Short(err.Error()))
+			"Teammate "+string(name)+" is lost: "+mailbox.Short(muster.PlainText(err)))
 	}
 	s.remove(name, l)
 	wake(s.team.wake)
@@ -321,7 +321,7 @@ func (p *runHost) runWithRestarts(ctx context.Context, what string, member muste
 		}
 		p.Log.Warn("restart", "what", what, "cause", causeText(err), "wait", pause)
 		if !isFull || !isFullReported {
-			p.note(ctx, member, what+" goes on "+when+": "+mailbox.Short(err.Error()))
+			p.note(ctx, member, what+" goes on "+when+": "+mailbox.Short(muster.PlainText(err)))
 		}
 		isFullReported = isFullReported || isFull
 		if !wait(ctx, pause) {

@@ -10,7 +10,7 @@ import (
 	"muster/loop"
 )
 
-// Event is what Subscribe delivers: a TurnEvent, a StateEvent, Missed or Failed.
+// Event is what Subscribe delivers: a TurnEvent, a CheckEvent, a StateEvent, Missed or Failed.
 type Event interface{ event() }
 
 type (
@@ -21,6 +21,12 @@ type (
 		Member   muster.Name
 		Event    loop.Event
 		IsRemote bool // the member runs in another process
+	}
+	// CheckEvent says which test a check runs now, or has run last. Task is the one that would land, 0 for a check of
+	// the base. Like a TurnEvent it is recorded nowhere, and some may be missing.
+	CheckEvent struct {
+		Task muster.TaskID
+		Test string
 	}
 	// StateEvent is a change of the team's state, of whichever process: an entry of the journal. Where the journal
 	// could not be written, Entry has the event all the same and its Pos is 0.
@@ -34,6 +40,7 @@ type (
 )
 
 func (TurnEvent) event()  {}
+func (CheckEvent) event() {}
 func (StateEvent) event() {}
 func (Missed) event()     {}
 func (Failed) event()     {}

@@ -92,14 +92,14 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 func (p *runHost) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
 	run, err := p.Run(ctx)
 	logDropped(ctx, p.Log, "reading the run's record after it was stopped", err)
-	why := "stopped: " + cause.Error()
+	why := "stopped: " + muster.PlainText(cause)
 	if errors.Is(cause, muster.CauseUser) {
 		why = "interrupted; the state is kept"
 	}
 	p.note(ctx, "", why)
 	tasks, err := p.Board.List(ctx)
 	logDropped(ctx, p.Log, "reading the board after the run was stopped", err)
-	return Summary{Run: run, Code: max(end.Code, 1), Text: cause.Error(), Tasks: tasks}
+	return Summary{Run: run, Code: max(end.Code, 1), Text: muster.PlainText(cause), Tasks: tasks}
 }
 
 // summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end

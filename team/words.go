@@ -27,10 +27,13 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 		}
 		var pieces []live.Piece
 		for _, e := range sub.take() {
-			if turn, ok := e.(TurnEvent); ok {
-				if p, ok := pieceOf(turn); ok {
+			switch e := e.(type) {
+			case TurnEvent:
+				if p, ok := pieceOf(e); ok {
 					pieces = append(pieces, p)
 				}
+			case CheckEvent:
+				pieces = append(pieces, live.Piece{Kind: live.Test, Task: e.Task, Text: e.Test})
 			}
 		}
 		if len(pieces) == 0 {
@@ -72,6 +75,12 @@ func followWords(ctx context.Context, t *Team, send func(Event) bool) {
 		return own != nil && *own == path
 	}
 	for p := range live.Follow(ctx, t.services().Paths().Live(), isOwn) {
+		if p.Kind == live.Test {
+			if !send(CheckEvent{Task: p.Task, Test: p.Text}) {
+				return
+			}
+			continue
+		}
 		e := TurnEvent{Member: p.Member, IsRemote: true}
 		switch p.Kind {
 		case live.Text:

@@ -24,7 +24,9 @@ var builtin = []command{
 	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
 		muster: []string{"mail", "list", "--last", "20"}},
 	{name: "diff", args: "TASK", does: "what a task has changed", muster: []string{"diff"}},
+	{name: "retry", args: "TASK", does: "let a task that needs you be tried again", muster: []string{"task", "retry"}},
 	{name: "undo", args: "TASK", does: "take back what a task has landed, after the check", muster: []string{"undo"}},
+	{name: "open", args: "[N]", does: "all of a tool call of the lead: what went in and out"},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
 	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; all of one",
 		muster: []string{"requests"}},
@@ -63,6 +65,8 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print(helpText(s.custom()))
 	case name == "watch":
 		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
+	case name == "open":
+		s.Face.Print(s.Open(ctx, rest))
 	case name == "compact" && !s.HasBegun:
 		s.Face.Print("no lead is at work here")
 	case name == "compact":
@@ -146,7 +150,7 @@ func (n Names) Complete(text string, cursor int) (from int, candidates []string)
 		all = []string{"show"}
 	case head == "/approve" || head == "/reject" || head == "/requests show":
 		all = n.Requests()
-	case head == "/diff" || head == "/undo":
+	case head == "/diff" || head == "/undo" || head == "/retry":
 		all = n.Tasks()
 	case head == "/inbox":
 		all = append(n.Members(), "user")

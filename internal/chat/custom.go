@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"muster"
 	"muster/internal/commands"
 	"muster/internal/editdist"
 	"muster/internal/safetext"
@@ -38,7 +39,7 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 	}
 	text, notes, err := c.Expand(ctx, args)
 	if err != nil {
-		s.Face.Print("/" + c.Name + " cannot be used: " + safetext.Clean(err.Error()))
+		s.Face.Print("/" + c.Name + " cannot be used: " + safetext.Clean(muster.PlainText(err)))
 		return
 	}
 	s.Face.Print(strings.Join(append([]string{"/" + c.Name + " is " + c.Place}, notes...), "\n"))

@@ -101,7 +101,7 @@ func (s *Speech) Emit(member muster.Name, v any) {
 	case loop.TextDelta:
 		// Texts of one reply that have a tool call or a thought between them begin on lines of their own.
 		if s.hasShown && v.Part != s.part {
-			s.show("\n")
+			s.Face.Flush()
 		}
 		s.part = v.Part
 		s.show(v.Text)

@@ -34,7 +34,7 @@ func (s *remoteSpeech) event(e loop.Event) {
 			return
 		}
 		if s.shown.Len() > 0 && e.Part != s.part {
-			s.show("\n")
+			s.flush()
 		}
 		s.part = e.Part
 		s.show(e.Text)

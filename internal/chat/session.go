@@ -54,6 +54,8 @@ type Teller interface {
 	// Notice takes an event that the session shows itself, and that the user may have to be told of.
 	Notice(muster.Event)
 	Tick(time.Time)
+	// Test takes the test that a check of a task runs now, or has run last; 0 is the base.
+	Test(task muster.TaskID, name string)
 }
 
 // Outcome is how a conversation ended.
@@ -79,6 +81,8 @@ type Session struct {
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Command runs a muster command and returns what it prints.
 	Command func(ctx context.Context, args ...string) string
+	// Open returns a call of a tool of the lead by its number, or the last one, as it is printed.
+	Open func(ctx context.Context, number string) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
 	Compact func(ctx context.Context, focus string) error
 	// Custom finds the commands of the repository and of the user; nil: there are none.
@@ -252,6 +256,10 @@ func (s *Session) showReply(m llm.Message) { s.speech.reply(plainText(m)) }
 func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	if turn, ok := event.(team.TurnEvent); ok && s.Remote && turn.Member == muster.Lead {
 		s.speech.event(turn.Event)
+	}
+	if check, ok := event.(team.CheckEvent); ok {
+		s.Teller.Test(check.Task, check.Test)
+		s.Face.Refresh()
 	}
 	state, ok := event.(team.StateEvent)
 	if !ok {

@@ -88,6 +88,9 @@ type Options struct {
 	Secrets *redact.Secrets
 	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
 	Order *recording.Turns
+	// OnTest is told which test a check runs now or has run last, by the name that Run was given, a few times a second.
+	// It must not block. Nil: nobody waits for it.
+	OnTest func(name, test string)
 	// AtOnce is how many of Check.Named may run at once; 0: one.
 	AtOnce int
 }
@@ -171,6 +174,9 @@ func (r *Runner) inCheckout(
 	log, err := newCheckLog(r.options.Outputs, name)
 	if err != nil {
 		return res, checked, err
+	}
+	if tell := r.options.OnTest; tell != nil {
+		log.teller.tell = func(test string) { tell(name, test) }
 	}
 	run := run{Runner: r, check: c, commit: commit, spec: spec, checkouts: checkouts, log: log, known: known}
 	r.options.Order.Outside(ctx, func() {

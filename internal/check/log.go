@@ -62,6 +62,7 @@ type checkLog struct {
 	written  int64  // bytes of them that are in the file
 	tail     []byte // the last tailSize bytes printed, in the file or not
 	finder   failures.Finder
+	teller   teller
 	writeErr error // why the file is not what it should be
 }
 
@@ -128,6 +129,7 @@ func (l *checkLog) Write(p []byte) (int, error) {
 		return 0, errTooMuchOutput
 	}
 	l.printed += int64(len(p))
+	l.teller.write(p, time.Now())
 	if l.printed <= maxSearched {
 		_, _ = l.finder.Write(p) // it never fails
 	}

@@ -99,7 +99,7 @@ type App struct {
 func Main() int {
 	dir, err := os.Getwd()
 	if err != nil {
-		explain(os.Stderr, "the current directory cannot be found: "+err.Error(), "cd to your repository")
+		explain(os.Stderr, "the current directory cannot be found: "+muster.PlainText(err), "cd to your repository")
 		return exitError
 	}
 	cobra.EnableCommandSorting = false // the help has them in the order in which people need them

@@ -175,7 +175,8 @@ func (c *conversation) run(ctx context.Context) error {
 func (c *conversation) newSession(ctx context.Context) *chat.Session {
 	return &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, First: c.first, GoesOn: c.goesOn,
-		CanWorkOn: c.app.foreground != nil, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands}
+		CanWorkOn: c.app.foreground != nil, Now: c.app.Now, Compact: c.Mail().Compact, Custom: c.customCommands,
+		Open: c.openCall}
 }
 
 // checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words
@@ -221,7 +222,9 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	go func() {
 		defer close(over)
 		// Closing over publishes both fields: end reads them only after it has received from s.Over.
-		c.sum, c.err = c.app.Start(ctx, j)
+		if c.sum, c.err = c.app.Start(ctx, j); c.err != nil && !errors.Is(c.err, muster.CauseUser) {
+			c.progress.Fail(c.app.Now(), c.err)
+		}
 	}()
 	c.job = j
 	return over

@@ -59,7 +59,7 @@ func (a *App) exit(ctx context.Context, err error) int {
 	case errors.Is(err, muster.CauseUser), ctx.Err() != nil && errors.Is(context.Cause(ctx), muster.CauseUser):
 		return exitInterrupted
 	}
-	explain(a.Stderr, err.Error(), muster.HintOf(err))
+	explain(a.Stderr, muster.PlainText(err), muster.HintOf(err))
 	return exitError
 }
 

@@ -2,16 +2,19 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"muster"
 	"muster/internal/chat"
 	"muster/internal/commands"
+	"muster/internal/face"
 	"muster/internal/redact"
 	"muster/internal/terminal"
 	"muster/internal/view"
@@ -48,8 +51,11 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
-			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete,
+			Colour: bool(c.paint), Markdown: true,
+			Status: func(width int) []string {
+				return c.progress.Rows(a.Now(), width, terminal.StatusRows(view.TerminalHeight(a.Stdout)))
+			}})
 		if err == nil {
 			c.face = hidingFace{c.terminal, a.secrets}
 			return nil
@@ -109,7 +115,8 @@ func (c *conversation) newProgress(ctx context.Context) *view.Progress {
 		}
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
-		Start: c.app.Now(), OnlyLines: true, Task: task})
+		Start: c.app.Now(), OnlyLines: true, Task: task, Window: windowOf(c.app, settings),
+		Board: func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
 
 // takeMail shows and removes what was written to the user. An error is taken as no mail: the session asks again, and
@@ -125,6 +132,25 @@ func (c *conversation) takeMail(ctx context.Context) {
 		}
 		return nil
 	})
+}
+
+// openCall returns a call of a tool of the lead as it is printed: by the number in its line, or the last one.
+func (c *conversation) openCall(ctx context.Context, number string) string {
+	n, err := strconv.Atoi(cmp.Or(number, "0"))
+	if err != nil || n < 0 {
+		return fmt.Sprintf("%q is not the number of a tool call: /open 3, or /open for the last one", number)
+	}
+	id := c.progress.Call(n)
+	if id == "" && n == 0 {
+		return "the lead has called no tool since this conversation was opened"
+	} else if id == "" {
+		return fmt.Sprintf("there is no tool call %d: the lines of the lead's tools have their numbers", n)
+	}
+	call, err := c.Members().Call(ctx, muster.Lead, id)
+	if err != nil {
+		return muster.PlainText(err)
+	}
+	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
 }
 
 // command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a

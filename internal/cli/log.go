@@ -131,7 +131,7 @@ func (p *eventPrinter) printAll(
 		// An entry that cannot be read also has a position, so following goes on behind it.
 		after = max(after, e.Pos)
 		if err != nil {
-			explain(p.app.Stderr, err.Error(), "")
+			explain(p.app.Stderr, muster.PlainText(err), "")
 		} else if filter.matches(e.Event) {
 			if err := p.print(e.Event); err != nil {
 				return after, err

@@ -87,7 +87,7 @@ func findMCPServers(
 			data, errJSON := json.Marshal(value)
 			s := mcp.Parse(e.Name, section.File, data, true, lookup)
 			if err = errors.Join(err, errJSON); err != nil {
-				s.Problem = err.Error()
+				s.Problem = muster.PlainText(err)
 			}
 			add(mcpServer{Server: s, isTrusted: section.IsTrusted()})
 		}
@@ -98,7 +98,8 @@ func findMCPServers(
 		list, err = mcp.ParseFile(mcpFile, data, lookup)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // mistakes in files for other agents stop nobody
-		add(mcpServer{Server: mcp.Server{Name: mcpFile, File: mcpFile, Problem: err.Error()}, isTrusted: true})
+		add(mcpServer{isTrusted: true,
+			Server: mcp.Server{Name: mcpFile, File: mcpFile, Problem: muster.PlainText(err)}})
 	}
 	for _, s := range list {
 		add(mcpServer{Server: s})

@@ -213,6 +213,18 @@ func knownModel(s config.Settings, name string, environ []string) catalogue.Mode
 	return s.Endpoints.Known(name, c)
 }
 
+// windowOf returns a function that says how many tokens a model takes, 0 where that is not known. It is asked again and
+// again for the same model, by one caller at a time.
+func windowOf(a *App, s config.Settings) func(model string) int {
+	last, window := "", 0
+	return func(model string) int {
+		if model != last {
+			last, window = model, knownModel(s, model, a.Env).Window
+		}
+		return window
+	}
+}
+
 // demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the
 // size of the team itself, and does not read settings from the environment.
 func demoJob(ctx context.Context, dir, cache string) (Job, error) {

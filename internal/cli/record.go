@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"muster"
 	"muster/internal/config"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -73,7 +74,8 @@ func hideRecording(ctx context.Context, o opened, path string) error {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
-		return err
+		return muster.Errorf(muster.Invalid, "the recording %s cannot be written: %w", path, err).
+			WithHint("name a file in a directory that exists")
 	}
 	below, err := filepath.Rel(repo.Root(), filepath.Join(dir, filepath.Base(path)))
 	if err != nil || !filepath.IsLocal(below) {
@@ -102,6 +104,6 @@ func closeRecorder(a *App, r *recording.Recorder, sum team.Summary, err error) {
 		end = &recording.End{Code: sum.Code, Text: sum.Text}
 	}
 	if err := r.Close(end); err != nil {
-		explain(a.Stderr, err.Error(), "")
+		explain(a.Stderr, muster.PlainText(err), "")
 	}
 }

@@ -177,7 +177,7 @@ func (p *replay) report(player *recording.Player, sum team.Summary, err error) e
 	differs := p.endDiffers(sum, n == of)
 	switch {
 	case first != nil:
-		r.Text = first.Error()
+		r.Text = muster.PlainText(first)
 	case errors.Is(err, errQuit):
 		r.Same, r.Text = true, "you have ended the replay; so far it came as recorded: "+counts
 	case recording.IsOver(err):

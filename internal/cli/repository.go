@@ -68,7 +68,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	}
 	// The check of the team may have said it already.
 	if err := trust.Open(a.env).CheckWritable(); err != nil &&
-		!slices.ContainsFunc(found, func(f workspace.Finding) bool { return f.Text == err.Error() }) {
+		!slices.ContainsFunc(found, func(f workspace.Finding) bool { return f.Text == muster.PlainText(err) }) {
 		found.AddError("memory", err)
 	}
 	checkSettings(ctx, a, root, &found)
@@ -97,13 +97,15 @@ func inState(
 func checkSettings(ctx context.Context, a *App, root string, found *workspace.Findings) {
 	settings, values, err := config.Load(a.configOptions(root))
 	var untrusted []proposal
+	var last muster.Run
 	if root != "" {
 		// Where the state cannot be used, what the user has trusted cannot be known.
 		if w, errOpen := workspace.OpenRoot(root, a.workspaceOptions(ctx)); errOpen == nil {
 			if settings, values, err = w.Settings(nil); err == nil {
 				untrusted, _, err = proposals(ctx, a, w, nil, func(w config.Withheld) bool { return !w.IsOverridden })
 			}
-			_ = w.Close() // nothing was written
+			last, _ = w.Runs().Look(ctx) // what is wrong with it, the check of the state says
+			_ = w.Close()                // nothing was written
 		}
 	}
 	if err != nil {
@@ -117,7 +119,10 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 	isUntrusted := slices.ContainsFunc(values, func(v config.Value) bool {
 		return (v.Name == "check" || v.Name == "checks") && v.Withheld != nil && !v.Withheld.IsOverridden
 	})
-	if root != "" && settings.CheckText() == "" && !isUntrusted {
+	if root != "" && settings.CheckText() == "" && last.Check != "" {
+		found.Add("check", workspace.Healthy, "the last run's, which muster resume keeps: "+view.OneLine(last.Check),
+			`for all runs: check: in muster.yaml`)
+	} else if root != "" && settings.CheckText() == "" && !isUntrusted {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
 			`muster run --check "go test ./...", or check: in muster.yaml`)
 	} else if root != "" && settings.CheckText() != "" {
@@ -127,7 +132,7 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 	choice, _, err := settings.Endpoints.Choose(settings.Model, a.Env)
 	switch {
 	case err != nil:
-		found.Add("model", workspace.Note, err.Error(), "")
+		found.Add("model", workspace.Note, muster.PlainText(err), "")
 	// A server of one's own may need no key, so none is missed.
 	case choice.URL != "":
 		found.Add("model", workspace.Healthy, view.OneLine(settings.Model), "")
@@ -195,7 +200,7 @@ func newArchiveCommand(a *App) *cobra.Command {
 	read := func(_ context.Context, o opened) ([]workspace.ArchivedTeam, error) {
 		all, unreadable, err := o.workspace.Archives()
 		for _, err := range unreadable {
-			explain(a.Stderr, err.Error(), "")
+			explain(a.Stderr, muster.PlainText(err), "")
 		}
 		return all, err
 	}

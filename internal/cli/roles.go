@@ -152,7 +152,7 @@ func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[strin
 		if err != nil {
 			f.model = ""
 			f.note = "the role " + r.Name + " (" + r.Place + ") asks for the model " + view.OneLine(r.Model) +
-				", which its members do not get: " + err.Error()
+				", which its members do not get: " + muster.PlainText(err)
 		}
 		files[key] = f
 	}

@@ -205,6 +205,9 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *rec
 		explain(r.Stderr, text, hint)
 		return exitStatus(exitInterrupted)
 	case err != nil:
+		if out.progress != nil {
+			out.progress.Fail(r.Now(), err)
+		}
 		return err
 	}
 	// Only text for people needs a blank line. With --json stderr has nothing but errors.

@@ -60,8 +60,9 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 			width, _ = view.TerminalWidth(a.Stderr)
 			return width, view.TerminalHeight(a.Stderr)
 		},
-		Board: func() (view.Overview, error) { return face.Board(ctx, t) },
-		Task:  func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
+		Board:  func() (view.Overview, error) { return face.Board(ctx, t) },
+		Window: windowOf(a, s),
+		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
 	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
 	return out
@@ -96,10 +97,15 @@ func (o *runOutput) event(e muster.Event) {
 }
 
 // emit takes what a team emits, and prints the events that its journal could not take. All else that a team emits
-// is what models say, and is not shown in a run without a conversation.
+// is what models say, and is not shown in a run without a conversation. The tests of checks are shown while they run.
 func (o *runOutput) emit(_ muster.Name, v any) {
-	if e, ok := v.(muster.Event); ok {
+	switch e := v.(type) {
+	case muster.Event:
 		o.event(e)
+	case team.CheckEvent:
+		if o.progress != nil {
+			o.progress.Test(e.Task, e.Test)
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (t *Teller) Tell(ctx context.Context, all ...Record) (errDown error) {
 func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
 	records := make([]Record, 0, len(all))
 	for _, u := range all {
-		r := Record{Table: u.Table, Key: u.Key, Rev: u.Rev, Text: u.Err.Error()}
+		r := Record{Table: u.Table, Key: u.Key, Rev: u.Rev, Text: muster.PlainText(u.Err)}
 		if id, err := strconv.Atoi(u.Key); err == nil && u.Table == muster.TableTasks {
 			r.Task = muster.TaskID(id)
 		}

@@ -22,7 +22,7 @@ const recentEvents = 300
 // differ by a moment.
 func Overview(ctx context.Context, t *team.Team, now time.Time) (view.Overview, error) {
 	run, runErr := t.LastRun(ctx)
-	members, membersErr := Members(ctx, t)
+	members, membersErr := readMembers(ctx, t)
 	tasks, _, tasksErr := t.Tasks().List(ctx)
 	requests, requestsErr := t.Requests().Pending(ctx)
 	// Where no lane was ever made, git is not started: that would be the slowest part of the command.
@@ -98,11 +98,7 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 		}
 		last = e.Event
 		o.Presence.Apply(last)
-		// The events know more turns than the record of a member that works.
-		i := slices.IndexFunc(o.Members, func(m view.Member) bool { return m.Name == last.Member })
-		if i >= 0 && last.Kind == journal.TurnStarted {
-			o.Members[i].Turns = max(o.Members[i].Turns, int(last.Number("turns")))
-		}
+		countTurn(o.Members, last)
 	}
 	end := o.Now // while a process lives, the run lasts until now
 	if last.Kind != "" && last.At >= o.Run.StartedAt && !o.Alive {
@@ -113,8 +109,43 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 	return nil
 }
 
+// countTurn takes the number of a member's turns from an event: the events know more than the record of a member that
+// works.
+func countTurn(members []view.Member, e muster.Event) {
+	i := slices.IndexFunc(members, func(m view.Member) bool { return m.Name == e.Member })
+	if i >= 0 && e.Kind == journal.TurnStarted {
+		members[i].Turns = max(members[i].Turns, int(e.Number("turns")))
+	}
+}
+
+// countTurns takes the numbers of the members' turns from the last events, so that all that shows them shows the same.
+func countTurns(ctx context.Context, t *team.Team, members []view.Member) error {
+	from, err := t.Journal().Tail(ctx, recentEvents)
+	if err != nil {
+		return err
+	}
+	for e, err := range t.Journal().Read(ctx, from) {
+		switch {
+		case err == nil:
+			countTurn(members, e.Event)
+		case !errors.Is(err, muster.ErrCorrupt): // muster doctor counts those
+			return err
+		}
+	}
+	return nil
+}
+
 // Members returns all members as they are shown: the lead first, then as they joined.
 func Members(ctx context.Context, t *team.Team) ([]view.Member, error) {
+	all, err := readMembers(ctx, t)
+	if err == nil {
+		err = countTurns(ctx, t, all)
+	}
+	return all, err
+}
+
+// readMembers returns all members by their records.
+func readMembers(ctx context.Context, t *team.Team) ([]view.Member, error) {
 	members, err := t.Members().List(ctx)
 	all := make([]view.Member, len(members))
 	for i, m := range members {

@@ -16,7 +16,7 @@ import (
 var layers = [][]string{
 	{"", "llm"},
 	{"internal/clock", "internal/compact", "internal/lazyregexp", "internal/detach", "internal/safetext", "llm/catalogue"},
-	{"internal/editdist", "internal/failpoint", "internal/state", "internal/redact", "internal/textmatch", "internal/yamldoc",
+	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/redact", "internal/textmatch", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/mutate", "internal/testing/oauthtest", "internal/testing/race", "internal/testing/tmuxtest",
 		"internal/testing/wait", "llm/catalogue/generate"},
 	{"internal/durable", "internal/spend"},

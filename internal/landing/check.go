@@ -35,6 +35,19 @@ func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task
 	return res, l.tellOnce(ctx, res)
 }
 
+// onTest returns what tells of the tests of checks by the task that would land, 0 for the base; nil where nobody is
+// told.
+func onTest(tell func(muster.TaskID, string)) func(name, test string) {
+	if tell == nil {
+		return nil
+	}
+	return func(name, test string) {
+		id := muster.TaskID(0)
+		_, _ = fmt.Sscanf(name, "task-%d-", &id) // other checks are of the base or of the target
+		tell(id, test)
+	}
+}
+
 // tellOnce tells people what they would not learn from a landing that succeeds: each thing once, because it holds for
 // all landings until somebody mends it.
 func (l *Lander) tellOnce(ctx context.Context, res CheckResult) error {

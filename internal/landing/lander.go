@@ -96,6 +96,9 @@ type Options struct {
 	// Ports is where the network ports of checks are noted, and PortCount how many each has; nil: they have none.
 	Ports     *ports.Table
 	PortCount int
+	// OnTest is told which test the check of a task's work runs, 0 is the base, a few times a second. It must not
+	// block. Nil: nobody waits for it.
+	OnTest func(task muster.TaskID, test string)
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
@@ -177,7 +180,8 @@ func New(
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), memory()),
-			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount})}
+			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
+			OnTest: onTest(o.OnTest)})}
 	if l.split = l.took.split; o.Order != nil {
 		l.split = halve // a run that is recorded leaves nothing to the clock
 	}

@@ -33,6 +33,7 @@ const (
 	Again    Kind = "again"    // its words so far are void: the model is asked again
 	End      Kind = "end"      // its reply is complete, and in the transcript
 	Progress Kind = "progress" // a line of what a running tool does
+	Test     Kind = "test"     // the test that a check runs now, or has run last
 )
 
 // Piece is a piece of what a member says or does.
@@ -41,6 +42,8 @@ type Piece struct {
 	Kind   Kind        `json:"kind"`
 	Part   int         `json:"part,omitempty"` // of the reply, which only rises
 	Text   string      `json:"text,omitempty"`
+	// Task is the one whose check runs a test; 0: the base.
+	Task muster.TaskID `json:"task,omitempty"`
 }
 
 const (

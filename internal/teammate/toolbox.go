@@ -262,7 +262,7 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 // off stays without an answer if records tell its outcome.
 func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagent bool) (llm.Result, error) {
 	event := func(kind string, fields map[string]any) {
-		fields["tool"] = c.Name
+		fields["tool"], fields["call"] = c.Name, c.ID // the transcript has the whole call by its id
 		if subagent {
 			fields["subagent"] = true
 		}

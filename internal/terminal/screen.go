@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/markdown"
 )
 
 // inputPrompt stands before the first row of the input, and further rows are indented by its width. A search has a
@@ -84,6 +86,9 @@ type geometry struct {
 // newScreen returns a screen without a size; resize sets it. In tests out is nil.
 func newScreen(o Options, q *queue[item], out *output, event func(Event)) *screen {
 	s := &screen{options: o, queue: q, out: out, emit: event, history: newHistory(o.History)}
+	if o.Markdown {
+		s.stream.markdown = &markdown.Writer{Colour: o.Colour}
+	}
 	if out != nil {
 		out.beforeFrame = s.beforeFrame
 	}
@@ -98,7 +103,12 @@ func (s *screen) resize(width, height int) {
 
 // maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
 // the screen, parts of the view would scroll away with the text.
-func (s *screen) maxViewHeight() int { return max(1, s.height*3/5) }
+func (s *screen) maxViewHeight() int { return maxViewHeight(s.height) }
+
+func maxViewHeight(height int) int { return max(1, height*3/5) }
+
+// StatusRows returns how many status lines a terminal of a height shows beside one row of input.
+func StatusRows(height int) int { return max(0, maxViewHeight(height)-1) }
 
 // Init does nothing: the first frame needs no command.
 func (s *screen) Init() tea.Cmd { return nil }
@@ -172,7 +182,7 @@ func (s *screen) apply(i item) {
 			}
 		}
 	case flushed:
-		s.insertRows = append(s.insertRows, s.stream.flush()...)
+		s.insertRows = append(s.insertRows, s.stream.flush(width)...)
 		s.releaseWaiting()
 	}
 }
@@ -221,11 +231,9 @@ func (s *screen) View() tea.View {
 	inputRows, x, y := s.inputRows()
 	var rows []string
 	room := s.maxViewHeight() - len(inputRows)
-	if s.stream.isGrowing() && room > 0 {
-		rows = append(rows, visible(s.stream.growing))
-		room--
-	}
-	rows = append(rows, s.statusRowsIn(room)...)
+	// A block that grows leaves half of the room to the status.
+	rows = append(rows, s.stream.growingRows(s.width-1, max((room+1)/2, room-len(s.status)))...)
+	rows = append(rows, s.statusRowsIn(room-len(rows))...)
 	y += len(rows)
 	rows = append(rows, inputRows...)
 

@@ -46,6 +46,8 @@ type Options struct {
 	// Status returns the lines above the prompt. Lines longer than width columns are cut. One goroutine of the
 	// terminal calls it once a second and after Refresh, at most ten times a second.
 	Status func(width int) []string
+	// Markdown says that what streams in is Markdown, which is drawn block by block.
+	Markdown bool
 	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
 	Colour bool
 }
@@ -242,7 +244,8 @@ func (t *Terminal) Events() <-chan Event { return t.events }
 func (t *Terminal) Print(lines string) { t.queue.put(item{kind: printed, text: lines}) }
 
 // Stream shows a piece of a model's text. The text grows above the prompt, and its finished rows, wrapped at words, go
-// into the scrollback. Control characters (except newline and tab) and bidirectional overrides are removed.
+// into the scrollback; with Options.Markdown, its finished blocks. Control characters (except newline and tab) and
+// bidirectional overrides are removed.
 func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: text}) }
 
 // Flush says that the streamed text is complete.

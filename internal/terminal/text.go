@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"muster/internal/markdown"
 	"muster/internal/safetext"
 )
 
@@ -190,12 +191,14 @@ func splitLines(all []cluster) [][]cluster {
 }
 
 // stream wraps a model's text while it arrives in pieces. A row that is complete is given away at once, so only the row
-// that grows is kept.
+// that grows is kept. Of Markdown, a block is kept until it has ended, because only then it is known how it is drawn.
 type stream struct {
 	// partial is the beginning of a character whose other bytes have not come yet.
 	partial string
 	// growing is what is shown of the current row.
 	growing []cluster
+	// markdown draws the text instead; nil: the text is plain.
+	markdown *markdown.Writer
 }
 
 // add appends text and returns the rows that are complete now. However the text is cut into pieces, the rows are the
@@ -212,6 +215,9 @@ func (s *stream) add(text string, width int) []string {
 		}
 	}
 	s.partial = text[whole:]
+	if s.markdown != nil {
+		return s.markdown.Add(clean(text[:whole]), width)
+	}
 	// The row that grows is split again together with the new text: a combining mark may have come after its letter.
 	lines := splitLines(clusters(textOf(s.growing) + clean(text[:whole])))
 	var rows []string
@@ -236,14 +242,31 @@ func (s *stream) add(text string, width int) []string {
 // withoutTrailingBlanks returns a row without the blanks at its end, which may exceed the width.
 func withoutTrailingBlanks(row []cluster) string { return strings.TrimRight(visible(row), " ") }
 
-// isGrowing reports whether a row has begun and not ended.
-func (s *stream) isGrowing() bool { return len(s.growing) > 0 }
+// isGrowing reports whether a row or a block has begun and not ended.
+func (s *stream) isGrowing() bool {
+	return len(s.growing) > 0 || s.markdown != nil && s.markdown.IsGrowing()
+}
 
-// flush ends the text and returns the last row, if there is one.
-func (s *stream) flush() []string {
+// growingRows returns what has not ended yet, as it is shown: at most so many rows of it, the last ones.
+func (s *stream) growingRows(width, most int) []string {
+	switch {
+	case !s.isGrowing() || most <= 0:
+		return nil
+	case s.markdown == nil:
+		return []string{visible(s.growing)}
+	}
+	rows := s.markdown.Growing(width)
+	return rows[max(0, len(rows)-most):]
+}
+
+// flush ends the text and returns the last rows, if there are any.
+func (s *stream) flush(width int) []string {
 	row := s.growing
 	s.growing, s.partial = nil, ""
-	if len(row) == 0 {
+	switch {
+	case s.markdown != nil:
+		return s.markdown.End(width)
+	case len(row) == 0:
 		return nil
 	}
 	return []string{withoutTrailingBlanks(row)}

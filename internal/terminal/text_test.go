@@ -63,7 +63,7 @@ func TestStreamedRowsDoNotDependOnThePieces(t *testing.T) {
 		text := anyText.Draw(t, "text")
 		width := rapid.IntRange(4, 20).Draw(t, "width")
 		var whole stream
-		want := append(whole.add(text, width), whole.flush()...)
+		want := append(whole.add(text, width), whole.flush(width)...)
 
 		var s stream
 		var got []string
@@ -72,7 +72,7 @@ func TestStreamedRowsDoNotDependOnThePieces(t *testing.T) {
 			got = append(got, s.add(rest[:n], width)...)
 			rest = rest[n:]
 		}
-		got = append(got, s.flush()...)
+		got = append(got, s.flush(width)...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("in pieces: %s", diff)
 		}

@@ -20,6 +20,8 @@ type landings struct {
 	took     []float64 // seconds of the last checks
 	// base is when the check of the base began that runs; zero: none does.
 	base time.Time
+	// tests are the tests that checks run now, by the last task of each; 0 is the base.
+	tests map[muster.TaskID]string
 }
 
 // runningCheck is a check of the work of some tasks together. The last of them would land last.
@@ -33,6 +35,11 @@ const knownTimes = 5
 
 // apply updates the queue with one event.
 func (l *landings) apply(e muster.Event) {
+	switch e.Kind { // what ran before has ended, or is another check's
+	case journal.RunStarted, journal.RunResumed, journal.CheckStarted, journal.CheckBase, journal.LandingCheck,
+		journal.LandingChecked, journal.TaskLanding, journal.TaskReturned, journal.TaskCompleted:
+		delete(l.tests, e.Task)
+	}
 	switch e.Kind {
 	case journal.RunStarted, journal.RunResumed: // nothing is under way in a process that begins
 		l.waiting, l.checks, l.base = nil, nil, time.Time{}
@@ -81,6 +88,14 @@ func (l *landings) wait(id muster.TaskID) {
 		at = i
 	}
 	l.waiting = slices.Insert(l.waiting, at, id)
+}
+
+// test notes which test a check runs now.
+func (l *landings) test(id muster.TaskID, name string) {
+	if l.tests == nil {
+		l.tests = map[muster.TaskID]string{}
+	}
+	l.tests[id] = Cut(OneLine(name), 60)
 }
 
 // endCheck forgets the check in which a task is the last one.
@@ -143,7 +158,7 @@ func (l *landings) place(id muster.TaskID) (n int) {
 // describe says where a task stands that is to land, and about how long that will take still:
 //
 //	third in the queue, about 40 s
-//	checked with 3 others, about 20 s
+//	checked with 3 others: TestCount, about 20 s
 //
 // It is "" for a task that does not wait.
 func (l *landings) describe(id muster.TaskID, now time.Time) string {
@@ -152,7 +167,7 @@ func (l *landings) describe(id muster.TaskID, now time.Time) string {
 		if n := len(c.tasks) - 1; n > 0 {
 			text += fmt.Sprintf(" with %d %s", n, Plural(n, "other", "others"))
 		}
-		return text + l.left(c.since, now, 1)
+		return Because(text, l.tests[c.tasks[len(c.tasks)-1]]) + l.left(c.since, now, 1)
 	}
 	n := l.place(id)
 	if n == 0 {
@@ -162,7 +177,7 @@ func (l *landings) describe(id muster.TaskID, now time.Time) string {
 	switch {
 	case len(l.checks) > 0:
 	case !l.base.IsZero():
-		return ordinal(n) + ", the base is checked"
+		return Because(ordinal(n)+", the base is checked", l.tests[0])
 	default:
 		return text + l.left(now, now, 1)
 	}

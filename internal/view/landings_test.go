@@ -149,7 +149,7 @@ func TestALandingsRowSaysWhereItStands(t *testing.T) {
 	for _, e := range queueOf() {
 		p.Event(e)
 	}
-	rows := p.Rows(muster.Time(1012.5), 80)
+	rows := p.Rows(muster.Time(1012.5), 80, 0)
 	same(t, rows[0], "alice     landing  2 counter  checked with 1 other, about 18 s  12 s")
 }
 
@@ -185,4 +185,25 @@ func TestLinesOfLandings(t *testing.T) {
 	}
 	named := checkLine("1 make  it", "make", "ok", Good)
 	same(t, named.withoutCommand().Text, "1 make  it                ok")
+}
+
+// TestTheTestOfACheck checks that what waits for a check says which test it runs, and forgets it with the check.
+func TestTheTestOfACheck(t *testing.T) {
+	p := NewProgress(Options{OnlyLines: true, Print: func(string) {},
+		Task: func(muster.TaskID) (muster.Task, error) { return muster.Task{Subject: "counter"}, nil }})
+	row := func() string { return p.Rows(muster.Time(1004), 100, 0)[0] }
+	p.Event(at(journal.MemberSpawned, "alice", 0))
+	p.Event(at(journal.TaskClaimed, "alice", 1))
+	p.Event(at(journal.CheckStarted, "", 0, "command", "go test"))
+	p.Event(at(journal.TaskLanding, "alice", 1))
+	p.Test(0, "TestBase")
+	same(t, row(), "alice     landing  1 counter  first, the base is checked: TestBase  4 s")
+	p.Event(at(journal.CheckBase, "", 0, "command", "go test", "result", "ok", "seconds", 60.0))
+	p.Event(at(journal.LandingCheck, "alice", 1))
+	same(t, row(), "alice     landing  1 counter  checked, about 55 s  4 s")
+	p.Test(1, "TestCount\x1b[2J/empty")
+	same(t, row(), "alice     landing  1 counter  checked: TestCount[2J/empty, about 55 s  4 s")
+	p.Event(at(journal.LandingChecked, "alice", 1, "result", "red", "seconds", 60.0))
+	p.Event(at(journal.LandingCheck, "alice", 1))
+	same(t, row(), "alice     landing  1 counter  checked, about 55 s  4 s")
 }

@@ -216,7 +216,7 @@ func (t lineWriter) memberLine() Line {
 	case journal.MemberShutdown:
 		l.Verb, l.Text = "stops", t.field("reason", 80)
 	case journal.TurnStarted:
-		l.Verb, l.Text, l.Show = "turn", strconv.FormatFloat(t.Number("turn"), 'f', 0, 64), false
+		l.Verb, l.Text, l.Show = "turn", strconv.Itoa(turnOf(t.Event)), false
 	case journal.TurnEnded:
 		in := t.Number("input") + t.Number("cache_read") + t.Number("cache_write") + t.Number("cache_write_long")
 		l.Verb, l.Show = "said", false

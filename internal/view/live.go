@@ -14,8 +14,6 @@ import (
 const (
 	// boardInterval is how often the board is read at most: it may have many tasks, and events come in bursts.
 	boardInterval = time.Second
-	// maxNeeds is how many of the things that wait for the user have a row of their own.
-	maxNeeds = 3
 	// leastMembers and mostMembers are how many members are shown where the terminal is low, and at most.
 	leastMembers, mostMembers = 2, 12
 )
@@ -55,60 +53,13 @@ func (p *Progress) redraw(now time.Time) {
 // liveRows returns what stands below the lines, in less columns than the terminal has. They are never so many that the
 // first of them scrolls away, because it could not be reached any more.
 func (p *Progress) liveRows(now time.Time) []string {
-	below := p.boardRows(now)
+	below := p.boardRows(now, max(p.height-3, 0))
 	// The rows below them say what waits, so they stay, and members give way.
 	most := mostMembers
 	if p.height > 0 {
 		most = min(max(p.height-len(below)-5, leastMembers), mostMembers)
 	}
 	return append(p.presence.rows(p.options.Paint, now, p.options.Width, most, p.subject), below...)
-}
-
-// boardRows returns how many tasks there are of each kind, and what waits for the user, which stays in sight however
-// much scrolls by. What the board has is read again when something has happened.
-func (p *Progress) boardRows(now time.Time) (rows []string) {
-	if p.options.Board == nil || len(p.presence.members) == 0 {
-		return nil
-	}
-	// A burst of events has it read once, and while nothing happens it is not read at all.
-	if p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
-		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
-			p.board = o
-		}
-		p.boardIsOld, p.boardAt = false, now
-	}
-	row := func(name, text, command string, tone Tone) {
-		head := Pad(name, max(p.presence.names, len("needs you")))
-		room := p.options.Width - 3 - columns(head)
-		// What is to be typed is of no use when it is cut, so the text gives way.
-		if left := room - columns(command) - 3; command != "" && left >= 12 {
-			text = Cut(text, left) + "   " + command
-		}
-		if room > 0 {
-			rows = append(rows, p.options.In(tone, head)+"  "+Cut(text, room))
-		}
-	}
-	// Before the first task there is nothing to count.
-	o := p.board
-	if o.Board != nil {
-		if counts := o.counts(); counts != "" {
-			row("board", counts, "", Plain)
-		}
-	}
-	o.Now = now // how long something waits goes on, though the board is not read again
-	needs := o.Needs()
-	for i, n := range needs {
-		if i == maxNeeds {
-			row("", fmt.Sprintf("and %d more: muster status", len(needs)-i), "", Plain)
-			break
-		}
-		command := n.Command
-		if n.Request != nil {
-			command = "muster requests show " + n.Name
-		}
-		row("NEEDS YOU", n.Name+"  "+n.What, command, Bad)
-	}
-	return rows
 }
 
 // repaint writes text above the live rows, where it stays, and then the rows. All of it is one write in brackets, which

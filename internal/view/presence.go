@@ -24,12 +24,22 @@ type Presence struct {
 	costs map[muster.Name]spend.Sum
 	spent spend.Sum
 
+	// context is how many tokens the lead's last request and its reply had, and model who has counted them.
+	context int
+	model   string
+
 	// These are the widest columns so far. They never shrink, because jumping lines cannot be read.
 	names, tasks, turns, prices int
 }
 
 // addCost counts what a turn has cost, as its event says.
 func (l *Presence) addCost(e muster.Event) {
+	if e.Kind == journal.TurnEnded && e.Member == muster.Lead && !bySubagent(e) && e.Fields["summary"] == nil {
+		l.model, l.context = e.Text("model"), 0
+		for _, part := range []string{"input", "cache_read", "cache_write", "cache_write_long", "output"} {
+			l.context += int(e.Number(part))
+		}
+	}
 	dollars, isKnown := e.Fields["dollars"]
 	if e.Kind != journal.TurnEnded || !isKnown {
 		return
@@ -49,7 +59,7 @@ type Activity struct {
 	name  muster.Name
 	state Look          // working, idle, landing or waiting
 	task  muster.TaskID // that it has claimed, or 0
-	turn  int           // of its current phase of work; 0 before the first one
+	turn  int           // of all that it has taken, as the tables of members count them; 0 before the first one
 	// step is where it is in the list of its own steps, "" where it has none or has done all.
 	step string
 	// Doing is the running tool, or why the member is idle.
@@ -84,7 +94,7 @@ func (l *Presence) Apply(e muster.Event) {
 		state = idleLook(muster.IdleReason(e.Text("reason")))
 		doing = IdleReason(e.Member, e.Text("reason"))
 	case journal.TurnStarted:
-		m.turn, doing = int(e.Number("turn")), "thinks"
+		m.turn, doing = turnOf(e), "thinks"
 	case journal.TurnEnded: // its tools are still to run, or the member rests
 		if m.state != "" && m.Doing != "thinks" { // it does something else already
 			return
@@ -115,6 +125,9 @@ func (l *Presence) Apply(e muster.Event) {
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
 	l.add(m)
 }
+
+// turnOf returns the number of a turn, of all that the member has taken. Events of old do not have it.
+func turnOf(e muster.Event) int { return int(cmp.Or(e.Number("turns"), e.Number("turn"))) }
 
 // add begins to show a member, unless it is shown already.
 func (l *Presence) add(m *Activity) {
@@ -214,9 +227,6 @@ func (l *Presence) rows(
 	}
 	if rest != "" {
 		rows = append(rows, Cut(rest, max(width-1, 0)))
-	}
-	if spent := spentOf(l.budget, l.spent); spent != "" && len(rows) > 0 {
-		rows = append(rows, Cut(Pad("team", l.names)+"  "+spent, max(width-1, 0)))
 	}
 	return rows
 }

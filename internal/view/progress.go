@@ -66,6 +66,7 @@ type Progress struct {
 	board      Overview
 	boardAt    time.Time
 	boardIsOld bool
+	calls      toolCalls
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -112,6 +113,8 @@ type Options struct {
 
 	// Board returns the tasks, and what waits for the user, of an Overview; nil: they are not shown.
 	Board func() (Overview, error)
+	// Window returns how many tokens a model takes, 0 where that is not known; nil: it never is.
+	Window func(model string) int
 
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
@@ -119,7 +122,8 @@ type Options struct {
 
 // NewProgress returns the progress of a run.
 func NewProgress(o Options) *Progress {
-	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{},
+	// A conversation may begin beside a team that has something for the user already.
+	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{}, boardIsOld: o.OnlyLines,
 		presence: Presence{check: OneLine(o.Check)}, alerts: alerts{notify: o.Notify}}
 }
 
@@ -132,16 +136,6 @@ func (p *Progress) SetSpent(budget string, before spend.Book) {
 
 // HasWritten reports whether a line was written. It is called when all events were shown.
 func (p *Progress) HasWritten() bool { return p.wroteLine }
-
-// Rows returns the living members as lines of less than width columns. From then on the terminal has that width: the
-// user can resize the window.
-func (p *Progress) Rows(now time.Time, width int) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// Lines that are printed later fit the new width too. Those that stand already are not laid out again.
-	p.options.Width = width
-	return p.presence.Rows(p.options.Paint, now, width, p.subject)
-}
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
@@ -178,7 +172,11 @@ func (p *Progress) Event(e muster.Event) {
 		}
 		p.lastBroadcast = said
 	}
-	for _, l := range Lines(e, p.facts()) {
+	lines := Lines(e, p.facts())
+	if l := p.toolLine(e); p.options.OnlyLines && l.Verb != "" { // a run shows what lands, and not each step
+		lines = []Line{l}
+	}
+	for _, l := range lines {
 		if !l.Show {
 			continue
 		}

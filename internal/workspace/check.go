@@ -57,7 +57,7 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 	if !exists(locks) { // tried in git's directory, because looking must not make state
 		temp, err := os.MkdirTemp(repo.CommonDir(), "muster-doctor-")
 		if err != nil {
-			found.Add("locks", Broken, "nothing can be written in "+repo.CommonDir()+": "+err.Error(),
+			found.Add("locks", Broken, "nothing can be written in "+repo.CommonDir()+": "+muster.PlainText(err),
 				"make it writable for you")
 			return found
 		}
@@ -83,7 +83,7 @@ func CheckDirectories(repo *git.Repo) (found Findings) {
 			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 				fix = "free some space; a team that runs goes on when there is room"
 			}
-			found.Add("writing", Broken, "nothing can be written in "+path+": "+err.Error(), fix)
+			found.Add("writing", Broken, "nothing can be written in "+path+": "+muster.PlainText(err), fix)
 		}
 	}
 	if len(found) == before {
@@ -325,7 +325,7 @@ func (f *Findings) Add(area string, health Health, text, fix string) {
 
 // AddError adds that something is broken by an error.
 func (f *Findings) AddError(area string, err error) {
-	f.Add(area, Broken, err.Error(), muster.HintOf(err))
+	f.Add(area, Broken, muster.PlainText(err), muster.HintOf(err))
 }
 
 // IsBroken reports whether any of the findings is Broken.

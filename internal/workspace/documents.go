@@ -76,7 +76,8 @@ func (d *doctor) documents() {
 			case kind.lost != "":
 				fix = fmt.Sprintf("mend it, or move it away: mv %[1]s %[1]s.broken  (%[2]s)", name, kind.lost)
 			}
-			d.Add("state", Broken, fmt.Sprintf("%s cannot be read: %v; everything else goes on", name, err), fix)
+			const text = "%s cannot be read: %s; everything else goes on"
+			d.Add("state", Broken, fmt.Sprintf(text, name, muster.PlainText(err)), fix)
 		}
 	}
 	if len(d.Findings) == before && total > 0 {

@@ -149,7 +149,7 @@ func (d *doctor) repairBoard(ctx context.Context) error {
 	if err := b.Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
 		return err
 	} else if err != nil {
-		d.Add("repair", Note, err.Error(), muster.HintOf(err))
+		d.Add("repair", Note, muster.PlainText(err), muster.HintOf(err))
 	}
 	if wasDamaged && d.readTwice(meta, readAs[metaFile]) == nil {
 		d.mended(".tasks/meta.json written anew from the tasks and the events; what it was is in .team/%s",

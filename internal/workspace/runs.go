@@ -55,7 +55,7 @@ func (r *Runs) load(ctx context.Context) (muster.Run, muster.Rev, error) {
 	run, rev, err := r.read(ctx)
 	if errors.Is(err, muster.ErrCorrupt) {
 		err = errors.Join(err, r.teller.Tell(ctx, corruption.Record{Table: muster.TableTeam, Key: runKey, Rev: rev,
-			Text: "the run's record (run.json) cannot be read: " + errors.Unwrap(err).Error()}))
+			Text: "the run's record (run.json) cannot be read: " + muster.PlainText(errors.Unwrap(err))}))
 	}
 	return run, rev, err
 }

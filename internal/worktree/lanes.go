@@ -220,7 +220,8 @@ func (l *lifecycle) checkout(lane muster.Lane) checkout {
 
 // errNoLane is the error of a lane that has no row.
 func errNoLane(name muster.Name) error {
-	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name))
+	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name)).
+		WithHint("see all:  muster worktree list")
 }
 
 // ignoreNotFound drops the error of a lane that is gone already.

@@ -88,7 +88,26 @@ func Error(name string, err error, what string) *muster.Error {
 		return muster.Errorf(muster.Invalid, "%s cannot be read: %w", name, err)
 	}
 	at := e.GetToken().Position
-	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, at.Line, at.Column, cmp.Or(what, e.GetMessage()))
+	return muster.Errorf(muster.Invalid, "%s:%d:%d: %s", name, at.Line, at.Column, cmp.Or(what, plain(e.GetMessage())))
+}
+
+// plain puts the commonest messages of the library, which speak of its tokens, into words.
+func plain(message string) string {
+	switch {
+	case strings.HasPrefix(message, "sequence end token ']'"):
+		return "a [ has no ] that ends it"
+	case strings.HasPrefix(message, "could not find flow map"):
+		return "a { has no } that ends it"
+	case strings.HasPrefix(message, "could not find end character of"):
+		return "a quotation mark has no other that ends it"
+	case strings.HasPrefix(message, "mapping value is not allowed"):
+		return "a colon is too many here: a value with a colon stands in quotation marks"
+	case strings.HasPrefix(message, "non-map value is specified"):
+		return "this line is no name: value"
+	case strings.HasPrefix(message, "found character '\t'"):
+		return "a tab stands where only blanks may: indent with blanks"
+	}
+	return message
 }
 
 // Place returns where a node begins. The token of a mapping is a colon inside it, so its first key counts. The place of

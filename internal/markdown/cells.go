@@ -1,0 +1,175 @@
+package markdown
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/safetext"
+)
+
+// style is how text looks. Several may hold at once.
+type style uint8
+
+const (
+	bold style = 1 << iota
+	italic
+	faint
+	code
+	added
+	removed
+)
+
+// codes are the numbers of SGR of the styles. They are those that the lines about the team have, too.
+var codes = []struct {
+	style  style
+	number string
+}{{bold, ";1"}, {italic, ";3"}, {faint, ";2"}, {code, ";36"}, {added, ";32"}, {removed, ";31"}}
+
+// cell is one character as people see it, of one or more runes.
+type cell struct {
+	text  string
+	width int // columns
+	style style
+}
+
+// row is a row of the terminal, or a line that has not been broken into rows yet.
+type row []cell
+
+// cells returns a text as cells. What could steer the terminal is left out: entities such as &#27; come this far.
+func cells(text string, s style) (all row) {
+	text = strings.ReplaceAll(safetext.Clean(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
+	for len(text) > 0 {
+		c := cell{text: text[:1], width: 1, style: s}
+		if text[0] >= 0x80 || len(text) > 1 && text[1] >= 0x80 {
+			c.text, c.width = ansi.FirstGraphemeCluster(text, ansi.WcWidth)
+		}
+		all, text = append(all, c), text[len(c.text):]
+	}
+	return all
+}
+
+// columns returns how wide a row is.
+func (r row) columns() (n int) {
+	for _, c := range r {
+		n += c.width
+	}
+	return n
+}
+
+// pad returns a row with blanks up to a width, in front of it or behind it.
+func (r row) pad(width int, toRight bool) row {
+	blanks := cells(strings.Repeat(" ", max(width-r.columns(), 0)), 0)
+	if toRight {
+		return slices.Concat(blanks, r)
+	}
+	return slices.Concat(r, blanks)
+}
+
+// encode returns a row as it is written to a terminal, without blanks at its end.
+func (r row) encode(colour bool) string {
+	for len(r) > 0 && r[len(r)-1].text == " " {
+		r = r[:len(r)-1]
+	}
+	var b strings.Builder
+	now := style(0)
+	change := func(to style) {
+		if !colour || to == now {
+			return
+		}
+		b.WriteString("\x1b[0")
+		for _, c := range codes {
+			if to&c.style != 0 {
+				b.WriteString(c.number)
+			}
+		}
+		b.WriteString("m")
+		now = to
+	}
+	for _, c := range r {
+		change(c.style)
+		b.WriteString(c.text)
+	}
+	change(0)
+	return b.String()
+}
+
+// wrap breaks a line into rows of at most width columns: at its newlines, between words, and between wide characters,
+// which have no blanks between them. Each row has at least one cell, so that it comes to an end.
+func (r row) wrap(width int) (rows []row) {
+	for {
+		i := slices.IndexFunc(r, func(c cell) bool { return c.text == "\n" })
+		line := r
+		if i >= 0 {
+			line = r[:i]
+		}
+		for {
+			end, next := line.breakAt(width)
+			rows = append(rows, line[:end])
+			if line = line[next:]; len(line) == 0 {
+				break
+			}
+		}
+		if i < 0 {
+			return rows
+		}
+		r = r[i+1:]
+	}
+}
+
+// breakAt returns where the first row of a line ends, and where the next one begins: between them are blanks.
+func (r row) breakAt(width int) (end, next int) {
+	n, over := 0, -1
+	for i, c := range r {
+		isBlank := c.text == " "
+		// A blank at the beginning of the line indents it, and is no place to break.
+		if isBlank && i > 0 {
+			if r[i-1].text != " " {
+				end = i
+			}
+			next = i + 1
+		} else if c.width == 2 && i > 0 && n <= width && r[i-1].text != " " {
+			end, next = i, i
+		}
+		if n += c.width; n > width && over < 0 {
+			over = i
+		}
+		if over < 0 || isBlank {
+			continue
+		}
+		if end == 0 { // a word that is longer than the row
+			end = max(over, 1)
+			next = end
+		}
+		return end, next
+	}
+	if over >= 0 && end > 0 { // only blanks stand over
+		return end, len(r)
+	}
+	return len(r), len(r)
+}
+
+// within returns the rows of something that stands behind a prefix: first before the first row, and rest before the
+// others. draw is given the width that is left. Where too little would be left, there is no prefix.
+func within(first, rest row, width int, draw func(width int) []row) []row {
+	const least = 8
+	left := width - first.columns()
+	switch {
+	case left < least && isBlank(first.encode(false)):
+		return draw(width)
+	case left < least:
+		return append(first.wrap(width), draw(width)...)
+	}
+	rows := draw(left)
+	if len(rows) == 0 {
+		rows = []row{nil}
+	}
+	for i := range rows {
+		if i > 0 {
+			first = rest
+		}
+		rows[i] = slices.Concat(first, rows[i])
+	}
+	return rows
+}

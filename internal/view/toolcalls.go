@@ -1,0 +1,99 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/journal"
+)
+
+// toolCalls are the calls of tools of the lead that a conversation has shown, so that the user can open one.
+type toolCalls struct {
+	gists map[string]string // of those that run, by the id of the call
+	ids   []string          // of those that have a line; the first is number 1
+}
+
+// ownLine are the tools whose effect has a line of its own, or that do nothing but wait.
+var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message",
+	"broadcast", "spawn_teammate", "review_plan", "request_shutdown"}
+
+// toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
+func (p *Progress) toolLine(e muster.Event) (l Line) {
+	id, tool := e.Text("call"), OneLine(e.Text("tool"))
+	if e.Member != muster.Lead || id == "" || bySubagent(e) || slices.Contains(ownLine, tool) {
+		return l
+	}
+	if p.calls.gists == nil {
+		p.calls.gists = map[string]string{}
+	}
+	switch e.Kind {
+	case journal.ToolStarted:
+		p.calls.gists[id] = OneLine(e.Text("text"))
+	case journal.ToolEnded:
+		p.calls.ids = append(p.calls.ids, id)
+		l = Line{Who: string(muster.Lead), Verb: "tool", Show: true}
+		what := strings.TrimSpace(tool + " " + Cut(p.calls.gists[id], 80))
+		l.Text = fmt.Sprintf("%d  %s  %s", len(p.calls.ids), what, seconds(e.Number("seconds")))
+		if problem := OneLine(e.Text("error")); problem != "" {
+			l.Text, l.Tone = Because(l.Text+"  error", Cut(problem, 120)), Bad
+		}
+		delete(p.calls.gists, id)
+	}
+	return l
+}
+
+// Call returns the id of a call of the lead by the number in its line; 0 is the last one. It returns "" where there is
+// none.
+func (p *Progress) Call(number int) (id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if number == 0 {
+		number = len(p.calls.ids)
+	}
+	if number < 1 || number > len(p.calls.ids) {
+		return ""
+	}
+	return p.calls.ids[number-1]
+}
+
+// ToolCall returns a call of a tool whole: what went in, by its names, and what came out.
+func ToolCall(p Paint, tool string, input json.RawMessage, output string, hasEnded, isError bool) string {
+	w := new(strings.Builder)
+	fmt.Fprintln(w, p.code("1", OneLine(tool)))
+	indented := func(text string) string {
+		return strings.ReplaceAll(strings.TrimRight(ManyLines(text), "\n"), "\n", "\n    ")
+	}
+	var values map[string]any
+	if json.Unmarshal(input, &values) != nil { // a model may write anything
+		values = map[string]any{"input": string(input)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		text, isText := values[name].(string)
+		if !isText {
+			encoded, _ := json.Marshal(values[name]) // it was decoded from JSON
+			text = string(encoded)
+		}
+		if strings.Contains(strings.TrimSpace(text), "\n") {
+			text = "\n" + text
+		}
+		fmt.Fprintf(w, "  %s: %s\n", p.In(Faint, OneLine(name)), indented(text))
+	}
+	title, tone := "output", Faint
+	switch {
+	case !hasEnded:
+		title, output = "it has not answered yet", ""
+	case isError:
+		title, tone = "error", Bad
+	case strings.TrimSpace(output) == "":
+		title = "no output"
+	}
+	fmt.Fprintf(w, "  %s", p.In(tone, title))
+	if strings.TrimSpace(output) != "" {
+		fmt.Fprintf(w, "\n    %s", indented(output))
+	}
+	return w.String()
+}
