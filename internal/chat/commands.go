@@ -112,57 +112,7 @@ func helpText(custom []commands.Command) string {
 	b.WriteString(customText(custom))
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
-	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them")
+	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them\n")
+	b.WriteString("  / and @           commands; files and members. Esc closes what they show")
 	return b.String()
-}
-
-// Names is what Tab can complete besides commands: the members, and the requests that wait.
-type Names struct {
-	Members  func() []string
-	Requests func() []string
-	// Tasks returns the ids of all tasks.
-	Tasks func() []string
-	// Custom returns the commands of the repository and of the user.
-	Custom func() []commands.Command
-}
-
-// Complete returns what may stand at the cursor, which is a byte offset: commands at the start, ids of requests after
-// approve and reject, and names of members anywhere. from is the start of the completed word.
-func (n Names) Complete(text string, cursor int) (from int, candidates []string) {
-	// Only what stands before the cursor counts: the rest of the line stays as it is.
-	before := text[:min(cursor, len(text))]
-	from = strings.LastIndexAny(before, " \n") + 1
-	word, head := before[from:], strings.TrimSpace(before[:from])
-	var all []string
-	switch {
-	case head == "" && strings.HasPrefix(word, "/"):
-		for _, c := range builtin {
-			all = append(all, "/"+c.name)
-		}
-		for _, c := range n.Custom() {
-			all = append(all, "/"+c.Name)
-		}
-	case head == "/requests":
-		all = []string{"show"}
-	case head == "/approve" || head == "/reject" || head == "/requests show":
-		all = n.Requests()
-	case head == "/diff" || head == "/undo":
-		all = n.Tasks()
-	case head == "/inbox":
-		all = append(n.Members(), "user")
-	case head == "/context":
-		all = n.Members()
-	// Other commands take no name, and an empty word would offer all members after each blank.
-	case strings.HasPrefix(head, "/"), word == "":
-		return from, nil
-	default:
-		all = n.Members()
-	}
-	for _, c := range all {
-		if strings.HasPrefix(c, word) && c != word {
-			candidates = append(candidates, c+" ")
-		}
-	}
-	slices.Sort(candidates)
-	return from, slices.Compact(candidates)
 }

@@ -56,11 +56,15 @@ func customText(all []commands.Command) string {
 			fmt.Fprintf(&b, "  and %d more: Tab completes them\n", len(all)-i)
 			break
 		}
-		does := c.Description
-		if c.Problem != "" {
-			does = c.Place + " is not used: " + c.Problem
-		}
-		b.WriteString(helpLine(strings.TrimSpace(c.Name+" "+c.Hint), does))
+		b.WriteString(helpLine(strings.TrimSpace(c.Name+" "+c.Hint), customDoes(c)))
 	}
 	return b.String()
+}
+
+// customDoes says what a command does, or why it cannot be called.
+func customDoes(c commands.Command) string {
+	if c.Problem != "" {
+		return c.Place + " is not used: " + c.Problem
+	}
+	return c.Description
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"muster"
 	"muster/internal/chat"
@@ -24,26 +25,13 @@ func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
 	if out := fileOf(a.Stdout); out != nil && in != nil && !isPlain(a) {
-		// An error means that nothing is completed.
-		names := chat.Names{Members: func() (names []string) {
-			members, _ := c.Members().List(ctx)
-			for _, m := range members {
-				names = append(names, string(m.Name))
+		// The terminal asks for names before it is known here.
+		var opened atomic.Pointer[terminal.Terminal]
+		names := c.names(ctx, func() {
+			if t := opened.Load(); t != nil {
+				t.CompleteAgain()
 			}
-			return names
-		}, Requests: func() (ids []string) {
-			all, _ := c.Requests().Pending(ctx)
-			for _, r := range all {
-				ids = append(ids, string(r.ID))
-			}
-			return ids
-		}, Tasks: func() (ids []string) {
-			all, _, _ := c.Tasks().List(ctx)
-			for _, x := range all {
-				ids = append(ids, fmt.Sprint(x.ID))
-			}
-			return ids
-		}, Custom: c.customCommands}
+		})
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
@@ -51,6 +39,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
 			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
 		if err == nil {
+			opened.Store(c.terminal)
 			c.face = hidingFace{c.terminal, a.secrets}
 			return nil
 		}

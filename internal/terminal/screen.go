@@ -20,7 +20,9 @@ const maxInputRows = 8
 
 type (
 	// printMsg says that something waits in the queue.
-	printMsg  struct{}
+	printMsg struct{}
+	// menuMsg says that the menu may have other choices now.
+	menuMsg   struct{}
 	statusMsg struct {
 		lines    []string
 		panicked any
@@ -46,10 +48,9 @@ type screen struct {
 	history  history
 	search   search
 	question question // asked in the place of the input; without keys none is
-	// lastKeyWasTab says that a further Tab lists the candidates.
-	lastKeyWasTab bool
-	status        []string // as the caller gave them, not cut yet
-	stream        stream
+	menu     openMenu
+	status   []string // as the caller gave them, not cut yet
+	stream   stream
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
@@ -202,17 +203,19 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case askMsg:
 		s.question = msg.question
 	case tea.PasteMsg:
-		s.lastKeyWasTab = false
+		s.menu.close()
 		s.endSearch()
 		s.input.paste(cleanPaste(msg.Content))
+	case menuMsg:
+		s.refreshMenu()
 	case tea.KeyPressMsg:
 		return s, s.handleKey(msg)
 	}
 	return s, nil
 }
 
-// View draws the growing streamed row, the status lines and the input. Where they do not fit, status lines are left
-// out first; then the input shows only the rows around the cursor.
+// View draws the growing streamed row, the status lines, the input and its menu. Where they do not fit, status lines
+// are left out first; then the input shows only the rows around the cursor.
 func (s *screen) View() tea.View {
 	if s.closed || s.suspended {
 		s.setLatestView(geometry{})
@@ -220,14 +223,15 @@ func (s *screen) View() tea.View {
 	}
 	inputRows, x, y := s.inputRows()
 	var rows []string
-	room := s.maxViewHeight() - len(inputRows)
+	menu := s.menuRows(s.maxViewHeight() - len(inputRows))
+	room := s.maxViewHeight() - len(inputRows) - len(menu)
 	if s.stream.isGrowing() && room > 0 {
 		rows = append(rows, visible(s.stream.growing))
 		room--
 	}
 	rows = append(rows, s.statusRowsIn(room)...)
 	y += len(rows)
-	rows = append(rows, inputRows...)
+	rows = append(append(rows, inputRows...), menu...)
 
 	g := geometry{x: min(x, s.width-1), y: y}
 	for i, r := range rows {

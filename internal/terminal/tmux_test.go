@@ -136,8 +136,11 @@ func TestCompletion(t *testing.T) {
 	m.Keys("tell al", "Tab")
 	m.Wait(`> tell ali$`)
 	m.Keys("Tab")
-	m.Wait(`\nalice  alina\nalice  working  task 2\nbob    idle\n> tell ali$`)
-	m.Keys("c", "Tab")
+	m.Wait(`bob    idle\n> tell ali\n\* alice\n  alina$`)
+	m.Cursor(10)
+	m.Keys("c")
+	m.Wait(`> tell alic$`)
+	m.Keys("Tab")
 	m.Wait(`> tell alice$`)
 }
 
