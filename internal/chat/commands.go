@@ -35,7 +35,9 @@ var builtin = []command{
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
 	{name: "watch", does: "how to look at the team beside this"},
 	// These are handled by runCommand itself, before or in place of a muster command.
+	{name: "model", args: "[NAME]", does: "the models and their prices; another one before a run begins"},
 	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
+	{name: "clear", does: "let the lead begin anew, with the goal and the board alone"},
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
 	{name: "archive", does: "put it aside instead", muster: []string{"archive"}},
 	{name: "help", does: "this"},
@@ -63,14 +65,23 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print(helpText(s.custom()))
 	case name == "watch":
 		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
-	case name == "compact" && !s.HasBegun:
+	case (name == "compact" || name == "clear") && !s.HasBegun:
 		s.Face.Print("no lead is at work here")
+	case name == "clear":
+		s.Lead.Interrupt() // what its turn is about is gone
+		text := "the lead begins anew: it knows the goal, the team and the board, and nothing that was said"
+		if err := s.Clear(ctx); err != nil {
+			text = err.Error()
+		}
+		s.Face.Print(text)
 	case name == "compact":
 		text := "the lead's conversation is shortened at its next step"
 		if err := s.Compact(ctx, rest); err != nil {
 			text = err.Error()
 		}
 		s.Face.Print(text)
+	case name == "model":
+		s.Face.Print(s.Model(ctx, rest))
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
 	// A team can be resumed once, and only before anything was said.
@@ -113,6 +124,7 @@ func helpText(custom []commands.Command) string {
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
 	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them\n")
-	b.WriteString("  / and @           commands; files and members. Esc closes what they show")
+	b.WriteString("  / and @           commands; files and members. Esc closes what they show\n")
+	b.WriteString("  !COMMAND          runs in your shell; the lead reads the output with your next message")
 	return b.String()
 }

@@ -34,6 +34,7 @@ func (n Names) Complete(text string, cursor int, isAsked bool) terminal.Menu {
 	case m.From == 0 && strings.HasPrefix(word, "/"):
 		m.Choices = n.commands(word[1:])
 	case strings.HasPrefix(word, "@"):
+		// A member is named more often than a file whose name begins alike.
 		files, more := n.Files.find(word[1:])
 		m.Choices, m.More = append(n.mentioned(word[1:]), files...), more
 	case strings.HasPrefix(head, "/"):
@@ -101,6 +102,7 @@ func (n Names) commands(typed string) []terminal.Choice {
 			contain = append(contain, c)
 		}
 	}
+	// Its own commands come first, in the order of the help, because all conversations have them.
 	for _, c := range builtin {
 		add(c.name, c.args, c.does)
 	}

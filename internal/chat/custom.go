@@ -42,7 +42,7 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 		return
 	}
 	s.Face.Print(strings.Join(append([]string{"/" + c.Name + " is " + c.Place}, notes...), "\n"))
-	s.say(ctx, text)
+	s.say(ctx, s.withMentions(ctx, text, args))
 }
 
 // maxCustom is how many commands of the repository and of the user the help has.

@@ -51,6 +51,7 @@ func (f *Files) find(typed string) (choices []terminal.Choice, more int) {
 		return nil, 0
 	}
 	typed = strings.Trim(typed, `"`)
+	// Quotation marks are put in with a path that has blanks, and are no part of it.
 	best, n := bestMatches(f.current(), strings.ToLower(typed))
 	for _, m := range best {
 		c := terminal.Choice{Text: mention(m.path), Label: m.path, Submits: m.path == typed}
@@ -83,6 +84,7 @@ func (f *Files) current() []indexedFile {
 
 // read reads the list.
 func (f *Files) read() {
+	// The lock is not held meanwhile: find must not wait for git.
 	all := indexed(f.List(context.Background()))
 	f.mu.Lock()
 	f.all, f.readAt, f.isReading = all, f.Now(), false
@@ -140,6 +142,7 @@ func bestMatches(all []indexedFile, typed string) (best []match, n int) {
 			continue
 		}
 		n++
+		// Most files of a large repository end here, so only the best are ever sorted.
 		if len(best) == maxFound && rank >= best[maxFound-1].rank {
 			continue
 		}
@@ -170,6 +173,7 @@ func rankOf(path, typed string) (rank int, ok bool) {
 	case strings.Contains(path, typed):
 		return 3*step + length, true
 	}
+	// All letters in the name alone are better than spread over the whole path, unless many others stand between them.
 	if gaps, ok := gapsIn(name, typed); ok {
 		return (4+gaps)*step + length, true
 	}

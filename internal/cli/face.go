@@ -36,7 +36,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Colour: bool(c.paint),
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
+			Colour: bool(c.paint),
 			Status: func(width int) []string { return c.progress.Rows(a.Now(), width) }})
 		if err == nil {
 			opened.Store(c.terminal)

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"muster/internal/chat"
@@ -54,4 +57,36 @@ func kept[T any](now func() time.Time, read func() []T) func() []T {
 		}
 		return last
 	}
+}
+
+// addInput adds the commands, and what else the user can type beside messages, to a session. done ends what it has
+// started.
+func (c *conversation) addInput(s *chat.Session) (done func()) {
+	s.Now, s.Custom = c.app.Now, c.customCommands
+	s.Compact, s.Clear, s.Share = c.Mail().Compact, c.Mail().Clear, c.share
+	s.Model = func(ctx context.Context, name string) string {
+		return c.modelCommand(ctx, name, s.Stopped, s.HasBegun)
+	}
+	if c.terminal == nil { // a pipe must not run commands, and has no line that could be edited
+		return func() {}
+	}
+	shell := &userShell{app: c.app}
+	s.Shell, s.Edit = shell.run, c.terminal.Edit
+	return shell.close
+}
+
+// share makes a file of the user readable for the lead.
+func (c *conversation) share(ctx context.Context, path string) (string, error) {
+	if below, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(c.app.env("HOME"), below)
+	}
+	return workspace.Share(ctx, c.workspace, path)
+}
+
+// pasted returns what a pasted text is put into a message as.
+func pasted(text string) string {
+	return chat.PastedImage(text, func(path string) bool {
+		fi, err := os.Stat(path)
+		return err == nil && fi.Mode().IsRegular()
+	})
 }

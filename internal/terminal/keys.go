@@ -19,10 +19,7 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		s.answer(name)
 		return nil
 	}
-	if s.search.active && s.handleSearchKey(k, name) {
-		return nil
-	}
-	if s.isMenuOpen() && s.handleMenuKey(name) {
+	if s.search.active && s.handleSearchKey(k, name) || s.isMenuOpen() && s.handleMenuKey(name) {
 		return nil
 	}
 	before := s.input.value()
@@ -49,6 +46,8 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		} else {
 			s.input.deleteRight()
 		}
+	case "esc":
+		s.emit(Escape{IsEmpty: s.input.isEmpty()})
 	case "up", "ctrl+p":
 		s.moveVertically(-1)
 	case "down", "ctrl+n":
@@ -110,14 +109,15 @@ func (s *screen) enter() {
 	}
 	s.queue.put(item{kind: echoed, text: echo})
 	s.history.add(text)
+	isEdit := s.isEdit
 	s.clearInput()
-	s.emit(Line{Text: text})
+	s.emit(Line{text, isEdit})
 }
 
-// clearInput lets the next line begin. What was closed for the last one may open again.
+// clearInput lets another line begin. A menu that was closed for the last one may open again.
 func (s *screen) clearInput() {
 	s.input.set("")
-	s.menu = openMenu{}
+	s.menu, s.isEdit = openMenu{}, false
 }
 
 // moveVertically moves the cursor by one row of the screen, in the same column as far as the row has it. Beyond the
@@ -129,6 +129,7 @@ func (s *screen) moveVertically(by int) {
 		return
 	}
 	if line, ok := s.history.move(by, s.input.value()); ok {
+		s.clearInput()
 		s.input.set(line)
 	}
 }

@@ -71,7 +71,10 @@ func (s *screen) offerMenu(isAsked bool) {
 	if s.menu.closedAt > 0 {
 		return
 	}
-	if isAsked && s.insertCommon(m, cursor) {
+	// Tab goes as far as the choices agree. Only where they part at once the menu shows them. A single choice is put in
+	// even where it is not longer than the word: it may differ in case.
+	if common := commonText(m.Choices); isAsked && (len(m.Choices) == 1 || len(common) > cursor-m.From) {
+		s.input.replaceWord(m.From, common)
 		return
 	}
 	s.menu.Menu = m
@@ -104,21 +107,15 @@ func (s *screen) menuAfterEdit(before string) {
 	s.offerMenu(false)
 }
 
-// insertCommon puts in what all choices have in common, where that is more than the word, as Tab does. A single choice
-// is put in even where it is not longer: it may differ in case.
-func (s *screen) insertCommon(m Menu, cursor int) bool {
-	if len(m.Choices) == 0 {
-		return false
-	}
-	common := m.Choices[0].Text
-	for _, c := range m.Choices[1:] {
+// commonText returns what the texts of all choices begin with.
+func commonText(choices []Choice) (common string) {
+	for i, c := range choices {
+		if i == 0 {
+			common = c.Text
+		}
 		common = commonPrefix(common, c.Text)
 	}
-	if len(m.Choices) > 1 && len(common) <= cursor-m.From {
-		return false
-	}
-	s.input.replaceWord(m.From, common)
-	return true
+	return common
 }
 
 // handleMenuKey does what a key means to an open menu. It returns false for a key that means nothing to it.
@@ -165,6 +162,7 @@ func (s *screen) menuRows(room int) []string {
 	}
 	high := min(len(m.Choices), maxMenuRows, room)
 	more := len(m.Choices) - high + m.More
+	// The row that counts the others must fit too.
 	if more > 0 && high == room && room > 1 {
 		high, more = high-1, more+1
 	}

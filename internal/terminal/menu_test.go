@@ -48,7 +48,7 @@ func TestMenu(t *testing.T) {
 func TestMenuEntersALine(t *testing.T) {
 	k := newKeyboard(Options{Complete: completeNames, History: []string{"/stream"}})
 	k.press("/s<enter>/print <enter>/print 5<enter><up><up><up><enter>")
-	want := []Event{Line{"/stream"}, Line{"/print "}, Line{"/print 5"}, Line{"/stream"}}
+	want := []Event{Line{Text: "/stream"}, Line{Text: "/print "}, Line{Text: "/print 5"}, Line{Text: "/stream"}}
 	if fmt.Sprint(k.events) != fmt.Sprint(want) {
 		t.Errorf("events %v, want %v", k.events, want)
 	}

@@ -56,6 +56,10 @@ func talk() {
 		case Interrupt:
 			t.Print("interrupted")
 			continue
+		case Escape:
+			t.Print(fmt.Sprintf("escape, empty: %v", e.IsEmpty))
+			t.Edit("go test ./...")
+			continue
 		case Closed:
 		}
 		ended = fmt.Sprintf("%T", e)

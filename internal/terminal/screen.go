@@ -21,6 +21,7 @@ const maxInputRows = 8
 type (
 	// printMsg says that something waits in the queue.
 	printMsg struct{}
+	editMsg  struct{ text string }
 	// menuMsg says that the menu may have other choices now.
 	menuMsg   struct{}
 	statusMsg struct {
@@ -49,8 +50,10 @@ type screen struct {
 	search   search
 	question question // asked in the place of the input; without keys none is
 	menu     openMenu
-	status   []string // as the caller gave them, not cut yet
-	stream   stream
+	// isEdit says that the input was made of what editMsg has put in.
+	isEdit bool
+	status []string // as the caller gave them, not cut yet
+	stream stream
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
@@ -202,10 +205,21 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.suspended = false
 	case askMsg:
 		s.question = msg.question
+		s.menu.close()
 	case tea.PasteMsg:
 		s.menu.close()
 		s.endSearch()
-		s.input.paste(cleanPaste(msg.Content))
+		text := cleanPaste(msg.Content)
+		if s.options.Paste != nil {
+			text = clean(s.options.Paste(text))
+		}
+		s.input.paste(text)
+	case editMsg:
+		// The draft is kept before the input is replaced, so that nothing typed is lost.
+		s.history.visit(msg.text, s.input.value())
+		s.clearInput()
+		s.input.set(msg.text)
+		s.isEdit = true
 	case menuMsg:
 		s.refreshMenu()
 	case tea.KeyPressMsg:

@@ -131,6 +131,17 @@ func TestHistoryOnScreen(t *testing.T) {
 	m.Wait(`> second line\ngot 11 bytes`)
 }
 
+// Esc and an Alt key begin with the same byte.
+func TestEscape(t *testing.T) {
+	m := start(t)
+	m.Keys("one two", "M-b", "x")
+	m.Wait(`> one xtwo$`)
+	m.Keys("Escape")
+	m.Wait(`escape, empty: false\n(.|\n)*> go test ./\.\.\.$`)
+	m.Keys("Down")
+	m.Wait(`> one xtwo$`)
+}
+
 func TestCompletion(t *testing.T) {
 	m := start(t)
 	m.Keys("tell al", "Tab")
