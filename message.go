@@ -28,6 +28,7 @@ const (
 	MailPlanAnswer     MessageType = "plan_approval_response"
 	MailError          MessageType = "error"
 	MailCompact        MessageType = "compact" // the user has the conversation compressed; content: what to keep
+	MailClear          MessageType = "clear"   // the user has the conversation begin anew
 )
 
 // News reports whether a mail of this type is status news: it is delivered with whatever comes next and wakes no model.

@@ -37,6 +37,18 @@ func (s Mail) Compact(ctx context.Context, focus string) error {
 	return err
 }
 
+// Clear has the lead begin a new conversation: at once where it rests, otherwise between two of its steps. It then
+// knows the goal, the team and the board, and nothing that was said. The former conversation stays in its transcript.
+// Like that of Compact the request is a record.
+func (s Mail) Clear(ctx context.Context) error {
+	w, err := s.t.prepareChange(ctx)
+	if err == nil {
+		_, err = w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailClear, From: muster.User, To: muster.Lead,
+			Content: "begin a new conversation"})
+	}
+	return err
+}
+
 // SendAll sends the user's text to every member that has not shut down. The error is NotFound when there is none.
 func (s Mail) SendAll(ctx context.Context, text string) ([]muster.Message, error) {
 	w, err := s.t.prepareChange(ctx)

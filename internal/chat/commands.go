@@ -37,7 +37,9 @@ var builtin = []command{
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
 	{name: "watch", does: "how to look at the team beside this"},
 	// These are handled by runCommand itself, before or in place of a muster command.
+	{name: "model", args: "[NAME]", does: "the models and their prices; another one before a run begins"},
 	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
+	{name: "clear", does: "let the lead begin anew, with the goal and the board alone"},
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
 	{name: "archive", does: "put it aside instead", muster: []string{"archive"}},
 	{name: "help", does: "this"},
@@ -67,14 +69,23 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
 	case name == "open":
 		s.Face.Print(s.Open(ctx, rest))
-	case name == "compact" && !s.HasBegun:
+	case (name == "compact" || name == "clear") && !s.HasBegun:
 		s.Face.Print("no lead is at work here")
+	case name == "clear":
+		s.Lead.Interrupt() // what its turn is about is gone
+		text := "the lead begins anew: it knows the goal, the team and the board, and nothing that was said"
+		if err := s.Clear(ctx); err != nil {
+			text = err.Error()
+		}
+		s.Face.Print(text)
 	case name == "compact":
 		text := "the lead's conversation is shortened at its next step"
 		if err := s.Compact(ctx, rest); err != nil {
 			text = err.Error()
 		}
 		s.Face.Print(text)
+	case name == "model":
+		s.Face.Print(s.Model(ctx, rest))
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
 	// A team can be resumed once, and only before anything was said.
@@ -116,57 +127,8 @@ func helpText(custom []commands.Command) string {
 	b.WriteString(customText(custom))
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
-	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them")
+	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them\n")
+	b.WriteString("  / and @           commands; files and members. Esc closes what they show\n")
+	b.WriteString("  !COMMAND          runs in your shell; the lead reads the output with your next message")
 	return b.String()
-}
-
-// Names is what Tab can complete besides commands: the members, and the requests that wait.
-type Names struct {
-	Members  func() []string
-	Requests func() []string
-	// Tasks returns the ids of all tasks.
-	Tasks func() []string
-	// Custom returns the commands of the repository and of the user.
-	Custom func() []commands.Command
-}
-
-// Complete returns what may stand at the cursor, which is a byte offset: commands at the start, ids of requests after
-// approve and reject, and names of members anywhere. from is the start of the completed word.
-func (n Names) Complete(text string, cursor int) (from int, candidates []string) {
-	// Only what stands before the cursor counts: the rest of the line stays as it is.
-	before := text[:min(cursor, len(text))]
-	from = strings.LastIndexAny(before, " \n") + 1
-	word, head := before[from:], strings.TrimSpace(before[:from])
-	var all []string
-	switch {
-	case head == "" && strings.HasPrefix(word, "/"):
-		for _, c := range builtin {
-			all = append(all, "/"+c.name)
-		}
-		for _, c := range n.Custom() {
-			all = append(all, "/"+c.Name)
-		}
-	case head == "/requests":
-		all = []string{"show"}
-	case head == "/approve" || head == "/reject" || head == "/requests show":
-		all = n.Requests()
-	case head == "/diff" || head == "/undo" || head == "/retry":
-		all = n.Tasks()
-	case head == "/inbox":
-		all = append(n.Members(), "user")
-	case head == "/context":
-		all = n.Members()
-	// Other commands take no name, and an empty word would offer all members after each blank.
-	case strings.HasPrefix(head, "/"), word == "":
-		return from, nil
-	default:
-		all = n.Members()
-	}
-	for _, c := range all {
-		if strings.HasPrefix(c, word) && c != word {
-			candidates = append(candidates, c+" ")
-		}
-	}
-	slices.Sort(candidates)
-	return from, slices.Compact(candidates)
 }

@@ -43,7 +43,7 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 		return
 	}
 	s.Face.Print(strings.Join(append([]string{"/" + c.Name + " is " + c.Place}, notes...), "\n"))
-	s.say(ctx, text)
+	s.say(ctx, s.withMentions(ctx, text, args))
 }
 
 // maxCustom is how many commands of the repository and of the user the help has.
@@ -57,11 +57,15 @@ func customText(all []commands.Command) string {
 			fmt.Fprintf(&b, "  and %d more: Tab completes them\n", len(all)-i)
 			break
 		}
-		does := c.Description
-		if c.Problem != "" {
-			does = c.Place + " is not used: " + c.Problem
-		}
-		b.WriteString(helpLine(strings.TrimSpace(c.Name+" "+c.Hint), does))
+		b.WriteString(helpLine(strings.TrimSpace(c.Name+" "+c.Hint), customDoes(c)))
 	}
 	return b.String()
+}
+
+// customDoes says what a command does, or why it cannot be called.
+func customDoes(c commands.Command) string {
+	if c.Problem != "" {
+		return c.Place + " is not used: " + c.Problem
+	}
+	return c.Description
 }

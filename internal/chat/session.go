@@ -11,6 +11,7 @@ package chat
 
 import (
 	"context"
+	"io"
 	"strings"
 	"time"
 
@@ -85,6 +86,20 @@ type Session struct {
 	Open func(ctx context.Context, number string) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
 	Compact func(ctx context.Context, focus string) error
+	// Clear has the lead begin a new conversation.
+	Clear func(ctx context.Context) error
+	// Model shows the models, or sets the team's where no run has begun.
+	Model func(ctx context.Context, name string) string
+	// Share makes a file readable for the lead, and returns where it is then, or "" where the lead has it already; nil:
+	// no file is shared.
+	Share func(ctx context.Context, path string) (at string, err error)
+	// Shell runs a command in the user's shell with what it prints going to out, and returns its exit status; nil: a
+	// line that begins with ! is a message.
+	Shell func(ctx context.Context, command string, out io.Writer) (exit int, err error)
+	shell shell
+	// Edit puts what was said before into the input; nil: there is none.
+	Edit func(text string)
+	edit edit
 	// Custom finds the commands of the repository and of the user; nil: there are none.
 	Custom func() []commands.Command
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
@@ -111,9 +126,9 @@ type Session struct {
 	speech  remoteSpeech       // of a remote lead
 	Now     func() time.Time
 
-	lastInterrupt time.Time
-	leaving       Outcome // how the conversation ends if the user answers that the team stops
-	asks          bool    // whether the team is to stop
+	lastInterrupt time.Time // when Ctrl-C was pressed last
+	leaving       Outcome   // how the conversation ends if the user answers that the team stops
+	asks          bool      // whether the team is to stop
 }
 
 // doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
@@ -128,6 +143,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 	typed := s.Face.Events()
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
+	defer s.endShell()
 	s.Mail(ctx)
 	s.open(ctx)
 	for {
@@ -185,16 +201,15 @@ func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, ov
 	switch e := e.(type) {
 	case terminal.Line:
 		s.OnLine(e.Text)
-		if s.handleLine(ctx, e.Text) {
+		if s.handleLine(ctx, s.edit.replacing(e)) {
 			return s.leave(UserLeft)
 		}
+	case terminal.Escape:
+		s.escape(e.IsEmpty)
 	case terminal.Interrupt:
-		// The first Ctrl-C stops the turn of the lead, and a second one soon after it leaves.
-		if s.Now().Sub(s.lastInterrupt) < doubleInterruptWindow {
+		if s.interruptOrLeave() {
 			return s.leave(Interrupted)
 		}
-		s.lastInterrupt = s.Now()
-		s.interrupt()
 	case terminal.Leave:
 		return s.leave(UserLeft)
 	case terminal.Answer:
@@ -203,32 +218,6 @@ func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, ov
 		return UserLeft, true
 	}
 	return how, false
-}
-
-// leave ends the conversation with how. Where a team is at work that can go on without the terminal, the user is asked
-// first.
-func (s *Session) leave(how Outcome) (Outcome, bool) {
-	_, isDone := s.Lead.Resting()
-	// Who wants to leave again before the question is on the screen has answered it.
-	if !s.CanWorkOn || !s.HasBegun || s.Remote || isDone || s.asks {
-		return how, true
-	}
-	s.leaving, s.asks = how, true
-	s.Face.Ask("the team is at work: s stops it and keeps the state, b leaves it at work in the background, Esc stays",
-		"s", "b", "esc", "ctrl+c", "ctrl+d")
-	return how, false
-}
-
-// answerLeave takes the answer to the question of leave. Who presses Ctrl-C or Ctrl-D once more wants to be gone.
-func (s *Session) answerLeave(key string) (Outcome, bool) {
-	s.asks = false
-	switch key {
-	case "b":
-		return LeftWorking, true
-	case "esc":
-		return s.leaving, false
-	}
-	return s.leaving, true
 }
 
 // showRest shows the events that were written before the run ended but had not arrived yet.
@@ -296,15 +285,19 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 	switch {
 	case strings.HasPrefix(text, "/"):
 		return s.runCommand(ctx, trimmed)
+	case strings.HasPrefix(text, "!") && s.Shell != nil:
+		s.runShell(ctx, strings.TrimSpace(trimmed[1:]))
 	case trimmed == "":
 	default:
-		s.say(ctx, text)
+		s.edit.said = strings.TrimPrefix(text, insteadOf)
+		s.say(ctx, s.withMentions(ctx, text, text))
 	}
 	return false
 }
 
 // say says words to the lead: they begin the run, or are mail.
 func (s *Session) say(ctx context.Context, text string) {
+	text = s.withShell(text)
 	if !s.HasBegun {
 		s.beginRun(strings.TrimSpace(text))
 		return
@@ -321,6 +314,20 @@ func (s *Session) say(ctx context.Context, text string) {
 
 // beginRun starts the run with the user's first words.
 func (s *Session) beginRun(words string) { s.Over, s.HasBegun = s.Begin(words), true }
+
+// interruptOrLeave stops what runs: a command of the user's, or else the lead's turn. It reports whether the user
+// leaves, by a second Ctrl-C soon after the first one.
+func (s *Session) interruptOrLeave() (over bool) {
+	if s.stopShell() {
+		return false
+	}
+	if s.Now().Sub(s.lastInterrupt) < doubleInterruptWindow {
+		return true
+	}
+	s.lastInterrupt = s.Now()
+	s.interrupt()
+	return false
+}
 
 // interrupt stops the lead's turn, or says why it cannot.
 func (s *Session) interrupt() {

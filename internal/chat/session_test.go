@@ -256,37 +256,6 @@ func TestARefusalIsShown(t *testing.T) {
 	})
 }
 
-func TestComplete(t *testing.T) {
-	n := Names{Members: func() []string { return []string{"lead", "alice", "alan"} },
-		Requests: func() []string { return []string{"7f2c91aa", "70aa11bb"} },
-		Tasks:    func() []string { return []string{"1", "12", "2"} },
-		Custom:   func() []commands.Command { return []commands.Command{{Name: "apply"}} }}
-	for _, c := range []struct {
-		text string
-		from int
-		want string
-	}{
-		{"/ap", 0, "/apply /approve "},
-		{"/approve 7f", 9, "7f2c91aa "},
-		{"/reject 7", 8, "70aa11bb 7f2c91aa "},
-		{"/inbox a", 7, "alan alice "},
-		{"/inbox u", 7, "user "},
-		{"/diff 1", 6, "12 "},
-		{"/undo ", 6, "1 12 2 "},
-		{"/requests s", 10, "show "},
-		{"/requests show 7", 15, "70aa11bb 7f2c91aa "},
-		{"ask al", 4, "alan alice "},
-		{"日本 ali", 7, "alice "},
-		{"ask ", 4, ""},
-		{"/tasks a", 7, ""},
-	} {
-		from, got := n.Complete(c.text, len(c.text))
-		if from != c.from || strings.Join(got, "") != c.want {
-			t.Errorf("%q: from %d %q, want %d %q", c.text, from, got, c.from, c.want)
-		}
-	}
-}
-
 func TestSpeech(t *testing.T) {
 	p := &paper{}
 	s := &Speech{Face: p}

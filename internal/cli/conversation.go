@@ -144,6 +144,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	s := c.newSession(ctx)
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
+	defer c.addInput(s)()
 	if isRemote {
 		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 		remote, err := c.Attach(ctx)

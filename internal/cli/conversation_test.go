@@ -160,3 +160,39 @@ func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 		})
 	}
 }
+
+// The menus show what the repository and the conversation have, before any team has begun.
+func TestTheMenusOfAConversation(t *testing.T) {
+	w := newWorld(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "untracked notes.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := filepath.Join(t.TempDir(), "words.yaml")
+	if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0"))
+	muster := filepath.Join(s.Dir, "muster")
+	if err := os.Symlink(self, muster); err != nil {
+		t.Fatal(err)
+	}
+	s.Keys(muster+" --model script/"+words, "Enter")
+	s.Wait(`lists the commands\n> $`)
+	s.Keys("/")
+	s.Wait(`> /\n\* /status +how the team stands(.|\n)* more$`)
+	s.Keys("h")
+	s.Wait(`> /h\n\* /help +this\n`)
+	s.Keys("C-c", "see @notes")
+	s.Wait(`> see @notes\n\* untracked notes.txt$`)
+	s.Keys("Tab")
+	s.Wait(`> see @"untracked notes.txt"$`)
+	s.Keys("C-c", "/quti", "Enter")
+	s.Wait(`no command /quti \(did you mean /quit\?\)`)
+	s.Keys("/qu", "Enter")
+	s.Wait(`\n\$ $`)
+	s.Cooked()
+}

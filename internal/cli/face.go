@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"muster"
 	"muster/internal/chat"
@@ -27,36 +28,24 @@ func (c *conversation) openFace(ctx context.Context) error {
 	a := c.app
 	in := a.terminalIn()
 	if out := fileOf(a.Stdout); out != nil && in != nil && !isPlain(a) {
-		// An error means that nothing is completed.
-		names := chat.Names{Members: func() (names []string) {
-			members, _ := c.Members().List(ctx)
-			for _, m := range members {
-				names = append(names, string(m.Name))
+		// The terminal asks for names before it is known here.
+		var opened atomic.Pointer[terminal.Terminal]
+		names := c.names(ctx, func() {
+			if t := opened.Load(); t != nil {
+				t.CompleteAgain()
 			}
-			return names
-		}, Requests: func() (ids []string) {
-			all, _ := c.Requests().Pending(ctx)
-			for _, r := range all {
-				ids = append(ids, string(r.ID))
-			}
-			return ids
-		}, Tasks: func() (ids []string) {
-			all, _, _ := c.Tasks().List(ctx)
-			for _, x := range all {
-				ids = append(ids, fmt.Sprint(x.ID))
-			}
-			return ids
-		}, Custom: c.customCommands}
+		})
 		c.paint = a.screen(a.Stdout).Paint
 		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
-			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete,
+			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
 			Colour: bool(c.paint), Markdown: true,
 			Status: func(width int) []string {
 				return c.progress.Rows(a.Now(), width, terminal.StatusRows(view.TerminalHeight(a.Stdout)))
 			}})
 		if err == nil {
+			opened.Store(c.terminal)
 			c.face = hidingFace{c.terminal, a.secrets}
 			return nil
 		}

@@ -91,7 +91,7 @@ func serve() error {
 	}
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
-	var again time.Time    // when what a sweep left is tried again; zero: nothing was
+	var again time.Time // when what a sweep left is tried again; zero: nothing was
 	for {
 		why := w.wait(g, again)
 		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.

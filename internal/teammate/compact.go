@@ -59,6 +59,32 @@ func (c *compaction) tool() llm.Tool {
 	})
 }
 
+// do does what a mail asks for; see isAsk.
+func (c *compaction) do(ctx context.Context, m muster.Message) error {
+	if m.Type == muster.MailClear {
+		return c.startOver(ctx, m.ID)
+	}
+	return c.atOnce(ctx, m.Content)
+}
+
+// clearedMark is noted where the user had the conversation begin anew. Mail before it is not shown again.
+const clearedMark muster.MessageID = "cleared"
+
+// startOver begins a new conversation, with what the runtime knows and nothing of what was said. No call may be
+// unanswered. The mail that asks for it is noted in the same entry: after a crash it would clear what was said since.
+func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) error {
+	p := c.toolbox.get()
+	b := c.budget(p, 0)
+	const about = "The user has begun a new conversation with you. What was said before is gone."
+	texts, marks, err := c.opening(ctx, about, b)
+	if err != nil {
+		return err
+	}
+	last := len(texts) - 1 // the old mail, which is of the former conversation
+	begins := compact.Behind(compact.Fit(texts[:last], b.Opening), nil)
+	return c.store(ctx, p, begins, append(marks, asked, clearedMark), "the user began a new conversation")
+}
+
 // atOnce compresses the conversation because the user asks for it. No call may be unanswered.
 func (c *compaction) atOnce(ctx context.Context, focus string) error {
 	p := c.toolbox.get()

@@ -184,8 +184,8 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	// What the user asks of the runtime is no mail to the model. Where the process dies before it is done, the user
 	// asks again.
 	for i := len(fresh) - 1; i >= 0; i-- {
-		if m := fresh[i]; m.Type == muster.MailCompact && m.From == muster.User {
-			if err := v.compaction.atOnce(ctx, m.Content); err != nil {
+		if isAsk(fresh[i]) {
+			if err := v.compaction.do(ctx, fresh[i]); err != nil {
 				return false, err
 			}
 			fresh = slices.Delete(fresh, i, i+1)
@@ -262,6 +262,18 @@ func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
 	}
 	_, err = v.deliver(ctx)
 	return false, err
+}
+
+// hasOnlyAsks reports whether all mail that would wake the member asks for something that the runtime does.
+func (v *conversation) hasOnlyAsks(ctx context.Context) (bool, error) {
+	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
+	fresh := v.fresh(ctx, msgs)
+	return len(fresh) > 0 && !slices.ContainsFunc(fresh, func(m muster.Message) bool { return !isAsk(m) }), err
+}
+
+// isAsk reports whether a mail asks for something that the runtime does. No model reads it.
+func isAsk(m muster.Message) bool {
+	return m.From == muster.User && (m.Type == muster.MailCompact || m.Type == muster.MailClear)
 }
 
 // fresh returns the mails that the conversation does not have and that still say something.

@@ -266,6 +266,13 @@ func (a TellStuck) do(ctx context.Context, m *Member) error {
 func (Sleep) do(ctx context.Context, m *Member) error {
 	m.lead.handOver(false)
 	w, err := m.lead.sleep(ctx, false)
+	if err == nil && w.mail {
+		// What the user asks of the runtime is no reason to ask the model.
+		var isAsk bool
+		if isAsk, err = m.conversation.hasOnlyAsks(ctx); isAsk {
+			return m.wakeIf(m.conversation.deliver(ctx))
+		}
+	}
 	if err == nil {
 		err = m.conversation.remind(ctx, "%s", mailbox.Escape(w.text))
 	}

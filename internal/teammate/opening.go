@@ -211,7 +211,7 @@ func (c *compaction) result(ctx context.Context, t muster.Task) (text string) {
 // oldMail shows again the last mail that the conversation had, as much as fits. The newest is cut if it must be: it may
 // be the instruction that the member works on.
 func (v *conversation) oldMail(ctx context.Context, most int) (string, error) {
-	last, err := transcript.LastDelivered(ctx, v.Store.Log(), v.name(), transcript.MaxShown)
+	last, err := transcript.LastDeliveredSince(ctx, v.Store.Log(), v.name(), clearedMark)
 	if err != nil {
 		return "", err
 	}

@@ -59,6 +59,15 @@ func (b *buffer) replace(from, to int, with []cluster) {
 	b.cursor = from + len(with)
 }
 
+// replaceWord puts a text in the place of what stands between a byte offset and the cursor.
+func (b *buffer) replaceWord(from int, text string) {
+	start := b.cursor
+	for n := b.cursorOffset(); start > 0 && n > from; start-- {
+		n -= len(b.text[start-1].text)
+	}
+	b.replace(start, b.cursor, clusters(clean(text)))
+}
+
 // paste inserts clean text of any size. A large one becomes a single cluster, which shows only its size.
 func (b *buffer) paste(s string) {
 	lines := strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1

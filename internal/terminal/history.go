@@ -45,6 +45,20 @@ func (h *history) move(by int, current string) (string, bool) {
 	return h.lines[to], true
 }
 
+// visit goes to the newest line with a text, as if Up had reached it, and keeps current as the draft. Without such a
+// line it does nothing.
+func (h *history) visit(text, current string) {
+	for i := len(h.lines) - 1; i >= 0; i-- {
+		if h.lines[i] == text {
+			if h.position == len(h.lines) {
+				h.draft = current
+			}
+			h.position = i
+			return
+		}
+	}
+}
+
 // search is the state of Ctrl-R: it finds the newest line that contains the query, then older ones.
 type search struct {
 	active bool

@@ -19,17 +19,18 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		s.answer(name)
 		return nil
 	}
-	if s.search.active && s.handleSearchKey(k, name) {
+	if s.search.active && s.handleSearchKey(k, name) || s.isMenuOpen() && s.handleMenuKey(name) {
 		return nil
 	}
-	secondTab := s.lastKeyWasTab && name == "tab"
-	s.lastKeyWasTab = name == "tab"
+	before := s.input.value()
 	for keys, edit := range editKeys {
 		if slices.Contains(strings.Fields(keys), name) {
 			edit(&s.input)
+			s.menuAfterEdit(before)
 			return nil
 		}
 	}
+	s.menu.close()
 	switch name {
 	case "enter":
 		s.enter()
@@ -37,7 +38,7 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		if s.input.isEmpty() {
 			s.emit(Interrupt{})
 		}
-		s.input.set("")
+		s.clearInput()
 		s.history.position = len(s.history.lines)
 	case "ctrl+d": // as in a shell: it ends the input, or deletes to the right
 		if s.input.isEmpty() {
@@ -45,6 +46,8 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		} else {
 			s.input.deleteRight()
 		}
+	case "esc":
+		s.emit(Escape{IsEmpty: s.input.isEmpty()})
 	case "up", "ctrl+p":
 		s.moveVertically(-1)
 	case "down", "ctrl+n":
@@ -52,9 +55,7 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+r":
 		s.search = search{active: true, match: len(s.history.lines), savedInput: s.input}
 	case "tab":
-		if list := s.completeWord(secondTab); list != "" {
-			s.queue.put(item{kind: echoed, text: list})
-		}
+		s.offerMenu(true)
 	case "ctrl+l":
 		return s.clearScreen()
 	case "ctrl+z":
@@ -65,6 +66,7 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	default:
 		if k.Text != "" && utf8.ValidString(k.Text) {
 			s.input.insert(clean(k.Text))
+			s.menuAfterEdit(before)
 		}
 	}
 	return nil
@@ -97,7 +99,7 @@ var editKeys = map[string]func(*buffer){
 func (s *screen) enter() {
 	text := s.input.value()
 	if strings.TrimSpace(text) == "" {
-		s.input.set("")
+		s.clearInput()
 		return
 	}
 	lines := strings.Split(strings.TrimRight(visible(s.input.text), "\n"), "\n")
@@ -107,8 +109,15 @@ func (s *screen) enter() {
 	}
 	s.queue.put(item{kind: echoed, text: echo})
 	s.history.add(text)
+	isEdit := s.isEdit
+	s.clearInput()
+	s.emit(Line{text, isEdit})
+}
+
+// clearInput lets another line begin. A menu that was closed for the last one may open again.
+func (s *screen) clearInput() {
 	s.input.set("")
-	s.emit(Line{Text: text})
+	s.menu, s.isEdit = openMenu{}, false
 }
 
 // moveVertically moves the cursor by one row of the screen, in the same column as far as the row has it. Beyond the
@@ -120,6 +129,7 @@ func (s *screen) moveVertically(by int) {
 		return
 	}
 	if line, ok := s.history.move(by, s.input.value()); ok {
+		s.clearInput()
 		s.input.set(line)
 	}
 }
@@ -187,65 +197,4 @@ func Rewraps() bool {
 	name := os.Getenv("TERM")
 	return os.Getenv("TMUX") != "" ||
 		os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")
-}
-
-// completeWord inserts what all candidates have in common. If that is nothing and Tab was pressed twice, it returns
-// the candidates as text to show above the prompt.
-func (s *screen) completeWord(again bool) string {
-	if s.options.Complete == nil {
-		return ""
-	}
-	text, cursor := s.input.value(), s.input.cursorOffset()
-	from, candidates := s.options.Complete(text, cursor)
-	if len(candidates) == 0 || from < 0 || from > cursor {
-		return ""
-	}
-	// A single candidate replaces the word even where it is not longer: it may differ in case.
-	if put := commonPrefix(candidates); len(candidates) == 1 || len(put) > cursor-from {
-		start := s.input.cursor
-		for n := cursor; start > 0 && n > from; start-- {
-			n -= len(s.input.text[start-1].text)
-		}
-		s.input.replace(start, s.input.cursor, clusters(clean(put)))
-		return ""
-	}
-	if !again {
-		return ""
-	}
-	return formatColumns(candidates, s.width-1)
-}
-
-// commonPrefix returns the longest common prefix, cut at a whole rune: half of one would be shown as a broken
-// character.
-func commonPrefix(all []string) string {
-	prefix := all[0]
-	for _, s := range all[1:] {
-		for !strings.HasPrefix(s, prefix) {
-			_, n := utf8.DecodeLastRuneInString(prefix)
-			prefix = prefix[:len(prefix)-n]
-		}
-	}
-	return prefix
-}
-
-// formatColumns lays words out in columns as ls does: down first, then right.
-func formatColumns(words []string, width int) string {
-	const gap = 2
-	widest := 0
-	shown := make([]string, len(words))
-	for i, w := range words {
-		shown[i] = strings.TrimSpace(strings.ReplaceAll(clean(w), "\n", " "))
-		widest = max(widest, ansi.StringWidthWc(shown[i]))
-	}
-	across := max(1, (width+gap)/(widest+gap))
-	down := (len(shown) + across - 1) / across
-	var b strings.Builder
-	for y := range down {
-		line := ""
-		for x := y; x < len(shown); x += down {
-			line += shown[x] + strings.Repeat(" ", widest+gap-ansi.StringWidthWc(shown[x]))
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return b.String()
 }

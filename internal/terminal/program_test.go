@@ -56,6 +56,10 @@ func talk() {
 		case Interrupt:
 			t.Print("interrupted")
 			continue
+		case Escape:
+			t.Print(fmt.Sprintf("escape, empty: %v", e.IsEmpty))
+			t.Edit("go test ./...")
+			continue
 		case Closed:
 		}
 		ended = fmt.Sprintf("%T", e)
@@ -73,15 +77,33 @@ func talk() {
 	fmt.Println("bye after", ended, err)
 }
 
-func completeNames(text string, cursor int) (int, []string) {
-	from := strings.LastIndexByte(text[:cursor], ' ') + 1
-	var fits []string
-	for _, n := range []string{"alice", "alina", "bob"} {
-		if strings.HasPrefix(n, text[from:cursor]) {
-			fits = append(fits, n)
+// completeNames completes three names behind an @, and anywhere when it is asked to, and commands, of which one needs
+// more.
+func completeNames(text string, cursor int, isAsked bool) Menu {
+	m := Menu{From: strings.LastIndexByte(text[:cursor], ' ') + 1}
+	word := text[m.From:cursor]
+	add := func(choices ...Choice) {
+		for _, c := range choices {
+			if strings.HasPrefix(c.Text, word) {
+				m.Choices = append(m.Choices, c)
+			}
 		}
 	}
-	return from, fits
+	switch {
+	case m.From == 0 && strings.HasPrefix(word, "/"):
+		add(Choice{"/print ", "/print N", "prints lines", false}, Choice{"/stream", "/stream", "streams", true})
+	case strings.HasPrefix(word, "@"):
+		for i := range 12 {
+			add(Choice{Text: fmt.Sprintf("@dir/file%d ", i), Label: fmt.Sprintf("dir/file%d", i)})
+		}
+		m.More = 3
+	case text[:m.From] == "/print ":
+		m.IsOptional = true
+		add(Choice{Text: "5 ", Label: "5"}, Choice{Text: "50 ", Label: "50"})
+	case isAsked:
+		add(Choice{Text: "alice", Label: "alice"}, Choice{Text: "alina", Label: "alina"}, Choice{Text: "bob"})
+	}
+	return m
 }
 
 const paragraph = "The counter holds its state in a file and the lock is taken before each write, so that no two of us write at the same moment."

@@ -22,7 +22,10 @@ const maxInputRows = 8
 
 type (
 	// printMsg says that something waits in the queue.
-	printMsg  struct{}
+	printMsg struct{}
+	editMsg  struct{ text string }
+	// menuMsg says that the menu may have other choices now.
+	menuMsg   struct{}
 	statusMsg struct {
 		lines    []string
 		panicked any
@@ -48,10 +51,11 @@ type screen struct {
 	history  history
 	search   search
 	question question // asked in the place of the input; without keys none is
-	// lastKeyWasTab says that a further Tab lists the candidates.
-	lastKeyWasTab bool
-	status        []string // as the caller gave them, not cut yet
-	stream        stream
+	menu     openMenu
+	// isEdit says that the input was made of what editMsg has put in.
+	isEdit bool
+	status []string // as the caller gave them, not cut yet
+	stream stream
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
@@ -211,18 +215,31 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.suspended = false
 	case askMsg:
 		s.question = msg.question
+		s.menu.close()
 	case tea.PasteMsg:
-		s.lastKeyWasTab = false
+		s.menu.close()
 		s.endSearch()
-		s.input.paste(cleanPaste(msg.Content))
+		text := cleanPaste(msg.Content)
+		if s.options.Paste != nil {
+			text = clean(s.options.Paste(text))
+		}
+		s.input.paste(text)
+	case editMsg:
+		// The draft is kept before the input is replaced, so that nothing typed is lost.
+		s.history.visit(msg.text, s.input.value())
+		s.clearInput()
+		s.input.set(msg.text)
+		s.isEdit = true
+	case menuMsg:
+		s.refreshMenu()
 	case tea.KeyPressMsg:
 		return s, s.handleKey(msg)
 	}
 	return s, nil
 }
 
-// View draws the growing streamed row, the status lines and the input. Where they do not fit, status lines are left
-// out first; then the input shows only the rows around the cursor.
+// View draws the growing streamed row, the status lines, the input and its menu. Where they do not fit, status lines
+// are left out first; then the input shows only the rows around the cursor.
 func (s *screen) View() tea.View {
 	if s.closed || s.suspended {
 		s.setLatestView(geometry{})
@@ -230,12 +247,13 @@ func (s *screen) View() tea.View {
 	}
 	inputRows, x, y := s.inputRows()
 	var rows []string
-	room := s.maxViewHeight() - len(inputRows)
+	menu := s.menuRows(s.maxViewHeight() - len(inputRows))
+	room := s.maxViewHeight() - len(inputRows) - len(menu)
 	// A block that grows leaves half of the room to the status.
 	rows = append(rows, s.stream.growingRows(s.width-1, max((room+1)/2, room-len(s.status)))...)
 	rows = append(rows, s.statusRowsIn(room-len(rows))...)
 	y += len(rows)
-	rows = append(rows, inputRows...)
+	rows = append(append(rows, inputRows...), menu...)
 
 	g := geometry{x: min(x, s.width-1), y: y}
 	for i, r := range rows {

@@ -94,13 +94,37 @@ func shownValue(text []cluster) string {
 func TestEvents(t *testing.T) {
 	k := newKeyboard(Options{})
 	k.press("one<enter> <enter><ctrl+c>x<ctrl+c><ctrl+c><ctrl+d>")
-	want := []Event{Line{"one"}, Interrupt{}, Interrupt{}, Leave{}}
+	want := []Event{Line{Text: "one"}, Interrupt{}, Interrupt{}, Leave{}}
 	if fmt.Sprint(k.events) != fmt.Sprint(want) {
 		t.Errorf("events %v, want %v", k.events, want)
 	}
 	items, _ := k.queue.take()
 	if len(items) != 1 || items[0] != (item{kind: echoed, text: "> one"}) {
 		t.Errorf("in the scrollback: %v", items)
+	}
+}
+
+// Esc is the caller's, who may put an entered line back. It is marked when it is entered again, and what was typed
+// instead is not lost.
+func TestEscAndEdit(t *testing.T) {
+	k := newKeyboard(Options{History: []string{"old"}})
+	k.press("one<enter>two<enter><esc>draft<esc>")
+	k.Update(editMsg{"one"})
+	if got := k.input.value(); got != "one" {
+		t.Errorf("the input is %q", got)
+	}
+	k.press("!<enter>plain<enter>")
+	k.Update(editMsg{"two"})
+	k.press("<ctrl+c>new<enter>typed")
+	k.Update(editMsg{"new"})
+	if k.press("<down>"); k.input.value() != "typed" {
+		t.Errorf("Down brings %q", k.input.value())
+	}
+	k.press("<enter>")
+	want := []Event{Line{Text: "one"}, Line{Text: "two"}, Escape{IsEmpty: true}, Escape{}, Line{"one!", true}, Line{Text: "plain"},
+		Line{Text: "new"}, Line{Text: "typed"}}
+	if fmt.Sprint(k.events) != fmt.Sprint(want) {
+		t.Errorf("events %v, want %v", k.events, want)
 	}
 }
 
@@ -139,7 +163,7 @@ func TestPasteIsSubmittedWhole(t *testing.T) {
 		t.Errorf("shown: %.200q", v)
 	}
 	k.press("<enter>")
-	want := Line{"a " + strings.Repeat("\tx := 1\n", 5000) + "[31mend b"}
+	want := Line{Text: "a " + strings.Repeat("\tx := 1\n", 5000) + "[31mend b"}
 	if len(k.events) != 1 || k.events[0] != want {
 		t.Errorf("submitted: %.100v", k.events)
 	}
@@ -162,15 +186,13 @@ func TestCompleting(t *testing.T) {
 			t.Errorf("after %s: %q, want %q", c.keys, got, c.want)
 		}
 	}
-	if items, _ := k.queue.take(); len(items) != 0 {
-		t.Errorf("shown after one Tab: %v", items)
+	k.press("<ctrl+c>al<tab>")
+	if got := k.input.value(); got != "ali" || k.isMenuOpen() {
+		t.Errorf("after the first Tab: %q, menu %v", got, k.isMenuOpen())
 	}
-	k.press("<ctrl+c>al<tab><tab>")
-	if items, _ := k.queue.take(); len(items) != 1 || items[0].text != "alice  alina\n" {
-		t.Errorf("shown after two: %v", items)
-	}
-	if got := formatColumns([]string{"a", "bb", "c", "dd", "e"}, 10); got != "a   c   e\nbb  dd\n" {
-		t.Errorf("in columns: %q", got)
+	k.press("<tab>")
+	if got := k.View().Content; got != "> ali\n* alice\n  alina" {
+		t.Errorf("after the second Tab: %q", got)
 	}
 }
 

@@ -6,7 +6,7 @@
 //
 //   - queue: the texts that wait to be printed, and the events that wait to be read
 //   - screen: the bubbletea model; it turns messages and keys into frames
-//   - buffer, layout, history, search: the line editor
+//   - buffer, layout, history, search, openMenu: the line editor
 //   - stream, cluster: streamed text, cleaning, and wrapping
 //   - output: holds back inserted text until its frame, and removes sequences that bubbletea writes unasked
 //
@@ -40,9 +40,12 @@ type Options struct {
 	In, Out *os.File
 	// History is what was entered before, oldest first. Keeping what Line returns is up to the caller.
 	History []string
-	// Complete is called when the user presses Tab, with the text and the cursor as a byte offset. Each candidate is a
-	// replacement for text[from:cursor]. It must not block, because keys wait for it.
-	Complete func(text string, cursor int) (from int, candidates []string)
+	// Complete returns what may stand at the cursor, which is a byte offset into text: when the text was changed by
+	// typing, and with isAsked when the user has pressed Tab. It must not block, because keys wait for it; where it has
+	// to read first, it returns what it has, and CompleteAgain is called later.
+	Complete func(text string, cursor int, isAsked bool) Menu
+	// Paste returns what a pasted text is put in as; nil: as it is. It must not block either.
+	Paste func(text string) string
 	// Status returns the lines above the prompt. Lines longer than width columns are cut. One goroutine of the
 	// terminal calls it once a second and after Refresh, at most ten times a second.
 	Status func(width int) []string
@@ -52,14 +55,21 @@ type Options struct {
 	Colour bool
 }
 
-// Event is what the user did: Line, Interrupt, Leave, Answer or Closed.
+// Event is what the user did: Line, Interrupt, Escape, Leave, Answer or Closed.
 type Event interface{ event() }
 
 // Line is a text that the user entered. It may contain newlines and is never blank.
-type Line struct{ Text string }
+type Line struct {
+	Text string
+	// IsEdit says that it was made of the text that Edit has put into the input.
+	IsEdit bool
+}
 
 // Interrupt is Ctrl-C on an empty line.
 type Interrupt struct{}
+
+// Escape is Esc where it closes no menu and ends no search. What is typed stays.
+type Escape struct{ IsEmpty bool } // nothing is typed
 
 // Closed is the end of the terminal. It is sent at most once.
 type Closed struct{}
@@ -67,6 +77,7 @@ type Closed struct{}
 // The types of events. No other package can add one, so a switch over them is complete.
 func (Line) event()      {}
 func (Interrupt) event() {}
+func (Escape) event()    {}
 func (Closed) event()    {}
 
 const (
@@ -262,6 +273,12 @@ func (t *Terminal) Refresh() {
 	default:
 	}
 }
+
+// CompleteAgain asks Complete again, where a menu may be open.
+func (t *Terminal) CompleteAgain() { go t.program.Send(menuMsg{}) } // the caller does not wait for the terminal
+
+// Edit puts a text that was entered before into the input. Down brings back what was typed instead.
+func (t *Terminal) Edit(text string) { go t.program.Send(editMsg{text}) } // the caller does not wait for the terminal
 
 // Close prints what still waits, removes the prompt, and restores the terminal's mode, with the cursor on a fresh
 // line. Closing twice is harmless. An error means that a callback panicked or the terminal failed.

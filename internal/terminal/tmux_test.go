@@ -131,13 +131,27 @@ func TestHistoryOnScreen(t *testing.T) {
 	m.Wait(`> second line\ngot 11 bytes`)
 }
 
+// Esc and an Alt key begin with the same byte.
+func TestEscape(t *testing.T) {
+	m := start(t)
+	m.Keys("one two", "M-b", "x")
+	m.Wait(`> one xtwo$`)
+	m.Keys("Escape")
+	m.Wait(`escape, empty: false\n(.|\n)*> go test ./\.\.\.$`)
+	m.Keys("Down")
+	m.Wait(`> one xtwo$`)
+}
+
 func TestCompletion(t *testing.T) {
 	m := start(t)
 	m.Keys("tell al", "Tab")
 	m.Wait(`> tell ali$`)
 	m.Keys("Tab")
-	m.Wait(`\nalice  alina\nalice  working  task 2\nbob    idle\n> tell ali$`)
-	m.Keys("c", "Tab")
+	m.Wait(`bob    idle\n> tell ali\n\* alice\n  alina$`)
+	m.Cursor(10)
+	m.Keys("c")
+	m.Wait(`> tell alic$`)
+	m.Keys("Tab")
 	m.Wait(`> tell alice$`)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 
 	"muster"
 	"muster/internal/compact"
@@ -107,12 +108,24 @@ const MaxShown = 20
 // LastDelivered returns the last n mails that the member's transcript has, oldest first. It reads the whole log: mail
 // is shown again so seldom that no process keeps its text. What an older muster delivered has no record there.
 func LastDelivered(ctx context.Context, l muster.Log, name muster.Name, n int) (mail []muster.Message, err error) {
+	mail, err = LastDeliveredSince(ctx, l, name, "")
+	return mail[max(0, len(mail)-n):], err
+}
+
+// LastDeliveredSince returns the last mails that came after the last entry with a mark, at most MaxShown. Without such
+// an entry all count.
+func LastDeliveredSince(
+	ctx context.Context, l muster.Log, name muster.Name, mark muster.MessageID,
+) (mail []muster.Message, err error) {
 	for e, err := range Read(ctx, l, name, 0) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
+		if mark != "" && slices.Contains(e.Mail, mark) {
+			mail = nil
+		}
 		mail = append(mail, e.Delivered...)
-		mail = mail[max(0, len(mail)-min(n, MaxShown)):]
+		mail = mail[max(0, len(mail)-MaxShown):]
 	}
 	return mail, nil
 }

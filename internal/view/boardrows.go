@@ -143,8 +143,9 @@ func (p *Progress) Fail(now time.Time, err error) {
 	p.alerts.tell(now, "the run has stopped: "+muster.PlainText(err))
 }
 
-// Rows returns the living members, the board, and what waits for the user as lines of less than width columns. From then
-// on the terminal has that width: the user can resize the window. There are at most so many rows; 0 is any number.
+// Rows returns the living members, the board, and what waits for the user as lines of less than width columns. From
+// then on the terminal has that width: the user can resize the window. There are at most so many rows; 0 is any
+// number.
 func (p *Progress) Rows(now time.Time, width, most int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

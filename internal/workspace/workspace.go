@@ -224,6 +224,11 @@ func (w *Workspace) Files() (*os.Root, error) {
 // stateFiles opens the state that no service covers, by its absolute paths.
 func stateFiles(w *Workspace) *durable.Files { return durable.New(durable.OS{Root: w.root}) }
 
+// ListFiles returns the paths of the files at or below root that git tracks or would track, relative to root.
+func ListFiles(ctx context.Context, root string) []string {
+	return append(git.ListTracked(ctx, root), git.ListUntracked(ctx, root)...)
+}
+
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each
 // carries its source. Without Options.Config they are the defaults.
 func (w *Workspace) Settings(flags map[string]string) (config.Settings, []config.Value, error) {

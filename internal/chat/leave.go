@@ -1,0 +1,27 @@
+package chat
+
+// leave ends the conversation with how. Where a team is at work that can go on without the terminal, the user is asked
+// first.
+func (s *Session) leave(how Outcome) (Outcome, bool) {
+	_, isDone := s.Lead.Resting()
+	// Who wants to leave again before the question is on the screen has answered it.
+	if !s.CanWorkOn || !s.HasBegun || s.Remote || isDone || s.asks {
+		return how, true
+	}
+	s.leaving, s.asks = how, true
+	s.Face.Ask("the team is at work: s stops it and keeps the state, b leaves it at work in the background, Esc stays",
+		"s", "b", "esc", "ctrl+c", "ctrl+d")
+	return how, false
+}
+
+// answerLeave takes the answer to the question of leave. Who presses Ctrl-C or Ctrl-D once more wants to be gone.
+func (s *Session) answerLeave(key string) (Outcome, bool) {
+	s.asks = false
+	switch key {
+	case "b":
+		return LeftWorking, true
+	case "esc":
+		return s.leaving, false
+	}
+	return s.leaving, true
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"muster/internal/chat"
+	"muster/internal/view"
+	"muster/internal/workspace"
+)
+
+// namesKept is how long what a menu offers is taken for current. It is asked for at each key.
+const namesKept = time.Second
+
+// names returns what the conversation completes. An error means that there is nothing to complete. again is called
+// when there is more to choose from.
+func (c *conversation) names(ctx context.Context, again func()) chat.Names {
+	ctx = context.WithoutCancel(ctx) // a list that is read in the background may outlast the conversation
+	now := c.app.Now
+	return chat.Names{Members: kept(now, func() (names []chat.Name) {
+		members, _ := c.Members().List(ctx)
+		for _, m := range members {
+			names = append(names, chat.Name{Name: string(m.Name), Note: view.OneLine(m.Role)})
+		}
+		return names
+	}), Requests: kept(now, func() (ids []chat.Name) {
+		all, _ := c.Requests().Pending(ctx)
+		for _, r := range all {
+			kind := view.OneLine(string(r.Kind) + " of " + string(r.From))
+			ids = append(ids, chat.Name{Name: string(r.ID), Note: kind})
+		}
+		return ids
+	}), Tasks: kept(now, func() (ids []chat.Name) {
+		all, _, _ := c.Tasks().List(ctx)
+		for _, x := range all {
+			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: view.OneLine(x.Subject)})
+		}
+		return ids
+	}), Custom: kept(now, c.customCommands),
+		Files: &chat.Files{Now: now, Changed: again, List: func(ctx context.Context) []string {
+			return workspace.ListFiles(ctx, c.Root())
+		}}}
+}
+
+// kept returns a function that returns the same for a while. Only one goroutine may call it, as the keys of a terminal
+// do.
+func kept[T any](now func() time.Time, read func() []T) func() []T {
+	var last []T
+	var at time.Time
+	return func() []T {
+		if now().Sub(at) > namesKept {
+			last, at = read(), now()
+		}
+		return last
+	}
+}
+
+// addInput adds the commands, and what else the user can type beside messages, to a session. done ends what it has
+// started.
+func (c *conversation) addInput(s *chat.Session) (done func()) {
+	s.Now, s.Custom = c.app.Now, c.customCommands
+	s.Compact, s.Clear, s.Share = c.Mail().Compact, c.Mail().Clear, c.share
+	s.Model = func(ctx context.Context, name string) string {
+		return c.modelCommand(ctx, name, s.Stopped, s.HasBegun)
+	}
+	if c.terminal == nil { // a pipe must not run commands, and has no line that could be edited
+		return func() {}
+	}
+	shell := &userShell{app: c.app}
+	s.Shell, s.Edit = shell.run, c.terminal.Edit
+	return shell.close
+}
+
+// share makes a file of the user readable for the lead.
+func (c *conversation) share(ctx context.Context, path string) (string, error) {
+	if below, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(c.app.env("HOME"), below)
+	}
+	return workspace.Share(ctx, c.workspace, path)
+}
+
+// pasted returns what a pasted text is put into a message as.
+func pasted(text string) string {
+	return chat.PastedImage(text, func(path string) bool {
+		fi, err := os.Stat(path)
+		return err == nil && fi.Mode().IsRegular()
+	})
+}
