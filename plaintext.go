@@ -35,7 +35,8 @@ func causes(err error) (all []error) {
 		return nil
 	}
 	all = append(all, err)
-	switch e := err.(type) {
+	// An error wraps one other or several. Both kinds are opened here, because errors.As finds only the first that fits.
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case interface{ Unwrap() error }:
 		return append(all, causes(e.Unwrap())...)
 	case interface{ Unwrap() []error }:
@@ -60,6 +61,7 @@ func inPlainWords(err error, rest string) string {
 			return fmt.Sprintf("the program %s is not installed, or not in PATH", e.Name)
 		}
 		return fmt.Sprintf("the program %s cannot be started: %s", e.Name, reasonOf(e.Err))
+	// One that a signal has ended keeps its text, which names the signal.
 	case *exec.ExitError:
 		if e.ProcessState != nil && e.Exited() {
 			return fmt.Sprintf("it ended with exit code %d", e.ExitCode())
@@ -105,11 +107,13 @@ func onPath(op, path string, err error, rest string) string {
 	case "fork/exec", "chdir":
 		does = "cannot start " + path
 	}
+	// What is left, such as open, stat and lstat, only looks.
 	return does + ": " + reason
 }
 
 // reasonOf says why a call of the system failed.
 func reasonOf(err error) string {
+	// Errors of the system come first: some of them count as those of fs, which say less.
 	for _, r := range []struct {
 		is   error
 		text string

@@ -33,7 +33,7 @@ const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
 	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent, summary; tokens: input, output, cache_*
 	// and dollars: null where the price is not known; left out where nothing has a price
-	ToolStarted = "tool.started" // tool, call: its id, text: what it does in a few words; subagent: true if one calls it
+	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words; subagent: true if one calls it
 	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
 

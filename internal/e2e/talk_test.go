@@ -85,7 +85,7 @@ func TestTalk(t *testing.T) {
 	s.Wait(`(?s)> /tasks\n.*greet.*alice`)
 
 	s.Resize(60)
-	s.Wait(`bash while.*\.\.\. +\d+ s\n> $`) // drawn anew; a row that the terminal itself has wrapped is no row of ours
+	s.Wait(`bash while.*\.\.\. +\d+ s\nboard .*\n> $`) // drawn anew; a row that the terminal itself has wrapped is no row of ours
 	s.Keys("/team", "Enter")
 	text := s.Wait(`(?s)> /team\n.*alice.*\nlead .*\nalice .*\n>`)
 	for line := range strings.Lines(text[strings.Index(text, "> /team"):]) {
