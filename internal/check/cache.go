@@ -106,6 +106,10 @@ func Caches(root string) []Entry {
 	dirs, _ := os.ReadDir(root) // there may be none
 	var all []Entry
 	for _, d := range dirs {
+		// A link was put there by somebody else, and what it leads to is not muster's to remove.
+		if !d.IsDir() {
+			continue
+		}
 		path := filepath.Join(root, d.Name())
 		used := filepath.Join(path, "repository")
 		if path == GoCache(root) {

@@ -186,3 +186,21 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 	}
 	w.green(cache, "test -e a.txt")
 }
+
+// A cache that is a link to a directory of the user's is neither listed nor removed: muster has not made what is there.
+func TestACacheThatIsALinkIsTheUsers(t *testing.T) {
+	t.Parallel()
+	cache, own := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(own, "trim.txt"), []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, check.GoCache(cache)); err != nil {
+		t.Fatal(err)
+	}
+	if got := check.Caches(cache); len(got) != 0 {
+		t.Errorf("listed: %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(own, "trim.txt")); err != nil {
+		t.Error(err)
+	}
+}
