@@ -35,7 +35,8 @@ func causes(err error) (all []error) {
 		return nil
 	}
 	all = append(all, err)
-	// An error wraps one other or several. Both kinds are opened here, because errors.As finds only the first that fits.
+	// An error wraps one other or several. Both kinds are opened here, because errors.As finds only the first that
+	// fits.
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case interface{ Unwrap() error }:
 		return append(all, causes(e.Unwrap())...)

@@ -25,6 +25,7 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 			return
 		case <-sub.wake:
 		}
+		// What has collected since the last write goes into the file at once.
 		var pieces []live.Piece
 		for _, e := range sub.take() {
 			switch e := e.(type) {
@@ -42,6 +43,7 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 		if w.Write(pieces) != nil {
 			return // the disk is full, for one: faces of other processes show whole replies
 		}
+		// The followers of this process leave its own file out: they have its words already.
 		path := w.Path()
 		t.words.Store(&path)
 		if !wait(ctx, wordsInterval) {
@@ -53,6 +55,7 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 // pieceOf returns what faces of other processes are told of an event.
 func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
 	p.Member = e.Member
+	// Whole replies and calls of tools are in the transcript, and need not be streamed.
 	switch e := e.Event.(type) {
 	case loop.TextDelta:
 		p.Kind, p.Part, p.Text = live.Text, e.Part, e.Text
@@ -75,6 +78,7 @@ func followWords(ctx context.Context, t *Team, send func(Event) bool) {
 		return own != nil && *own == path
 	}
 	for p := range live.Follow(ctx, t.services().Paths().Live(), isOwn) {
+		// A test belongs to a check, and not to a turn.
 		if p.Kind == live.Test {
 			if !send(CheckEvent{Task: p.Task, Test: p.Text}) {
 				return

@@ -16,6 +16,7 @@ func (s *Session) leave(how Outcome) (Outcome, bool) {
 
 // answerLeave takes the answer to the question of leave. Who presses Ctrl-C or Ctrl-D once more wants to be gone.
 func (s *Session) answerLeave(key string) (Outcome, bool) {
+	// Until the next question, which is another one.
 	s.asks = false
 	switch key {
 	case "b":

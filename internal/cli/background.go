@@ -24,6 +24,7 @@ func inForeground(a *App) (isDone bool, err error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // The conversation works without: it only cannot leave the terminal.
 	}
+	// The child has printed why already.
 	if code != exitDone {
 		return true, exitStatus(code)
 	}
@@ -109,6 +110,7 @@ func newAttachCommand(a *App) *cobra.Command {
 
 // showEnd prints the summary of the last run that has ended, or says how to go on with the one that has stopped.
 func showEnd(ctx context.Context, a *App, o opened) error {
+	// The record tells a run that has ended from one whose process has died.
 	state, err := o.RunState(ctx)
 	switch {
 	case err != nil:

@@ -44,6 +44,7 @@ func Foreground(args, env []string) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("connect to the process of the conversation: %w", err)
 	}
+	// The pipe lives as long as this process: its end tells the child that this process is gone.
 	defer ours.Close()
 	mode, modeErr := term.GetState(os.Stdin.Fd())
 	c := exec.Command(self, args...)
@@ -58,6 +59,7 @@ func Foreground(args, env []string) (code int, err error) {
 		_ = theirs.Close()
 		return 0, fmt.Errorf("start the process of the conversation: %w", err)
 	}
+	// With a copy here the pipe would not end with the child.
 	_ = theirs.Close() // the child has its own
 	hasLeft := make(chan bool, 1)
 	go func() {

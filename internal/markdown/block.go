@@ -43,6 +43,7 @@ func (d *drawer) block(n ast.Node, width int) []row {
 		return within(bar, bar, width, func(width int) []row { return d.children(n, width) })
 	case *ast.List:
 		return d.list(n, width)
+	// The language chooses colours for differences only: of others the terminal knows nothing.
 	case *ast.FencedCodeBlock:
 		return d.code(n, string(n.Language(d.source)), width)
 	case *ast.CodeBlock:
@@ -116,6 +117,7 @@ func codeRows(line, language string, width int, colour bool) (rows []string) {
 // codeLine returns one line of code as rows. It is indented, so that it is seen to be code without colour too. In a
 // difference, the lines that came and went have their colours.
 func codeLine(line, language string, width int) []row {
+	// The lines that say where a part of a difference stands look like other code.
 	s := code
 	if language == "diff" || language == "patch" {
 		switch {

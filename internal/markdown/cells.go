@@ -42,6 +42,7 @@ func cells(text string, s style) (all row) {
 	text = strings.ReplaceAll(safetext.Clean(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
 	for len(text) > 0 {
 		c := cell{text: text[:1], width: 1, style: s}
+		// A letter of ASCII before another one stands for itself, which needs no look at the tables of Unicode.
 		if text[0] >= 0x80 || len(text) > 1 && text[1] >= 0x80 {
 			c.text, c.width = ansi.FirstGraphemeCluster(text, ansi.WcWidth)
 		}
@@ -78,6 +79,7 @@ func (r row) encode(colour bool) string {
 		if !colour || to == now {
 			return
 		}
+		// Each change begins with a reset, so that no style outlives its text.
 		b.WriteString("\x1b[0")
 		for _, c := range codes {
 			if to&c.style != 0 {

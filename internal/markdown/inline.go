@@ -23,10 +23,12 @@ func (d *drawer) span(n ast.Node, s style) row {
 	switch n := n.(type) {
 	case *ast.Text:
 		text := n.Value(d.source)
+		// The library leaves entities and backslashes to whoever renders.
 		if !n.IsRaw() {
 			text = util.UnescapePunctuations(util.ResolveNumericReferences(util.ResolveEntityNames(text)))
 		}
 		all := cells(strings.ReplaceAll(string(text), "\n", " "), s)
+		// Both breaks count: see newline.
 		if n.SoftLineBreak() || n.HardLineBreak() {
 			all = append(all, newline)
 		}
@@ -46,6 +48,7 @@ func (d *drawer) span(n ast.Node, s style) row {
 		return withAddress(d.inline(n, s), string(n.Destination))
 	case *ast.AutoLink:
 		return cells(string(n.Label(d.source)), s)
+	// Tags are shown as they were written: a terminal has no other use for them.
 	case *ast.RawHTML:
 		var all row
 		for i := range n.Segments.Len() {

@@ -31,6 +31,7 @@ func splitTable(text string) (before string, grid [][]string, right []bool, ok b
 			}
 			right = append(right, strings.HasSuffix(c, ":") && !strings.HasPrefix(dashes[len(right)], ":"))
 		}
+		// A line of dashes alone is the underline of a heading.
 		hasBars := strings.Contains(lines[i-1], "|") && strings.ContainsAny(lines[i], "|:")
 		if !hasBars || len(right) != len(dashes) || len(splitCells(lines[i-1])) != len(dashes) {
 			continue
@@ -119,6 +120,7 @@ func columnWidths(grid [][]row, most, width int) []int {
 	for _, w := range widths {
 		sum += w
 	}
+	// One column of the terminal at a time, so that columns end up about as wide as each other.
 	for ; sum > width; sum-- {
 		i := slices.Index(widths, slices.Max(widths))
 		if widths[i] <= leastColumn {

@@ -27,6 +27,7 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 	if e.Member != muster.Lead || id == "" || bySubagent(e) || slices.Contains(ownLine, tool) {
 		return l
 	}
+	// Other members have lines of their own below: only what the lead does is part of the conversation.
 	if p.calls.gists == nil {
 		p.calls.gists = map[string]string{}
 	}
@@ -34,6 +35,7 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 	case journal.ToolStarted:
 		p.calls.gists[id] = OneLine(e.Text("text"))
 	case journal.ToolEnded:
+		// A call that was refused before it ran has no beginning, and is shown without what it does.
 		p.calls.ids = append(p.calls.ids, id)
 		l = Line{Who: string(muster.Lead), Verb: "tool", Show: true}
 		what := strings.TrimSpace(tool + " " + Cut(p.calls.gists[id], 80))
@@ -71,12 +73,14 @@ func ToolCall(p Paint, tool string, input json.RawMessage, output string, hasEnd
 	if json.Unmarshal(input, &values) != nil { // a model may write anything
 		values = map[string]any{"input": string(input)}
 	}
+	// In the order of their names: a model writes them in any order.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		text, isText := values[name].(string)
 		if !isText {
 			encoded, _ := json.Marshal(values[name]) // it was decoded from JSON
 			text = string(encoded)
 		}
+		// Text of several lines stands below its name.
 		if strings.Contains(strings.TrimSpace(text), "\n") {
 			text = "\n" + text
 		}

@@ -35,6 +35,7 @@ func (f frame) rightSide() []string {
 	}
 	place = d.hits.text() + place
 	title := view.Cut(f.title(), max(f.right-len(place), 4))
+	// The title gives way to the place, which is short.
 	rows := []string{sgr(m.paint, titleColour(paneDetail, m.focus), title) + m.paint.In(view.Faint, place)}
 	if d.problem != "" {
 		rows = append(rows, m.paint.In(view.Bad, view.Cut(d.problem, f.right)))
