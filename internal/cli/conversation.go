@@ -153,11 +153,19 @@ func (c *conversation) run(ctx context.Context) error {
 		}
 		defer remote.Detach()
 		s.Attach(remote)
+		s.Events = func(ctx context.Context) <-chan team.Event {
+			events := c.Subscribe(ctx)
+			catchUp(ctx, c.Team, c.progress) // after it, so that no event is missed; one that comes twice does no harm
+			return events
+		}
 		if settings, err := c.app.runSettings(ctx, c.opened, c.flags, true); err == nil { // else no budget is shown
 			c.progress.SetSpent(settings.BudgetTeam, spentBefore(ctx, c.Team, true))
 		}
 		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 			"and it goes on when you leave")
+		if goal := view.OneLine(state.Run.Goal); goal != "" { // a conversation gets one with its first task
+			c.face.Print("goal    " + view.Cut(goal, 160))
+		}
 	} else {
 		// The run starts with the first words, so nothing is written for a user who only looks around.
 		c.talk = team.NewConversation()
@@ -209,6 +217,10 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 		return over
 	}
 	c.progress.SetSpent(j.Settings.BudgetTeam, spentBefore(ctx, c.Team, isStopped))
+	if isStopped {
+		catchUp(ctx, c.Team, c.progress)
+		c.progress.Stopped(c.app.Now())
+	}
 	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
 	// the journal could not take are passed on here.
 	speech := &chat.Speech{Face: c.face}

@@ -33,8 +33,11 @@ const left = "left\n"
 // it has ended or has left the terminal. Where the child was killed, the terminal gets back the mode that it had. An
 // error means that no child could be started.
 func Foreground(args, env []string) (code int, err error) {
-	if os.Getenv(variable) != "" { // a child that started a child would never end
+	switch {
+	case os.Getenv(variable) != "": // a child that started a child would never end
 		return 0, errors.New("this process was started by one that waits for it already")
+	case os.Getpid() == 1: // when the first process of a container ends, the system kills all others
+		return 0, errors.New("no process outlives the first one of a container")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -78,12 +81,26 @@ func Foreground(args, env []string) (code int, err error) {
 			}
 			hasLeft = nil
 		case err := <-ended:
+			// A child that has left and ended at once has ended in the background: its code is nobody's here. The pipe
+			// has ended with the child, so this does not wait.
+			if hasLeft != nil && <-hasLeft {
+				return 0, nil
+			}
 			code, isKilled := exitCode(err)
 			if isKilled && modeErr == nil {
 				_ = term.Restore(os.Stdin.Fd(), mode)
+				giveBack(os.Stdout)
 			}
 			return code, nil
 		}
+	}
+}
+
+// giveBack ends on a terminal what a child may have begun that was killed: its row, pasting in brackets, and a hidden
+// cursor. A shell does not end them by itself.
+func giveBack(out *os.File) {
+	if term.IsTerminal(out.Fd()) {
+		_, _ = out.WriteString("\r\n\x1b[J\x1b[?2004l\x1b[?25h") // a terminal that is gone needs nothing
 	}
 }
 
