@@ -80,7 +80,7 @@ func catchUp(ctx context.Context, t *team.Team, p *view.Progress) {
 	}
 	for e, err := range t.Journal().Read(ctx, 0) {
 		if err == nil && e.At >= run.StartedAt {
-			p.CatchUp(e.Event)
+			view.CatchUp(p, e.Event)
 		}
 	}
 }

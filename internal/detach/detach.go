@@ -62,6 +62,17 @@ func Foreground(args, env []string) (code int, err error) {
 		return 0, fmt.Errorf("start the process of the conversation: %w", err)
 	}
 	_ = theirs.Close() // the child has its own
+	code, isKilled := await(c, ours, signals)
+	if isKilled && modeErr == nil {
+		_ = term.Restore(os.Stdin.Fd(), mode)
+		giveBack(os.Stdout)
+	}
+	return code, nil
+}
+
+// await passes signals on to the child until it has left the terminal or has ended, and returns its exit code. A child
+// that has left goes on without this process.
+func await(c *exec.Cmd, ours *os.File, signals <-chan os.Signal) (code int, isKilled bool) {
 	hasLeft := make(chan bool, 1)
 	go func() {
 		// The pipe ends without a word when the child ends.
@@ -77,21 +88,16 @@ func Foreground(args, env []string) (code int, err error) {
 			_ = c.Process.Signal(s) // it may have ended
 		case is := <-hasLeft:
 			if is {
-				return 0, nil
+				return 0, false
 			}
 			hasLeft = nil
 		case err := <-ended:
 			// A child that has left and ended at once has ended in the background: its code is nobody's here. The pipe
 			// has ended with the child, so this does not wait.
 			if hasLeft != nil && <-hasLeft {
-				return 0, nil
+				return 0, false
 			}
-			code, isKilled := exitCode(err)
-			if isKilled && modeErr == nil {
-				_ = term.Restore(os.Stdin.Fd(), mode)
-				giveBack(os.Stdout)
-			}
-			return code, nil
+			return exitCode(err)
 		}
 	}
 }

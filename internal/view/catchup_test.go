@@ -15,6 +15,7 @@ func TestCatchUp(t *testing.T) {
 	var printed strings.Builder
 	p := NewProgress(Options{Print: func(s string) { printed.WriteString(s) }, Start: time.Unix(1010, 0), OnlyLines: true,
 		Task: func(muster.TaskID) (muster.Task, error) { return muster.Task{}, muster.Errorf(muster.NotFound, "none") }})
+	catchUp := func(e muster.Event) { CatchUp(p, e) }
 	at := func(then func(muster.Event), kind string, fields map[string]any) {
 		then(muster.Event{Kind: kind, Member: "alice", Task: 2, At: 1000, Fields: fields})
 	}
@@ -24,12 +25,12 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("%q, want %q", rows, want)
 		}
 	}
-	at(p.CatchUp, journal.TaskCreated, map[string]any{"subject": "counter"})
-	at(p.CatchUp, journal.MemberSpawned, nil)
-	at(p.CatchUp, journal.TaskClaimed, nil)
-	at(p.CatchUp, journal.ToolStarted, map[string]any{"tool": "bash", "text": "go test"})
+	at(catchUp, journal.TaskCreated, map[string]any{"subject": "counter"})
+	at(catchUp, journal.MemberSpawned, nil)
+	at(catchUp, journal.TaskClaimed, nil)
+	at(catchUp, journal.ToolStarted, map[string]any{"tool": "bash", "text": "go test"})
 	row("alice     working  2 counter  bash go test  10 s")
-	p.Stopped(time.Unix(1008, 0))
+	Stopped(p, time.Unix(1008, 0))
 	row("alice     stopped  2 counter  2 s")
 	at(p.Event, journal.MemberResumed, nil)
 	row("alice     working  2 counter  10 s")
