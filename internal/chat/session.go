@@ -100,6 +100,7 @@ type Session struct {
 	// Edit puts what was said before into the input; nil: there is none.
 	Edit func(text string)
 	edit edit
+	said said
 	// Custom finds the commands of the repository and of the user; nil: there are none.
 	Custom func() []commands.Command
 	// Begin starts the run with the user's first words, unless HasBegun. The channel receives when the run has ended.
@@ -240,8 +241,8 @@ func (s *Session) showRest(ctx context.Context, events <-chan team.Event) {
 // showReply shows what a remote lead says.
 func (s *Session) showReply(m llm.Message) { s.speech.reply(plainText(m)) }
 
-// showEvent shows a change of the team's state. It leaves out mail between the user and the lead, which the
-// conversation shows itself, and what cannot be read, which muster doctor tells of.
+// showEvent shows a change of the team's state. It leaves out mail between the user here and the lead, which the
+// conversation shows itself (what was typed elsewhere is shown), and what cannot be read, which muster doctor tells of.
 func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	if turn, ok := event.(team.TurnEvent); ok && s.Remote && turn.Member == muster.Lead {
 		s.speech.event(turn.Event)
@@ -259,7 +260,7 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	case e.Kind == journal.MailSent && e.Text("to") == string(muster.User):
 		s.Mail(ctx)
 		s.Teller.Notice(e)
-	case e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) && !s.Remote:
+	case e.Kind == journal.MailSent && s.said.is(e):
 	default:
 		s.Teller.Event(e)
 	}
@@ -302,6 +303,7 @@ func (s *Session) say(ctx context.Context, text string) {
 		s.beginRun(strings.TrimSpace(text))
 		return
 	}
+	s.said.add(text)
 	if err := s.Lead.Say(ctx, text); err != nil {
 		// What was said is not lost: it stands above the message, and can be entered again from the history.
 		text := err.Error()
@@ -313,7 +315,10 @@ func (s *Session) say(ctx context.Context, text string) {
 }
 
 // beginRun starts the run with the user's first words.
-func (s *Session) beginRun(words string) { s.Over, s.HasBegun = s.Begin(words), true }
+func (s *Session) beginRun(words string) {
+	s.said.add(words) // where a team goes on, they are mail too
+	s.Over, s.HasBegun = s.Begin(words), true
+}
 
 // interruptOrLeave stops what runs: a command of the user's, or else the lead's turn. It reports whether the user
 // leaves, by a second Ctrl-C soon after the first one.

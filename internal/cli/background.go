@@ -24,12 +24,18 @@ func inForeground(a *App) (isDone bool, err error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // The conversation works without: it only cannot leave the terminal.
 	}
-	// The child has printed why already.
+	if code == exitKilled {
+		explain(a.Stderr, "the process of the conversation was killed; the state is kept", "go on: muster")
+	}
+	// Of all other errors the child has printed why already.
 	if code != exitDone {
 		return true, exitStatus(code)
 	}
 	return true, nil
 }
+
+// exitKilled is the exit code of a process that was killed, by a user or for lack of memory, and could say nothing.
+const exitKilled = 128 + 9
 
 // comeBack is what to do about a team that works on when its conversation is left.
 const comeBack = "come back: muster attach   look: muster watch   stop it: muster stop"
@@ -56,6 +62,9 @@ func backgroundFlag(f *pflag.FlagSet, isBackground *bool) {
 	f.BoolVar(isBackground, "background", false, "let the team work in the background: muster attach, muster stop")
 }
 
+// beginTime is how long a run may still say in the foreground how it begins, so that how to come back stands last.
+const beginTime = time.Second / 4
+
 // inBackground does what do does in a child process, and returns when the run there has begun or cannot begin.
 func inBackground(ctx context.Context, a *App, isBackground bool, do func(started func(*team.Team)) error) error {
 	if !isBackground {
@@ -75,6 +84,7 @@ func inBackground(ctx context.Context, a *App, isBackground bool, do func(starte
 			for e := range events {
 				state, ok := e.(team.StateEvent)
 				if kind := state.Entry.Kind; ok && (kind == journal.RunStarted || kind == journal.RunResumed) {
+					time.Sleep(beginTime)
 					explain(a.Stderr, "the team works in the background", comeBack)
 					// On an error the run goes on in the foreground, and what it prints is still seen.
 					_ = a.foreground.Leave()

@@ -146,18 +146,11 @@ func (c *conversation) run(ctx context.Context) error {
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
 	defer c.addInput(s)()
 	if isRemote {
-		// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
-		remote, err := c.Attach(ctx)
+		remote, err := c.attachTo(ctx, s, view.OneLine(state.Run.Goal))
 		if err != nil {
 			return err
 		}
 		defer remote.Detach()
-		s.Attach(remote)
-		if settings, err := c.app.runSettings(ctx, c.opened, c.flags, true); err == nil { // else no budget is shown
-			c.progress.SetSpent(settings.BudgetTeam, spentBefore(ctx, c.Team, true))
-		}
-		c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
-			"and it goes on when you leave")
 	} else {
 		// The run starts with the first words, so nothing is written for a user who only looks around.
 		c.talk = team.NewConversation()
@@ -170,6 +163,30 @@ func (c *conversation) run(ctx context.Context) error {
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
+}
+
+// attachTo connects the session to the lead in another process, and says whose goal it works for. The caller detaches.
+func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal string) (*team.Attachment, error) {
+	// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
+	remote, err := c.Attach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Attach(remote)
+	s.Events = func(ctx context.Context) <-chan team.Event {
+		events := c.Subscribe(ctx)
+		catchUp(ctx, c.Team, c.progress) // after it, so that no event is missed; one that comes twice does no harm
+		return events
+	}
+	if settings, err := c.app.runSettings(ctx, c.opened, c.flags, true); err == nil { // else no budget is shown
+		c.progress.SetSpent(settings.BudgetTeam, spentBefore(ctx, c.Team, true))
+	}
+	c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
+		"and it goes on when you leave")
+	if goal != "" { // a conversation gets one with its first task
+		c.face.Print("goal    " + view.Cut(goal, 160))
+	}
+	return remote, nil
 }
 
 // newSession returns a session that has not begun.
@@ -209,6 +226,10 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 		return over
 	}
 	c.progress.SetSpent(j.Settings.BudgetTeam, spentBefore(ctx, c.Team, isStopped))
+	if isStopped {
+		catchUp(ctx, c.Team, c.progress)
+		view.Stopped(c.progress, c.app.Now())
+	}
 	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
 	// the journal could not take are passed on here.
 	speech := &chat.Speech{Face: c.face}

@@ -179,6 +179,9 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *rec
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
 	out := newRunOutput(ctx, r.App, o.Team, j.Settings, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
+	if j.Resume && out.progress != nil {
+		view.Stopped(out.progress, r.Now())
+	}
 	if recorder != nil {
 		if err := hideRecording(ctx, o, recorder.Path); err != nil {
 			return err

@@ -65,7 +65,24 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
 	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
+	if resumes {
+		catchUp(ctx, t, out.progress)
+	}
 	return out
+}
+
+// catchUp tells the progress what has happened in the last run so far. Events that cannot be read are left out, and a
+// run without a record has none: what the members do is then seen with their next events.
+func catchUp(ctx context.Context, t *team.Team, p *view.Progress) {
+	run, err := t.LastRun(ctx)
+	if err != nil {
+		return
+	}
+	for e, err := range t.Journal().Read(ctx, 0) {
+		if err == nil && e.At >= run.StartedAt {
+			view.CatchUp(p, e.Event)
+		}
+	}
 }
 
 // spentBefore returns what a run had spent before it goes on: nothing if it begins, or if that cannot be read.

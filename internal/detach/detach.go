@@ -33,8 +33,11 @@ const left = "left\n"
 // it has ended or has left the terminal. Where the child was killed, the terminal gets back the mode that it had. An
 // error means that no child could be started.
 func Foreground(args, env []string) (code int, err error) {
-	if os.Getenv(variable) != "" { // a child that started a child would never end
+	switch {
+	case os.Getenv(variable) != "": // a child that started a child would never end
 		return 0, errors.New("this process was started by one that waits for it already")
+	case os.Getpid() == 1: // when the first process of a container ends, the system kills all others
+		return 0, errors.New("no process outlives the first one of a container")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -61,6 +64,17 @@ func Foreground(args, env []string) (code int, err error) {
 	}
 	// With a copy here the pipe would not end with the child.
 	_ = theirs.Close() // the child has its own
+	code, isKilled := await(c, ours, signals)
+	if isKilled && modeErr == nil {
+		_ = term.Restore(os.Stdin.Fd(), mode)
+		giveBack(os.Stdout)
+	}
+	return code, nil
+}
+
+// await passes signals on to the child until it has left the terminal or has ended, and returns its exit code. A child
+// that has left goes on without this process.
+func await(c *exec.Cmd, ours *os.File, signals <-chan os.Signal) (code int, isKilled bool) {
 	hasLeft := make(chan bool, 1)
 	go func() {
 		// The pipe ends without a word when the child ends.
@@ -76,16 +90,25 @@ func Foreground(args, env []string) (code int, err error) {
 			_ = c.Process.Signal(s) // it may have ended
 		case is := <-hasLeft:
 			if is {
-				return 0, nil
+				return 0, false
 			}
 			hasLeft = nil
 		case err := <-ended:
-			code, isKilled := exitCode(err)
-			if isKilled && modeErr == nil {
-				_ = term.Restore(os.Stdin.Fd(), mode)
+			// A child that has left and ended at once has ended in the background: its code is nobody's here. The pipe
+			// has ended with the child, so this does not wait.
+			if hasLeft != nil && <-hasLeft {
+				return 0, false
 			}
-			return code, nil
+			return exitCode(err)
 		}
+	}
+}
+
+// giveBack ends on a terminal what a child may have begun that was killed: its row, pasting in brackets, and a hidden
+// cursor. A shell does not end them by itself.
+func giveBack(out *os.File) {
+	if term.IsTerminal(out.Fd()) {
+		_, _ = out.WriteString("\r\n\x1b[J\x1b[?2004l\x1b[?25h") // a terminal that is gone needs nothing
 	}
 }
 

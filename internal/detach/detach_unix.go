@@ -47,7 +47,11 @@ func isPipe(fd int) bool {
 // and the child counts two that follow each other at once as one.
 func notify() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 4)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
+	// A signal that is caught is no longer ignored in what is started, so under nohup the child would end at a hangup.
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	return c, func() { signal.Stop(c) }
 }
 

@@ -15,9 +15,18 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	}
 	if width > 0 {
 		// Wrapped text stands under the text, so the eye finds the names and verbs at the left. On a terminal that is
-		// too narrow for that, lines are longer than the terminal rather than shorter than a word.
+		// too narrow for that, a text that does not fit stands below them, where it has most of the width.
+		const least, below = 20, 4
 		indent := columns(before) + names + len(" verb12 ")
-		text = strings.Join(l.fit(max(width-indent, 20)), "\n"+strings.Repeat(" ", indent))
+		isBelow := width-indent < least && columns(text) > width-indent
+		if isBelow {
+			indent = below
+		}
+		gap := "\n" + strings.Repeat(" ", indent)
+		text = strings.Join(l.fit(max(width-indent, least)), gap)
+		if isBelow {
+			text = gap + text
+		}
 	}
 	// The colour of a name costs a hash, and a log without colours has many lines.
 	start, who := len(to), ""
@@ -26,6 +35,9 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	}
 	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
 	to = append(p.pad(to, toneCodes[l.Tone], l.Verb, verbs), ' ')
+	if strings.HasPrefix(text, "\n") {
+		to = bytes.TrimRight(to, " ")
+	}
 	to = append(to, text...)
 	return to[:start+len(bytes.TrimRight(to[start:], " "))]
 }

@@ -32,14 +32,18 @@ type Presence struct {
 	names, tasks, turns, prices int
 }
 
-// addCost counts what a turn has cost, as its event says.
-func (l *Presence) addCost(e muster.Event) {
+// noteContext notes how full the lead's context is, as the event of a turn says.
+func (l *Presence) noteContext(e muster.Event) {
 	if e.Kind == journal.TurnEnded && e.Member == muster.Lead && !bySubagent(e) && e.Fields["summary"] == nil {
 		l.model, l.context = e.Text("model"), 0
 		for _, part := range []string{"input", "cache_read", "cache_write", "cache_write_long", "output"} {
 			l.context += int(e.Number(part))
 		}
 	}
+}
+
+// addCost counts what a turn has cost, as its event says.
+func (l *Presence) addCost(e muster.Event) {
 	dollars, isKnown := e.Fields["dollars"]
 	if e.Kind != journal.TurnEnded || !isKnown {
 		return
@@ -124,6 +128,13 @@ func (l *Presence) Apply(e muster.Event) {
 	}
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
 	l.add(m)
+}
+
+// stopAll shows all members as stopped: the process that they lived in has ended.
+func (l *Presence) stopAll(at time.Time) {
+	for _, m := range l.members {
+		m.state, m.Doing, m.Since = LookStopped, "", at
+	}
 }
 
 // turnOf returns the number of a turn, of all that the member has taken. Events of old do not have it.

@@ -153,6 +153,7 @@ func (p *Progress) Event(e muster.Event) {
 	// What has waited for this event comes before its own line.
 	p.presence.Apply(e)
 	p.presence.addCost(e)
+	p.presence.noteContext(e)
 	p.resolveClaims(e)
 	p.noteChecks(e)
 	// The lead, or a playbook, adds tasks one by one. They are collected and shown as one plan, when another line comes
