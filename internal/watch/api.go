@@ -133,7 +133,7 @@ func (a api) Window(ctx context.Context, name muster.Name) (view.Window, error) 
 
 // Past reads the journal from the place on that the replay is at.
 func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {
-	return r.past.seek(ctx, a.t.Journal(), a.t.Name(ctx), r.marks, at)
+	return r.seek(ctx, a.t.Journal(), at)
 }
 
 type (

@@ -104,7 +104,7 @@ func (f *fake) Take(context.Context) ([]muster.Message, error) {
 }
 
 func (f *fake) Past(_ context.Context, r *replay, at int) pastMsg {
-	return r.past.seek(f.ctx, f.journal, "words", r.marks, at)
+	return r.seek(f.ctx, f.journal, at)
 }
 
 func (f *fake) Window(_ context.Context, name muster.Name) (view.Window, error) {

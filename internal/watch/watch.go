@@ -53,6 +53,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -109,7 +110,16 @@ func Run(ctx context.Context, o Options) error {
 
 // runReplay shows the team as it was, beginning with the last event.
 func runReplay(ctx context.Context, o Options, m *model) (err error) {
-	if m.replay, err = newReplay(ctx, o.Team.Journal()); err != nil {
+	run, err := o.Team.LastRun(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, _, err := o.Team.Tasks().List(ctx)
+	if err != nil {
+		return err
+	}
+	run.Team = cmp.Or(run.Team, o.Team.Name(ctx))
+	if m.replay, err = newReplay(ctx, o.Team.Journal(), run, tasks); err != nil {
 		return err
 	}
 	m.first = m.showPast(api{o.Team, o.Known}.Past(ctx, m.replay, len(m.replay.marks)))
