@@ -15,8 +15,10 @@ import (
 // What Esc leaves is lost on purpose. An answer that was begun for one question must not be sent for another.
 type input struct {
 	prompt string
-	text   []rune
-	at     int // the cursor
+	// key is the only key that confirms, where one does and all others cancel; "": a text is typed.
+	key  string
+	text []rune
+	at   int // the cursor
 	// isBelow says that it is drawn below the mark on the right side, and not at the bottom.
 	isBelow bool
 	// changed is called after each change, and may be nil; done with the whole text at Enter. The input is closed then,
