@@ -90,7 +90,11 @@ func (i *input) erase(from, to int) {
 // draw returns the line, and the column of the cursor. Where the text is longer than the line, the part before the
 // cursor is seen. The prompt gets at most half of the line, and the last column stays free for the cursor.
 func (i *input) draw(width int) (line string, cursor int) {
-	prompt := ansi.TruncateWc(i.prompt, width/2, "")
+	most := width / 2
+	if i.key != "" { // nothing is typed behind it
+		most = width - 1
+	}
+	prompt := ansi.TruncateWc(i.prompt, most, "")
 	room := max(width-ansi.StringWidthWc(prompt)-1, 1)
 	from := 0
 	for ansi.StringWidthWc(string(i.text[from:i.at])) > room {

@@ -84,7 +84,7 @@ func askGoal(m *model) tea.Cmd {
 
 // askStop asks once more, and stops the team.
 func askStop(m *model) tea.Cmd {
-	m.input = &input{prompt: "stop the team, and keep its state? y: yes ", key: "y", done: func(string) tea.Cmd {
+	m.input = &input{prompt: "stop the team? y: yes ", key: "y", done: func(string) tea.Cmd {
 		return m.change("the team stops ...", func(ctx context.Context, t teamAPI) toldMsg {
 			return told(t.Halt(ctx), "the team has stopped; its state is kept, and R goes on")
 		})
@@ -95,7 +95,7 @@ func askStop(m *model) tea.Cmd {
 // askMerge asks once more, and takes what has landed. It shows all that the command has printed: why it was refused is
 // said in several lines.
 func askMerge(m *model) tea.Cmd {
-	m.input = &input{prompt: "take what has landed to your branch? y: yes ", key: "y", done: func(string) tea.Cmd {
+	m.input = &input{prompt: "take what has landed? y: yes ", key: "y", done: func(string) tea.Cmd {
 		return m.change("taking what has landed ...", func(ctx context.Context, t teamAPI) toldMsg {
 			said, err := t.Merge(ctx)
 			if err != nil {

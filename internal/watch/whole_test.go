@@ -55,7 +55,7 @@ func TestTheKeysOfAWholeTeam(t *testing.T) {
 func TestAStopAsksOnceMore(t *testing.T) {
 	s := openAs(t, func(*model) {})
 	s.keys("S")
-	s.has("stop the team, and keep its state? y: yes")
+	s.has("stop the team? y: yes")
 	s.keys("n")
 	s.has("nothing was done")
 	s.keys("S", "esc", "T", "enter")
