@@ -42,7 +42,7 @@ func TestWatchStartsStopsAndTakes(t *testing.T) {
 	s.Wait(`take what has landed\? y: yes`)
 	s.Keys("y")
 	s.Wait(`(?s)came to main by fast-forward.*greet`)
-	if got := w.read(filepath.Join(w.root, "greeting")); got != "hello\n" {
+	if got := w.read("greeting"); got != "hello\n" {
 		t.Errorf("the greeting is %q", got)
 	}
 	s.Keys("q")

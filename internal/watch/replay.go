@@ -143,7 +143,7 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 		d.said, d.pos, d.todo, d.isAsked = nil, 0, "", false
 	}
 	cmd := m.apply(changedMsg{overview: msg.overview})
-	// What was not there yet is not shown as it was later. The row at the cursor is shown in its place, once there is one.
+	// What was not there yet is not shown as it was later. The row at the cursor is shown then, once there is one.
 	if r := d.row; isBack && (r.member != nil || r.task != nil) && !m.isListed(d.key) {
 		m.detail = detail{wishes: d.wishes}
 	}

@@ -86,7 +86,7 @@ type Options struct {
 	Known func(model string) (window, reply int)
 }
 
-// Commands begin a team and take its work. They run beside the screen, on its own process or in another one. Neither may
+// Commands begin a team and take its work. They run beside the screen, in this process or another. Neither may
 // read the terminal or print on it. The text of an error is shown.
 type Commands struct {
 	// Run starts a team in the background, and Resume lets the one that has stopped go on there.

@@ -15,8 +15,8 @@ type teamMsg toldMsg
 // isAtWork reports whether a process runs the team.
 func isAtWork(m *model) bool { return m.hasTeam && m.o.Alive && m.o.Run.EndedAt == 0 }
 
-// hasStopped reports whether a run can go on: it was stopped before its end, or has left tasks open. This is the rule by
-// which muster resume goes on.
+// hasStopped reports whether a run can go on: it was stopped before its end, or has left tasks open. This is the rule of
+// muster resume.
 func hasStopped(m *model) bool {
 	_, isStopped := m.o.Run.Left(m.o.Tasks)
 	return !m.o.Alive && m.o.Run.StartedAt > 0 && (m.o.Run.EndedAt == 0 || isStopped)
@@ -55,7 +55,7 @@ func teamKeys() []binding {
 
 // change does something about the whole team, which may take seconds. Until it has answered, no other such key is
 // offered: two starts at once would end in an error for one of them.
-func (m *model) change(doing string, do func(context.Context, teamAPI) toldMsg) tea.Cmd {
+func change(m *model, doing string, do func(context.Context, teamAPI) toldMsg) tea.Cmd {
 	m.isBusy, m.message = true, toldMsg{text: doing}
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg { return teamMsg(do(ctx, t)) })
 }
@@ -66,7 +66,7 @@ func begin(m *model, goal string) tea.Cmd {
 	if goal != "" {
 		doing, done = "the team starts ...", "the team works in the background"
 	}
-	return m.change(doing, func(ctx context.Context, t teamAPI) toldMsg {
+	return change(m, doing, func(ctx context.Context, t teamAPI) toldMsg {
 		return told(t.Begin(ctx, goal), "%s", done)
 	})
 }
@@ -85,7 +85,7 @@ func askGoal(m *model) tea.Cmd {
 // askStop asks once more, and stops the team.
 func askStop(m *model) tea.Cmd {
 	m.input = &input{prompt: "stop the team? y: yes ", key: "y", done: func(string) tea.Cmd {
-		return m.change("the team stops ...", func(ctx context.Context, t teamAPI) toldMsg {
+		return change(m, "the team stops ...", func(ctx context.Context, t teamAPI) toldMsg {
 			return told(t.Halt(ctx), "the team has stopped; its state is kept, and R goes on")
 		})
 	}}
@@ -96,7 +96,7 @@ func askStop(m *model) tea.Cmd {
 // said in several lines.
 func askMerge(m *model) tea.Cmd {
 	m.input = &input{prompt: "take what has landed? y: yes ", key: "y", done: func(string) tea.Cmd {
-		return m.change("taking what has landed ...", func(ctx context.Context, t teamAPI) toldMsg {
+		return change(m, "taking what has landed ...", func(ctx context.Context, t teamAPI) toldMsg {
 			said, err := t.Merge(ctx)
 			if err != nil {
 				return toldMsg{text: m.clean(muster.PlainText(err)), bad: true}
