@@ -15,8 +15,8 @@ type teamMsg toldMsg
 // isAtWork reports whether a process runs the team.
 func isAtWork(m *model) bool { return m.hasTeam && m.o.Alive && m.o.Run.EndedAt == 0 }
 
-// hasStopped reports whether a run can go on: it was stopped before its end, or has left tasks open. This is the rule of
-// muster resume.
+// hasStopped reports whether a run can go on: it was stopped before its end, or has left tasks open. muster resume has
+// the same rule.
 func hasStopped(m *model) bool {
 	_, isStopped := m.o.Run.Left(m.o.Tasks)
 	return !m.o.Alive && m.o.Run.StartedAt > 0 && (m.o.Run.EndedAt == 0 || isStopped)
