@@ -141,9 +141,6 @@ func showEnd(ctx context.Context, a *App, o opened) error {
 	return a.conclude(ctx, o.Team, Job{}, sum)
 }
 
-// stopWait is how long muster stop waits for the end of the team's process.
-const stopWait = 20 * time.Second
-
 // newStopCommand returns muster stop.
 func newStopCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "stop", Short: "stop the team at work here and keep its state", Args: namedArgs(),
@@ -151,17 +148,8 @@ func newStopCommand(a *App) *cobra.Command {
 			"own conversation. To end members for good: muster team stop.",
 		RunE: a.changing(func(c *cobra.Command, o opened, _ []string) error {
 			ctx := c.Context()
-			switch isRunning, err := o.IsRunning(ctx); {
-			case err != nil:
-				return err
-			case !isRunning:
-				return muster.Errorf(muster.NotFound, "no team is at work here").WithHint("see: muster status")
-			}
-			ends, err := o.Members().Stop(ctx, true, muster.Lead)
+			ends, err := team.Halt(ctx, o.Team)
 			if err != nil {
-				return err
-			}
-			if err := awaitStop(ctx, o.Team); err != nil {
 				return err
 			}
 			state, err := o.RunState(ctx)
@@ -176,22 +164,4 @@ func newStopCommand(a *App) *cobra.Command {
 // openTasks says how many tasks are open.
 func openTasks(open []muster.Task) string {
 	return view.Count(len(open), "task") + view.Plural(len(open), " is open", " are open")
-}
-
-// awaitStop waits until no process runs the team.
-func awaitStop(ctx context.Context, t *team.Team) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stopWait, muster.Errorf(muster.Invalid,
-		"the team's process has not ended in %.0f s", stopWait.Seconds()).WithHint("see what it does: muster log -f"))
-	defer cancel()
-	for {
-		isRunning, err := t.IsRunning(ctx)
-		if err != nil || !isRunning {
-			return err
-		}
-		select {
-		case <-time.After(time.Second / 20):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

@@ -38,7 +38,8 @@ func newWatchCommand(a *App) *cobra.Command {
 				return knownWindow(settings, model, a.Env)
 			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: isReplay})
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: isReplay,
+				Commands: watchCommands(a, o)})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}
@@ -50,7 +51,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			}
 			// Whoever leaves is told that this stopped nothing. Whether it can be found out changes nothing else.
 			if running, err := o.IsRunning(c.Context()); err == nil && running {
-				return a.printLine(nil, nil, "the team goes on; come back: muster watch   stop it: muster team stop")
+				return a.printLine(nil, nil, "the team goes on; come back: muster watch   stop it: muster stop")
 			}
 			return nil
 		}}

@@ -2,6 +2,7 @@ package face
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,14 +25,15 @@ type Past struct {
 	members  []view.Member // in the order in which they joined
 	requests []muster.Request
 	spending *spend.Book
-	mail     int // that waits for the user
+	mail     int     // that waits for the user
+	last     float64 // when the last event was
 }
 
 // NewPast returns the beginning of a run: no member, and the tasks that were on the board before.
 func NewPast(run muster.Run, records []muster.Task) *Past {
 	p := &Past{run: run, records: map[muster.TaskID]muster.Task{}, tasks: map[muster.TaskID]*muster.Task{},
 		spending: spend.NewBook()}
-	p.run.EndedAt = 0
+	p.run.EndedAt, p.run.Away, p.last = 0, 0, run.StartedAt
 	for _, t := range records {
 		p.records[t.ID] = t
 		if t.CreatedAt < run.StartedAt {
@@ -54,8 +56,11 @@ func (p *Past) Apply(e muster.Event) {
 	// What members do at this moment is derived as for the present, by the same code.
 	p.presence.Apply(e)
 	switch e.Kind {
-	case journal.RunStarted, journal.RunResumed:
+	case journal.RunStarted:
 		p.run.EndedAt = 0
+	case journal.RunResumed:
+		// Nothing says when a process was killed, so the run was away since the event before.
+		p.run.EndedAt, p.run.Away = 0, p.run.Away+max(e.At-p.last, 0)
 	case journal.RunEnded: // it may be resumed later
 		p.run.EndedAt = e.At
 	case journal.TurnEnded:
@@ -78,6 +83,7 @@ func (p *Past) Apply(e muster.Event) {
 	}
 	p.applyToMember(e)
 	p.applyToTask(e)
+	p.last = e.At
 }
 
 // addTurn adds what a turn of a member, of its subagent or of a summary has cost: each has an event of its own. Calls
@@ -155,11 +161,15 @@ func (p *Past) applyToTask(e muster.Event) {
 	case journal.TaskReturned:
 		t.Status, t.Returned = muster.InProgress, e.Text("text")
 	case journal.TaskCompleted:
-		t.Status, t.Owner, t.Returned = muster.Completed, e.Member, ""
-		// Without a commit it was done without a change, and the board counts it apart.
+		t.Status, t.Owner, t.Returned, t.Result = muster.Completed, e.Member, "", e.Text("result")
+		// Without a commit it was done without a change, and the board counts it apart. An overview that was made
+		// before still has the old pointer, so it is a new one.
 		if commit := e.Text("commit"); commit != "" {
-			t.Landed = &muster.Landed{Commit: commit}
+			t.Landed = &muster.Landed{Commit: commit, Receipt: e.Text("receipt"), Check: e.Text("check"),
+				Seconds: e.Number("seconds")}
 		}
+	case journal.LaneCreated:
+		t.Worktree = muster.Name(e.Text("lane"))
 	case journal.TaskAttention:
 		// Nobody may claim it, so it has no owner.
 		t.Status, t.Owner, t.Result = muster.NeedsAttention, "", e.Text("reason")
@@ -178,11 +188,18 @@ func (p *Past) applyToTask(e muster.Event) {
 	t.UpdatedAt = e.At
 }
 
-// Overview returns how the team stood after the events so far, at a time.
+// Overview returns how the team stood after the events so far, at a time. It shares nothing with the Past that changes
+// later, so it may be drawn while the next event is applied.
 func (p *Past) Overview(at time.Time) view.Overview {
 	o := Empty()
 	o.Team, o.Run, o.Now, o.Alive, o.Mail = p.run.Team, p.run, at, p.run.EndedAt == 0, p.mail
-	o.Presence, o.Spending = p.presence, *p.spending
+	o.Presence, o.Spending.Total = p.presence.Clone(), p.spending.Total
+	o.Spending.Members, o.Spending.Tasks = maps.Clone(p.spending.Members), maps.Clone(p.spending.Tasks)
+	end := at
+	if p.run.EndedAt != 0 {
+		end = muster.Time(p.run.EndedAt)
+	}
+	o.Lived = end.Sub(muster.Time(p.run.StartedAt)) - time.Duration(p.run.Away*float64(time.Second))
 	// What a task still waits for changes with the others, so it is found anew each time.
 	for _, t := range p.tasks {
 		x := *t

@@ -1,10 +1,13 @@
 package face
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"muster"
+	"muster/internal/view"
 	"muster/journal"
 )
 
@@ -56,5 +59,60 @@ func TestPast(t *testing.T) {
 	event(124, journal.RunEnded, muster.System, 0, nil)
 	if o := p.Overview(muster.Time(130)); o.Alive || o.Board["ready"] != 1 || o.Members[0].Alive || o.Run.EndedAt != 124 {
 		t.Errorf("at the end: %+v", o)
+	}
+}
+
+// An overview is drawn while the next event is applied: whoever reads it reads nothing that Apply writes.
+func TestAnOverviewOfThePastStaysAsItIs(t *testing.T) {
+	p := NewPast(muster.Run{StartedAt: 100}, nil)
+	at := 100.0
+	add := func(kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
+		at++
+		p.Apply(muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields})
+	}
+	add(journal.RunStarted, muster.Lead, 0, nil)
+	add(journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
+	for id := range muster.TaskID(3) {
+		add(journal.TaskCreated, muster.Lead, id+1, map[string]any{"subject": "a"})
+		add(journal.TaskLanding, "alice", id+1, nil)
+	}
+	add(journal.RequestCreated, "alice", 1, map[string]any{"request_id": "00000001", "kind": "plan_approval"})
+	add(journal.TurnEnded, "alice", 2, map[string]any{"dollars": 0.25})
+	draw := func(o view.Overview) string {
+		rows := o.Presence.Rows(false, o.Now, 100, func(muster.TaskID) string { return "a" })
+		return o.Draw(view.Screen{Width: 100}) + strings.Join(rows, "\n") + fmt.Sprint(o.Tasks, o.Requests, o.Spending.Members, o.Spending.Tasks)
+	}
+	o, want := p.Overview(muster.Time(at)), draw(p.Overview(muster.Time(at)))
+	drawn := make(chan string)
+	go func() { drawn <- draw(o) }()
+	add(journal.LandingCheck, "alice", 1, nil)
+	add(journal.TurnStarted, "alice", 1, map[string]any{"turns": 2.0})
+	add(journal.TaskReturned, "alice", 2, map[string]any{"text": "red"})
+	add(journal.TaskCompleted, "alice", 1, map[string]any{"commit": "aaaa"})
+	add(journal.TurnEnded, "alice", 2, map[string]any{"dollars": 1.0})
+	add(journal.RequestDecided, muster.User, 1, map[string]any{"request_id": "00000001"})
+	add(journal.MemberShutdown, "alice", 0, nil)
+	if got := <-drawn; got != want || draw(o) != want {
+		t.Errorf("it was\n%s\nand is\n%s\nand then\n%s", want, got, draw(o))
+	}
+}
+
+// What a task has landed as, and how long the team has lived, the events say too.
+func TestThePastKnowsWhatLandedAndHowLongItLived(t *testing.T) {
+	p := NewPast(muster.Run{StartedAt: 100, Away: 55}, nil)
+	add := func(at float64, kind string, task muster.TaskID, fields map[string]any) {
+		p.Apply(muster.Event{Kind: kind, At: at, Member: "alice", Task: task, Fields: fields})
+	}
+	add(100, journal.RunStarted, 0, nil)
+	add(101, journal.TaskCreated, 1, map[string]any{"subject": "counter"})
+	add(102, journal.LaneCreated, 1, map[string]any{"lane": "task-1"})
+	add(150, journal.RunResumed, 0, nil)
+	add(160, journal.TaskCompleted, 1, map[string]any{"commit": "bbbb", "receipt": "cccc", "check": "go test", "seconds": 4.0, "result": "it counts"})
+	o := p.Overview(muster.Time(170))
+	if o.Lived != 22*time.Second {
+		t.Errorf("it has lived for %v", o.Lived)
+	}
+	if x, l := o.Tasks[0], o.Tasks[0].Landed; x.Worktree != "task-1" || x.Result != "it counts" || l == nil || *l != (muster.Landed{Commit: "bbbb", Receipt: "cccc", Check: "go test", Seconds: 4}) {
+		t.Errorf("the task is %+v, landed %+v", x, l)
 	}
 }

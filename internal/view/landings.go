@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -28,6 +29,14 @@ type landings struct {
 type runningCheck struct {
 	tasks []muster.TaskID
 	since time.Time
+}
+
+// clone returns landings that stay as they are when these change. The tasks of a check never change.
+func (l *landings) clone() landings {
+	c := *l
+	c.waiting, c.checks, c.took = slices.Clone(l.waiting), slices.Clone(l.checks), slices.Clone(l.took)
+	c.returned, c.tests = maps.Clone(l.returned), maps.Clone(l.tests)
+	return c
 }
 
 // knownTimes is how many checks an estimate is made from.

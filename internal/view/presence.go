@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,19 @@ type Presence struct {
 
 	// These are the widest columns so far. They never shrink, because jumping lines cannot be read.
 	names, tasks, turns, prices int
+}
+
+// Clone returns a presence that stays as it is when this one changes.
+func (l *Presence) Clone() Presence {
+	c := *l
+	c.costs, c.queue = maps.Clone(l.costs), l.queue.clone()
+	// Activities are changed in place, so they are copied, too.
+	c.members = make([]*Activity, len(l.members))
+	for i, m := range l.members {
+		one := *m
+		c.members[i] = &one
+	}
+	return c
 }
 
 // noteContext notes how full the lead's context is, as the event of a turn says.

@@ -30,6 +30,11 @@ type teamAPI interface {
 	Take(ctx context.Context) ([]muster.Message, error)
 	// Window returns what fills the context of a member's model.
 	Window(ctx context.Context, name muster.Name) (view.Window, error)
+	// Halt stops the team at work and keeps its state. Begin starts one, or goes on with the one that has stopped where
+	// goal is "". Merge takes what has landed, and returns what there is to say about it.
+	Halt(ctx context.Context) error
+	Begin(ctx context.Context, goal string) error
+	Merge(ctx context.Context) (string, error)
 	// Past returns the state at a place of a replay.
 	Past(ctx context.Context, r *replay, at int) pastMsg
 }
@@ -45,6 +50,7 @@ type letter struct {
 type api struct {
 	t     *team.Team
 	known func(model string) (window, reply int)
+	Commands
 }
 
 // Said leaves out what cannot be read, as muster log does: it hides nothing else, and muster doctor counts it.
@@ -131,9 +137,26 @@ func (a api) Window(ctx context.Context, name muster.Name) (view.Window, error) 
 	return a.t.Members().Window(ctx, name, a.known)
 }
 
+// Halt returns when no process runs the team any more.
+func (a api) Halt(ctx context.Context) error {
+	_, err := team.Halt(ctx, a.t)
+	return err
+}
+
+// Begin returns when the team works in the background, or when it cannot.
+func (a api) Begin(ctx context.Context, goal string) error {
+	if goal == "" {
+		return a.Resume(ctx)
+	}
+	return a.Run(ctx, goal)
+}
+
+// Merge needs a command of its own: it moves the user's branch.
+func (a api) Merge(ctx context.Context) (string, error) { return a.Commands.Merge(ctx) }
+
 // Past reads the journal from the place on that the replay is at.
 func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {
-	return r.past.seek(ctx, a.t.Journal(), a.t.Name(ctx), r.marks, at)
+	return r.seek(ctx, a.t.Journal(), at)
 }
 
 type (

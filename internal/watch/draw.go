@@ -187,8 +187,11 @@ func (f frame) headline() string {
 func (f frame) leftSide() (rows []string) {
 	m := f.model
 	if !m.hasTeam {
-		return wrapped(f.left, "no team has worked here yet",
-			"start one in another terminal: muster, or muster run \"goal\"", "it is shown here as soon as it is there")
+		how := "start one in another terminal: muster, or muster run \"goal\""
+		if m.canStart {
+			how = "press N to start one, or in another terminal: muster, or muster run \"goal\""
+		}
+		return wrapped(f.left, "no team has worked here yet", how, "it is shown here as soon as it is there")
 	}
 	titles := [...]string{"NEEDS YOU", "MEMBERS", "BOARD"}
 	if m.board.isTree {

@@ -15,8 +15,10 @@ import (
 // What Esc leaves is lost on purpose. An answer that was begun for one question must not be sent for another.
 type input struct {
 	prompt string
-	text   []rune
-	at     int // the cursor
+	// key is the only key that confirms, where one does and all others cancel; "": a text is typed.
+	key  string
+	text []rune
+	at   int // the cursor
 	// isBelow says that it is drawn below the mark on the right side, and not at the bottom.
 	isBelow bool
 	// changed is called after each change, and may be nil; done with the whole text at Enter. The input is closed then,
@@ -88,7 +90,11 @@ func (i *input) erase(from, to int) {
 // draw returns the line, and the column of the cursor. Where the text is longer than the line, the part before the
 // cursor is seen. The prompt gets at most half of the line, and the last column stays free for the cursor.
 func (i *input) draw(width int) (line string, cursor int) {
-	prompt := ansi.TruncateWc(i.prompt, width/2, "")
+	most := width / 2
+	if i.key != "" { // nothing is typed behind it
+		most = width - 1
+	}
+	prompt := ansi.TruncateWc(i.prompt, most, "")
 	room := max(width-ansi.StringWidthWc(prompt)-1, 1)
 	from := 0
 	for ansi.StringWidthWc(string(i.text[from:i.at])) > room {

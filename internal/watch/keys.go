@@ -60,7 +60,7 @@ func both(all ...func(*model) bool) func(*model) bool {
 // the right side. The order is also that of the help line: what decides something comes first. What is over cannot be
 // decided any more.
 func (m *model) bindings() []binding {
-	first := answerKeys()
+	first := slices.Concat(answerKeys(), teamKeys())
 	if m.replay != nil {
 		first = replayKeys()
 	}
@@ -185,6 +185,13 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 				return b.do(m)
 			}
 		}
+		return nil
+	}
+	if i.key != "" {
+		if m.input = nil; name == i.key {
+			return i.done("")
+		}
+		m.message = toldMsg{text: "nothing was done"}
 		return nil
 	}
 	// A line that is typed has no use for these keys.

@@ -49,7 +49,9 @@ type model struct {
 	cursor   tea.Position                // of what is typed on the right side
 	keys     string                      // the filter of the page of keys
 	message  toldMsg
-	hasMouse bool // false: the terminal has the mouse, and selects text with it
+	// canStart says that teams can be started here, and isBusy that one is being started, stopped or taken from.
+	canStart, isBusy bool
+	hasMouse         bool // false: the terminal has the mouse, and selects text with it
 }
 
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
@@ -81,6 +83,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.tick(time.Time(msg))
 	case toldMsg:
 		m.message = msg
+	case teamMsg:
+		m.isBusy, m.message = false, toldMsg(msg)
 	case saidMsg:
 		if m.detail.addSaid(msg); m.detail.isStale {
 			m.detail.isStale = false
@@ -107,7 +111,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case loadDiffMsg:
 		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:
-		if m.input != nil {
+		if m.input != nil && m.input.key == "" {
 			m.input.paste(view.OneLine(msg.Content))
 		}
 	case tea.KeyPressMsg:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -17,9 +18,11 @@ import (
 // playInterval is the time between two events while a replay plays.
 const playInterval = 200 * time.Millisecond
 
-// replay goes through the journal of a team, forwards and back. What it shows is made of the events until a place. It
+// replay goes through the last run of a team, forwards and back. What it shows is made of the events until a place. It
 // writes nothing: the keys that do are not there.
 type replay struct {
+	run       muster.Run
+	tasks     []muster.Task // as the records had them when the replay began
 	marks     []journalMark
 	at        int // how many events are behind; 0: none
 	isPlaying bool
@@ -35,8 +38,9 @@ type journalMark struct {
 
 // past is the state at a place. One command at a time uses it: see replay.isMoving.
 type past struct {
-	state  view.Past
+	state  *face.Past
 	at     int
+	now    time.Time // of the last event
 	words  face.Words
 	events []face.Event
 }
@@ -49,9 +53,10 @@ type pastMsg struct {
 	err      error
 }
 
-// newReplay reads where the events of a journal are.
-func newReplay(ctx context.Context, j *journal.Journal) (*replay, error) {
-	r := &replay{past: new(past)}
+// newReplay reads where the events of a run are in a journal. Where there was no run, all events count.
+func newReplay(ctx context.Context, j *journal.Journal, run muster.Run, tasks []muster.Task) (*replay, error) {
+	r := &replay{run: run, tasks: tasks}
+	r.past = r.begin()
 	for e, err := range j.Read(ctx, 0) {
 		if errors.Is(err, muster.ErrCorrupt) {
 			continue
@@ -59,7 +64,12 @@ func newReplay(ctx context.Context, j *journal.Journal) (*replay, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.marks = append(r.marks, journalMark{e.Pos, e.Kind == journal.TaskCompleted})
+		if e.At < run.StartedAt {
+			continue
+		}
+		// A task that was done without a change has no commit, and nothing has landed.
+		isLands := e.Kind == journal.TaskCompleted && e.Text("commit") != ""
+		r.marks = append(r.marks, journalMark{e.Pos, isLands})
 	}
 	if len(r.marks) == 0 {
 		return nil, muster.Errorf(muster.NotFound, "no team has worked here yet, so there is nothing to look back at").
@@ -68,17 +78,20 @@ func newReplay(ctx context.Context, j *journal.Journal) (*replay, error) {
 	return r, nil
 }
 
+// begin returns the state before the first event.
+func (r *replay) begin() *past {
+	return &past{state: face.NewPast(r.run, r.tasks), words: face.Words{}}
+}
+
 // seek brings the state to a place. Backwards it begins anew, because no event can be taken back.
-func (p *past) seek(
-	ctx context.Context, j *journal.Journal, team muster.Name, marks []journalMark, at int,
-) pastMsg {
+func (r *replay) seek(ctx context.Context, j *journal.Journal, at int) pastMsg {
 	// A step forward reads from where the last one ended.
-	if at < p.at {
-		*p = past{}
+	if at < r.past.at {
+		r.past = r.begin()
 	}
-	from := muster.Pos(0)
+	p, from := r.past, muster.Pos(0)
 	if p.at > 0 {
-		from = marks[p.at-1].pos
+		from = r.marks[p.at-1].pos
 	}
 	for e, err := range j.Read(ctx, from) {
 		if errors.Is(err, muster.ErrCorrupt) {
@@ -90,13 +103,17 @@ func (p *past) seek(
 		if p.at >= at {
 			break
 		}
+		// Events of earlier runs name tasks of this one, and are not shown themselves.
+		lines := p.words.Of(e)
+		if e.At < r.run.StartedAt {
+			continue
+		}
 		p.state.Apply(e.Event)
 		p.at++
-		p.events = append(p.events, p.words.Of(e)...)
+		p.now = muster.Time(e.At)
+		p.events = append(p.events, lines...)
 	}
-	o := p.state.Overview()
-	o.Team = team
-	return pastMsg{at: p.at, overview: o, events: p.events[max(len(p.events)-keptEvents, 0):]}
+	return pastMsg{at: p.at, overview: p.state.Overview(p.now), events: p.events[max(len(p.events)-keptEvents, 0):]}
 }
 
 // goToPlace asks for the state at a place, unless one is on its way.
@@ -126,6 +143,13 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 		d.said, d.pos, d.todo, d.isAsked = nil, 0, "", false
 	}
 	cmd := m.apply(changedMsg{overview: msg.overview})
+	// What was not there yet is not shown as it was later. The row at the cursor is shown then, once there is one.
+	if r := d.row; isBack && (r.member != nil || r.task != nil) && !m.isListed(d.key) {
+		m.detail = detail{wishes: d.wishes}
+	}
+	if d.key == "" {
+		cmd = tea.Batch(cmd, m.show())
+	}
 	// The next step is asked for when this one is seen, so that a slow machine plays slowly and skips nothing.
 	if r.isPlaying {
 		if r.isPlaying = r.at < len(r.marks); r.isPlaying {
@@ -134,6 +158,13 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 		}
 	}
 	return cmd
+}
+
+// isListed reports whether a row is in one of the lists.
+func (m *model) isListed(key string) bool {
+	return slices.ContainsFunc(m.lists[:], func(l list) bool {
+		return slices.ContainsFunc(l.rows, func(r row) bool { return r.key == key })
+	})
 }
 
 // playMsg says that a replay that plays goes on.

@@ -20,13 +20,16 @@ func openReplay(t *testing.T, width, height int) *screen {
 	store := mem.New()
 	t.Cleanup(func() { store.Close() })
 	j := journal.New(store.Log())
-	at := 4000.0
+	// An earlier run is not gone through.
+	at := 3900.0
 	add := func(kind string, member muster.Name, task muster.TaskID, fields map[string]any) {
 		at += 10
 		if err := j.Emit(t.Context(), muster.Event{Kind: kind, At: at, Member: member, Task: task, Fields: fields}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	add(journal.MemberSpawned, "zoe", 0, map[string]any{"role": "coder"})
+	at = 4000
 	add(journal.RunStarted, muster.Lead, 0, map[string]any{"goal": "make the words count"})
 	add(journal.MemberSpawned, muster.Lead, 0, map[string]any{"role": "lead"})
 	add(journal.TaskCreated, muster.Lead, 1, map[string]any{"subject": "tokenizer"})
@@ -34,7 +37,7 @@ func openReplay(t *testing.T, width, height int) *screen {
 	add(journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
 	add(journal.TaskClaimed, "alice", 1, map[string]any{"subject": "tokenizer", "lane": "task-1"})
 	add(journal.TaskLanding, "alice", 1, nil)
-	add(journal.TaskReturned, "alice", 1, map[string]any{"reason": "check", "failed": "TestWords"})
+	add(journal.TaskReturned, "alice", 1, map[string]any{"reason": "check", "text": "the check is red", "failed": "TestWords"})
 	add(journal.TaskLanding, "alice", 1, nil)
 	add(journal.TaskCompleted, "alice", 1, map[string]any{"commit": "9c01d3e", "subject": "tokenizer"})
 	add(journal.TaskClaimed, "alice", 2, map[string]any{"subject": "reader"})
@@ -49,7 +52,8 @@ func openReplay(t *testing.T, width, height int) *screen {
 		return func() tea.Msg { return f(t.Context(), s.team) }
 	}
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
-	r, err := newReplay(t.Context(), j)
+	run := muster.Run{Team: "words", Goal: "make the words count", StartedAt: 4010, EndedAt: at}
+	r, err := newReplay(t.Context(), j, run, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/face"
 	"muster/internal/lazyregexp"
+	"muster/internal/markdown"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -78,7 +79,7 @@ func (w rowWriter) layOut(width int) {
 func (w rowWriter) layOutLive() {
 	live := w.words[w.d.row.member.Name]
 	if text := strings.TrimSpace(live.text); text != "" && !w.d.hasSaid(text) {
-		w.add("\n"+text, textRow{})
+		w.addMarkdown(text)
 	}
 	if n := len(w.d.said); n > 0 && w.d.said[n-1].Kind == team.SaidResult {
 		return // the tool has ended, and its output is there
@@ -222,7 +223,7 @@ func (w rowWriter) layOutSaid(s team.Said) {
 	text, r := strings.TrimRight(s.Text, "\n "), textRow{}
 	switch s.Kind {
 	case team.SaidByIt:
-		w.add("\n"+text, textRow{})
+		w.addMarkdown(text)
 		return
 	case team.SaidCall:
 		w.add("> "+s.Tool+" "+view.OneLine(text), textRow{who: string(w.d.row.member.Name)})
@@ -243,6 +244,15 @@ func (w rowWriter) layOutSaid(s team.Said) {
 	w.add("  "+strings.Join(lines[:len(lines)-more], "\n  "), r)
 	if more > 0 {
 		w.add(fmt.Sprintf("  ... %s more (o shows all)", view.Count(more, "line")), textRow{tone: view.Faint})
+	}
+}
+
+// addMarkdown adds what a member says below a blank row, as Markdown. It is laid out without colours: the marks of
+// emphasis and of code stay, so that a search finds what was written.
+func (w rowWriter) addMarkdown(text string) {
+	w.d.rows = append(w.d.rows, textRow{})
+	for _, line := range markdown.Draw(w.clean(text), max(w.d.width, 1), false) {
+		w.d.rows = append(w.d.rows, textRow{text: strings.TrimRight(line, " ")})
 	}
 }
 

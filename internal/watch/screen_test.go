@@ -34,6 +34,7 @@ type fake struct {
 	diff   string
 	answer muster.Request // what the request was decided to be before; none: the answer of the test is the first
 	did    []string
+	err    error // of what is done to the whole team
 
 	ctx     context.Context // of a replay
 	journal *journal.Journal
@@ -103,8 +104,23 @@ func (f *fake) Take(context.Context) ([]muster.Message, error) {
 	return []muster.Message{{From: "lead", Content: "Which port?\nSay it.", At: 4000}}, nil
 }
 
+func (f *fake) Halt(context.Context) error {
+	f.did = append(f.did, "halt")
+	return f.err
+}
+
+func (f *fake) Begin(_ context.Context, goal string) error {
+	f.did = append(f.did, fmt.Sprintf("begin %q", goal))
+	return f.err
+}
+
+func (f *fake) Merge(context.Context) (string, error) {
+	f.did = append(f.did, "merge")
+	return "2 commits of muster/words came to main\n  1 tokenizer", f.err
+}
+
 func (f *fake) Past(_ context.Context, r *replay, at int) pastMsg {
-	return r.past.seek(f.ctx, f.journal, "words", r.marks, at)
+	return r.seek(f.ctx, f.journal, at)
 }
 
 func (f *fake) Window(_ context.Context, name muster.Name) (view.Window, error) {

@@ -53,6 +53,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
@@ -79,8 +80,20 @@ type Options struct {
 	Now  func() time.Time
 	// Replay shows how the team stood before, from the journal.
 	Replay bool
+	// Commands are what the screen cannot do by package team. A nil function is not offered.
+	Commands Commands
 	// Known says how many tokens a model takes, and how long its replies may be; 0 is unknown.
 	Known func(model string) (window, reply int)
+}
+
+// Commands begin a team and take its work. They run beside the screen, in this process or another. Neither may
+// read the terminal or print on it. The text of an error is shown.
+type Commands struct {
+	// Run starts a team in the background, and Resume lets the one that has stopped go on there.
+	Run    func(ctx context.Context, goal string) error
+	Resume func(ctx context.Context) error
+	// Merge takes what has landed to the user's branch, and returns what there is to say about it.
+	Merge func(ctx context.Context) (string, error)
 }
 
 // Run shows the team until the user quits or ctx ends. The error wraps terminal.ErrNoTerminal without a terminal.
@@ -90,8 +103,9 @@ func Run(ctx context.Context, o Options) error {
 		m.hide = o.Hide
 	}
 	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
-		return func() tea.Msg { return f(ctx, api{o.Team, o.Known}) }
+		return func() tea.Msg { return f(ctx, api{o.Team, o.Known, o.Commands}) }
 	}
+	m.canStart = o.Commands.Run != nil && o.Commands.Resume != nil
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
 	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.Replay {
@@ -109,10 +123,19 @@ func Run(ctx context.Context, o Options) error {
 
 // runReplay shows the team as it was, beginning with the last event.
 func runReplay(ctx context.Context, o Options, m *model) (err error) {
-	if m.replay, err = newReplay(ctx, o.Team.Journal()); err != nil {
+	run, err := o.Team.LastRun(ctx)
+	if err != nil {
 		return err
 	}
-	m.first = m.showPast(api{o.Team, o.Known}.Past(ctx, m.replay, len(m.replay.marks)))
+	tasks, _, err := o.Team.Tasks().List(ctx)
+	if err != nil {
+		return err
+	}
+	run.Team = cmp.Or(run.Team, o.Team.Name(ctx))
+	if m.replay, err = newReplay(ctx, o.Team.Journal(), run, tasks); err != nil {
+		return err
+	}
+	m.first = m.showPast(api{o.Team, o.Known, o.Commands}.Past(ctx, m.replay, len(m.replay.marks)))
 	// Nothing is followed: what happens meanwhile is not what is looked at.
 	rest := func(ctx context.Context, _ func(tea.Msg)) { <-ctx.Done() }
 	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, rest)
