@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"muster"
+	"muster/internal/detach"
 	"muster/internal/redact"
 	"muster/internal/view"
 	"muster/internal/web"
+	"muster/team"
 )
 
 // newWebCommand returns muster web, which shows the team in a browser until it is interrupted. It opens where there is
@@ -39,6 +45,7 @@ func newWebCommand(a *App) *cobra.Command {
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
 		s.Hide, s.Now = a.secrets.Bytes, a.Now
+		a.allowControl(s, o.Team)
 		// Without settings that can be read, the page shows tokens and no share of a window.
 		if settings, _, err := o.workspace.Settings(nil); err == nil {
 			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
@@ -60,6 +67,41 @@ func newWebCommand(a *App) *cobra.Command {
 		return s.Serve(c.Context(), l)
 	}
 	return c
+}
+
+// launchWait is how long a team may take to begin. Its setup and its first check come later.
+const launchWait = 2 * time.Minute
+
+// allowControl lets the page start the team, go on with it, and take its work, as the commands do.
+func (a *App) allowControl(s *web.Server, t *team.Team) {
+	if detach.IsPossible {
+		s.Launch = func(ctx context.Context, goal string) (string, error) {
+			if goal == "" {
+				return a.launch(ctx, "resume", "--background")
+			}
+			// A team that stopped gets the goal too. What follows -- is no flag, whatever the page has sent.
+			return a.launch(ctx, "run", "--background", "--add", "--", goal)
+		}
+	}
+	s.Merge = func(ctx context.Context) (string, error) {
+		// A page that is closed leaves nothing half done.
+		m, err := team.TargetOf(t).Merge(context.WithoutCancel(ctx))
+		return m.Said + mergedText(view.Screen{}, m), err
+	}
+}
+
+// launch runs a command of this program that leaves a team at work in the background, and returns what it has printed.
+func (a *App) launch(ctx context.Context, args ...string) (string, error) {
+	// The command goes on when the page is closed: a team in the middle of its start would stop otherwise.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchWait)
+	defer cancel()
+	out, err := detach.Output(ctx, a.workDir(), a.Env, args...)
+	// The words are those of a message in a terminal: a name before it, and further lines below its beginning.
+	text := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(out), "muster: "), "\n        ", "\n")
+	if err != nil {
+		return "", muster.Errorf(muster.Unavailable, "the team does not work: %s", cmp.Or(text, muster.PlainText(err)))
+	}
+	return text, nil
 }
 
 // openBrowser shows an address in the user's browser, where there is one. The address was printed before, so that

@@ -83,11 +83,12 @@ func BenchmarkIdle(b *testing.B) {
 		b.ReportMetric(10*float64(cpu(b, process.Pid)-before)/float64(time.Second), "%core-server")
 		b.ReportMetric(10*float64(cpu(b, pages...)-beforePages)/float64(time.Second), "%core-page")
 		stop()
+		p.do(chromedp.Navigate("about:blank")) // it would ask again and again for the server that has ended
 	}
 }
 
 // program builds the program without the race detector.
-func program(b *testing.B) string {
+func program(b testing.TB) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "muster")
 	if out, err := exec.Command("go", "build", "-o", path, "muster/cmd/muster").CombinedOutput(); err != nil {
@@ -97,10 +98,10 @@ func program(b *testing.B) string {
 }
 
 // serve starts muster web and waits for its first state.
-func serve(b *testing.B, path, dir string) (p *os.Process, address string, stop func()) {
+func serve(b testing.TB, path, dir string, env ...string) (p *os.Process, address string, stop func()) {
 	b.Helper()
 	c := exec.CommandContext(context.WithoutCancel(b.Context()), path, "web", "--no-open")
-	c.Dir = dir
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -125,7 +126,7 @@ func serve(b *testing.B, path, dir string) (p *os.Process, address string, stop 
 	return c.Process, address, func() { _ = c.Process.Signal(syscall.SIGINT); _ = c.Wait() }
 }
 
-func request(b *testing.B, url string, cookies []*http.Cookie) *http.Request {
+func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
 	if err != nil {
