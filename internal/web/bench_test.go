@@ -16,6 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"muster"
+	"muster/internal/failpoint"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/race"
 	"muster/journal"
 )
 
@@ -87,11 +90,21 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// program builds the program without the race detector.
+// program builds the program as the test was built, so that nothing is compiled a second time.
 func program(b testing.TB) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "muster")
-	if out, err := exec.Command("go", "build", "-o", path, "muster/cmd/muster").CombinedOutput(); err != nil {
+	path, caches := filepath.Join(b.TempDir(), "muster"), b.TempDir()
+	args := []string{"build", "-o", path}
+	if race.Enabled {
+		args = append(args, "-race")
+	}
+	if failpoint.Enabled {
+		args = append(args, "-tags", "failpoint")
+	}
+	gittest.GoCache(b, caches) // the home of a test is empty
+	cmd := exec.Command("go", append(args, "muster/cmd/muster")...)
+	cmd.Env = append(os.Environ(), "GOCACHE="+filepath.Join(caches, "go-build"))
+	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	return path
