@@ -75,9 +75,9 @@ type Untaken struct {
 	Commits int    `json:"commits"`
 }
 
-// Untaken returns how many commits have landed that the branch of the user's checkout lacks. It changes nothing. Whether
-// they can be merged only Merge finds out. Errors: NotFound where no run was, and those of a checkout that has no branch
-// of the user's to take them to.
+// Untaken returns how many commits have landed that the branch of the user's checkout lacks. It changes nothing.
+// Whether they can be merged only Merge finds out. Errors: NotFound where no run was, and those of a checkout that has
+// no branch of the user's to take them to.
 func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
 	w := s.t.services()
 	run, l, err := lastRun(ctx, w)

@@ -45,7 +45,7 @@ func newWebCommand(a *App) *cobra.Command {
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
 		s.Hide, s.Now = a.secrets.Bytes, a.Now
-		a.allowControl(s, o.Team)
+		allowControl(a, s, o.Team)
 		// Without settings that can be read, the page shows tokens and no share of a window.
 		if settings, _, err := o.workspace.Settings(nil); err == nil {
 			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
@@ -73,14 +73,14 @@ func newWebCommand(a *App) *cobra.Command {
 const launchWait = 2 * time.Minute
 
 // allowControl lets the page start the team, go on with it, and take its work, as the commands do.
-func (a *App) allowControl(s *web.Server, t *team.Team) {
+func allowControl(a *App, s *web.Server, t *team.Team) {
 	if detach.IsPossible {
 		s.Launch = func(ctx context.Context, goal string) (string, error) {
 			if goal == "" {
-				return a.launch(ctx, "resume", "--background")
+				return launch(ctx, a, "resume", "--background")
 			}
 			// A team that stopped gets the goal too. What follows -- is no flag, whatever the page has sent.
-			return a.launch(ctx, "run", "--background", "--add", "--", goal)
+			return launch(ctx, a, "run", "--background", "--add", "--", goal)
 		}
 	}
 	s.Merge = func(ctx context.Context) (string, error) {
@@ -91,7 +91,7 @@ func (a *App) allowControl(s *web.Server, t *team.Team) {
 }
 
 // launch runs a command of this program that leaves a team at work in the background, and returns what it has printed.
-func (a *App) launch(ctx context.Context, args ...string) (string, error) {
+func launch(ctx context.Context, a *App, args ...string) (string, error) {
 	// The command goes on when the page is closed: a team in the middle of its start would stop otherwise.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchWait)
 	defer cancel()
