@@ -68,6 +68,39 @@ func (s Target) Merge(ctx context.Context) (m Merged, err error) {
 	return m, err
 }
 
+// Untaken is what Merge would take, and where to.
+type Untaken struct {
+	Branch  string `json:"branch"` // the user's
+	Target  string `json:"target"`
+	Commits int    `json:"commits"`
+}
+
+// Untaken returns how many commits have landed that the branch of the user's checkout lacks. It changes nothing.
+// Whether they can be merged only Merge finds out. Errors: NotFound where no run was, and those of a checkout that has
+// no branch of the user's to take them to.
+func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
+	w := s.t.services()
+	run, l, err := lastRun(ctx, w)
+	if err != nil {
+		return u, err
+	}
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return u, err
+	}
+	// What landings left is counted, and not what somebody has put on the branch beside them.
+	state, err := l.State(ctx)
+	if err != nil {
+		return u, err
+	}
+	c, err := delivery.Open(ctx, repo, run.Target)
+	if err != nil {
+		return u, err
+	}
+	commits, err := c.Missing(ctx, state.Tip)
+	return Untaken{c.Branch, run.Target, len(commits)}, err
+}
+
 // checkLanded refuses a target that is not where landings left it: what it has may be checked by nobody. What the
 // user's branch has already was taken, whatever became of the target.
 func checkLanded(ctx context.Context, repo *git.Repo, s landing.TargetState, head string) error {

@@ -38,11 +38,12 @@ func (s *Session) withMentions(ctx context.Context, text, typed string) string {
 		switch {
 		case errors.Is(err, muster.ErrNotFound):
 		case err != nil:
-			s.Face.Print("@" + path + " does not reach the lead: " + err.Error())
+			s.Face.Print("@" + path + " does not reach the lead: " + muster.PlainText(err))
 		case shared != "":
 			notes = append(notes, mention(path)+" as I have it is not in your checkout: read_file "+shared)
 		}
 	}
+	// The lead reads the user's own words first, and the note behind them.
 	if len(notes) == 0 {
 		return text
 	}
@@ -70,6 +71,7 @@ func PastedImage(text string, exists func(path string) bool) string {
 	if address, ok := strings.CutPrefix(path, "file://"); ok {
 		path, _ = url.PathUnescape(address) // what cannot be decoded is no file
 	}
+	// Terminals quote a path in one of these two ways.
 	if unquoted := strings.Trim(path, `'"`); unquoted != path {
 		path = unquoted
 	} else {

@@ -41,6 +41,7 @@ func (s *Session) runShell(ctx context.Context, command string) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	switch {
+	// A mark alone is a question of what it is for.
 	case command == "":
 		s.Face.Print("!COMMAND runs a command in your shell, and the lead reads what it printed with your next message")
 	case sh.stop != nil:
@@ -58,6 +59,7 @@ func (s *Session) finishShell(ctx context.Context, command string) {
 	out := &shellOutput{print: s.Face.Print}
 	code, err := s.Shell(ctx, command, out)
 	out.end()
+	// A command that ends well says nothing of its end, as in a shell.
 	how := ""
 	if err != nil {
 		how = err.Error()
@@ -106,6 +108,7 @@ func (s *Session) withShell(text string) string {
 		}
 		heard = s.shell.heard[i] + heard
 	}
+	// Said once: the next message is about what comes after it.
 	s.shell.heard = nil
 	if heard == "" {
 		return text

@@ -84,6 +84,7 @@ func inBackground(ctx context.Context, a *App, isBackground bool, do func(starte
 			for e := range events {
 				state, ok := e.(team.StateEvent)
 				if kind := state.Entry.Kind; ok && (kind == journal.RunStarted || kind == journal.RunResumed) {
+					// What the run says of its beginning comes from another goroutine.
 					time.Sleep(beginTime)
 					explain(a.Stderr, "the team works in the background", comeBack)
 					// On an error the run goes on in the foreground, and what it prints is still seen.

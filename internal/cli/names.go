@@ -51,6 +51,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 func kept[T any](now func() time.Time, read func() []T) func() []T {
 	var last []T
 	var at time.Time
+	// A list of a moment ago is good enough, and a key must not wait for the store.
 	return func() []T {
 		if now().Sub(at) > namesKept {
 			last, at = read(), now()
@@ -70,6 +71,7 @@ func (c *conversation) addInput(s *chat.Session) (done func()) {
 	if c.terminal == nil { // a pipe must not run commands, and has no line that could be edited
 		return func() {}
 	}
+	// It runs with the rights of the user, whose machine this is: the rights of members are another matter.
 	shell := &userShell{app: c.app}
 	s.Shell, s.Edit = shell.run, c.terminal.Edit
 	return shell.close

@@ -39,7 +39,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
 				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: isReplay,
-				Commands: watchCommands(a, o)})
+				Commands: watch.Commands{Launch: launcher(a), Merge: merger(o.Team)}})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
 			}

@@ -39,6 +39,7 @@ func newWebCommand(a *App) *cobra.Command {
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
 		s.Hide, s.Now = a.secrets.Bytes, a.Now
+		s.Launch, s.Merge = launcher(a), merger(o.Team)
 		// Without settings that can be read, the page shows tokens and no share of a window.
 		if settings, _, err := o.workspace.Settings(nil); err == nil {
 			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }

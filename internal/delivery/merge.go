@@ -53,7 +53,7 @@ func Merge(ctx context.Context, c Checkout, target, tip string, onlyForward bool
 		}
 		args = []string{"merge", "--no-edit", "-q", "-m", mergeMessage(c.Branch, target), tip}
 	}
-	if m.Commits, err = c.missing(ctx, tip); err != nil {
+	if m.Commits, err = c.Missing(ctx, tip); err != nil {
 		return m, err
 	}
 	if m.Said, err = git.RunAsUser(ctx, c.dir, args...); err != nil {
@@ -112,8 +112,8 @@ func errConflict(branch, target string, files []string) error {
 			"give up:  git merge --abort", target)
 }
 
-// missing returns the commits of the tip that the branch lacks, the oldest first, without those behind a merge.
-func (c Checkout) missing(ctx context.Context, tip string) ([]string, error) {
+// Missing returns the commits of the tip that the branch lacks, the oldest first, without those behind a merge.
+func (c Checkout) Missing(ctx context.Context, tip string) ([]string, error) {
 	out, err := c.repo.Run(ctx, c.repo.CommonDir(), "rev-list", "--first-parent", "--reverse", tip, "^"+c.Head)
 	return append([]string{}, strings.Fields(out)...), err
 }

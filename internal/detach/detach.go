@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/charmbracelet/x/term"
 )
@@ -110,6 +111,28 @@ func giveBack(out *os.File) {
 	if term.IsTerminal(out.Fd()) {
 		_, _ = out.WriteString("\r\n\x1b[J\x1b[?2004l\x1b[?25h") // a terminal that is gone needs nothing
 	}
+}
+
+// outputWait is how long Output waits for the end of what is printed, after the program has ended: what the program has
+// left running may keep its output open for hours.
+const outputWait = time.Second
+
+// Output runs the program again in a directory, without a terminal, and returns all that it has printed. It is for a
+// command that leaves something running in the background.
+func Output(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the program: %w", err)
+	}
+	c := exec.CommandContext(ctx, self, args...)
+	c.Args[0] = os.Args[0] // as in Foreground
+	// A team in the background keeps none of this open, but a member of it may, for a moment.
+	c.Dir, c.Env, c.WaitDelay = dir, env, outputWait
+	out, err := c.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) { // the program itself has ended well
+		err = nil
+	}
+	return string(out), err
 }
 
 // exitCode returns the exit code of a child as a shell has it, and whether a signal has ended the child.

@@ -145,10 +145,8 @@ func (a api) Halt(ctx context.Context) error {
 
 // Begin returns when the team works in the background, or when it cannot.
 func (a api) Begin(ctx context.Context, goal string) error {
-	if goal == "" {
-		return a.Resume(ctx)
-	}
-	return a.Run(ctx, goal)
+	_, err := a.Launch(ctx, goal)
+	return err
 }
 
 // Merge needs a command of its own: it moves the user's branch.

@@ -89,9 +89,9 @@ type Options struct {
 // Commands begin a team and take its work. They run beside the screen, in this process or another. Neither may
 // read the terminal or print on it. The text of an error is shown.
 type Commands struct {
-	// Run starts a team in the background, and Resume lets the one that has stopped go on there.
-	Run    func(ctx context.Context, goal string) error
-	Resume func(ctx context.Context) error
+	// Launch brings a team to work in the background: on a goal, or where it stopped with "". It returns what there is
+	// to say about it.
+	Launch func(ctx context.Context, goal string) (string, error)
 	// Merge takes what has landed to the user's branch, and returns what there is to say about it.
 	Merge func(ctx context.Context) (string, error)
 }
@@ -105,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
 		return func() tea.Msg { return f(ctx, api{o.Team, o.Known, o.Commands}) }
 	}
-	m.canStart = o.Commands.Run != nil && o.Commands.Resume != nil
+	m.canStart = o.Commands.Launch != nil
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
 	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.Replay {

@@ -16,6 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"muster"
+	"muster/internal/failpoint"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/race"
 	"muster/journal"
 )
 
@@ -83,24 +86,35 @@ func BenchmarkIdle(b *testing.B) {
 		b.ReportMetric(10*float64(cpu(b, process.Pid)-before)/float64(time.Second), "%core-server")
 		b.ReportMetric(10*float64(cpu(b, pages...)-beforePages)/float64(time.Second), "%core-page")
 		stop()
+		p.do(chromedp.Navigate("about:blank")) // it would ask again and again for the server that has ended
 	}
 }
 
-// program builds the program without the race detector.
-func program(b *testing.B) string {
+// program builds the program as the test was built, so that nothing is compiled a second time.
+func program(b testing.TB) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "muster")
-	if out, err := exec.Command("go", "build", "-o", path, "muster/cmd/muster").CombinedOutput(); err != nil {
+	path, caches := filepath.Join(b.TempDir(), "muster"), b.TempDir()
+	args := []string{"build", "-o", path}
+	if race.Enabled {
+		args = append(args, "-race")
+	}
+	if failpoint.Enabled {
+		args = append(args, "-tags", "failpoint")
+	}
+	gittest.GoCache(b, caches) // the home of a test is empty
+	cmd := exec.Command("go", append(args, "muster/cmd/muster")...)
+	cmd.Env = append(os.Environ(), "GOCACHE="+filepath.Join(caches, "go-build"))
+	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	return path
 }
 
 // serve starts muster web and waits for its first state.
-func serve(b *testing.B, path, dir string) (p *os.Process, address string, stop func()) {
+func serve(b testing.TB, path, dir string, env ...string) (p *os.Process, address string, stop func()) {
 	b.Helper()
 	c := exec.CommandContext(context.WithoutCancel(b.Context()), path, "web", "--no-open")
-	c.Dir = dir
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -125,7 +139,7 @@ func serve(b *testing.B, path, dir string) (p *os.Process, address string, stop 
 	return c.Process, address, func() { _ = c.Process.Signal(syscall.SIGINT); _ = c.Wait() }
 }
 
-func request(b *testing.B, url string, cookies []*http.Cookie) *http.Request {
+func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
 	if err != nil {

@@ -169,6 +169,8 @@ func TestBrowser(t *testing.T) {
 	t.Run("replay", func(t *testing.T) { testReplay(t, browser) })
 	t.Run("words", func(t *testing.T) { testWords(t, browser) })
 	t.Run("many", func(t *testing.T) { testMany(t, browser) })
+	t.Run("lost", func(t *testing.T) { testLost(t, browser) })
+	t.Run("control", func(t *testing.T) { testControl(t, browser) })
 	t.Run("hostile", func(t *testing.T) { testHostile(t, browser) })
 }
 

@@ -36,7 +36,7 @@ type stream struct {
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	after, err := position(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		refuse(w, http.StatusBadRequest, muster.PlainText(err))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

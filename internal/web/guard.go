@@ -130,11 +130,11 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 			if e, ok := errors.AsType[*muster.Error](err); ok && statuses[e.Code] != 0 {
 				status = statuses[e.Code]
 			}
-			v = map[string]string{"error": err.Error(), "hint": muster.HintOf(err)}
+			v = map[string]string{"error": muster.PlainText(err), "hint": muster.HintOf(err)}
 		}
 		data, err := s.encode(v)
 		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
+			refuse(w, http.StatusInternalServerError, muster.PlainText(err))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

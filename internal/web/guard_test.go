@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,10 @@ var changes = map[string]string{
 	"/api/comment": `{"task":1,"file":"README","line":1,"text":"no"}`,
 	"/api/retry":   `{"task":1}`,
 	"/api/take":    `{"shown":[]}`,
+	"/api/start":   `{"goal":"another one"}`,
+	"/api/resume":  `{}`,
+	"/api/stop":    `{}`,
+	"/api/merge":   `{}`,
 }
 
 func TestTokenOpensThePage(t *testing.T) {
@@ -94,6 +99,11 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 	w.add(1)
 	w.members("alice")
 	q := w.aliceAsks("do it")
+	w.server.Launch = func(_ context.Context, goal string) (string, error) {
+		t.Errorf("a team starts: %q", goal)
+		return "", nil
+	}
+	w.server.Merge = func(context.Context) (string, error) { t.Error("the work is taken"); return "", nil }
 	for path, body := range changes {
 		body = strings.Replace(body, "00000001", string(q.ID), 1)
 		for name, spoil := range map[string]func(*http.Request){
@@ -138,6 +148,7 @@ func TestBodiesAreChecked(t *testing.T) {
 	w.members()
 	for body, path := range map[string]string{
 		`{"to":"lead","text":" "}`: "/api/mail", `{"to":"lead","texte":"x"}`: "/api/mail", `{"to":`: "/api/mail",
+		`{"goal":" "}`: "/api/start", `{"goal":1}`: "/api/start", `{"now":true}`: "/api/stop", `[]`: "/api/merge", `{"goal":"x"}`: "/api/resume",
 		`{"to":"lead","text":"` + strings.Repeat("x", maxBody) + `"}`: "/api/mail", `{"id":"00000001","text":"x"}`: "/api/answer",
 	} {
 		if res, answer := w.send(w.request(http.MethodPost, path, body)); res.StatusCode != http.StatusBadRequest || !strings.Contains(answer, `"error"`) {

@@ -105,7 +105,7 @@ func (s *Server) task(r *http.Request) (any, error) {
 func (s *Server) withDiff(ctx context.Context, d details) (details, error) {
 	diff, err := s.team.Tasks().Diff(ctx, d.Task.ID)
 	if err != nil {
-		d.NoDiff = err.Error()
+		d.NoDiff = muster.PlainText(err)
 		return d, ctx.Err()
 	}
 	if len(diff.Text) > mostDiff {

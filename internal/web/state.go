@@ -23,6 +23,7 @@ type state struct {
 	Spent   string      `json:"spent"` // of the budget, in words
 	Root    string      `json:"root"`
 	From    muster.Pos  `json:"from"`
+	Can     can         `json:"can"` // what can be done with the team now
 	// Unreadable are tasks whose records cannot be read.
 	Unreadable int `json:"unreadable"`
 }
@@ -73,7 +74,7 @@ func (s *Server) state(r *http.Request) (any, error) {
 		return nil, err
 	}
 	v := document(o)
-	v.Root, v.From = s.team.Root(), from
+	v.Root, v.From, v.Can = s.team.Root(), from, control{s}.can(o)
 	return v, nil
 }
 

@@ -15,7 +15,7 @@
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
 //
-// Read web.go first, then guard.go, state.go, events.go, read.go, past.go and change.go.
+// Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go and control.go.
 package web
 
 import (
@@ -55,6 +55,12 @@ type Server struct {
 	Now func() time.Time
 	// Window returns how many tokens a model takes; 0 is unknown. Nil knows none.
 	Window func(model string) int
+	// Launch brings the team to work in a process of its own: on a goal, or where it stopped with "". It returns what
+	// was printed once the team works. Nil: it cannot be done from here.
+	Launch func(ctx context.Context, goal string) (string, error)
+	// Merge takes the work to the user's branch, and returns what is to be said of it. Nil: it cannot be done from
+	// here.
+	Merge func(ctx context.Context) (string, error)
 
 	team  *team.Team
 	token string
@@ -172,6 +178,11 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("GET /api/inbox", s.answer(s.mails))
 	m.HandleFunc("GET /api/history", s.answer(s.history))
 	m.HandleFunc("GET /api/past", s.answer(s.past))
+	m.HandleFunc("GET /api/work", s.answer(control{s}.work))
+	m.HandleFunc("POST /api/start", s.answer(control{s}.start))
+	m.HandleFunc("POST /api/resume", s.answer(control{s}.resume))
+	m.HandleFunc("POST /api/stop", s.answer(control{s}.stop))
+	m.HandleFunc("POST /api/merge", s.answer(control{s}.merge))
 	m.HandleFunc("POST /api/answer", s.answer(s.decide))
 	m.HandleFunc("POST /api/mail", s.answer(s.mail))
 	m.HandleFunc("POST /api/comment", s.answer(s.comment))

@@ -118,6 +118,9 @@ func (w *world) send(r *http.Request) (*http.Response, string) {
 		w.Fatal(err)
 	}
 	defer res.Body.Close()
+	if res.Header.Get("Content-Type") == "text/event-stream" { // it has no end
+		return res, "a stream"
+	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		w.Fatal(err)

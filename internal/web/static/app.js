@@ -1,6 +1,7 @@
 // The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
 import { ago, ask, byId, clean, el, followEnd, setText } from "./page.js";
 import * as board from "./board.js";
+import * as control from "./control.js";
 import * as detail from "./detail.js";
 import { markdown } from "./markdown.js";
 import * as replay from "./replay.js";
@@ -91,9 +92,10 @@ function draw() {
   setText(byId("goal"), s.run.goal || "");
   byId("goal").title = clean(s.run.goal || "");
   const how = replay.isOn() ? "" : !s.run.started_at ? "no run yet" : s.run.ended_at ? "ended " + ago(s.now - s.run.ended_at) + " ago"
-    : s.alive ? "working" : "stopped: muster resume";
+    : s.alive ? "working" : s.can?.resume ? "stopped" : "stopped: muster resume";
   setText(byId("totals"), [how, s.spent].filter(Boolean).join(" · "));
   if (!byId("link").dataset.how) lost("");
+  control.update(replay.isOn() ? undefined : s);
   drawNeeds();
   drawMembers();
   const order = ["needs_attention", "landing", "in_progress", "ready", "waiting", "landed", "done"];

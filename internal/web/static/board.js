@@ -109,13 +109,17 @@ function node(task, left, top) {
   b.title = clean(`${task.id} ${task.subject}\n${state}${task.returned ? "\n" + task.returned : ""}`);
   b.style.left = left + "px";
   b.style.top = top + "px";
-  b.addEventListener("click", () => { location.hash = "task/" + task.id; });
-  for (const [event, lit] of [["focus", true], ["pointerenter", true], ["blur", false], ["pointerleave", false]]) {
-    b.addEventListener(event, () => {
-      for (const p of document.querySelectorAll(`#edges path[data-of~="${task.id}"]`)) p.classList.toggle("lit", lit);
-    });
-  }
   return b;
+}
+
+// One listener serves all tasks: a thousand times five of them would take longer than to draw the tasks.
+const at = (e) => e.target.closest?.(".node")?.dataset.task;
+byId("nodes").addEventListener("click", (e) => { if (at(e)) location.hash = "task/" + at(e); });
+for (const [event, lit] of [["focusin", true], ["pointerover", true], ["focusout", false], ["pointerout", false]]) {
+  byId("nodes").addEventListener(event, (e) => {
+    if (!at(e)) return;
+    for (const p of document.querySelectorAll(`#edges path[data-of~="${at(e)}"]`)) p.classList.toggle("lit", lit);
+  });
 }
 
 // edges draws the lines from tasks to those that wait for them.
