@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/commands"
 )
 
@@ -75,13 +76,13 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Lead.Interrupt() // what its turn is about is gone
 		text := "the lead begins anew: it knows the goal, the team and the board, and nothing that was said"
 		if err := s.Clear(ctx); err != nil {
-			text = err.Error()
+			text = muster.PlainText(err)
 		}
 		s.Face.Print(text)
 	case name == "compact":
 		text := "the lead's conversation is shortened at its next step"
 		if err := s.Compact(ctx, rest); err != nil {
-			text = err.Error()
+			text = muster.PlainText(err)
 		}
 		s.Face.Print(text)
 	case name == "model":

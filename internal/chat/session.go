@@ -306,7 +306,7 @@ func (s *Session) say(ctx context.Context, text string) {
 	s.said.add(text)
 	if err := s.Lead.Say(ctx, text); err != nil {
 		// What was said is not lost: it stands above the message, and can be entered again from the history.
-		text := err.Error()
+		text := muster.PlainText(err)
 		if hint := muster.HintOf(err); hint != "" {
 			text += "\n  " + strings.ReplaceAll(hint, "\n", "\n  ")
 		}

@@ -52,6 +52,7 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.workDir(), path)
 	}
+	// A replay proves by this key that the recording was made on this machine.
 	key, err := trust.Open(a.env).RecordingKey(ctx)
 	if err != nil {
 		return nil, err
@@ -62,6 +63,7 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	if err != nil {
 		return nil, err
 	}
+	// What is secret in the model and its endpoints must not reach a file that is passed on.
 	secrets := redact.New(append(secretValues(a), append(redact.InURLs(s.Model), s.Endpoints.Secrets()...)...)...)
 	return recording.Create(path, thisBuild().Version, options, secrets.JSON, key)
 }

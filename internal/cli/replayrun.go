@@ -72,6 +72,7 @@ func (p *replay) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The board is as it was when the recorded run began.
 	if err := team.PutTasks(ctx, o.Team, p.rec.Tasks); err != nil {
 		return err
 	}
@@ -83,6 +84,7 @@ func (p *replay) play(ctx context.Context) error {
 	}
 	player := recording.Play(p.rec, options)
 	go player.Watch(run)
+	// Nothing rings: whoever replays sits in front of it.
 	out := newRunOutput(ctx, &there, o.Team, config.Settings{Notify: "off"}, false)
 	out.recorder, j.Emit, j.Tape = p, out.emit, player
 	var sum team.Summary

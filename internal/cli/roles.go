@@ -52,6 +52,7 @@ func newRolesCommand(a *App) *cobra.Command {
 				return muster.Errorf(muster.NotFound, "there is no role %q that can be used", args[0]).
 					WithHint("see all:  muster roles")
 			}
+			// Only one role has its prompt: those of all would fill the screen.
 			fields := roleList([]roles.Role{r})[0]
 			fields.Prompt = r.Prompt
 			return a.print(fields, func(view.Screen) string { return roleText(r) })
@@ -107,6 +108,7 @@ func roleText(r roles.Role) string {
 			b.WriteString(name + ": " + view.OneLine(text) + "\n")
 		}
 	}
+	// What a role does not say is left out.
 	line("for", r.Description)
 	line("tools", toolsText(r)+map[bool]string{false: " (reads only)"}[r.Writes()])
 	line("not in muster", strings.Join(r.Missing(), ", "))

@@ -122,6 +122,7 @@ func (p *Past) applyToMember(e muster.Event) {
 		m.Turns, status = max(m.Turns, int(e.Number("turns"))), muster.Working
 	case journal.MemberIdle:
 		status, m.IdleReason = muster.Idle, muster.IdleReason(e.Text("reason"))
+	// Its task is given back by an event of its own.
 	case journal.MemberShutdown:
 		status = muster.Shutdown
 	case journal.TaskClaimed:
@@ -212,6 +213,7 @@ func (p *Past) Overview(at time.Time) view.Overview {
 		o.Tasks = append(o.Tasks, x)
 	}
 	slices.SortFunc(o.Tasks, func(a, b muster.Task) int { return cmp.Compare(a.ID, b.ID) })
+	// Members are copied, because their subjects and whether they live depend on the moment.
 	for _, m := range p.members {
 		// No event says when a process was killed, so who has not stopped counts as alive until the run has ended.
 		m.Alive = o.Alive && m.Status != muster.Shutdown

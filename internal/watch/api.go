@@ -188,7 +188,7 @@ func told(err error, format string, args ...any) toldMsg {
 	if err == nil {
 		return toldMsg{text: fmt.Sprintf(format, args...)}
 	}
-	text := err.Error()
+	text := muster.PlainText(err)
 	if e := (*muster.Error)(nil); errors.As(err, &e) && e.Hint != "" {
 		text = e.Message + ": " + e.Hint
 	}

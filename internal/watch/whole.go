@@ -73,6 +73,7 @@ func begin(m *model, goal string) tea.Cmd {
 
 // askGoal asks for the goal of a new run.
 func askGoal(m *model) tea.Cmd {
+	// An empty goal starts nothing: Enter alone takes the question back.
 	m.input = &input{prompt: "goal of a new run: ", done: func(text string) tea.Cmd {
 		if text = strings.TrimSpace(text); text == "" {
 			return nil
@@ -84,6 +85,7 @@ func askGoal(m *model) tea.Cmd {
 
 // askStop asks once more, and stops the team.
 func askStop(m *model) tea.Cmd {
+	// Any other key than y takes the question back.
 	m.input = &input{prompt: "stop the team? y: yes ", key: "y", done: func(string) tea.Cmd {
 		return change(m, "the team stops ...", func(ctx context.Context, t teamAPI) toldMsg {
 			return told(t.Halt(ctx), "the team has stopped; its state is kept, and R goes on")
