@@ -86,7 +86,7 @@ func checkDecode(t interface{ Fatalf(string, ...any) }, document string) {
 			t.Fatalf("%q is read, though it is not UTF-8", document)
 		}
 	case wantErr != nil:
-		if err == nil || !strings.HasSuffix(err.Error(), wantErr.Error()) {
+		if err == nil || !strings.HasSuffix(err.Error(), muster.PlainText(wantErr)) {
 			t.Fatalf("%s: error %v, want %v", document, err, wantErr)
 		}
 	case err != nil:

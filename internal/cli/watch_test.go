@@ -170,7 +170,7 @@ func TestAKilledWatchLeavesNothing(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.Wait(`K\s*illed`) // the terminal is as the screen has left it, so a line is no line there
+	s.Wait(`K\s*i\s*l\s*l\s*e\s*d`) // the terminal is as the screen has left it, so a line is no line there
 	children, _ := exec.Command("ps", "-o", "pid=,args=", "--ppid", strconv.Itoa(pid)).Output()
 	if len(children) > 0 {
 		t.Errorf("it has left processes:\n%s", children)

@@ -94,7 +94,7 @@ func TestEndpointsWithoutTheirKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"a": "the endpoint a cannot be used: A_KEY is not set", "b": "the endpoint b cannot be used: open",
+	for name, want := range map[string]string{"a": "the endpoint a cannot be used: A_KEY is not set", "b": "the endpoint b cannot be used: cannot read",
 		"c": "the endpoint c cannot be used: C_TOKEN is not set", "d": "the endpoint d cannot be used: HOME may be seen by commands"} {
 		_, _, err := s.Endpoints.Choose(name+"/m", o.Environ)
 		if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), want) {

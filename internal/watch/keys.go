@@ -67,8 +67,9 @@ func (m *model) bindings() []binding {
 	return slices.Concat(first, viewKeys(), moveKeys())
 }
 
-// answerKeys are the keys that write something to the team. Each acts on what the right side shows, which is what the
-// user has read, and not on where a refresh may have put the cursor of a list.
+// answerKeys are the keys that write something to the team about what is shown, and the one that shows more of it. Each
+// acts on what the right side shows, which is what the user has read, and not on where a refresh may have put the
+// cursor of a list.
 func answerKeys() []binding {
 	// No key is offered where the team would refuse it.
 	isGivenUp := func(m *model) bool {
@@ -92,6 +93,8 @@ func answerKeys() []binding {
 		{"t", "t", "try again", "let a task that was given up be tried again", isGivenUp, retry},
 		{"m", "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
 			func(m *model) bool { return m.hasTeam }, writeMail},
+		{"d", "d", "diff", "show or hide what the task has changed", hasTask,
+			toggle(func(m *model) *bool { return &m.detail.hasDiff })},
 	}
 }
 
@@ -114,8 +117,6 @@ func viewKeys() []binding {
 	return []binding{
 		{"n", "n", "next", "go to the next match", isSearching, step(true)},
 		{"N", "N", "", "go to the match before", isSearching, step(false)},
-		{"d", "d", "diff", "show or hide what the task has changed", hasTask,
-			toggle(func(m *model) *bool { return &m.detail.hasDiff })},
 		{"s", "s", "split", "show both sides of a diff beside each other, or one below the other", isDiff,
 			toggle(func(m *model) *bool { return &m.detail.isSplit })},
 		{"o", "o", "all output", "show or hide long outputs, and the details of events", isLong,
@@ -242,8 +243,8 @@ func (m *model) next(n int) tea.Cmd {
 	return m.show()
 }
 
-// help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and the key that
-// shows them all.
+// help is the line of the keys that can be used now. Where not all fit, the first ones are shown, and always the keys
+// that quit and that show them all.
 func (m *model) help(width int) string {
 	line := ""
 	for _, b := range m.bindings() {
@@ -254,7 +255,8 @@ func (m *model) help(width int) string {
 		if part += " " + b.short; line != "" {
 			part = "  " + part
 		}
-		if len(line)+len(part) > width-len("  ? keys") && b.name != "?" {
+		isAlways := b.name == "?" || b.name == "q"
+		if len(line)+len(part) > width-len("  q quit  ? keys") && !isAlways {
 			continue
 		}
 		line += part
