@@ -101,7 +101,7 @@ func plain(message string) string {
 	case strings.HasPrefix(message, "could not find end character of"):
 		return "a quotation mark has no other that ends it"
 	case strings.HasPrefix(message, "mapping value is not allowed"):
-		return "a colon is too many here: a value with a colon stands in quotation marks"
+		return "a key is not expected here: it is indented too far, or a value with a colon lacks quotation marks"
 	case strings.HasPrefix(message, "non-map value is specified"):
 		return "this line is no name: value"
 	case strings.HasPrefix(message, "found character '\t'"):

@@ -17,7 +17,7 @@ func TestSyntaxAfterAChange(t *testing.T) {
 		{"tsconfig.json", `{"a": 1}`, "{\n// why\n\"a\": 1,}", ""},
 		{"a.json", `{"a": 1}`, "{\"a\": \"http://x\",}", "line 1: invalid character '}'"},
 		{"a.json", `{"a": 1}`, `{"a": 1`, "line 1: unexpected EOF"},
-		{"a.yml", "a: 1\n", "a: 1\n  b: 2\n", "line:1:4: mapping"},
+		{"a.yml", "a: 1\n", "a: 1\n  b: 2\n", "line:1:4: a key is not expected here"},
 		{"a.yml", "a: 1\n", "a: 1\n---\nb: 2\n", ""},
 		{"a.yml", "a: 1\n", "a: 1\n---\nb: [\n", "line:"},
 		{"a.yaml", "a: 1\n", "a: {{ .Values.a }}\n b\n", ""},
