@@ -17,11 +17,11 @@ const launchWait = 2 * time.Minute
 
 // launcher returns what brings a team to work in the background, for a face that does not host it: on a goal, or where
 // it stopped with "". It is nil where no team can work in the background.
-func launcher(a *App) func(ctx context.Context, goal string) (string, error) {
+func launcher(a *App) func(ctx context.Context, goal string) error {
 	if !detach.IsPossible {
 		return nil
 	}
-	return func(ctx context.Context, goal string) (string, error) {
+	return func(ctx context.Context, goal string) error {
 		if goal == "" {
 			return launch(ctx, a, "resume", "--background")
 		}
@@ -30,25 +30,25 @@ func launcher(a *App) func(ctx context.Context, goal string) (string, error) {
 	}
 }
 
-// launch runs a command of this program that leaves a team at work in the background, and returns what it has printed.
-func launch(ctx context.Context, a *App, args ...string) (string, error) {
+// launch runs a command of this program that leaves a team at work in the background. The error says what it has
+// printed.
+func launch(ctx context.Context, a *App, args ...string) error {
 	// The command goes on when the face is left: a team in the middle of its start would stop otherwise.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), launchWait)
 	defer cancel()
 	out, err := detach.Output(ctx, a.workDir(), a.Env, args...)
+	if err == nil {
+		return nil
+	}
 	// The words are those of a message in a terminal: a name before it, and further lines below its beginning.
 	text := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(out), "muster: "), "\n        ", "\n")
-	if err != nil {
-		return "", muster.Errorf(muster.Unavailable, "the team does not work: %s", cmp.Or(text, muster.PlainText(err)))
-	}
-	return text, nil
+	return muster.Errorf(muster.Unavailable, "the team does not work: %s", cmp.Or(text, muster.PlainText(err)))
 }
 
 // merger returns what takes the work of a team to the user's branch, as muster merge does.
 func merger(t *team.Team) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		// A face that is left leaves nothing half done.
-		// It is done in this process, because it asks nobody anything and ends by itself.
+		// A face that is left leaves nothing half done. It is done in this process, because it ends by itself.
 		m, err := team.TargetOf(t).Merge(context.WithoutCancel(ctx))
 		return m.Said + mergedText(view.Screen{}, m), err
 	}

@@ -145,8 +145,7 @@ func (a api) Halt(ctx context.Context) error {
 
 // Begin returns when the team works in the background, or when it cannot.
 func (a api) Begin(ctx context.Context, goal string) error {
-	_, err := a.Launch(ctx, goal)
-	return err
+	return a.Launch(ctx, goal)
 }
 
 // Merge needs a command of its own: it moves the user's branch.

@@ -89,9 +89,8 @@ type Options struct {
 // Commands begin a team and take its work. They run beside the screen, in this process or another. Neither may
 // read the terminal or print on it. The text of an error is shown.
 type Commands struct {
-	// Launch brings a team to work in the background: on a goal, or where it stopped with "". It returns what there is
-	// to say about it.
-	Launch func(ctx context.Context, goal string) (string, error)
+	// Launch brings a team to work in the background: on a goal, or where it stopped with "".
+	Launch func(ctx context.Context, goal string) error
 	// Merge takes what has landed to the user's branch, and returns what there is to say about it.
 	Merge func(ctx context.Context) (string, error)
 }

@@ -67,8 +67,8 @@ func (c control) launch(r *http.Request, goal string) (any, error) {
 	if c.Launch == nil {
 		return nil, errNotHere()
 	}
-	text, err := c.Launch(r.Context(), goal)
-	return told{text}, err
+	// There is nothing to say: the page shows the team at work, perhaps before this answer comes.
+	return told{}, c.Launch(r.Context(), goal)
 }
 
 // stop stops the team, and answers when no process runs it any more.

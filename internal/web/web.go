@@ -55,9 +55,9 @@ type Server struct {
 	Now func() time.Time
 	// Window returns how many tokens a model takes; 0 is unknown. Nil knows none.
 	Window func(model string) int
-	// Launch brings the team to work in a process of its own: on a goal, or where it stopped with "". It returns what
-	// was printed once the team works. Nil: it cannot be done from here.
-	Launch func(ctx context.Context, goal string) (string, error)
+	// Launch brings the team to work in a process of its own: on a goal, or where it stopped with "". Nil: it cannot be
+	// done from here.
+	Launch func(ctx context.Context, goal string) error
 	// Merge takes the work to the user's branch, and returns what is to be said of it. Nil: it cannot be done from
 	// here.
 	Merge func(ctx context.Context) (string, error)
