@@ -38,7 +38,7 @@ scenes:
 // twice presses a button as the keyboard does, and again when it asks.
 func (p *tab) twice(id string) {
 	p.Helper()
-	p.until(`document.querySelector("#` + id + `").offsetParent !== null && (document.querySelector("#` + id + `").focus(), document.activeElement.id === "` + id + `")`)
+	p.until(`document.querySelector("#` + id + `").offsetParent !== null && document.querySelector("#` + id + `").getAttribute("aria-disabled") !== "true" && (document.querySelector("#` + id + `").focus(), document.activeElement.id === "` + id + `")`)
 	p.keys(kb.Enter)
 	p.until(`document.querySelector("#` + id + `").textContent.endsWith("press again") && document.querySelector("#control-said").textContent !== ""`)
 	p.picture("control-" + id)

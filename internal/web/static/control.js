@@ -6,6 +6,11 @@ const said = (text, isBad = false) => {
   byId("control-said").classList.toggle("bad", isBad);
 };
 let isBusy = false; // one thing at a time
+// setBusy marks the buttons, which take no press meanwhile. They are not disabled: that would take the focus away.
+const setBusy = (is) => {
+  isBusy = is;
+  for (const b of document.querySelectorAll("#control button")) b.setAttribute("aria-disabled", String(is));
+};
 
 // twice lets a button ask once more: pressed once it says what will happen, and pressed again it does that. asks returns
 // the question, or "" where nothing can be done yet.
@@ -29,10 +34,10 @@ function twice(id, asks, does, doing) {
     }
     calm();
     said(doing);
-    isBusy = true;
+    setBusy(true);
     const hadFocus = document.activeElement === b;
     try { said((await does()).text); } catch (e) { said(e.message, true); }
-    isBusy = false;
+    setBusy(false);
     // The button may be gone now, and with it the place of who uses the keyboard.
     if (hadFocus && b.offsetParent === null) byId("control-said").focus();
   });
