@@ -92,7 +92,7 @@ func inPlainWords(err error, rest string) string {
 // onPath says why something could not be done with a file. rest is the text around it.
 func onPath(op, path string, err error, rest string) string {
 	reason := reasonOf(err)
-	if strings.Contains(rest, path) || strings.Contains(rest, filepath.Base(path)) {
+	if names(rest, path) || names(rest, filepath.Base(path)) {
 		return reason
 	}
 	does := "cannot read " + path
@@ -110,6 +110,25 @@ func onPath(op, path string, err error, rest string) string {
 	}
 	// What is left, such as open, stat and lstat, only looks.
 	return does + ": " + reason
+}
+
+// names reports whether a text has a path as a word of its own, and not as a part of another path or word.
+func names(text, path string) bool {
+	const inWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/\\"
+	for i := strings.Index(text, path); i >= 0 && path != ""; {
+		before, after := text[:i], text[i+len(path):]
+		isWord := (before == "" || !strings.ContainsAny(before[len(before)-1:], inWord)) &&
+			(after == "" || !strings.ContainsAny(after[:1], inWord))
+		if isWord {
+			return true
+		}
+		next := strings.Index(after, path)
+		if next < 0 {
+			return false
+		}
+		i += len(path) + next
+	}
+	return false
 }
 
 // reasonOf says why a call of the system failed.

@@ -51,6 +51,8 @@ func TestPlainText(t *testing.T) {
 		"it took too long":                                                  context.DeadlineExceeded,
 		"one; the script none cannot be read: it does not exist":            Errorf(Invalid, "one; %w", Errorf(NotFound, "the script none cannot be read: %w", missing)),
 		"a sentence": errors.New("a sentence"),
+		// A name that is only a part of another word is not named by it.
+		"about bees: cannot read b: it is a pipe":                                      fmt.Errorf("about bees: %w", custom),
 		"cannot read b: it is a pipe\ncannot read " + dir + "/none: it does not exist": errors.Join(custom, missing),
 	} {
 		if got := PlainText(err); got != want {
