@@ -189,6 +189,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 // open does what the command line has said, before anything is typed.
 func (s *Session) open(ctx context.Context) {
 	if s.GoesOn && s.Stopped && !s.HasBegun && s.First == "" {
+		// No words: the lead goes on where it was.
 		s.beginRun("")
 	}
 	if s.First != "" {

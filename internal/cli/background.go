@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,9 +61,6 @@ func backgroundFlag(f *pflag.FlagSet, isBackground *bool) {
 	f.BoolVar(isBackground, "background", false, "let the team work in the background: muster attach, muster stop")
 }
 
-// beginTime is how long a run may still say in the foreground how it begins, so that how to come back stands last.
-const beginTime = time.Second / 4
-
 // inBackground does what do does in a child process, and returns when the run there has begun or cannot begin.
 func inBackground(ctx context.Context, a *App, isBackground bool, do func(started func(*team.Team)) error) error {
 	if !isBackground {
@@ -84,8 +80,6 @@ func inBackground(ctx context.Context, a *App, isBackground bool, do func(starte
 			for e := range events {
 				state, ok := e.(team.StateEvent)
 				if kind := state.Entry.Kind; ok && (kind == journal.RunStarted || kind == journal.RunResumed) {
-					// What the run says of its beginning comes from another goroutine.
-					time.Sleep(beginTime)
 					explain(a.Stderr, "the team works in the background", comeBack)
 					// On an error the run goes on in the foreground, and what it prints is still seen.
 					_ = a.foreground.Leave()

@@ -228,7 +228,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 	c.progress.SetSpent(j.Settings.BudgetTeam, spentBefore(ctx, c.Team, isStopped))
 	if isStopped {
 		catchUp(ctx, c.Team, c.progress)
-		view.Stopped(c.progress, c.app.Now())
+		view.MarkStopped(c.progress, c.app.Now())
 	}
 	// What the model says is streamed to the face. Events reach the face through the journal, so only those that
 	// the journal could not take are passed on here.
@@ -273,6 +273,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	// The exit code depends on how the user left, so it is noted before how is changed below.
 	isInterrupted := how == chat.Interrupted || errors.Is(err, muster.CauseUser)
 	if how == chat.LeftWorking {
+		// The terminal is restored before the shell comes back.
 		_ = c.terminal.Close() // as below
 		c.progress.Close()
 		if c.workOn(ctx, s.Over) {

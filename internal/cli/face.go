@@ -143,31 +143,22 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 }
 
 // command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a
-// command that the user types behaves as it does in a shell. Only its input is empty, and its limits of memory are
-// not applied to this process.
+// command that the user types behaves as it does in a shell. Only its input is empty, its limits of memory are not
+// applied to this process, and it cannot leave the terminal.
 func (c *conversation) command(ctx context.Context, args ...string) string {
-	var shape *view.Screen
+	var out bytes.Buffer
+	// The copy is shallow: the flags of the command change only the copy.
+	a := *c.app
+	a.endsProcess, a.foreground, a.logFile = false, nil, nil // the log is the conversation's
+	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.Root(), "", strings.NewReader(""), &out, &out
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
 		// shown.
-		shape = &view.Screen{Paint: c.paint, Width: width}
+		a.screenShape = &view.Screen{Paint: c.paint, Width: width}
 	}
-	out, _ := runWithin(ctx, c.app, c.Root(), shape, args...)
-	return out
-}
-
-// runWithin runs a command within this process, in the repository at root, and returns what it has printed and its exit
-// code. A nil shape means that the output is shown nowhere.
-func runWithin(ctx context.Context, app *App, root string, shape *view.Screen, args ...string) (string, int) {
-	var out bytes.Buffer
-	// The copy is shallow: the flags of the command change only the copy.
-	a := *app
-	a.endsProcess, a.logFile = false, nil // the log is that of the face around it
-	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, root, "", strings.NewReader(""), &out, &out
-	a.screenShape = shape
-	code := a.Run(ctx)
-	return out.String(), code
+	a.Run(ctx)
+	return out.String()
 }
 
 // stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who

@@ -23,6 +23,7 @@ func launcher(a *App) func(ctx context.Context, goal string) error {
 	}
 	return func(ctx context.Context, goal string) error {
 		if goal == "" {
+			// The settings of the run hold, as for anybody who resumes it.
 			return launch(ctx, a, "resume", "--background")
 		}
 		// A team that stopped gets the goal too. What follows -- is no flag, whatever was typed.

@@ -180,7 +180,7 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *rec
 	out := newRunOutput(ctx, r.App, o.Team, j.Settings, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	if j.Resume && out.progress != nil {
-		view.Stopped(out.progress, r.Now())
+		view.MarkStopped(out.progress, r.Now())
 	}
 	if recorder != nil {
 		if err := hideRecording(ctx, o, recorder.Path); err != nil {

@@ -53,6 +53,10 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 	}
 	// A failure is not reported: a run goes on when nobody can read its progress.
 	print := func(text string) { _, _ = io.WriteString(a.Stderr, text) }
+	// A run that leaves the terminal says only that it has begun, or why it cannot.
+	if a.foreground != nil {
+		print = func(string) {}
+	}
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
 	o := view.Options{Print: print, Notify: notifier(a, s.Notify, print), Screen: liveScreen(a), Start: a.Now(),
 		Check: run.Check, Opening: opening, Rewraps: terminal.Rewraps(),

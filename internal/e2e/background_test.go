@@ -134,6 +134,9 @@ func TestRunInTheBackground(t *testing.T) {
 	r := w.start("run", "--background", "--model", words, "--land", "no such branch", "greet").ends(1)
 	w.has("why it cannot begin", r.stderr, "cannot be the name of a branch")
 	r = w.start("run", "--background", "--model", words, "greet").ends(0)
+	if want := "muster: the team works in the background"; !strings.HasPrefix(r.stderr, want) {
+		t.Errorf("it says %q before %q", r.stderr, want)
+	}
 	w.has("what it says", r.stderr, "the team works in the background", "come back: muster attach")
 	w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
 	w.has("the status", w.start("status").ends(0).stdout, "alice", "bash while")

@@ -18,9 +18,9 @@ func CatchUp(p *Progress, e muster.Event) {
 	p.presence.noteContext(e)
 }
 
-// Stopped says that the members which CatchUp has brought have stopped, and keep what they have claimed. Each is shown
-// as it is again with its next event.
-func Stopped(p *Progress, at time.Time) {
+// MarkStopped says that the members which CatchUp has brought have stopped, and keep what they have claimed. Each is
+// shown as it is again with its next event.
+func MarkStopped(p *Progress, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.presence.stopAll(at)

@@ -30,7 +30,7 @@ func TestCatchUp(t *testing.T) {
 	at(catchUp, journal.TaskClaimed, nil)
 	at(catchUp, journal.ToolStarted, map[string]any{"tool": "bash", "text": "go test"})
 	row("alice     working  2 counter  bash go test  10 s")
-	Stopped(p, time.Unix(1008, 0))
+	MarkStopped(p, time.Unix(1008, 0))
 	row("alice     stopped  2 counter  2 s")
 	at(p.Event, journal.MemberResumed, nil)
 	row("alice     working  2 counter  10 s")

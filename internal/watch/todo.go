@@ -34,6 +34,7 @@ func (m *model) todo() []string {
 	most := max((m.layout().body-2)/2, 1)
 	if over := len(steps) - most; over > 0 {
 		at := slices.IndexFunc(steps, func(s string) bool { return !strings.HasPrefix(s, "[x]") })
+		// One finished step stays in sight, to show where the member comes from.
 		from := min(max(at-1, 0), over)
 		steps = steps[from : from+most]
 	}
