@@ -8,6 +8,7 @@ const (
 	AskShutdown   RequestKind = "shutdown"
 	AskPlan       RequestKind = "plan_approval"
 	AskPermission RequestKind = "permission"
+	AskInterrupt  RequestKind = "interrupt" // of the user: the lead is to end its turn and to listen
 )
 
 // RequestStatus is where a request stands. All but RequestPending are final.
@@ -20,6 +21,16 @@ const (
 	RequestRejected  RequestStatus = "rejected"
 	RequestExpired   RequestStatus = "expired"
 	RequestCancelled RequestStatus = "cancelled"
+)
+
+// RequestScope is for how long a permission is given.
+type RequestScope string
+
+// The scopes of permissions.
+const (
+	ScopeOnce   RequestScope = ""
+	ScopeRun    RequestScope = "run"    // for everybody, until the run ends
+	ScopeAlways RequestScope = "always" // in this repository, until the user takes it back
 )
 
 // Request is a question that waits for somebody: .team/requests/ID.json.
@@ -41,7 +52,10 @@ type Request struct {
 	ResolvedBy Name          `json:"resolved_by,omitempty"`
 	ResolvedAt float64       `json:"resolved_at,omitempty"`
 	Response   string        `json:"response,omitempty"`
-	Extra      Extra         `json:"-"`
+	// Asks are the rules that an approval of a permission may add for longer, and Scope is for how long it does.
+	Asks  []string     `json:"asks,omitempty"`
+	Scope RequestScope `json:"scope,omitempty"`
+	Extra Extra        `json:"-"`
 }
 
 // requestFields has no methods, so that package json fills and writes the fields by itself.

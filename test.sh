@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Formats, lints, runs all tests with the race detector, and vets and builds for other systems.
-# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs, git-crypt and Chromium (what tests them is
-# skipped where they are missing); fetches the rest itself. ARTIFACTS=DIR keeps pictures of the page in the browser there.
+# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs, git-crypt, bubblewrap and Chromium (what
+# tests them is skipped where they are missing); fetches the rest itself. ARTIFACTS=DIR keeps pictures of the page in the
+# browser there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -46,9 +47,10 @@ if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
   race=
 fi
 if [ "${CI:-}" = true ]; then # these are tested with the real programs
-  for program in tmux git-lfs git-crypt ssh-keygen chromium; do
+  for program in tmux git-lfs git-crypt ssh-keygen chromium bwrap; do
     package=$program
     [ "$program" = ssh-keygen ] && package=openssh-client
+    [ "$program" = bwrap ] && package=bubblewrap
     command -v "$program" >/dev/null ||
       (apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package") >/dev/null
   done

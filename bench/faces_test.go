@@ -130,7 +130,7 @@ func BenchmarkFaces(b *testing.B) {
 		f.kill()
 		start = time.Now()
 		f = w.startFace("--model", "script/"+script)
-		talk.add(ms(f.waits("J>", 0).Sub(start))) // the row is cleared, and then the prompt is drawn
+		talk.add(ms(f.waits("\n>", 0).Sub(start))) // the prompt stands below the row about the board
 		f.kill()
 	}
 	beside := func(f figure) figure { f.beside, f.is = version.median(), "`muster version`"; return f }

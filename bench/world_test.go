@@ -45,7 +45,7 @@ func newWorld(tb testing.TB, files int) *world {
 func environment(base string) []string {
 	return []string{
 		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user",
+		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user",
 		"GIT_COMMITTER_EMAIL=user@example.org",
 	}
 }

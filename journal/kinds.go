@@ -12,8 +12,8 @@ const (
 	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
-	// and unverified: why what the check says proves nothing of what lands; red_commit, failed: a commit that landed
-	// covered by a later check, and what its own check says
+	// and stop: true where the run stops there with its state kept; unverified: why what the check says proves nothing
+	// of what lands; red_commit, failed: a commit that landed covered by a later check, and what its own check says
 	CheckStarted = "check.started" // command: runs on the base now
 	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command; failed: the first
 )
@@ -37,6 +37,9 @@ const (
 	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well; subagent: as in tool.started
 	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
 
+	// A rule, the mode or the user has decided whether a call may run.
+	PermissionDecided = "permission.decided" // tool, call, outcome: "allowed" or "denied"; what, rule
+
 	// A hook has run. Outcome is "ok", "blocked", "changed" (it has changed a tool's input) or "failed"; text is the
 	// reason, or what the hook says to the user.
 	HookRan = "hook.ran" // hook: its event, such as PreToolUse; command, file, exit, seconds, outcome, text
@@ -47,13 +50,13 @@ const (
 
 // Tasks. member is the owner, or who did it when the task has no owner.
 const (
-	TaskCreated  = "task.created"  // subject
+	TaskCreated  = "task.created"  // subject, depends_on
 	TaskUpdated  = "task.updated"  // changed: names of fields; "retry" when it was set back to pending
 	TaskClaimed  = "task.claimed"  // role, source, subject, fence, lane
 	TaskReleased = "task.released" // reason
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
-	TaskReturned = "task.returned" // reason: "conflict", "check" or "review"; text; failed: the first; log; seconds
+	TaskReturned = "task.returned" // reason: "conflict", "check", "secret", ...; text; failed: the first; log; seconds
 	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention;
 	// arbiter: true when an arbiter has the task next
 	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result

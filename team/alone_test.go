@@ -154,7 +154,7 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 // record yet, and the archive is refused as it refuses.
 func TestSecondStartIsRefused(t *testing.T) {
 	t.Parallel()
-	for lease, says := range map[string]string{"": "bringing a team to life", workspace.ArchiveLease: "being put aside right now"} {
+	for lease, says := range map[string]string{"": "starting a team", workspace.ArchiveLease: "being put aside right now"} {
 		bubble(t, func(h *house) {
 			for _, name := range []string{workspace.LeadLease, lease} {
 				if name == "" {

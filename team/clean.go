@@ -85,7 +85,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		// No run begins while its branch or its lanes go.
 		lease, err := w.Store().Leases().Acquire(ctx, workspace.LeadLease)
 		if errors.Is(err, muster.ErrHeld) {
-			x.busy = "a team is just being brought to life"
+			x.busy = "a team is just being started"
 		} else if err != nil {
 			return nil, err
 		} else {
@@ -176,7 +176,7 @@ func (x *cleaner) add(item Cleanable, isTeams, hasAge bool) {
 	case isTeams && x.busy != "":
 		item.Kept = x.busy
 	case hasAge && x.now.Sub(muster.Time(item.At)) < x.Older:
-		item.Kept = "it is too young"
+		item.Kept = "it is newer than --older allows"
 	case item.Unmerged && !x.Unmerged:
 		item.Kept = "its work is nowhere else"
 	}

@@ -185,8 +185,10 @@ type Attachment struct {
 	replies chan llm.Message
 	over    chan struct{}
 	cancel  context.CancelFunc
-	// done counts the two goroutines. Detach waits for them, so that nothing reads the store after it was closed.
+	// done counts the goroutines. Detach waits for them, so that nothing reads the store after it was closed.
 	done sync.WaitGroup
+	// start runs a function in one of them, with a context that ends at Detach.
+	start func(func(ctx context.Context))
 }
 
 // hostCheckInterval is how often an Attachment checks whether the lead's process is alive.
@@ -210,8 +212,9 @@ func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	if a.lease, err = t.config.Store.Leases().Acquire(ctx, teammate.TalkLease); err != nil {
 		a.lease = nil
 	}
-	a.done.Go(func() { a.followReplies(ctx, log, end, more) })
-	a.done.Go(func() { a.awaitEnd(ctx) })
+	a.start = func(f func(ctx context.Context)) { a.done.Go(func() { f(ctx) }) }
+	a.start(func(ctx context.Context) { a.followReplies(ctx, log, end, more) })
+	a.start(a.awaitEnd)
 	return a, nil
 }
 
@@ -224,6 +227,34 @@ func (a *Attachment) Over() <-chan struct{} { return a.over }
 // Say sends the lead what the user says.
 func (a *Attachment) Say(ctx context.Context, text string) error {
 	_, err := a.t.Mail().Send(ctx, muster.Lead, text)
+	return err
+}
+
+// Interrupt stops the lead's turn, with the commands that it runs, as Conversation.Interrupt does. What came of it is
+// told later, by a goroutine, because the lead's process may be slow: the error is nil where the turn has ended.
+// Nothing is told after Detach.
+func (a *Attachment) Interrupt(told func(err error)) {
+	a.start(func(ctx context.Context) {
+		if err := a.interrupt(ctx); ctx.Err() == nil {
+			told(err)
+		}
+	})
+}
+
+// interrupt has the lead's process end the lead's turn.
+func (a *Attachment) interrupt(ctx context.Context) error {
+	w, err := a.t.prepareChange(ctx)
+	if err != nil {
+		return err
+	}
+	all := w.Requests(ctx)
+	r, err := all.Ask(ctx, muster.Request{Kind: muster.AskInterrupt, From: muster.User, To: muster.Lead})
+	if err == nil {
+		r, err = all.Await(ctx, r.ID)
+	}
+	if err == nil && r.Status != muster.RequestApproved {
+		err = muster.Errorf(muster.Held, "the lead's turn was not stopped: %s", r.Response)
+	}
 	return err
 }
 

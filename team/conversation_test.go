@@ -239,3 +239,64 @@ func TestConversationOutlivesTheLeadsLimit(t *testing.T) {
 		c.ends(0, time.Minute)
 	})
 }
+
+// Another process can stop the lead's turn, and is told what came of it, also where there is none to stop.
+func TestAnAttachmentStopsATurn(t *testing.T) {
+	bubble(t, func(h *house) {
+		thinks := func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
+			if n == 0 { // a reply that never ends
+				<-ctx.Done()
+				return llm.Reply{}, context.Cause(ctx)
+			}
+			return echo(ctx, n, r)
+		}
+		lead := func() llm.Model {
+			return &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": thinks}}
+		}
+		attached := func() (stop func() error, detach func()) {
+			a, err := h.open(lead(), nil).Attach(h.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := make(chan error, 1)
+			return func() error { a.Interrupt(func(err error) { told <- err }); return <-told }, a.Detach
+		}
+		c := h.converse(lead(), "think long", nil)
+		time.Sleep(time.Second)
+		stop, detach := attached()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		c.rests(true)
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "it waits already") {
+			t.Errorf("a second time: %v", err)
+		}
+		c.say("shorter")
+		c.rests(true)
+		said := h.said(muster.Lead)
+		if !strings.Contains(said, "The user stopped your turn here") || strings.Contains(said, "permission") {
+			t.Errorf("it has heard:\n%s", said)
+		}
+		detach()
+		c.talk.Close()
+		c.ends(0, time.Minute)
+	})
+	bubble(t, func(h *house) { // nobody talks with the lead of a plain run
+		m := h.scripted("speakers: {lead: [{wait: 10s, say: Done.}]}")
+		r := h.begin(func(ctx context.Context) (team.Summary, error) {
+			return h.open(m, nil).Run(ctx, "do it", team.Start{})
+		})
+		time.Sleep(time.Second)
+		a, err := h.open(m, nil).Attach(h.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan error, 1)
+		a.Interrupt(func(err error) { told <- err })
+		if err := <-told; err == nil || !strings.Contains(err.Error(), "muster stop") {
+			t.Errorf("a plain run: %v", err)
+		}
+		a.Detach()
+		r.ends(0, time.Minute)
+	})
+}

@@ -3,6 +3,7 @@ package team_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -136,4 +137,26 @@ func TestJoinNeedsARun(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The stop of a team is for the process of its lead. One that has joined must not take it away.
+func TestStopOfATeamThatOthersHaveJoined(t *testing.T) {
+	// On one core, whoever wakes first has decided before the other looks.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 8 { // who wakes first is left to chance
+		bubble(t, func(h *house) {
+			r := h.start(crowded, nil)
+			h.until("three tasks", func(e muster.Event) bool { return e.Kind == journal.TaskCreated && e.Task == 3 })
+			j := h.join(crowded, team.Workers{N: 1})
+			time.Sleep(10 * time.Second)
+			if _, err := team.Halt(h.Context(), h.open(h.scripted(crowded), nil)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.fails(); !errors.Is(err, muster.CauseUser) {
+				t.Error(err)
+			}
+			j.stop(muster.CauseUser)
+			<-j.done
+		})
+	}
 }

@@ -45,7 +45,8 @@ func findLeftovers(ctx context.Context, p *runHost, sum *Summary) {
 		found, err = p.Lanes.Unlanded(ctx, append([]string{tip}, sum.Run.MayBeAt()...), archived)
 	}
 	if err != nil {
-		sum.Text = strings.TrimSpace(fmt.Sprintf("Whether everything has landed cannot be told: %v\n%s", err, sum.Text))
+		sum.Text = strings.TrimSpace(fmt.Sprintf("Whether everything has landed cannot be told: %s\n%s",
+			muster.PlainText(err), sum.Text))
 		sum.Code = cmp.Or(sum.Code, 3)
 	}
 	lanes, err := p.Lanes.List(ctx)
@@ -161,9 +162,9 @@ func (l Leftover) String() string {
 	}
 	switch {
 	case l.err != nil && files != "":
-		return fmt.Sprintf("%s (%s): %v", text, files, l.err)
+		return fmt.Sprintf("%s (%s): %s", text, files, muster.PlainText(l.err))
 	case l.err != nil:
-		return fmt.Sprintf("%s cannot be told: %v", text, l.err)
+		return fmt.Sprintf("%s cannot be told: %s", text, muster.PlainText(l.err))
 	case l.Ref != "":
 		return fmt.Sprintf("%s (%s), kept as %s", text, files, l.Ref)
 	}

@@ -83,9 +83,6 @@ func (s Mail) Pending(ctx context.Context, box muster.Name) ([]muster.Message, e
 	known, _, err := w.Roster(ctx).Known(ctx, box)
 	if err == nil && !known {
 		_, err = w.Roster(ctx).Get(ctx, box)
-		if e, ok := errors.AsType[*muster.Error](err); ok {
-			err = e.WithHint("muster team list")
-		}
 	}
 	if err != nil {
 		return nil, err

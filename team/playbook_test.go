@@ -129,7 +129,8 @@ func TestAPlaybookThatNeedsTheLead(t *testing.T) {
 		{"a question", "name: the week\ntasks:\n- {id: a, subject: one}\n", `
 speakers:
   lead:
-    - do: [{send_message: {to: coder-1, content: Small.}}]` + done + `
+    - wait: 1s # so that the member waits when the answer comes
+      do: [{send_message: {to: coder-1, content: Small.}}]` + done + `
 scenes:
   - cue: 'Task #(?P<id>\d+): one'
     turns:
@@ -141,6 +142,7 @@ scenes:
 		{"a plan", "name: the week\ntasks:\n- {id: a, subject: one, require_plan: true}\n", `
 speakers:
   lead:
+    - do: [{wait: {}}]
     - do: [{review_plan: {request_id: "${request:coder-1}", approve: true}}]` + done + `
 scenes:
   - cue: 'Task #(?P<id>\d+): one'

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"muster"
+	"muster/internal/trust"
 )
 
 // Requests are the questions that wait for an answer: plans to approve, members to shut down and others.
@@ -32,10 +33,27 @@ func (s Requests) Get(ctx context.Context, id muster.RequestID) (muster.Request,
 func (s Requests) Answer(
 	ctx context.Context, id muster.RequestID, approve bool, text string,
 ) (r muster.Request, isFirst bool, err error) {
+	return s.AnswerFor(ctx, id, approve, muster.ScopeOnce, text)
+}
+
+// AnswerFor is Answer, for longer than once: a permission that is approved for the run, or for good, is not asked for
+// again. What is approved for good is kept in the user's state, and not in the repository.
+// The record is decided first: a grant that is lost in a crash between the two is only asked for again.
+func (s Requests) AnswerFor(
+	ctx context.Context, id muster.RequestID, approve bool, scope muster.RequestScope, text string,
+) (r muster.Request, isFirst bool, err error) {
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
 		return r, false, err
 	}
 	// The first decision is a compare-and-set of the request, so that of two who decide at the same time one is first.
-	return w.Requests(ctx).Decide(ctx, id, muster.User, approve, text)
+	r, isFirst, err = w.Requests(ctx).DecideFor(ctx, id, muster.User, approve, scope, text)
+	if err == nil && r.Scope == muster.ScopeAlways && r.Status == muster.RequestApproved {
+		err = s.t.opened.Trust().Change(ctx, func(t *trust.Settings) {
+			for _, what := range r.Asks {
+				t.Allow(trust.Grant{Kind: trust.Permission, Name: what, At: r.ResolvedAt})
+			}
+		})
+	}
+	return r, isFirst, err
 }

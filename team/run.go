@@ -83,6 +83,9 @@ func (p *runHost) begin(
 	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, fresh bool,
 ) (sum Summary, err error) {
 	// What cannot be used is refused before a record is written.
+	if err := findSandbox(ctx, p); err != nil {
+		return sum, err
+	}
 	note, err := p.repository.Prepare(ctx, p.target(), p.config.Land != "", fresh)
 	if err != nil {
 		return sum, err
@@ -129,9 +132,10 @@ func (p *runHost) begin(
 		if text := forwardNote(p); text != "" {
 			p.note(ctx, "", text)
 		}
-		for _, n := range append(notes, "tools are not confined: they run with your rights") {
+		for _, n := range notes {
 			p.note(ctx, "", n)
 		}
+		p.emit(ctx, journal.RunNote, "", map[string]any{"text": p.config.Sandbox.Rights(), "rights": true})
 		return putPlaybook(ctx, p)
 	})
 }
@@ -338,7 +342,7 @@ func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	switch {
 	case v.CannotRun:
 		return muster.Errorf(muster.Invalid, "the check cannot run: %s\n%s", run.Check, v.Output).
-			WithHint("%s", "mend it, or name another: muster run --check CMD"+missingSetup(ctx, p, run))
+			WithHint("%s", "mend it, or name another: muster run --check CMD"+missingSetup(ctx, p, run)+confinedHint(p))
 	case !v.Green:
 		result = workspace.BaseRed
 	}
@@ -348,7 +352,7 @@ func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	if v.Green {
 		return nil
 	}
-	hint := missingSetup(ctx, p, run)
+	hint := missingSetup(ctx, p, run) + confinedHint(p)
 	if hint != "" {
 		p.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
 	}

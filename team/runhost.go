@@ -20,6 +20,8 @@ import (
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/roles"
+	"muster/internal/roster"
+	"muster/internal/sandbox"
 	"muster/internal/setup"
 	"muster/internal/skills"
 	"muster/internal/teammate"
@@ -38,9 +40,10 @@ type runHost struct {
 	workspace         *workspace.Workspace
 	spending          spending // opened by host
 	repository        repository
-	notes             sync.Map  // those about roles that were said
-	isNew             bool      // the run begins
-	mcp               *mcp.Pool // nil: there are no servers
+	notes             sync.Map       // those about roles that were said
+	isNew             bool           // the run begins
+	mcp               *mcp.Pool      // nil: there are no servers
+	sandbox           sandbox.Method // nil: commands are not confined
 }
 
 // open opens what a run works with. The name and the target of last hold, and its check and setup where the
@@ -110,7 +113,8 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	p.Queue.OnlyOwn, p.ReadyLane = p.OnlyOwnTasks, readyLane(p, setups)
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post, c.Store.Leases())
-	return p, nil
+	p.Permissions, p.Granted, err = findPermissions(t)
+	return p, err
 }
 
 // checksDir returns where the directories and caches of checks are kept; "" is nowhere.
@@ -129,6 +133,7 @@ func landingOptions(
 		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
 		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits, Sign: c.Sign,
+		LandSecrets:  c.LandSecrets,
 		CheckCovered: c.CheckCovered, Review: c.Review,
 		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
@@ -203,6 +208,9 @@ func (p *runHost) host(
 		}
 		removeTemporaryDir() // nothing that could write there runs any more
 	}()
+	if err := findSandbox(ctx, p); err != nil {
+		return err
+	}
 	if err := prepare(ctx, host.ID()); err != nil {
 		return err
 	}
@@ -220,36 +228,57 @@ func (p *runHost) host(
 	if err != nil {
 		return err
 	}
-	// The record names the guard before any tool runs, so that a command which a tool starts is recognised as inside
-	// of the team even after the tool has killed the guard.
-	if g, ok := launcher.(guarded); ok {
-		if err := host.SetGuard(ctx, g.PID()); err != nil {
-			return err
-		}
-		g.OnRenewal(func(pid int) {
-			logDropped(uncancelled, p.Log, "noting the guard", host.SetGuard(uncancelled, pid))
-		})
+	if err := noteGuard(ctx, p, host, launcher); err != nil {
+		return err
 	}
-	removeTemporaryDir = p.setLaunchers(uncancelled, launcher)
+	if removeTemporaryDir, err = p.setLaunchers(uncancelled, launcher); err != nil {
+		return err
+	}
 	return withMCP(ctx, p, launcher, func() error { return work(ctx, newSupervisor(p, host.ID())) })
 }
 
-// setLaunchers sets how checks and the commands of members start. Both are logged, and what they print has no keys. A
-// member's command has a temporary directory of its lane or of this process, and the function that it returns removes
-// the latter; a check has one of its own. The git of a member's commands has hooks.
-func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDir func()) {
-	p.Launcher = loggedLauncher{launcher, p.Log, p.team.secrets}
-	p.workspace.SetLauncher(p.Launcher)
-	removeDir = func() {}
-	if lanes, ok := p.Lanes.(*worktree.Lanes); ok {
-		tools := &temporaryLauncher{Launcher: p.Launcher, lanes: lanes,
-			warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
-		removeDir = tools.removeDir
-		p.Launcher = tools
+// noteGuard has the record of this process name its guard. That is before any tool runs, so that a command which a tool
+// starts is recognised as inside of the team even after the tool has killed the guard.
+func noteGuard(ctx context.Context, p *runHost, host *roster.Host, l proc.Launcher) error {
+	g, ok := l.(guarded)
+	if !ok {
+		return nil
 	}
-	p.Hooks.Start(p.Launcher, p.Journal)
-	p.Launcher = hookAgents(ctx, p, p.Launcher)
-	return removeDir
+	later := context.WithoutCancel(ctx)
+	g.OnRenewal(func(pid int) { logDropped(later, p.Log, "noting the guard", host.SetGuard(later, pid)) })
+	return host.SetGuard(ctx, g.PID())
+}
+
+// setLaunchers sets how checks, hooks and the commands of members start. All are logged, and what they print has no
+// keys. A hook and a member's command have a temporary directory of its lane or of this process, and the function that
+// it returns removes the latter; a check has one of its own. A member's command is confined where the settings say so,
+// and its git has hooks.
+func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDirs func(), err error) {
+	logged := loggedLauncher{launcher, p.Log, p.team.secrets}
+	tools, checks, err := confine(ctx, p, logged)
+	if err != nil {
+		return func() {}, err
+	}
+	p.workspace.SetLauncher(checks)
+	forHooks, removeHooksDir := withTemporaryDir(ctx, p, logged)
+	p.Hooks.Start(forHooks, p.Journal)
+	tools, removeToolsDir := withTemporaryDir(ctx, p, tools)
+	p.Launcher = hookAgents(ctx, p, tools)
+	return func() {
+		removeHooksDir()
+		removeToolsDir()
+	}, nil
+}
+
+// withTemporaryDir returns the launcher whose programs have a temporary directory, and the function that removes it.
+func withTemporaryDir(ctx context.Context, p *runHost, l proc.Launcher) (_ proc.Launcher, removeDir func()) {
+	lanes, ok := p.Lanes.(*worktree.Lanes)
+	if !ok {
+		return l, func() {}
+	}
+	t := &temporaryLauncher{Launcher: l, lanes: lanes,
+		warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
+	return t, t.removeDir
 }
 
 // removeLeftovers ends the tools of dead processes, and begins to remove what killed processes left half written. That

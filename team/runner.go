@@ -197,7 +197,7 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember
 			case <-l.done:
 			case <-time.After(grace):
 				s.finalizeMember(ctx, name, "its owner did not end",
-					"Teammate "+string(name)+" did not end and was written off; its task is back on the board.")
+					"Teammate "+string(name)+" did not end in time and was given up; its task is back on the board.")
 			}
 		})
 	})
@@ -360,7 +360,7 @@ func (s *supervisor) restore(
 	if failed {
 		*record, err = s.Roster.TakeOver(ctx, name, s.id, s.id)
 		if errors.Is(err, muster.ErrStale) || err == nil && record.Status == muster.Shutdown {
-			err = muster.Errorf(muster.Fenced, "%s lives here no more", name)
+			err = muster.Errorf(muster.Fenced, "%s runs in another process now", name)
 		}
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/teammate"
+	"muster/internal/tool/agent"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -22,7 +23,25 @@ type Said struct {
 	Text string     `json:"text"`
 	// IsError says that the tool has failed.
 	IsError bool `json:"is_error,omitempty"`
+	// Steps are the member's own list from here on, where the tool todo has taken one. nil: the list is as before.
+	Steps []Step `json:"steps,omitzero"`
 }
+
+// Step is an item of a member's own list.
+type Step struct {
+	Text   string     `json:"text"`
+	Status StepStatus `json:"status"`
+}
+
+// StepStatus says how far a step is.
+type StepStatus string
+
+// What a step can be.
+const (
+	StepPending    StepStatus = "pending"
+	StepInProgress StepStatus = "in_progress"
+	StepCompleted  StepStatus = "completed"
+)
 
 // SaidKind says whose words they are.
 type SaidKind string
@@ -42,6 +61,7 @@ const (
 func (s Members) Conversation(ctx context.Context, name muster.Name, after muster.Pos) iter.Seq2[Said, error] {
 	log := s.t.services().Store().Log()
 	return func(yield func(Said, error) bool) {
+		c := callsOf{find: func() map[string]llm.Call { return lastCalls(ctx, log, name, after) }}
 		for e, err := range transcript.Read(ctx, log, name, after) {
 			if err != nil {
 				if !yield(Said{Pos: e.Pos}, err) {
@@ -49,7 +69,7 @@ func (s Members) Conversation(ctx context.Context, name muster.Name, after muste
 				}
 				continue
 			}
-			for _, said := range saidIn(e) {
+			for _, said := range c.saidIn(e) {
 				if !yield(said, nil) {
 					return
 				}
@@ -58,9 +78,71 @@ func (s Members) Conversation(ctx context.Context, name muster.Name, after muste
 	}
 }
 
+// callsOf knows the calls of the last reply, because a result has no more of its call than the id. The list of a
+// member's steps is taken from its call and not from the text of the result: the text is made for the model, and
+// another tool may print the same.
+type callsOf struct {
+	byID map[string]llm.Call        // nil: no reply was read yet
+	find func() map[string]llm.Call // of the reply before all that is read
+}
+
+// lookBack is how many of the last entries may lie between a reply and the last result of its calls.
+const lookBack = 100
+
+// lastCalls returns the calls of the last reply up to a position. A reply may have several calls, whose results come
+// one after the other, so readers stop between them and go on there.
+func lastCalls(ctx context.Context, l muster.Log, name muster.Name, until muster.Pos) map[string]llm.Call {
+	// Where this fails a list of steps is shown later, with the next call; the reading itself says what is wrong.
+	from, err := l.Tail(ctx, transcript.Stream(name), lookBack)
+	if err != nil || from >= until {
+		return map[string]llm.Call{}
+	}
+	calls := map[string]llm.Call{}
+	for e, err := range transcript.Read(ctx, l, name, from) {
+		if err == nil && e.Pos > until {
+			break
+		}
+		if err == nil && e.Kind == transcript.KindReply {
+			calls = callsIn(e)
+		}
+	}
+	return calls
+}
+
+// callsIn returns the calls of a reply by their ids.
+func callsIn(e transcript.Entry) map[string]llm.Call {
+	all := map[string]llm.Call{}
+	for _, c := range e.Message.Calls() {
+		all[c.ID] = c
+	}
+	return all
+}
+
+// steps returns the list that a call of todo has set, once its result says that it was taken, and nil for any other
+// result. The whole list is in each call, so the last one is all there is to know.
+func (c *callsOf) steps(r llm.Result) (all []Step) {
+	if r.IsError { // the list is as it was before
+		return nil
+	}
+	// Where reading began behind the reply, its calls are looked for once. Most readings begin with a reply.
+	if c.byID == nil {
+		c.byID = c.find()
+	}
+	// The text of the result is for the model. The call has the list itself.
+	items, ok := agent.Steps(c.byID[r.ID])
+	if !ok {
+		return nil
+	}
+	all = []Step{} // a list that was emptied is one, too
+	for _, x := range items {
+		all = append(all, Step{x.Text, StepStatus(x.Status)})
+	}
+	return all
+}
+
 // saidIn returns what an entry of a transcript says. What is only for the model, such as how older parts were
 // shortened, says nothing.
-func saidIn(e transcript.Entry) (all []Said) {
+func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 	add := func(s Said) {
 		if s.Text = strings.TrimSpace(s.Text); s.Text != "" || s.Kind == SaidCall {
 			s.Pos, s.At = e.Pos, e.At
@@ -69,6 +151,9 @@ func saidIn(e transcript.Entry) (all []Said) {
 	}
 	if e.Kind == transcript.KindMark {
 		add(Said{Kind: SaidNote, Text: e.Text})
+	}
+	if e.Kind == transcript.KindReply {
+		c.byID = callsIn(e)
 	}
 	// Mail reads like mail. The text of the message is the same in the form for the model.
 	for _, m := range e.Delivered {
@@ -88,7 +173,7 @@ func saidIn(e transcript.Entry) (all []Said) {
 		case llm.Call:
 			add(Said{Kind: SaidCall, Tool: p.Name, Text: teammate.Gist(p)})
 		case llm.Result:
-			add(Said{Kind: SaidResult, Text: p.Text(), IsError: p.IsError})
+			add(Said{Kind: SaidResult, Text: p.Text(), IsError: p.IsError, Steps: c.steps(p)})
 		}
 	}
 	return all

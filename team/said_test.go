@@ -2,6 +2,7 @@ package team_test
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -52,5 +53,48 @@ speakers:
 	}
 	for s, err := range tm.Members().Conversation(t.Context(), "nobody", 0) {
 		t.Errorf("somebody who never was: %+v, %v", s, err)
+	}
+}
+
+// The list of steps is the one that was taken last, wherever a reader has stopped before: a call that was refused and
+// what another tool prints change nothing.
+func TestTheStepsOfAMember(t *testing.T) {
+	t.Parallel()
+	dir := repository()
+	defer os.RemoveAll(dir)
+	tm := opened(dir, `
+speakers:
+  lead:
+    - do: [{bash: {command: "printf '[x] 1 nothing\\n1 of 1 completed'"}}, {todo: {items: [{id: a, text: "write\nit", status: in_progress}]}}, {todo: {items: [{id: a, text: x, status: odd}]}}]
+    - do: [{todo: {items: []}}]
+    - say: Done.
+`, nil)
+	if _, err := tm.Run(t.Context(), "the goal", team.Start{}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(after muster.Pos) (ends []muster.Pos, lists [][]team.Step) {
+		for s, err := range tm.Members().Conversation(t.Context(), muster.Lead, after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ends = append(ends, s.Pos); s.Steps != nil {
+				lists = append(lists, s.Steps)
+			}
+		}
+		return ends, lists
+	}
+	want := [][]team.Step{{{Text: "write\nit", Status: team.StepInProgress}}, {}}
+	ends, lists := read(0)
+	if !reflect.DeepEqual(lists, want) {
+		t.Fatalf("the lists are %q, want %q", lists, want)
+	}
+	// The rest that each place has is the end of the same lists.
+	for _, at := range ends {
+		if _, rest := read(at); len(rest) > 2 || !reflect.DeepEqual(rest, want[2-len(rest):]) && len(rest) > 0 {
+			t.Errorf("from %d on the lists are %q", at, rest)
+		}
+	}
+	if _, rest := read(ends[slices.IndexFunc(ends, func(p muster.Pos) bool { return p > ends[0] })]); len(rest) != 2 {
+		t.Errorf("after the calls the lists are %q", rest)
 	}
 }

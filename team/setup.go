@@ -118,8 +118,12 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
+	checks, err := confineTrial(ctx, t, loggedLauncher{launcher, t.log, t.secrets}, repo, lanes, state)
+	if err != nil {
+		return trial, err
+	}
 	lander := landing.New(repo, lanes, nil, t.opened.Journal(), func() (proc.Launcher, error) {
-		return loggedLauncher{launcher, t.log, t.secrets}, nil
+		return checks, nil
 	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
 		Cache: t.config.checksDir(), SetupFiles: t.config.SetupFiles,
 		Ports: ports.Open(t.config.CacheDir), PortCount: t.config.Ports,

@@ -44,7 +44,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 		if busy, err := leases.Held(ctx, workspace.ArchiveLease); err != nil || busy {
 			return nil, cmp.Or(err, workspace.ErrArchiving())
 		}
-		return nil, muster.Errorf(muster.Held, "another process is just bringing a team to life on this repository").
+		return nil, muster.Errorf(muster.Held, "another process is just starting a team on this repository").
 			WithHint("watch it:     muster log -f\nadd workers:  muster join")
 	}
 	if err != nil {
@@ -84,10 +84,7 @@ func (s RunState) Err() error {
 	if !s.IsStopped {
 		return nil
 	}
-	var lines []string
-	for _, task := range s.Open {
-		lines = append(lines, fmt.Sprintf("%3d  %-24s %s", task.ID, task.Subject, task.Status))
-	}
+	lines := view.OpenTasks(s.Open, 24, "muster task list")
 	return muster.Errorf(muster.Held, "a team stopped here with %s", view.Count(len(s.Open), "open task")).
 		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\n"+
 			"put it aside:         muster archive", strings.Join(lines, "\n"))

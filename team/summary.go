@@ -96,7 +96,7 @@ func (p *runHost) interrupted(ctx context.Context, end teammate.End, cause error
 	if errors.Is(cause, muster.CauseUser) {
 		why = "interrupted; the state is kept"
 	}
-	p.note(ctx, "", why)
+	p.emit(ctx, journal.RunNote, "", map[string]any{"text": why, "stop": true})
 	tasks, err := p.Board.List(ctx)
 	logDropped(ctx, p.Log, "reading the board after the run was stopped", err)
 	return Summary{Run: run, Code: max(end.Code, 1), Text: muster.PlainText(cause), Tasks: tasks}
@@ -192,7 +192,8 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 	said := ""
 	switch {
 	case err != nil:
-		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %v", p.branch, err)
+		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %s", p.branch,
+			muster.PlainText(err))
 	case len(ids) > 0:
 		sum.Off = ids
 		said = fmt.Sprintf("%s no longer on %s, which somebody has moved or removed; to have it back: %s",
@@ -216,8 +217,8 @@ func verifyTarget(ctx context.Context, p *runHost, sum *Summary) {
 		res, isRun, err := landing.CheckMoved(ctx, l)
 		switch {
 		case err != nil:
-			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %v\n%s", p.branch, err,
-				sum.Text)
+			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %s\n%s", p.branch,
+				muster.PlainText(err), sum.Text)
 		case isRun:
 			sum.Red = !res.Green
 		}

@@ -15,6 +15,8 @@ import (
 type supervisor struct {
 	*runHost
 	id muster.HostID // of this process
+	// hostsLead says that the lead lives here. It is set before run begins.
+	hostsLead bool
 
 	mu      sync.Mutex
 	running map[muster.Name]*runningMember
@@ -86,7 +88,7 @@ func (s *supervisor) run(
 
 // lead hosts the team until the lead's life is over.
 func (s *supervisor) lead(ctx context.Context) (end teammate.End, err error) {
-	end.Code = 1 // until the lead has lived
+	end.Code, s.hostsLead = 1, true // the code counts until the lead has lived
 	var lead *teammate.Member
 	err = s.run(ctx, func(ctx, house context.Context) error {
 		s.serving.Go(func() {
@@ -204,11 +206,32 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 	}
 	next = pause
 	for _, r := range requests {
-		if r.Kind == muster.AskShutdown {
+		switch r.Kind {
+		case muster.AskShutdown:
 			next = min(next, s.shutdown(ctx, r))
+		case muster.AskInterrupt:
+			s.interrupt(ctx, r)
 		}
 	}
 	return next
+}
+
+// interrupt carries out a request of the user in another process that the lead, which lives here, ends its turn. It is
+// decided after that, because only then is it known whether there was a turn. A process that dies in between has ended
+// the turn in its own way.
+func (s *supervisor) interrupt(ctx context.Context, r muster.Request) {
+	if r.Status != muster.RequestPending || !s.hostsLead {
+		return
+	}
+	why := ""
+	switch c := s.config.Conversation; {
+	case c == nil: // a lead that nobody talks with would not know for what it waits
+		why = "it works without a conversation; muster stop stops the team"
+	case !c.Interrupt():
+		why = "it waits already"
+	}
+	_, _, err := s.Requests.Decide(ctx, r.ID, muster.Lead, why == "", why)
+	logDropped(ctx, s.Log, "answering an interruption", err)
 }
 
 // shutdown carries out a request to shut down that no answer can stop any more, and says when to look at it again.
@@ -229,6 +252,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	}
 	l := s.get(r.To)
 	switch {
+	case r.To == muster.Lead && !s.hostsLead: // a process that has joined leaves it to that of the lead
 	case r.To == muster.Lead:
 		// It stops the team, as Ctrl-C does, and the state is kept: there is nobody above the lead who could go on
 		// without it.

@@ -54,6 +54,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
+	"muster/internal/sandbox"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -101,6 +102,9 @@ type Config struct {
 	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
 	// variable with the name of a credential is only passed by its whole name.
 	PassEnv []string
+
+	// Sandbox confines the commands of members.
+	Sandbox Sandbox
 
 	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills and
 	// roles are looked for below them too, beside those of the repository, and memories of the user below UserDir. ""
@@ -166,6 +170,8 @@ type Config struct {
 	Jobs int
 	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
 	Sign string
+	// LandSecrets lets land what looks like a key. Without it such work is returned to its owner.
+	LandSecrets bool
 	// CheckCovered has the commits that land covered by a later check checked too, while no landing waits.
 	CheckCovered bool
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
@@ -373,6 +379,11 @@ func (l Limits) withDefaults() Limits {
 // program dies, by kill -9 too. In that second process Guard serves and never returns, so what stands before it in main
 // would be done twice.
 //
+// A command that is confined and may reach some hosts is started by this program, too.
+//
 // Without it, and on other systems, a command has a process group. That is killed as a whole, and on Linux what has
 // left it is looked for, but only while this program lives: after a kill -9 what its tools had started goes on.
-func Guard() { proc.GuardMain() }
+func Guard() {
+	proc.GuardMain()
+	sandbox.ForwardMain()
+}

@@ -238,7 +238,11 @@ func (x *undoing) land(ctx context.Context) error {
 		return x.giveUp(ctx, t, err)
 	}
 	defer func() { logDropped(ctx, x.Log, "closing the launcher", launcher.Close()) }()
-	defer x.setLaunchers(ctx, launcher)()
+	removeDirs, err := x.setLaunchers(ctx, launcher)
+	if err != nil {
+		return x.giveUp(ctx, t, err)
+	}
+	defer removeDirs()
 	at, err := x.Journal.Tail(ctx, 0)
 	if err != nil {
 		return x.giveUp(ctx, t, err)

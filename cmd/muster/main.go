@@ -6,9 +6,11 @@ import (
 
 	"muster/internal/cli"
 	"muster/internal/proc"
+	"muster/internal/sandbox"
 )
 
 func main() {
 	proc.GuardMain()
+	sandbox.ForwardMain()
 	os.Exit(cli.Main())
 }

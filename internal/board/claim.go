@@ -272,7 +272,7 @@ type Details struct {
 // words says in a line why a task came back: the reason, and what is known of it.
 func (d Details) words(why string) string {
 	switch {
-	case why == "conflict" && d.Text != "":
+	case (why == "conflict" || why == "secret") && d.Text != "":
 		why += " in " + safetext.Cut(safetext.OneLine(d.Text), 200)
 	case why == "review" && d.Text != "":
 		why += ": " + safetext.Cut(safetext.OneLine(d.Text), 200)
@@ -287,7 +287,7 @@ func (d Details) words(why string) string {
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
 // needs_attention: nobody's, its lane kept, the fence moved; or an arbiter is due (see muster.Arbiter), and the task is
-// still landing. Why is "conflict", "check", "target", "empty" or "review".
+// still landing. Why is "conflict", "check", "target", "empty", "review" or "secret".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {

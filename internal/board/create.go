@@ -78,7 +78,11 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if err != nil {
 		return muster.Task{}, err
 	}
-	events := []muster.Event{event(journal.TaskCreated, t, t.CreatedBy, map[string]any{"subject": t.Subject})}
+	created := map[string]any{"subject": t.Subject}
+	if len(t.DependsOn) > 0 { // a replay draws the board by them, also where it has no records
+		created["depends_on"] = t.DependsOn
+	}
+	events := []muster.Event{event(journal.TaskCreated, t, t.CreatedBy, created)}
 	if t.Owner != "" {
 		events = append(events, claimEvent(t, Claim{Source: t.ClaimSource}))
 	}

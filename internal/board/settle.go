@@ -133,7 +133,7 @@ func (b *Board) Check(ctx context.Context) (all []Finding, err error) {
 		for _, id := range b.graph.ids() {
 			n := b.graph.tasks[id]
 			if is, want := set(n.task.BlockedBy...), b.graph.unfinished(n.on); !slices.Equal(is, want) {
-				text := fmt.Sprintf("blockedBy says %v, by dependsOn it is %v", is, want)
+				text := fmt.Sprintf("its field blockedBy has %v, and should have %v", is, want)
 				all = append(all, Finding{Task: id, Text: text})
 			}
 			if len(n.task.Effects) > 0 {

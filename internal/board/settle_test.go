@@ -332,7 +332,7 @@ func TestCheckFindsWhatSettleMends(t *testing.T) {
 	w.write("4", `{"id": 4, "subject": "d", "status": "completed", "completed_by": "ann", "worktree": "lane", "effects": ["tell"]}`)
 	before := w.stored()
 	got, err := b.Check(w.ctx)
-	want := []Finding{{Task: 3, Text: "blockedBy says [], by dependsOn it is [1]"},
+	want := []Finding{{Task: 3, Text: "its field blockedBy has [], and should have [1]"},
 		{Task: 4, Text: "what follows its completion was not done: [tell]", Lane: "lane"}}
 	if d := cmp.Diff(want, got); err != nil || d != "" || cmp.Diff(before, w.stored()) != "" {
 		t.Errorf("%v: %s", err, d)

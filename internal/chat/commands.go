@@ -29,20 +29,20 @@ var builtin = []command{
 	{name: "undo", args: "TASK", does: "take back what a task has landed, after the check", muster: []string{"undo"}},
 	{name: "open", args: "[N]", does: "all of a tool call of the lead: what went in and out"},
 	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
-	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; all of one",
+	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; with ID, all of one",
 		muster: []string{"requests"}},
-	{name: "approve", args: "ID", does: "say yes to one", muster: []string{"approve"}},
-	{name: "reject", args: "ID why", does: "say no to one", muster: []string{"reject"}},
+	{name: "approve", args: "ID", does: "say yes to a question", muster: []string{"approve"}},
+	{name: "reject", args: "ID why", does: "say no to a question", muster: []string{"reject"}},
 	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
 	{name: "cost", does: "what was spent, and on what", muster: []string{"cost"}},
 	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
-	{name: "watch", does: "how to look at the team beside this"},
+	{name: "watch", does: "how to watch the team in another terminal"},
 	// These are handled by runCommand itself, before or in place of a muster command.
 	{name: "model", args: "[NAME]", does: "the models and their prices; another one before a run begins"},
 	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
 	{name: "clear", does: "let the lead begin anew, with the goal and the board alone"},
 	{name: "resume", does: "go on with a team that stopped; a message does, too"},
-	{name: "archive", does: "put it aside instead", muster: []string{"archive"}},
+	{name: "archive", does: "put its state and lanes aside instead", muster: []string{"archive"}},
 	{name: "help", does: "this"},
 	{name: "quit", does: "leave; what is open is kept"},
 }
@@ -129,6 +129,7 @@ func helpText(custom []commands.Command) string {
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
 	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them\n")
+	b.WriteString("  Ctrl-V            puts in the image of the clipboard\n")
 	b.WriteString("  / and @           commands; files and members. Esc closes what they show\n")
 	b.WriteString("  !COMMAND          runs in your shell; the lead reads the output with your next message")
 	return b.String()

@@ -36,6 +36,8 @@ func (s *Session) escape(isEmpty bool) {
 	s.edit.escape = s.Now()
 	switch {
 	case s.stopShell():
+	case !again && s.Remote && !s.leadRests:
+		s.interruptRemote("Esc again edits your last message")
 	case !again && s.HasBegun && s.Lead.Interrupt():
 		s.Face.Print("stopped: the lead waits for you, the team works on (Esc again edits your last message)")
 	case !again && !isEmpty:

@@ -54,7 +54,7 @@ func (f *Files) find(typed string) (choices []terminal.Choice, more int) {
 	// Quotation marks are put in with a path that has blanks, and are no part of it.
 	best, n := bestMatches(f.current(), strings.ToLower(typed))
 	for _, m := range best {
-		c := terminal.Choice{Text: mention(m.path), Label: m.path, Submits: m.path == typed}
+		c := terminal.Choice{Text: Mention(m.path), Label: m.path, Submits: m.path == typed}
 		if !strings.HasSuffix(m.path, "/") { // what is in a directory may follow
 			c.Text += " "
 		}
@@ -63,8 +63,8 @@ func (f *Files) find(typed string) (choices []terminal.Choice, more int) {
 	return choices, n - len(best)
 }
 
-// mention returns how a path is named in a message.
-func mention(path string) string {
+// Mention returns how a path is named in a message.
+func Mention(path string) string {
 	if strings.ContainsAny(path, " ") {
 		return `@"` + path + `"`
 	}

@@ -40,7 +40,7 @@ func (s *Session) withMentions(ctx context.Context, text, typed string) string {
 		case err != nil:
 			s.Face.Print("@" + path + " does not reach the lead: " + muster.PlainText(err))
 		case shared != "":
-			notes = append(notes, mention(path)+" as I have it is not in your checkout: read_file "+shared)
+			notes = append(notes, Mention(path)+" as I have it is not in your checkout: read_file "+shared)
 		}
 	}
 	// The lead reads the user's own words first, and the note behind them.
@@ -80,5 +80,5 @@ func PastedImage(text string, exists func(path string) bool) string {
 	if strings.ContainsAny(path, "\n\"") || !imagePattern().MatchString(path) || !exists(path) {
 		return text
 	}
-	return mention(path) + " "
+	return Mention(path) + " "
 }

@@ -127,6 +127,7 @@ type Session struct {
 	speech  remoteSpeech       // of a remote lead
 	Now     func() time.Time
 
+	leadRests     bool      // a remote lead, according to the last event of it
 	lastInterrupt time.Time // when Ctrl-C was pressed last
 	leaving       Outcome   // how the conversation ends if the user answers that the team stops
 	asks          bool      // whether the team is to stop
@@ -265,6 +266,9 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	default:
 		s.Teller.Event(e)
 	}
+	if e.Member == muster.Lead {
+		s.leadRests = e.Kind == journal.MemberIdle || s.leadRests && e.Kind != journal.TurnStarted
+	}
 	if e.Kind == journal.MemberIdle && e.Member == muster.Lead {
 		s.showResting()
 	}
@@ -340,7 +344,7 @@ func (s *Session) interrupt() {
 	switch {
 	// The text says each time what a second Ctrl-C does, so that nobody is caught.
 	case s.Remote:
-		s.Face.Print("the team runs in another process and goes on (Ctrl-C again leaves)")
+		s.interruptRemote("Ctrl-C again leaves, the team goes on")
 	case !s.HasBegun:
 		s.Face.Print("nothing runs yet (Ctrl-C again leaves)")
 	case s.Lead.Interrupt():
@@ -359,27 +363,4 @@ func Welcome(here, open []string) string {
 	}
 	return where + "a team stopped here with this open:\n" + strings.Join(open, "\n") +
 		"\ngo on: /resume, or say what you want   put it aside: /archive   leave: /quit"
-}
-
-// remoteLead is a lead that lives in another process. What the user types is mailed to it. It cannot be interrupted or
-// told to end from here, and whether it waits for the user cannot be seen, so the user may write at any time.
-type remoteLead struct{ *team.Attachment }
-
-// Interrupt returns false: it cannot reach into another process.
-func (remoteLead) Interrupt() bool { return false }
-
-// Close does nothing: the lead goes on.
-func (remoteLead) Close() {}
-
-// Resting reports true, so that no line waits for the lead.
-func (remoteLead) Resting() (resting, done bool) { return true, false }
-
-// Changed returns nil, which never receives.
-func (remoteLead) Changed() <-chan struct{} { return nil }
-
-// Attach makes the session one with a lead in another process. Leaving it does not end the run.
-func (s *Session) Attach(a *team.Attachment) {
-	s.Lead, s.Over, s.replies = remoteLead{a}, a.Over(), a.Replies()
-	s.Remote, s.HasBegun, s.WaitForLead = true, true, false
-	s.speech.face = s.Face
 }

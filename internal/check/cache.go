@@ -57,7 +57,7 @@ func withCaches(env []string, cache, builds, dir string) []string {
 		set = append(set, name+"="+filepath.Join(cache, dir))
 	}
 	for name, dir := range sharedBuilds {
-		if lookUp(env, name) != "" {
+		if proc.Variable(env, name) != "" {
 			set = append(set, name+"="+filepath.Join(cache, dir))
 		}
 	}
@@ -66,9 +66,9 @@ func withCaches(env []string, cache, builds, dir string) []string {
 	if !durable.IsMissing(filepath.Join(dir, "pnpm-lock.yaml")) {
 		set = append(set, "npm_config_store_dir="+filepath.Join(cache, "pnpm"))
 	}
-	users := cmp.Or(lookUp(env, "XDG_CACHE_HOME"), filepath.Join(lookUp(env, "HOME"), ".cache"))
+	users := cmp.Or(proc.Variable(env, "XDG_CACHE_HOME"), filepath.Join(proc.Variable(env, "HOME"), ".cache"))
 	for name, dir := range downloads {
-		if dir = filepath.Join(users, dir); lookUp(env, name) == "" && !durable.IsMissing(dir) {
+		if dir = filepath.Join(users, dir); proc.Variable(env, name) == "" && !durable.IsMissing(dir) {
 			set = append(set, name+"="+dir)
 		}
 	}
@@ -82,16 +82,6 @@ func withCaches(env []string, cache, builds, dir string) []string {
 
 // GoCache returns the build cache of Go that the checks of all repositories have, below the root of what checks keep.
 func GoCache(root string) string { return filepath.Join(root, "go-build") }
-
-// lookUp returns the value of a variable; "" where it is not set.
-func lookUp(env []string, name string) string {
-	for _, kv := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
 
 // Entry is what checks of one repository keep: their directories, and the caches of their builds and tests.
 type Entry struct {

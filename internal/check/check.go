@@ -31,11 +31,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/git"
 	"muster/internal/ports"
 	"muster/internal/proc"
@@ -67,7 +69,8 @@ type Options struct {
 	Check Check
 	Repo  *git.Repo
 	Dirs  Dirs
-	// Launch gives what starts checks. It is called at each check: a Runner can outlive the launcher of a run.
+	// Launch gives what starts checks, and set-ups: see SetupLauncher. It is called at each check: a Runner can outlive
+	// the launcher of a run.
 	Launch func() (proc.Launcher, error)
 	// Cache is where the directories and caches of checks are kept, for all repositories of the user. "": nothing is
 	// kept, and each check has a temporary directory of Dirs.
@@ -93,6 +96,18 @@ type Options struct {
 	OnTest func(name, test string)
 	// AtOnce is how many of Check.Named may run at once; 0: one.
 	AtOnce int
+}
+
+// SetupLauncher is a launcher that starts set-ups otherwise than checks: a set-up may need a network.
+type SetupLauncher interface {
+	proc.Launcher
+	ForSetup() proc.Launcher
+}
+
+// Writable returns the directories in which a check, or a set-up, may write: its own, with the checkout, and that of
+// the caches that all checks of the repository share, in which nothing else lies.
+func Writable(s proc.Spec) (own, caches string) {
+	return filepath.Dir(s.Dir), filepath.Dir(proc.Variable(s.Env, "XDG_CACHE_HOME"))
 }
 
 // Runner runs checks. It is safe for concurrent use.
@@ -255,7 +270,7 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 		fmt.Fprintf(x.log, "[not verified: %s]\n", h.problem)
 	}
 	x.began = time.Now()
-	res, err = x.runCommand(ctx, x.spec, x.check.Command, x.timeout(), x.log)
+	res, err = x.runCommand(ctx, x.spec, x.check.Command, x.timeout(), x.log, x.options.Launch)
 	res.Replaced, res.Unverified = h.replaced, h.problem
 	return res, err
 }
@@ -272,7 +287,7 @@ func (x *run) timeout() time.Duration {
 func (r *Runner) Command(
 	ctx context.Context, dir string, env []string, command string, log io.Writer,
 ) (Result, error) {
-	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, r.options.Check.Timeout, log)
+	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, r.options.Check.Timeout, log, r.options.Launch)
 }
 
 // runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
@@ -280,6 +295,7 @@ func (r *Runner) Command(
 // the next one fail.
 func (r *Runner) runCommand(
 	ctx context.Context, spec proc.Spec, command string, timeout time.Duration, log io.Writer,
+	launch func() (proc.Launcher, error),
 ) (Result, error) {
 	res := Result{Command: command}
 	fmt.Fprintf(log, "$ %s\n", r.options.Secrets.String(command))
@@ -289,7 +305,7 @@ func (r *Runner) runCommand(
 	// Standard output and standard error go to the one log, in the order in which they come.
 	spec.Argv, spec.Out = proc.Shell(command), log
 	started, exit := time.Now(), 0
-	launcher, err := r.options.Launch()
+	launcher, err := launch()
 	if err == nil {
 		var p proc.Process
 		if p, err = launcher.Start(limited, spec); err == nil {
@@ -301,7 +317,7 @@ func (r *Runner) runCommand(
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		res.How = fmt.Sprintf("no end within %v", timeout)
+		res.How = fmt.Sprintf("it did not end within %s", clock.Duration(timeout))
 	case errors.Is(err, errTooMuchOutput):
 		res.How = errTooMuchOutput.Error()
 	case err != nil:
@@ -315,6 +331,15 @@ func (r *Runner) runCommand(
 	}
 	fmt.Fprintf(log, "[%s after %.1f s]\n", res.How, res.Seconds)
 	return res, nil
+}
+
+// launchSetup gives what starts set-ups.
+func (r *Runner) launchSetup() (proc.Launcher, error) {
+	l, err := r.options.Launch()
+	if s, ok := l.(SetupLauncher); ok && err == nil {
+		l = s.ForSetup()
+	}
+	return l, err
 }
 
 // unavailable says what could not be done. Such a check may be tried again. The end of ctx stays what it is.

@@ -123,9 +123,9 @@ func findPath(text string, checkouts []string) (at int, checkout, rest string, f
 
 // sitePackages returns the directories from which the Pythons of an environment import what is installed.
 func sitePackages(env []string) []string {
-	prefixes := map[string]bool{lookUp(env, "VIRTUAL_ENV"): true, lookUp(env, "CONDA_PREFIX"): true,
-		filepath.Join(lookUp(env, "HOME"), ".local"): true}
-	for _, bin := range filepath.SplitList(lookUp(env, "PATH")) {
+	prefixes := map[string]bool{proc.Variable(env, "VIRTUAL_ENV"): true, proc.Variable(env, "CONDA_PREFIX"): true,
+		filepath.Join(proc.Variable(env, "HOME"), ".local"): true}
+	for _, bin := range filepath.SplitList(proc.Variable(env, "PATH")) {
 		prefixes[filepath.Dir(bin)] = true
 	}
 	delete(prefixes, "")
@@ -174,7 +174,7 @@ func (h *honest) python(checkouts []string, dir string) {
 		}
 	}
 	if len(first) > 0 {
-		first = append(first, filepath.SplitList(lookUp(h.env, "PYTHONPATH"))...)
+		first = append(first, filepath.SplitList(proc.Variable(h.env, "PYTHONPATH"))...)
 		h.env = proc.WithVariables(h.env, "PYTHONPATH="+strings.Join(first, string(filepath.ListSeparator)))
 		h.replaced = append(h.replaced, "PYTHONPATH")
 	}
@@ -209,7 +209,7 @@ func inTree(rest, dir string, isPackage bool) (path string, isThere bool) {
 
 // linkedModules looks for modules of Node that are links into a checkout, as npm link makes them.
 func linkedModules(env, checkouts []string, dir string) (problem string) {
-	places := append(filepath.SplitList(lookUp(env, "NODE_PATH")), filepath.Join(dir, "node_modules"))
+	places := append(filepath.SplitList(proc.Variable(env, "NODE_PATH")), filepath.Join(dir, "node_modules"))
 	for _, place := range places {
 		for _, path := range slices.Concat(durable.Glob(place, "*"), durable.Glob(place, "@*/*")) {
 			info, err := os.Lstat(path)
@@ -234,12 +234,12 @@ func linkedModules(env, checkouts []string, dir string) (problem string) {
 
 // namedInFiles looks for the path of a checkout in the files that tell build tools where to find code.
 func namedInFiles(env, checkouts []string, dir string) (problem string) {
-	files := []string{filepath.Join(lookUp(env, "HOME"), ".cargo", "config.toml")}
+	files := []string{filepath.Join(proc.Variable(env, "HOME"), ".cargo", "config.toml")}
 	for _, name := range []string{"go.mod", "go.work", "Cargo.toml", ".cargo/config.toml", ".cargo/config",
 		"package.json", "pyproject.toml", "requirements.txt", "tsconfig.json"} {
 		files = append(files, filepath.Join(dir, filepath.FromSlash(name)))
 	}
-	for _, flag := range strings.Fields(lookUp(env, "GOFLAGS")) {
+	for _, flag := range strings.Fields(proc.Variable(env, "GOFLAGS")) {
 		if _, file, ok := strings.Cut(flag, "="); ok && filepath.IsAbs(file) {
 			files = append(files, file)
 		}

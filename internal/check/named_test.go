@@ -93,7 +93,7 @@ func TestWhatSeveralChecksSay(t *testing.T) {
 		"cannot run": {checks: []muster.NamedCheck{{Name: "a", Command: "true"}, {Name: "b", Command: "no-such-command-here"}}, cannot: true,
 			how: "exit 127: the command was not found", failed: "b: exit 127: the command was not found"},
 		"a timeout of its own": {checks: []muster.NamedCheck{{Name: "a", Command: "exec sleep 60", Timeout: 0.2}, {Name: "b", Command: "true"}},
-			how: "no end within 200ms", failed: "a: no end within 200ms"},
+			how: "it did not end within 200ms", failed: "a: it did not end within 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/proc"
 )
 
 // Receipt says what a check said of a tree. A green one is never earned twice: the check of the same tree, by the same
@@ -31,7 +32,7 @@ type Receipt struct {
 	Paths      []string  `json:"paths,omitempty"`
 	Files      string    `json:"files,omitempty"`
 	Green      bool      `json:"green"`
-	How        string    `json:"how"` // "exit 1", "no end within 10m0s"
+	How        string    `json:"how"` // "exit 1", "it did not end within 10m"
 	Seconds    float64   `json:"seconds"`
 	At         time.Time `json:"at"`
 	Log        string    `json:"log"`                // it may be gone: logs are bounded
@@ -82,7 +83,7 @@ func fingerprint(env []string, commands ...string) string {
 			fmt.Fprintf(sum, "%d %s\n", len(kv), kv)
 		}
 	}
-	dirs := filepath.SplitList(lookUp(env, "PATH"))
+	dirs := filepath.SplitList(proc.Variable(env, "PATH"))
 	for _, word := range strings.Fields(strings.Join(commands, " ")) {
 		for _, dir := range dirs {
 			path, err := exec.LookPath(filepath.Join(dir, word))

@@ -15,7 +15,7 @@ type Result struct {
 	Advisory  bool   // it decides nothing
 	Green     bool
 	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
-	How       string  // "exit 1", "exit 127: the command was not found", "no end within 10m0s"
+	How       string  // "exit 1", "exit 127: the command was not found", "it did not end within 10m"
 	Command   string  // the check's, or the setup's if that one failed
 	Seconds   float64 // how long it took
 	Refused   bool    // the check did not fail, but a hook refused what would land

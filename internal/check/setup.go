@@ -14,7 +14,7 @@ func (x *run) setUp(ctx context.Context) (res Result, err error) {
 	o, err := x.options.Setups.Prepare(ctx, setup.Job{Dir: x.spec.Dir, Commit: x.commit, Command: command,
 		Patterns: x.options.SetupFiles, Environ: x.options.Environ,
 		Run: func(ctx context.Context) (ok bool, err error) {
-			res, err = x.runCommand(ctx, x.spec, command, x.options.Check.Timeout, x.log)
+			res, err = x.runCommand(ctx, x.spec, command, x.options.Check.Timeout, x.log, x.launchSetup)
 			return res.Green, err
 		}})
 	switch {

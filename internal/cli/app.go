@@ -231,7 +231,7 @@ func (a *App) root() *cobra.Command {
 		{"repository", "This repository",
 			[]*cobra.Command{newInitCommand(a), newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a),
 				newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a),
-				newTrustCommand(a),
+				newTrustCommand(a), newAllowCommand(a),
 				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
 				newCompletionCommand(a), newVersionCommand(a)}},
 	} {

@@ -23,7 +23,7 @@ func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	}
 	w.app.Args = []string{"archive"}
 	w.run(t.Context(), 1)
-	if !strings.Contains(w.err.String(), "bringing the team to life") {
+	if !strings.Contains(w.err.String(), "starting the team") {
 		t.Errorf("%s", w.err.String())
 	}
 	if err := l.Release(); err != nil {

@@ -47,7 +47,7 @@ func (c *conversation) workOn(ctx context.Context, over <-chan struct{}) bool {
 	}
 	explain(c.app.Stderr, "the team works on in the background", comeBack)
 	if err := c.app.foreground.Leave(); err != nil {
-		explain(c.app.Stderr, err.Error()+"; the team stops, and the state is kept", "go on: muster resume")
+		explain(c.app.Stderr, muster.PlainText(err)+"; the team stops, and the state is kept", "go on: muster resume")
 		return false
 	}
 	// From here on the run ends by itself when all is done, unless somebody is attached to it.

@@ -22,12 +22,12 @@ func newCleanCommand(a *App) *cobra.Command {
 	var days int
 	c := &cobra.Command{Use: "clean", Args: namedArgs(), Short: "list what nobody needs any more, and remove it",
 		Long: "Merged branches of teams, lanes without work, old archives, and what checks and set-ups keep in\n" +
-			"your cache directory. Nothing goes without --yes, and nothing of a team that is at work. Archived work\n" +
-			"of tasks that were given up is in no branch: it goes with --unmerged only, and then it is gone."}
+			"your cache directory. Nothing is removed without --yes, and nothing of a team at work. Archived work\n" +
+			"of tasks that were given up is in no branch: only --unmerged removes it, and then it cannot be had back."}
 	f := c.Flags()
 	f.BoolVar(&how.Remove, "yes", false, "remove what is listed")
-	f.IntVar(&days, "older", 30, "archives and caches go that nobody has used for so many `DAYS`")
-	f.BoolVar(&how.Unmerged, "unmerged", false, "archived work goes too that is in no branch")
+	f.IntVar(&days, "older", 30, "remove only archives and caches that nobody has used for so many `DAYS`")
+	f.BoolVar(&how.Unmerged, "unmerged", false, "remove archived work that is in no branch, too")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if days < 0 {
 			return &usageError{c.CommandPath(), "--older is a number of days: 0 or more"}

@@ -157,7 +157,11 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = c.talk
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			c.face.Print(chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped)))
+			// The terminal would wrap a long line to the first column, among the names of the lines.
+			width, _ := view.TerminalWidth(c.app.Stdout)
+			welcome := chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped))
+			c.face.Print(view.Hang(welcome, len("rights  "), width-1))
+			s.Teller = withoutRights{s.Teller}
 		}
 	}
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
@@ -324,7 +328,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 
 // explainEnd says how a run stands that this process no longer shows, and returns the exit code. The board is read
 // again, because the run has changed it since the conversation began. Of a run in another process, the record tells
-// one that has ended from a process that died, and only the second one leaves work.
+// one that has ended from one that has stopped, and only the second one leaves work.
 func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted bool) error {
 	state, err := c.RunState(ctx)
 	if err != nil {
@@ -335,7 +339,7 @@ func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted b
 	case isRemote && state.Run.EndedAt != 0:
 		return showEnd(ctx, c.app, c.opened)
 	case isRemote:
-		what, hint = "the team's process has died or was stopped; ", "go on: muster   or: muster resume"
+		what, hint = howStopped(ctx, c.opened, state.Run)+"; ", "go on: muster resume   or, with words of yours: muster"
 	case c.terminal == nil: // a pipe cannot be asked what to do with a team that stopped
 		hint = "go on: muster resume"
 	}

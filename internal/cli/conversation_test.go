@@ -67,7 +67,7 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(out)
-	if got := <-code; got != exitLeft || err != nil || !strings.HasSuffix(string(rest), "muster: the team's process has died or was stopped; 1 task is open\n        go on: muster   or: muster resume\n") {
+	if got := <-code; got != exitLeft || err != nil || !strings.HasSuffix(string(rest), "muster: the process of the team has died; the state is kept; 1 task is open\n        go on: muster resume   or, with words of yours: muster\n") {
 		t.Errorf("exit %d, %v\n%s", got, err, rest)
 	}
 }
@@ -107,7 +107,8 @@ func TestAConversationGoesOnWithARunThatHasNoTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0",
+		"MUSTER_SANDBOX_ENABLED=false") // a confined command reaches no process outside
 	s := tmuxtest.Start(t, w.dir, env)
 	muster := filepath.Join(s.Dir, "muster")
 	if err := os.Symlink(self, muster); err != nil {

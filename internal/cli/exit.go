@@ -66,9 +66,13 @@ func (a *App) exit(ctx context.Context, err error) int {
 // explain prints what happened, then what to do. Every error of the program has this form, with the hint on lines
 // of its own. Control characters are made visible, because a message may quote what a model or a file says.
 func explain(w io.Writer, message, hint string) {
-	// Further lines are indented to the column where the first begins.
+	// Further lines are indented to the column where the first begins. A hint is not broken, because it is copied.
 	message = strings.TrimRight(view.ManyLines(message), "\n")
-	fmt.Fprintf(w, "muster: %s\n", strings.ReplaceAll(message, "\n", "\n        "))
+	message = "muster: " + strings.ReplaceAll(message, "\n", "\n        ")
+	if width, isTerminal := view.TerminalWidth(w); isTerminal {
+		message = view.Hang(message, len("muster: "), width-1)
+	}
+	fmt.Fprintln(w, message)
 	if hint = strings.TrimRight(view.ManyLines(hint), "\n"); hint != "" {
 		fmt.Fprintf(w, "        %s\n", strings.ReplaceAll(hint, "\n", "\n        "))
 	}

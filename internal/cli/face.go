@@ -40,7 +40,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
-			Colour: bool(c.paint), Markdown: true,
+			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: bool(c.paint), Markdown: true,
 			Status: func(width int) []string {
 				return c.progress.Rows(a.Now(), width, terminal.StatusRows(view.TerminalHeight(a.Stdout)))
 			}})
@@ -163,7 +163,7 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 
 // stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who
 // comes back sees in them what the team has left.
-func stoppedLines(state team.RunState, isStopped bool) (lines []string) {
+func stoppedLines(state team.RunState, isStopped bool) []string {
 	if !isStopped {
 		return nil
 	}
@@ -174,11 +174,7 @@ func stoppedLines(state team.RunState, isStopped bool) (lines []string) {
 		}
 		return []string{words + "   no task is open"}
 	}
-	for _, t := range state.Open {
-		lines = append(lines, fmt.Sprintf("%4d  %-40s %s", t.ID, view.Cut(view.OneLine(t.Subject), 40),
-			strings.ReplaceAll(string(t.Status), "_", " ")))
-	}
-	return lines
+	return view.OpenTasks(state.Open, 40, "muster task list")
 }
 
 // remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,

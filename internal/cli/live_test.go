@@ -5,6 +5,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ func inTmux(t *testing.T, script string) (s *tmuxtest.Screen, words, raw string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0"))
+	s = tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(),
+		"GORACE=atexit_sleep_ms=0", "MUSTER_SANDBOX_ENABLED=false")) // whether the machine could confine commands or not
 	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestARunRings(t *testing.T) {
 func TestAConversationRings(t *testing.T) {
 	s, words, raw := inTmux(t, writesToUser)
 	s.Keys("muster --model script/"+words, "Enter")
-	s.Wait(`(?m)^here    repo, on main, model\s+script/\S+\ncheck   none, so what lands is not verified .*\nrights  tools are not confined: they run with your rights\n` +
+	s.Wait(`(?m)^here    repo, on main, model\s+script/\S+\ncheck   none, so what lands is not verified .*\nrights  commands are not confined: they run with your rights\n` +
 		`open    nothing: say what you want; /help lists the commands\n> $`)
 	if got := rawOf(t, raw); strings.Contains(got, "\a") {
 		t.Errorf("it rang before anything was said:\n%q", got)
@@ -86,12 +88,36 @@ func TestAConversationRings(t *testing.T) {
 	s.Keys("hello", "Enter")
 	s.Wait(`lead to you: Look at this`)
 	waitForRaw(t, raw, "\a")
+	s.Wait(`All said\.(?s:.*)lead      idle`) // a lead that is at work is not left without a question
 	s.Keys("/quit", "Enter")
 	s.Wait(`\n\$ $`)
+	// The opening has said it, so the note of the run does not.
+	if got := rawOf(t, raw); !strings.Contains(got, "work lands on") || strings.Count(got, "they run with your rights") != 1 {
+		t.Errorf("the rights are not said once:\n%s", got)
+	}
 }
 
 // The live rows are drawn in one piece each time, fit a narrow terminal, and are gone at the end.
 func TestLiveRowsOnANarrowTerminal(t *testing.T) {
+	// Behind ssh nothing but TERM tells of tmux, and GNU screen wraps its rows anew as tmux does.
+	for name, env := range map[string]string{"tmux": "", "by TERM alone": "env -u TMUX TERM=screen-256color "} {
+		t.Run(name, func(t *testing.T) { resizeLiveRows(t, env) })
+	}
+}
+
+// waitForNextSecond waits until rows that fit the pattern are drawn anew, which they are each second. A frame that is on
+// its way when a terminal changes its size is drawn for the old one, and what is left of it is nobody's fault.
+func waitForNextSecond(t *testing.T, s *tmuxtest.Screen, pattern string) {
+	t.Helper()
+	seconds := func() string {
+		all := regexp.MustCompile(`(\d+) s\nboard`).FindAllStringSubmatch(s.Wait(pattern), -1)
+		return all[len(all)-1][1]
+	}
+	first := seconds()
+	wait.For(t, "the next second", func() bool { return seconds() != first })
+}
+
+func resizeLiveRows(t *testing.T, env string) {
 	s, words, raw := inTmux(t, `
 speakers:
   lead:
@@ -102,19 +128,19 @@ speakers:
     - say: Counted.
 `)
 	s.Resize(30)
-	s.Keys("clear; muster run x --teammates 0 --model script/"+words, "Enter")
-	s.Wait(`\n\nlead      working .* s\nboard      1 in progress$`)
-	s.Resize(60)
-	s.Wait(`\n\nlead      working  1 count the .* s\nboard      1 in progress$`)
+	s.Keys("clear; "+env+"muster run x --teammates 0 --model script/"+words, "Enter")
+	waitForNextSecond(t, s, `\n\nlead      1: bash .* s\nboard      1 in progress$`)
+	s.Resize(200)
+	waitForNextSecond(t, s, `\n\nlead      working  1 count the .* s\nboard      1 in progress$`)
 	s.Resize(30)
-	text := s.Wait(`\n\nlead      working .* s\nboard      1 in progress$`)
-	if strings.Count(text, "board  ") != 1 {
+	text := s.Wait(`\n\nlead      1: bash .* s\nboard      1 in progress$`)
+	if strings.Count(text, "board  ") != 1 || strings.Count(text, "lead      working")+strings.Count(text, "lead      1: bash") != 1 {
 		t.Errorf("rows are left from before:\n%s", text)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text = s.Wait(`take them:  muster merge\n\$ $`); strings.Contains(text, "working") {
+	if text = s.Wait(`take them:  muster merge\n\$ $`); strings.Contains(text, "1: bash") {
 		t.Errorf("rows are left at the end:\n%s", text)
 	}
 	waitForRaw(t, raw, "take them")

@@ -26,6 +26,7 @@ type eventFilter struct {
 	task   muster.TaskID
 	member string
 	since  float64 // Unix seconds
+	denied bool    // only what a rule or the user has denied
 	isLast bool    // only the last of them
 	last   int
 }
@@ -45,6 +46,7 @@ func newLogCommand(a *App) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "begin with the first event, with -f on a terminal too")
 	c.Flags().DurationVar(&since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
 	c.Flags().StringVar(&task, "task", "", "only what concerns the task `ID`")
+	c.Flags().BoolVar(&filter.denied, "denied", false, "only calls that permissions have denied")
 	c.Flags().StringVar(&filter.member, "member", "", "only what `NAME` did")
 	// What the flags mean is found out before the workspace is opened. On a terminal log -f begins with one screen of
 	// events, and elsewhere with all of them, because a program that reads them must miss none.
@@ -58,9 +60,9 @@ func newLogCommand(a *App) *cobra.Command {
 		filter.isLast = c.Flags().Changed("lines")
 		switch {
 		case all && filter.isLast:
-			return &usageError{c.CommandPath(), "--all and -n cannot be had together"}
+			return &usageError{c.CommandPath(), "--all and -n exclude each other"}
 		case filter.last < 0 || since < 0:
-			return &usageError{c.CommandPath(), "-n and --since want more than nothing"}
+			return &usageError{c.CommandPath(), "-n and --since cannot be negative"}
 		case !filter.isLast && follow && a.screen(a.Stdout).Width > 0 && !a.json && !all && since == 0:
 			filter.isLast, filter.last = true, screenful
 		}
@@ -71,16 +73,38 @@ func newLogCommand(a *App) *cobra.Command {
 			// Subjects are looked up when an event needs one: most events have their own.
 			p := &eventPrinter{app: a, out: a.Stdout, paint: a.screen(a.Stdout).Paint,
 				subjects: subjects(c.Context(), o.Tasks())}
-			return p.printLog(c.Context(), o.Journal(), filter, follow)
+			err := p.printLog(c.Context(), o.Journal(), filter, follow)
+			if err == nil && !p.hasPrinted && !follow {
+				err = checkFilter(c.Context(), o, filter)
+			}
+			return err
 		})(c, args)
 	}
 	return c
 }
 
+// checkFilter returns an error for a member or a task that nobody has heard of: a mistyped name has no events either.
+// Others than members have events too, such as landing.
+func checkFilter(ctx context.Context, o opened, f eventFilter) (err error) {
+	// A task that was deleted has events, so it does not come here.
+	if f.task != 0 {
+		_, err = o.Tasks().Get(ctx, f.task)
+	}
+	// These have events and no record on the roster, or may not have joined yet.
+	switch name := muster.Name(f.member); name {
+	case "", muster.Lead, muster.User, muster.System, "landing":
+		return err
+	default:
+		_, errName := o.Members().Get(ctx, name)
+		return cmp.Or(err, errName)
+	}
+}
+
 // matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
 // to it, a task that was taken from it.
 func (f eventFilter) matches(e muster.Event) bool {
-	return (f.task == 0 || e.Task == f.task) && e.At >= f.since &&
+	isDenied := e.Kind == journal.PermissionDecided && e.Text("outcome") == "denied"
+	return (f.task == 0 || e.Task == f.task) && e.At >= f.since && (!f.denied || isDenied) &&
 		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member)
 }
 
@@ -180,6 +204,8 @@ type eventPrinter struct {
 	paint    view.Paint
 	subjects func(muster.TaskID) string
 	check    string
+	// hasPrinted says that some event was wanted.
+	hasPrinted bool
 
 	lines []view.Line // of the last event; kept for its memory
 	line  []byte
@@ -192,6 +218,7 @@ type eventPrinter struct {
 // print prints an event: as one line of JSON, or as the lines that package view makes of it. The buffers of the
 // lines are used again for each event, because a log may have millions of them.
 func (p *eventPrinter) print(e muster.Event) error {
+	p.hasPrinted = true
 	if p.app.json {
 		return writeEvent(p.out, e)
 	}

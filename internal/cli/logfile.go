@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster"
 	"muster/internal/paths"
 	"muster/internal/redact"
 )
@@ -50,7 +51,7 @@ func (a *App) startLog(c *cobra.Command) {
 		err = fmt.Errorf("%s is %q, and must be debug, info, warn or error", logLevelVar, name)
 	}
 	if err != nil {
-		fmt.Fprintf(a.Stderr, "muster: there is no log: %v\n", err)
+		fmt.Fprintf(a.Stderr, "muster: no log is written: %s\n", muster.PlainText(err))
 	}
 	// A report of a defect needs the version, so it stands in the first line.
 	b := thisBuild()

@@ -16,6 +16,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/durable"
+	"muster/internal/editdist"
 	"muster/internal/mcp"
 	"muster/internal/paths"
 	"muster/internal/proc"
@@ -216,13 +217,16 @@ func listMCP(ctx context.Context, a *App, o opened, all []mcpServer) error {
 // mcpNamed returns the server with a name, if it counts.
 func mcpNamed(all []mcpServer, name string) (mcp.Server, error) {
 	var s *mcpServer
+	var names []string
 	for i := range all {
+		names = append(names, all[i].Name)
 		if all[i].Name == name && (s == nil || all[i].problem() == "") {
 			s = &all[i]
 		}
 	}
 	if s == nil {
-		return mcp.Server{}, muster.Errorf(muster.NotFound, "there is no MCP server %q", name).
+		return mcp.Server{}, muster.Errorf(muster.NotFound, "there is no MCP server %q%s", name,
+			editdist.Suggest(name, names)).
 			WithHint("see all:  muster mcp")
 	}
 	if why := s.problem(); why != "" {
@@ -297,7 +301,7 @@ func newMCPLoginCommand(a *App) *cobra.Command {
 					fmt.Fprintf(a.Stderr, "Open this page in a browser on this machine:\n  %s\n", view.OneLine(page))
 				})
 				if err != nil {
-					return fmt.Errorf("has no login: %w", err)
+					return fmt.Errorf("did not log you in: %w", err)
 				}
 				return a.printLine(struct{}{}, nil, "you are logged in at %s", args[0])
 			})

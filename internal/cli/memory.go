@@ -86,8 +86,8 @@ func (m *memoryCommands) list(o opened) error {
 	}
 	return m.print(all, func(s view.Screen) string {
 		if len(all) == 0 {
-			return "Nothing is remembered here. Members save what later runs should know; you do with\n" +
-				"muster memory edit NAME.\n"
+			return "Nothing is remembered here. Members save what later runs should know.\n" +
+				"To save something yourself: muster memory edit NAME\n"
 		}
 		return memoryTable(all, m.Now()).Draw(s) + dirs + "\n"
 	})

@@ -127,11 +127,20 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Tape:       j.Tape,
 		Limits:     limits(s),
 		SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
+		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: !s.HoldSecrets,
+		Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
+		Sandbox: confinement(s),
 		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
+}
+
+// confinement returns how programs of a team are confined.
+func confinement(s config.Settings) team.Sandbox {
+	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, Read: s.SandboxRead.List(),
+		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List(),
+		Told: s.CommandLimits}
 }
 
 // limits returns the limits of a team. A zero means the default to package team, so 0 in the settings is -1 there.
@@ -179,7 +188,8 @@ func dayLog(a *App, s config.Settings) (muster.Log, error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "the budget of a day cannot be kept: %w", err)
+		return nil, muster.Errorf(muster.Unavailable, "the budget for a day (budget.day) cannot be kept: %w", err).
+			WithHint("export XDG_STATE_HOME=DIR")
 	}
 	store, err := file.Open(dir)
 	if err != nil {
@@ -235,7 +245,8 @@ func demoJob(ctx context.Context, dir, cache string) (Job, error) {
 	s, _, err := config.Load(config.Options{})
 	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+d.Script, d.Check, d.Team, d.Teammates
 	s.UserModel = s.Model
-	s.Jobs = 1 // what a check covers is the same on each machine
+	s.Jobs = 1        // what a check covers is the same on each machine
+	s.Sandbox = false // what the members do is known, and the demo works where nothing can confine them
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster"
+	"muster/internal/chat"
 	"muster/internal/config"
 	"muster/internal/view"
+	"muster/journal"
 )
 
 // openingLines say where a conversation takes place before anything is typed: the repository with its branch and the
@@ -31,9 +34,20 @@ func openingLines(ctx context.Context, c *conversation) []string {
 	for _, row := range [][2]string{
 		{"here", where + ", model " + model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
-		{"rights", "tools are not confined: they run with your rights"},
+		{"rights", confinement(s).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], view.Cut(view.OneLine(row[1]), 160)))
 	}
 	return lines
+}
+
+// withoutRights shows all that happens in a run but the note about what its commands may do, which the opening of the
+// conversation has said. Other faces show that note.
+type withoutRights struct{ chat.Teller }
+
+// Event shows an event.
+func (t withoutRights) Event(e muster.Event) {
+	if isRights, _ := e.Fields["rights"].(bool); e.Kind != journal.RunNote || !isRights {
+		t.Teller.Event(e)
+	}
 }

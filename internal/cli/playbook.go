@@ -45,7 +45,8 @@ func (p *playbookFlags) read(c *cobra.Command, a *App) (*team.Playbook, error) {
 	}
 	var err error
 	if b.Data, err = durable.ReadRegular(path, team.MaxPlaybook); errors.Is(err, fs.ErrNotExist) {
-		return nil, muster.Errorf(muster.NotFound, "there is no playbook %s", p.file)
+		return nil, muster.Errorf(muster.NotFound, "there is no playbook %s", p.file).
+			WithHint("give the path of the file:  muster run --playbook FILE")
 	} else if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "the playbook %s cannot be read: %w", p.file, err)
 	}

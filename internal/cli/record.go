@@ -36,6 +36,8 @@ type recordedOptions struct {
 	ArbiterTurns  int                     `json:"arbiter_turns"`
 	Goal          string                  `json:"goal"` // "" where the playbook says it
 	Playbook      *team.Playbook          `json:"playbook,omitempty"`
+	// CommandLimits is what members were told of the sandbox. Whether there is one is for the user of a replay to say.
+	CommandLimits string `json:"command_limits,omitempty"`
 }
 
 // recordFlag adds the flag that records a run.
@@ -59,7 +61,8 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	}
 	options, err := json.Marshal(recordedOptions{config.Stored(s.Model), s.Roles, s.MaxTurns, s.MaxTokens,
 		s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults, s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout,
-		s.CheckTimeout, s.MergeCommits, s.ArbiterTurns, j.Goal, j.How.Playbook})
+		s.CheckTimeout, s.MergeCommits, s.ArbiterTurns, j.Goal, j.How.Playbook,
+		confinement(s).Limits()})
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +97,7 @@ func (o recordedOptions) apply(s *config.Settings) {
 		o.KeptResults
 	s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout = o.IdleTimeout, o.BashTimeout, o.Background
 	s.CheckTimeout, s.MergeCommits, s.ArbiterTurns = o.CheckTimeout, o.MergeCommits, o.ArbiterTurns
+	s.CommandLimits = &o.CommandLimits
 }
 
 // closeRecorder ends the recording of a run. What could not be recorded is said, and the run has ended as it has.

@@ -54,7 +54,7 @@ func (r runCommands) replay() *cobra.Command {
 			return &usageError{c.CommandPath(), "--speed is 0 or more"}
 		}
 		if p.watch && (p.goOn || p.ok) {
-			return &usageError{c.CommandPath(), "--watch runs nothing, so --go-on and --yes say nothing"}
+			return &usageError{c.CommandPath(), "--watch runs nothing: leave --go-on and --yes out"}
 		}
 		if p.path = args[0]; !filepath.IsAbs(p.path) {
 			p.path = filepath.Join(r.workDir(), p.path)

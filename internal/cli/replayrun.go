@@ -64,8 +64,12 @@ func (p *replay) play(ctx context.Context) error {
 		return err
 	}
 	defer o.close()
-	// What the user trusts in the repository counts in its copy, with just the same content.
-	if err := o.workspace.Trust().Change(ctx, func(t *trust.Settings) { t.Trusted = trusted }); err != nil {
+	// What the user trusts in the repository counts in its copy, with just the same content, and so does what the user
+	// allows there. Servers and branches are not the recording's to choose.
+	err = o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
+		t.Trusted, t.Allowed = trusted.Trusted, trusted.Allowed
+	})
+	if err != nil {
 		return err
 	}
 	j, err := p.job(o)
@@ -109,15 +113,15 @@ func (p *replay) nextTurn(ctx context.Context, c *recording.Call, stop func(erro
 	return err
 }
 
-// trusted returns what the user trusts in the repository that was recorded, nothing where that cannot be read.
-func (p *replay) trusted(ctx context.Context) map[string]trust.Content {
+// trusted returns what the user has said about the repository that was recorded, nothing where that cannot be read.
+func (p *replay) trusted(ctx context.Context) trust.Settings {
 	o, err := p.open(ctx)
 	if err != nil {
-		return nil
+		return trust.Settings{}
 	}
 	defer o.close()
 	t, _ := o.workspace.Trust().Get()
-	return t.Trusted
+	return t
 }
 
 // job returns what is to be run again.
@@ -126,12 +130,14 @@ func (p *replay) job(o opened) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	// Which variables commands see is the user's to say, and no recording's.
+	// What commands see and reach, and whether keys may land, is the user's to say, and no recording's.
 	own, _, err := config.Load(p.configOptions(""))
 	if err != nil {
 		return Job{}, err
 	}
-	s.PassEnv = own.PassEnv
+	s.PassEnv, s.HoldSecrets, s.Sandbox, s.SandboxChecks = own.PassEnv, own.HoldSecrets, own.Sandbox, own.SandboxChecks
+	s.SandboxRead, s.SandboxWrite = own.SandboxRead, own.SandboxWrite
+	s.SandboxNetwork, s.SandboxSetupNetwork = own.SandboxNetwork, own.SandboxSetupNetwork
 	var options recordedOptions
 	if err := json.Unmarshal(p.rec.Options, &options); err != nil {
 		return Job{}, muster.Errorf(muster.Invalid, "the options of the recording cannot be read: %w", err)

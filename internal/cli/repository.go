@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/proc"
+	"muster/internal/sandbox"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -31,7 +32,7 @@ func newDoctorCommand(a *App) *cobra.Command {
 		var found workspace.Findings
 		switch isModel := c.Flags().Changed("model"); {
 		case isModel && repair:
-			return &usageError{c.CommandPath(), "--model and --repair cannot be had together"}
+			return &usageError{c.CommandPath(), "--model and --repair exclude each other"}
 		case isModel:
 			found, err = examineModel(c.Context(), a, model)
 		default:
@@ -73,6 +74,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	}
 	checkSettings(ctx, a, root, &found)
 	checkGuard(ctx, a, &found)
+	checkSandbox(ctx, a, root, &found)
 	return found
 }
 
@@ -141,32 +143,52 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 	}
 }
 
-// checkGuard starts a program the way tools are started, and says what would kill it. The guard is the process that
-// kills what a tool leaves behind. It runs git, which every user of the program has.
+// checkGuard says whether what a tool starts ends with it. The launcher is the one that tools are started with, so the
+// check finds what would stop them.
 func checkGuard(ctx context.Context, a *App, found *workspace.Findings) {
-	// The launcher is the one that tools are started with, so the check finds what would stop them.
 	launcher, err := proc.New(ctx)
 	if err != nil {
 		found.AddError("guard", err)
 		return
 	}
-	defer launcher.Close()
+	defer launcher.Close() // nothing is left running
 	// Only whether the program starts and ends counts; what it prints is not read.
 	p, err := launcher.Start(ctx, proc.Spec{Argv: []string{"git", "version"}, Dir: filepath.Clean(a.Dir), Env: a.Env})
 	if err == nil {
 		_, err = p.Wait()
 	}
-	if err != nil {
-		found.AddError("guard", err)
-		return
-	}
 	// Only a launcher with a guard process has this method.
-	if g, ok := launcher.(interface{ PID() int }); ok && g.PID() != 0 {
+	g, ok := launcher.(interface{ PID() int })
+	switch {
+	case err != nil:
+		found.AddError("guard", err)
+	case ok && g.PID() != 0:
 		found.Add("guard", workspace.Healthy, "whatever a tool starts ends with it", "")
+	default:
+		found.Add("guard", workspace.Note,
+			"what a tool leaves running in the background may go on after muster has ended: "+
+				"this system cannot prevent it", "")
+	}
+}
+
+// checkSandbox says whether commands of members are confined, and whether they could be.
+func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Findings) {
+	settings, _, err := config.Load(a.configOptions(root))
+	if err != nil { // the settings' own line says so
 		return
 	}
-	found.Add("guard", workspace.Note,
-		"this system has no subreapers: what a tool detaches from its group may outlive it", "")
+	method, err := sandbox.Find(ctx, a.Env, root)
+	switch {
+	case err == nil && settings.Sandbox:
+		found.Add("sandbox", workspace.Healthy, "commands of members are confined by "+method.Name(), "")
+	case err == nil:
+		found.Add("sandbox", workspace.Note, "commands of members run with your rights, because your settings say so; "+
+			method.Name()+" works here and could confine them", "")
+	case settings.Sandbox:
+		found.AddError("sandbox", err)
+	default:
+		found.Add("sandbox", workspace.Note, muster.PlainText(err), muster.HintOf(err))
+	}
 }
 
 // findingsText returns findings in columns, and what to do below each. The columns are padded by hand and not with

@@ -54,14 +54,26 @@ func (r requestCommands) show() *cobra.Command {
 // it was another one. A script can therefore repeat a decision without failing. A no needs a reason, because whoever
 // asked has to do something else and would have to guess what.
 func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
+	var forRun, forGood bool
 	answer := func(c *cobra.Command, o opened, args []string) error {
 		id, text := muster.RequestID(args[0]), strings.TrimSpace(strings.Join(args[1:], " "))
-		req, isFirst, err := o.Requests().Answer(c.Context(), id, yes, text)
+		scope := muster.ScopeOnce
+		switch {
+		case forGood && forRun:
+			return &usageError{c.CommandPath(), "--run and --always exclude each other"}
+		case forGood:
+			scope = muster.ScopeAlways
+		case forRun:
+			scope = muster.ScopeRun
+		}
+		req, isFirst, err := o.Requests().AnswerFor(c.Context(), id, yes, scope, text)
 		if err != nil {
 			return err
 		}
 		if isFirst {
-			return r.printLine(req, nil, "%s of %s is %s", view.Question(req), req.From, req.Status)
+			longer := map[muster.RequestScope]string{muster.ScopeRun: " for this run", muster.ScopeAlways: " for good"}
+			return r.printLine(req, nil, "%s of %s is %s%s", view.Question(req), req.From, req.Status,
+				longer[req.Scope])
 		}
 		s := view.DecidedBefore(req, r.Now())
 		// A request that expired was decided by nobody, so both answers are refused for it.
@@ -78,5 +90,10 @@ func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
 		const text = "%s needs a reason, which whoever asked reads: %[1]s %s \"why\""
 		return &usageError{c.CommandPath(), fmt.Sprintf(text, c.CommandPath(), view.OneLine(args[0]))}
 	}
-	return &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.changing(answer)}
+	c := &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.changing(answer)}
+	if yes {
+		c.Flags().BoolVar(&forRun, "run", false, "allow what a member asks for until the run ends")
+		c.Flags().BoolVar(&forGood, "always", false, "allow it in this repository for good")
+	}
+	return c
 }

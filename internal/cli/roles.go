@@ -2,12 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/editdist"
 	"muster/internal/places"
 	"muster/internal/roles"
 	"muster/internal/trust"
@@ -49,7 +51,8 @@ func newRolesCommand(a *App) *cobra.Command {
 			}
 			r, ok := roles.Named(all, args[0])
 			if !ok {
-				return muster.Errorf(muster.NotFound, "there is no role %q that can be used", args[0]).
+				return muster.Errorf(muster.NotFound, "there is no role %q that can be used%s", args[0],
+					nearRole(all, args[0])).
 					WithHint("see all:  muster roles")
 			}
 			// Only one role has its prompt: those of all would fill the screen.
@@ -57,6 +60,25 @@ func newRolesCommand(a *App) *cobra.Command {
 			fields.Prompt = r.Prompt
 			return a.print(fields, func(view.Screen) string { return roleText(r) })
 		}}
+}
+
+// nearRole asks whether a role is meant whose name is like a mistyped one.
+func nearRole(all []roles.Role, name string) string {
+	var names []string
+	for _, r := range roles.Usable(all) {
+		names = append(names, r.Name)
+	}
+	return editdist.Suggest(name, names)
+}
+
+// noteUnknownRole says what a role is that no file describes. Any word may be a role, and some are typing errors.
+func noteUnknownRole(a *App, root, name string) {
+	// It is no error: tasks can ask for a role of any name, and a team may divide its work by such words.
+	all := roles.Find(rolePlaces(a, root))
+	if _, ok := roles.Named(all, name); !ok {
+		explain(a.Stderr, fmt.Sprintf("no file describes the role %q%s: who has it has all tools, and no instructions "+
+			"of a role", view.OneLine(name), nearRole(all, name)), "those that are described:  muster roles")
+	}
 }
 
 // rolePlaces returns where the roles of a repository are looked for.

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, args ...string) *world {
 	w := &world{T: t, dir: filepath.Join(t.TempDir(), "repo")}
 	makeRepository(t, w.dir)
 	state := t.TempDir()
-	w.app = &App{Args: args, Env: []string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_STATE_HOME=" + state}, Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
+	w.app = &App{Args: args, Env: []string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_STATE_HOME=" + state, sandboxVariable + "=false"}, Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
 	// The tests make state with a store, beside the program.
 	registry := trust.Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": state}[name] })
 	if _, err := registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir); err != nil {

@@ -13,17 +13,24 @@ import (
 
 	"muster/internal/proc"
 	"muster/internal/roster"
+	"muster/internal/sandbox"
 	"muster/journal"
 	"muster/store/file"
 )
 
 func TestMain(m *testing.M) {
 	proc.GuardMain()
+	sandbox.ForwardMain()
+	if _, isSet := os.LookupEnv(sandboxVariable); !isSet {
+		os.Setenv(sandboxVariable, "false") // most tests are about something else; those of the sandbox ask for it
+	}
 	testscript.Main(m, map[string]func(){
 		"muster": func() { os.Exit(Main()) },
 		"host":   func() { os.Exit(host()) },
 	})
 }
+
+const sandboxVariable = "MUSTER_SANDBOX_ENABLED"
 
 // host is a process of the team that lives in the current directory. It joins, starts the command of its arguments as
 // a tool of its own, prints what that prints, and exits as it does. Without a command it says "joined" in the file
@@ -88,6 +95,7 @@ func TestScripts(t *testing.T) {
 			for k, v := range map[string]string{
 				"HOME": e.WorkDir + "/home", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
 				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CEILING_DIRECTORIES": e.WorkDir,
+				sandboxVariable:   "false",             // but for the scripts that are about it
 				"GORACE":          "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
 				"GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "user@example.org", "GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",
 			} {

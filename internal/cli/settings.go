@@ -97,6 +97,8 @@ func teamFlags(f *pflag.FlagSet) {
 	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
 	f.String("budget", "", "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\"")
 	f.Int("max-turns", 0, "turns a member has in a work phase; 0: 200, and 50 without a change")
+	f.Bool("sandbox", false, "confine commands and checks, whatever the settings say")
+	f.Bool("no-sandbox", false, "let commands and checks run with your rights")
 	f.String("environment-pass", "", "`NAMES` of variables that commands see too, such as MY_NAME,MY_*")
 }
 
@@ -110,6 +112,10 @@ func setFlags(f *pflag.FlagSet) map[string]string {
 		if f.Changed(s.Flag()) {
 			set[s.Flag()] = f.Lookup(s.Flag()).Value.String()
 		}
+	}
+	// The flag that people look for where a run does not begin has a name of its own.
+	if f.Changed("no-sandbox") {
+		set["sandbox"] = "false"
 	}
 	return set
 }

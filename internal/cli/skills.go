@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/editdist"
 	"muster/internal/skills"
 	"muster/internal/view"
 	"muster/team"
@@ -47,7 +48,12 @@ func newSkillsCommand(a *App) *cobra.Command {
 			}
 			s, ok := skills.Named(all, args[0])
 			if !ok {
-				return muster.Errorf(muster.NotFound, "there is no skill %q that can be used", args[0]).
+				var names []string
+				for _, s := range all {
+					names = append(names, s.Name)
+				}
+				return muster.Errorf(muster.NotFound, "there is no skill %q that can be used%s", args[0],
+					editdist.Suggest(args[0], names)).
 					WithHint("see all:  muster skills")
 			}
 			text, _, err := s.Body()

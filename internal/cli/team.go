@@ -67,6 +67,8 @@ func (t teamCommands) spawn() *cobra.Command {
 			if !hasProcess {
 				when = ` when the team runs again: muster resume, or muster run "GOAL"`
 			}
+			// The member joins all the same, so the note goes to standard error, and --json stays whole.
+			noteUnknownRole(t.App, o.Root(), added.Role)
 			return t.printLine(added, nil, "%s joins as %s%s", added.Name, view.OneLine(added.Role), when)
 		})(c, args)
 	}

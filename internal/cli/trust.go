@@ -31,7 +31,7 @@ type proposal struct {
 func newTrustCommand(a *App) *cobra.Command {
 	var yes, list, revoke bool
 	c := &cobra.Command{Use: "trust", Args: namedArgs(),
-		Short: "let count what this repository's own settings run, and where they let work land"}
+		Short: "trust what this repository's own settings run, and where they let work land"}
 	c.Long = "A check, a set-up command, a branch to land on and the like in the repository's muster.yaml do not\n" +
 		"count until you have seen them here, and nor do its hooks and the filters of its git config. A change\n" +
 		"of one of them is shown again. Servers of models, scripts and keys are never taken from a repository:\n" +
@@ -271,7 +271,7 @@ func checkTrusted(values []config.Value) error {
 			"land": "--land BRANCH"}[name]
 	})
 	return muster.Errorf(muster.Invalid, "%s sets %s, %s", config.File, strings.Join(names, " and "), does).
-		WithHint("look at it, and let it count:  muster trust\nor say it yourself:            %s", flags)
+		WithHint("look at it, and trust it:  muster trust\nor say it yourself:        %s", flags)
 }
 
 // withheldLines returns a line for each file of which something does not count because the user does not trust it, and

@@ -15,8 +15,8 @@ import (
 // newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and it opens
 // before there is a team, too. A tool of the team may start it and look; what it then decides is refused by the API.
 func newWatchCommand(a *App) *cobra.Command {
-	isReplay := false
-	c := &cobra.Command{Use: "watch", Args: namedArgs(), Short: "the team on a full screen: look, read plans, answer",
+	var past *lookBack
+	c := &cobra.Command{Use: "watch", Short: "the team on a full screen: look, read plans, answer",
 		Long: "Shows what waits for you, the members and the board, and of what is selected all there is:\n" +
 			"a member's conversation, a plan, a task and its diff. Press ? for the keys. Leaving stops nothing.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -24,7 +24,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			if in == nil || out == nil || a.json {
 				return errNoFullScreen()
 			}
-			o, err := a.open(c.Context())
+			o, err := past.open(c.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func newWatchCommand(a *App) *cobra.Command {
 				return knownWindow(settings, model, a.Env)
 			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: isReplay,
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: past.isOn,
 				Commands: watch.Commands{Launch: launcher(a), Merge: merger(o.Team)}})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
@@ -46,7 +46,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			if err = cmp.Or(err, context.Cause(c.Context())); err != nil {
 				return err
 			}
-			if isReplay {
+			if past.isOn {
 				return nil
 			}
 			// Whoever leaves is told that this stopped nothing. Whether it can be found out changes nothing else.
@@ -55,7 +55,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			}
 			return nil
 		}}
-	c.Flags().BoolVar(&isReplay, "replay", false, "look back: go through what has happened, by event or by landing")
+	past = lookBackFlag(c)
 	return c
 }
 

@@ -10,6 +10,7 @@ package clock
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"muster"
@@ -71,4 +72,17 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Duration returns how long something takes as people write it, and as settings take it: 10m and not 10m0s.
+func Duration(d time.Duration) string {
+	text := d.String()
+	// Only whole minutes and hours end so; 20m10s does not.
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }

@@ -30,3 +30,12 @@ func TestClockIsReplaced(t *testing.T) {
 		t.Errorf("the clock gives %v, %v, %q", c.Now(), c.UnixTime(), c.NewText())
 	}
 }
+
+func TestDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{"10m": 10 * time.Minute, "20m10s": 20*time.Minute + 10*time.Second,
+		"1h": time.Hour, "1h5m": time.Hour + 5*time.Minute, "30s": 30 * time.Second, "10h0m1s": 10*time.Hour + time.Second, "200ms": 200 * time.Millisecond, "0s": 0} {
+		if got := clock.Duration(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

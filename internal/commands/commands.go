@@ -115,7 +115,7 @@ func read(f places.File, above string) Command {
 		c.Description = strings.TrimSpace(c.Description + " (" + above + ")")
 	}
 	if strings.TrimSpace(body) == "" {
-		c.Problem = "there is nothing below its head"
+		c.Problem = "it has no text below its front matter"
 	}
 	return c
 }

@@ -42,7 +42,7 @@ func TestFind(t *testing.T) {
 	want := []string{
 		"/plan  Think about the whole change first.",
 		"/commit  Create a git commit",
-		"/empty  has a head only | there is nothing below its head",
+		"/empty  has a head only | it has no text below its front matter",
 		"/fix-issue [issue-number] [priority] Fix an issue: find it, fix it, test it",
 		"/project:help  Help me with $1.",
 		"/my-notes  Read my notes.",

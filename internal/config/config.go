@@ -83,6 +83,7 @@ type Settings struct {
 	Sign         string
 	Notify       string
 	CheckCovered bool
+	HoldSecrets  bool
 
 	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
 	// repository's.
@@ -90,6 +91,14 @@ type Settings struct {
 
 	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
 	ClaudeHooks bool
+
+	// Sandbox says that the commands of members are confined, and SandboxChecks that the check and the set-up are, too.
+	Sandbox, SandboxChecks bool
+	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
+	// they may reach, and SandboxSetupNetwork those of the set-up besides.
+	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List
+	// CommandLimits is what a recording says that members were told of all that; nil: it is played by no recording.
+	CommandLimits *string
 
 	// PassEnv names the variables of the environment that commands see beside the usual ones.
 	PassEnv Names
@@ -107,6 +116,19 @@ type Names string
 // List returns the names one by one.
 func (n Names) List() []string {
 	return strings.FieldsFunc(string(n), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// List is a list of paths or hosts, with commas between them.
+type List string
+
+// List returns the entries one by one.
+func (l List) List() (all []string) {
+	for entry := range strings.SplitSeq(string(l), ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			all = append(all, entry)
+		}
+	}
+	return all
 }
 
 // Value is a setting with the place that its value comes from. It never holds a secret.

@@ -152,7 +152,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 // a list or a mapping.
 func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
 	switch s.to.(type) {
-	case *Names, *Models:
+	case *Names, *Models, *List:
 	default:
 		return "", false
 	}

@@ -56,6 +56,7 @@ The last column says what becomes of a value in ` + "`muster.yaml`" + `, which c
 | ` + "`checks`" + `: several checks with names | trust first | [checks.md](checks.md) |
 | ` + "`roles`" + `: model, effort, reply and fallback of one role | trust | [models.md](models.md) |
 | ` + "`hooks`" + `: commands at moments of the work | trust | [hooks.md](hooks.md) |
+| ` + "`permissions`" + `: what members may do, and what you are asked about | only to forbid | [permissions.md](permissions.md) |
 | ` + "`mcp_servers`" + `: servers whose tools members have | trust | [mcp.md](mcp.md) |
 | ` + "`endpoints`" + `: model servers of your own | refused | [models-and-settings.md](models-and-settings.md#endpoints-of-your-own) |
 | ` + "`models`" + `: limits and prices of models | refused | [models.md](models.md) |

@@ -13,7 +13,7 @@ import (
 // sections are the settings whose values are structures. Load finds them, and the package that a section concerns reads
 // what is in it. They start processes, so those of a repository's file count only when the user trusts them: that
 // package makes a trust.Item of each.
-var sections = []string{"hooks", "mcp_servers"}
+var sections = []string{"hooks", "mcp_servers", "permissions"}
 
 // Section is a setting whose value is a structure, as it stands in one file.
 type Section struct {

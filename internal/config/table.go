@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -135,15 +136,55 @@ func (s *Settings) landingTable() []Setting {
 			About: "how many checks of landings may run at once; 0: by cores and memory"},
 		{Name: "landing.check_covered", inRepository: counts, to: &s.CheckCovered, Default: "false",
 			About: "check what landed covered by a later check too, while no landing waits"},
+		{Name: "landing.secrets", to: &s.HoldSecrets, inRepository: isRefused, Default: "true",
+			About: "hold back work that has what looks like a key; see muster allow"},
 		{Name: "landing.sign", to: &s.Sign, words: []string{"", "auto", "true", "false"},
 			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
 		{Name: "notify", to: &s.Notify, words: []string{"", "auto", "bell", "osc", "off"}, inRepository: isRefused,
 			About: "how a terminal tells that something needs you: auto, bell, osc (on the desktop) or off"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
+		{Name: "sandbox.enabled", flag: "sandbox", to: &s.Sandbox, Default: "true", inRepository: isRefused,
+			About: "whether commands of members, checks and set-ups are confined, without a network"},
+		{Name: "sandbox.checks", to: &s.SandboxChecks, Default: "true", inRepository: isRefused,
+			About: "whether the check and the set-up are confined too, where commands are"},
+		{Name: "sandbox.read", to: &s.SandboxRead, check: checkPath, inRepository: isRefused,
+			About: "paths that confined commands may read besides, with commas between them"},
+		{Name: "sandbox.write", to: &s.SandboxWrite, check: checkPath, inRepository: isRefused,
+			About: "paths that confined commands may write besides, such as a cache"},
+		{Name: "sandbox.network", to: &s.SandboxNetwork, check: checkHost, inRepository: isRefused,
+			About: "hosts that confined commands may reach, such as proxy.golang.org, *.npmjs.org"},
+		{Name: "sandbox.setup_network", to: &s.SandboxSetupNetwork, Default: registries, check: checkHost,
+			inRepository: isRefused, About: "hosts that a confined set-up may reach besides; by default registries"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
 	}
+}
+
+// registries are where the common package managers download from. Nobody can leave something at them without a key.
+const registries = "proxy.golang.org, sum.golang.org, registry.npmjs.org, registry.yarnpkg.com, pypi.org, " +
+	"files.pythonhosted.org, crates.io, index.crates.io, static.crates.io, rubygems.org, index.rubygems.org, " +
+	"repo.maven.apache.org, repo1.maven.org, plugins.gradle.org, services.gradle.org, api.nuget.org, " +
+	"packagist.org, repo.packagist.org, hex.pm, repo.hex.pm"
+
+// hostPattern is a name, or *.NAME for all below it, with a port behind it or not.
+var hostPattern = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
+
+// checkHost refuses what is no host of sandbox.network, such as a URL.
+func checkHost(entry string) error {
+	if !hostPattern.MatchString(entry) {
+		return muster.Errorf(muster.Invalid, "%q is no host: name it like registry.npmjs.org, *.npmjs.org or "+
+			"example.org:8443", entry)
+	}
+	return nil
+}
+
+// checkPath refuses a path that depends on where muster is started.
+func checkPath(entry string) error {
+	if !filepath.IsAbs(entry) {
+		return muster.Errorf(muster.Invalid, "the path %q is not absolute", entry)
+	}
+	return nil
 }
 
 // efforts are the values of effort.
@@ -214,12 +255,13 @@ func (s Setting) set(text string) error {
 		}
 		*to = d
 	case *Models:
-		for _, model := range Models(text).List() {
-			if err := s.check(model); err != nil {
-				return err
-			}
-		}
-		*to = Models(strings.Join(Models(text).List(), ","))
+		joined, err := s.join(Models(text).List())
+		*to = Models(joined)
+		return err
+	case *List:
+		joined, err := s.join(List(text).List())
+		*to = List(joined)
+		return err
 	case *Checks:
 		return to.set(text)
 	case *Names:
@@ -230,6 +272,16 @@ func (s Setting) set(text string) error {
 		*to = Names(strings.Join(list, ","))
 	}
 	return nil
+}
+
+// join checks each entry of a list and puts commas between them.
+func (s Setting) join(entries []string) (string, error) {
+	for _, entry := range entries {
+		if err := s.check(entry); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(entries, ","), nil
 }
 
 // variableName is the name of a variable of the environment, or the beginning of several with a * behind.
@@ -250,6 +302,8 @@ func (s Setting) text() string {
 	case *Names:
 		return string(*to)
 	case *Models:
+		return string(*to)
+	case *List:
 		return string(*to)
 	case *string:
 		return *to

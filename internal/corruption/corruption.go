@@ -128,7 +128,7 @@ func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
 			r.Task = muster.TaskID(id)
 		}
 		if u.Table == muster.TableHosts {
-			r.Done = "nobody can live in that slot until muster doctor --repair"
+			r.Done = "no process can use its place until muster doctor --repair"
 		}
 		records = append(records, r)
 	}

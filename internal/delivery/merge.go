@@ -108,7 +108,7 @@ func (c Checkout) tryMerge(ctx context.Context, target, tip string) (has bool, e
 func errConflict(branch, target string, files []string) error {
 	return muster.Errorf(muster.Invalid, "%s and %s have both changed %s, and git cannot merge that by itself; "+
 		"nothing was touched", branch, target, list(files)).
-		WithHint("by hand:  git merge %s, mend the files, git add them, git commit\n"+
+		WithHint("by hand:  git merge %s, resolve the conflicts, git add the files, git commit\n"+
 			"give up:  git merge --abort", target)
 }
 

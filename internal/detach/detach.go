@@ -31,8 +31,8 @@ const variable = "MUSTER_FOREGROUND"
 const left = "left\n"
 
 // Foreground runs the program again with args and env, as a child on the same terminal, and returns its exit code when
-// it has ended or has left the terminal. Where the child was killed, the terminal gets back the mode that it had. An
-// error means that no child could be started.
+// it has ended or has left the terminal. Where the child was killed, the terminal gets back the mode that it had,
+// unless this process is in the background of its shell. An error means that no child could be started.
 func Foreground(args, env []string) (code int, err error) {
 	switch {
 	case os.Getenv(variable) != "": // a child that started a child would never end
@@ -42,11 +42,11 @@ func Foreground(args, env []string) (code int, err error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return 0, fmt.Errorf("find the program: %w", err)
+		return 0, fmt.Errorf("this program cannot be found: %w", err)
 	}
 	ours, theirs, err := pair()
 	if err != nil {
-		return 0, fmt.Errorf("connect to the process of the conversation: %w", err)
+		return 0, fmt.Errorf("the process of the conversation cannot be reached: %w", err)
 	}
 	// The pipe lives as long as this process: its end tells the child that this process is gone.
 	defer ours.Close()
@@ -61,12 +61,12 @@ func Foreground(args, env []string) (code int, err error) {
 	defer stop()
 	if err := c.Start(); err != nil {
 		_ = theirs.Close()
-		return 0, fmt.Errorf("start the process of the conversation: %w", err)
+		return 0, fmt.Errorf("the process of the conversation cannot be started: %w", err)
 	}
 	// With a copy here the pipe would not end with the child.
 	_ = theirs.Close() // the child has its own
 	code, isKilled := await(c, ours, signals)
-	if isKilled && modeErr == nil {
+	if isKilled && modeErr == nil && hasTerminal(os.Stdin.Fd()) {
 		_ = term.Restore(os.Stdin.Fd(), mode)
 		giveBack(os.Stdout)
 	}
@@ -122,7 +122,7 @@ const outputWait = time.Second
 func Output(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find the program: %w", err)
+		return "", fmt.Errorf("this program cannot be found: %w", err)
 	}
 	c := exec.CommandContext(ctx, self, args...)
 	c.Args[0] = os.Args[0] // as in Foreground

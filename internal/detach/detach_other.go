@@ -22,5 +22,7 @@ func notify() (<-chan os.Signal, func()) { return nil, func() {} }
 
 func killedBy(*exec.ExitError) int { return 1 }
 
+func hasTerminal(uintptr) bool { return false }
+
 // Leave returns an error.
 func (t *Terminal) Leave() error { return errNotHere }

@@ -64,23 +64,37 @@ func killedBy(exit *exec.ExitError) int {
 }
 
 // Leave lets the shell come back while this process goes on: it begins a session of its own, so that no signal of the
-// terminal reaches it, and its standard input and output are /dev/null. The caller must have restored the terminal. On
-// an error nothing has changed.
+// terminal reaches it, and its standard input and output are /dev/null. The caller must have restored the terminal.
 func (t *Terminal) Leave() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("leave the terminal: %w", err)
+		return fmt.Errorf("the terminal cannot be left: %w", err)
 	}
 	defer null.Close()
 	// A process that leads its group cannot begin a session. This one is in the group of the first process.
 	if _, err := unix.Setsid(); err != nil {
-		return fmt.Errorf("leave the terminal: %w", err)
+		return fmt.Errorf("the terminal cannot be left: %w", err)
 	}
 	var errs []error
 	for fd := range 3 {
 		errs = append(errs, dup(int(null.Fd()), fd))
 	}
+	return errors.Join(append(errs, t.tell())...)
+}
+
+// tell tells the first process to end. One that was killed a moment before needs no word, and this process goes on: it
+// was told to.
+func (t *Terminal) tell() error {
 	t.hasLeft.Store(true)
-	_, err = t.pipe.WriteString(left)
-	return errors.Join(append(errs, err)...)
+	if _, err := t.pipe.WriteString(left); err != nil && !errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	return nil
+}
+
+// hasTerminal reports whether this process is in the foreground of its terminal. The kernel stops one in the background
+// that sets the mode, which would be that of another program by then.
+func hasTerminal(fd uintptr) bool {
+	group, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }

@@ -49,6 +49,28 @@ func TestBackground(t *testing.T) {
 	s.Keys("clear; muster attach", "Enter")
 	s.Wait(`(?s)the team has stopped, with 1 open task.*muster resume.*\n\$ $`)
 
+	// Who is attached reads who has stopped the team, and that a process that was killed has died.
+	leave := func() {
+		s.Keys("clear; muster --continue", "Enter")
+		s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
+		s.Keys("/quit", "Enter")
+		s.Wait(`(?s)the team is at work: s stops it.*stays`)
+		s.Keys("b")
+		s.Wait(`(?s)the team works on in the background.*\n\$ $`)
+		s.Keys("clear; muster attach", "Enter")
+		s.Wait(`a team is at work here, in another process`)
+	}
+	leave()
+	w.muster(0, "stop")
+	s.Wait(`(?s)muster: the team was stopped by the user with muster stop; 1 task is open\n +go on: muster resume.*\n\$ $`)
+	leave()
+	for pid, line := range w.running() {
+		if n, err := strconv.Atoi(pid); err == nil && strings.HasPrefix(line, "muster --continue") {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	s.Wait(`(?s)muster: the process of the team has died; the state is kept; 1 task is open\n +go on: muster resume.*\n\$ $`)
+
 	s.Keys("clear; muster --continue", "Enter")
 	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
 	s.Keys("C-c", "C-c", "C-c")

@@ -95,7 +95,7 @@ func newWorld(t *testing.T, env ...string) *world {
 	}
 	w.env = append([]string{
 		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "BASE=" + base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GORACE=atexit_sleep_ms=0",
+		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GORACE=atexit_sleep_ms=0",
 		"GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user", "GIT_COMMITTER_EMAIL=user@example.org",
 	}, append(slices.Clone(caches), env...)...)
 	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))

@@ -39,7 +39,7 @@ func TestWatchStartsStopsAndTakes(t *testing.T) {
 	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
 	s.Wait(`(?s)1 finished.*N new run.*T take`)
 	s.Keys("T")
-	s.Wait(`take what has landed\? y: yes`)
+	s.Wait(`take 1 commit of muster/repo to main\? y: yes`)
 	s.Keys("y")
 	s.Wait(`(?s)came to main by fast-forward.*greet`)
 	if got := w.read("greeting"); got != "hello\n" {

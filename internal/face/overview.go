@@ -56,10 +56,12 @@ func Board(ctx context.Context, t *team.Team) (view.Overview, error) {
 	tasks, _, tasksErr := t.Tasks().List(ctx)
 	requests, requestsErr := t.Requests().Pending(ctx)
 	mail, mailErr := t.Mail().Pending(ctx, muster.User)
+	members, membersErr := readMembers(ctx, t)
 	o := Empty()
-	o.Tasks, o.Requests, o.Mail = tasks, requests, len(mail)
+	o.Tasks, o.Requests, o.Mail, o.Members = tasks, requests, len(mail), members
+	o.Alive = slices.ContainsFunc(members, func(m view.Member) bool { return m.Alive })
 	countTasks(&o)
-	return o, cmp.Or(tasksErr, requestsErr, mailErr)
+	return o, cmp.Or(tasksErr, requestsErr, mailErr, membersErr)
 }
 
 // countTasks counts the tasks of an overview by what they are.

@@ -10,6 +10,7 @@ import (
 	"muster/internal/spend"
 	"muster/internal/view"
 	"muster/journal"
+	"muster/llm"
 )
 
 // Past is how a team stood at earlier times of a run, for replay. It is derived from the events alone, one after the
@@ -91,7 +92,11 @@ func (p *Past) Apply(e muster.Event) {
 // nothing.
 func (p *Past) addTurn(e muster.Event) {
 	dollars, isPriced := e.Fields["dollars"]
-	s := spend.Sum{Calls: 1, Dollars: spend.FromFloat(e.Number("dollars"))}
+	// Without a price the tokens are all that tells how much a member has done.
+	count := func(name string) int { return int(e.Number(name)) }
+	s := spend.Sum{Calls: 1, Dollars: spend.FromFloat(e.Number("dollars")), Usage: llm.Usage{Input: count("input"),
+		Output: count("output"), CacheRead: count("cache_read"), CacheWrite: count("cache_write"),
+		CacheWriteLong: count("cache_write_long")}}
 	if isPriced && dollars == nil {
 		s.Unpriced = 1
 	}
@@ -145,10 +150,13 @@ func (p *Past) applyToTask(e muster.Event) {
 		if e.Kind != journal.TaskCreated {
 			return
 		}
-		// A task that was deleted later has no record: it is shown without its dependencies.
+		// A task that was deleted later has no record, and none has one in a recording.
 		record := p.records[e.Task]
 		t = &muster.Task{ID: e.Task, Subject: cmp.Or(e.Text("subject"), record.Subject), Status: muster.Pending,
 			DependsOn: record.DependsOn, CreatedAt: e.At}
+		if record.ID == 0 {
+			t.DependsOn = dependencies(e)
+		}
 		p.tasks[e.Task] = t
 	}
 	switch e.Kind {
@@ -187,6 +195,18 @@ func (p *Past) applyToTask(e muster.Event) {
 		return
 	}
 	t.UpdatedAt = e.At
+}
+
+// dependencies returns on which tasks a new one depends, as its event says. Events of older versions do not say it, and
+// no event says that a dependency was added or removed later: there the records are better, where there are some.
+func dependencies(e muster.Event) (all []muster.TaskID) {
+	list, _ := e.Fields["depends_on"].([]any)
+	for _, x := range list {
+		if id, ok := x.(float64); ok {
+			all = append(all, muster.TaskID(id))
+		}
+	}
+	return all
 }
 
 // Overview returns how the team stood after the events so far, at a time. It shares nothing with the Past that changes

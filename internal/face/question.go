@@ -57,12 +57,19 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 	v.Row("status", view.Status(r.Status, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired))
 	if r.Status == muster.RequestPending {
 		v.Row("waits", view.Duration(view.WaitingTime(r, now)))
+		if r.Deadline != 0 {
+			v.Row("until", view.Clock(muster.Time(r.Deadline), now))
+		}
 	}
 	if r.ResolvedBy != "" {
 		v.Row("answered", view.Clock(muster.Time(r.ResolvedAt), now)+" by "+string(r.ResolvedBy))
 	}
 	w.WriteString(v.Draw(s))
-	section(w, "plan", r.Plan)
+	if r.Kind == muster.AskPermission {
+		section(w, "command", r.Plan)
+	} else {
+		section(w, "plan", r.Plan)
+	}
 	section(w, "reason", r.Reason)
 	section(w, "answer", r.Response)
 	if q.Task != nil {
@@ -74,6 +81,10 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 	// No command is given that would be refused: the user decides only what the lead may decide too.
 	if r.Status == muster.RequestPending && (r.To == muster.Lead || r.To == muster.User) {
 		fmt.Fprintf(w, "\nsay yes:  muster approve %[1]s [COMMENT]\nsay no:   muster reject %[1]s \"why\"\n", r.ID)
+		if len(r.Asks) > 0 {
+			fmt.Fprintf(w, "for longer:  muster approve %s --run, until the run ends; --always, in this repository\n",
+				r.ID)
+		}
 	}
 	return w.String()
 }

@@ -107,6 +107,16 @@ func (f *refFiles) head() string {
 // LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
 // ok is false when dir is no plain worktree of this repository, or when only git can tell.
 func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
+	head, ok = writtenHead(r, dir)
+	if ok && head != "HEAD" {
+		id, known := r.files.branch(head)
+		ok = known && id != ""
+	}
+	return head, ok
+}
+
+// writtenHead is LinkedHead where it does not matter whether there is such a branch.
+func writtenHead(r *Repo, dir string) (head string, ok bool) {
 	link, admin := filepath.Join(dir, ".git"), DirOf(dir)
 	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() ||
 		filepath.Dir(admin) != filepath.Join(r.common, "worktrees") ||
@@ -121,9 +131,7 @@ func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
 	if at != "" && IsID(at) {
 		return "HEAD", true
 	}
-	branch, ok := strings.CutPrefix(at, "ref: ")
-	id, known := r.files.branch(branch)
-	return branch, ok && known && id != ""
+	return strings.CutPrefix(at, "ref: ")
 }
 
 // MadeAt returns the commit at which the runtime made a branch (refs/heads/...), as the first entry in the log of the

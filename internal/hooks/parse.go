@@ -3,7 +3,6 @@ package hooks
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -118,7 +117,7 @@ func fromSettings(base, show, path string) (all []Hook) {
 		err = json.Unmarshal(muster.TrimBOM(data), &settings)
 	}
 	if err != nil {
-		add(Hook{Problem: fmt.Sprintf("the file cannot be read: %v", err)})
+		add(Hook{Problem: "the file cannot be read: " + muster.PlainText(err)})
 		return all
 	}
 	for _, event := range slices.Sorted(maps.Keys(settings.Hooks)) {

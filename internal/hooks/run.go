@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/journal"
@@ -120,7 +121,7 @@ func (r *Runner) one(ctx context.Context, h Hook, m Moment) (Outcome, error) {
 	message, problem := "", ""
 	switch {
 	case errors.Is(err, errTimeout):
-		problem = fmt.Sprintf("no end within %v", h.Timeout)
+		problem = fmt.Sprintf("it did not end within %s", clock.Duration(h.Timeout))
 	case err != nil:
 		problem = err.Error()
 	case result.exit != 0 && result.exit != 2:

@@ -130,7 +130,7 @@ func TestHostileHooks(t *testing.T) {
 	for name, c := range map[string]struct{ command, problem string }{
 		"prints without end":      {"yes", "it printed more than 1 MB"},
 		"prints errors, no end":   {"yes >&2", "it printed more than 1 MB"},
-		"hangs":                   {"sleep 600", "no end within 1s"},
+		"hangs":                   {"sleep 600", "it did not end within 1s"},
 		"forks and exits":         {"sleep 600 & sleep 600 >/dev/null 2>&1 & exit 0", ""},
 		"reads nothing":           {"exec 0<&-; exit 0", ""},
 		"prints broken JSON":      {"echo '{\"decision\": \"block\"'", "what it printed is no JSON that muster can read: "},

@@ -76,7 +76,7 @@ func TestWaysToBeRed(t *testing.T) {
 		"not found":      {landing.Check{Command: "test ! -f bad || no-such-command-here"}, "could not run on your work merged with muster/demo"},
 		"not executable": {landing.Check{Command: "test ! -f bad || ./bad"}, "exit 126"},
 		"setup":          {landing.Check{Command: "true", Setup: "test ! -f bad"}, "the setup failed"},
-		"timeout":        {landing.Check{Command: "test ! -f bad || exec sleep 60", Timeout: 300 * time.Millisecond}, "no end within 300ms"},
+		"timeout":        {landing.Check{Command: "test ! -f bad || exec sleep 60", Timeout: 300 * time.Millisecond}, "it did not end within 300ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,6 +30,7 @@ type attempt struct {
 	turn         // what the queue decides
 	working bool // it has one of the tokens of atWork
 	merged  merged
+	scanned string // the head in which no secret was found
 
 	reviewed approval  // what an approval of the work would be of, where it needs one
 	approval *approval // of the work as it is; nil: there is none yet
@@ -177,6 +178,9 @@ func queueUntilDecided(ctx context.Context, a *attempt, tip string) error {
 		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
 		// meanwhile.
 		isReturned, err := a.returnEarly(ctx, tip)
+		if err == nil && !isReturned {
+			isReturned, err = returnSecrets(ctx, a, tip)
+		}
 		if err == nil && !isReturned {
 			err = findApproval(ctx, a, tip)
 		}

@@ -14,6 +14,7 @@
 //   - message.go writes the landed commit, and finds it again after a crash.
 //   - tip.go remembers where landings left the target, and puts back one that something else has moved.
 //   - return.go returns a task, with what its owner reads.
+//   - secrets.go returns work that has what looks like a key, before it queues.
 //   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what
 //     was approved. arbiter.go lets an agent work on what others' work keeps from landing.
 //   - target.go prepares the target before a run, and waits while somebody has it checked out.
@@ -109,6 +110,10 @@ type Options struct {
 	CheckCovered bool
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
+	// LandSecrets lets land what looks like a key. Without it such work is returned, unless IsAllowed says that the
+	// user has allowed the finding with this fingerprint; nil: none is allowed.
+	LandSecrets bool
+	IsAllowed   func(fingerprint string) (bool, error)
 	// Sign says whether the commits that land are signed: SignAuto ("", too), SignAlways or SignNever.
 	Sign string
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It

@@ -2,6 +2,7 @@ package landing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ type probe struct {
 	// isOver says that its result is not wanted any more: only the drainer sets and reads it.
 	isOver bool
 }
+
+// errNoAnswer is the error of a check whose goroutine has ended without one.
+var errNoAnswer = errors.New("the check ended without an answer")
 
 // nextProbe returns the position to check next: the top, as long as nothing is known to be red, and otherwise one in
 // the widest gap between those that are being checked. 0: there is none.
@@ -72,8 +76,10 @@ func (s *stack) begin(ctx context.Context, at int) error {
 	s.probes = append(s.probes, p)
 	task, name := e.v.Task, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim)
 	run := func() {
+		// However the check ends, close waits for it. A test ends the goroutine as a dying process does.
+		p.err = errNoAnswer
+		defer func() { s.results <- p }()
 		p.res, p.err = s.check(ctx, p.commit, name, &task)
-		s.results <- p
 	}
 	if s.options.Order != nil {
 		run() // between two steps of the drainer, which are recorded

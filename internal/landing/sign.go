@@ -3,7 +3,6 @@ package landing
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"muster"
 	"muster/internal/git"
@@ -72,5 +71,5 @@ func tellUnsigned(ctx context.Context, l *Lander, cause error) error {
 		return nil
 	}
 	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
-		"text": fmt.Sprintf("commits land unsigned, because they cannot be signed: %v", cause)}})
+		"text": "commits land unsigned, because they cannot be signed: " + muster.PlainText(cause)}})
 }

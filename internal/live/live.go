@@ -51,9 +51,10 @@ const (
 	maxFile = 1 << 20
 	// maxAge is how old the file of a dead process may become before another one removes it.
 	maxAge = time.Hour
-	// interval is the time between two looks for more.
-	interval = 100 * time.Millisecond
-	ending   = ".jsonl"
+	// interval is the time between two looks for more while somebody speaks, and maxInterval while nobody does.
+	interval    = 100 * time.Millisecond
+	maxInterval = 400 * time.Millisecond
+	ending      = ".jsonl"
 )
 
 // Writer writes the pieces of one process. It is for one goroutine.
@@ -149,14 +150,20 @@ func Follow(ctx context.Context, dir string, isOwn func(path string) bool) iter.
 		}
 	}
 	return func(yield func(Piece) bool) {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
+		// While nobody says anything the looks become rarer, so that a face that only waits costs next to nothing.
+		pause := interval
+		wait := time.NewTimer(pause)
+		defer wait.Stop()
 		for {
+			pause = min(pause*2, maxInterval)
 			for _, path := range files(dir) {
 				text, end := readFrom(path, read[path])
 				read[path] = end
 				if isOwn(path) {
 					continue
+				}
+				if len(text) > 0 {
+					pause = interval
 				}
 				for line := range bytes.Lines(text) {
 					var p Piece
@@ -165,10 +172,11 @@ func Follow(ctx context.Context, dir string, isOwn func(path string) bool) iter.
 					}
 				}
 			}
+			wait.Reset(pause)
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-wait.C:
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func (p *Mail) Check(ctx context.Context, m muster.Message) error {
 		return err
 	}
 	return muster.Errorf(muster.NotFound, "no mail sent: there is no member %q%s", string(m.To),
-		editdist.DidYouMean(near))
+		editdist.DidYouMean(near)).WithHint("muster team list")
 }
 
 // Send sends m and returns it as sent, with an id and the time. The mail is durable when Send returns nil.

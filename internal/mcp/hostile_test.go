@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"muster/internal/clock"
 	"muster/internal/proc"
 	"muster/internal/testing/wait"
 	"muster/llm"
@@ -144,7 +145,7 @@ func TestPausesGrow(t *testing.T) {
 		for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 			before := starts
 			_, err := p.servers[0].connected(t.Context())
-			if err == nil || starts != before || !strings.Contains(err.Error(), fmt.Sprint("it can be started again in ", pause*time.Second)) {
+			if err == nil || starts != before || !strings.Contains(err.Error(), "it can be started again in "+clock.Duration(pause*time.Second)) {
 				t.Fatalf("started in the pause of %d: %v", pause, err)
 			}
 			time.Sleep(pause*time.Second - time.Millisecond)

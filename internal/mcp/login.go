@@ -167,7 +167,7 @@ func (p *Pool) Login(ctx context.Context, name string, show func(page string)) e
 	case s == nil:
 		return errors.New("it is not there")
 	case s.URL == "":
-		return errors.New("it is a program, which needs none")
+		return errors.New("it is a program, which needs no login")
 	}
 	refusal := make(chan error, 1)
 	handler, end, err := s.askUser(show, refusal)

@@ -36,6 +36,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"muster/internal/clock"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/safetext"
@@ -106,7 +107,8 @@ func (p *Pool) Prepare(ctx context.Context, wait time.Duration, isNew bool) {
 			if err == nil {
 				s.known = s.listed
 			} else if ctx.Err() != nil && p.ctx.Err() == nil {
-				p.tell("the MCP server %s has not started within %v: its tools are there in the next run", s.Name, wait)
+				p.tell("the MCP server %s has not started within %s: its tools are there in the next run", s.Name,
+					clock.Duration(wait))
 			}
 		})
 	}
@@ -181,7 +183,7 @@ func (s *server) connected(ctx context.Context) (*session, error) {
 			s.mu.Unlock()
 			return nil, errEnded
 		case s.starting == nil && pause > 0:
-			err := fmt.Errorf("%w; it can be started again in %v", s.failure, pause.Round(time.Second))
+			err := fmt.Errorf("%w; it can be started again in %s", s.failure, clock.Duration(pause.Round(time.Second)))
 			s.mu.Unlock()
 			return nil, err
 		case s.starting == nil:

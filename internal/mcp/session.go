@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"muster/internal/clock"
 	"muster/internal/proc"
 )
 
@@ -63,7 +64,7 @@ func (x *session) explain(err error) error {
 }
 
 // errSilent is the error of a server that does not answer when a connection begins.
-var errSilent = fmt.Errorf("it has not answered within %v", startTimeout)
+var errSilent = fmt.Errorf("it has not answered within %s", clock.Duration(startTimeout))
 
 // open connects to a server. Most speak the older protocol only, and some end when they are asked for the newer one, so
 // that comes second.

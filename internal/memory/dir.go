@@ -109,7 +109,7 @@ func (d Dir) read(name string) Memory {
 		m.By = ""
 	}
 	if m.Content == "" {
-		m.Problem = "there is nothing below its head"
+		m.Problem = "it has no text below its front matter"
 	}
 	return m
 }

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
-// Dir is where a team's state lies: the root of a repository's main worktree.
+// Dir is where a team's state lies: the root of a repository's main worktree, or the directory of an archived team
+// below Archive, where the names of what lies in it have no dots.
 type Dir string
 
 // Excluded are the patterns for .git/info/exclude that keep the state out of the user's commits.
@@ -79,8 +81,14 @@ func (d Dir) TableLocks(table string) []string {
 	return paths
 }
 
-// at joins the names of directories and a file to a path below d.
+// at joins the names of directories and a file to a path below d. In an archive it has the names that the state has
+// there, so that a store can be opened on it as on a repository.
 func (d Dir) at(parts ...string) string {
+	// An archive is no repository, so no root of one is taken for it.
+	above := filepath.Dir(string(d))
+	if filepath.Base(above) == "archive" && filepath.Base(filepath.Dir(above)) == ".team" {
+		parts[0] = strings.TrimPrefix(parts[0], ".")
+	}
 	return filepath.Join(append([]string{string(d)}, parts...)...)
 }
 

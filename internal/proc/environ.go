@@ -36,8 +36,8 @@ func WithVariables(env []string, set ...string) []string {
 	return append(env, set...)
 }
 
-// variable returns the value of a variable. Of several the last counts, as in os/exec.
-func variable(env []string, name string) string {
+// Variable returns the value of a variable. Of several the last counts, as in os/exec.
+func Variable(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {
 		if isVariable(kv, name) {
 			return kv[len(name)+1:]
@@ -138,7 +138,7 @@ const passedNames = `
 // muster runs by itself must be the user's own.
 func FindOutside(program string, env []string, dirs ...string) (path string, outside []string) {
 	var list []string
-	for _, dir := range filepath.SplitList(variable(env, "PATH")) {
+	for _, dir := range filepath.SplitList(Variable(env, "PATH")) {
 		if real, err := filepath.EvalSymlinks(dir); err != nil || !filepath.IsAbs(dir) || isBelow(dir, dirs) ||
 			isBelow(real, dirs) {
 			continue

@@ -48,7 +48,7 @@ func TestFindOutside(t *testing.T) {
 		{"p", "", ""},
 	} {
 		got, env := FindOutside(c.program, []string{"PATH=/none", "PATH=" + c.path}, at("repo"), "")
-		if path := variable(env, "PATH"); strings.Contains(path, at("repo")+"/") || len(env) != 1 || strings.Contains(path, "linked") ||
+		if path := Variable(env, "PATH"); strings.Contains(path, at("repo")+"/") || len(env) != 1 || strings.Contains(path, "linked") ||
 			!strings.HasPrefix(path, "/") && path != "" {
 			t.Errorf("a PATH of %s becomes %s", c.path, path)
 		}

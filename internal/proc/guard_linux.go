@@ -171,12 +171,14 @@ type answer struct {
 }
 
 // errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
-var errGuardGone = muster.Errorf(muster.Unavailable, "the guard of tools dies again and again")
+var errGuardGone = muster.Errorf(muster.Unavailable,
+	"the process that starts the commands of agents was killed again and again")
 
 // startGuard starts a guard: this very program, even if its file was replaced meanwhile.
 func startGuard() (*link, error) {
 	fail := func(err error) error {
-		return muster.Errorf(muster.Unavailable, "cannot start the guard of tools: %w", err)
+		return muster.Errorf(muster.Unavailable,
+			"the process that starts the commands of agents cannot be started: %w", err)
 	}
 	// A socket pair has no name: nobody else can connect to the guard or speak for it.
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -314,7 +316,7 @@ func (l *link) listen() {
 		killAll(func() []process { return l.orphans(calls) }, killLimit)
 	}
 	err := muster.Errorf(muster.Unavailable,
-		"the guard of this process's tools was killed, and this tool with it: its outcome is unknown")
+		"the process that started this command was killed, and the command with it: its outcome is unknown")
 	for _, c := range calls { // those too that were not said to have started: they may have begun
 		c.answers <- answer{128 + int(unix.SIGKILL), err}
 	}

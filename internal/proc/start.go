@@ -27,7 +27,7 @@ func startWith(
 	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
 		return nil, muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
 	}
-	path, err := findProgram(s.Argv[0], variable(s.Env, "PATH"))
+	path, err := findProgram(s.Argv[0], Variable(s.Env, "PATH"))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ type Facts struct {
 	Target string    // the branch on which work lands
 	Tip    string    // its commit; "" if it is not known
 	Check  string    // the command; "" for none
+	// CommandLimits says what commands cannot do; "" where they are not confined.
+	CommandLimits string
 	// Git says how the user's checkout stands; "" if it is not known.
 	Git string
 	// Instructions are what Instructions returned for the root.
@@ -24,6 +26,8 @@ type Facts struct {
 	Skills string
 	// Roles are the roles that the lead can give to teammates, as roles.List returned them.
 	Roles string
+	// Permissions says that rules of the user refuse some calls; "" if none do.
+	Permissions string
 	// Memory is the index of what is remembered, as memory.Index returned it.
 	Memory string
 }
@@ -38,6 +42,8 @@ func (f Facts) Texts() (stable, now string) {
 	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", mailbox.Escape(f.Root), runtime.GOOS,
 		runtime.GOARCH)
 	b.WriteString(optional("Check command: %s\n", mailbox.Escape(f.Check)))
+	b.WriteString(optional("Commands: %s\n", f.CommandLimits))
+	b.WriteString(optional("Permissions: %s\n", mailbox.Escape(f.Permissions)))
 	b.WriteString("</environment>" + optional("\n%s", f.Memory))
 	fmt.Fprintf(&c, "<environment>\nDate: %s\n", f.Now.Format("2006-01-02 (Monday)"))
 	c.WriteString(optional("The user's checkout: %s\n", mailbox.Escape(f.Git)))

@@ -117,7 +117,8 @@ type Recording struct {
 func Read(path string, verify func(text []byte, signature string) bool) (*Recording, error) {
 	data, err := durable.ReadRegular(path, maxFile)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, muster.Errorf(muster.NotFound, "there is no recording %s", path)
+		return nil, muster.Errorf(muster.NotFound, "there is no recording %s", path).
+			WithHint("make one: muster run --record FILE \"GOAL\"")
 	}
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "the recording %s cannot be read: %w", path, err)

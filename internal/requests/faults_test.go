@@ -112,13 +112,19 @@ func TestWhatTheMailSays(t *testing.T) {
 		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}, asks: "lead asks you to shut down.",
 			yes: "bob shuts down.", no: "bob goes on working."},
 		{r: muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm -r build"},
+			asks: ""}, // it stands under what needs an answer
+		{r: muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Reason: "rm -r build"},
 			asks: "bob asks for permission: rm -r build"},
 	} {
 		for _, yes := range []bool{true, false} {
 			s := mem.New()
 			q := process(s)
 			r := ask(t, q, c.r)
-			if got := box(t, s, r.To); len(got) != 1 || got[0].Content != c.asks || got[0].RequestID != r.ID {
+			if got := box(t, s, r.To); c.asks == "" {
+				if len(got) > 0 {
+					t.Errorf("%s has %+v to put away", r.To, got)
+				}
+			} else if len(got) != 1 || got[0].Content != c.asks || got[0].RequestID != r.ID {
 				t.Errorf("%s was asked %+v", r.To, got)
 			}
 			_, _, err := q.Decide(t.Context(), r.ID, r.To, yes, "")

@@ -58,7 +58,7 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 	if err := q.post.Check(ctx, question(r)); err != nil {
 		return muster.Request{}, err
 	}
-	queueMail(&r, true)
+	queueMail(&r, isMailed(r))
 	// With an id that the caller has fixed, a caller that crashed may ask again and gets the same request.
 	isNewID := r.ID == ""
 	if !isNewID && !idRule().MatchString(string(r.ID)) {
@@ -72,7 +72,9 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 		rev, err := q.items.Create(ctx, string(r.ID), r)
 		switch {
 		case err == nil:
-			q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": cmp.Or(r.Plan, r.Reason)})
+			if isForReading(r) {
+				q.emit(ctx, journal.RequestCreated, r, map[string]any{"to": r.To, "text": cmp.Or(r.Plan, r.Reason)})
+			}
 			return q.sendQueued(ctx, r, rev)
 		case !errors.Is(err, muster.ErrStale):
 			return muster.Request{}, err
@@ -87,24 +89,34 @@ func (q *Requests) Ask(ctx context.Context, r muster.Request) (muster.Request, e
 			return muster.Request{}, muster.Errorf(muster.Held,
 				"the id %s belongs to another request: %s", r.ID, title(there))
 		case !Final(there):
-			queueMail(&there, true)
+			queueMail(&there, isMailed(there))
 		}
 		return q.sendQueued(ctx, there, rev)
 	}
+}
+
+// isForReading reports whether somebody has to read a request. The runtime carries out an interruption by itself, and
+// tells of its outcome.
+func isForReading(r muster.Request) bool { return r.Kind != muster.AskInterrupt }
+
+// isMailed reports whether a request is mailed to whom it is for. The user finds a permission under what needs an
+// answer, and would have to put away the mail about it as well.
+func isMailed(r muster.Request) bool {
+	return isForReading(r) && (r.Kind != muster.AskPermission || r.To != muster.User)
 }
 
 // prepare fills in the fields of a new request that are not the asker's to choose: that it is pending, its
 // times, its deadline and the digest of its plan. Errors: Invalid for a request that nobody could decide.
 func (q *Requests) prepare(ctx context.Context, r *muster.Request) error {
 	now := time.Now()
-	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response = muster.RequestPending, "", 0, ""
+	r.Status, r.ResolvedBy, r.ResolvedAt, r.Response, r.Scope = muster.RequestPending, "", 0, "", muster.ScopeOnce
 	r.CreatedAt = muster.UnixTime(now)
 	r.UpdatedAt = r.CreatedAt
 	if wait, ends := waits[r.Kind]; ends && r.Deadline == 0 {
 		r.Deadline = muster.UnixTime(now.Add(wait))
 	}
 	switch r.Kind {
-	case muster.AskShutdown, muster.AskPermission:
+	case muster.AskShutdown, muster.AskPermission, muster.AskInterrupt:
 	case muster.AskPlan:
 		if r.Plan == "" {
 			return muster.Errorf(muster.Invalid, "the plan is empty")
@@ -140,6 +152,13 @@ func (q *Requests) supersedeOlder(ctx context.Context, r *muster.Request) error 
 func (q *Requests) Decide(
 	ctx context.Context, id muster.RequestID, by muster.Name, yes bool, response string,
 ) (r muster.Request, now bool, err error) {
+	return q.DecideFor(ctx, id, by, yes, muster.ScopeOnce, response)
+}
+
+// DecideFor is Decide, for longer than once: that is for permissions only, and for others it is Invalid.
+func (q *Requests) DecideFor(
+	ctx context.Context, id muster.RequestID, by muster.Name, yes bool, scope muster.RequestScope, response string,
+) (r muster.Request, now bool, err error) {
 	r, _, err = q.read(ctx, id)
 	if err != nil {
 		return muster.Request{}, false, err
@@ -147,22 +166,42 @@ func (q *Requests) Decide(
 	if by != r.To && (r.To != muster.Lead || by != muster.User) {
 		return r, false, muster.Errorf(muster.Invalid, "request %s waits for %s: %s cannot decide it", r.ID, r.To, by)
 	}
-	status := muster.RequestRejected
+	if scope != muster.ScopeOnce && (r.Kind != muster.AskPermission || len(r.Asks) == 0) {
+		return r, false, muster.Errorf(muster.Invalid,
+			"request %s is no question about a permission: it is approved once",
+			r.ID)
+	}
+	d := decision{muster.RequestRejected, by, response, scope}
 	if yes {
-		status = muster.RequestApproved
+		d.status = muster.RequestApproved
 	}
 	// An answer that comes after the deadline is none, also when nobody has ended the request yet.
 	// Otherwise the outcome would depend on which process looks first.
 	over := q.overdue(r, time.Now())
 	if over {
-		status, by, response = late(r.Kind), muster.System, tooLate
+		d = expired(r.Kind)
 	}
-	r, now, err = q.end(ctx, id, status, by, response)
+	r, now, err = q.end(ctx, id, d)
 	return r, now && !over, err
 }
 
 // tooLate is the response of a request that ended at its deadline.
 const tooLate = "nobody answered in time"
+
+// decision is how a request ends. It is written in one step with the status, so that a crash never leaves an approval
+// without its scope: that would be read as one for a single call.
+type decision struct {
+	status   muster.RequestStatus
+	by       muster.Name
+	response string
+	scope    muster.RequestScope
+}
+
+// expired returns how a request of a kind ends at its deadline.
+// Nobody has decided it, so its scope is the narrowest.
+func expired(k muster.RequestKind) decision {
+	return decision{status: late(k), by: muster.System, response: tooLate}
+}
 
 // Withdraw takes back the pending requests that which selects; why is for people.
 func (q *Requests) Withdraw(ctx context.Context, by muster.Name, why string, which func(muster.Request) bool) error {
@@ -211,7 +250,7 @@ func (q *Requests) endEach(ctx context.Context, by muster.Name, response string,
 			continue
 		}
 		var isEnded bool
-		if r, isEnded, err = q.end(ctx, r.ID, to, by, response); isEnded {
+		if r, isEnded, err = q.end(ctx, r.ID, decision{status: to, by: by, response: response}); isEnded {
 			ended = append(ended, r)
 		}
 	}
@@ -222,7 +261,7 @@ func (q *Requests) endEach(ctx context.Context, by muster.Name, response string,
 // this call did so: a request that is final already stays as it is, and only mail about it that is still
 // queued is sent. end starts again whenever another process was faster, so a request is decided once.
 func (q *Requests) end(
-	ctx context.Context, id muster.RequestID, to muster.RequestStatus, by muster.Name, response string,
+	ctx context.Context, id muster.RequestID, d decision,
 ) (r muster.Request, ended bool, err error) {
 	for {
 		r, rev, err := q.read(ctx, id)
@@ -233,7 +272,7 @@ func (q *Requests) end(
 			r, err = q.sendQueued(ctx, r, rev)
 			return r, false, err
 		}
-		r.Status, r.ResolvedBy, r.Response = to, by, response
+		r.Status, r.ResolvedBy, r.Response, r.Scope = d.status, d.by, d.response, d.scope
 		r.ResolvedAt = muster.UnixTime(time.Now())
 		r.UpdatedAt = r.ResolvedAt
 		m, answered := answer(r)
@@ -251,7 +290,7 @@ func (q *Requests) end(
 		if err != nil {
 			return r, false, err
 		}
-		q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": by, "text": response})
+		q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": d.by, "text": d.response})
 		r, err = q.sendQueued(ctx, r, rev)
 		return r, err == nil, err
 	}
@@ -272,7 +311,7 @@ func (q *Requests) Await(ctx context.Context, id muster.RequestID) (muster.Reque
 			return r, err
 		}
 		if q.overdue(r, time.Now()) { // whoever waits ends it: there may be no other process
-			r, _, err = q.end(ctx, id, late(r.Kind), muster.System, tooLate)
+			r, _, err = q.end(ctx, id, expired(r.Kind))
 			return r, err
 		}
 		var due <-chan time.Time

@@ -24,11 +24,13 @@ func Final(r muster.Request) bool { return r.Status != muster.RequestPending }
 const (
 	ShutdownWait   = 30 * time.Second
 	PermissionWait = 10 * time.Minute
+	InterruptWait  = 5 * time.Second // the turn that was meant is over soon
 )
 
 // waits is how long a request of a kind waits before it ends by itself; 0 is for ever.
 var waits = map[muster.RequestKind]time.Duration{
 	muster.AskShutdown: ShutdownWait, muster.AskPermission: PermissionWait,
+	muster.AskInterrupt: InterruptWait,
 }
 
 // late returns the status of a request of the kind after its deadline. A permission that nobody gave counts
@@ -134,7 +136,8 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 		return err
 	}
 	if len(waiting) == 0 {
-		return muster.Errorf(muster.NotFound, "there is no request %s, and none waits", id)
+		return muster.Errorf(muster.NotFound, "there is no request %s, and none waits", id).
+			WithHint("those that were answered:  muster requests --all")
 	}
 	typed := string(id[:min(len(id), 64)]) // no id is longer, and what a model sends may be
 	slices.SortStableFunc(waiting, func(a, b muster.Request) int {
@@ -144,7 +147,8 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	for _, r := range waiting {
 		near = append(near, fmt.Sprintf("%s (%s)", r.ID, title(r)))
 	}
-	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s", id, safetext.List(near, 3))
+	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s", id, safetext.List(near, 3)).
+		WithHint("see all:  muster requests")
 }
 
 // decode and encode read and write a request's document.

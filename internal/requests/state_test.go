@@ -21,7 +21,7 @@ func TestAFinalRequestStaysAsItIs(t *testing.T) {
 		final := muster.RequestPending
 		for _, to := range rapid.SliceOfN(rapid.SampledFrom([]muster.RequestStatus{muster.RequestApproved,
 			muster.RequestRejected, muster.RequestExpired, muster.RequestCancelled}), 1, 5).Draw(rt, "statuses") {
-			got, ended, err := q.end(t.Context(), r.ID, to, r.To, "")
+			got, ended, err := q.end(t.Context(), r.ID, decision{status: to, by: r.To, response: ""})
 			must(t, err)
 			if isFirst := final == muster.RequestPending; isFirst {
 				final = to

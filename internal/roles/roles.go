@@ -67,7 +67,7 @@ func Find(where []places.Place) (all []Role) {
 	for _, f := range places.Find(where, places.Markdown()) {
 		r := Role{Name: f.Name(), Place: f.Show(), IsUser: f.Place.IsUser}
 		if text, err := f.Text(); err != nil {
-			r.key, r.Problem = muster.RoleKey(r.Name), fmt.Sprintf("it cannot be read: %v", err)
+			r.key, r.Problem = muster.RoleKey(r.Name), "it cannot be read: "+muster.PlainText(err)
 		} else {
 			r.parse(text)
 		}
@@ -111,7 +111,7 @@ func (r *Role) parse(text string) {
 	case field("disabled") == "true":
 		r.Problem = "it says disabled: true"
 	case r.Prompt == "":
-		r.Problem = "there is no prompt below its head"
+		r.Problem = "it has no prompt below its front matter"
 	case len(r.Prompt) > maxPrompt:
 		r.Problem = fmt.Sprintf("its prompt has more than %d KB", maxPrompt>>10)
 	}

@@ -63,7 +63,7 @@ func TestFind(t *testing.T) {
 	})
 	want := []string{
 		"disabled | Is switched off | all |  | .agents/agents/disabled.md | it says disabled: true",
-		"empty | has a head only | all |  | .agents/agents/empty.md | there is no prompt below its head",
+		"empty | has a head only | all |  | .agents/agents/empty.md | it has no prompt below its front matter",
 		"lead | wants to lead | all |  | .agents/agents/lead.md | the lead's role is no file",
 		"--- | Text. | all |  | .agents/agents/nameless.md | its name has no letters",
 		"Tester | The project's own tester | all |  | .agents/agents/tester.md | ",

@@ -7,13 +7,14 @@ import (
 
 	"muster"
 	"muster/internal/frontmatter"
+	"muster/internal/permissions"
 )
 
 // access says which tools a role has. The zero access is all of them.
 type access struct {
 	isLimited       bool     // tools: names some
 	granted, denied []string // our names of tools, and patterns
-	commands        []string // that bash may run, each perhaps with a * at its end; nil: all
+	commands        []string // that bash may run, as rules of package permissions have them; nil: all
 	missing         []string // names of tools that muster does not have
 }
 
@@ -132,25 +133,27 @@ func (r Role) Allows(tool string, writes bool) bool {
 	return true
 }
 
-// operators are what makes several commands of one, or another one than it seems.
-const operators = ";&|<>`$(){}\\\n\r"
-
 // MayRun returns nil if the members of a role may run a command. A role whose file has commands behind bash, in
 // parentheses, runs no others. That keeps a model to what it is meant to do: what such a command runs is not looked at.
 func (r Role) MayRun(command string) error {
 	if r.tools.commands == nil {
 		return nil
 	}
-	command = strings.TrimSpace(command)
-	isGranted := func(pattern string) bool {
-		prefix, isPrefix := strings.CutSuffix(pattern, " *")
-		return command == prefix || isPrefix && strings.HasPrefix(command, prefix+" ")
+	policy := permissions.Policy{Mode: permissions.AskFirst}
+	for _, pattern := range r.tools.commands {
+		rule, err := permissions.ParseRule(permissions.Allow, "bash("+pattern+")", "")
+		if err != nil {
+			return err
+		}
+		policy.Rules = append(policy.Rules, rule)
 	}
-	if !strings.ContainsAny(command, operators) && slices.ContainsFunc(r.tools.commands, isGranted) {
-		return nil
+	if d := policy.Decide(permissions.Call{Tool: "bash", Command: command, Writes: true},
+		nil); d.Action != permissions.Allow {
+		return muster.Errorf(muster.Invalid,
+			"your role runs these commands only, and none that can be known only when it "+
+				"runs: %s; it was %s", strings.Join(r.tools.commands, ", "), d.Subject)
 	}
-	return muster.Errorf(muster.Invalid, "your role runs these commands only, one in each call and without operators "+
-		"of the shell: %s", strings.Join(r.tools.commands, ", "))
+	return nil
 }
 
 // Writes reports whether the members of a role can change files.

@@ -165,7 +165,7 @@ func (r *Roster) Get(ctx context.Context, name muster.Name) (muster.Member, erro
 		return muster.Member{}, err
 	}
 	return muster.Member{}, muster.Errorf(muster.NotFound, "there is no member %q%s", string(name),
-		editdist.DidYouMean(near))
+		editdist.DidYouMean(near)).WithHint("muster team list")
 }
 
 // List returns all members, the lead too, in the order in which they joined. One whose document cannot be
@@ -238,7 +238,7 @@ func (r *Roster) TakeOver(ctx context.Context, name muster.Name, from, to muster
 	was := muster.Member{}
 	m, err := r.change(ctx, name, func(m *muster.Member) error {
 		if was = *m; m.Host != from {
-			return muster.Errorf(muster.Stale, "%s is hosted by %q and no more by %q", name, m.Host, from)
+			return muster.Errorf(muster.Stale, "%s runs in the process %q now, and no more in %q", name, m.Host, from)
 		}
 		// The new epoch goes with the new host, in one write: what the dead process may still do for the member
 		// is recognised as that of an earlier life.

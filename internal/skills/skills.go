@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/frontmatter"
 	"muster/internal/places"
 )
@@ -72,7 +73,7 @@ func read(f places.File) Skill {
 		Place: path.Dir(f.Show()), file: f}
 	text, err := f.Text()
 	if err != nil {
-		s.Problem = fmt.Sprintf("it cannot be read: %v", err)
+		s.Problem = "it cannot be read: " + muster.PlainText(err)
 		return s
 	}
 	head, body := frontmatter.Split(text)
@@ -80,7 +81,7 @@ func read(f places.File) Skill {
 	s.Description = places.Describe(head, body)
 	switch {
 	case strings.TrimSpace(body) == "":
-		s.Problem = "there is nothing below its head"
+		s.Problem = "it has no text below its front matter"
 	case s.Description == "":
 		s.Problem = "it has no description"
 	}

@@ -56,7 +56,7 @@ func TestFind(t *testing.T) {
 		"unended | --- name: unended This head has no end. | .agents/skills/unended",
 		"Commit Messages | Writes commit messages: subject, body, trailers. Use when: committing | .claude/skills/commit-messages",
 		"emoji | 🚀 Ships it — 发布 | .claude/skills/emoji",
-		"empty | has a head only | .claude/skills/empty | there is nothing below its head",
+		"empty | has a head only | .claude/skills/empty | it has no text below its front matter",
 		"frontend-design | Create distinctive interfaces. Use it for pages and components. | .claude/skills/frontend",
 		"no-head | Write migrations that can be undone. | .claude/skills/no-head",
 		"no-name | Deploys the service. | .claude/skills/no-name",

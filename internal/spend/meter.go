@@ -43,8 +43,8 @@ func (b Budgets) limits(task muster.TaskID) []limit {
 	return all
 }
 
-// warnAt is the part of a budget at which its user is warned.
-const warnAt = 0.8
+// WarnAt is the part of a budget at which its user is warned.
+const WarnAt = 0.8
 
 // Options are what a Meter is made of.
 type Options struct {
@@ -249,7 +249,7 @@ func (m *Meter) look(ctx context.Context, f func(*Book)) error {
 		for _, l := range m.Budgets.limits(c.Task) {
 			before := b.sum(l.scope, c)
 			after := before.Plus(c.sum())
-			if c.Host == m.Host && l.budget.Used(before) < warnAt && l.budget.Used(after) >= warnAt {
+			if c.Host == m.Host && l.budget.Used(before) < WarnAt && l.budget.Used(after) >= WarnAt {
 				warn = append(warn, &Exceeded{l.scope, c.Member, c.Task, l.budget, after})
 			}
 		}

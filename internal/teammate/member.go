@@ -46,6 +46,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/memory"
 	"muster/internal/paths"
+	"muster/internal/permissions"
 	"muster/internal/proc"
 	"muster/internal/recording"
 	"muster/internal/redact"
@@ -224,7 +225,8 @@ func newSelf(c Config) *self {
 	s.conversation = &conversation{self: s}
 	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.toolbox, s.nested, s.scratch = &toolbox{self: s}, &nestedInstructions{self: s}, &scratchView{self: s}
+	s.toolbox = &toolbox{self: s, since: muster.UnixTime(time.Now())}
+	s.nested, s.scratch = &nestedInstructions{self: s}, &scratchView{self: s}
 	s.compaction = &compaction{self: s}
 	return s
 }
@@ -283,6 +285,8 @@ type Services struct {
 	Launcher proc.Launcher
 	// Environ is what commands see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
+	// CommandLimits tells the models what commands cannot do; "" where they are not confined.
+	CommandLimits string
 	// Secrets are hidden in what tools return. Nil hides nothing.
 	Secrets *redact.Secrets
 	Queue   *Queue
@@ -308,6 +312,9 @@ type Services struct {
 	// Memory returns what is remembered of the repository, and what the user has all teams know; nil: nothing is
 	// remembered.
 	Memory func() (repository, user memory.Dir)
+	// Permissions decide which calls of tools may run, and Granted are what the user has allowed here for good.
+	Permissions permissions.Settings
+	Granted     []string
 	// Hooks are the commands that people have set for moments of the team's work; nil has none.
 	Hooks *hooks.Runner
 	// GitState says how the user's checkout stands, for the models; nil says nothing.

@@ -76,7 +76,7 @@ func (p *presence) isHost(r muster.Member) bool { return r.Host == p.Record.Host
 
 // errOtherHost says that this process may write nothing more for the member.
 func (s *self) errOtherHost() error {
-	return muster.Errorf(muster.Fenced, "%s is hosted by another process now", s.name())
+	return muster.Errorf(muster.Fenced, "%s runs in another process now", s.name())
 }
 
 // show shows what the member does while it works. The text is for people only: a failure to

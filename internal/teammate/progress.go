@@ -174,16 +174,16 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 	switch {
 	case t.Owner == muster.Lead:
-		return fmt.Sprintf("task #%d is in the hand of the lead", t.ID)
+		return fmt.Sprintf("task #%d is held by the lead", t.ID)
 	case owner == nil:
 		return ""
 	case owner.Status == muster.Shutdown:
-		return fmt.Sprintf("task #%d is in the hand of %s, who has shut down", t.ID, owner.Name)
+		return fmt.Sprintf("task #%d is held by %s, who has shut down", t.ID, owner.Name)
 	case responder(*owner) != "":
-		return fmt.Sprintf("task #%d is in the hand of %s, who waits for an answer of %s",
+		return fmt.Sprintf("task #%d is held by %s, who waits for an answer of %s",
 			t.ID, owner.Name, responder(*owner))
 	case patient && isIdleWith(owner, t) && !slices.Contains(askedOf(*owner), muster.User):
-		return fmt.Sprintf("task #%d is in the hand of %s, who is idle", t.ID, owner.Name)
+		return fmt.Sprintf("task #%d is held by %s, who is idle", t.ID, owner.Name)
 	}
 	return ""
 }

@@ -338,7 +338,7 @@ func (AnswerStopped) do(ctx context.Context, m *Member) error {
 func (AskUser) do(ctx context.Context, m *Member) error {
 	// For people only: without it the lead still waits for the user.
 	_ = m.Journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.RunNote,
-		Fields: map[string]any{"text": "the lead met " + m.err.Error() + "; say how to go on"}})
+		Fields: map[string]any{"text": "the lead met " + muster.PlainText(m.err) + "; say how to go on"}})
 	m.phase.change(func(c *counters) { c.onHold = true })
 	return m.beginRest(ctx)
 }

@@ -55,7 +55,7 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{idle("alice", "coder")}},
 		{name: "an idle owner who is never timed out", open: []muster.Task{claimed(1, "alice")},
 			members: []muster.Member{idle("alice", "coder")}, patient: true,
-			want: "in the hand of alice, who is idle"},
+			want: "held by alice, who is idle"},
 		{name: "one that claimed just now, and has not said yet that it works",
 			open: []muster.Task{task(1, func(t *muster.Task) {
 				t.Owner, t.Status, t.ClaimedAt = "alice", muster.InProgress, muster.UnixTime(time.Now())
@@ -78,7 +78,7 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{gone}, want: "who has shut down"},
 		{name: "claimed from outside", open: []muster.Task{claimed(1, "script")}},
 		{name: "in the lead's own hand", open: []muster.Task{claimed(1, muster.Lead)},
-			want: "in the hand of the lead"},
+			want: "held by the lead"},
 		{name: "the user is asked",
 			open: []muster.Task{task(1, nil)}, pending: []muster.Request{{To: muster.User}}},
 		{name: "only the lead is asked",

@@ -21,9 +21,10 @@ func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.CheckText(),
+	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.CommandLimits,
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
+	f.Permissions = s.Permissions.Line()
 	if !isSubagent {
 		list, _ := skills.List(s.Skills)
 		f.Skills = s.Secrets.String(list)

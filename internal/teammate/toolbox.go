@@ -42,7 +42,9 @@ type profile struct {
 // team may have thousands of idle members. Safe for concurrent use.
 type toolbox struct {
 	*self
-	made atomic.Pointer[profile]
+	made    atomic.Pointer[profile]
+	denials denials
+	since   float64 // when this process began to run the member
 }
 
 // get returns the profile, which it makes when the member begins to work. Two calls at the
@@ -167,6 +169,7 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, dir *wor
 	for i, t := range list {
 		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
 		t = tool.Wrap(t, b.hideSecrets)
+		t = tool.Wrap(t, b.permit(t, dir)) // inside of the hooks, which may change what a call is
 		if s := t.Spec(); s.NeedsPlan {
 			t = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 				if s.OnlyReads(c.Input) {

@@ -56,6 +56,8 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		s.search = search{active: true, match: len(s.history.lines), savedInput: s.input}
 	case "tab":
 		s.offerMenu(true)
+	case "ctrl+v":
+		return readClipboard(s)
 	case "ctrl+l":
 		return s.clearScreen()
 	case "ctrl+z":
@@ -182,6 +184,18 @@ func (s *screen) endSearch() {
 	}
 }
 
+// readClipboard is Ctrl-V. What is typed meanwhile stays: the text comes to where the cursor is then.
+func readClipboard(s *screen) tea.Cmd {
+	if s.options.Clipboard == nil || s.readsClipboard {
+		return nil
+	}
+	s.readsClipboard = true
+	return func() tea.Msg {
+		text, said := s.options.Clipboard()
+		return clipboardMsg{text, said}
+	}
+}
+
 // clearScreen is Ctrl-L. It first moves the view to the second row: an erasure that begins in the first row makes tmux
 // keep the screen in its history. bubbletea then moves up to where it believes the view begins.
 func (s *screen) clearScreen() tea.Cmd {
@@ -191,10 +205,11 @@ func (s *screen) clearScreen() tea.Cmd {
 	return tea.ClearScreen
 }
 
-// Rewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm, GNU screen and the
-// Linux console cut them instead.
+// Rewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm and the Linux console cut them
+// instead. GNU screen and tmux wrap them, also where only TERM tells of tmux, as behind ssh.
 func Rewraps() bool {
+	// A multiplexer that was started in xterm has its variable, too.
 	name := os.Getenv("TERM")
-	return os.Getenv("TMUX") != "" ||
-		os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")
+	return os.Getenv("TMUX") != "" || os.Getenv("STY") != "" || strings.HasPrefix(name, "screen") ||
+		os.Getenv("XTERM_VERSION") == "" && name != "linux"
 }

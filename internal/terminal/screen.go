@@ -24,6 +24,8 @@ type (
 	// printMsg says that something waits in the queue.
 	printMsg struct{}
 	editMsg  struct{ text string }
+	// clipboardMsg is what Options.Clipboard has returned.
+	clipboardMsg struct{ text, said string }
 	// menuMsg says that the menu may have other choices now.
 	menuMsg   struct{}
 	statusMsg struct {
@@ -54,8 +56,10 @@ type screen struct {
 	menu     openMenu
 	// isEdit says that the input was made of what editMsg has put in.
 	isEdit bool
-	status []string // as the caller gave them, not cut yet
-	stream stream
+	// readsClipboard says that Options.Clipboard has not returned yet.
+	readsClipboard bool
+	status         []string // as the caller gave them, not cut yet
+	stream         stream
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
@@ -224,6 +228,13 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			text = clean(s.options.Paste(text))
 		}
 		s.input.paste(text)
+	case clipboardMsg:
+		s.readsClipboard = false
+		if msg.said != "" {
+			s.queue.put(item{kind: printed, text: msg.said})
+		}
+		s.endSearch()
+		s.input.insert(clean(msg.text))
 	case editMsg:
 		// The draft is kept before the input is replaced, so that nothing typed is lost.
 		s.history.visit(msg.text, s.input.value())

@@ -128,6 +128,32 @@ func TestEscAndEdit(t *testing.T) {
 	}
 }
 
+// Ctrl-V asks for the clipboard while the user types on, and never twice at once.
+func TestClipboard(t *testing.T) {
+	text, said := "@shot.png ", ""
+	k := newKeyboard(Options{Clipboard: func() (string, string) { return text, said }})
+	k.press("see ")
+	read := readClipboard(k.screen)
+	k.press("<ctrl+v>it: ")
+	if readClipboard(k.screen) != nil {
+		t.Error("the clipboard is read twice at once")
+	}
+	k.Update(read())
+	if got := k.input.value(); got != "see it: @shot.png " {
+		t.Errorf("the input is %q", got)
+	}
+	text, said = "", "the clipboard holds no image"
+	k.Update(readClipboard(k.screen)())
+	items, _ := k.queue.take()
+	if len(items) != 1 || items[0] != (item{kind: printed, text: said}) || k.input.value() != "see it: @shot.png " {
+		t.Errorf("printed %v, the input is %q", items, k.input.value())
+	}
+	k = newKeyboard(Options{})
+	if k.press("a<ctrl+v>b"); k.input.value() != "ab" || readClipboard(k.screen) != nil {
+		t.Errorf("without a clipboard the input is %q", k.input.value())
+	}
+}
+
 func TestHistory(t *testing.T) {
 	k := newKeyboard(Options{History: []string{"a one", "b one\nmore", "b one\nmore", "c"}})
 	for _, c := range []struct{ keys, want string }{

@@ -22,6 +22,40 @@ type Settings struct {
 	// Targets are the branches that the user has named here for the work of teams. A run's record names its branch too,
 	// and anybody who can write in the repository can change that record.
 	Targets []string `json:"targets,omitempty"`
+	// Allowed is what the user lets through here that muster would hold back.
+	Allowed []Grant `json:"allowed,omitempty"`
+}
+
+// Grant is one thing that the user has allowed.
+type Grant struct {
+	Kind string  `json:"kind"` // such as Secret
+	Name string  `json:"name"` // of a secret, the fingerprint of what looks like one
+	At   float64 `json:"at"`
+}
+
+// Permission is the kind of the grants of what members asked for: each names a call of a tool.
+const Permission = "permission"
+
+// Secret is the kind of the grants that let what looks like a key land.
+const Secret = "secret"
+
+// Allows reports whether the user has allowed something.
+func (s Settings) Allows(kind, name string) bool {
+	return slices.ContainsFunc(s.Allowed, func(g Grant) bool { return g.Kind == kind && g.Name == name })
+}
+
+// Allow notes that the user has allowed something. What is allowed already keeps its time.
+func (s *Settings) Allow(g Grant) {
+	if !s.Allows(g.Kind, g.Name) {
+		s.Allowed = append(s.Allowed, g)
+	}
+}
+
+// Forget takes back what the user has allowed, and reports whether it was allowed.
+func (s *Settings) Forget(kind, name string) (was bool) {
+	was = s.Allows(kind, name)
+	s.Allowed = slices.DeleteFunc(s.Allowed, func(g Grant) bool { return g.Kind == kind && g.Name == name })
+	return was
 }
 
 // Content is a trusted content.

@@ -27,6 +27,7 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	if p.options.Board != nil && p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
 		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
 			p.board = o
+			p.presence.noteResting(o.Members)
 		}
 		p.boardIsOld, p.boardAt = false, now
 	}
@@ -35,6 +36,8 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 		rows = rows[:min(1, len(rows))]
 	}
 	o := p.board
+	// The events know sooner than any record what was spent.
+	o.Run.Budget, o.Spending.Total, o.Presence.dayBudget = p.presence.budget, p.presence.spent, p.presence.dayBudget
 	o.Now = now // how long something waits goes on, though the board is not read again
 	needs := o.Needs()
 	all := p.needRows(needs, maxNeeds, true)
@@ -49,7 +52,8 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 
 // rowHead returns the first column of a row about the team, and how many columns are left behind it.
 func rowHead(p *Progress, name string) (head string, room int) {
-	head = Pad(name, max(p.presence.names, len("needs you")))
+	names, _ := p.presence.nameColumns(p.options.Width - 1)
+	head = Pad(name, max(names, len("needs you")))
 	return head, p.options.Width - 3 - columns(head)
 }
 
@@ -128,7 +132,7 @@ func typed(p *Progress, command string) string {
 		return command
 	}
 	for _, c := range [][2]string{{"muster mail list --take", "/inbox"}, {"muster requests show ", "/requests show "},
-		{"muster task retry ", "/retry "}, {"muster status", "/status"}} {
+		{"muster task retry ", "/retry "}, {"muster status", "/status"}, {"muster doctor", "!muster doctor"}} {
 		if rest, ok := strings.CutPrefix(command, c[0]); ok {
 			return c[1] + rest
 		}

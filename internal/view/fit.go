@@ -73,6 +73,24 @@ func (l Line) fit(room int) []string {
 	return []string{Cut(text, room)}
 }
 
+// Hang returns lines with those that are wider than width broken between words. What follows stands in a column, so
+// that the first words of each line stand alone at the left.
+func Hang(text string, column, width int) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if columns(l) <= width {
+			continue
+		}
+		// Only the first row has the whole width, so the rest is wrapped anew in what is left of it.
+		first, rest := wrap(l, width)[0], ""
+		if rest = strings.TrimLeft(strings.TrimPrefix(l, first), " "); rest != "" {
+			gap := "\n" + strings.Repeat(" ", column)
+			lines[i] = first + gap + strings.Join(wrap(rest, max(width-column, 1)), gap)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // wrap breaks s into lines of at most width columns, between words where there is a blank. Each line has at least one
 // rune, also where a wide one does not fit, so that it comes to an end.
 func wrap(s string, width int) (all []string) {

@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"strings"
+
+	"muster/internal/markdown"
 )
 
 // maxLastLines is how many rows the lead's last words may take: the command that takes the work stands below them, and
@@ -14,7 +16,8 @@ const maxLastLines = 20
 func (s Summary) lastWords(screen Screen) string {
 	_, text := s.splitReason()
 	text = strings.TrimSpace(ManyLines(text))
-	title, said := "the lead says:", ""
+	const leadSays = "the lead says:"
+	title, said := leadSays, ""
 	switch left := len(s.unfinished) + len(s.Unreadable); {
 	case s.WordsShown:
 		return ""
@@ -28,14 +31,11 @@ func (s Summary) lastWords(screen Screen) string {
 		return ""
 	}
 	// The rows are counted as they stand on the terminal, because a model may say all in one long line.
-	var rows []string
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimRight(line, " \t\r")
-		if screen.Width == 0 || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") { // code stays as it is
-			rows = append(rows, line)
-			continue
-		}
-		rows = append(rows, wrap(line, max(screen.Width-3, 20))...)
+	// Two columns are the indentation, and the last one stays free, so that no terminal wraps a full row.
+	width := max(screen.Width-3, 20)
+	rows := plainRows(text, width, screen.Width > 0)
+	if title == leadSays && s.drawsMarkdown(screen) { // a reason is the runtime's, and no Markdown
+		rows = markdown.Draw(text, width, bool(screen.Paint))
 	}
 	if more := len(rows) - maxLastLines; more > 1 {
 		all := "muster " + s.RepositoryFlag + "log --member lead --json -n 1"
@@ -47,6 +47,22 @@ func (s Summary) lastWords(screen Screen) string {
 		fmt.Fprintln(b, strings.TrimRight("  "+row, " "))
 	}
 	return b.String()
+}
+
+// drawsMarkdown reports whether the lead's words are drawn. A pipe has them as they were written.
+func (s Summary) drawsMarkdown(screen Screen) bool { return s.Markdown && screen.Width > 0 }
+
+// plainRows returns text as rows, of at most width columns where they are wrapped. Code stays as it is.
+func plainRows(text string, width int, isWrapped bool) (rows []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRight(line, " \t\r")
+		if !isWrapped || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			rows = append(rows, line)
+			continue
+		}
+		rows = append(rows, wrap(line, width)...)
+	}
+	return rows
 }
 
 // headlineReason is how much of the reason the headline has.

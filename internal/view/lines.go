@@ -56,7 +56,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check", "budget":
 		l = t.runLine()
-	case "member", "turn", "tool", "model", "context", "memory":
+	case "member", "turn", "tool", "model", "context", "memory", "permission":
 		l = t.memberLine()
 	case "task":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
@@ -232,6 +232,11 @@ func (t lineWriter) memberLine() Line {
 		if err := t.field("error", 120); err != "" {
 			l.Text, l.Tone = l.Text+"  error: "+err, Bad
 		}
+	case journal.PermissionDecided:
+		l.Verb, l.Text, l.Show = "may", t.field("what", 80)+": "+t.field("rule", 120), false
+		if t.Text("outcome") == "denied" {
+			l.Verb, l.Show, l.Tone = "denied", true, Bad
+		}
 	case journal.ContextCompacted:
 		l.Verb, l.Show = "cuts", false
 		l.Text = Because("its conversation from "+tokens(t.Number("before"))+" to "+tokens(t.Number("after"))+" tokens",
@@ -289,6 +294,8 @@ func (t lineWriter) taskLine() Line {
 		switch t.Text("reason") {
 		case "target", "empty", "review":
 			why = t.field("text", 100)
+		case "secret":
+			why = "secret in " + t.field("text", 140)
 		case "check":
 			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"
 		}

@@ -81,7 +81,8 @@ func (p *Progress) repaint(above string, rows []string) {
 	// Where the terminal has wrapped the rows anew, none of them stands where it was.
 	// A line above moves them all, too.
 	old := p.drawn
-	if above != "" || high != len(old) {
+	// So it is where the rows above them were wrapped anew, because terminals differ in how these move.
+	if above != "" || high != len(old) || p.drawnWidth != p.options.Width {
 		b.WriteString("\x1b[J" + above)
 		old = nil
 	}
@@ -106,7 +107,7 @@ func (p *Progress) repaint(above string, rows []string) {
 		b.WriteString("\x1b[J")
 	}
 	b.WriteString(ansi.ResetModeSynchronizedOutput)
-	p.drawn = rows
+	p.drawn, p.drawnWidth = rows, p.options.Width
 	p.options.Print(b.String())
 }
 

@@ -41,6 +41,46 @@ func TestMembersThatMatterAreShown(t *testing.T) {
 	same(t, rows[len(rows)-1], "... and 194 more: 2 working, 192 idle")
 }
 
+// On a narrow terminal a long name is cut, so that what each member does stays in sight.
+func TestNarrowRowsSayWhatMembersDo(t *testing.T) {
+	var l Presence
+	for _, e := range []muster.Event{at(journal.MemberIdle, "lead", 0, "reason", string(muster.IdleMessages)),
+		at(journal.MemberIdle, "bob", 0, "reason", string(muster.IdleTasks)), at(journal.MemberWorking, "alexandra-maria", 0), at(journal.TaskClaimed, "alexandra-maria", 7),
+		at(journal.ToolStarted, "alexandra-maria", 0, "tool", "bash", "text", "go test ./...")} {
+		l.Apply(e)
+	}
+	subject := func(muster.TaskID) string { return "count the words" }
+	rows := l.rows(false, muster.Time(1005), 30, 7, subject)
+	same(t, strings.Join(rows, "\n"), "lead      waiting for...  5 s\nbob       idle: waits...  5 s\nalexa...  7: bash go...   5 s")
+	rows = l.rows(false, muster.Time(1005), 80, 7, subject)
+	same(t, rows[2], "alexandra-maria  working  7 count the words  bash go test ./...  5 s")
+}
+
+// Of many open tasks, those that somebody has begun are named, and a command lists the others.
+func TestOpenTasksAreNotAllNamed(t *testing.T) {
+	var open []muster.Task
+	for i := range 200 {
+		open = append(open, muster.Task{ID: muster.TaskID(i + 1), Subject: "a\nlong one", Status: muster.Pending})
+	}
+	open[198].Status = muster.InProgress
+	got := OpenTasks(open, 6, "muster task list")
+	if len(got) != 11 {
+		t.Fatalf("%d lines: %q", len(got), got)
+	}
+	same(t, strings.Join(got[:2], "\n"), " 199  a l...  in progress\n   1  a l...  pending")
+	same(t, got[10], "      and 190 more: muster task list")
+	same(t, strings.Join(OpenTasks(open[:1], 12, "x"), "\n"), "   1  a long one    pending")
+}
+
+func TestHang(t *testing.T) {
+	for _, c := range [][2]string{
+		{"here    r, on main\nrights  not confined: they run", "here    r, on main\nrights  not\n        confined:\n        they run"},
+		{"short", "short"}, {"", ""}, {"muster: abcdefghijklmnopqrstuvwxyz", "muster:\n        abcdefghij\n        klmnopqrst\n        uvwxyz"},
+	} {
+		same(t, Hang(c[0], 8, 18), c[1])
+	}
+}
+
 // The board and what waits for the user stand below the members, and are read again when something has happened.
 func TestTheBoardStaysInSight(t *testing.T) {
 	var out strings.Builder

@@ -41,6 +41,11 @@ func (t lineWriter) mailLine() Line {
 // requestLine is the line of a request or of its answer. One that the user must answer ends with the command to type.
 func (t lineWriter) requestLine() Line {
 	l := Line{Who: t.who("?"), Text: Because(t.question(), t.field("text", 90)), Show: true}
+	if muster.RequestKind(t.Text("kind")) == muster.AskInterrupt { // who asked is told why it was not done
+		l.Verb, l.Text = "stops", "the turn of "+string(muster.Lead)
+		l.Show = muster.RequestStatus(t.Text("status")) == muster.RequestApproved
+		return l
+	}
 	switch t.Kind {
 	case journal.RequestCreated:
 		l.Verb = "asks"

@@ -1,33 +1,52 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"muster"
+	"muster/internal/spend"
 )
 
 // Need is one thing that waits for the user.
 type Need struct {
-	// Name is what it goes by: the id of a request, "task 3" or "mail".
+	// Name is what it goes by: the id of a request, "task 3", "mail", "budget" or the name of a member.
 	Name string `json:"name"`
 	// What says it in a few words, and Command is what to type for it in a shell.
 	What    string `json:"what"`
 	Command string `json:"command"`
 
-	// Request is a question, and Task one that was given up. Both are nil where mail waits.
+	// Request is a question, Task one that was given up, and Member who waits for its model. All are empty where mail
+	// waits, or a budget is nearly spent.
 	Request *muster.Request `json:"request,omitempty"`
 	Task    *muster.Task    `json:"task,omitempty"`
+	Member  muster.Name     `json:"member,omitempty"`
 }
 
-// Needs returns what waits for the user: questions, then work that was given up, then mail. Requests to the lead are in
-// it too, because the user may answer for the lead.
+// The names of needs that are about no task, request or member.
+const (
+	NeedMail   = "mail"
+	NeedBudget = "budget"
+)
+
+// Needs returns what waits for the user, by its kind: questions, work that was given up, mail, budgets that are nearly
+// spent, and members that wait for their model. Requests to the lead are in it too, because the user may answer for the
+// lead.
 func (o Overview) Needs() (all []Need) {
 	for _, r := range o.Requests {
-		if r.To != muster.User && r.To != muster.Lead {
+		isForUser := r.To == muster.User || r.To == muster.Lead
+		if !isForUser || r.From == muster.User { // what the user asks of the lead waits for the lead alone
 			continue
 		}
 		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
-		if r.Kind == muster.AskPlan {
+		switch r.Kind {
+		case muster.AskPermission:
+			what = Cut(fmt.Sprintf("%s asks to run %s", r.From, OneLine(cmp.Or(r.Plan, r.Reason))), 66)
+			if left := muster.Time(r.Deadline).Sub(o.Now); r.Deadline != 0 && left > 0 {
+				what += ", " + Duration(left) + " left"
+			}
+		case muster.AskPlan:
 			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(WaitingTime(r, o.Now)))
 		}
 		all = append(all, Need{Name: string(r.ID), What: what, Request: &r,
@@ -40,11 +59,63 @@ func (o Overview) Needs() (all []Need) {
 			Command: fmt.Sprintf("muster task retry %d", x.ID)})
 	}
 	if o.Mail > 0 {
-		all = append(all, Need{Name: "mail", What: Count(o.Mail, "mail") + " for you",
+		all = append(all, Need{Name: NeedMail, What: Count(o.Mail, "mail") + " for you",
 			Command: "muster mail list --take"})
 	}
-	return all
+	return append(append(all, o.budgetNeeds()...), o.parkedNeeds()...)
 }
+
+// budgetNeeds returns the budgets of a run that goes on, or could, of which most is spent. The budget of a member or of
+// a task that is spent has its task given up, which is a need of its own.
+func (o Overview) budgetNeeds() []Need {
+	if o.Run.EndedAt > 0 {
+		return nil
+	}
+	need := Need{Name: NeedBudget}
+	b, _ := spend.ParseBudget(o.Run.Budget) // another program may have written it
+	switch used := b.Used(o.Spending.Total); {
+	case used >= spend.WarnAt:
+		need.What = fmt.Sprintf("%s is spent: %.0f%%", spentOf(o.Run.Budget, o.Spending.Total), 100*used)
+		need.Command = "muster resume --budget " + b.Next(o.Spending.Total)
+		if o.Alive { // a run keeps the budget that it began with
+			need.Command = "muster stop && " + need.Command
+		}
+	case o.Presence.dayBudget != "": // what other repositories spend is in no record of the team
+		need.What, need.Command = o.Presence.dayBudget, "muster config budget.day"
+	default:
+		return nil
+	}
+	return []Need{need}
+}
+
+// parkedNeeds returns the members that wait until their model's provider answers again. A provider that answers none of
+// them is one thing and not thirty, so there is one need for all.
+func (o Overview) parkedNeeds() []Need {
+	var first Need
+	others := 0
+	for _, m := range o.Members {
+		if !m.Alive || m.Status != muster.Working || !strings.HasPrefix(m.Doing, isParked) {
+			continue
+		}
+		if first.Member != "" {
+			others++
+			continue
+		}
+		until := strings.TrimPrefix(OneLine(m.Doing), "parked ")
+		first = Need{Name: string(m.Name), Member: m.Name, What: "waits for its model " + until,
+			Command: "muster doctor"}
+	}
+	switch {
+	case first.Member == "":
+		return nil
+	case others > 0:
+		first.What = fmt.Sprintf("and %d more wait for the%s", others, strings.TrimPrefix(first.What, "waits for its"))
+	}
+	return []Need{first}
+}
+
+// isParked begins what the record of a member says that waits for its model.
+const isParked = "parked until "
 
 // needsTable lists what waits, each with the command to type.
 func needsTable(all []Need) Table {

@@ -193,6 +193,8 @@ func Question(r muster.Request) string {
 		return fmt.Sprintf("plan for %d", r.TaskID)
 	case muster.AskShutdown:
 		return "shutdown"
+	case muster.AskInterrupt:
+		return "end of the turn"
 	}
 	return OneLine(string(r.Kind))
 }

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/spend"
 	"muster/journal"
+	"muster/llm"
 )
 
 // Presence is what the members do right now, according to the events. It is derived from them alone and read by people
@@ -24,6 +25,9 @@ type Presence struct {
 	// costs is what each member has spent in the run, and spent what all have.
 	costs map[muster.Name]spend.Sum
 	spent spend.Sum
+
+	// dayBudget says that most of the user's budget of a day is spent; "" while it is not.
+	dayBudget string
 
 	// context is how many tokens the lead's last request and its reply had, and model who has counted them.
 	context int
@@ -49,9 +53,26 @@ func (l *Presence) Clone() Presence {
 // noteContext notes how full the lead's context is, as the event of a turn says.
 func (l *Presence) noteContext(e muster.Event) {
 	if e.Kind == journal.TurnEnded && e.Member == muster.Lead && !bySubagent(e) && e.Fields["summary"] == nil {
-		l.model, l.context = e.Text("model"), 0
-		for _, part := range []string{"input", "cache_read", "cache_write", "cache_write_long", "output"} {
-			l.context += int(e.Number(part))
+		l.model, l.context = e.Text("model"), sentAndRead(e)
+	}
+}
+
+// sentAndRead returns the tokens of a request and its reply, as the event of a turn says.
+func sentAndRead(e muster.Event) (n int) {
+	for _, part := range []string{"input", "cache_read", "cache_write", "cache_write_long", "output"} {
+		n += int(e.Number(part))
+	}
+	return n
+}
+
+// noteBudget notes that the budget of a day is nearly spent, until a run begins anew.
+func (l *Presence) noteBudget(e muster.Event) {
+	switch e.Kind {
+	case journal.RunStarted, journal.RunResumed:
+		l.dayBudget = ""
+	case journal.BudgetWarned, journal.BudgetSpent:
+		if spend.Scope(e.Text("scope")) == spend.OfDay {
+			l.dayBudget = OneLine(e.Text("text"))
 		}
 	}
 }
@@ -62,7 +83,8 @@ func (l *Presence) addCost(e muster.Event) {
 	if e.Kind != journal.TurnEnded || !isKnown {
 		return
 	}
-	s := spend.Sum{Dollars: spend.FromFloat(e.Number("dollars"))}
+	// The sums of tokens of a kind are not kept here, so all of them count as input.
+	s := spend.Sum{Dollars: spend.FromFloat(e.Number("dollars")), Usage: llm.Usage{Input: sentAndRead(e)}}
 	if dollars == nil {
 		s.Unpriced = 1
 	}
@@ -92,6 +114,7 @@ func (l *Presence) Apply(e muster.Event) {
 		l.check = OneLine(e.Text("command"))
 	}
 	l.queue.apply(e)
+	l.noteBudget(e)
 	m := l.Find(e.Member)
 	switch {
 	case e.Member == "" || e.Member == muster.System || e.Member == muster.User,
@@ -142,6 +165,15 @@ func (l *Presence) Apply(e muster.Event) {
 	}
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
 	l.add(m)
+}
+
+// noteResting takes from the records that the lead waits for its user. Its events say only that it waits for mail.
+func (l *Presence) noteResting(members []Member) {
+	for _, m := range members {
+		if a := l.Find(m.Name); a != nil && m.Doing == WaitsForUser && a.state == LookWaiting {
+			a.state, a.Doing = LookIdle, WaitsForUser
+		}
+	}
 }
 
 // stopAll shows all members as stopped: the process that they lived in has ended.
@@ -264,11 +296,22 @@ func (m *Activity) turnText() string {
 	return fmt.Sprintf("turn %d", m.turn)
 }
 
+// nameColumns returns how wide the column of names is in rows of room columns. Where they are too few for what a member
+// does beside a long name and its state, names are cut, and isNarrow says so.
+func (l *Presence) nameColumns(room int) (names int, isNarrow bool) {
+	const state, took, least, name = 9, 7, 16, 8
+	if room < l.names+state+took+least {
+		return min(l.names, name), true
+	}
+	return l.names, false
+}
+
 // row returns one member in room columns. Where they are too few, it leaves out first what the member does right now,
-// then the turn, then the task.
+// then the turn, then the task. Where only a few are left beside the name, it says in words how the member stands.
 func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string {
 	const least = 8 // columns; less of a text says nothing
-	names := min(l.names, max(room-len(took)-2, least))
+	names, isNarrow := l.nameColumns(room)
+	names = min(names, max(room-len(took)-2, least))
 	head := Pad(Cut(string(m.name), names), names)
 	left := room - columns(head) - columns(took) - 2
 	rest := ""
@@ -283,6 +326,17 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 		if room := min(width, left-2); room >= min(width, least) {
 			column(Cut(s, room), room)
 		}
+	}
+	// One text has all that is known, so that the end of it is cut and never a whole column of it.
+	if isNarrow {
+		number, _, _ := strings.Cut(task, " ")
+		s := Standing{Look: m.state, What: m.Doing}
+		if m.state == LookWorking {
+			s.What = strings.TrimPrefix(Because(number, cmp.Or(m.Doing, string(m.state))), ": ")
+		}
+		shrinking(s.Text(), columns(s.Text()))
+		column(l.costs[m.name].Cost(), columns(l.costs[m.name].Cost()))
+		return p.Who(string(m.name), head) + rest + "  " + took
 	}
 	column(string(m.state), 7)
 	shrinking(task, l.tasks)

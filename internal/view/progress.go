@@ -58,10 +58,11 @@ type Progress struct {
 	// command is the check's command as a line has said it. Lines that follow leave it out.
 	command string
 	// drawn are the rows of the living members as they stand on the terminal.
-	drawn   []string
-	drawnAt time.Time
-	alerts  alerts
-	height  int // of the terminal; 0: not known
+	drawn      []string
+	drawnAt    time.Time
+	drawnWidth int // of the terminal then
+	alerts     alerts
+	height     int // of the terminal; 0: not known
 	// board is what the board had at boardAt. boardIsOld says that events have come since.
 	board      Overview
 	boardAt    time.Time

@@ -12,20 +12,20 @@ import (
 // returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where
 // none did.
 func (s Summary) returned() string {
-	checks, conflicts, reviews, moved := 0, 0, 0, 0
+	checks, conflicts, reviews, secrets, moved := 0, 0, 0, 0, 0
 	for _, t := range s.landed {
 		work := s.Tally.effortOf(t.ID)
 		checks, conflicts, moved = checks+work.checks, conflicts+work.conflicts, moved+work.moved
-		reviews += work.reviews
+		reviews, secrets = reviews+work.reviews, secrets+work.secrets
 	}
 	fixed := slices.DeleteFunc([]string{Count(checks, "red check"), Count(conflicts, "conflict"),
-		Count(reviews, "review")},
+		Count(reviews, "review"), Count(secrets, "secret")},
 		func(s string) bool { return strings.HasPrefix(s, "0 ") })
 	if len(fixed) == 0 {
 		return ""
 	}
 	line := "returned and fixed: " + strings.Join(fixed, ", ")
-	switch all := checks + conflicts + reviews; {
+	switch all := checks + conflicts + reviews + secrets; {
 	case moved == 0:
 	case moved == all:
 		line += " (by what had landed meanwhile)"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/markdown"
 )
 
 // Summary is how a run ended. Everything in it comes from records, events and the target branch, never from what a
@@ -19,6 +20,7 @@ type Summary struct {
 	Code       int
 	Text       string // the lead's last words, or why the run stopped
 	WordsShown bool   // the reader has seen Text already
+	Markdown   bool   // the lead's words are drawn as Markdown on a terminal
 	CheckIsRed bool   // the target's check was red at the end
 	Tasks      []muster.Task
 	// Unreadable are the tasks whose records cannot be read, and why.
@@ -94,6 +96,9 @@ func (s Summary) Draw(screen Screen) string {
 	}
 	if s.count() == 0 {
 		text := ManyLines(s.Text) + "\n"
+		if s.Code == 0 && s.drawsMarkdown(screen) {
+			text = strings.Join(markdown.Draw(s.Text, screen.Width-1, bool(screen.Paint)), "\n") + "\n"
+		}
 		if s.goesOn() {
 			text += "\n"
 			if line := s.Spending.line(0); line != "" {

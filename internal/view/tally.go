@@ -46,6 +46,8 @@ type effort struct {
 	conflicts int
 	// reviews is how many came back from their review.
 	reviews int
+	// secrets is how many came back with what looks like a key.
+	secrets int
 	// moved is how many of all that came back did so only because the target had moved: they count against nobody.
 	moved  int
 	tokens float64
@@ -91,6 +93,8 @@ func (t *Tally) Add(e muster.Event) {
 			w.checks++
 		case "review":
 			w.reviews++
+		case "secret":
+			w.secrets++
 		default:
 			w.conflicts++
 		}

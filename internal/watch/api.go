@@ -35,6 +35,8 @@ type teamAPI interface {
 	Halt(ctx context.Context) error
 	Begin(ctx context.Context, goal string) error
 	Merge(ctx context.Context) (string, error)
+	// Untaken returns what Merge would take.
+	Untaken(ctx context.Context) (team.Untaken, error)
 	// Past returns the state at a place of a replay.
 	Past(ctx context.Context, r *replay, at int) pastMsg
 }
@@ -150,6 +152,12 @@ func (a api) Begin(ctx context.Context, goal string) error {
 
 // Merge needs a command of its own: it moves the user's branch.
 func (a api) Merge(ctx context.Context) (string, error) { return a.Commands.Merge(ctx) }
+
+// Untaken asks git, which takes a few processes. An error says why nothing can be taken to the checkout as it is, such
+// as that it has no branch.
+func (a api) Untaken(ctx context.Context) (team.Untaken, error) {
+	return team.TargetOf(a.t).Untaken(ctx)
+}
 
 // Past reads the journal from the place on that the replay is at.
 func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {

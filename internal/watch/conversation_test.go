@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
+
 	"muster"
 	"muster/loop"
 	"muster/team"
@@ -62,32 +64,37 @@ func TestWordsAreSeenWhileTheyStreamIn(t *testing.T) {
 // The whole list of a member's steps stands above its conversation, until all of them are done.
 func TestTheTodoListIsShownWhole(t *testing.T) {
 	s := open(t, 80, 24)
-	list := func(done, of int) (text string) {
+	list := func(done, of int) (all []team.Step) {
 		for i := range of {
-			mark := "[ ]"
+			x := team.Step{Text: fmt.Sprintf("step %d", i+1), Status: team.StepPending}
 			if i < done {
-				mark = "[x]"
+				x.Status = team.StepCompleted
 			} else if i == done {
-				mark = "[>]"
+				x.Status = team.StepInProgress
 			}
-			text += fmt.Sprintf("%s %d step %d\n", mark, i+1, i+1)
+			all = append(all, x)
 		}
-		return text + fmt.Sprintf("%d of %d completed", done, of)
+		return all
 	}
-	result := func(pos muster.Pos, text string) {
-		s.team.said = append(s.team.said, team.Said{Pos: pos, Kind: team.SaidResult, Text: text})
+	result := func(pos muster.Pos, steps []team.Step) {
+		s.team.said = append(s.team.said, team.Said{Pos: pos, Kind: team.SaidResult, Text: "the list", Steps: steps})
 		s.send(changedMsg{overview: overview()})
 	}
 	s.team.said = said
 	s.keys("tab", "down")
 	s.hasNot("TODO")
 	result(10, list(1, 3))
-	s.has("TODO 1 of 3 completed\n", "│ [x] 1 step 1\n", "│ [>] 2 step 2\n", "│ [ ] 3 step 3\n")
+	s.has("TODO 1 of 3 completed\n", "│ [x] step 1\n", "│ [>] step 2\n", "│ [ ] step 3\n")
 	s.golden("todo-80")
 	result(11, list(12, 20))
-	s.has("TODO 12 of 20 completed", "[x] 12 step 12", "[>] 13 step 13", "[ ] 20 step 20") // what comes next
-	s.hasNot("[x] 11 step 11\n  lead")
-	result(12, list(20, 20))
+	s.has("TODO 12 of 20 completed", "[x] step 12", "[>] step 13", "[ ] step 20") // what comes next
+	s.hasNot("[x] step 10")
+	result(12, nil) // of another tool
+	s.has("TODO 12 of 20 completed")
+	result(13, list(20, 20))
+	s.hasNot("TODO")
+	result(14, list(1, 3))
+	result(15, []team.Step{})
 	s.hasNot("TODO")
 }
 
@@ -108,4 +115,36 @@ func TestWhatAMemberSaysIsMarkdown(t *testing.T) {
 			t.Errorf("%q was there while it streamed in, and is not in\n%s", right, s.picture())
 		}
 	}
+}
+
+// Results of several calls of one reply say which call each of them answers, and the result of a single call does not.
+func TestResultsSayWhatTheyAnswer(t *testing.T) {
+	s := open(t, 80, 30)
+	s.keys("tab", "down")
+	add := func(kind team.SaidKind, tool, text string) {
+		s.team.said = append(s.team.said, team.Said{Pos: muster.Pos(len(s.team.said) + 1), Kind: kind, Tool: tool, Text: text})
+		s.send(changedMsg{overview: overview()})
+	}
+	add(team.SaidCall, "bash", "ls")
+	add(team.SaidResult, "", "go.mod")
+	s.hasNot("< bash ls")
+	add(team.SaidCall, "grep", "old")
+	add(team.SaidCall, "grep", "new")
+	add(team.SaidResult, "", "routes.go:12")
+	add(team.SaidResult, "", "none")
+	check := func() {
+		t.Helper()
+		text := s.picture()
+		for _, part := range []string{"> grep old", "> grep new", "< grep old", "routes.go:12", "< grep new", "none"} {
+			at := strings.Index(text, part)
+			if at < 0 {
+				t.Fatalf("%q is not in its place:\n%s", part, s.picture())
+			}
+			text = text[at+len(part):]
+		}
+	}
+	check()
+	s.send(tea.WindowSizeMsg{Width: 90, Height: 30}) // all rows are made anew
+	check()
+	s.hasNot("< bash ls")
 }

@@ -41,7 +41,7 @@ type detail struct {
 	// These were asked for beside the overview, and are empty until the answers have come.
 	said    []team.Said // of a member
 	pos     muster.Pos  // the place in its transcript
-	todo    string      // the list of its own steps, as it was last
+	todo    []team.Step // the list of its own steps, as it was last
 	isAsked bool        // for more of it
 	isStale bool        // more has happened since it was asked for
 	request *muster.Request
@@ -59,8 +59,12 @@ type detail struct {
 	// laidOut is how many of said are in rows, and width is the width that they were made for. A width of 0 says that
 	// all of them are to be made again.
 	laidOut, width int
-	top            int // the first row that is seen
-	follows        bool
+	// calls are those of said that are laid out and have no result yet, the oldest first. isBatch says that there was
+	// more than one of them at once.
+	calls   []string
+	isBatch bool
+	top     int // the first row that is seen
+	follows bool
 
 	hits hits
 	// mark is the row that the keys of a reader are about, where there is one: see hasMark.
@@ -188,6 +192,9 @@ func (m *model) refresh() tea.Cmd {
 		}
 	}
 	r := d.question()
+	if m.replay != nil && d.row.key != "" && (r == nil || m.o.Now.Before(muster.Time(r.CreatedAt))) {
+		return showFirst(m) // at this time of the past there is none of it
+	}
 	if r == nil || r.Status != muster.RequestPending {
 		return nil
 	}
@@ -227,7 +234,10 @@ func (d *detail) addSaid(msg saidMsg) {
 	if len(msg.said) > 0 {
 		d.said = append(d.said, msg.said...)
 		d.pos = msg.said[len(msg.said)-1].Pos
-		d.todo = cmp.Or(todoIn(msg.said), d.todo)
+		// Where nothing was said of the list, it is as it was.
+		if todo := todoIn(msg.said); todo != nil {
+			d.todo = todo
+		}
 	}
 }
 

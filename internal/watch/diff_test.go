@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // openDiff shows the diff of task 2, and reads it.
@@ -93,4 +95,16 @@ func TestPicturesOfADiff(t *testing.T) {
 		s.keys("j", "j", "c", "why 0?", "enter", "and why not -1?")
 		s.golden(fmt.Sprintf("comment-%d", size.width))
 	}
+}
+
+// What was said and the box for more are seen on the last row of the screen, too.
+func TestACommentOnTheLastRowIsSeen(t *testing.T) {
+	s := openDiff(t, 80, 24)
+	s.send(tea.WindowSizeMsg{Width: 80, Height: 12}) // the diff is longer than the screen
+	s.keys("end", "c", "why this?", "enter")
+	s.has("you to alice: why this?", "comment:")
+	s.keys("and that?", "enter")
+	s.has("you to alice: and that?", "comment:")
+	s.keys("esc")
+	s.has("you to alice: and that?")
 }

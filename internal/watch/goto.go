@@ -41,19 +41,24 @@ func (m *model) destinations() (all []row) {
 	all = append(all, boardOptions{hasFinished: true}.rows(m.o.Tasks, "")...)
 	// The order is that of the lists, so that what the user knows is found where it is expected.
 	waits := m.waitsForUser()
+	// What is called so stands before a member whose task is called so, and then what waits before what does not.
+	rank := func(r row) (n int) {
+		name := r.text()
+		if r.member != nil {
+			name = string(r.member.Name)
+		}
+		if !matches(m.goTo.filter, name) {
+			n += 2
+		}
+		if !r.waits {
+			n++
+		}
+		return n
+	}
 	for i := range all {
 		all[i].waits = waits[all[i].key]
 	}
-	// A stable sort keeps the order of the members and the board among those that wait, and among the others.
-	slices.SortStableFunc(all, func(a, b row) int {
-		switch {
-		case a.waits == b.waits:
-			return 0
-		case a.waits:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(all, func(a, b row) int { return rank(a) - rank(b) })
 	return all
 }
 
@@ -67,6 +72,9 @@ func (s *teamState) waitsForUser() map[string]bool {
 		}
 		if n.Task != nil {
 			keys[taskKey(n.Task.ID)] = true
+		}
+		if n.Member != "" {
+			keys[memberKey(n.Member)] = true
 		}
 	}
 	for _, x := range s.o.Members {

@@ -31,3 +31,16 @@ func TestTheSwitcherGoesThere(t *testing.T) {
 	narrow.keys("alice", "enter")
 	narrow.has("> alice, coder, working")
 }
+
+// A task stands before the member that works on it where its name is typed.
+func TestTheSwitcherPutsNamesFirst(t *testing.T) {
+	s := open(t, 80, 24)
+	o := overview()
+	o.Members[1].Subject = "counter"
+	s.send(changedMsg{overview: o})
+	s.switcher()
+	s.keys("counter")
+	s.has("GO TO 2 of 12", ">    2 working  counter", "alice working 2 counter")
+	s.keys("enter")
+	s.has("TASK 2 counter")
+}

@@ -60,16 +60,17 @@ func both(all ...func(*model) bool) func(*model) bool {
 // the right side. The order is also that of the help line: what decides something comes first. What is over cannot be
 // decided any more.
 func (m *model) bindings() []binding {
-	first := slices.Concat(answerKeys(), teamKeys())
+	// A diff is looked at in a replay, too: it is that of the work as it is now.
+	diff := binding{"d", "d", "diff", "show or hide what the task has changed", hasTask,
+		toggle(func(m *model) *bool { return &m.detail.hasDiff })}
 	if m.replay != nil {
-		first = replayKeys()
+		return slices.Concat(replayKeys(), []binding{diff}, viewKeys(), moveKeys())
 	}
-	return slices.Concat(first, viewKeys(), moveKeys())
+	return slices.Concat(answerKeys(), []binding{diff}, teamKeys(), viewKeys(), moveKeys())
 }
 
-// answerKeys are the keys that write something to the team about what is shown, and the one that shows more of it. Each
-// acts on what the right side shows, which is what the user has read, and not on where a refresh may have put the
-// cursor of a list.
+// answerKeys are the keys that write something to the team about what is shown. Each acts on what the right side shows,
+// which is what the user has read, and not on where a refresh may have put the cursor of a list.
 func answerKeys() []binding {
 	// No key is offered where the team would refuse it.
 	isGivenUp := func(m *model) bool {
@@ -87,14 +88,11 @@ func answerKeys() []binding {
 			func(m *model) tea.Cmd { return askText(m, "approve, comment: ", true) }},
 		{"r", "r", "reject", "reject it with a reason", hasRequest,
 			func(m *model) tea.Cmd { return askText(m, "reject, why: ", false) }},
-		{"A", "A", "", "comment on the line of the diff, too", isInDiff, askComment},
 		{"x", "x", "read: remove", "remove the mail that is shown from your inbox", hasMail,
 			func(m *model) tea.Cmd { return loadMail(m, true) }},
 		{"t", "t", "try again", "let a task that was given up be tried again", isGivenUp, retry},
 		{"m", "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
 			func(m *model) bool { return m.hasTeam }, writeMail},
-		{"d", "d", "diff", "show or hide what the task has changed", hasTask,
-			toggle(func(m *model) *bool { return &m.detail.hasDiff })},
 	}
 }
 
@@ -151,7 +149,17 @@ func moveKeys() []binding {
 	}
 	isCutOff := func(m *model) bool { return m.detail.isDiff() && m.detail.widest > m.detail.left+m.detail.width }
 	isAside := func(m *model) bool { return m.detail.left > 0 }
-	isFiltered := func(m *model) bool { return m.lists[m.last].filter != "" }
+	// A filter of any list counts: one that was left behind in another list hides what is looked for.
+	isFiltered := func(m *model) bool {
+		return slices.ContainsFunc(m.lists[:], func(l list) bool { return l.filter != "" })
+	}
+	clearFilters := func(m *model) tea.Cmd {
+		for i := range m.lists {
+			m.lists[i].filter = ""
+		}
+		m.setRows()
+		return nil
+	}
 	const all = 1 << 30 // more rows than there are
 	return []binding{
 		{"down j", "Down, j", "", "go down", nil, move(1)},
@@ -168,8 +176,7 @@ func moveKeys() []binding {
 			func(m *model) tea.Cmd { m.detail.hits = hits{}; return nil }},
 		{"esc left h", "Esc, h", "back", "go back to the lists", isReading,
 			func(m *model) tea.Cmd { m.focus = m.last; return m.show() }},
-		{"esc", "Esc", "", "clear the filter", isFiltered,
-			func(m *model) tea.Cmd { m.lists[m.last].filter = ""; m.setRows(); return nil }},
+		{"esc", "Esc", "", "clear the filters", isFiltered, clearFilters},
 		{"tab", "Tab", "", "go to the next pane", nil, func(m *model) tea.Cmd { return m.next(1) }},
 		{"shift+tab", "Shift-Tab", "", "go to the pane before", nil, func(m *model) tea.Cmd { return m.next(-1) }},
 	}

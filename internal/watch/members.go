@@ -42,7 +42,7 @@ func (s *teamState) memberWidths() (names, states int) {
 // here.
 func (s *teamState) drawNeed(r row, width int) cells {
 	name, what := r.need.Name, s.oneLine(r.need.What)
-	if r.need.Request == nil && r.need.Task == nil {
+	if r.need.Name == view.NeedMail {
 		name, what = what, ""
 	} else if r.need.Request != nil { // its id says less than whose plan it is
 		name = view.Question(*r.need.Request)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -9,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/face"
 	"muster/internal/view"
+	"muster/team"
 )
 
 // The panes: the lists on the left from top to bottom, then the right side. The order is that in which Tab goes through
@@ -51,7 +53,9 @@ type model struct {
 	message  toldMsg
 	// canStart says that teams can be started here, and isBusy that one is being started, stopped or taken from.
 	canStart, isBusy bool
-	hasMouse         bool // false: the terminal has the mouse, and selects text with it
+	landed           int           // how many tasks had landed when untaken was asked for
+	untaken          *team.Untaken // nil: it is not known
+	hasMouse         bool          // false: the terminal has the mouse, and selects text with it
 }
 
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
@@ -85,6 +89,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.message = msg
 	case teamMsg:
 		m.isBusy, m.message = false, toldMsg(msg)
+		return m, readUntaken(m, true)
+	case untakenMsg:
+		m.untaken = msg.known()
 	case saidMsg:
 		if m.detail.addSaid(msg); m.detail.isStale {
 			m.detail.isStale = false
@@ -149,15 +156,17 @@ func (m *model) apply(msg changedMsg) tea.Cmd {
 	}
 	isFirst := !m.hasTeam
 	m.o, m.hasTeam, m.subject = msg.overview, true, msg.overview.Subjects()
+	_, m.isLeft = m.o.Run.Left(m.o.Tasks)
 	m.setRows()
+	untaken := readUntaken(m, false)
 	if !isFirst {
-		return m.refresh()
+		return tea.Batch(untaken, m.refresh())
 	}
 	// The screen opens on what waits for the user, and otherwise on the lead.
 	if len(m.lists[paneNeeds].rows) > 0 {
 		m.focus, m.last = paneNeeds, paneNeeds
 	}
-	return m.show()
+	return tea.Batch(untaken, m.show())
 }
 
 // setRows fills the lists from the overview. A list that has lost its last row while it had the focus gives it to the
@@ -165,7 +174,14 @@ func (m *model) apply(msg changedMsg) tea.Cmd {
 func (m *model) setRows() {
 	var needs, members []row
 	for _, n := range m.o.Needs() {
-		needs = append(needs, row{key: "need " + n.Name, need: &n})
+		r := row{key: "need " + n.Name, need: &n}
+		switch i := slices.IndexFunc(m.o.Members, func(x view.Member) bool { return x.Name == n.Member }); {
+		case n.Name == view.NeedBudget:
+			r.key = pageCost
+		case i >= 0:
+			r.key, r.member = memberKey(n.Member), &m.o.Members[i]
+		}
+		needs = append(needs, r)
 	}
 	for i := range m.o.Members {
 		members = append(members, row{key: memberKey(m.o.Members[i].Name), member: &m.o.Members[i]})
@@ -191,6 +207,19 @@ func (m *model) show() tea.Cmd {
 	}
 	m.detail = detail{key: r.key, row: r, wishes: m.detail.wishes, follows: r.member != nil}
 	return m.load()
+}
+
+// showFirst shows what is selected in the first list that has anything, and nothing where none has. The lists get the
+// focus if they had it.
+func showFirst(m *model) tea.Cmd {
+	m.detail = detail{wishes: m.detail.wishes}
+	if i := slices.IndexFunc(m.lists[:], func(l list) bool { return len(l.rows) > 0 }); i >= 0 {
+		if m.focus == m.last {
+			m.focus = i
+		}
+		m.last = i
+	}
+	return m.show()
 }
 
 // showPage shows one of the pages that belong to no row. The focus goes with it, so that the arrows scroll it, and Esc

@@ -140,7 +140,7 @@ func (m *model) showPast(msg pastMsg) tea.Cmd {
 	d := &m.detail
 	d.width = 0
 	if isBack {
-		d.said, d.pos, d.todo, d.isAsked = nil, 0, "", false
+		d.said, d.pos, d.todo, d.isAsked = nil, 0, nil, false
 	}
 	cmd := m.apply(changedMsg{overview: msg.overview})
 	// What was not there yet is not shown as it was later. The row at the cursor is shown then, once there is one.

@@ -79,6 +79,9 @@ func TestAReplayGoesByEventAndByLanding(t *testing.T) {
 	s.has("event 12 of 16", "NEEDS YOU 1", "plan for 2")
 	s.keys("a", "r", "A", "m", "t") // what is over cannot be decided
 	s.did()
+	s.keys("k", "k") // to look at a diff is no decision
+	s.has("d diff")
+	s.keys("j")
 	s.keys("0")
 	s.has("event 1 of 16", "MEMBERS 0", "goal: make the words count")
 	s.keys("$", "]")
@@ -126,4 +129,23 @@ func TestAReplayIsTheSameBothWays(t *testing.T) {
 			t.Errorf("event %d is\n%s\nand was\n%s", i+1, got, forth[i])
 		}
 	}
+}
+
+// The right side has nothing that came later than the time that is looked at, and what was answered stays readable.
+func TestAReplayShowsNothingOfTheFuture(t *testing.T) {
+	s := openReplay(t, 80, 24)
+	s.keys("{", "[", "[")
+	s.has("event 12 of 16", "NEEDS YOU 1")
+	s.keys("k", "k", "k", "k", "k", "k") // to the question, which is the first of the lists
+	s.has("PLAN for 2", "in place")
+	s.keys("]")
+	s.has("event 13 of 16", "PLAN approved")
+	s.keys("[", "[")
+	s.has("event 11 of 16", "lead, working")
+	s.hasNot("PLAN")
+	s.keys("0")
+	s.has("event 1 of 16")
+	s.hasNot("alice")
+	s.keys("$")
+	s.has("event 16 of 16", "MEMBERS 2")
 }

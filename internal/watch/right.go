@@ -24,6 +24,9 @@ func (f frame) rightSide() []string {
 	if d.top = min(d.top, last); d.follows {
 		d.top = last
 	}
+	if m.input != nil && m.input.isBelow { // what was said of the line stands between it and the box
+		d.top = max(d.top, d.boxRow()+2-height)
+	}
 	place := ""
 	if last > 0 {
 		place = fmt.Sprintf("  %d%%", (d.top*100+last-1)/last)

@@ -47,7 +47,7 @@ func (w rowWriter) layOut(width int) {
 	isNew := d.width != width
 	at, ok := d.marked()
 	if isNew {
-		d.rows, d.fixed, d.laidOut, d.width, d.widest = nil, 0, 0, width, 0
+		d.rows, d.fixed, d.laidOut, d.width, d.widest, d.calls = nil, 0, 0, width, 0, nil
 	}
 	if d.key == pageEvents {
 		w.layOutEvents()
@@ -226,7 +226,10 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		w.addMarkdown(text)
 		return
 	case team.SaidCall:
-		w.add("> "+s.Tool+" "+view.OneLine(text), textRow{who: string(w.d.row.member.Name)})
+		call := s.Tool + " " + view.OneLine(text)
+		w.d.isBatch = len(w.d.calls) > 0
+		w.d.calls = append(w.d.calls, call)
+		w.add("> "+call, textRow{who: string(w.d.row.member.Name)})
 		return
 	case team.SaidToIt:
 		w.add("\n"+view.Clock(muster.Time(s.At), w.o.Now)+"  told", textRow{tone: view.Faint})
@@ -234,6 +237,9 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		r.tone = view.Faint
 		if s.IsError {
 			r.tone = view.Bad
+		}
+		if s.Kind == team.SaidResult {
+			w.addAnswered()
 		}
 	}
 	lines := strings.Split(text, "\n")
@@ -244,6 +250,18 @@ func (w rowWriter) layOutSaid(s team.Said) {
 	w.add("  "+strings.Join(lines[:len(lines)-more], "\n  "), r)
 	if more > 0 {
 		w.add(fmt.Sprintf("  ... %s more (o shows all)", view.Count(more, "line")), textRow{tone: view.Faint})
+	}
+}
+
+// addAnswered says which call a result answers, where several were made at once: their results come in the order of the
+// calls, below all of them.
+func (w rowWriter) addAnswered() {
+	if len(w.d.calls) == 0 {
+		return // the call was dropped from the transcript
+	}
+	call := w.d.calls[0]
+	if w.d.calls = w.d.calls[1:]; w.d.isBatch {
+		w.add(view.Cut("< "+call, max(w.d.width, 1)), textRow{who: string(w.d.row.member.Name)})
 	}
 }
 

@@ -36,6 +36,8 @@ type fake struct {
 	did    []string
 	err    error // of what is done to the whole team
 
+	untaken int // commits
+
 	ctx     context.Context // of a replay
 	journal *journal.Journal
 }
@@ -115,8 +117,12 @@ func (f *fake) Begin(_ context.Context, goal string) error {
 }
 
 func (f *fake) Merge(context.Context) (string, error) {
-	f.did = append(f.did, "merge")
+	f.did, f.untaken = append(f.did, "merge"), 0
 	return "2 commits of muster/words came to main\n  1 tokenizer", f.err
+}
+
+func (f *fake) Untaken(context.Context) (team.Untaken, error) {
+	return team.Untaken{Branch: "main", Target: "muster/words", Commits: f.untaken}, nil
 }
 
 func (f *fake) Past(_ context.Context, r *replay, at int) pastMsg {
@@ -172,7 +178,7 @@ type screen struct {
 
 func open(t *testing.T, width, height int) *screen {
 	t.Helper()
-	s := &screen{t, newModel(false, muster.Time(5000)), &fake{}}
+	s := &screen{t, newModel(false, muster.Time(5000)), &fake{untaken: 2}}
 	s.m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
 		return func() tea.Msg { return f(t.Context(), s.team) }
 	}

@@ -74,3 +74,12 @@ func TestKeysAreFound(t *testing.T) {
 	s.keys("?", "ctrl+k", "enter")
 	s.has("Ctrl-K", "go to a member or a task")
 }
+
+// Esc shows all again, though the focus has gone to another list.
+func TestEscClearsTheFilterOfAnotherList(t *testing.T) {
+	s := open(t, 80, 24)
+	s.keys("/", "zzz", "enter")
+	s.has(`NEEDS YOU 0 of 3 with "zzz"`)
+	s.keys("tab", "esc")
+	s.has("NEEDS YOU 3 ", "plan for 4")
+}

@@ -13,6 +13,7 @@ import (
 type teamState struct {
 	o       view.Overview
 	hasTeam bool // an overview has come
+	isLeft  bool // the run has open tasks; asked for each key on each frame, so it is kept with the overview
 	subject func(muster.TaskID) string
 	hide    func(string) string // removes secrets
 }

@@ -27,6 +27,7 @@
 //   - Events come by themselves, ten times a second at most, and wait for no overview. The rows of those that are laid
 //     out stay, so a team that writes thousands a second costs what is new.
 //   - A replay reads the journal from the place on that it is at, and from its beginning where it goes back.
+//   - What there is to take is asked of git when something has landed, and after each change of the whole team.
 //   - Everything else is read when it is selected.
 //
 // What the user decides is written as a record by package team, and comes back with the next overview like the decision

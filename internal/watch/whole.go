@@ -2,11 +2,14 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/view"
+	"muster/team"
 )
 
 // teamMsg says how it went to start a team, to stop it or to take its work.
@@ -18,21 +21,50 @@ func isAtWork(m *model) bool { return m.hasTeam && m.o.Alive && m.o.Run.EndedAt 
 // hasStopped reports whether a run can go on: it was stopped before its end, or has left tasks open. muster resume has
 // the same rule.
 func hasStopped(m *model) bool {
-	_, isStopped := m.o.Run.Left(m.o.Tasks)
-	return !m.o.Alive && m.o.Run.StartedAt > 0 && (m.o.Run.EndedAt == 0 || isStopped)
+	return !m.o.Alive && m.o.Run.StartedAt > 0 && (m.o.Run.EndedAt == 0 || m.isLeft)
 }
 
 // hasNone reports whether a new run can begin: there was none, or the last one has ended with nothing left.
 func hasNone(m *model) bool { return !m.o.Alive && !hasStopped(m) }
 
-// hasLanded reports whether there is work to take.
-func hasLanded(m *model) bool {
+// untakenMsg is what there is to take of the work of a team. It is read by a command of its own and not with each
+// overview, because an overview asks no git.
+type untakenMsg struct {
+	team.Untaken
+	err error
+}
+
+// known returns what there is to take, nil where git could not tell. Then the key is offered, and who presses it is
+// told what is wrong. A key that is missing says nothing.
+func (u untakenMsg) known() *team.Untaken {
+	if u.err != nil {
+		return nil
+	}
+	return &u.Untaken
+}
+
+// hasUntaken reports whether there is work to take. Where that cannot be told, as in a checkout without a branch, the
+// key is offered: taking it says what is wrong.
+func hasUntaken(m *model) bool { return m.landed > 0 && (m.untaken == nil || m.untaken.Commits > 0) }
+
+// readUntaken asks what there is to take when other tasks have landed than at the last time, because git is slow. Who
+// knows that something was taken asks with isSure.
+func readUntaken(m *model, isSure bool) tea.Cmd {
+	n := 0
 	for _, t := range m.o.Tasks {
 		if t.Landed != nil {
-			return true
+			n++
 		}
 	}
-	return false
+	// A replay takes nothing, and its checkout is another one by now.
+	if m.replay != nil || n == m.landed && !isSure {
+		return nil
+	}
+	m.landed = n
+	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
+		u, err := t.Untaken(ctx)
+		return untakenMsg{u, err}
+	})
 }
 
 // teamKeys are the keys that let a team work, end its work and take it. Those that end or take ask once more, because a
@@ -49,7 +81,7 @@ func teamKeys() []binding {
 			askGoal},
 		{"S", "S", "stop", "stop the team, and keep its state, as muster stop does", both(isFree, isAtWork), askStop},
 		{"T", "T", "take", "take what has landed to the branch that you are on, as muster merge does",
-			both(isFree, hasLanded), askMerge},
+			both(isFree, hasUntaken), askMerge},
 	}
 }
 
@@ -97,7 +129,12 @@ func askStop(m *model) tea.Cmd {
 // askMerge asks once more, and takes what has landed. It shows all that the command has printed: why it was refused is
 // said in several lines.
 func askMerge(m *model) tea.Cmd {
-	m.input = &input{prompt: "take what has landed? y: yes ", key: "y", done: func(string) tea.Cmd {
+	// It says what will happen, as far as git could tell.
+	what := "what has landed"
+	if u := m.untaken; u != nil {
+		what = fmt.Sprintf("%s of %s to %s", view.Count(u.Commits, "commit"), m.oneLine(u.Target), m.oneLine(u.Branch))
+	}
+	m.input = &input{prompt: "take " + what + "? y: yes ", key: "y", done: func(string) tea.Cmd {
 		return change(m, "taking what has landed ...", func(ctx context.Context, t teamAPI) toldMsg {
 			said, err := t.Merge(ctx)
 			if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/view"
+	"muster/team"
 )
 
 // openAs is a screen of a team that is as change makes it.
@@ -14,6 +16,7 @@ func openAs(t *testing.T, change func(m *model)) *screen {
 	s := open(t, 200, 30)
 	s.m.canStart = true
 	change(s.m)
+	_, s.m.isLeft = s.m.o.Run.Left(s.m.o.Tasks) // as apply does
 	return s
 }
 
@@ -21,14 +24,18 @@ func openAs(t *testing.T, change func(m *model)) *screen {
 func TestTheKeysOfAWholeTeam(t *testing.T) {
 	stopped := func(m *model) { m.o.Alive = false }
 	ended := func(m *model) { m.o.Alive, m.o.Run.EndedAt, m.o.Tasks = false, 4990, m.o.Tasks[:1] }
-	nothing := func(m *model) { m.o.Alive, m.o.Run, m.o.Tasks, m.hasTeam = false, muster.Run{}, nil, false }
+	nothing := func(m *model) {
+		m.o.Alive, m.o.Run, m.o.Tasks, m.hasTeam, m.landed = false, muster.Run{}, nil, false, 0
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*model)
 		offers string
 	}{
 		{"at work", func(*model) {}, "ST"},
-		{"at work, nothing landed", func(m *model) { m.o.Tasks = m.o.Tasks[1:] }, "S"},
+		{"at work, nothing landed", func(m *model) { m.apply(changedMsg{overview: withoutLanded()}) }, "S"},
+		{"at work, all taken", func(m *model) { m.untaken = &team.Untaken{} }, "S"},
+		{"at work, in a checkout without a branch", func(m *model) { m.untaken = nil }, "ST"},
 		{"stopped", stopped, "RT"},
 		{"stopped with open tasks after its end", func(m *model) { stopped(m); m.o.Run.EndedAt = 4990 }, "RT"},
 		{"ended", ended, "NT"},
@@ -62,9 +69,28 @@ func TestAStopAsksOnceMore(t *testing.T) {
 	s.did()
 	s.keys("S", "y")
 	s.has("the team has stopped; its state is kept, and R goes on")
-	s.keys("T", "y")
+	s.has("T take")
+	s.keys("T")
+	s.has("take 2 commits of muster/words to main? y: yes")
+	s.keys("y")
 	s.has("2 commits of muster/words came to main", "  1 tokenizer")
 	s.did("halt", "merge")
+	// There is nothing to take any more, until something else lands.
+	s.hasNot("T take")
+	s.team.untaken = 1
+	s.send(changedMsg{overview: overview()})
+	s.hasNot("T take")
+	o := overview()
+	o.Tasks[3].Landed = &muster.Landed{Commit: "bbbb"}
+	s.send(changedMsg{overview: o})
+	s.has("T take")
+}
+
+// withoutLanded is how the team stands before anything has landed.
+func withoutLanded() view.Overview {
+	o := overview()
+	o.Tasks = o.Tasks[1:]
+	return o
 }
 
 // What a command says where it fails is seen, and the keys are there again.

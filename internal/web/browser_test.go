@@ -167,6 +167,9 @@ func TestBrowser(t *testing.T) {
 	t.Run("keys", func(t *testing.T) { testKeys(t, browser) })
 	t.Run("contrast", func(t *testing.T) { testContrast(t, browser) })
 	t.Run("replay", func(t *testing.T) { testReplay(t, browser) })
+	t.Run("only a replay", func(t *testing.T) { testOnlyReplay(t, browser) })
+	t.Run("answers", func(t *testing.T) { testAnswers(t, browser) })
+	t.Run("lines", func(t *testing.T) { testLines(t, browser) })
 	t.Run("words", func(t *testing.T) { testWords(t, browser) })
 	t.Run("many", func(t *testing.T) { testMany(t, browser) })
 	t.Run("lost", func(t *testing.T) { testLost(t, browser) })
@@ -181,7 +184,7 @@ func testReplay(t *testing.T, browser context.Context) {
 	p := w.open(browser, 1280, 800)
 	p.until(`document.querySelectorAll(".need").length === 3`)
 	p.keys("r")
-	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 0 of 3 landed") && document.querySelectorAll(".member").length === 0`)
+	p.until(`document.querySelector("#replay-time").textContent.match(/^\d\d:\d\d:\d\d, 0 of 3 landed$/) && document.querySelectorAll(".member").length === 0`)
 	p.untilFocus(kb.Tab, `document.activeElement.id === "replay-next"`)
 	for i, landed := range []string{"1 landed", "2 landed", "3 landed"} {
 		p.keys(kb.Enter)
@@ -198,7 +201,32 @@ func testReplay(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#replay").hidden && document.querySelectorAll(".need").length === 3`)
 }
 
-// Words are seen while they stream in, and the reply takes their place. What the model has written as Markdown is drawn.
+// A page of a replay begins at the end, cannot be left, and offers nothing that would change the team.
+func testOnlyReplay(t *testing.T, browser context.Context) {
+	w := makeWorld(t, true)
+	scene(w)
+	p := w.open(browser, 1280, 800)
+	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 3 of 3 landed") && document.querySelectorAll(".member").length === 6`)
+	p.until(`document.querySelectorAll(".node.landed").length === 3 && document.querySelector("#replay-close").hidden && document.querySelector("#link").textContent === "replay"`)
+	p.keys("r", kb.Escape)
+	value[bool](p, `(location.hash = "member/alice", true)`)
+	p.until(`document.querySelectorAll("#detail .said").length > 3 && document.querySelector("#steps summary")?.textContent === "Steps: 2 of 5 done"`)
+	const writes = `[...document.querySelectorAll("form, #control, .need button, .diff button, #detail-body button")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`
+	if got := value[string](p, writes); got != "" {
+		t.Errorf("it offers %s", got)
+	}
+	value[bool](p, `(location.hash = "task/2", true)`)
+	p.until(`document.querySelectorAll("#detail h3").length > 0`)
+	if got := value[string](p, writes); got != "" {
+		t.Errorf("at a task it offers %s", got)
+	}
+	if value[bool](p, `document.querySelector("#replay").hidden`) {
+		t.Error("the replay was left")
+	}
+}
+
+// Words are seen while they stream in, and the reply takes their place. What the model has written as Markdown is
+// drawn.
 func testWords(t *testing.T, browser context.Context) {
 	w := newWorld(t)
 	scene(w)

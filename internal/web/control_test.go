@@ -92,6 +92,7 @@ func testControl(t *testing.T, browser context.Context) {
 	}
 	p.twice("merge")
 	p.until(`document.querySelector("#control-said").textContent.includes("came to main by fast-forward") && document.querySelector("#merge").hidden`)
+	p.until(`document.querySelectorAll(".node.landed").length === 1`) // nothing is open, so the board has what landed
 	p.picture("control-taken")
 	if got := gittest.Read(t, dir, "greeting"); got != "hello\n" {
 		t.Errorf("the checkout has %q", got)

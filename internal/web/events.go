@@ -138,6 +138,9 @@ func (o *stream) run(
 		case <-changed:
 			isChanged = true
 		case <-due:
+			if isChanged { // before the page reads the state, so that the next heartbeat misses who ends meanwhile
+				o.alive = o.server.living(ctx)
+			}
 			ok, due = o.send(isChanged), nil
 			isChanged = false
 			continue

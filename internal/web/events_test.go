@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muster"
+	"muster/internal/roster"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -164,6 +168,44 @@ func TestEventsChangeTheState(t *testing.T) {
 	if s.Members[1].Turns < 1 {
 		t.Errorf("members %+v", s.Members)
 	}
+}
+
+// A team that comes and goes between two heartbeats is missed, though as many live then as when the page came.
+func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
+	w := newWorld(t)
+	r := roster.New(w.store, w.journal, "team")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		res := httptest.NewRecorder()
+		var changes atomic.Int32
+		out := &stream{server: w.server, w: res, flush: func() error {
+			changes.Store(int32(strings.Count(res.Body.String(), "event: changed")))
+			return nil
+		}}
+		changed := make(chan struct{}, 1)
+		go out.run(ctx, nil, nil, changed, nil)
+		synctest.Wait()
+		h, err := r.Join(ctx, "the test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		changed <- struct{}{}
+		time.Sleep(2 * gathering)
+		synctest.Wait()
+		told := changes.Load()
+		if err := h.Release(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(heartbeat + gathering)
+		synctest.Wait()
+		if again := changes.Load(); told != 2 || again != 3 {
+			t.Errorf("the page is told %d times, and %d times after the end", told, again)
+		}
+	})
 }
 
 func TestPositionsAreChecked(t *testing.T) {

@@ -52,7 +52,7 @@ func (s *Server) past(r *http.Request) (any, error) {
 		return nil, err
 	}
 	v := document(p.past.Overview(muster.Time(at)))
-	v.Root = s.team.Root()
+	v.Root, v.IsReplay = s.team.Root(), s.Replay
 	return struct {
 		state
 		Events []face.Event `json:"events"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster"
 	"muster/internal/live"
 	"muster/internal/paths"
 	"muster/internal/testing/wait"
@@ -120,5 +121,25 @@ func TestWordsStream(t *testing.T) {
 	}
 	if strings.Contains(p.words, "not for this page") {
 		t.Errorf("the page has words of bob: %s", p.words)
+	}
+}
+
+// A replay answers what was, and refuses whatever would change something.
+func TestAReplayChangesNothing(t *testing.T) {
+	w := makeWorld(t, true)
+	scene(w)
+	q := w.aliceAsks("a plan")
+	for path, body := range map[string]any{"/api/answer": map[string]any{"id": q.ID, "approve": true}, "/api/mail": map[string]any{"to": "alice", "text": "x"},
+		"/api/stop": map[string]any{}, "/api/start": map[string]any{"goal": "x"}, "/api/retry": map[string]any{"task": 1}, "/api/take": map[string]any{"shown": []string{}}, "/api/merge": map[string]any{}} {
+		if status, said := w.post(path, body); status != http.StatusBadRequest || said["error"] != "a replay changes nothing" {
+			t.Errorf("%s: %d, %v", path, status, said)
+		}
+	}
+	if q, err := w.team.Requests().Get(t.Context(), q.ID); err != nil || q.Status != muster.RequestPending {
+		t.Errorf("the request is %s, %v", q.Status, err)
+	}
+	var s state
+	if w.get("/api/state", &s); !s.IsReplay || s.Can != (can{}) || !s.HasTeam || len(s.Tasks) > 0 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -26,6 +26,8 @@ type conversation struct {
 	Skipped int         `json:"skipped"` // things said before, which are left out
 	Next    muster.Pos  `json:"next"`    // where to go on
 	More    bool        `json:"more"`    // there is more already
+	// Steps are the member's own list as it was before Said; nil: it had none.
+	Steps []team.Step `json:"steps"`
 }
 
 // member reads a member's conversation: the last of it, or what follows a position.
@@ -55,13 +57,24 @@ func (s *Server) member(r *http.Request) (any, error) {
 			c.Said = append(c.Said, said)
 		}
 		if after == 0 && len(c.Said) >= 2*mostSaid { // the older half goes, so that memory does not grow
-			c.Said, c.Skipped = append(c.Said[:0], c.Said[mostSaid:]...), c.Skipped+mostSaid
+			c.skip(mostSaid)
 		}
 	}
 	if more := len(c.Said) - mostSaid; after == 0 && more > 0 {
-		c.Said, c.Skipped = c.Said[more:], c.Skipped+more
+		c.skip(more)
 	}
 	return c, nil
+}
+
+// skip leaves out the first n things said, but for what they say of the list of steps: a member may set it once and
+// work by it for hours, and what is left of its conversation has it no more.
+func (c *conversation) skip(n int) {
+	for _, s := range c.Said[:n] {
+		if s.Steps != nil {
+			c.Steps = s.Steps
+		}
+	}
+	c.Said, c.Skipped = append(c.Said[:0], c.Said[n:]...), c.Skipped+n
 }
 
 // details is all that the page shows of one task. It is read anew for each look, with the work in the lane as it is at

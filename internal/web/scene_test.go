@@ -274,7 +274,8 @@ func (w *world) sceneWords() {
 	say(llm.Text{Text: "I look where the old routes are."})
 	call("c1", "grep", `{"pattern":"/v1/","path":"api"}`, "api/routes.go:12: mux.Handle(\"/v1/users\", users)\napi/routes.go:13: mux.Handle(\"/v1/hooks\", hooks)\n")
 	say(llm.Text{Text: reply})
-	call("t1", "todo", `{"items":[]}`, "[x] 1 list the old routes\n[x] 2 write the redirect\n[>] 3 redirect the readers\n[ ] 4 test each route\n[ ] 5 say it in the docs\n2 of 5 completed")
+	call("t1", "todo", `{"items":[{"id":"1","text":"list the old routes","status":"completed"},{"id":"2","text":"write the redirect","status":"completed"},
+		{"id":"3","text":"redirect the readers","status":"in_progress"},{"id":"4","text":"test each route","status":"pending"},{"id":"5","text":"say it in the docs","status":"pending"}]}`, "[x] 1 list the old routes\n[x] 2 write the redirect\n[>] 3 redirect the readers\n[ ] 4 test each route\n[ ] 5 say it in the docs\n2 of 5 completed")
 	call("c2", "bash", `{"command":"go test ./api"}`, "FAIL\n--- FAIL: TestRedirect (0.00s)\n    routes_test.go:31: got 301, want 308\n")
 }
 

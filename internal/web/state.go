@@ -24,6 +24,9 @@ type state struct {
 	Root    string      `json:"root"`
 	From    muster.Pos  `json:"from"`
 	Can     can         `json:"can"` // what can be done with the team now
+	// IsReplay says that the page shows the past alone: it opens the replay at once, follows nothing, and offers
+	// nothing that would be refused.
+	IsReplay bool `json:"is_replay,omitempty"`
 	// Unreadable are tasks whose records cannot be read.
 	Unreadable int `json:"unreadable"`
 }
@@ -64,6 +67,17 @@ func (s *Server) state(r *http.Request) (any, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	ctx := r.Context()
+	// Of a replay the page asks for what was. The present is not looked at: the caches of a team that works in the same
+	// repository have nothing to do with it.
+	if s.Replay {
+		// The run says whether there is something to look back at.
+		o := face.Empty()
+		run, err := s.team.LastRun(ctx)
+		o.Run, o.Team, o.Now = run, s.team.Name(ctx), s.Now()
+		v := document(o)
+		v.Root, v.IsReplay = s.team.Root(), true
+		return v, err
+	}
 	// The position is read first, so that what happens while the state is read is told again by the stream.
 	from, err := s.team.Journal().Tail(ctx, shownEvents)
 	if err != nil {

@@ -15,6 +15,10 @@
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
 //
+// A server with Replay shows the past of a team alone, such as that of a recording. It answers no POST, sends no stream
+// to its page, and its state names the run and nothing of the present. All else is asked for as by a page that looks
+// back beside a team at work (past.go).
+//
 // Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go and control.go.
 package web
 
@@ -61,6 +65,8 @@ type Server struct {
 	// Merge takes the work to the user's branch, and returns what is to be said of it. Nil: it cannot be done from
 	// here.
 	Merge func(ctx context.Context) (string, error)
+	// Replay shows the past alone. Nothing can be changed then.
+	Replay bool
 
 	team  *team.Team
 	token string
@@ -179,6 +185,19 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("GET /api/history", s.answer(s.history))
 	m.HandleFunc("GET /api/past", s.answer(s.past))
 	m.HandleFunc("GET /api/work", s.answer(control{s}.work))
+	// What cannot be asked for cannot be done, whatever the page offers.
+	if s.Replay {
+		m.HandleFunc("POST /api/", s.answer(func(*http.Request) (any, error) {
+			return nil, muster.Errorf(muster.Invalid, "a replay changes nothing").WithHint("muster web")
+		}))
+	} else {
+		s.handleChanges(m)
+	}
+	return s.guard(m)
+}
+
+// handleChanges adds what changes something: all that is POST.
+func (s *Server) handleChanges(m *http.ServeMux) {
 	m.HandleFunc("POST /api/start", s.answer(control{s}.start))
 	m.HandleFunc("POST /api/resume", s.answer(control{s}.resume))
 	m.HandleFunc("POST /api/stop", s.answer(control{s}.stop))
@@ -188,7 +207,6 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("POST /api/comment", s.answer(s.comment))
 	m.HandleFunc("POST /api/retry", s.answer(s.retry))
 	m.HandleFunc("POST /api/take", s.answer(s.take))
-	return s.guard(m)
 }
 
 // contentTypes are fixed, because the tables of a system may say anything.

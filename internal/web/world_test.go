@@ -38,10 +38,15 @@ type world struct {
 	server  *Server
 	addr    string
 	stop    func()
+
+	isReplay bool
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{TB: t, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
+func newWorld(t testing.TB) *world { return makeWorld(t, false) }
+
+// makeWorld makes a world with a server of the team, or of a replay.
+func makeWorld(t testing.TB, isReplay bool) *world {
+	w := &world{TB: t, isReplay: isReplay, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
 	s, err := file.Open(w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +76,7 @@ func (w *world) start(addr, token string) {
 		w.Fatal(err)
 	}
 	w.team, w.server, w.addr = t, New(t), l.Addr().String()
+	w.server.Replay = w.isReplay
 	if token != "" {
 		w.server.token = token
 	}

@@ -94,7 +94,7 @@ func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
 		return t, err
 	}
 	// Before it is a host, a process that brings the team to life holds this lease.
-	release, err = a.acquire(ctx, LeadLease, "another process is just bringing the team to life", "muster team stop")
+	release, err = a.acquire(ctx, LeadLease, "another process is just starting the team", "muster stop")
 	if err != nil {
 		return t, err
 	}
@@ -137,7 +137,7 @@ func (a *archiver) refuseAlive(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped",
-		cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).WithHint("muster team stop")
+		cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).WithHint("muster stop")
 }
 
 // archiver archives one team.

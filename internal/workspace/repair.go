@@ -60,7 +60,7 @@ func (d *doctor) refuse(what, why string) {
 		pids = append(pids, strconv.Itoa(h.PID))
 	}
 	d.Add("repair", Broken, fmt.Sprintf("%s: %s; not while the team lives (pid %s)", what, why,
-		strings.Join(pids, ", ")), "stop it (Ctrl-C where it runs), then: "+repairCommand)
+		strings.Join(pids, ", ")), "stop it (muster stop), then: "+repairCommand)
 }
 
 // RemoveTemporaries removes what killed processes left half written among the team's files, and returns how many files
@@ -81,7 +81,7 @@ func RemoveTemporaries(dir paths.Dir) (removed int, err error) {
 func (d *doctor) removeTemporaries() {
 	n, err := RemoveTemporaries(d.w.Paths())
 	if n > 0 {
-		d.mended("%s of killed processes removed: nothing had been promised of them", view.Count(n, "temporary file"))
+		d.mended("%s of killed processes removed: nothing depends on them", view.Count(n, "temporary file"))
 	}
 	if err != nil {
 		d.AddError("repair", err)

@@ -42,11 +42,20 @@ func Share(ctx context.Context, w *Workspace, path string) (shared string, err e
 	if err != nil {
 		return "", err
 	}
+	// What KeepForMembers has kept is there already.
+	if filepath.Dir(path) == filepath.Join(w.Paths().Outputs(), string(muster.User)) {
+		return path, nil
+	}
 	if isBelow {
 		if has, err := hasFile(ctx, w, name, data); has || err != nil {
 			return "", err
 		}
 	}
+	return KeepForMembers(ctx, w, filepath.Base(path), data)
+}
+
+// KeepForMembers keeps what the user gives to the members among the outputs, and returns the path of the file.
+func KeepForMembers(ctx context.Context, w *Workspace, name string, data []byte) (path string, err error) {
 	// The directory may be the first that muster makes here.
 	if err := w.PrepareChange(ctx); err != nil {
 		return "", err
@@ -56,9 +65,9 @@ func Share(ctx context.Context, w *Workspace, path string) (shared string, err e
 	}
 	// The name has the content's sum, so a file that was changed since is another copy, and the old one stays for those
 	// who were told of it.
-	name = fmt.Sprintf("%08x-%s", crc32.ChecksumIEEE(data), filepath.Base(path))
-	shared = filepath.Join(w.Paths().Outputs(), string(muster.User), name)
-	return shared, stateFiles(w).Replace(shared, data)
+	name = fmt.Sprintf("%08x-%s", crc32.ChecksumIEEE(data), name)
+	path = filepath.Join(w.Paths().Outputs(), string(muster.User), name)
+	return path, stateFiles(w).Replace(path, data)
 }
 
 // readShared reads a regular file that is not too large.

@@ -13,6 +13,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/hooks"
 	"muster/internal/memory"
+	"muster/internal/permissions"
 	"muster/internal/trust"
 )
 
@@ -145,6 +146,27 @@ func (t Trust) Hooks(home string) ([]hooks.Hook, error) {
 		home = ""
 	}
 	return hooks.Find(w.root, home, settings.SectionsNamed("hooks"), trusted.TrustsItem)
+}
+
+// Permissions returns what the settings say of permissions, and what the user has allowed here for good. Without
+// Options.Config there are none.
+func (t Trust) Permissions() (p permissions.Settings, granted []string, err error) {
+	w := t.w
+	if w.options.Config == nil {
+		return p, nil, nil
+	}
+	settings, _, errSettings := w.Settings(nil)
+	trusted, errTrusted := t.Get()
+	if err := cmp.Or(errSettings, errTrusted); err != nil {
+		return p, nil, err
+	}
+	p, err = permissions.FromSections(settings.SectionsNamed(permissions.Section))
+	for _, g := range trusted.Allowed {
+		if g.Kind == trust.Permission {
+			granted = append(granted, g.Name)
+		}
+	}
+	return p, granted, err
 }
 
 // driverItem returns the drivers of the repository's own config as an item.

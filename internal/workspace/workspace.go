@@ -352,6 +352,10 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 		o := w.options.Landing
 		o.Target, o.Log, o.Outputs = branchRef(branch), w.options.Log, w.Paths().Outputs()
 		o.Receipts, o.CheckState, o.Tips = w.Paths().Receipts(), w.runs.CheckState, w.runs.Tips
+		o.IsAllowed = func(fingerprint string) (bool, error) {
+			said, err := w.Trust().Get()
+			return said.Allows(trust.Secret, fingerprint), err
+		}
 		o.TellLead = func(ctx context.Context, text string) error {
 			_, err := w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
 				Content: text})

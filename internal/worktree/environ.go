@@ -35,11 +35,8 @@ type surroundings struct {
 // Environ returns the variables that a command in the lane at dir has beside env: PORT, MUSTER_PORT_n and TMPDIR. It is
 // empty where no lane is. What cannot be had is missing: a lane without ports is of use too.
 func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []string) {
-	if filepath.Dir(dir) != l.home {
-		return nil
-	}
-	lane, err := l.index.get(ctx, muster.Name(filepath.Base(dir)))
-	if err != nil || lane.Path != dir {
+	lane, ok := At(ctx, l, dir)
+	if !ok {
 		return nil
 	}
 	had, _ := field[[]int](lane, fieldPorts)
@@ -57,6 +54,18 @@ func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []str
 	}
 	return set
 }
+
+// At returns the lane whose directory is dir. ok is false where there is none.
+func At(ctx context.Context, l *Lanes, dir string) (lane muster.Lane, ok bool) {
+	if filepath.Dir(dir) != l.home {
+		return lane, false
+	}
+	lane, err := l.index.get(ctx, muster.Name(filepath.Base(dir)))
+	return lane, err == nil && lane.Path == dir
+}
+
+// Home returns the directory that has the lanes.
+func Home(l *Lanes) string { return l.home }
 
 // begin returns the ports of a lane that is new. What is left of lanes that are gone is removed first.
 func (s surroundings) begin(ctx context.Context, lane muster.Lane) []int {

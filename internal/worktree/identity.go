@@ -84,8 +84,15 @@ func refLog(ctx context.Context, repo *git.Repo, dir, ref string) []string {
 
 // hasOtherRef reports whether the commit can be reached from HEAD or from a ref other than the given one.
 func hasOtherRef(ctx context.Context, repo *git.Repo, commit, ref string) (bool, error) {
-	out, err := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--single-worktree", commit, "--not",
-		"--exclude="+ref, "--all")
+	ask := func() (string, error) {
+		return repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--single-worktree", commit, "--not",
+			"--exclude="+ref, "--all")
+	}
+	out, err := ask()
+	if err != nil {
+		// git refuses the whole list when one of the refs goes while it reads them, and lanes go at any time.
+		out, err = ask()
+	}
 	return out == "", err
 }
 

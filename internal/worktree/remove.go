@@ -171,7 +171,7 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 			return ref, err
 		}
 	}
-	l.own.remove(late, lane) // before the row: nobody makes a lane of that name meanwhile
+	l.removeOwn(late, lane) // before the row: nobody makes a lane of that name meanwhile
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
@@ -186,6 +186,13 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 		}
 	}
 	return ref, l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+}
+
+// removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
+// written for itself alone.
+func (l *lifecycle) removeOwn(ctx context.Context, lane muster.Lane) {
+	l.own.remove(ctx, lane)
+	_ = git.RemovePrivate(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }
 
 // isRemoved reports that the lane has no row any more.
@@ -325,7 +332,7 @@ func (l *lifecycle) recoverMissing(ctx context.Context, lane muster.Lane) error 
 	}
 	if tip == "" {
 		// Nothing is removed but the row: if the directory comes back meanwhile, what is in it was never archived.
-		l.own.remove(ctx, lane)
+		l.removeOwn(ctx, lane)
 		existed, err := l.index.delete(ctx, lane.Name)
 		if err != nil || !existed {
 			return err

@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"muster/internal/clock"
 	"muster/llm"
 )
 
@@ -219,7 +220,7 @@ func gaveUp(e *llm.Error, after time.Duration) *llm.Error {
 		return e
 	}
 	return &llm.Error{Kind: e.Kind, Status: e.Status,
-		Err: fmt.Errorf("it did not pass within %v: %w", after.Round(time.Second), e.Err)}
+		Err: fmt.Errorf("it did not pass within %s: %w", clock.Duration(after.Round(time.Second)), e.Err)}
 }
 
 // backoff returns a random wait after n failures, between half of the bound and the bound, so that agents that
@@ -272,10 +273,10 @@ func (s *retrier) replyWatched(
 	}
 	switch cause := context.Cause(watched); {
 	case errors.Is(cause, errSilent):
-		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %v", patience)
+		return llm.Reply{}, llm.Errorf(llm.Incomplete, "the model was silent for %s", clock.Duration(patience))
 	case errors.Is(cause, errEndless):
-		return llm.Reply{}, llm.Errorf(llm.BadRequest, "the model has not ended its reply after %v, and was cut off: "+
-			"see what answers there", s.o.ReplyTimeout)
+		return llm.Reply{}, llm.Errorf(llm.BadRequest, "the model has not ended its reply after %s, and was cut off: "+
+			"see what answers there", clock.Duration(s.o.ReplyTimeout))
 	}
 	return reply, err
 }

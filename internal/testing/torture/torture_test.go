@@ -57,7 +57,7 @@ func session(t *testing.T, c torture.Config) []torture.Row {
 	home := t.TempDir()
 	c.Dir, c.Open, c.Untimed = filepath.Join(t.TempDir(), "torture"), open, true
 	c.Muster, c.Worker = []string{self, roleMuster}, []string{self, roleWorker}
-	c.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	c.Env = append(os.Environ(), "MUSTER_SANDBOX_ENABLED=false", "GORACE=atexit_sleep_ms=0", "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	rows, err := torture.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

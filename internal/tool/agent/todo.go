@@ -47,12 +47,12 @@ type Todo struct {
 	silentRounds int
 
 	mu     sync.Mutex
-	items  []item
+	items  []Step
 	silent int // rounds since the last call of todo or the last reminder
 }
 
-// item is one step of the work. The agent chooses the ID.
-type item struct {
+// Step is one step of the work. The agent chooses the ID. Status is pending, in_progress or completed.
+type Step struct {
 	ID     string `json:"id"`
 	Text   string `json:"text"`
 	Status string `json:"status"`
@@ -61,7 +61,7 @@ type item struct {
 // todoInput is the input of todo. The whole list is given each time, so one call tells all of it: Restore needs only
 // the last call that succeeded.
 type todoInput struct {
-	Items []item `json:"items"`
+	Items []Step `json:"items"`
 }
 
 // NewTodo returns an empty list, which may have so many items, and of which the agent is reminded after so many rounds
@@ -90,8 +90,19 @@ func (t *Todo) replace(_ context.Context, in todoInput) (llm.Result, error) {
 // Owns reports whether c is a call of the list's tool. Who runs the rounds uses it to tell Round.
 func (t *Todo) Owns(c llm.Call) bool { return c.Name == todoName }
 
+// Steps returns the list that a call of the tool gives, and false for a call that is none of it or breaks a rule. The
+// limit may have been another one when the call was made, so the number of steps is not checked: its result says
+// whether it was taken.
+func Steps(c llm.Call) ([]Step, bool) {
+	var in todoInput
+	if c.Name != todoName || json.Unmarshal(c.Input, &in) != nil || check(in.Items, len(in.Items)) != "" {
+		return nil, false
+	}
+	return in.Items, true
+}
+
 // check says what is wrong with a list and what to do about it, or "" if nothing is wrong.
-func check(items []item, maxItems int) string {
+func check(items []Step, maxItems int) string {
 	if len(items) > maxItems {
 		return fmt.Sprintf("the list has %d items and may have %d: leave out what is done, or join steps",
 			len(items), maxItems)
@@ -228,10 +239,8 @@ func (t *Todo) Restore(state json.RawMessage, messages []llm.Message) {
 				continue
 			}
 			used = true
-			var in todoInput
-			// The limit may have been another one then.
-			if !r.IsError && json.Unmarshal(calls[i].Input, &in) == nil && check(in.Items, len(in.Items)) == "" {
-				t.items = in.Items
+			if steps, ok := Steps(calls[i]); ok && !r.IsError {
+				t.items = steps
 			}
 		}
 		// A user message without calls before it is no round of tools.

@@ -12,10 +12,10 @@ import (
 	"muster/llm"
 )
 
-func items(t testing.TB, is ...item) json.RawMessage {
+func items(t testing.TB, is ...Step) json.RawMessage {
 	t.Helper()
 	if is == nil {
-		is = []item{}
+		is = []Step{}
 	}
 	data, err := json.Marshal(todoInput{Items: is})
 	if err != nil {
@@ -52,9 +52,9 @@ func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
 func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
 	todo := NewTodo(0, 3)
 	run(t, todo.Tool(), `{"items":[{"id":"1","text":"read","status":"pending"}]}`)
-	var many []item
+	var many []Step
 	for i := range defaultItems + 1 {
-		many = append(many, item{fmt.Sprint(i), "x", pending})
+		many = append(many, Step{fmt.Sprint(i), "x", pending})
 	}
 	for input, want := range map[string]string{
 		string(items(t, many...)): "has 21 items and may have 20",
@@ -121,7 +121,7 @@ func round(name string, input json.RawMessage, failed bool) []llm.Message {
 }
 
 func TestRestore(t *testing.T) {
-	one, two := items(t, item{"1", "a", pending}), items(t, item{"1", "b", pending})
+	one, two := items(t, Step{"1", "a", pending}), items(t, Step{"1", "b", pending})
 	start := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "go"}}}
 	for name, c := range map[string]struct {
 		rounds [][]llm.Message
@@ -160,9 +160,9 @@ func TestRestoredIsAsLived(t *testing.T) {
 		lived := NewTodo(0, 3)
 		var messages []llm.Message
 		for range rapid.IntRange(0, 12).Draw(rt, "rounds") {
-			var is []item
+			var is []Step
 			for i := range rapid.IntRange(0, 3).Draw(rt, "items") {
-				is = append(is, item{fmt.Sprint(i), "x",
+				is = append(is, Step{fmt.Sprint(i), "x",
 					rapid.SampledFrom([]string{pending, inProgress, completed}).Draw(rt, "status")})
 			}
 			name, failed := "bash", false
@@ -183,8 +183,8 @@ func TestRestoredIsAsLived(t *testing.T) {
 
 // The limits are those that were asked for. A list of before is restored though it has more items than it may now.
 func TestLimitsOfATodoList(t *testing.T) {
-	five := items(t, item{"1", "a", pending}, item{"2", "b", pending}, item{"3", "c", pending}, item{"4", "d", pending},
-		item{"5", "e", pending})
+	five := items(t, Step{"1", "a", pending}, Step{"2", "b", pending}, Step{"3", "c", pending}, Step{"4", "d", pending},
+		Step{"5", "e", pending})
 	small := NewTodo(4, -1)
 	if r := run(t, small.Tool(), string(five)); !r.IsError || !strings.Contains(r.Text(), "has 5 items and may have 4") {
 		t.Errorf("%q", r.Text())

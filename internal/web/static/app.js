@@ -1,5 +1,5 @@
 // The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
-import { ago, ask, byId, clean, el, followEnd, setText } from "./page.js";
+import { ago, ask, byId, clean, clock, el, followEnd, setText } from "./page.js";
 import * as board from "./board.js";
 import * as control from "./control.js";
 import * as detail from "./detail.js";
@@ -24,7 +24,14 @@ async function refresh() {
       present = s;
       skew = Date.now() / 1000 - s.now;
       trouble("");
+      // A reading that failed may have ended after the stream was back, and nothing else would take its word back.
+      if (stream?.readyState === EventSource.OPEN) lost("");
       if (!replay.isOn()) { state = s; draw(); }
+      if (s.is_replay) { // nothing happens that a stream could tell
+        byId("landed").checked = true; // at the end it is all there is to see
+        await replay.open(true);
+        return;
+      }
       if (!stream) connect(s.from);
       detail.changed();
       const pause = Math.min(3000, Math.max(250, 3 * (performance.now() - began)));
@@ -70,7 +77,7 @@ function listen(name) {
 }
 
 function lost(how) {
-  const texts = { "": present?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
+  const texts = { "": present?.is_replay ? "replay" : present?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
   byId("link").classList.toggle("lost", how !== "");
   byId("link").dataset.how = how;
   setText(byId("link"), texts[how]);
@@ -113,11 +120,9 @@ function drawNeeds() {
   const zone = byId("needs"), old = new Map([...zone.children].map((c) => [c.dataset.name, c]));
   const now = state.needs.map((n) => {
     const kept = old.get(n.name);
-    if (kept) {
-      setText(kept.querySelector("strong"), n.what);
-      return kept;
-    }
-    return need(n);
+    if (!kept) return need(n);
+    if (!n.request) setText(kept.querySelector("strong"), title(n)); // that of a request counts on by itself
+    return kept;
   });
   // One that was answered here says so until the user leaves it.
   for (const [name, e] of old) if (e.dataset.done && !state.needs.some((n) => n.name === name)) now.push(e);
@@ -126,13 +131,19 @@ function drawNeeds() {
   const n = state.needs.length;
   document.title = (n ? `(${n}) ` : "") + (state.has_team ? state.team + " - muster" : "muster");
   setText(byId("needs-title"), n ? `Needs you (${n})` : "Needs you");
-  const words = state.needs.map((x) => x.name).join() && `${n} ${n === 1 ? "thing needs" : "things need"} you: ` + state.needs.map((x) => x.what.replace(/, waits .*/, "")).join("; ");
+  const words = state.needs.map((x) => x.name).join() && `${n} ${n === 1 ? "thing needs" : "things need"} you: ` + state.needs.map(title).join("; ");
   if (words !== told && !replay.isOn()) setText(byId("said"), told = words);
 }
 
+// title says what waits for the user. How long a request waits is left out, because that changes every second.
+const title = (n) => n.request ? n.what.replace(/, waits [^,]*$/, "") : n.member ? `${n.member} ${n.what}` : n.what;
+
 // need shows one thing that waits for the user, with the whole plan and what to do.
 function need(n) {
-  const box = el("article", { class: "need", "data-name": n.name }, n.task ? el("p", { class: "kind" }, "given up") : "", el("strong", {}, n.what));
+  const kind = n.task ? "given up" : n.member ? "model" : n.name === "budget" ? n.name : "";
+  const box = el("article", { class: "need", "data-name": n.name }, kind && el("p", { class: "kind" }, kind),
+    el("strong", { "data-text": title(n), "data-since": n.request?.created_at },
+      title(n) + (n.request ? `, waits ${ago(state.now - n.request.created_at)}` : "")));
   if (n.task || n.request?.task_id) {
     const id = n.task?.id || n.request.task_id;
     box.append(el("p", {}, el("a", { href: "#task/" + id }, `task ${id} and its diff`)));
@@ -142,6 +153,7 @@ function need(n) {
     if (replay.isOn()) return box; // what needed somebody then is over
     if (n.task) box.append(act("Try it again", () => ask("api/retry", { task: n.task.id })));
     else if (n.name === "mail") box.append(el("div", { class: "bar" }, el("a", { href: "#inbox", class: "button item" }, "Read it")));
+    else if (n.member) box.append(el("div", { class: "bar" }, el("a", { href: "#member/" + encodeURIComponent(n.member), class: "button item" }, "Look at " + n.member)));
     else box.append(el("p", { class: "faint" }, "in a shell: ", el("code", {}, n.command)));
     return box;
   }
@@ -209,7 +221,7 @@ function drawMembers() {
       name.dataset.of = m.name + role;
       name.replaceChildren(clean(m.name), ...(role ? [el("span", { class: "role" }, " " + role)] : []));
     }
-    setText(figures, [m.turns ? m.turns + " turns" : "", m.cost].filter(Boolean).join(" · "));
+    setText(figures, [m.turns ? m.turns + (m.turns === 1 ? " turn" : " turns") : "", m.cost].filter(Boolean).join(" · "));
     does.dataset.text = m.does || m.look; // it begins with the look
     does.dataset.since = m.since || "";
     b.title = clean(does.dataset.text);
@@ -225,6 +237,9 @@ function tick() {
   for (const d of document.querySelectorAll(".does")) {
     setText(d, (d.dataset.since ? `${ago(now - d.dataset.since)} · ` : "") + d.dataset.text);
   }
+  for (const d of document.querySelectorAll(".need:not(.answered) > strong[data-since]")) {
+    setText(d, `${d.dataset.text}, waits ${ago(now - d.dataset.since)}`);
+  }
 }
 setInterval(() => { if (!document.hidden && state?.alive && !replay.isOn()) tick(); }, 5000);
 
@@ -234,7 +249,7 @@ let day = "", coming = [], isDue = false, kept; // kept is the timeline of the p
 const line = (e) => {
   const at = new Date(e.at * 1000), text = el("span", { class: "text " + (e.tone || "") }, e.text);
   if (e.task) text.replaceChildren(el("a", { href: "#task/" + e.task }, e.text));
-  return el("li", { class: e.show ? "" : "minor" }, el("time", { datetime: at.toISOString() }, at.toTimeString().slice(0, 8)),
+  return el("li", { class: e.show ? "" : "minor" }, el("time", { datetime: at.toISOString() }, clock(e.at)),
     el("span", { class: "who" }, e.who), el("span", { class: "verb " + (e.tone || "") }, e.verb), text);
 };
 function addEvents(events) {
@@ -302,8 +317,17 @@ function move(step) {
   next?.focus();
 }
 
+// nextNeed gives the focus to the next thing that waits for the user, and after the last one to the first.
+function nextNeed() {
+  const zone = byId("detail").querySelector(".need") ? byId("detail") : byId("needs");
+  const all = [...zone.querySelectorAll(".need")].filter((e) => e.querySelector(".item, a"));
+  const next = all[(all.findIndex((e) => e.contains(document.activeElement)) + 1) % all.length];
+  (next?.querySelector(".item") || next?.querySelector("a"))?.focus();
+}
+
 document.addEventListener("keydown", (e) => {
   const isTyping = e.target.matches("input:not([type=checkbox], [type=range]), textarea, select");
+  if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.repeat) e.target.form?.querySelector("[type=submit]")?.click();
   if (e.ctrlKey || e.metaKey || e.altKey || byId("keys").open) return;
   if (e.key === "Escape") {
     if (isTyping) e.target.blur();
@@ -313,7 +337,7 @@ document.addEventListener("keydown", (e) => {
   if (isTyping) return;
   const keys = {
     j: () => move(1), k: () => move(-1), "/": () => byId("filter").focus(), "?": () => byId("keys").showModal(),
-    n: () => (document.querySelector(".need .item") || document.querySelector(".need a"))?.focus(), $: () => { location.hash = "spending"; },
+    n: nextNeed, $: () => { location.hash = "spending"; },
     m: () => { location.hash = "inbox"; },
     r: openReplay,
     End: () => (byId("detail").hidden ? end : detail.end).resume(),
@@ -324,5 +348,6 @@ document.addEventListener("keydown", (e) => {
   keys[e.key]();
 });
 
-detail.open(() => state, listen);
+detail.open(() => state, listen, need);
+control.start(refresh);
 refresh();

@@ -58,7 +58,8 @@ function layout(shown) {
 export function draw() {
   const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   const isOver = (t) => t.label === "landed" || t.label === "done";
-  const found = tasks.filter((t) => words.length ? matches(t, words) : byId("landed").checked || !isOver(t));
+  const isAllOver = tasks.every(isOver); // then what has landed is all that there is to see
+  const found = tasks.filter((t) => words.length ? matches(t, words) : byId("landed").checked || isAllOver || !isOver(t));
   // What would look the same is not drawn again: the focus and the place of the reader stay.
   const key = JSON.stringify([found.map((t) => [t.id, t.subject, t.label, t.owner, t.dependsOn, t.returned]), [...expanded], tasks.length]);
   if (key === last) return;
@@ -87,22 +88,16 @@ export function draw() {
     bottom = Math.max(bottom, margin + rows * (height + gapY));
   });
   const right = margin + columns.length * (width + gapX);
-  const over = tasks.filter(isOver).length;
-  if (!found.length) nodes.append(el("p", {}, empty(words.length, over)));
+  if (!found.length) nodes.append(el("p", {}, words.length ? "no task matches the filter" : "no tasks yet"));
   byId("nodes").replaceChildren(nodes);
   byId("nodes").style.cssText = `position:relative;width:${right}px;height:${bottom}px`;
   edges(found, places, right, bottom);
   if (focused) document.querySelector(`.node[data-task="${focused}"]`)?.focus({ preventScroll: true });
 }
 
-function empty(isFiltered, over) {
-  if (isFiltered) return "no task matches the filter";
-  return over ? `nothing is open: ${over} landed or done` : "no tasks yet";
-}
-
 // node is a task as a button that opens it.
 function node(task, left, top) {
-  const state = [labelName(task.label), task.owner, task.commit && task.commit.slice(0, 7),
+  const state = task.returned && task.owner && task.label === "in_progress" ? `came back to ${task.owner}` : [labelName(task.label), task.owner, task.commit && task.commit.slice(0, 7),
     task.label === "waiting" && "for " + task.blockedBy.join(", "), task.returned && "came back"].filter(Boolean).join(" · ");
   const b = el("button", { class: "node item " + task.label.replace(/\W/g, ""), type: "button", "data-task": task.id },
     el("span", { class: "subject" }, el("span", { class: "number" }, task.id + " "), task.subject), el("span", { class: "state" }, state));
@@ -134,7 +129,10 @@ function edges(shown, places, right, bottom) {
       if (!from || !to) continue;
       const x1 = from[0] + width, y1 = from[1] + height / 2, x2 = to[0], y2 = to[1] + height / 2, bend = gapX * 0.6;
       const p = document.createElementNS(ns, "path");
-      p.setAttribute("d", `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`);
+      const curve = (xa, ya, xb, yb) => `C${xa + bend} ${ya} ${xb - bend} ${yb} ${xb} ${yb}`;
+      // Past the columns between, a line runs in the gap between two rows, so that it touches no task.
+      const gap = y1 - (y2 < y1 ? 1 : -1) * (height + gapY) / 2, isFar = x2 - x1 > gapX;
+      p.setAttribute("d", `M${x1} ${y1}` + (isFar ? curve(x1, y1, x1 + gapX, gap) + `H${x2 - gapX}` + curve(x2 - gapX, gap, x2, y2) : curve(x1, y1, x2, y2)));
       p.setAttribute("data-of", `${id} ${task.id}`);
       lines.append(p);
     }

@@ -38,6 +38,7 @@ function twice(id, asks, does, doing) {
     const hadFocus = document.activeElement === b;
     try { said((await does()).text); } catch (e) { said(e.message, true); }
     setBusy(false);
+    reread(); // no event tells that a process has ended
     // The button may be gone now, and with it the place of who uses the keyboard.
     if (hadFocus && b.offsetParent === null) byId("control-said").focus();
   });
@@ -46,6 +47,10 @@ function twice(id, asks, does, doing) {
 // work is what has landed and was not taken yet. It is read when something has landed, and not with each state.
 let work = {}, key = "", wasAlive = false, last;
 const readWork = () => ask("api/work").catch(() => ({})).then((w) => { work = w; draw(); });
+
+// start takes what reads the state again.
+let reread;
+export function start(refresh) { reread = refresh; }
 
 // update offers what can be done with the team in a state. undefined is a state of the past.
 export function update(s) {

@@ -1,6 +1,6 @@
 // The panel at the side: a task with its diff, the conversation of a member, or what was spent. The address of the page
 // says which, so that the way back of the browser leads back.
-import { ask, byId, clean, el, followEnd, setText } from "./page.js";
+import { ask, byId, clean, day, el, followEnd, setText } from "./page.js";
 import { labelName } from "./board.js";
 import { markdown } from "./markdown.js";
 import * as replay from "./replay.js";
@@ -9,17 +9,20 @@ import { spending } from "./spending.js";
 const mostRows = 4000; // of a diff at once
 const body = byId("detail-body");
 export const end = followEnd(body);
-let getState, listen, shown = {}, before;
+let getState, listen, drawNeed, shown = {}, before;
 
-// open follows the address of the page. listen asks for the words of a member while they stream in.
-export function open(state, listenTo) {
-  getState = state;
-  listen = listenTo;
+// open follows the address of the page. listen asks for the words of a member while they stream in, and need draws what
+// waits for the user.
+export function open(state, listenTo, need) {
+  [getState, listen, drawNeed] = [state, listenTo, need];
   addEventListener("hashchange", show);
   byId("detail-close").addEventListener("click", close);
   byId("mail").addEventListener("submit", send);
   show();
 }
+
+// isReplay says that nothing can be said to anybody any more.
+const isReplay = () => Boolean(getState()?.is_replay);
 
 // close closes what is open, and reports whether anything was.
 export function close() {
@@ -36,7 +39,7 @@ function show() {
   if (is && byId("detail").hidden) before = document.activeElement;
   shown = is ? { kind, name } : {};
   byId("detail").hidden = !is;
-  byId("mail").hidden = kind !== "member";
+  byId("mail").hidden = kind !== "member" || isReplay();
   byId("steps").hidden = true;
   body.replaceChildren();
   listen(kind === "member" ? name : "");
@@ -78,15 +81,16 @@ async function draw(of) {
 // drawTask shows a task. It is drawn again only when it has changed and no comment is being written.
 async function drawTask(of) {
   const d = await ask("api/task/" + encodeURIComponent(of.name));
-  const key = JSON.stringify(d);
-  if (of !== shown || of.key === key || body.querySelector(".diff form")) return;
+  const card = getState()?.tasks.find((c) => c.id === d.task.id);
+  const needs = (getState()?.needs || []).filter((n) => (n.task?.id || n.request?.task_id) === d.task.id);
+  const key = JSON.stringify([d, card, needs.map((n) => n.name), replay.isOn()]);
+  if (of !== shown || of.key === key || body.querySelector(".diff form") || body.querySelector(".need textarea")?.value) return;
   of.key = key;
   const t = d.task, at = body.scrollTop;
   setText(byId("detail-title"), `${t.id} ${t.subject}`);
   const facts = el("dl");
   const fact = (name, ...value) => { if (value.some(Boolean)) facts.append(el("dt", {}, name), el("dd", {}, ...value)); };
   const links = (ids) => (ids || []).flatMap((id, i) => [i ? ", " : "", el("a", { href: "#task/" + id }, String(id))]);
-  const card = getState()?.tasks.find((c) => c.id === t.id);
   fact("status", labelName(card?.label || t.status), t.attempts ? `, ${t.attempts} attempts` : "");
   fact("owner", t.owner ? el("a", { href: "#member/" + t.owner }, t.owner) : "");
   fact("waits for", ...links(t.blockedBy));
@@ -99,14 +103,15 @@ async function drawTask(of) {
   fact("cost", card?.cost);
   const parts = [facts];
   if (t.description) parts.push(el("div", { class: "text-box" }, markdown(t.description)));
-  for (const q of d.requests) {
+  parts.push(...needs.map(drawNeed));
+  for (const q of d.requests.filter((q) => !needs.some((n) => n.request?.request_id === q.request_id))) {
     const answer = q.resolved_by ? `, ${q.status} by ${q.resolved_by}${q.response ? ": " + q.response : ""}` : ", waits for an answer";
     parts.push(el("h3", {}, `${q.kind === "shutdown" ? "shutdown" : "plan"} of ${q.from}${answer}`));
     if (q.plan) parts.push(el("div", { class: "text-box" }, markdown(q.plan)));
   }
   parts.push(el("h3", {}, "Diff"));
   if (d.diff && d.diff.files?.length) {
-    parts.push(el("p", { class: "faint" }, "The number of a line opens a comment on it, which goes to " + (t.owner && !t.landed ? t.owner : "the lead") + "."));
+    if (!isReplay()) parts.push(el("p", { class: "faint" }, "The number of a line opens a comment on it, which goes to " + (t.owner && !t.landed ? t.owner : "the lead") + "."));
     parts.push(diff(t, d.diff));
     if (d.is_cut) parts.push(el("p", { class: "faint" }, `the rest is left out: muster diff ${t.id}`));
   } else parts.push(el("p", { class: "faint" }, d.no_diff || "nothing is changed"));
@@ -137,7 +142,7 @@ function diff(task, d) {
         if (sign !== "+") oldLeft--;
         if (sign === "-") { part.append(row("minus", "", line)); continue; }
         newLeft--;
-        part.append(row(sign === "+" ? "plus" : "", number++, line, task, name()));
+        part.append(row(sign === "+" ? "plus" : "", number++, line, isReplay() ? undefined : task, name()));
       } else if (!/^(index|---|\+\+\+) /.test(line)) part.append(row("hunk", "", line));
     }
     box.append(part);
@@ -153,7 +158,7 @@ function diff(task, d) {
 // row is a line of a diff. One that is in the new file can be commented on.
 function row(kind, number, line, task, file) {
   const r = el("div", { class: "row " + kind });
-  if (number === "") r.append(el("span"));
+  if (!task) r.append(el("span", {}, String(number)));
   else {
     const b = el("button", { type: "button", "aria-label": `Comment on line ${number} of ${clean(file)}` }, String(number));
     b.addEventListener("click", () => comment(r, b, task, file, number));
@@ -191,8 +196,12 @@ function comment(r, button, task, file, line) {
 async function drawMember(of) {
   const m = getState()?.members.find((x) => x.name === of.name);
   if (m) setText(byId("detail-title"), `${m.name}: ${m.does || m.look}`);
+  byId("mail").hidden = isReplay();
   const until = replay.isOn() ? replay.time() : undefined;
-  if (until !== of.until) Object.assign(of, { until, next: undefined, calls: [] });
+  if (until !== of.until) {
+    Object.assign(of, { until, next: undefined, calls: [] });
+    steps([]);
+  }
   for (let more = true; more;) {
     const c = await ask(`api/member/${encodeURIComponent(of.name)}?after=${of.next || 0}`);
     if (of !== shown) return;
@@ -200,6 +209,7 @@ async function drawMember(of) {
     of.next = c.next;
     if (isFirst) body.replaceChildren();
     if (c.skipped) body.append(el("p", { class: "faint" }, `${c.skipped} earlier entries are left out`));
+    if (c.steps) steps(c.steps);
     const all = until ? c.said.filter((s) => s.at <= until) : c.said;
     if (isFirst && !all.length) body.append(el("p", { class: "faint nothing" }, "it has said nothing yet"));
     else if (all.length) body.querySelector(".nothing")?.remove();
@@ -216,7 +226,7 @@ function add(of, s) {
   const calls = of.calls ||= [];
   if (s.kind === "call") {
     const line = el("details", { class: "said call" }, el("summary", {}, el("span", { class: "tool" }, s.tool), " " + s.text, el("span", { class: "outcome" }, " ...")));
-    calls.push({ line, tool: s.tool });
+    calls.push({ line });
     body.append(line);
   } else if (s.kind === "result") {
     const call = calls.shift(), first = s.text.split("\n", 1)[0];
@@ -225,21 +235,21 @@ function add(of, s) {
     line.classList.toggle("failed", Boolean(s.is_error));
     line.append(el("pre", { tabindex: 0 }, s.text));
     if (!call) body.append(line);
-    if (call?.tool === "todo" && !s.is_error) steps(s.text);
+    if (s.steps) steps(s.steps);
   } else {
     const text = s.kind === "text" ? markdown(s.text) : s.text;
-    body.append(el("div", { class: "said " + s.kind, title: new Date(s.at * 1000).toLocaleString() }, text));
+    body.append(el("div", { class: "said " + s.kind, title: day(s.at) }, text));
   }
 }
 
-// steps shows the member's own list of steps, as its tool has answered it last.
-function steps(text) {
-  const marks = { " ": ["☐", "to do"], ">": ["▸", "at it"], x: ["☑", "done"] };
-  const all = text.split("\n").map((l) => /^\[([ >x])\] \S+ (.*)$/.exec(l)).filter(Boolean);
-  const done = all.filter((m) => m[1] === "x").length, box = byId("steps"), isOpen = box.querySelector("details")?.open;
+// steps shows the member's own list of steps, as it was taken last.
+function steps(all) {
+  const marks = { pending: ["☐", "to do"], in_progress: ["▸", "at it"], completed: ["☑", "done"] };
+  const done = all.filter((t) => t.status === "completed").length, box = byId("steps"), isOpen = box.querySelector("details")?.open;
   box.hidden = !all.length;
   box.replaceChildren(el("details", { open: isOpen }, el("summary", {}, `Steps: ${done} of ${all.length} done`),
-    el("ul", { class: "list" }, ...all.map((m) => el("li", { class: m[1] === "x" ? "faint" : "" }, el("span", { role: "img", "aria-label": marks[m[1]][1] }, marks[m[1]][0]), " " + m[2])))));
+    el("ul", { class: "list" }, ...all.map((t) => el("li", { class: t.status === "completed" ? "faint" : "" },
+      el("span", { role: "img", "aria-label": marks[t.status][1] }, marks[t.status][0]), " " + t.text)))));
 }
 
 // hear shows what a member says while it streams in, below what it has said. It is drawn once for each picture.
@@ -277,7 +287,7 @@ async function drawInbox(of) {
   const all = await ask("api/inbox"), key = JSON.stringify(all);
   if (of !== shown || of.key === key) return;
   of.key = key;
-  const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${m.type === "message" ? "" : m.type.replaceAll("_", " ") + "  "}${new Date(m.timestamp * 1000).toLocaleString()}`,
+  const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${m.type === "message" ? "" : m.type.replaceAll("_", " ") + "  "}${day(m.timestamp)}`,
     ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""));
   const parts = [];
   for (const box of all) {
@@ -285,7 +295,7 @@ async function drawInbox(of) {
     parts.push(el("h3", {}, isYours ? "Yours" : "The lead's"));
     parts.push(...box.waiting.map(mail));
     if (!box.waiting.length) parts.push(el("p", { class: "faint" }, "nothing waits"));
-    if (isYours && box.waiting.length) {
+    if (isYours && box.waiting.length && !isReplay()) {
       const take = el("button", { type: "button", class: "item" }, "Mark as read"), note = el("p", { class: "bad", role: "status" });
       take.addEventListener("click", async () => {
         try { await ask("api/take", { shown: box.waiting.map((m) => m.id) }); } catch (e) { setText(note, e.message); }

@@ -30,6 +30,14 @@ export function ago(seconds) {
   return s < 172800 ? Math.round(s / 3600) + "h" : Math.round(s / 86400) + "d";
 }
 
+// clock is the time of day, and day also the date where it is not today's. Both are as in the timeline, which is as in
+// all faces, whatever the browser's language has.
+export const clock = (seconds) => new Date(seconds * 1000).toTimeString().slice(0, 8);
+export function day(seconds) {
+  const date = new Date(seconds * 1000).toLocaleDateString();
+  return (date === new Date().toLocaleDateString() ? "" : date + " ") + clock(seconds);
+}
+
 // ask reads from the server, or sends to it where there is a body. Its errors have the hint of what to do.
 export async function ask(path, body) {
   const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
@@ -54,5 +62,6 @@ export function followEnd(box, changed = () => {}) {
     if (follows !== isAtEnd()) { follows = !follows; changed(follows); }
   });
   const show = () => { if (follows) box.scrollTop = box.scrollHeight; };
+  new ResizeObserver(show).observe(box); // a phone that is turned has other lines
   return { show, resume() { follows = true; show(); changed(true); } };
 }

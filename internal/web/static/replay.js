@@ -1,6 +1,6 @@
 // Replay: the page as it was at a time of the run. The server derives it from the journal (api/past); the page shows
 // one time at once, and asks for the next one when the answer is there.
-import { ask, byId, setText } from "./page.js";
+import { ask, byId, clock, setText } from "./page.js";
 
 let range, at = 0, timer, speed = 60, isReading = false, wanted, show, leave;
 
@@ -21,8 +21,10 @@ export function start(draw, back) {
   byId("replay-close").addEventListener("click", close);
 }
 
-// open shows the beginning of the run, or the time that was looked at before.
-export async function open() {
+// open shows the beginning of the run, or the time that was looked at before. Where there is nothing but the past it
+// shows the end, which tells most, and cannot be left.
+let isAll = false;
+export async function open(all = false) {
   range = await ask("api/history");
   if (!range.from || range.to <= range.from) throw new Error("there is nothing to replay: no run has begun here");
   byId("replay").hidden = false;
@@ -40,11 +42,13 @@ export async function open() {
   }
   byId("replay-marks").replaceChildren(marks);
   slider.focus();
-  go(Math.min(Math.max(at, range.from), range.to));
+  isAll ||= all;
+  byId("replay-close").hidden = byId("replay-open").hidden = isAll;
+  go(isAll && !at ? range.to : Math.min(Math.max(at, range.from), range.to));
 }
 
 export function close() {
-  if (!isOn()) return;
+  if (!isOn() || isAll) return;
   pause();
   byId("replay").hidden = true;
   document.body.classList.remove("past");
@@ -55,8 +59,8 @@ export function close() {
 async function go(to) {
   at = Math.min(range.to, Math.max(range.from, to));
   byId("replay-at").value = at - range.from;
-  const when = new Date(at * 1000), landed = range.landings.filter((l) => l.at <= at).length;
-  const text = `${when.toLocaleTimeString()}, ${landed} of ${range.landings.length} landed`;
+  const landed = range.landings.filter((l) => l.at <= at).length;
+  const text = `${clock(at)}, ${landed} of ${range.landings.length} landed`;
   byId("replay-at").setAttribute("aria-valuetext", text);
   setText(byId("replay-time"), text);
   wanted = at;

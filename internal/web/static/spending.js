@@ -1,6 +1,6 @@
 // What was spent, over time and in sums, and how full the contexts are. The charts are drawn from api/history; each has
 // a table with the same figures, which is what screen readers read.
-import { ago, ask, clean, el } from "./page.js";
+import { ago, ask, clean, clock, el } from "./page.js";
 
 const ns = "http://www.w3.org/2000/svg", mostNames = 6; // with a colour of their own; the others share one
 
@@ -57,7 +57,7 @@ function chart(h) {
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", "aria-hidden": "true", preserveAspectRatio: "none" },
     ...[0.25, 0.5, 0.75].map((f) => svg("line", { x1: 0, x2: width, y1: y(top * f), y2: y(top * f), class: "grid" })),
     ...layers.map((l, i) => svg("path", { class: "series-" + i, d: `M${l.high.map(point).join("L")}L${l.low.map(point).reverse().join("L")}Z` })));
-  const clock = (f) => new Date((h.from + f * (h.to - h.from)) * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const time = (f) => clock(h.from + f * (h.to - h.from));
   const legend = el("ul", { class: "legend" }, ...layers.map((l, i) => el("li", {}, el("span", { class: "swatch series-" + i }), `${l.name} ${unit(l.total)}`)));
   const parts = 4, rows = layers.map((l) => [l.name, ...Array.from({ length: parts }, (_, p) => {
     const i = Math.min(h.bins - 1, Math.round(((p + 1) * h.bins) / parts) - 1);
@@ -65,8 +65,8 @@ function chart(h) {
   })]);
   return [el("h3", {}, isPriced ? "Spent over time" : "Written over time"),
     el("figure", {}, el("div", { class: "scale", "aria-hidden": "true" }, el("span", {}, unit(top))), picture,
-      el("div", { class: "scale", "aria-hidden": "true" }, ...[0, 0.5, 1].map((f) => el("span", {}, clock(f)))), legend,
-      el("div", { class: "hidden" }, table(["Member, spent until", ...Array.from({ length: parts }, (_, p) => clock((p + 1) / parts))], rows)))];
+      el("div", { class: "scale", "aria-hidden": "true" }, ...[0, 0.5, 1].map((f) => el("span", {}, time(f)))), legend,
+      el("div", { class: "hidden" }, table(["Member, spent until", ...Array.from({ length: parts }, (_, p) => time((p + 1) / parts))], rows)))];
 }
 
 // contexts draws how full the context of each member was.

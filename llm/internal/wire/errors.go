@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"muster/internal/clock"
 	"muster/internal/redact"
 	"muster/llm"
 )
@@ -185,8 +186,8 @@ func (p Peer) errorForResponse(status int, h http.Header, body []byte) *llm.Erro
 		now := time.Now()
 		asked := cmp.Or(askedWait(h, now), f.wait)
 		if e.After = min(asked, MaxWait); asked > MaxWait {
-			e.Err = fmt.Errorf("told to wait until %s, which is more than %v: %w",
-				now.Add(asked).Format("2006-01-02 15:04:05"), MaxWait, e.Err)
+			e.Err = fmt.Errorf("it asks to wait until %s, which is more than %s: %w",
+				now.Add(asked).Format("2006-01-02 15:04:05"), clock.Duration(MaxWait), e.Err)
 		}
 	}
 	return e

@@ -72,7 +72,7 @@ func TestLongWaitIsTold(t *testing.T) {
 	for status, kind := range map[int]llm.Kind{429: llm.Limited, 503: llm.Overloaded} {
 		e := p.errorForResponse(status, http.Header{"Retry-After": {"31536000"}}, nil)
 		date := time.Now().Add(365 * 24 * time.Hour).Format("2006-01-02")
-		if e.Kind != kind || e.After != MaxWait || !strings.Contains(e.Error(), "told to wait until "+date) {
+		if e.Kind != kind || e.After != MaxWait || !strings.Contains(e.Error(), "it asks to wait until "+date) {
 			t.Errorf("%d: %v, after %v", status, e, e.After)
 		}
 	}

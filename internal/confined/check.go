@@ -1,0 +1,54 @@
+package confined
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"muster/internal/check"
+	"muster/internal/proc"
+	"muster/internal/sandbox"
+	"muster/internal/worktree"
+)
+
+// Checks is a launcher for checks: each runs what members have written. A check writes in its checkout and in the
+// caches of checks, and reads neither the user's checkout nor a lane.
+type Checks struct {
+	proc.Launcher
+	place          Place
+	always         sandbox.Rules
+	network, setup *Network
+}
+
+// NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
+// those of network.
+func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
+	// The checkout borrows the repository's objects. A filter of git may read what lies beside them, such as its keys.
+	r := append(p.toolchains(), sandbox.Rule{Path: p.Repo.Root(), Access: sandbox.Empty},
+		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty}, sandbox.Rule{Path: p.Repo.CommonDir()})
+	return &Checks{l, p, append(r, p.besides()...), network, setup}
+}
+
+// ForSetup returns the launcher for the set-up.
+func (c *Checks) ForSetup() proc.Launcher {
+	x := *c
+	x.network = c.setup
+	return &x
+}
+
+// Start starts a check, or a set-up, in the checkout that was made for it. What they leave there goes before the next
+// one, and what they leave in the caches is for checks of this repository only: neither reaches what the user runs. The
+// list of files and the index by which a slot is put in order lie beside its directory, where a check cannot write.
+func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	own, cache := check.Writable(s)
+	rules := append(slices.Clone(c.always), sandbox.Rule{Path: own, Access: sandbox.Write, MustExist: true})
+	rules = append(rules, temporary(s.Env)...)
+	s.Env = withoutSession(s.Env)
+	if filepath.IsAbs(cache) {
+		// The build cache of Go that checks have otherwise is one for all repositories.
+		s.Env = withModules(proc.WithVariables(s.Env, "GOCACHE="+filepath.Join(cache, "go-build")), cache, c.place.Home)
+		rules = append(rules, sandbox.Rule{Path: cache, Access: sandbox.Write, MustExist: true})
+		rules = append(rules, modules(c.place.Environ, c.place.Home, cache)...)
+	}
+	return start(ctx, c.Launcher, c.place.Method, s, rules, c.network, nil)
+}

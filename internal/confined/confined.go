@@ -1,0 +1,113 @@
+// Package confined starts the programs of a team inside a sandbox: the commands of members, the set-up and the check.
+// What confines them is internal/sandbox; here is what each of them may touch.
+//
+//   - Members (member.go) is a launcher for the commands of members. They write in a lane, and git in a lane writes to
+//     a place of the lane's own, from which muster takes over what may become the repository's.
+//   - Checks (check.go) is a launcher for the check and the set-up. They write in the checkout of the check, and the
+//     set-up may download.
+//
+// Both have what place.go says: the system, the toolchains and the repository to read, and caches of their own
+// (environ.go), because what a member could leave in a cache of the user's would be taken by what the user runs.
+//
+// The package keeps these invariants:
+//
+//   - Nothing that a member has written runs with the user's rights: neither its commands nor what they leave behind
+//     for a check.
+//   - No program sees the state of the team, another lane, the user's settings or the rest of the home directory.
+//   - What a confined program keeps for a later one is kept for one repository. Members and checks share nothing that
+//     either can write: a member could leave the result of a test there that never ran.
+package confined
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"muster"
+	"muster/internal/proc"
+	"muster/internal/sandbox"
+)
+
+// Network says which hosts programs may reach, and whom to tell of one that was refused.
+type Network struct {
+	// Hosts are names, as sandbox.StartProxy knows them.
+	Hosts []string
+	// Setting is the name of the setting with the hosts.
+	Setting string
+	// Tell is told of each host that was refused, once.
+	Tell func(host string)
+
+	told sync.Map
+}
+
+// start starts a program confined. When it has ended, after is called before its Wait returns; what it writes to out
+// follows what the program has printed.
+func start(
+	ctx context.Context, l proc.Launcher, m sandbox.Method, s proc.Spec, rules sandbox.Rules, n *Network,
+	after func(out io.Writer) error,
+) (proc.Process, error) {
+	// What the launcher below writes to ends with the program; what is told here comes after that.
+	out := cmp.Or[io.Writer](s.Out, io.Discard)
+	var proxy *sandbox.Proxy
+	if len(n.Hosts) > 0 {
+		var err error
+		if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
+			return nil, err
+		}
+		var more sandbox.Rules
+		if s.Argv, more, err = sandbox.WithNetwork(s.Argv, proxy); err != nil {
+			proxy.Close()
+			return nil, err
+		}
+		rules = append(rules, more...)
+	}
+	p, err := l.Start(ctx, m.Wrap(s, rules))
+	if err != nil {
+		proxy.Close()
+		return nil, err
+	}
+	// Several goroutines may wait for the same process.
+	return &process{p, sync.OnceValues(func() (int, error) {
+		exit, err := p.Wait()
+		n.tell(proxy, out)
+		proxy.Close()
+		if after == nil {
+			return exit, err
+		}
+		taking := after(out)
+		return exit, cmp.Or(err, taking)
+	})}, nil
+}
+
+// process is a confined program.
+type process struct {
+	proc.Process
+	wait func() (int, error)
+}
+
+// Wait waits for the end.
+func (p *process) Wait() (int, error) { return p.wait() }
+
+// tell tells whoever reads the output of a program, and the user, once, which hosts were refused. Most programs say
+// only that a proxy has refused something.
+func (n *Network) tell(proxy *sandbox.Proxy, out io.Writer) {
+	for _, host := range proxy.Refused() {
+		_, _ = fmt.Fprintf(out, "[the network host %s was refused: only the user can allow it, with the setting %s]\n",
+			host, n.Setting)
+		if _, told := n.told.LoadOrStore(host, true); !told && n.Tell != nil {
+			n.Tell(host)
+		}
+	}
+}
+
+// explain writes an error that the program's owner can mend to out, and returns any other.
+func explain(err error, out io.Writer) error {
+	if !errors.Is(err, muster.ErrInvalid) {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "[%s: %s]\n", err, muster.HintOf(err))
+	return nil
+}

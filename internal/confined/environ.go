@@ -1,0 +1,70 @@
+package confined
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster/internal/proc"
+	"muster/internal/sandbox"
+)
+
+// sessionVariables name services of the user's session: agents with keys, the desktop, a Docker daemon.
+var sessionVariables = []string{"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "DISPLAY",
+	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"}
+
+// withoutSession returns an environment that names no service of the user's session, because none can be reached.
+func withoutSession(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(sessionVariables, name)
+	})
+}
+
+// withCaches returns the environment of a member's command, whose caches are below a directory.
+func withCaches(env []string, dir, home string) []string {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	return withModules(proc.WithVariables(env, "XDG_CACHE_HOME="+at("xdg"), "GOCACHE="+at("go-build"),
+		"npm_config_cache="+at("npm"), "PIP_CACHE_DIR="+at("pip"), "UV_CACHE_DIR="+at("uv"),
+		"YARN_CACHE_FOLDER="+at("yarn")), dir, home)
+}
+
+// The modules of Go are unpacked into a directory that a confined program cannot share with the user, who builds what
+// lies there. What the user has downloaded already is taken from there all the same: the directory of downloads can be
+// read as a proxy, and go compares each module with the sums of the repository.
+
+// withModules returns an environment in which go unpacks modules below a directory.
+func withModules(env []string, dir, home string) []string {
+	proxies := cmp.Or(proc.Variable(env, "GOPROXY"), "https://proxy.golang.org,direct")
+	if users := moduleCache(env, home); users != "" {
+		proxies = "file://" + filepath.ToSlash(filepath.Join(users, "cache", "download")) + "," + proxies
+	}
+	return proc.WithVariables(env, "GOMODCACHE="+filepath.Join(dir, "go-mod"), "GOPROXY="+proxies)
+}
+
+// moduleCache returns where the user's go unpacks modules; "" where that is not known.
+func moduleCache(env []string, home string) string {
+	if dir := proc.Variable(env, "GOMODCACHE"); dir != "" {
+		return dir
+	}
+	if all := filepath.SplitList(proc.Variable(env, "GOPATH")); len(all) > 0 && all[0] != "" {
+		return filepath.Join(all[0], "pkg", "mod")
+	}
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(home, "go", "pkg", "mod")
+}
+
+// modules returns the rules that let the user's downloads of modules be read, wherever they are. cache is where
+// withModules has led go: the sums that go has looked up before are seen there too, because it asks the network else.
+func modules(env []string, home, cache string) (r sandbox.Rules) {
+	dir := moduleCache(env, home)
+	if !filepath.IsAbs(dir) || cache == "" {
+		return nil
+	}
+	downloads := filepath.Join(dir, "cache", "download")
+	return append(r, sandbox.Rule{Path: downloads}, sandbox.Rule{From: filepath.Join(downloads, "sumdb"),
+		Path: filepath.Join(cache, "go-mod", "cache", "download", "sumdb")})
+}

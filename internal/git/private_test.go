@@ -1,0 +1,229 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"muster"
+	"muster/internal/testing/gittest"
+)
+
+// privateLane is a repository with the lane a, on the branch wt/a, and what the git of a confined command in it sees.
+type privateLane struct {
+	*testing.T
+	repo *Repo
+	dir  string
+	p    *Private
+}
+
+func newPrivateLane(t *testing.T) *privateLane {
+	t.Helper()
+	root := gittest.Repo(t, map[string]string{"a.txt": "first\n"})
+	repo, err := Open(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/a", filepath.Join(root, "lanes", "a"))
+	l := &privateLane{T: t, repo: repo, dir: filepath.Join(repo.Root(), "lanes", "a")}
+	l.p = l.open()
+	return l
+}
+
+func (l *privateLane) open() *Private {
+	l.Helper()
+	p, err := OpenPrivate(l.repo, l.dir, "refs/heads/wt/a")
+	if err == nil {
+		err = p.Prepare()
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	return p
+}
+
+// confined runs git as a confined command would: its objects and refs are those of the place. Where the sandbox mounts
+// them, this has a copy of the git directory with links.
+func (l *privateLane) confined(args ...string) string {
+	l.Helper()
+	view := filepath.Join(l.TempDir(), "git")
+	l.must(os.MkdirAll(filepath.Join(view, "worktrees"), 0o755))
+	for name, to := range map[string]string{"objects": filepath.Join(l.p.Dir, "objects"), "refs": filepath.Join(l.p.Dir, "refs"),
+		"logs": filepath.Join(l.p.Dir, "logs"), "config": filepath.Join(l.repo.CommonDir(), "config"),
+		"HEAD": filepath.Join(l.repo.CommonDir(), "HEAD")} {
+		l.must(os.Symlink(to, filepath.Join(view, name)))
+	}
+	if packed := filepath.Join(l.repo.CommonDir(), "packed-refs"); !isMissing(packed) {
+		l.must(os.Symlink(packed, filepath.Join(view, "packed-refs")))
+	}
+	// Of the two ways to say where the common directory is, git's refs follow this one alone.
+	link := filepath.Join(l.p.Admin, "commondir")
+	l.must(os.WriteFile(link, []byte(view+"\n"), 0o600))
+	defer func() { l.must(os.WriteFile(link, []byte("../..\n"), 0o600)) }()
+	c := exec.Command("git", args...)
+	c.Dir = l.dir
+	c.Env = append(os.Environ(), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(l.repo.CommonDir(), "objects"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		l.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func isMissing(path string) bool { _, err := os.Lstat(path); return errors.Is(err, os.ErrNotExist) }
+
+func (l *privateLane) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *privateLane) branch() string {
+	l.Helper()
+	return strings.TrimSpace(gittest.Git(l.T, l.repo.Root(), "rev-parse", "wt/a"))
+}
+
+func TestPrivateCommitsAreTakenOver(t *testing.T) {
+	l := newPrivateLane(t)
+	gittest.Write(t, l.dir, map[string]string{"b.txt": "mine\n"})
+	l.confined("add", "b.txt")
+	l.confined("commit", "-q", "-m", "mine")
+	l.confined("tag", "own")
+	was := l.branch()
+	if objects := gittest.Git(t, l.repo.Root(), "cat-file", "--batch-all-objects", "--batch-check"); strings.Count(objects, "\n") != 2 {
+		t.Errorf("the repository has it already:\n%s", objects)
+	}
+	l.must(l.p.TakeOver(t.Context()))
+	if now := l.branch(); now == was || gittest.Git(t, l.repo.Root(), "show", "wt/a:b.txt") != "mine" {
+		t.Errorf("the branch went from %s to %s", was, now)
+	}
+	l.must(l.p.TakeOver(t.Context())) // a command in the background ends later
+	gittest.Git(t, l.repo.Root(), "fsck", "--strict")
+	if out, err := gittest.Try(l.repo.Root(), "rev-parse", "-q", "--verify", "own"); err == nil {
+		t.Errorf("the repository has the lane's own tag: %s", out)
+	}
+	// What the runtime has moved meanwhile is what the next command sees, and its own tag stays.
+	gittest.Git(t, l.repo.Root(), "update-ref", "refs/heads/wt/a", was)
+	gittest.Git(t, l.repo.Root(), "branch", "other")
+	l.p = l.open()
+	if got := strings.TrimSpace(l.confined("rev-parse", "wt/a")); got != was {
+		t.Errorf("it sees its branch at %s", got)
+	}
+	l.confined("rev-parse", "own", "other")
+	gittest.Git(t, l.repo.Root(), "branch", "-D", "other")
+	gittest.Git(t, l.repo.Root(), "pack-refs", "--all")
+	l.p = l.open()
+	if out := l.confined("for-each-ref", "--format=%(refname)"); strings.Contains(out, "other") || !strings.Contains(out, "refs/tags/own") {
+		t.Errorf("it sees\n%s", out)
+	}
+	// A branch that the runtime has moved while a command ran stays there, whether the command has moved it too or not.
+	main := strings.TrimSpace(gittest.Git(t, l.repo.Root(), "commit-tree", "-p", "main", "-m", "runtime", "main^{tree}"))
+	gittest.Git(t, l.repo.Root(), "update-ref", "refs/heads/wt/a", main)
+	l.must(l.p.TakeOver(t.Context()))
+	l.confined("commit", "-q", "--allow-empty", "-m", "late")
+	if err := l.p.TakeOver(t.Context()); !errors.Is(err, muster.ErrInvalid) || l.branch() != main {
+		t.Errorf("%v, and the branch is at %s", err, l.branch())
+	}
+	gittest.Git(t, l.repo.Root(), "update-ref", "refs/heads/wt/a", was)
+	l.p = l.open()
+	l.confined("reset", "-q", "--hard")
+	// A pack that a command makes is taken over whole.
+	gittest.Write(t, l.dir, map[string]string{"c.txt": "packed\n"})
+	l.confined("add", "c.txt")
+	l.confined("commit", "-q", "-m", "packed")
+	l.confined("repack", "-q", "-a", "-d", "-l")
+	l.must(l.p.TakeOver(t.Context()))
+	if got := gittest.Git(t, l.repo.Root(), "show", "wt/a:c.txt"); got != "packed" {
+		t.Errorf("of the pack came %q", got)
+	}
+	gittest.Git(t, l.repo.Root(), "fsck", "--strict")
+}
+
+// What hostile commands leave in the place changes nothing of the repository, and hangs nothing.
+func TestPrivatePlacesAreNotTrusted(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte(strings.Repeat("1", 40)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const fake = "objects/aa/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	for name, spoil := range map[string]func(l *privateLane) error{
+		"an object that is another": func(l *privateLane) error {
+			objects := filepath.Join(l.repo.CommonDir(), "objects")
+			some, _ := filepath.Glob(filepath.Join(objects, "??", "*"))
+			data, err := os.ReadFile(some[0])
+			l.must(err)
+			l.must(os.MkdirAll(filepath.Join(l.p.Dir, "objects", "aa"), 0o755))
+			return os.WriteFile(filepath.Join(l.p.Dir, fake), data, 0o600)
+		},
+		"an object that is a link": func(l *privateLane) error {
+			l.must(os.MkdirAll(filepath.Join(l.p.Dir, "objects", "aa"), 0o755))
+			return os.Symlink(outside, filepath.Join(l.p.Dir, fake))
+		},
+		"objects that are a link": func(l *privateLane) error {
+			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Dir, "objects", "aa"))
+		},
+		"no pack": func(l *privateLane) error {
+			return os.WriteFile(filepath.Join(l.p.Dir, "objects/pack/pack-1.pack"), []byte("PACK"), 0o600)
+		},
+		"a branch that is a link": func(l *privateLane) error {
+			l.must(os.Remove(filepath.Join(l.p.Dir, "refs/heads/wt/a")))
+			return os.Symlink(outside, filepath.Join(l.p.Dir, "refs/heads/wt/a"))
+		},
+		"a branch that is a directory": func(l *privateLane) error {
+			l.must(os.Remove(filepath.Join(l.p.Dir, "refs/heads/wt/a")))
+			return os.MkdirAll(filepath.Join(l.p.Dir, "refs/heads/wt/a/b"), 0o755)
+		},
+		"a branch that names another": func(l *privateLane) error {
+			return os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte("ref: refs/heads/main\n"), 0o600)
+		},
+		"a log that is a link": func(l *privateLane) error {
+			l.must(os.RemoveAll(filepath.Join(l.p.Admin, "logs")))
+			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Admin, "logs"))
+		},
+		"settings of the worktree": func(l *privateLane) error {
+			return os.WriteFile(filepath.Join(l.p.Admin, "config.worktree"), []byte("[core]\n\tfsmonitor = false\n"), 0o600)
+		},
+		"refs that are a link": func(l *privateLane) error {
+			l.must(os.RemoveAll(filepath.Join(l.p.Dir, "refs", "heads")))
+			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Dir, "refs", "heads"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newPrivateLane(t)
+			was := l.branch()
+			l.must(spoil(l))
+			l.must(l.p.TakeOver(t.Context()))
+			if now := l.branch(); now != was {
+				t.Errorf("the branch went from %s to %s", was, now)
+			}
+			gittest.Git(t, l.repo.Root(), "fsck", "--strict")
+			for _, name := range []string{"logs", "config.worktree"} {
+				if st, err := os.Lstat(filepath.Join(l.p.Admin, name)); err == nil && !st.IsDir() {
+					t.Errorf("%s is still there", name)
+				}
+			}
+			l.p = l.open()
+			if got := strings.TrimSpace(l.confined("rev-parse", "HEAD")); got != was {
+				t.Errorf("the next command sees its branch at %s", got)
+			}
+		})
+	}
+	// A branch that names a commit which is not there stays as it is, and so does one of a context that has ended.
+	l := newPrivateLane(t)
+	was := l.branch()
+	l.must(os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
+	if err := l.p.TakeOver(t.Context()); err == nil || l.branch() != was {
+		t.Errorf("%v, and the branch is at %s", err, l.branch())
+	}
+	if _, err := OpenPrivate(l.repo, filepath.Join(l.repo.Root(), "lanes", "none"), "refs/heads/wt/none"); !errors.Is(err, muster.ErrNotFound) {
+		t.Error(err)
+	}
+	l.must(RemovePrivate(l.repo, l.dir))
+	if !isMissing(l.p.Dir) {
+		t.Error("the place is still there")
+	}
+}

@@ -1,0 +1,201 @@
+package permissions
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"muster"
+	"muster/internal/shellcommands"
+)
+
+// Rule is a rule of a policy. A rule is made by ParseRule alone, so that each was checked.
+type Rule struct {
+	Action Action
+	// Text is the rule as it was written, and File where.
+	Text, File string
+
+	tools []string // patterns of names
+	words []string // of the command; nil is every one
+	exact string   // the whole command, in a grant
+	path  string   // a pattern of files; "" is every one
+}
+
+// fileTools and commandTools are the tools for files that write, and those that run commands.
+var (
+	fileTools    = []string{"write_file", "edit_file", "apply_patch"}
+	commandTools = []string{"bash", "worktree_run"}
+)
+
+// ParseRule reads a rule: a tool, as in write_file, or a tool with what it is about, as in bash(git push *) and
+// write_file(docs/**). Names of Claude Code's tools are understood, and so is its Bash(git push:*). A rule for one of
+// the tools that write files is for all of them.
+func ParseRule(a Action, text, file string) (Rule, error) {
+	r := Rule{Action: a, Text: strings.TrimSpace(text), File: file}
+	name, about, hasAbout := strings.Cut(strings.TrimSuffix(r.Text, ")"), "(")
+	if name = strings.TrimSpace(name); name == "" || hasAbout != strings.HasSuffix(r.Text, ")") ||
+		strings.ContainsAny(name, " )") {
+		return r, muster.Errorf(muster.Invalid,
+			"%q is no rule: write tool or tool(what), such as bash(git push *)", text)
+	}
+	switch strings.ToLower(name) {
+	case "bash", "worktree_run":
+		r.tools = commandTools
+	case "write", "edit", "multiedit", "notebookedit", "write_file", "edit_file", "apply_patch":
+		r.tools = fileTools
+	case "read":
+		r.tools = []string{"read_file"}
+	case "grep", "glob":
+		r.tools = []string{strings.ToLower(name)}
+	case "webfetch", "websearch":
+		return r, muster.Errorf(muster.Invalid, "%q is for a tool that muster does not have", text)
+	default:
+		r.tools = []string{name}
+		if strings.HasPrefix(name, "mcp__") && strings.Count(name, "__") == 1 { // a server means all of its tools
+			r.tools = []string{name + "__*"}
+		}
+	}
+	if _, err := path.Match(r.tools[0], ""); err != nil {
+		return r, muster.Errorf(muster.Invalid, "%q is no rule: its name of a tool is no pattern", text)
+	}
+	switch about = strings.TrimSpace(about); {
+	case hasAbout && about == "":
+		return r, muster.Errorf(muster.Invalid, "%q is no rule: between the parentheses is nothing", text)
+	case !hasAbout, about == "*", about == "**":
+		return r, nil
+	case slices.Equal(r.tools, commandTools):
+		r.parseCommand(about)
+		return r, nil
+	}
+	r.path = strings.TrimPrefix(strings.TrimPrefix(about, "./"), "/")
+	if strings.HasSuffix(r.path, "/") {
+		r.path += "**"
+	}
+	if !doublestar.ValidatePattern(r.path) {
+		return r, muster.Errorf(muster.Invalid, "%q is no rule: %s is no pattern of files", text, about)
+	}
+	return r, nil
+}
+
+// parseCommand reads the pattern of a command. Its words are those of the shell, so that quotes stand for what they do
+// there, and a * within a word is any text of it. The older form with a colon, as in git push:*, means the same as one
+// with a blank.
+func (r *Rule) parseCommand(about string) {
+	if exact, isExact := strings.CutPrefix(about, "= "); isExact {
+		r.exact = exact
+		return
+	}
+	if prefix, ok := strings.CutSuffix(about, ":*"); ok {
+		about = prefix + " *"
+	}
+	for word := range strings.FieldsSeq(about) {
+		r.words = append(r.words, strings.Trim(word, `'"`))
+	}
+}
+
+// String returns the rule as people read it, with the file that has it.
+func (r Rule) String() string {
+	s := r.Action.String() + " " + r.Text
+	if r.File != "" {
+		s += " of " + r.File
+	}
+	return s
+}
+
+// isFor reports whether the rule is for a tool.
+func (r Rule) isFor(tool string) bool {
+	return slices.ContainsFunc(r.tools, func(pattern string) bool {
+		ok, err := path.Match(pattern, tool)
+		return ok && err == nil
+	})
+}
+
+// isWhole reports whether the rule is for every call of its tools.
+func (r Rule) isWhole() bool { return r.words == nil && r.exact == "" && r.path == "" }
+
+// matchesPath says how far the rule is for a call about a file; "" is none.
+func (r Rule) matchesPath(tool, file string) truth {
+	if !r.isFor(tool) || r.words != nil || r.exact != "" {
+		return no
+	}
+	if r.path == "" || file != "" && r.hasPath(file) {
+		return yes
+	}
+	return no
+}
+
+// hasPath reports whether the rule's pattern matches a file. One without a slash matches files of the name in every
+// directory. Rules that deny or ask regard no case, because some file systems do not. The file is made clean before, so
+// that a/../b is b. Links are followed by who makes the call.
+func (r Rule) hasPath(file string) bool {
+	pattern := r.path
+	file = strings.TrimPrefix(path.Clean("/"+file), "/")
+	if r.Action != Allow {
+		pattern, file = strings.ToLower(pattern), strings.ToLower(file)
+	}
+	if !strings.Contains(pattern, "/") {
+		pattern = "**/" + pattern
+	}
+	ok, err := doublestar.Match(pattern, file)
+	return ok && err == nil
+}
+
+// matchesTarget says how far the rule is for a file that a redirection writes. moves says that the shell may have
+// changed its directory. Where the shell has gone elsewhere the name of the file alone is compared, and a match is only
+// possible.
+func (r Rule) matchesTarget(w shellcommands.Word, moves bool) truth {
+	switch {
+	case !r.isFor("write_file"):
+		return no
+	case r.path == "":
+		return yes
+	case !w.IsKnown(), strings.Contains(w.Prefix, ".."):
+		return perhaps
+	case r.hasPath(w.Prefix):
+		return yes
+	case moves, strings.HasPrefix(w.Prefix, "/"):
+		base, _ := w.Base()
+		if ok, _ := path.Match(strings.ToLower(path.Base(r.path)), strings.ToLower(base)); ok ||
+			path.Base(r.path) == "**" {
+			return perhaps
+		}
+	}
+	return no
+}
+
+// mayBeWritten says whether a command names a file of the rule that it may write, as its argument, as the value of an
+// option, or in code. What a command does with a file is not known, so a match is only possible. An argument that is
+// known only when it runs is passed over: nearly every script has one.
+func (r Rule) mayBeWritten(c shellcommands.Command) truth {
+	if r.path == "" || !r.isFor("write_file") {
+		return no
+	}
+	literal, _, _ := strings.Cut(r.path, "*")
+	if c.Code != "" && literal != "" && strings.Contains(strings.ToLower(c.Code), strings.ToLower(literal)) {
+		return perhaps
+	}
+	for _, w := range c.Words[1:] {
+		_, value, _ := strings.Cut(w.Prefix, "=")
+		names := []string{w.Prefix, value, w.Suffix}
+		if w.Hole && w.Prefix != "" {
+			names[0] += "x" // something in the directory
+		}
+		if slices.ContainsFunc(names, func(n string) bool { return n != "" && r.hasPath(n) }) {
+			return perhaps
+		}
+	}
+	return no
+}
+
+// mayMatchCommand says how far the rule may be for a command that is not known.
+func (r Rule) mayMatchCommand(tool string) truth {
+	switch {
+	case !r.isFor(tool):
+		return no
+	case r.isWhole():
+		return yes
+	}
+	return perhaps
+}

@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"muster/internal/proc"
+	"muster/internal/safetext"
+)
+
+// bubblewrap confines programs with bwrap, https://github.com/containers/bubblewrap.
+type bubblewrap struct{ path string }
+
+// Name returns the name of the project, which is also that of the package in most distributions.
+func (bubblewrap) Name() string { return "bubblewrap" }
+
+// namespaces are the arguments that give a program namespaces of its own and no capability.
+//
+// A program that may make a user namespace gets all capabilities in it, and with them much more of the kernel to
+// attack. The files of /proc/sys belong to root and ask for no capability, so a program of root could name one that the
+// kernel starts outside of all namespaces (core_pattern): they are mounted once more, read-only.
+var namespaces = []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-net", "--unshare-ipc",
+	"--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--die-with-parent",
+	"--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
+
+// probeTime is how long the try of a method may take.
+const probeTime = 10 * time.Second
+
+// findBubblewrap looks for bwrap, and tries it.
+func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
+	if runtime.GOOS != "linux" {
+		return nil, errNone("that works on Linux only so far", "muster --no-sandbox starts without it")
+	}
+	path, _ := proc.FindOutside("bwrap", env, dirs...)
+	if path == "" {
+		return nil, errNone("bubblewrap is not installed",
+			"install it (Debian, Ubuntu: apt install bubblewrap), or start with --no-sandbox")
+	}
+	b := bubblewrap{path}
+	// The try has the namespaces and the mounts of every command, so what would stop a command stops it. It runs
+	// without a guard, because nothing is written or started before it is known whether a run can begin.
+	s := b.Wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, System())
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	c := exec.CommandContext(limited, s.Argv[0], s.Argv[1:]...)
+	c.Env = []string{"PATH=/usr/bin:/bin"}
+	out, err := c.CombinedOutput()
+	_, hasEnded := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case hasEnded:
+		said := cmp.Or(safetext.OneLine(string(out)), err.Error())
+		return nil, errNone("bubblewrap fails: "+said, remedy(said))
+	case err != nil:
+		return nil, errNone("bubblewrap does not start: "+safetext.OneLine(err.Error()), "see docs/sandbox.md")
+	}
+	return b, nil
+}
+
+// remedy says what to do about what bwrap has said.
+func remedy(said string) string {
+	// A file that is missing says that the system has no such restriction.
+	restricted, _ := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	allowed, err := os.ReadFile("/proc/sys/kernel/unprivileged_userns_clone")
+	switch {
+	case strings.TrimSpace(string(restricted)) == "1": // Ubuntu 24.04 and later
+		return "AppArmor lets only programs with a profile make user namespaces: docs/sandbox.md has one for bwrap"
+	case err == nil && strings.TrimSpace(string(allowed)) == "0": // Debian 10 and others
+		return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+	case strings.Contains(said, "disable-userns"):
+		return "bubblewrap 0.8 or later is needed"
+	}
+	return "see docs/sandbox.md, or start with --no-sandbox"
+}
+
+// Wrap returns what starts the program of s in namespaces of its own.
+func (b bubblewrap) Wrap(s proc.Spec, r Rules) proc.Spec {
+	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
+	args := slices.Concat([]string{b.path}, namespaces)
+	for _, x := range r.sorted() {
+		args = append(args, mount(x)...)
+	}
+	// The root itself is empty, and what stands in it cannot be added to.
+	args = append(args, "--remount-ro", "/", "--chdir", s.Dir, "--")
+	s.Argv = append(args, s.Argv...)
+	return s
+}
+
+// mount returns the arguments that make a rule hold.
+func mount(x Rule) []string {
+	switch from := x.From; x.Access {
+	case Empty:
+		// What is not there needs no hiding, and could not be made in a directory that is only read.
+		if _, err := os.Stat(x.Path); err != nil && !x.MustExist {
+			return nil
+		}
+		return []string{"--tmpfs", x.Path}
+	case Masked:
+		if _, err := os.Lstat(x.Path); err != nil && !x.MustExist {
+			return nil
+		}
+		return []string{"--ro-bind", os.DevNull, x.Path}
+	default:
+		if from == "" {
+			from = x.Path
+			// A link of the system, such as /bin, stays one: programs are found by both names.
+			if to, err := os.Readlink(from); err == nil && slices.Contains([]string{"/", "/var"}, filepath.Dir(from)) {
+				return []string{"--symlink", to, from}
+			}
+		}
+		if _, err := os.Stat(from); err != nil && !x.MustExist { // what the user may not look at is no loss
+			return nil
+		}
+		if x.Access == Write {
+			return []string{"--bind", from, x.Path}
+		}
+		return []string{"--ro-bind", from, x.Path}
+	}
+}

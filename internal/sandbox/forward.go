@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+
+	"muster"
+)
+
+// A confined program has a loopback of its own, where nobody listens. This program, run again inside of the
+// sandbox, listens there as an HTTP proxy and passes each connection to the socket of the Proxy outside.
+
+// forwardWord is the first argument of this program as a forwarder.
+const forwardWord = "forward-of-muster-network"
+
+// Where the forwarder and the proxy's directory are seen in the sandbox.
+const (
+	forwarderPath = "/run/muster/bin/muster"
+	proxyPath     = "/run/muster/net"
+)
+
+// hasForwardMain says that ForwardMain was called, so that this program, run again, can be a forwarder.
+var hasForwardMain atomic.Bool
+
+// ForwardMain is called early in main, and in TestMain of packages whose tests confine programs. If this process was
+// started as a forwarder, it runs the command and never returns; else it notes that WithNetwork can start one.
+func ForwardMain() {
+	if len(os.Args) < 3 || os.Args[1] != forwardWord {
+		hasForwardMain.Store(true)
+		return
+	}
+	exit, err := forward(os.Args[2:])
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(exit)
+}
+
+// WithNetwork returns the command that runs argv with the network of a proxy, and the rules that it needs. The error is
+// Unavailable where ForwardMain was not called.
+func WithNetwork(argv []string, p *Proxy) ([]string, Rules, error) {
+	if !hasForwardMain.Load() {
+		return nil, nil, muster.Errorf(muster.Unavailable, "the network of confined commands cannot be served").
+			WithHint("call team.Guard first thing in main")
+	}
+	self, err := os.Executable()
+	return append([]string{forwarderPath, forwardWord}, argv...), Rules{
+		{Path: forwarderPath, From: self, MustExist: true},
+		{Path: proxyPath, From: p.Dir(), MustExist: true}}, err
+}
+
+// forward runs a command with the proxy, and returns its exit status.
+func forward(argv []string) (exit int, err error) {
+	const cannotStart = 127
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return cannotStart, fmt.Errorf("muster: the network of this command cannot be served: %w", err)
+	}
+	go accept(l)
+	url := "http://" + l.Addr().String()
+	// The command ends with this process, as all in the sandbox does, so it needs no signal of ours.
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.Env = os.Environ()
+	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
+		c.Env = append(c.Env, name+"="+url)
+	}
+	c.Env = append(c.Env, "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
+	err = c.Run()
+	ended, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		if err != nil {
+			exit = cannotStart
+		}
+		return exit, err
+	}
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil // as a shell says it
+	}
+	return ended.ExitCode(), nil
+}
+
+// accept passes each connection to the proxy outside.
+func accept(l net.Listener) {
+	for {
+		// It fails when the process ends, and with it the command.
+		near, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer near.Close()
+			far, err := net.Dial("unix", filepath.Join(proxyPath, socketName))
+			if err != nil {
+				return
+			}
+			defer far.Close()
+			// Both directions end before the connection is closed: the command may still wait for an answer.
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				copyHalf(far, near)
+			}()
+			copyHalf(near, far)
+			<-done
+		}()
+	}
+}

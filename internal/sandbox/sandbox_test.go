@@ -1,0 +1,175 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	ForwardMain()
+	os.Exit(m.Run())
+}
+
+// find returns the method that works here. CI has one.
+func find(t testing.TB) (Method, proc.Launcher) {
+	t.Helper()
+	l, err := proc.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	m, err := Find(t.Context(), os.Environ())
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("skipped without a sandbox: %v", err)
+	}
+	return m, l
+}
+
+// run runs a shell command with the rules, and returns what it prints.
+func run(t testing.TB, m Method, l proc.Launcher, r Rules, command string) string {
+	t.Helper()
+	var out bytes.Buffer
+	s := m.Wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}, r)
+	p, err := l.Start(t.Context(), s)
+	if err == nil {
+		_, err = p.Wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A rule for a path counts more than one for a directory above it, in whatever order the two are given.
+func TestRulesBelowOthers(t *testing.T) {
+	m, l := find(t)
+	base := t.TempDir()
+	for _, name := range []string{"read/a", "read/hidden/b", "read/hidden/shown/c", "read/write/d", "read/write/kept/e", "other/f"} {
+		path := filepath.Join(base, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(filepath.Base(name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(base, name) }
+	rules := Rules{{Path: at("read")}, {Path: at("read/hidden"), Access: Empty}, {Path: at("read/hidden/shown")},
+		{Path: at("read/write"), Access: Write}, {Path: at("read/write/kept")}, {Path: at("read/a"), Access: Masked},
+		{Path: at("missing")}, {Path: at("elsewhere"), From: at("other")}}
+	command := `cd ` + base + `; find . -type f | sort | while read f; do echo "$f=$(cat $f 2>/dev/null)"; done
+for d in read read/hidden read/write read/write/kept read/hidden/shown elsewhere; do (echo x > $d/new) 2>/dev/null && echo wrote $d; done`
+	want := strings.Join([]string{"./elsewhere/f=f", "./read/a=", "./read/hidden/shown/c=c", "./read/write/d=d",
+		"./read/write/kept/e=e", "wrote read/hidden", "wrote read/write", ""}, "\n")
+	for range len(rules) {
+		if got := run(t, m, l, append(System(), rules...), command); got != want {
+			t.Errorf("%v:\n%s", rules, got)
+		}
+		_ = os.Remove(at("read/write/new"))
+		rules = append(slices.Clone(rules[1:]), rules[0])
+	}
+	if _, err := os.Lstat(at("read/hidden/new")); err == nil {
+		t.Error("what was written to an empty directory is there")
+	}
+	if got := run(t, m, l, append(System(), Rule{Path: at("none"), MustExist: true}), "echo ran"); !strings.Contains(got, "none") || strings.Contains(got, "ran\n") {
+		t.Errorf("without what must exist: %q", got)
+	}
+}
+
+// Of two rules for one path the later counts.
+func TestTheLaterRuleCounts(t *testing.T) {
+	got := Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}.sorted()
+	want := Rules{{Path: "/a"}, {Path: "/a/b"}, {Path: "/a-b"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("sorted: %v", got)
+	}
+}
+
+// The home directory has toolchains and no passwords, also where a variable leads there.
+func TestHome(t *testing.T) {
+	m, l := find(t)
+	home := t.TempDir()
+	for _, name := range []string{"go/pkg/mod/x", ".cargo/registry/x", ".cargo/credentials.toml", ".ssh/id", ".m2/settings.xml", ".m2/repository/x", ".npmrc"} {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"CARGO_HOME=" + home + "/.cargo", "PATH=" + home + "/bin:/usr/bin:/bin", "GOPATH=" + home, "JAVA_HOME=relative"}
+	got := run(t, m, l, slices.Concat(System(), Home(home), Toolchains(env, home)), "cd "+home+"; find . -type f | sort | tr '\n' ' '")
+	if got != "./.cargo/registry/x ./.m2/repository/x ./go/pkg/mod/x " {
+		t.Errorf("the home directory has %s", got)
+	}
+	for _, dir := range []string{"", "/", "relative"} {
+		if r := Home(dir); r != nil {
+			t.Errorf("the home directory %q: %v", dir, r)
+		}
+	}
+}
+
+// What there is to try next is said by the system's own settings.
+func TestNothingToConfineWith(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Find(t.Context(), []string{"PATH=" + dir}); err == nil || !strings.Contains(err.Error(), "not installed") {
+		t.Error(err)
+	}
+	// One that fails is reported with what it says, on one line.
+	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(t.Context(), []string{"PATH=" + dir + ":/usr/bin:/bin"}); err == nil || !strings.Contains(err.Error(), "bwrap: Creating new namespace failed: no") {
+		t.Error(err)
+	}
+	// One in the repository is not the user's.
+	if _, err := Find(t.Context(), []string{"PATH=" + dir}, dir); err == nil || !strings.Contains(err.Error(), "not installed") {
+		t.Error(err)
+	}
+}
+
+// BenchmarkTrue is what confining a command costs: /bin/true, plain and confined, by the same launcher.
+func BenchmarkTrue(b *testing.B) {
+	m, l := find(b)
+	plain := proc.Spec{Argv: []string{"/bin/true"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
+	confined := m.Wrap(plain, slices.Concat(System(), Home(os.Getenv("HOME")), Toolchains(os.Environ(), os.Getenv("HOME"))))
+	p, err := StartProxy([]string{"example.org"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	argv, rules, err := WithNetwork(plain.Argv, p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	network := plain
+	network.Argv = argv
+	network = m.Wrap(network, append(System(), rules...))
+	for _, c := range []struct {
+		name string
+		spec proc.Spec
+	}{{"plain", plain}, {m.Name(), confined}, {m.Name() + " with network", network}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := l.Start(b.Context(), c.spec)
+				if err == nil {
+					_, err = p.Wait()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

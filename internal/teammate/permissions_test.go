@@ -1,0 +1,198 @@
+package teammate
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"muster"
+	"muster/internal/permissions"
+	"muster/internal/requests"
+	"muster/journal"
+	"muster/llm"
+	"muster/tool"
+)
+
+// permitted is what came of a call.
+type permitted struct {
+	r    llm.Result
+	err  error
+	runs int // of the tool
+}
+
+// allowTouch sets what permissions say: touch is asked about, and a question waits so long.
+func (p *parts) allowTouch(wait time.Duration) {
+	p.t.Helper()
+	r, err := permissions.ParseRule(permissions.Ask, "bash(touch *)", "config.yaml")
+	p.must(err)
+	p.Permissions = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}, Wait: wait}
+}
+
+// touch begins a call of bash that is asked about, and returns when it waits.
+func (p *parts) touch(ctx context.Context) <-chan permitted {
+	done, runs := make(chan permitted, 1), 0
+	type input struct {
+		Command string `json:"command"`
+	}
+	bash := tool.Func("bash", "runs a command", func(_ context.Context, in input) (string, error) {
+		runs++
+		return in.Command + " is done", nil
+	})
+	t := tool.Wrap(bash, p.toolbox.permit(bash, &workdir{self: p.self}))
+	go func() {
+		r, err := t.Run(ctx, llm.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"touch x"}`)}, nil)
+		done <- permitted{r, err, runs}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// TestAQuestionEndsAtItsDeadline: nobody answers, and the member goes on without the call at the deadline, not before.
+func TestAQuestionEndsAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(5 * time.Minute)
+		done, began := p.touch(t.Context()), time.Now()
+		if all := p.waiting(); len(all) != 1 || all[0].To != muster.User || all[0].Plan != "touch x" {
+			t.Fatalf("%+v wait", all)
+		}
+		got := <-done
+		if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "nobody answered in time") {
+			t.Errorf("%+v", got)
+		}
+		if waited := time.Since(began).Round(time.Second); waited != 5*time.Minute || len(p.waiting()) > 0 {
+			t.Errorf("it waited %v, and %d questions wait", waited, len(p.waiting()))
+		}
+	})
+}
+
+// TestAnUnattendedRunGoesOn: where nobody can be asked the call is refused at once, and an event says so.
+func TestAnUnattendedRunGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(-1)
+		began := time.Now()
+		got := <-p.touch(t.Context())
+		if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "nobody can be asked") || time.Since(began) > 0 {
+			t.Errorf("%+v after %v", got, time.Since(began))
+		}
+		denied := 0
+		for e, err := range p.Journal.Read(t.Context(), 0) {
+			p.must(err)
+			if e.Kind == journal.PermissionDecided && e.Text("outcome") == "denied" && e.Text("what") == "touch x" {
+				denied++
+			}
+		}
+		if denied != 1 {
+			t.Errorf("%d events say that it is denied", denied)
+		}
+	})
+}
+
+// TestTwoAnswersAtOnce: of two faces that answer at once the first counts, and both learn what counts.
+func TestTwoAnswersAtOnce(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			p.claim()
+			p.allowTouch(0)
+			done := p.touch(t.Context())
+			id := p.waiting()[0].ID
+			type answer struct {
+				r       muster.Request
+				isFirst bool
+			}
+			answers := make(chan answer, 2)
+			for _, yes := range []bool{true, false} {
+				face := requests.New(p.store, p.Post, p.Journal) // of another process
+				go func() {
+					r, isFirst, err := face.Decide(t.Context(), id, muster.User, yes, "")
+					if err != nil {
+						t.Error(err)
+					}
+					answers <- answer{r, isFirst}
+				}()
+			}
+			a, b, got := <-answers, <-answers, <-done
+			if a.isFirst == b.isFirst || a.r.Status != b.r.Status {
+				t.Errorf("%+v and %+v", a, b)
+			}
+			if approved := a.r.Status == muster.RequestApproved; got.r.IsError == approved || (got.runs == 1) != approved {
+				t.Errorf("%+v: %+v", a.r.Status, got)
+			}
+		})
+	}
+}
+
+// TestAQuestionOutlivesItsProcess: a process that is stopped leaves the question, and the next one asks no second one
+// when the model makes the same call again.
+func TestAQuestionOutlivesItsProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(0)
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.touch(ctx)
+		was := p.waiting()
+		stop(muster.CauseUser)
+		if got := <-done; got.err == nil || got.runs != 0 {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(time.Minute)
+		p.restart(p.store, "alice")
+		p.must(p.claims.find(t.Context()))
+		p.allowTouch(0)
+		done = p.touch(t.Context())
+		all := p.waiting()
+		if len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID || all[0].Deadline != was[0].Deadline {
+			t.Fatalf("%+v wait, and %+v did before", all, was)
+		}
+		_, _, err := p.Requests.Decide(t.Context(), was[0].ID, muster.User, true, "")
+		p.must(err)
+		if got := <-done; got.err != nil || got.r.IsError || got.runs != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAQuestionOfALostTask: a member whose task is taken away waits no longer, and its question is taken back.
+func TestAQuestionOfALostTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.allowTouch(0)
+		done := p.touch(t.Context())
+		p.revoke(task, true)
+		if got := <-done; got.err == nil || got.runs != 0 || len(p.waiting()) > 0 {
+			t.Errorf("%+v, and %d questions wait", got, len(p.waiting()))
+		}
+	})
+}
+
+// TestALongerYes: what is approved for the run is not asked about again, by nobody but the user's word, and another
+// command is.
+func TestALongerYes(t *testing.T) {
+	for _, by := range []muster.Name{muster.User, "bob"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			p.claim()
+			p.allowTouch(time.Minute)
+			_, err := p.Requests.Ask(t.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice", To: by,
+				Asks: []string{"bash(touch x)"}})
+			p.must(err)
+			_, _, err = p.Requests.DecideFor(t.Context(), "0000beef", by, true, muster.ScopeRun, "")
+			p.must(err)
+			if got := <-p.touch(t.Context()); got.runs == 1 != (by == muster.User) {
+				t.Errorf("allowed by %s: %+v", by, got)
+			}
+		})
+	}
+}
+
+// Workdir returns the directory of a lane, in which no file is needed here.
+func (l *laneRows) Workdir(context.Context, muster.Name) (string, error) { return os.TempDir(), nil }

@@ -1,0 +1,141 @@
+package team
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"muster/internal/confined"
+	"muster/internal/git"
+	"muster/internal/paths"
+	"muster/internal/proc"
+	"muster/internal/sandbox"
+	"muster/internal/worktree"
+)
+
+// Sandbox says how the commands of members are confined, and the check and the set-up, which run what members have
+// written. The zero value confines nothing.
+type Sandbox struct {
+	// On confines them: a command writes in its lane, reads the system, the toolchains and the repository, and has no
+	// network.
+	On bool
+	// OpenChecks lets the check and the set-up run with the user's rights all the same.
+	OpenChecks bool
+	// Read and Write are paths that a command may read and write besides.
+	Read, Write []string
+	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443. Others are refused.
+	// SetupNetwork are those that the set-up may reach besides.
+	Network, SetupNetwork []string
+	// Told is what members are told of all this, in place of Limits; nil: that. A replay tells what was told before.
+	Told *string
+}
+
+// Rights says in a line what the commands of members may do.
+func (s Sandbox) Rights() string {
+	if !s.On {
+		return "commands are not confined: they run with your rights"
+	}
+	text := "commands are confined: they write only in their lanes and "
+	if len(s.Network) > 0 {
+		text += "reach only " + strings.Join(s.Network, ", ")
+	} else {
+		text += "have no network"
+	}
+	if s.OpenChecks {
+		text += "; the check runs with your rights"
+	}
+	return text
+}
+
+// Limits tells a model what its commands cannot do; "" where they are not confined.
+func (s Sandbox) Limits() string {
+	switch {
+	case s.Told != nil:
+		return *s.Told
+	case !s.On:
+		return ""
+	}
+	return "they can write only in the working directory, in $TMPDIR and in caches, and reach only " +
+		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git works, but for fetch and push"
+}
+
+// findSandbox looks for what confines commands, where the settings want it. That is before anything is written: a run
+// that cannot be confined does not begin.
+func findSandbox(ctx context.Context, p *runHost) (err error) {
+	p.CommandLimits = p.config.Sandbox.Limits()
+	if p.config.Sandbox.On && p.sandbox == nil {
+		p.sandbox, err = sandbox.Find(ctx, os.Environ(), p.repository.Root())
+	}
+	return err
+}
+
+// confine returns the launchers of members' commands and of checks, confined as the settings say. Each is l where it is
+// not.
+func confine(ctx context.Context, p *runHost, l proc.Launcher) (members, checks proc.Launcher, err error) {
+	lanes, isGit := p.Lanes.(*worktree.Lanes)
+	repo, isRepo := p.repository.(gitRepository)
+	if p.sandbox == nil || !isGit || !isRepo {
+		return l, l, nil
+	}
+	place := placeOf(p.team, p.sandbox, repo.Repo, lanes)
+	place.State = p.workspace.Paths()
+	network, setup := networks(p.config.Sandbox, func(text string) { p.note(ctx, "", text) })
+	if checks = l; !p.config.Sandbox.OpenChecks {
+		checks = confined.NewChecks(l, place, network, setup)
+	}
+	members, err = confined.NewMembers(l, place, network)
+	return members, checks, err
+}
+
+// confineTrial returns the launcher of a check that nobody's landing waits for, confined as those of a run are.
+func confineTrial(
+	ctx context.Context, t *Team, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
+) (proc.Launcher, error) {
+	if s := t.config.Sandbox; !s.On || s.OpenChecks {
+		return l, nil
+	}
+	m, err := sandbox.Find(ctx, os.Environ(), repo.Root())
+	if err != nil {
+		return nil, err
+	}
+	place := placeOf(t, m, repo, lanes)
+	place.State = state
+	// What was refused is said at the end of the output.
+	network, setup := networks(t.config.Sandbox, func(string) {})
+	return confined.NewChecks(l, place, network, setup), nil
+}
+
+// A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red
+// landing pass as no worse than before, so the user is told what else may be the reason.
+
+// confinedHint says what may be the reason that a check fails which passes elsewhere; "" where it is not confined.
+func confinedHint(p *runHost) string {
+	if p.sandbox == nil || p.config.Sandbox.OpenChecks {
+		return ""
+	}
+	return "; it is confined, without your files, your servers and a network: if it needs them, " +
+		"sandbox: {checks: false} in your own config.yaml"
+}
+
+// placeOf returns what confined programs of a team may touch. It lacks the state.
+func placeOf(t *Team, m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes) confined.Place {
+	c := t.config
+	return confined.Place{Method: m, Repo: repo, Lanes: lanes, Home: c.Home, UserDir: c.UserDir,
+		CacheDir: c.CacheDir, Environ: os.Environ(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
+}
+
+// networks returns the networks of commands and of the set-up. tell tells the user what was refused.
+func networks(s Sandbox, tell func(text string)) (commands, setup *confined.Network) {
+	// The line has the hosts of before, so that it can take the place of the one that is there.
+	network := func(setting string, before, hosts []string) *confined.Network {
+		return &confined.Network{Hosts: hosts, Setting: "sandbox." + setting, Tell: func(host string) {
+			all := strings.Join(append(slices.Clone(before), host), ", ")
+			tell(fmt.Sprintf("a command was refused the network host %s; to allow it, in your own config.yaml: "+
+				"sandbox: {%s: %q}", host, setting, all))
+		}}
+	}
+	return network("network", s.Network, s.Network),
+		network("setup_network", s.SetupNetwork, slices.Concat(s.Network, s.SetupNetwork))
+}
