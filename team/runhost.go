@@ -254,7 +254,7 @@ func noteGuard(ctx context.Context, p *runHost, host *roster.Host, l proc.Launch
 // it returns removes the latter; a check has one of its own. A member's command is confined where the settings say so,
 // and its git has hooks.
 func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDirs func(), err error) {
-	logged := loggedLauncher{launcher, p.Log, p.team.secrets}
+	logged := loggedLauncher{p.config.Resources.limit(launcher), p.Log, p.team.secrets}
 	tools, checks, err := confine(ctx, p, logged)
 	if err != nil {
 		return func() {}, err

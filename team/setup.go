@@ -118,7 +118,8 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
-	checks, err := confineTrial(ctx, t, loggedLauncher{launcher, t.log, t.secrets}, repo, lanes, state)
+	logged := loggedLauncher{t.config.Resources.limit(launcher), t.log, t.secrets}
+	checks, err := confineTrial(ctx, t, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err
 	}

@@ -105,6 +105,8 @@ type Config struct {
 
 	// Sandbox confines the commands of members.
 	Sandbox Sandbox
+	// Resources is how much of the machine each command, hook, check and set-up may use; the zero value limits nothing.
+	Resources Resources
 
 	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills and
 	// roles are looked for below them too, beside those of the repository, and memories of the user below UserDir. ""

@@ -14,6 +14,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/demo"
 	"muster/internal/paths"
+	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/spend"
 	"muster/internal/workspace"
@@ -131,7 +132,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
-		Sandbox: confinement(s),
+		Sandbox: confinement(s), Resources: resources(s),
 		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
 }
@@ -141,6 +142,16 @@ func confinement(s config.Settings) team.Sandbox {
 	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, Read: s.SandboxRead.List(),
 		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List(),
 		Told: s.CommandLimits}
+}
+
+// resources returns how much of the machine the programs of a team may use. The settings have checked the sizes.
+func resources(s config.Settings) team.Resources {
+	size := func(text string) int64 {
+		n, _ := config.ParseSize(text, proc.MachineMemory())
+		return n
+	}
+	return team.Resources{Processes: int64(s.Processes), Memory: size(s.Memory), FileSize: size(s.FileSize),
+		FreeDisk: size(s.FreeDisk)}
 }
 
 // limits returns the limits of a team. A zero means the default to package team, so 0 in the settings is -1 there.

@@ -137,6 +137,7 @@ func (p *replay) job(o opened) (Job, error) {
 	}
 	s.PassEnv, s.HoldSecrets, s.Sandbox, s.SandboxChecks = own.PassEnv, own.HoldSecrets, own.Sandbox, own.SandboxChecks
 	s.SandboxRead, s.SandboxWrite = own.SandboxRead, own.SandboxWrite
+	s.Processes, s.Memory, s.FileSize, s.FreeDisk = own.Processes, own.Memory, own.FileSize, own.FreeDisk
 	s.SandboxNetwork, s.SandboxSetupNetwork = own.SandboxNetwork, own.SandboxSetupNetwork
 	var options recordedOptions
 	if err := json.Unmarshal(p.rec.Options, &options); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -75,6 +76,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	checkSettings(ctx, a, root, &found)
 	checkGuard(ctx, a, &found)
 	checkSandbox(ctx, a, root, &found)
+	checkLimits(&found)
 	return found
 }
 
@@ -188,6 +190,22 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 		found.AddError("sandbox", err)
 	default:
 		found.Add("sandbox", workspace.Note, muster.PlainText(err), muster.HintOf(err))
+	}
+}
+
+// checkLimits says who keeps the limits of commands.
+func checkLimits(found *workspace.Findings) {
+	processes, memory, err := proc.ControlGroups()
+	switch {
+	case err == nil && processes && memory:
+		found.Add("limits", workspace.Healthy, "control groups limit the processes and memory of commands", "")
+	case runtime.GOOS == "linux":
+		found.Add("limits", workspace.Note, "muster counts the processes and the memory of commands, because it can "+
+			"make no control group for them",
+			"below systemd:  systemd-run --user --scope -p Delegate=yes muster run ...")
+	default:
+		found.Add("limits", workspace.Note,
+			"nothing limits the processes and the memory of commands on this system", "")
 	}
 }
 

@@ -100,6 +100,11 @@ type Settings struct {
 	// CommandLimits is what a recording says that members were told of all that; nil: it is played by no recording.
 	CommandLimits *string
 
+	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
+	// three are texts that ParseSize reads.
+	Processes                  int
+	Memory, FileSize, FreeDisk string
+
 	// PassEnv names the variables of the environment that commands see beside the usual ones.
 	PassEnv Names
 }

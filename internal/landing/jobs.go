@@ -1,6 +1,10 @@
 package landing
 
-import "runtime"
+import (
+	"runtime"
+
+	"muster/internal/proc"
+)
 
 // What one check is taken to need: a build uses several cores, and some memory for each.
 const (
@@ -10,7 +14,7 @@ const (
 )
 
 // DefaultJobs returns how many checks may run at once on this machine: one for each four cores and four gigabytes.
-func DefaultJobs() int { return defaultJobs(runtime.NumCPU(), memory()) }
+func DefaultJobs() int { return defaultJobs(runtime.NumCPU(), uint64(proc.MachineMemory())) }
 
 // defaultJobs is DefaultJobs of a machine. A memory of 0 is unknown, and then the cores decide.
 func defaultJobs(cores int, memory uint64) int {

@@ -184,7 +184,7 @@ func New(
 		atWork: make(chan struct{}, maxAtWork()),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), memory()),
+			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
 			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
 			OnTest: onTest(o.OnTest)})}
 	if l.split = l.took.split; o.Order != nil {

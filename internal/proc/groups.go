@@ -50,12 +50,13 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		_, _ = p.Wait()
 		return nil, muster.Errorf(muster.Unavailable, "cannot watch over %s: %w", s.Argv[0], err)
 	}
-	c := follow(ctx, s, pipes, p.Pid, t.kill, func() (int, error) {
+	c := follow(ctx, s, pipes, p.Pid, t.kill, func() (outcome, error) {
 		state, err := t.wait(p)
 		if err != nil {
-			return -1, muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err)
+			return outcome{exit: -1},
+				muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err)
 		}
-		return exitStatus(state), nil
+		return outcome{exit: exitStatus(state)}, nil
 	})
 	g.started = append(slices.DeleteFunc(g.started, (*child).isOver), c)
 	return c, nil

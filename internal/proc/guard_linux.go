@@ -166,8 +166,9 @@ type call struct {
 
 // answer is the process id of a tool that has started, or the exit status of one that has ended.
 type answer struct {
-	number int
-	err    error
+	number  int
+	reached string // the limits that a tool which has ended has reached
+	err     error
 }
 
 // errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
@@ -241,7 +242,7 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd()))
-	args := slices.Concat([]string{s.Dir, path, strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
+	args := slices.Concat([]string{s.Dir, path, s.Limits.encode(), strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
 	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)
 	if err != nil {
@@ -258,9 +259,9 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 		return nil, started.err
 	}
 	kill := func() error { return l.write(frame{kind: frameKill, call: id}, nil) }
-	return follow(ctx, s, pipes, started.number, kill, func() (int, error) {
+	return follow(ctx, s, pipes, started.number, kill, func() (outcome, error) {
 		ended := <-k.answers
-		return ended.number, ended.err
+		return outcome{ended.number, ended.reached}, ended.err
 	}), nil
 }
 
@@ -318,7 +319,7 @@ func (l *link) listen() {
 	err := muster.Errorf(muster.Unavailable,
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
 	for _, c := range calls { // those too that were not said to have started: they may have begun
-		c.answers <- answer{128 + int(unix.SIGKILL), err}
+		c.answers <- answer{number: 128 + int(unix.SIGKILL), err: err}
 	}
 	_ = l.conn.Close()
 	close(l.gone)
@@ -340,6 +341,9 @@ func (l *link) answer(f frame) {
 		a.err = syscall.Errno(a.number)
 		delete(l.calls, f.call)
 	case frameExited:
+		if len(f.args) > 1 {
+			a.reached = f.args[1]
+		}
 		delete(l.calls, f.call)
 	}
 	c.answers <- a

@@ -61,6 +61,8 @@ type Spec struct {
 	Out io.Writer
 	// Err gets stderr in place of Out; nil: Out gets both.
 	Err *os.File
+
+	Limits Limits // of the machine that it may use
 }
 
 // Launcher starts programs. It is safe for concurrent use.

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster/internal/cgroup"
 )
 
 // This file is the guard's side. Everything that descends from the guard's tools stays below the guard: it is a
@@ -46,6 +46,12 @@ type run struct {
 	over   bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
 	status int
 	fd     int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
+
+	dir      string
+	limits   Limits
+	group    *cgroup.Group // that keeps them; nil: the guard counts
+	freeDisk int64         // bytes on the disk of dir, when last measured
+	reached  []string      // the limits that it was killed for
 }
 
 // guard is the state of the guard's process. One thread uses it.
@@ -59,6 +65,7 @@ type guard struct {
 	left       int                  // how many processes the last sweep could not kill
 	hasNoChild bool                 // when last reaped
 	closing    bool                 // muster is gone: everything is to die
+	limiter    limiter
 }
 
 // serve runs the guard. It returns when its program is gone and everything is dead.
@@ -91,16 +98,27 @@ func serve() error {
 	}
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
+	defer g.limiter.close()
+	g.obey(w)
+	return nil
+}
+
+// obey does what the program orders and what the limits of its tools demand, until the program is gone and everything
+// is dead.
+func (g *guard) obey(w *waiter) {
 	var again time.Time // when what a sweep left is tried again; zero: nothing was
 	for {
-		why := w.wait(g, again)
+		why := w.wait(g, earlier(again, g.limiter.next))
 		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.
 		if why.ended {
 			g.reap()
 		}
-		if why.timedOut {
+		if isDue(again) {
 			g.sweep()
 			again = time.Time{}
+		}
+		if isDue(g.limiter.next) {
+			g.measure()
 		}
 		if why.readable {
 			// The end of the socket is the end of the program, however it died.
@@ -109,7 +127,7 @@ func serve() error {
 				g.closing = true
 				g.sweep()
 				g.report()
-				return nil
+				return
 			}
 			g.handle(order, files)
 		}
@@ -139,11 +157,11 @@ func (g *guard) handle(order frame, files []int) {
 		if err != nil {
 			errno := syscall.EINVAL
 			errors.As(err, &errno)
-			g.send(frameFailed, order.call, int(errno))
+			g.send(frameFailed, order.call, strconv.Itoa(int(errno)))
 			return
 		}
 		g.running[r.pid], g.hasNoChild = r, false
-		g.send(frameStarted, r.call, r.pid)
+		g.send(frameStarted, r.call, strconv.Itoa(r.pid))
 	case frameKill:
 		for _, r := range g.running {
 			if r.call == order.call {
@@ -158,22 +176,26 @@ func (g *guard) handle(order frame, files []int) {
 // start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it. The error is
 // the errno that the system gave.
 func (g *guard) start(order frame, files []int) (*run, error) {
-	const first = 3 // the argument after dir, path and the number of arguments
+	const first = 4 // the argument after dir, path, limits and the number of arguments
 	args, env := order.args, first+order.number(first-1)
 	if len(files) != 3 || env <= first || env > len(args) {
 		return nil, syscall.EBADMSG
 	}
-	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1}
+	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1,
+		dir: args[0], limits: parseLimits(args[2])}
+	r.group = g.limiter.group(r.limits)
 	unmark := g.mark.set(r.mark)
 	defer unmark()
-	var err error
-	r.pid, err = syscall.ForkExec(args[1], args[first:env], &syscall.ProcAttr{
+	err := r.fork(args[1], args[first:env], &syscall.ProcAttr{
 		Dir:   args[0],
 		Env:   WithVariables(args[env:], CallVar+"="+r.tag),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},
 	})
+	if err == nil {
+		g.limit(r)
+	}
 	return r, err
 }
 
@@ -215,7 +237,7 @@ func (g *guard) report() {
 		g.sweep()
 	}
 	for _, r := range g.ended {
-		g.send(frameExited, r.call, r.status)
+		g.send(frameExited, r.call, strconv.Itoa(r.status), r.reachedLimits())
 	}
 	g.ended = nil
 }
@@ -241,16 +263,7 @@ func (g *guard) sweep() {
 func (g *guard) victims(all map[int]process) (list []process) {
 	seen := map[processID][]*run{}
 	for _, t := range all {
-		top := t
-		// The walk goes up to a child of the guard. It is bounded, because entries of /proc are read one after the
-		// other and may contradict each other.
-		for range len(all) {
-			up, ok := all[top.parent]
-			if !ok {
-				break
-			}
-			top = up
-		}
+		top := topmost(all, t)
 		dies := g.closing
 		if r := g.running[top.pid]; r != nil {
 			dies = dies || r.over
@@ -269,6 +282,19 @@ func (g *guard) victims(all map[int]process) (list []process) {
 	}
 	g.owners = seen // what is gone is forgotten
 	return list
+}
+
+// topmost returns the child of the guard that a process descends from. The walk is bounded, because entries of /proc
+// are read one after the other and may contradict each other.
+func topmost(all map[int]process, t process) process {
+	for range len(all) {
+		up, ok := all[t.parent]
+		if !ok {
+			break
+		}
+		t = up
+	}
+	return t
 }
 
 // findOwners finds the tool that a process belongs to whose ancestors are dead. None means one that has ended.
@@ -292,8 +318,8 @@ func (g *guard) findOwners(t process) []*run {
 }
 
 // send sends an answer. A write error means that the program is gone, which the end of the socket tells as well.
-func (g *guard) send(kind string, call uint64, number int) {
-	_, _ = g.socket.Write(frame{kind, call, []string{strconv.Itoa(number)}}.encode())
+func (g *guard) send(kind string, call uint64, args ...string) {
+	_, _ = g.socket.Write(frame{kind, call, args}.encode())
 }
 
 // receive reads the next order from the socket, with the descriptors that come with it. The error is that of its end.
@@ -316,62 +342,4 @@ func receive(socket *os.File) (order frame, files []int, err error) {
 		return nil
 	})
 	return order, files, err
-}
-
-// frame is what goes over the socket between a program and its guard, in either direction. On the wire it is the length
-// of its body, as four bytes, and its body: kind, call and arguments, separated by NUL bytes. No argument can contain
-// one, because startWith refuses it. The descriptors of a start travel with the length.
-type frame struct {
-	kind string
-	call uint64
-	args []string
-}
-
-// The kinds of frames, with their arguments.
-const (
-	frameStart   = "start"   // to the guard: dir, path, number of arguments, argv, env; descriptors: its three streams
-	frameKill    = "kill"    // to the guard: nothing
-	frameStarted = "started" // from the guard: pid
-	frameFailed  = "failed"  // from the guard: errno
-	frameExited  = "exited"  // from the guard: exit status
-)
-
-// lengthSize is the size of a frame's length.
-const lengthSize = 4
-
-// errFrame says that a body is not that of a frame.
-var errFrame = errors.New("broken frame")
-
-// encode returns the frame as it goes over the socket.
-func (f frame) encode() []byte {
-	body := strings.Join(append([]string{f.kind, strconv.FormatUint(f.call, 10)}, f.args...), "\x00")
-	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
-}
-
-// number returns argument i as a number, or 0.
-func (f frame) number(i int) int {
-	if i >= len(f.args) {
-		return 0
-	}
-	n, _ := strconv.Atoi(f.args[i]) // only the other side of this very program writes it
-	return n
-}
-
-// readFrame reads one frame. head reads its length, where the guard receives the descriptors.
-func readFrame(r io.Reader, head func([]byte) error) (f frame, err error) {
-	length := make([]byte, lengthSize)
-	if err := head(length); err != nil {
-		return f, err
-	}
-	body := make([]byte, binary.LittleEndian.Uint32(length))
-	if _, err := io.ReadFull(r, body); err != nil {
-		return f, err
-	}
-	fields := strings.Split(string(body), "\x00")
-	if len(fields) < 2 {
-		return f, errFrame
-	}
-	f.kind, f.args = fields[0], fields[2:]
-	f.call, err = strconv.ParseUint(fields[1], 10, 64)
-	return f, err
 }

@@ -77,13 +77,19 @@ type child struct {
 	err  error
 }
 
+// outcome is how a program has ended: with which exit status, and which limits it has reached.
+type outcome struct {
+	exit    int
+	reached string
+}
+
 // follow returns the child that is a program that has just started, and sees it to its end: it copies what the program
 // reads and writes, and kills it at the end of ctx. ended waits until the whole tree is dead.
 //
 // The order is what Wait promises: the tree is dead, then the output has arrived, then the outcome is final. Wait
 // returns the first of these errors: why the program was killed, what ended says, what copying its output said.
 func follow(
-	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error, ended func() (exit int, err error),
+	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error, ended func() (outcome, error),
 ) *child {
 	c := &child{pid: pid, stop: stop, done: make(chan struct{})}
 	pipes.begin(s, c.Kill)
@@ -91,10 +97,13 @@ func follow(
 	release := context.AfterFunc(ctx, func() { _ = c.Kill() })
 	go func() {
 		defer close(c.done)
-		c.exit, c.err = ended()
+		var o outcome
+		o, c.err = ended()
+		c.exit = o.exit
 		if output := pipes.finish(); c.err == nil {
 			c.err = output
 		}
+		tellReached(s.Out, s.Limits, o.reached)
 		if !release() { // ctx ended first, so the exit status may be that of the kill
 			c.err = context.Cause(ctx)
 		}

@@ -21,7 +21,6 @@ type waiter struct {
 type wakeReasons struct {
 	readable bool // there is something to read, or the socket's end
 	ended    bool // a process may have ended
-	timedOut bool // the time has come
 }
 
 // newWaiter makes SIGCHLD, which the Go runtime delivers on a channel, readable for poll.
@@ -52,7 +51,6 @@ func (w *waiter) wait(g *guard, until time.Time) (why wakeReasons) {
 		limit = max(0, int(time.Until(until)/time.Millisecond)+1)
 	}
 	_, err := unix.Poll(polled, limit)
-	why.timedOut = !until.IsZero() && !time.Now().Before(until)
 	if err != nil { // interrupted, most likely by SIGCHLD
 		why.ended = true
 		return why
@@ -69,6 +67,17 @@ func (w *waiter) wait(g *guard, until time.Time) (why wakeReasons) {
 		}
 	}
 	return why
+}
+
+// isDue reports whether a time has come; the zero time never comes.
+func isDue(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
+
+// earlier returns the time that comes first; the zero time never comes.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // closeFD closes the pidfd.

@@ -27,7 +27,7 @@ func TestWaitTellsOfEverything(t *testing.T) {
 	if _, err := unix.Write(pair[1], []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.wait(&guard{}, time.Now().Add(-time.Second)), (wakeReasons{readable: true, ended: true, timedOut: true}); got != want {
+	if got, want := w.wait(&guard{}, time.Now().Add(-time.Second)), (wakeReasons{readable: true, ended: true}); got != want {
 		t.Errorf("it woke for %+v, want %+v", got, want)
 	}
 }

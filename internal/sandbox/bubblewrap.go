@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +96,10 @@ func (b bubblewrap) Wrap(s proc.Spec, r Rules) proc.Spec {
 	return s
 }
 
+// emptySize returns how many bytes a directory of a program's own may hold. They are memory, which nobody but a control
+// group counts.
+func emptySize() int64 { return max(256<<20, proc.MachineMemory()/16) }
+
 // mount returns the arguments that make a rule hold.
 func mount(x Rule) []string {
 	switch from := x.From; x.Access {
@@ -103,7 +108,7 @@ func mount(x Rule) []string {
 		if _, err := os.Stat(x.Path); err != nil && !x.MustExist {
 			return nil
 		}
-		return []string{"--tmpfs", x.Path}
+		return []string{"--size", strconv.FormatInt(emptySize(), 10), "--tmpfs", x.Path}
 	case Masked:
 		if _, err := os.Lstat(x.Path); err != nil && !x.MustExist {
 			return nil

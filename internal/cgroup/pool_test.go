@@ -1,0 +1,158 @@
+//go:build linux
+
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Groups are made where this user may, whichever versions the system has mounted.
+func TestFind(t *testing.T) {
+	const (
+		v1 = "34 25 0:30 / %s rw,relatime shared:9 - cgroup cgroup rw,%s\n"
+		v2 = "34 25 0:29 %s %s rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+	)
+	root := t.TempDir()
+	session := filepath.Join(root, "user.slice/user-1000.slice/user@1000.service/app.slice")
+	scope := filepath.Join(session, "app-terminal.scope")
+	if err := os.MkdirAll(scope, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for dir, controllers := range map[string]string{scope: "", session: "memory pids\n", filepath.Dir(session): "cpu memory pids\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := strings.TrimPrefix(scope, root)
+	for _, c := range []struct {
+		name, mounts, memberships string
+		closed                    string // cannot be written
+		want                      string
+	}{
+		{"version 1", fmt.Sprintf(v1, "/c/pids", "pids") + fmt.Sprintf(v1, "/c/cpu", "cpu,cpuacct") + fmt.Sprintf(v1, "/c/memory", "memory") + fmt.Sprintf(v1, "/c/freezer", "freezer"), "8:pids:/\n5:freezer:/\n4:memory:/a/b\n1:cpu,cpuacct:/\n0::/\n", "", "/c/pids [pids], /c/cpu [cpu], /c/memory/a/b [memory]"},
+		{"a part of version 1", fmt.Sprintf(v1, "/c/pids", "pids"), "8:pids:/\n4:memory:/\n", "/c/pids", "none"},
+		{"a container", "34 25 0:30 /docker/12 /c/pids rw - cgroup cgroup rw,pids\n", "8:pids:/docker/12/x\n", "", "/c/pids/x [pids]"},
+		{"out of sight", "34 25 0:30 /docker/12 /c/pids rw - cgroup cgroup rw,pids\n", "8:pids:/other\n", "", "none"},
+		{"a user's session", fmt.Sprintf(v2, "/", root), "0::" + own + "\n", "", session + " [pids memory]"},
+		{"a closed session", fmt.Sprintf(v2, "/", root), "0::" + own + "\n", session, filepath.Dir(session) + " [pids memory cpu]"},
+		{"no version 2 in use", fmt.Sprintf(v2, "/", "/nowhere"), "0::/\n", "", "none"},
+		{"nothing", "25 1 254:0 / / rw - ext4 /dev/vda rw\n", "", "", "none"},
+	} {
+		all, err := find(c.mounts, c.memberships, func(path string) bool {
+			return c.closed == "" || !strings.HasPrefix(path, c.closed) || strings.HasPrefix(c.closed, path+"/")
+		})
+		got := "none"
+		if err == nil {
+			var texts []string
+			for _, h := range all {
+				texts = append(texts, fmt.Sprint(h.parent, " ", h.controllers))
+			}
+			got = strings.Join(texts, ", ")
+		}
+		if got != c.want {
+			t.Errorf("%s: %s and not %s", c.name, got, c.want)
+		}
+	}
+}
+
+// A group limits what is started in it, says so, and is used again by who comes next. Nothing of it stays.
+func TestGroup(t *testing.T) {
+	pool, err := NewPool(fmt.Sprintf("%d.test", os.Getpid()), Limits{})
+	if err != nil {
+		t.Skipf("no control groups can be made here: %v", err)
+	}
+	defer pool.Close()
+	if processes, _ := pool.Limits(); !processes {
+		t.Skip("processes cannot be limited here")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var names []string
+	for range 2 {
+		g, err := pool.Take(Limits{Processes: 5, Memory: 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, m := g.Reached(); p || m {
+			t.Error("a new group has reached a limit")
+		}
+		names = append(names, g.name)
+		leave, err := g.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		c := exec.Command("sh", "-c", "grep -c "+prefix+strconv.Itoa(os.Getpid())+" /proc/self/cgroup; seq 8 | xargs -P 8 -I{} sleep 0.1")
+		c.Stdout, c.SysProcAttr = &out, &syscall.SysProcAttr{}
+		c.SysProcAttr.CgroupFD, c.SysProcAttr.UseCgroupFD = g.FD()
+		err = c.Start()
+		leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil { // xargs waits where it can start no more
+			t.Error(err)
+		}
+		if p, _ := g.Reached(); !p || out.String() == "0\n" {
+			t.Errorf("the limit was not reached: %v, groups %q", p, out.String())
+		}
+		g.Release()
+	}
+	if names[0] != names[1] {
+		t.Errorf("groups %v", names)
+	}
+	own, err := os.ReadFile("/proc/thread-self/cgroup")
+	if err != nil || strings.Contains(string(own), prefix) {
+		t.Errorf("the thread is still in a group: %s %v", own, err)
+	}
+	pool.Close()
+	for _, h := range pool.hierarchies {
+		if _, err := os.Stat(h.dir); !os.IsNotExist(err) {
+			t.Errorf("%s stays", h.dir)
+		}
+	}
+}
+
+// The directories of a process that was killed are removed by the next pool, and those of a living one are not.
+func TestAbandoned(t *testing.T) {
+	first, err := NewPool(fmt.Sprintf("%d.first", os.Getpid()), Limits{})
+	if err != nil {
+		t.Skipf("no control groups can be made here: %v", err)
+	}
+	defer first.Close()
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := NewPool(fmt.Sprintf("%d.1", dead.Process.Pid), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Take(Limits{Processes: 9}); err != nil {
+		t.Fatal(err)
+	}
+	third, err := NewPool(fmt.Sprintf("%d.third", os.Getpid()), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close()
+	for _, h := range append(first.hierarchies, third.hierarchies...) {
+		if _, err := os.Stat(h.dir); err != nil {
+			t.Errorf("of a living process: %v", err)
+		}
+	}
+	for _, h := range second.hierarchies {
+		if _, err := os.Stat(h.dir); err == nil {
+			t.Errorf("%s stays", h.dir)
+		}
+	}
+}

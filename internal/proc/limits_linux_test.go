@@ -1,0 +1,140 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A tool that takes more of the machine than it may is stopped, and whoever reads its output is told why. The first time
+// as the user of this test, for whom control groups may keep the limits; then as one who can make none.
+func TestLimitsHold(t *testing.T) {
+	t.Run("user", func(t *testing.T) {
+		if err := exceedLimits(guardOf(t), t.TempDir()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("nobody", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Log("the tools of an ordinary user were tried above")
+			return
+		}
+		// Nobody can go there, and start this program.
+		dir, err := os.MkdirTemp("/tmp", "muster-limits-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		self, err := os.Executable()
+		if err == nil {
+			err = exec.Command("cp", self, filepath.Join(dir, "program")).Run()
+		}
+		const nobody = 65534
+		if err := errors.Join(err, os.Chown(dir, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+		playLimits(t, filepath.Join(dir, "program"), "limits", dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+	})
+}
+
+// Before a disk is full, the tool that fills it is killed, and no other. One that starts then can make room.
+func TestDiskStaysFree(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS} // so that it can mount a disk of its own
+	if os.Getuid() != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+	}
+	playLimits(t, self, "disk", t.TempDir(), attr)
+}
+
+// playLimits has a program of its own try limits.
+func playLimits(t *testing.T, program, mode, dir string, attr *syscall.SysProcAttr) {
+	c := exec.Command(program, "play", mode, dir)
+	c.SysProcAttr = attr
+	if out, err := c.CombinedOutput(); err != nil || string(out) != "all hold\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// fillDisk mounts a disk of 200 MB and has a tool fill it, beside one that only sleeps.
+func fillDisk(l Launcher, dir string) error {
+	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=200m"); err != nil {
+		return err
+	}
+	var outs [3]bytes.Buffer
+	var tools [3]Process
+	for i, script := range []string{"sleep 3600 & wait", "head -c 190M /dev/zero > big; exec sleep 3600", "rm big; head -c 10M /dev/zero > small; echo fine"} {
+		s := sh(script)
+		s.Dir, s.Limits, s.Out = dir, Limits{FreeDisk: 100 << 20}, &outs[i]
+		var err error
+		if tools[i], err = l.Start(context.Background(), s); err != nil {
+			return err
+		}
+		if i > 0 {
+			_, err = tools[i].Wait()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if killed := outs[1].String(); !strings.Contains(killed, "less than 100 MB is free on the disk") || outs[2].String() != "fine\n" {
+		return fmt.Errorf("the one that fills it: %q; the one that makes room: %q", killed, outs[2].String())
+	}
+	if tools[0].(*child).isOver() {
+		return errors.New("the tool that wrote nothing was killed")
+	}
+	return tools[0].Kill()
+}
+
+// exceedLimits has tools of a launcher exceed each limit in turn, beside one that exceeds none.
+func exceedLimits(l Launcher, dir string) error {
+	var bad []error
+	fail := func(format string, args ...any) { bad = append(bad, fmt.Errorf(format, args...)) }
+	innocent := sh("exec sleep 3600")
+	innocent.Dir, innocent.Limits = dir, Limits{Processes: 5, Memory: 1 << 30, FreeDisk: 1}
+	beside, err := l.Start(context.Background(), innocent)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name, script string
+		limits       Limits
+		want         string
+	}{
+		{"processes", "i=0; while [ $i -lt 500 ]; do sleep 3600 & i=$((i+1)); done 2>/dev/null; wait", Limits{Processes: 40}, "its limit of 40 processes"},
+		{"a fork bomb", "b() { [ $1 -gt 11 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 60; }; b 0 2>/dev/null; sleep 3600", Limits{Processes: 100}, "its limit of 100 processes"},
+		{"memory", "exec dd if=/dev/zero of=/dev/null bs=200M", Limits{Memory: 64 << 20}, "its limit of 64 MB of memory"},
+		{"memory of many", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=30M & done; wait", Limits{Memory: 100 << 20}, "its limit of 100 MB of memory"},
+		{"a file", "head -c 5M /dev/zero > f; exec wc -c f", Limits{FileSize: 1 << 20}, "1048576 f"},
+		{"nothing", "echo fine", Limits{Processes: 40, Memory: 1 << 30, FileSize: 1 << 20, FreeDisk: 1}, "fine\n"},
+	} {
+		var out bytes.Buffer
+		s := sh(c.script)
+		s.Dir, s.Limits, s.Out = dir, c.limits, &out
+		p, err := l.Start(context.Background(), s)
+		if err != nil {
+			return err
+		}
+		if _, err = p.Wait(); err != nil || !strings.Contains(out.String(), c.want) {
+			fail("%s: error %v, output %q", c.name, err, out.String())
+		}
+	}
+	if c := beside.(*child); c.isOver() {
+		fail("a tool that has exceeded nothing was killed")
+	}
+	return errors.Join(append(bad, beside.Kill())...)
+}
