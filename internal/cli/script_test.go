@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -88,7 +89,20 @@ func host() int {
 	return code
 }
 
+// buildProgram builds the program as people install it, and returns the directory with it. The scripts start it some
+// thousand times, and a start with the race detector takes three times as long. Whole programs with it are in
+// internal/e2e.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir, "muster/cmd/muster").CombinedOutput(); err != nil {
+		t.Fatalf("the program cannot be built: %v\n%s", err, out)
+	}
+	return dir
+}
+
 func TestScripts(t *testing.T) {
+	program := buildProgram(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
@@ -101,6 +115,7 @@ func TestScripts(t *testing.T) {
 			} {
 				e.Setenv(k, v)
 			}
+			e.Setenv("PATH", program+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Values["t"] = t
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
