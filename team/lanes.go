@@ -35,6 +35,18 @@ func (s Lanes) List(ctx context.Context) ([]muster.Lane, error) {
 	return lanes.List(ctx)
 }
 
+// Get returns one lane. The error is NotFound when there is none of that name.
+func (s Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
+	if !s.t.services().HasLanes() {
+		return muster.Lane{}, muster.Errorf(muster.NotFound, "there is no lane %s", name)
+	}
+	lanes, err := s.t.services().Lanes(ctx)
+	if err != nil {
+		return muster.Lane{}, err
+	}
+	return lanes.Get(ctx, name)
+}
+
 // LaneDraft is what a lane that is made by hand is like. Only Name is needed.
 type LaneDraft struct {
 	Name muster.Name

@@ -18,7 +18,7 @@ type laneCommands struct{ *App }
 // group returns muster worktree and its commands.
 func (l laneCommands) group() *cobra.Command {
 	return newGroup("worktree", "lanes: a git worktree for each task",
-		l.list(), l.create(), l.run(), l.keep(), l.remove())
+		l.list(), l.create(), l.run(), l.openServer(), l.keep(), l.remove())
 }
 
 // list returns muster worktree list.

@@ -45,12 +45,8 @@ func newWebCommand(a *App) *cobra.Command {
 		if settings, _, err := o.workspace.Settings(nil); err == nil {
 			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
 		}
-		err = a.print(map[string]string{"url": s.URL(l)}, func(view.Screen) string { return s.URL(l) + "\n" })
-		if err != nil {
+		if err := printAddress(a, s.URL(l)); err != nil {
 			return err
-		}
-		if w, ok := a.Stdout.(*redact.Writer); ok { // what it holds back would be the end of the address
-			_ = w.Flush()
 		}
 		fmt.Fprintln(a.Stderr, "Ctrl-C ends the page; the team goes on")
 		if a.endsProcess && !noOpen && !a.json && a.screen(a.Stdout).Width > 0 {
@@ -62,6 +58,15 @@ func newWebCommand(a *App) *cobra.Command {
 		return s.Serve(c.Context(), l)
 	}
 	return c
+}
+
+// printAddress prints an address at which something is served from now on.
+func printAddress(a *App, url string) error {
+	err := a.print(map[string]string{"url": url}, func(view.Screen) string { return url + "\n" })
+	if w, ok := a.Stdout.(*redact.Writer); ok { // what it holds back would be the end of the address
+		_ = w.Flush()
+	}
+	return err
 }
 
 // openBrowser shows an address in the user's browser, where there is one. The address was printed before, so that

@@ -19,6 +19,9 @@ import (
 // forwardWord is the first argument of this program as a forwarder.
 const forwardWord = "forward-of-muster-network"
 
+// dialWord is the first argument of this program as one that connects to a port of the namespaces that it is in.
+const dialWord = "dial-of-muster-sandbox"
+
 // Where the forwarder and the proxy's directory are seen in the sandbox.
 const (
 	forwarderPath = "/run/muster/bin/muster"
@@ -29,8 +32,16 @@ const (
 var hasForwardMain atomic.Bool
 
 // ForwardMain is called early in main, and in TestMain of packages whose tests confine programs. If this process was
-// started as a forwarder, it runs the command and never returns; else it notes that WithNetwork can start one.
+// started as a forwarder, it runs the command and never returns; else it notes that WithNetwork can start one. The same
+// holds for one that connects to a Server.
 func ForwardMain() {
+	if len(os.Args) == 3 && os.Args[1] == dialWord {
+		if err := dial(os.Args[2]); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) < 3 || os.Args[1] != forwardWord {
 		hasForwardMain.Store(true)
 		return

@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster"
+)
+
+// A confined command has a loopback of its own. What listens there is found in /proc, and reached from a process that
+// enters the same namespaces: only the user who has made them, and root, may do so.
+
+// Server is a port at which a confined program of a directory listens on its loopback.
+type Server struct {
+	Port    int
+	PID     int    // of a process in the same sandbox
+	Program string // its name
+}
+
+// Servers returns what listens in the sandboxes whose programs work in dir or below, by port.
+func Servers(dir string) (all []Server) {
+	own, _ := os.Readlink("/proc/self/ns/net")
+	seen := map[string]bool{} // a network of its own, which all processes of a sandbox share
+	pids, _ := filepath.Glob("/proc/[0-9]*")
+	for _, entry := range pids {
+		pid, err := strconv.Atoi(filepath.Base(entry))
+		if err != nil {
+			continue
+		}
+		at, err := os.Readlink(filepath.Join(entry, "cwd"))
+		network, errNetwork := os.Readlink(filepath.Join(entry, "ns", "net"))
+		if err != nil || errNetwork != nil || !isBelow(dir, at) || network == own || seen[network] {
+			continue
+		}
+		name, _ := os.ReadFile(filepath.Join(entry, "comm"))
+		if string(name) == "bwrap\n" { // what has started the program says nothing about it
+			continue
+		}
+		seen[network] = true
+		for _, port := range slices.Concat(listening(entry, "tcp"), listening(entry, "tcp6")) {
+			s := Server{port, pid, strings.TrimSpace(string(name))}
+			if !slices.ContainsFunc(all, func(x Server) bool { return x.Port == port && x.PID == pid }) {
+				all = append(all, s)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Server) int { return a.Port - b.Port })
+	return all
+}
+
+// listening returns the ports at which something listens in the network of a process: see proc_pid_net(5). The fields
+// of a line are a number, the address and the port in hexadecimal, those of the other end, and the state.
+func listening(entry, kind string) (ports []int) {
+	const listens = "0A"
+	file, err := os.Open(filepath.Join(entry, "net", kind))
+	if err != nil { // it has ended
+		return nil
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		if len(f) < 4 || f[3] != listens {
+			continue
+		}
+		_, hex, _ := strings.Cut(f[1], ":")
+		if port, err := strconv.ParseUint(hex, 16, 16); err == nil {
+			ports = append(ports, int(port))
+		}
+	}
+	return ports
+}
+
+// Connect passes what comes over c to the server, and back, until either side ends. The error says why the server
+// cannot be reached.
+func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	socket, err := c.File() // nothing is copied here
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	user, network, err := networkOf(s.PID)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "port %d is gone: %w", s.Port, err)
+	}
+	defer user.Close()
+	defer network.Close()
+	// A program of Go has several threads and cannot change its user namespace; nsenter of util-linux has one.
+	cmd := exec.CommandContext(ctx, "nsenter", "--preserve-credentials", "--user=/proc/self/fd/3",
+		"--net=/proc/self/fd/4", self, dialWord, strconv.Itoa(s.Port))
+	cmd.ExtraFiles = []*os.File{user, network} // descriptors 3 and 4
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Stdin, cmd.Stdout = socket, socket
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return muster.Errorf(muster.Unavailable, "port %d cannot be reached: %s", s.Port,
+			strings.TrimSpace(said.String()+" ("+err.Error()+")"))
+	}
+	return nil
+}
+
+// networkOf returns the network of a process, and the user namespace that owns it: who enters that one may enter the
+// network. The program itself is in another one inside of it, and nothing else may be.
+func networkOf(pid int) (user, network *os.File, err error) {
+	if network, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
+		return nil, nil, err
+	}
+	fd, err := unix.IoctlRetInt(int(network.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		_ = network.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fd), "user namespace"), network, nil
+}
+
+// dial connects standard input and output to a port of the loopback.
+func dial(port string) error {
+	var c net.Conn
+	var err error
+	for _, address := range []string{"127.0.0.1", "::1"} {
+		if c, err = net.Dial("tcp", net.JoinHostPort(address, port)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("nothing answers: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(c, os.Stdin) // an end of input is passed on, so that the server sees it
+		_ = c.(*net.TCPConn).CloseWrite()
+	}()
+	_, err = io.Copy(os.Stdout, c)
+	return err
+}

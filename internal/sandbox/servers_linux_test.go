@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"muster/internal/proc"
+	"muster/internal/testing/wait"
+)
+
+// What a confined program serves on its own loopback is found by the directory that it works in, and reached; nobody
+// reaches it without.
+func TestServersOfASandbox(t *testing.T) {
+	m, l := find(t)
+	dir := t.TempDir()
+	const script = `import http.server
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"hello " + self.path.encode())
+http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
+	if all := Servers(dir); len(all) > 0 {
+		t.Errorf("before anything runs: %+v", all)
+	}
+	s := m.Wrap(proc.Spec{Argv: []string{"python3", "-c", script}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}},
+		append(System(), Rule{Path: dir, Access: Write}))
+	p, err := l.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Server
+	wait.Within(t, 30*time.Second, "the server listens", func() bool { all = Servers(dir); return len(all) > 0 })
+	if len(all) != 1 || all[0].Port != 28123 || all[0].Program != "python3" {
+		t.Errorf("%+v", all)
+	}
+	if c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(all[0].Port)); err == nil {
+		_ = c.Close()
+		t.Error("it listens on the loopback of the user")
+	}
+	near, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	client, err := net.Dial("tcp", near.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	passed, err := near.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := all[0].Connect(t.Context(), passed.(*net.TCPConn))
+		_ = passed.Close()
+		ended <- err
+	}()
+	if _, err := io.WriteString(client, "GET /there HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || string(body) != "hello /there" {
+		t.Errorf("%q, %v", body, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	_ = p.Kill()
+	_, _ = p.Wait()
+	if all := Servers(dir); len(all) > 0 {
+		t.Errorf("after its end: %+v", all)
+	}
+}
