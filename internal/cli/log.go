@@ -26,6 +26,7 @@ type eventFilter struct {
 	task   muster.TaskID
 	member string
 	since  float64 // Unix seconds
+	tools  bool    // only calls of tools, with what rules and the user have decided about them
 	denied bool    // only what a rule or the user has denied
 	isLast bool    // only the last of them
 	last   int
@@ -46,6 +47,7 @@ func newLogCommand(a *App) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "begin with the first event, with -f on a terminal too")
 	c.Flags().DurationVar(&since, "since", 0, "only what happened in the last `TIME`, such as 10m or 2h")
 	c.Flags().StringVar(&task, "task", "", "only what concerns the task `ID`")
+	c.Flags().BoolVar(&filter.tools, "tools", false, "only calls of tools, with their rules and results")
 	c.Flags().BoolVar(&filter.denied, "denied", false, "only calls that permissions have denied")
 	c.Flags().StringVar(&filter.member, "member", "", "only what `NAME` did")
 	// What the flags mean is found out before the workspace is opened. On a terminal log -f begins with one screen of
@@ -103,8 +105,10 @@ func checkFilter(ctx context.Context, o opened, f eventFilter) (err error) {
 // matches reports whether an event is wanted. What concerns a member is what it did, and what was done to it: mail
 // to it, a task that was taken from it.
 func (f eventFilter) matches(e muster.Event) bool {
-	isDenied := e.Kind == journal.PermissionDecided && e.Text("outcome") == "denied"
-	return (f.task == 0 || e.Task == f.task) && e.At >= f.since && (!f.denied || isDenied) &&
+	isDecision := e.Kind == journal.PermissionDecided
+	isDenied := isDecision && e.Text("outcome") == "denied"
+	isCall := isDecision || e.Kind == journal.ToolStarted || e.Kind == journal.ToolEnded
+	return (!f.tools || isCall) && (f.task == 0 || e.Task == f.task) && e.At >= f.since && (!f.denied || isDenied) &&
 		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member)
 }
 

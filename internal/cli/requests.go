@@ -71,9 +71,8 @@ func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
 			return err
 		}
 		if isFirst {
-			longer := map[muster.RequestScope]string{muster.ScopeRun: " for this run", muster.ScopeAlways: " for good"}
 			return r.printLine(req, nil, "%s of %s is %s%s", view.Question(req), req.From, req.Status,
-				longer[req.Scope])
+				view.Longer(req.Scope))
 		}
 		s := view.DecidedBefore(req, r.Now())
 		// A request that expired was decided by nobody, so both answers are refused for it.

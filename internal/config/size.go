@@ -14,6 +14,9 @@ var units = []struct {
 	bytes float64
 }{{"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"TB", 1 << 40}}
 
+// A number without a unit is refused: whether it is bytes or megabytes differs from tool to tool, and a limit that is a
+// million times too low or too high does more harm than a message.
+
 // ParseSize returns the bytes of a size such as 512MB, 1.5GB, 0, or 75%, which is of whole.
 func ParseSize(text string, whole int64) (int64, error) {
 	number, unit := strings.ToUpper(strings.TrimSpace(text)), 1.0

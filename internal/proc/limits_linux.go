@@ -264,6 +264,9 @@ func (g *guard) largestWriter(id unix.Fsid, all map[*run]usage) (largest *run) {
 	return largest
 }
 
+// A disk is known by what statfs says of it: two directories may lie on one disk, and a lane on another one than the
+// repository.
+
 // disk returns the identity of the disk with a directory, and how many bytes users may still write to it.
 func disk(dir string) (id unix.Fsid, free int64) {
 	var s unix.Statfs_t

@@ -212,6 +212,11 @@ func DecidedBefore(r muster.Request, now time.Time) string {
 		words)
 }
 
+// Longer says for how long a permission was given, behind what was decided; "" for once.
+func Longer(scope muster.RequestScope) string {
+	return map[muster.RequestScope]string{muster.ScopeRun: " for this run", muster.ScopeAlways: " for good"}[scope]
+}
+
 // WaitingTime is how long a request has waited, or waited until it was decided.
 func WaitingTime(r muster.Request, now time.Time) time.Duration {
 	if r.ResolvedAt > 0 {

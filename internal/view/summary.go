@@ -41,6 +41,8 @@ type Summary struct {
 	Moved, NotMoved string
 	// Proof says what bears out the landed commits; "": nobody has looked.
 	Proof string
+	// Unconfined says that the commands of members ran with the user's rights.
+	Unconfined bool
 	// IsTemporary says that the repository is not kept, so that no command can be given for it.
 	IsTemporary bool
 
@@ -328,6 +330,9 @@ func checkCell(l muster.Landed) Cell {
 	return c
 }
 
+// UnconfinedLine says at the end of a run that had no sandbox what that means.
+const UnconfinedLine = "no sandbox: commands of members ran with your rights"
+
 // nextSteps prints what was returned and fixed on the way, and what to type next. Each command can be copied as it
 // stands. Nothing is proposed that cannot succeed: no merge where nothing has landed, and no resume where no task is
 // open.
@@ -348,6 +353,9 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	}
 	if line := s.Tally.Remembered(); line != "" && !s.IsTemporary {
 		fmt.Fprintln(w, line)
+	}
+	if s.Unconfined {
+		fmt.Fprintln(w, UnconfinedLine)
 	}
 	target := OneLine(s.Run.Target)
 	switch {

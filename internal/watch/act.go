@@ -15,12 +15,13 @@ import (
 // answer decides a request. Where somebody else was first, in another face or the lead itself, that decision stands,
 // and the user is told whose it was and what it said. Nothing is shown as decided before the record says so: the list
 // is made of the next overview, which the event of the decision brings.
-func answer(m *model, r muster.Request, approve bool, text string) tea.Cmd {
+func answer(m *model, r muster.Request, approve bool, scope muster.RequestScope, text string) tea.Cmd {
 	now := m.o.Now
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-		got, isFirst, err := t.Answer(ctx, r.ID, approve, strings.TrimSpace(text))
+		got, isFirst, err := t.Answer(ctx, r.ID, approve, scope, strings.TrimSpace(text))
 		if err != nil || isFirst {
-			return told(err, "%s of %s is %s", view.Question(r), view.OneLine(string(r.From)), got.Status)
+			return told(err, "%s of %s is %s%s", view.Question(r), view.OneLine(string(r.From)), got.Status,
+				view.Longer(got.Scope))
 		}
 		s := told(nil, "%s", view.DecidedBefore(got, now))
 		s.bad = approve != (got.Status == muster.RequestApproved)
@@ -39,7 +40,7 @@ func askText(m *model, prompt string, approve bool) tea.Cmd {
 			m.message = toldMsg{text: "not rejected: say why, so that " + from + " can do better", bad: true}
 			return nil
 		}
-		return answer(m, r, approve, text)
+		return answer(m, r, approve, muster.ScopeOnce, text)
 	}}
 	return nil
 }

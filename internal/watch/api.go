@@ -21,7 +21,8 @@ type teamAPI interface {
 	// Comment says something about a line of a task's work, and returns who got it.
 	Comment(ctx context.Context, id muster.TaskID, at place, text string) (muster.Name, error)
 	Request(ctx context.Context, id muster.RequestID) (muster.Request, error)
-	Answer(ctx context.Context, id muster.RequestID, approve bool, text string) (muster.Request, bool, error)
+	Answer(ctx context.Context, id muster.RequestID, approve bool, scope muster.RequestScope, text string) (
+		muster.Request, bool, error)
 	Send(ctx context.Context, to muster.Name, text string) error
 	Retry(ctx context.Context, id muster.TaskID) error
 	// Mail returns the mail of the user and of the lead, what waits first.
@@ -86,9 +87,9 @@ func (a api) Request(ctx context.Context, id muster.RequestID) (muster.Request, 
 
 // Answer decides a request as the user. It reports whether nobody was faster.
 func (a api) Answer(
-	ctx context.Context, id muster.RequestID, approve bool, text string,
+	ctx context.Context, id muster.RequestID, approve bool, scope muster.RequestScope, text string,
 ) (muster.Request, bool, error) {
-	return a.t.Requests().Answer(ctx, id, approve, text)
+	return a.t.Requests().AnswerFor(ctx, id, approve, scope, text)
 }
 
 // Send writes mail as the user.

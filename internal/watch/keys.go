@@ -40,6 +40,14 @@ func hasRequest(m *model) bool {
 	return r != nil && r.Status == muster.RequestPending
 }
 
+// asksForLonger reports whether the question that is shown can be approved for longer than once.
+func asksForLonger(m *model) bool { return hasRequest(m) && len(m.detail.question().Asks) > 0 }
+
+// approve returns what a key does that approves the question that is shown.
+func approve(scope muster.RequestScope) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd { return answer(m, *m.detail.question(), true, scope, "") }
+}
+
 // isMail reports whether the mail of the user is shown.
 func isMail(m *model) bool { return m.detail.key == "need mail" || m.detail.key == pageMail }
 
@@ -83,7 +91,10 @@ func answerKeys() []binding {
 		{"enter c", "Enter, c", "comment", "comment on the line of the diff at the mark; its owner gets it as mail",
 			isInDiff, askComment},
 		{"a", "a", "approve", "approve the plan or question that is shown", hasRequest,
-			func(m *model) tea.Cmd { return answer(m, *m.detail.question(), true, "") }},
+			approve(muster.ScopeOnce)},
+		{"u", "u", "for the run", "allow what a member asks for until the run ends", asksForLonger,
+			approve(muster.ScopeRun)},
+		{"U", "U", "for good", "allow it in this repository for good", asksForLonger, approve(muster.ScopeAlways)},
 		{"A", "A", "with comment", "approve it with a comment", hasRequest,
 			func(m *model) tea.Cmd { return askText(m, "approve, comment: ", true) }},
 		{"r", "r", "reject", "reject it with a reason", hasRequest,

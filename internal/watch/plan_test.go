@@ -31,6 +31,24 @@ func TestAPlanIsAnsweredWithWords(t *testing.T) {
 	s.did(`answer 7f2c91aa false "the old reader stays"`, `answer 7f2c91aa true "go ahead"`)
 }
 
+// What a member asks to run can be allowed for longer; a plan cannot.
+func TestAPermissionIsGivenForLonger(t *testing.T) {
+	for key, scope := range map[string]string{"a": "", "u": " run", "U": " always"} {
+		s := open(t, 80, 24)
+		s.keys("u", "U")
+		s.did()
+		o := overview()
+		r := plan
+		r.Kind, r.Plan, r.Asks = muster.AskPermission, "docker build .", []string{"bash(docker build .)"}
+		o.Requests = []muster.Request{r}
+		s.send(changedMsg{overview: o})
+		s.has("docker build .", "u for the run")
+		s.keys(key)
+		s.did(`answer 7f2c91aa true ""` + scope)
+		s.has("is approved" + map[string]string{"u": " for this run", "U": " for good"}[key])
+	}
+}
+
 // Of two faces the first decides, and the second says so.
 func TestTheFirstDecisionStands(t *testing.T) {
 	s := open(t, 80, 24)

@@ -69,12 +69,13 @@ func (f *fake) Request(_ context.Context, id muster.RequestID) (muster.Request, 
 	return r, nil
 }
 
-func (f *fake) Answer(_ context.Context, id muster.RequestID, yes bool, text string) (muster.Request, bool, error) {
-	f.did = append(f.did, fmt.Sprintf("answer %s %v %q", id, yes, text))
+func (f *fake) Answer(_ context.Context, id muster.RequestID, yes bool, scope muster.RequestScope, text string) (muster.Request, bool, error) {
+	f.did = append(f.did, strings.TrimRight(fmt.Sprintf("answer %s %v %q %s", id, yes, text, scope), " "))
 	if f.answer.ID != "" {
 		return f.answer, false, nil
 	}
 	r := plan
+	r.Scope = scope
 	if r.Status = muster.RequestRejected; yes {
 		r.Status = muster.RequestApproved
 	}

@@ -38,6 +38,22 @@ func testAnswers(t *testing.T, browser context.Context) {
 	if all, err := w.team.Requests().List(t.Context()); err != nil || len(all) != 1 || all[0].Status != muster.RequestApproved {
 		t.Errorf("the request is %+v, %v", all, err)
 	}
+	// What a member asks to run is allowed for longer with a button of its own. A plan has none.
+	if plain := value[int](p, `[...document.querySelectorAll("button")].filter((b) => b.textContent === "For good").length`); plain != 0 {
+		t.Errorf("%d questions can be approved for longer", plain)
+	}
+	r, err := w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
+		Asks: []string{"bash(docker build .)"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const forRun = `[...document.querySelectorAll(".need button")].find((b) => b.textContent === "For this run")`
+	p.until(forRun + ` !== undefined`)
+	value[bool](p, `(`+forRun+`.click(), true)`)
+	p.until(`document.body.innerText.includes("You: approved for this run")`)
+	if r, err = w.team.Requests().Get(t.Context(), r.ID); err != nil || r.Status != muster.RequestApproved || r.Scope != muster.ScopeRun {
+		t.Errorf("the permission is %+v, %v", r, err)
+	}
 	// Mail goes off with Ctrl-Enter.
 	value[bool](p, `(location.hash = "member/bob", true)`)
 	p.until(`!document.querySelector("#mail").hidden`)

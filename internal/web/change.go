@@ -29,9 +29,10 @@ func decode(r *http.Request, v any) error {
 // decide answers a request as the user. The first answer of all faces stands, and the page is told which that is.
 func (s *Server) decide(r *http.Request) (any, error) {
 	var in struct {
-		ID      muster.RequestID `json:"id"`
-		Approve *bool            `json:"approve"`
-		Text    string           `json:"text"`
+		ID      muster.RequestID    `json:"id"`
+		Approve *bool               `json:"approve"`
+		Scope   muster.RequestScope `json:"scope"` // "", run or always
+		Text    string              `json:"text"`
 	}
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -39,8 +40,11 @@ func (s *Server) decide(r *http.Request) (any, error) {
 	if in.Approve == nil { // an answer that is left out is no "no"
 		return nil, muster.Errorf(muster.Invalid, "the request says neither yes nor no")
 	}
+	if !slices.Contains([]muster.RequestScope{muster.ScopeOnce, muster.ScopeRun, muster.ScopeAlways}, in.Scope) {
+		return nil, muster.Errorf(muster.Invalid, "a scope is run or always, not %q", string(in.Scope))
+	}
 	// Being second is no error: the other face has decided, and the page shows what.
-	q, isFirst, err := s.team.Requests().Answer(r.Context(), in.ID, *in.Approve, in.Text)
+	q, isFirst, err := s.team.Requests().AnswerFor(r.Context(), in.ID, *in.Approve, in.Scope, in.Text)
 	return decision{q, isFirst}, err
 }
 

@@ -96,7 +96,7 @@ func scene(w *world) {
 	gittest.Write(w, lane.Path, map[string]string{"routes.go": "package api\n\n// old answers a route of version 1.\nfunc old(path string) string {\n\treturn \"/v2\" + path\n}\n"})
 	r := roster.New(w.store, w.journal, "api-v2")
 	box := mailbox.New(w.store, w.journal, r.Known)
-	if _, err := requests.New(w.store, box, w.journal).Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
+	if _, err := w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
 		To: muster.Lead, Plan: plan, TaskID: 5}); err != nil {
 		w.Fatal(err)
 	}
@@ -308,4 +308,10 @@ func bigScene(w *world) {
 	}
 	w.members(names...)
 	w.emit(1, 600)
+}
+
+// requests returns the questions of the team.
+func (w *world) requests() *requests.Requests {
+	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "api-v2").Known)
+	return requests.New(w.store, box, w.journal)
 }

@@ -158,36 +158,47 @@ function need(n) {
     return box;
   }
   const q = n.request;
-  if (q.plan || q.reason) box.append(el("div", { class: "text-box", tabindex: 0, role: "group", "aria-label": q.plan ? "The plan" : "The reason" }, markdown(q.plan || q.reason)));
+  // A command is no Markdown: a star in it is one.
+  if (q.kind === "permission" && q.plan) box.append(el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "The command" }, q.plan));
+  else if (q.plan || q.reason) box.append(el("div", { class: "text-box", tabindex: 0, role: "group", "aria-label": q.plan ? "The plan" : "The reason" }, markdown(q.plan || q.reason)));
   if (replay.isOn()) return box;
   const text = el("textarea", { rows: 1, placeholder: "a comment; for a no, the reason", "aria-label": `Comment on the request of ${q.from}` });
   const note = el("p", { role: "status" });
   const yes = el("button", { type: "button", class: "yes item" }, "Approve");
   const no = el("button", { type: "button", class: "no" }, "Reject");
   text.addEventListener("input", () => setText(yes, text.value.trim() ? "Approve with comment" : "Approve"));
-  const answer = async (approve) => {
+  // What a permission asks for can be allowed for longer than this once.
+  const longer = (q.asks || []).length ? [["run", "For this run", "until the run ends"], ["always", "For good", "in this repository, until you revoke it"]]
+    .map(([scope, name, title]) => {
+      const b = el("button", { type: "button", title: "Approve it " + title }, name);
+      b.addEventListener("click", () => answer(true, scope));
+      return b;
+    }) : [];
+  const buttons = [yes, ...longer, no];
+  const answer = async (approve, scope = "") => {
     if (!approve && !text.value.trim()) {
       setText(note, "say why, so that something can be done about it");
       text.focus();
       return;
     }
-    yes.disabled = no.disabled = true;
+    for (const b of buttons) b.disabled = true;
     try {
-      const d = await ask("api/answer", { id: q.request_id, approve, text: text.value.trim() });
+      const d = await ask("api/answer", { id: q.request_id, approve, scope, text: text.value.trim() });
       box.dataset.done = "yes";
       setText(note, (d.first ? "You: " : `Answered before by ${d.request.resolved_by || "somebody else"}: `)
-        + d.request.status + (d.request.response ? `, "${d.request.response}"` : ""));
-      text.remove(); yes.remove(); no.remove();
+        + d.request.status + ({ run: " for this run", always: " for good" }[d.request.scope] || "") + (d.request.response ? `, "${d.request.response}"` : ""));
+      text.remove();
+      for (const b of buttons) b.remove();
       box.classList.add("answered");
       setTimeout(() => { box.remove(); if (state) drawNeeds(); }, 8000);
     } catch (e) {
       setText(note, e.message);
-      yes.disabled = no.disabled = false;
+      for (const b of buttons) b.disabled = false;
     }
   };
   yes.addEventListener("click", () => answer(true));
   no.addEventListener("click", () => answer(false));
-  box.append(text, el("div", { class: "bar" }, yes, no), note);
+  box.append(text, el("div", { class: "bar" }, ...buttons), note);
   return box;
 }
 
