@@ -156,7 +156,7 @@ func (s *Settings) landingTable() []Setting {
 			About: "hosts that confined commands may reach, such as proxy.golang.org, *.npmjs.org"},
 		{Name: "sandbox.setup_network", to: &s.SandboxSetupNetwork, Default: registries, check: checkHost,
 			inRepository: isRefused, About: "hosts that a confined set-up may reach besides; by default registries"},
-		{Name: "resources.processes", to: &s.Processes, Default: "4096", inRepository: isRefused,
+		{Name: "resources.processes", to: &s.Processes, Default: "10000", inRepository: isRefused,
 			About: "how many processes and threads a command, check or set-up may have at once; 0: no limit"},
 		{Name: "resources.memory", to: &s.Memory, Default: "75%", check: checkSize, inRepository: isRefused,
 			About: "how much memory each of them may use, such as 8GB or 75% of the machine's; 0: no limit"},

@@ -295,7 +295,8 @@ func TestKilledWhilePacking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 12 {
+	moment := 120 * time.Millisecond // by which the process is killed
+	for round := range 12 {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "PACKS_TO_KILL="+p.root)
 		out, err := cmd.StdoutPipe()
@@ -305,10 +306,17 @@ func TestKilledWhilePacking(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		said := bufio.NewReader(out)
+		if _, err := said.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(time.Duration(rand.IntN(120))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		if began := time.Now(); round == 0 { // so that each step is met on a slow machine, too
+			if _, err := said.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			moment = max(moment, 2*time.Since(began))
+		}
+		time.AfterFunc(rand.N(moment), func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		p.complete()
 	}
@@ -338,6 +346,9 @@ func packUntilKilled(root string) {
 		name := fmt.Sprintf("%d-%d", os.Getpid(), n)
 		if err := errors.Join(pack(ctx, repo, tip, name), repo.MergePacks(ctx, 3)); err != nil {
 			panic(err)
+		}
+		if n == 0 {
+			fmt.Println("packed")
 		}
 	}
 }
