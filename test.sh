@@ -59,7 +59,7 @@ export GOGC=400 # collecting garbage less often saves a fifth of the time
 # A program with the race detector sleeps for a second at its end, lest another thread is about to report a race.
 export GORACE=atexit_sleep_ms=0
 # golangci-lint has run vet.
-go test -tags "$tags" $race -count=1 -vet=off -timeout 30m ${ARTIFACTS:+-artifacts -outputdir "$ARTIFACTS"} ./...
+go test -tags "$tags" $race -count=1 -vet=off -timeout 60m ${ARTIFACTS:+-artifacts -outputdir "$ARTIFACTS"} ./...
 if [ -n "$race" ]; then # of what these try in thousands of cases, the race detector has seen a sample
   go test -tags "$tags" -count=1 -vet=off \
     $(git grep -l 'race\.InSample' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
