@@ -41,7 +41,8 @@ func TestSyntaxOfHostileFiles(t *testing.T) {
 		newSyntaxErrors(name, "", strings.Repeat(unit, maxCheckedBytes/len(unit)))
 		newSyntaxErrors(name, "", strings.Repeat(unit, 48<<10/len(unit)))
 		newSyntaxErrors(name, "", "package a\nvar x = "+strings.Repeat(unit, 100_000))
-		if d := time.Since(start); d > 5*time.Second {
+		// What grows faster than its file takes hours; the rest takes seconds, on a slow machine too.
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s takes %v", name, d)
 		}
 	}
