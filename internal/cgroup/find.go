@@ -55,13 +55,9 @@ func find(mounts, memberships string, canWrite func(path string) bool) (all []hi
 				add(delegated(m.at, own, missing, canWrite))
 				continue
 			}
-			h := hierarchy{parent: own, own: own}
-			for _, c := range missing {
-				if slices.Contains(m.options, c) && canWrite(own) && canWrite(filepath.Join(own, "tasks")) {
-					h.controllers = append(h.controllers, c)
-				}
+			if canWrite(own) && canWrite(filepath.Join(own, "tasks")) {
+				add(hierarchy{parent: own, own: own, controllers: both(missing, m.options)})
 			}
-			add(h)
 		}
 	}
 	if len(all) == 0 {
@@ -73,22 +69,21 @@ func find(mounts, memberships string, canWrite func(path string) bool) (all []hi
 // delegated returns the nearest directory above a group in which groups with controllers can be made. The group itself
 // is none: one that has processes can have no groups with controllers below it. A process is started in a group only by
 // who may write to cgroup.procs of the directory above both.
-func delegated(root, own string, missing []string, canWrite func(path string) bool) (h hierarchy) {
+func delegated(root, own string, missing []string, canWrite func(path string) bool) hierarchy {
 	for dir := own; strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
 		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control")) // what cannot be read has none
 		has := strings.Fields(string(text))
 		if !canWrite(dir) || !canWrite(filepath.Join(dir, "cgroup.procs")) || !slices.Contains(has, "pids") {
 			continue
 		}
-		h = hierarchy{unified: true, parent: dir, own: own}
-		for _, c := range missing {
-			if slices.Contains(has, c) {
-				h.controllers = append(h.controllers, c)
-			}
-		}
-		return h
+		return hierarchy{unified: true, parent: dir, own: own, controllers: both(missing, has)}
 	}
-	return h
+	return hierarchy{}
+}
+
+// both returns those of a list that are in another one, too.
+func both(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(other, s) })
 }
 
 // mount is a mounted hierarchy.

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,14 +145,7 @@ type hierarchy struct {
 }
 
 // has reports whether the hierarchy has a controller.
-func (h hierarchy) has(controller string) bool {
-	for _, c := range h.controllers {
-		if c == controller {
-			return true
-		}
-	}
-	return false
-}
+func (h hierarchy) has(controller string) bool { return slices.Contains(h.controllers, controller) }
 
 // make makes a directory for a group. One of the same name that is there is empty: names are not used twice.
 func (h hierarchy) make(dir string) error {

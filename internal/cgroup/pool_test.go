@@ -64,16 +64,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// newPool makes a pool that limits processes. As root in CI there is one.
+func newPool(t testing.TB, name string) *Pool {
+	t.Helper()
+	pool, err := NewPool(name, Limits{})
+	if err != nil {
+		if os.Getenv("CI") == "true" && os.Getuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skipf("skipped without control groups: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	if processes, _ := pool.Limits(); !processes {
+		t.Fatal("it does not limit processes")
+	}
+	return pool
+}
+
 // A group limits what is started in it, says so, and is used again by who comes next. Nothing of it stays.
 func TestGroup(t *testing.T) {
-	pool, err := NewPool(fmt.Sprintf("%d.test", os.Getpid()), Limits{})
-	if err != nil {
-		t.Skipf("no control groups can be made here: %v", err)
-	}
-	defer pool.Close()
-	if processes, _ := pool.Limits(); !processes {
-		t.Skip("processes cannot be limited here")
-	}
+	pool := newPool(t, fmt.Sprintf("%d.test", os.Getpid()))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var names []string
@@ -124,27 +134,16 @@ func TestGroup(t *testing.T) {
 
 // The directories of a process that was killed are removed by the next pool, and those of a living one are not.
 func TestAbandoned(t *testing.T) {
-	first, err := NewPool(fmt.Sprintf("%d.first", os.Getpid()), Limits{})
-	if err != nil {
-		t.Skipf("no control groups can be made here: %v", err)
-	}
-	defer first.Close()
+	first := newPool(t, fmt.Sprintf("%d.first", os.Getpid()))
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := NewPool(fmt.Sprintf("%d.1", dead.Process.Pid), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := newPool(t, fmt.Sprintf("%d.1", dead.Process.Pid))
 	if _, err := second.Take(Limits{Processes: 9}); err != nil {
 		t.Fatal(err)
 	}
-	third, err := NewPool(fmt.Sprintf("%d.third", os.Getpid()), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer third.Close()
+	third := newPool(t, fmt.Sprintf("%d.third", os.Getpid()))
 	for _, h := range append(first.hierarchies, third.hierarchies...) {
 		if _, err := os.Stat(h.dir); err != nil {
 			t.Errorf("of a living process: %v", err)

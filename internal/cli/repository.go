@@ -195,9 +195,8 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 
 // checkLimits says who keeps the limits of commands.
 func checkLimits(found *workspace.Findings) {
-	processes, memory, err := proc.ControlGroups()
 	switch {
-	case err == nil && processes && memory:
+	case proc.HasControlGroups():
 		found.Add("limits", workspace.Healthy, "control groups limit the processes and memory of commands", "")
 	case runtime.GOOS == "linux":
 		found.Add("limits", workspace.Note, "muster counts the processes and the memory of commands, because it can "+

@@ -49,7 +49,7 @@ var escapes = map[string]string{
 	"rename out":              `echo x > mine && mv mine $OUT/moved`,
 	"tar with absolute names": `mkdir -p t && echo x > t/f && tar -cPf t.tar --transform="s,t/f,$OUT/tar," t/f && tar -xPf t.tar`,
 	// The kernel's files.
-	"root of another process":  `cat /proc/1/root$USER_HOME/.ssh/id_ed25519; ls /proc/*/root/ | head -50; cat /proc/*/root$USER_HOME/.netrc`,
+	"root of another process":  `cat /proc/1/root$USER_HOME/.ssh/id_ed25519; ls -L /proc/*/root | head -50; cat /proc/*/root$USER_HOME/.netrc`,
 	"directory of a process":   `for p in /proc/[0-9]*; do cat $p/cwd/.netrc $p/cwd/../home/.netrc; done`,
 	"environment of a process": `cat /proc/*/environ | tr '\0' '\n'`,
 	"descriptors":              `for fd in /proc/*/fd/*; do case $(readlink $fd) in $USER_HOME*) cat $fd;; esac; done; for n in 3 4 5 6 7 8 9; do cat <&$n; done`,

@@ -15,7 +15,8 @@ import (
 
 // greedy are commands that take more of the machine than a command may, and what the member reads of it.
 var greedy = map[string][2]string{
-	// The bomb is one of some 8,000 processes, which sleep by a number of their own: it is none where the limit does not hold.
+	// A bomb stops at some 8,000 processes by itself, so that a limit that fails does not take the machine down. Its
+	// processes sleep for a time that no other test uses: what is left of them is found by it.
 	"fork bomb":           {`b() { [ $1 -gt 12 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 9173; }; b 0 2>/dev/null; sleep 9173`, "its limit of 300 processes"},
 	"bomb that leaves":    {`(setsid sh -c 'b() { [ $1 -gt 12 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 9173; }; b 0' >/dev/null 2>&1 &); sleep 9173`, "its limit of 300 processes"},
 	"memory":              {`dd if=/dev/zero of=/dev/null bs=1500M`, "its limit of 600 MB of memory"},

@@ -54,21 +54,13 @@ func tellReached(out io.Writer, l Limits, reached string) {
 	}
 	for _, name := range strings.Fields(reached) {
 		text := map[string]string{
-			reachedProcesses: fmt.Sprintf("it has reached its limit of %d processes: resources.processes",
+			reachedProcesses: fmt.Sprintf("it has reached its limit of %d processes (setting resources.processes)",
 				l.Processes),
-			reachedMemory: fmt.Sprintf("it has reached its limit of %s of memory: resources.memory",
-				formatBytes(l.Memory)),
-			reachedDisk: fmt.Sprintf("it was killed, because less than %s is free on the disk: resources.free_disk. "+
-				"Remove what is not needed", formatBytes(l.FreeDisk)),
+			reachedMemory: fmt.Sprintf("it has reached its limit of %d MB of memory (setting resources.memory)",
+				l.Memory>>20),
+			reachedDisk: fmt.Sprintf("it was killed, because less than %d MB is free on the disk (setting "+
+				"resources.free_disk): remove what is not needed", l.FreeDisk>>20),
 		}[name]
 		_, _ = fmt.Fprintf(out, "[%s]\n", text)
 	}
-}
-
-// formatBytes formats a size as settings take it.
-func formatBytes(n int64) string {
-	if n < 1<<30 {
-		return fmt.Sprintf("%d MB", n>>20)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
 }

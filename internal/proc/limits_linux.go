@@ -122,16 +122,16 @@ func (g *guard) limit(r *run) {
 	}
 }
 
-// ControlGroups reports which limits control groups can keep here, and why there are none.
-func ControlGroups() (processes, memory bool, err error) {
+// HasControlGroups reports whether control groups can limit processes and memory here.
+func HasControlGroups() bool {
 	self, _ := readProcess(os.Getpid())
 	pool, err := cgroup.NewPool(self.id().String()+".try", cgroup.Limits{})
 	if err != nil {
-		return false, false, err
+		return false
 	}
 	defer pool.Close()
-	processes, memory = pool.Limits()
-	return processes, memory, nil
+	processes, memory := pool.Limits()
+	return processes && memory
 }
 
 // entities returns how many processes and threads the machine has: as many as one user can have.

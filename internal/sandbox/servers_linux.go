@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -49,14 +50,11 @@ func Servers(dir string) (all []Server) {
 		}
 		seen[network] = true
 		for _, port := range slices.Concat(listening(entry, "tcp"), listening(entry, "tcp6")) {
-			s := Server{port, pid, strings.TrimSpace(string(name))}
-			if !slices.ContainsFunc(all, func(x Server) bool { return x.Port == port && x.PID == pid }) {
-				all = append(all, s)
-			}
+			all = append(all, Server{port, pid, strings.TrimSpace(string(name))})
 		}
 	}
-	slices.SortFunc(all, func(a, b Server) int { return a.Port - b.Port })
-	return all
+	slices.SortFunc(all, func(a, b Server) int { return cmp.Or(a.Port-b.Port, a.PID-b.PID) })
+	return slices.Compact(all) // many servers listen at one port of both families
 }
 
 // listening returns the ports at which something listens in the network of a process: see proc_pid_net(5). The fields
