@@ -29,18 +29,43 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // patience is what a loaded machine may take where the promise itself is checked on the best of several tries.
 const patience = 10 * time.Second
 
-// promised checks that try, which returns how long something took to die, can keep within 100 ms.
+// promised checks that try, which returns how long something took to die, keeps what a user is promised: 100 ms. A slow
+// machine may take as much longer as it takes longer for one process, without a guard, that is killed and looked for in
+// the same way.
 func promised(t *testing.T, try func() time.Duration) {
 	t.Helper()
-	var took []time.Duration
+	const (
+		promise = 100 * time.Millisecond
+		factor  = 20 // what has to die is 5 processes and more, after several looks at all processes
+	)
+	var took, plain []time.Duration
 	for range 5 {
-		d := try()
-		took = append(took, d)
-		if d <= 100*time.Millisecond {
+		p, d := killPlain(t), try()
+		if d <= max(promise, factor*p) {
 			return
 		}
+		took, plain = append(took, d), append(plain, p)
 	}
-	t.Errorf("never dead within 100 ms: %v", took)
+	t.Errorf("never dead within %v: %v, beside one plain process: %v", promise, took, plain)
+}
+
+// killPlain kills a program that no guard has started, and returns how long it took to be seen dead.
+func killPlain(t *testing.T) time.Duration {
+	t.Helper()
+	dir := yard(t)
+	c := exec.Command(tool(t, "sleeper", dir).Argv[0], "play", "sleeper", dir)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Within(t, patience, "the sleeper sleeps", func() bool { return sleeps(dir) })
+	begin := time.Now()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	awaitDead(t, dir)
+	took := time.Since(begin)
+	_ = c.Wait()
+	return took
 }
 
 // TestStopsStop: setsid, a double fork, an empty environment and ignored signals, and each way to end.
@@ -79,7 +104,9 @@ func TestStopsStop(t *testing.T) {
 		if _, err := start(t, g, ctx, tool(t, "tool", dir)).Wait(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		awaitDead(t, dir, 100*time.Millisecond)
+		if left := alive(dir); len(left) > 0 {
+			t.Errorf("Wait has returned, and there live still: %v", left)
+		}
 	})
 	t.Run("its own end", func(t *testing.T) {
 		dir := yard(t)
@@ -140,7 +167,7 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 		if err := c.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		awaitDead(t, dir, patience)
+		awaitDead(t, dir)
 		wait.Within(t, patience, "the guard is dead", func() bool { g, ok := readProcess(guard); return !ok || g.isDead() })
 		took := time.Since(begin)
 		_ = c.Wait()
@@ -169,7 +196,7 @@ func TestAStoppedGuardIsWoken(t *testing.T) {
 	if _, err := p.Wait(); !errors.Is(err, context.Canceled) {
 		t.Errorf("the tool ended with %v", err)
 	}
-	awaitDead(t, dir, patience)
+	awaitDead(t, dir)
 	stop() // Close fails when the guard has to be killed
 }
 
@@ -236,7 +263,9 @@ func TestOnlyThatTool(t *testing.T) {
 	}
 	_ = q.Kill()
 	_, _ = q.Wait()
-	awaitDead(t, two, 100*time.Millisecond)
+	if left := alive(two); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
 func TestForkingFasterThanKilling(t *testing.T) {
@@ -298,7 +327,7 @@ func TestGroups(t *testing.T) {
 	if exit, err := p.Wait(); exit != 137 || err != nil {
 		t.Errorf("exit %d, error %v", exit, err)
 	}
-	awaitDead(t, dir, patience)
+	awaitDead(t, dir)
 }
 
 // TestWaitDoesNotHang on a pipe that something unkillable holds: here, what groups cannot find.

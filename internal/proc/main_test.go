@@ -130,14 +130,14 @@ func yard(t testing.TB) string {
 }
 
 // awaitDead waits until no process of dir lives.
-func awaitDead(t testing.TB, dir string, limit time.Duration) {
+func awaitDead(t testing.TB, dir string) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
 			t.Logf("alive: %s", strings.Join(alive(dir), "\n"))
 		}
 	}()
-	wait.Within(t, limit, "everything is dead", func() bool { return len(alive(dir)) == 0 })
+	wait.Within(t, patience, "everything is dead", func() bool { return len(alive(dir)) == 0 })
 }
 
 func guardOf(t testing.TB) *Guard {
