@@ -74,7 +74,7 @@ func TestTalk(t *testing.T) {
 	s.Wait(`(?s)> hi there\n.*Hello\. Say plan when I shall begin\.\n.*lead +idle.*waits for you.*\n> $`)
 
 	s.Keys("/he", "Tab", "Enter")
-	s.Wait(`/approve ID +say yes to a question`)
+	s.Wait(`Ctrl-C +stops the lead's turn`)
 	s.Paste("plan\nwith two lines")
 	s.Wait(`> plan\n  with two lines$`)
 	s.Keys("Enter")
