@@ -135,7 +135,7 @@ func (p *runHost) begin(
 		for _, n := range notes {
 			p.note(ctx, "", n)
 		}
-		p.emit(ctx, journal.RunNote, "", map[string]any{"text": p.config.Sandbox.Rights(), "rights": true})
+		p.emit(ctx, journal.RunNote, "", map[string]any{"text": p.config.Sandbox.rightsBy(p.sandbox), "rights": true})
 		return putPlaybook(ctx, p)
 	})
 }

@@ -32,7 +32,10 @@ type Sandbox struct {
 	Told *string
 }
 
-// Rights says in a line what the commands of members may do.
+// openChecks ends what is said of rights where checks are not confined.
+const openChecks = "; the check runs with your rights"
+
+// Rights says in a line what the commands of members may do, as far as the settings tell.
 func (s Sandbox) Rights() string {
 	if !s.On {
 		return "commands are not confined: they run with your rights"
@@ -44,18 +47,44 @@ func (s Sandbox) Rights() string {
 		text += "have no network"
 	}
 	if s.OpenChecks {
-		text += "; the check runs with your rights"
+		text += openChecks
 	}
 	return text
 }
 
-// Limits tells a model what its commands cannot do; "" where they are not confined.
-func (s Sandbox) Limits() string {
+// rightsBy is Rights with what the method that works here cannot give.
+func (s Sandbox) rightsBy(m sandbox.Method) string {
+	if m == nil || m.HasNamespaces() {
+		return s.Rights()
+	}
+	what, why, _ := sandbox.Lacks(m)
+	text := fmt.Sprintf("commands are confined by %s: they write only in their lanes and have %s, because %s", m.Name(),
+		what, why)
+	if s.OpenChecks {
+		text += openChecks
+	}
+	return text
+}
+
+// Limits tells a model what its commands cannot do in the repository at root; "" where they are not confined.
+func (s Sandbox) Limits(ctx context.Context, root string) string {
+	var m sandbox.Method
+	if s.On && s.Told == nil {
+		m, _ = sandbox.Find(ctx, os.Environ(), root) // a run that cannot be confined says so itself
+	}
+	return s.limitsBy(m)
+}
+
+// limitsBy is Limits where the method is known.
+func (s Sandbox) limitsBy(m sandbox.Method) string {
 	switch {
 	case s.Told != nil:
 		return *s.Told
 	case !s.On:
 		return ""
+	case m != nil && !m.HasNamespaces():
+		return "they can write only in the working directory, in $TMPDIR (not in /tmp) and in caches; they have no " +
+			"network, and not even localhost, so tests that start servers fail; git only reads (complete_task commits)"
 	}
 	return "they can write only in the working directory, in $TMPDIR and in caches, and reach only " +
 		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git works, but for fetch and push"
@@ -64,10 +93,10 @@ func (s Sandbox) Limits() string {
 // findSandbox looks for what confines commands, where the settings want it. That is before anything is written: a run
 // that cannot be confined does not begin.
 func findSandbox(ctx context.Context, p *runHost) (err error) {
-	p.CommandLimits = p.config.Sandbox.Limits()
 	if p.config.Sandbox.On && p.sandbox == nil {
 		p.sandbox, err = sandbox.Find(ctx, os.Environ(), p.repository.Root())
 	}
+	p.CommandLimits = p.config.Sandbox.limitsBy(p.sandbox)
 	return err
 }
 

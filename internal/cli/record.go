@@ -62,7 +62,7 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	options, err := json.Marshal(recordedOptions{config.Stored(s.Model), s.Roles, s.MaxTurns, s.MaxTokens,
 		s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults, s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout,
 		s.CheckTimeout, s.MergeCommits, s.ArbiterTurns, j.Goal, j.How.Playbook,
-		confinement(s).Limits()})
+		confinement(s).Limits(ctx, j.Workspace.Root())})
 	if err != nil {
 		return nil, err
 	}

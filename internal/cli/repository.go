@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -180,7 +181,15 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 		return
 	}
 	method, err := sandbox.Find(ctx, a.Env, root)
+	what, why, remedy := "", "", ""
+	if err == nil {
+		what, why, remedy = sandbox.Lacks(method)
+	}
 	switch {
+	case what != "" && settings.Sandbox:
+		found.Add("sandbox", workspace.Note,
+			fmt.Sprintf("commands of members are confined by %s: they have %s, because %s", method.Name(), what, why),
+			remedy)
 	case err == nil && settings.Sandbox:
 		found.Add("sandbox", workspace.Healthy, "commands of members are confined by "+method.Name(), "")
 	case err == nil:

@@ -50,5 +50,5 @@ func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		rules = append(rules, sandbox.Rule{Path: cache, Access: sandbox.Write, MustExist: true})
 		rules = append(rules, modules(c.place.Environ, c.place.Home, cache)...)
 	}
-	return start(ctx, c.Launcher, c.place.Method, s, rules, c.network, nil)
+	return c.place.start(ctx, c.Launcher, s, rules, c.network, nil)
 }

@@ -45,15 +45,17 @@ type Network struct {
 
 // start starts a program confined. When it has ended, after is called before its Wait returns; what it writes to out
 // follows what the program has printed.
-func start(
-	ctx context.Context, l proc.Launcher, m sandbox.Method, s proc.Spec, rules sandbox.Rules, n *Network,
-	after func(out io.Writer) error,
+func (p *Place) start(
+	ctx context.Context, l proc.Launcher, s proc.Spec, rules sandbox.Rules, n *Network, after func(out io.Writer) error,
 ) (proc.Process, error) {
+	var err error
+	if s.Env, err = withHome(s.Env, p.Method, p.Home); err != nil {
+		return nil, err
+	}
 	// What the launcher below writes to ends with the program; what is told here comes after that.
 	out := cmp.Or[io.Writer](s.Out, io.Discard)
 	var proxy *sandbox.Proxy
-	if len(n.Hosts) > 0 {
-		var err error
+	if len(n.Hosts) > 0 && p.Method.HasNamespaces() {
 		if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
 			return nil, err
 		}
@@ -64,14 +66,14 @@ func start(
 		}
 		rules = append(rules, more...)
 	}
-	p, err := l.Start(ctx, m.Wrap(s, rules))
+	running, err := p.Method.Start(ctx, l, s, rules)
 	if err != nil {
 		proxy.Close()
 		return nil, err
 	}
 	// Several goroutines may wait for the same process.
-	return &process{p, sync.OnceValues(func() (int, error) {
-		exit, err := p.Wait()
+	return &process{running, sync.OnceValues(func() (int, error) {
+		exit, err := running.Wait()
 		n.tell(proxy, out)
 		proxy.Close()
 		if after == nil {

@@ -2,10 +2,12 @@ package confined
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 )
@@ -20,6 +22,26 @@ func withoutSession(env []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(sessionVariables, name)
 	})
+}
+
+// homeName is the name of a home directory in a directory for temporary files.
+const homeName = "home"
+
+// withHome returns the environment of a program that cannot be shown an empty directory in the place of the user's home
+// directory: it has a home directory of its own beside its temporary files. Programs fail at settings that are there
+// and cannot be read.
+func withHome(env []string, m sandbox.Method, home string) ([]string, error) {
+	dir := proc.Variable(env, "TMPDIR")
+	if m.HasNamespaces() || home == "" || !filepath.IsAbs(dir) {
+		return env, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "the temporary files of a command have no place: %w", err)
+	}
+	if err := sandbox.MakeHome(dir, homeName, home); err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "a command's home directory cannot be made: %w", err)
+	}
+	return proc.WithVariables(env, "HOME="+filepath.Join(dir, homeName)), nil
 }
 
 // withCaches returns the environment of a member's command, whose caches are below a directory.

@@ -54,36 +54,57 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 
 // Start starts a command. When it has ended, what its git has written in a lane is the repository's.
 func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	rules, private, err := m.rules(ctx, s)
+	rules, after, err := m.rules(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if s.Env = withoutSession(s.Env); m.cache != "" {
 		s.Env = withCaches(s.Env, m.cache, m.place.Home)
 	}
-	var after func(io.Writer) error
-	if private != nil {
-		// The end of the member is no reason to lose what its command has committed.
-		late := context.WithoutCancel(ctx)
-		after = func(out io.Writer) error { return explain(m.takeOver(late, private), out) }
-	}
-	return start(ctx, m.Launcher, m.place.Method, s, rules, m.network, after)
+	return m.place.start(ctx, m.Launcher, s, rules, m.network, after)
 }
 
-// rules returns what a command may touch, and what its lane's git writes to; nil where it is in no lane.
-func (m *Members) rules(ctx context.Context, s proc.Spec) (r sandbox.Rules, private *git.Private, err error) {
+// rules returns what a command may touch, and what is done when it has ended; nil is nothing.
+func (m *Members) rules(ctx context.Context, s proc.Spec) (r sandbox.Rules, after func(io.Writer) error, err error) {
 	r = append(slices.Clone(m.always), temporary(s.Env)...)
 	lane, ok := worktree.At(ctx, m.place.Lanes, s.Dir)
 	if !ok {
 		return append(r, sandbox.Rule{Path: s.Dir, MustExist: true}), nil, nil
 	}
-	if private, err = m.prepare(ctx, lane); err != nil {
+	r = append(r, sandbox.Rule{Path: lane.Path, Access: sandbox.Write, MustExist: true})
+	if !m.place.Method.HasNamespaces() {
+		after, err = m.keepLink(lane)
+		return r, after, err
+	}
+	private, err := m.prepare(ctx, lane)
+	if err != nil {
 		return nil, nil, err
 	}
+	// The end of the member is no reason to lose what its command has committed.
+	late := context.WithoutCancel(ctx)
+	after = func(out io.Writer) error { return explain(m.takeOver(late, private), out) }
+	return append(r, m.gitRules(lane, private)...), after, nil
+}
+
+// keepLink returns what lets the .git file of a lane lead to the repository after a command. Without namespaces the
+// command can write it, as all in the lane, and git only reads: the user's git, not muster's, would follow it.
+func (m *Members) keepLink(lane muster.Lane) (after func(io.Writer) error, err error) {
+	keep := func() (bool, error) { return git.ReplaceLink(m.place.Repo.CommonDir(), lane.Path) }
+	_, err = keep() // a process that was killed has left what its last command wrote
+	return func(out io.Writer) error {
+		replaced, err := keep()
+		if replaced {
+			_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
+		}
+		return err
+	}, err
+}
+
+// gitRules returns the rules for the git of a lane, which writes to a place of its own.
+func (m *Members) gitRules(lane muster.Lane, private *git.Private) sandbox.Rules {
 	common := m.place.Repo.CommonDir()
-	r = append(r, sandbox.Rule{Path: lane.Path, Access: sandbox.Write, MustExist: true},
-		sandbox.Rule{Path: filepath.Join(lane.Path, ".git"), MustExist: true},
-		sandbox.Rule{Path: private.Admin, Access: sandbox.Write, MustExist: true})
+	r := sandbox.Rules{{Path: filepath.Join(lane.Path, ".git"), MustExist: true},
+		{Path: private.Admin, Access: sandbox.Write, MustExist: true}}
 	// The lane's own index, HEAD and messages lie in the same directory, and git replaces them while it works.
 	// Whoever could write these would choose where the runtime's git looks and what it runs.
 	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
@@ -95,7 +116,7 @@ func (m *Members) rules(ctx context.Context, s proc.Spec) (r sandbox.Rules, priv
 	}
 	// This file names more places with objects.
 	return append(r, sandbox.Rule{Path: filepath.Join(common, "objects", "info"),
-		From: filepath.Join(private.Dir, "objects", "info"), MustExist: true}), private, nil
+		From: filepath.Join(private.Dir, "objects", "info"), MustExist: true})
 }
 
 // lock locks what the git of a lane sees and writes, and returns what unlocks it: commands in the background end, and

@@ -185,10 +185,14 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	return "", err
 }
 
-// within returns the environment that keeps git in dir, the top level of a worktree.
+// within returns the environment that keeps git in dir, the top level of a worktree. The .git file of a linked one is
+// not asked where its git directory is: commands of agents may have written it. No confined command writes what the
+// repository says of its worktrees.
 func (r *runner) within(dir string) []string {
 	env := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
-	if strings.ContainsRune(dir, filepath.ListSeparator) { // which a list of directories cannot hold
+	if admin := registrationOf(r.common, dir); admin != "" {
+		env = []string{"GIT_DIR=" + admin, "GIT_WORK_TREE=" + dir}
+	} else if strings.ContainsRune(dir, filepath.ListSeparator) { // which a list of directories cannot hold
 		env = []string{"GIT_DIR=" + cmp.Or(DirOf(dir), filepath.Join(dir, ".git")), "GIT_WORK_TREE=" + dir}
 	} else if dir == r.workTree {
 		env = append(env, "GIT_WORK_TREE="+dir)

@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -107,6 +108,26 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// TestEscapesFromLandlock is TestEscapes where bubblewrap does not work.
+func TestEscapesFromLandlock(t *testing.T) {
+	users := map[string]int{"user": cmp.Or(os.Getuid(), nobody)}
+	if os.Getuid() == 0 {
+		users["root"] = 0
+	}
+	for name, uid := range users {
+		t.Run(name, func(t *testing.T) {
+			w := newEscapeWorld(t, uid)
+			w.breakBubblewrap()
+			tryEscapes(t, w)
+		})
+	}
+}
+
+// breakBubblewrap puts a program before bubblewrap that fails, as it does where user namespaces are forbidden.
+func (w *escapeWorld) breakBubblewrap() {
+	w.must(os.Chmod(w.write("bin/bwrap", "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"), 0o755))
+}
+
 // nobody is the number of a user without rights.
 const nobody = 65534
 
@@ -123,7 +144,7 @@ func tryEscapes(t *testing.T, w *escapeWorld) {
 		command := "trap 'echo \"tried [" + name + "]\"' EXIT\n" + w.vars + escapes[name]
 		turns = append(turns, map[string]any{"do": call("bash", map[string]any{"command": command, "timeout": 20})})
 	}
-	turns = append(turns, map[string]any{"do": call("bash", map[string]any{"command": "git reset -q --hard; git clean -fdq; echo good > b.txt"})},
+	turns = append(turns, map[string]any{"do": call("bash", map[string]any{"command": "find . -mindepth 1 -maxdepth 1 ! -name .git ! -name a.txt -exec rm -rf {} +; git reset -q --hard; echo good > b.txt"})},
 		map[string]any{"do": call("complete_task", map[string]any{"task_id": "${task:work}", "summary": "Works."})},
 		map[string]any{"say": "Done."})
 	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": turns}})

@@ -21,7 +21,7 @@ const (
 
 // The limits for all packages that cmd/muster links.
 const (
-	maxCode         = 90_000 // lines with code, for all systems together
+	maxCode         = 91_500 // lines with code, for all systems together
 	minCommentShare = 15.0   // percent: lines of comments of all lines but blank ones
 )
 

@@ -19,7 +19,8 @@ type frame struct {
 
 // The kinds of frames, with their arguments.
 const (
-	// To the guard: dir, path, limits, number of arguments, argv, env; descriptors: its three streams.
+	// To the guard: dir, path, limits, number of arguments, argv, env; descriptors: its three streams,
+	// and the ruleset that it is put under, where there is one.
 	frameStart   = "start"
 	frameKill    = "kill"    // to the guard: nothing
 	frameStarted = "started" // from the guard: pid

@@ -33,6 +33,10 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	if g.closed {
 		return nil, errClosed()
 	}
+	if s.Ruleset != nil { // invariant: nothing starts without the rules that it was to have
+		return nil, muster.Errorf(muster.Unavailable, "commands cannot be confined by this launcher").
+			WithHint("call team.Guard first thing in main")
+	}
 	tag := rand.Text()
 	p, err := os.StartProcess(path, s.Argv, &os.ProcAttr{
 		Dir:   s.Dir,

@@ -241,10 +241,15 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 		return nil, err
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
-	rights := unix.UnixRights(int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd()))
+	files := []int{int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd())}
+	if s.Ruleset != nil {
+		files = append(files, int(s.Ruleset.Fd()))
+	}
+	rights := unix.UnixRights(files...)
 	args := slices.Concat([]string{s.Dir, path, s.Limits.encode(), strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
 	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)
+	runtime.KeepAlive(s.Ruleset)
 	if err != nil {
 		l.mu.Lock()
 		delete(l.calls, id)

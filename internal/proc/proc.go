@@ -63,6 +63,10 @@ type Spec struct {
 	Err *os.File
 
 	Limits Limits // of the machine that it may use
+
+	// Ruleset is the Landlock ruleset that the program is put under, a file of package landlock; nil is none. Only a
+	// Guard can: another launcher starts nothing that has one. The caller closes it after Start.
+	Ruleset *os.File
 }
 
 // Launcher starts programs. It is safe for concurrent use.

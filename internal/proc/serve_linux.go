@@ -33,7 +33,10 @@ const (
 	guardWord   = "guard-of-muster-tools" // the first argument of a guard
 	guardSocket = 3                       // the descriptor of its end of the socket
 
-	killLimit = 2 * time.Second        // how long the guard does nothing but one kill
+	killLimit = 2 * time.Second // how long the guard does nothing but one kill
+	streams   = 3               // the descriptors that come with an order to start: what the tool reads and writes
+	mostFiles = streams + 1     // and its ruleset
+
 	killAgain = 200 * time.Millisecond // the pause before it tries again to kill what survived that
 )
 
@@ -45,7 +48,8 @@ type run struct {
 	mark   uint64 // is inherited by what it has started; 0: none
 	over   bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
 	status int
-	fd     int // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
+	thread chan struct{} // closed to end the thread of a confined tool; nil without one
+	fd     int           // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
 
 	dir      string
 	limits   Limits
@@ -74,6 +78,11 @@ func serve() error {
 	// As a subreaper the guard becomes the parent of every orphan below it, which is what makes a whole tree findable.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("this system has no subreaper: %w", err)
+	}
+	// No tool may read or write the memory of the guard, whose rights are the user's. The threads that start confined
+	// tools are under the same rules as these, so the rules do not keep them apart.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("the memory of the guard cannot be protected: %w", err)
 	}
 	if _, err := unix.FcntlInt(guardSocket, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
 		return errors.New("this is muster's guard of tools: it is started by muster only")
@@ -178,7 +187,7 @@ func (g *guard) handle(order frame, files []int) {
 func (g *guard) start(order frame, files []int) (*run, error) {
 	const first = 4 // the argument after dir, path, limits and the number of arguments
 	args, env := order.args, first+order.number(first-1)
-	if len(files) != 3 || env <= first || env > len(args) {
+	if len(files) < streams || env <= first || env > len(args) {
 		return nil, syscall.EBADMSG
 	}
 	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1,
@@ -186,13 +195,20 @@ func (g *guard) start(order frame, files []int) (*run, error) {
 	r.group = g.limiter.group(r.limits)
 	unmark := g.mark.set(r.mark)
 	defer unmark()
-	err := r.fork(args[1], args[first:env], &syscall.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Dir:   args[0],
 		Env:   WithVariables(args[env:], CallVar+"="+r.tag),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},
-	})
+	}
+	fork := r.fork
+	if len(files) == mostFiles {
+		fork = func(path string, argv []string, attr *syscall.ProcAttr) error {
+			return r.forkConfined(files[streams], path, argv, attr)
+		}
+	}
+	err := fork(args[1], args[first:env], attr)
 	if err == nil {
 		g.limit(r)
 	}
@@ -222,6 +238,7 @@ func (g *guard) reap() {
 			r.status = 128 + int(status.Signal())
 		}
 		r.closeFD()
+		r.endThread()
 		delete(g.running, pid)
 		g.ended = append(g.ended, r)
 	}
@@ -326,7 +343,7 @@ func (g *guard) send(kind string, call uint64, args ...string) {
 // It waits for the rest of an order that has begun: its writer is writing all of it, or is dead.
 func receive(socket *os.File) (order frame, files []int, err error) {
 	order, err = readFrame(socket, func(head []byte) error {
-		oob := make([]byte, unix.CmsgSpace(3*4))
+		oob := make([]byte, unix.CmsgSpace(mostFiles*4))
 		var n, oobn int
 		for again := true; again; again = errors.Is(err, unix.EINTR) {
 			n, oobn, _, _, err = unix.Recvmsg(guardSocket, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)

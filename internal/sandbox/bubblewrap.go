@@ -48,7 +48,7 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 	b := bubblewrap{path}
 	// The try has the namespaces and the mounts of every command, so what would stop a command stops it. It runs
 	// without a guard, because nothing is written or started before it is known whether a run can begin.
-	s := b.Wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, System())
+	s := b.wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, System())
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	c := exec.CommandContext(limited, s.Argv[0], s.Argv[1:]...)
@@ -83,8 +83,16 @@ func remedy(said string) string {
 	return "see docs/sandbox.md, or start with --no-sandbox"
 }
 
-// Wrap returns what starts the program of s in namespaces of its own.
-func (b bubblewrap) Wrap(s proc.Spec, r Rules) proc.Spec {
+// HasNamespaces returns true.
+func (bubblewrap) HasNamespaces() bool { return true }
+
+// Start starts the program of s in namespaces of its own.
+func (b bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+	return l.Start(ctx, b.wrap(s, r))
+}
+
+// wrap returns what starts the program of s.
+func (b bubblewrap) wrap(s proc.Spec, r Rules) proc.Spec {
 	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
 	args := slices.Concat([]string{b.path}, namespaces)
 	for _, x := range r.sorted() {

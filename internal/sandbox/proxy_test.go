@@ -103,12 +103,12 @@ func TestNetworkOfAConfinedCommand(t *testing.T) {
 	m, l := find(t)
 	p, _ := served(t, "example.org")
 	argv, rules, err := WithNetwork([]string{"/bin/sh", "-c", `curl -sS http://example.org/a; echo; curl -sS http://evil.com/; echo
-python3 -c 'import http.server' && (python3 -m http.server 8123 >/dev/null 2>&1 & sleep 0.5; curl -sS -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8123/)
+python3 -c 'import http.server' && (python3 -m http.server 8123 >/dev/null 2>&1 & for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1:8123/ && break; sleep 0.1; done; curl -sS -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8123/)
 kill -9 $$`}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := m.Wrap(proc.Spec{Argv: argv, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}, append(System(), rules...))
+	s := proc.Spec{Argv: argv, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
 	out := filepath.Join(t.TempDir(), "out")
 	f, err := os.Create(out)
 	if err != nil {
@@ -116,7 +116,7 @@ kill -9 $$`}, p)
 	}
 	defer f.Close()
 	s.Out = f
-	c, err := l.Start(t.Context(), s)
+	c, err := m.Start(t.Context(), l, s, append(System(), rules...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,28 +1,35 @@
 // Package sandbox confines programs: to the files that Rules name, and to no network but a loopback of their own. What
 // holds the boundary is the operating system, so it does not matter what the program is told or means to do.
 //
-// Find returns the way to confine that works here: bubblewrap, which gives a program namespaces of its own. Its Wrap
-// turns what to start into what starts it confined. Rules say what is seen and what may be written; system.go has the
-// rules for the system and for the toolchains in the user's home directory, and bubblewrap.go makes arguments of them.
+// Find returns the way to confine that works here:
 //
-// The package keeps these invariants:
+//   - bubblewrap (bubblewrap.go) gives a program namespaces of its own.
+//   - Landlock (landlock.go) is for Linux where there is no bubblewrap, or where it may make no namespaces. It keeps
+//     programs from files, too, but has no loopback for them and cannot show them one file in the place of another.
 //
-//   - What no rule names is not there at all. A rule for a path counts more than one for a directory above it.
-//   - A program gets no capability, sees no process but its own, and can make no user namespace, which would give it
+// Rules say what is seen and what may be written; system.go has the rules for the system and for the toolchains in the
+// user's home directory.
+//
+// The package keeps these invariants, whatever the method:
+//
+//   - What no rule names cannot be opened. A rule for a path counts more than one for a directory above it.
+//   - A program gets no capability, reaches no process but its own, and can make no user namespace, which would give it
 //     capabilities again.
 //   - What of the kernel is not in a namespace, such as /proc/sys, cannot be written, by root neither.
 //
-// Which directories a member needs is not decided here (package team).
+// Which directories a member needs is not decided here (package confined).
 package sandbox
 
 import (
 	"cmp"
 	"context"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"muster"
+	"muster/internal/landlock"
 	"muster/internal/proc"
 )
 
@@ -67,21 +74,55 @@ func (r Rules) sorted() Rules {
 type Method interface {
 	// Name is what people call it.
 	Name() string
-	// Wrap returns what starts the program of s confined by the rules. dir is where it runs.
-	Wrap(s proc.Spec, r Rules) proc.Spec
+	// Start starts the program of s with a launcher, confined by the rules. Errors are those of proc.Launcher, and
+	// Unavailable.
+	Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error)
+	// HasNamespaces reports whether programs get namespaces of their own. Where they get none, rules with From are left
+	// out, no socket can be made, so that there is neither a network nor a loopback, and what is below a path that may
+	// be written may be written, too.
+	HasNamespaces() bool
 }
 
-// Find returns the method that works here, after a try of it. The error says why there is none, and what to do. env is
-// the environment of this process; programs that lie in one of dirs are not trusted.
+// Find returns the method that works here, after a try of it: the first one of bubblewrap and Landlock. The error says
+// why there is none, and what to do. env is the environment of this process; programs that lie in one of dirs are not
+// trusted.
 func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
 	b, err := findBubblewrap(ctx, env, dirs)
-	if err != nil {
+	if err == nil {
+		return b, nil
+	}
+	if ctx.Err() != nil {
 		return nil, err
 	}
-	return b, nil
+	l, landlockErr := findLandlock(ctx, err)
+	if landlockErr == nil {
+		return l, nil
+	}
+	if runtime.GOOS != "linux" {
+		return nil, err
+	}
+	return nil, muster.Errorf(muster.Unavailable, "%s, and %w", muster.PlainText(err), landlockErr).
+		WithHint("%s", muster.HintOf(err))
 }
+
+// Lacks says what programs cannot do under the method that they could under the best one, why it is not that one, and
+// what to do; "" where it is.
+func Lacks(m Method) (what, why, remedy string) {
+	l, ok := m.(*landlocked)
+	if !ok {
+		return "", "", ""
+	}
+	what = "no network, not even localhost, and git only reads"
+	if !landlock.KeepsSignals() {
+		what += ", and they can send signals to your other processes (Linux 6.12 forbids it)"
+	}
+	return what, strings.TrimPrefix(muster.PlainText(l.instead), cannotConfine), muster.HintOf(l.instead)
+}
+
+// cannotConfine begins what an error of Find says.
+const cannotConfine = "commands cannot be confined here: "
 
 // errNone says that nothing here can confine programs.
 func errNone(why, remedy string) error {
-	return muster.Errorf(muster.Unavailable, "commands cannot be confined here: %s", why).WithHint("%s", remedy)
+	return muster.Errorf(muster.Unavailable, cannotConfine+"%s", why).WithHint("%s", remedy)
 }

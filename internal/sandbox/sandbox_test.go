@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,8 +40,8 @@ func find(t testing.TB) (Method, proc.Launcher) {
 func run(t testing.TB, m Method, l proc.Launcher, r Rules, command string) string {
 	t.Helper()
 	var out bytes.Buffer
-	s := m.Wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}, r)
-	p, err := l.Start(t.Context(), s)
+	s := proc.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}
+	p, err := m.Start(t.Context(), l, s, r)
 	if err == nil {
 		_, err = p.Wait()
 	}
@@ -120,22 +121,31 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// What there is to try next is said by the system's own settings.
-func TestNothingToConfineWith(t *testing.T) {
+// Where bubblewrap does not work, Landlock takes over and says why; the error says so where neither does.
+func TestWithoutBubblewrap(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Find(t.Context(), []string{"PATH=" + dir}); err == nil || !strings.Contains(err.Error(), "not installed") {
-		t.Error(err)
-	}
-	// One that fails is reported with what it says, on one line.
-	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Find(t.Context(), []string{"PATH=" + dir + ":/usr/bin:/bin"}); err == nil || !strings.Contains(err.Error(), "bwrap: Creating new namespace failed: no") {
-		t.Error(err)
-	}
-	// One in the repository is not the user's.
-	if _, err := Find(t.Context(), []string{"PATH=" + dir}, dir); err == nil || !strings.Contains(err.Error(), "not installed") {
-		t.Error(err)
+	for name, c := range map[string]struct {
+		env, dirs []string
+		want      string
+	}{
+		"not installed":                        {[]string{"PATH=" + dir + "/none"}, nil, "bubblewrap is not installed"},
+		"one that fails, on one line":          {[]string{"PATH=" + dir + ":/usr/bin:/bin"}, nil, "bwrap: Creating new namespace failed: no"},
+		"one in the repository is not trusted": {[]string{"PATH=" + dir}, []string{dir}, "bubblewrap is not installed"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Find(t.Context(), c.env, c.dirs...)
+		said := fmt.Sprint(err)
+		if err == nil {
+			_, why, remedy := Lacks(m)
+			if said = why; m.Name() != "Landlock" || remedy == "" {
+				t.Errorf("%s: found %s, remedy %q", name, m.Name(), remedy)
+			}
+		}
+		if !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s", name, said)
+		}
 	}
 }
 
@@ -143,7 +153,7 @@ func TestNothingToConfineWith(t *testing.T) {
 func BenchmarkTrue(b *testing.B) {
 	m, l := find(b)
 	plain := proc.Spec{Argv: []string{"/bin/true"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
-	confined := m.Wrap(plain, slices.Concat(System(), Home(os.Getenv("HOME")), Toolchains(os.Environ(), os.Getenv("HOME"))))
+	all := slices.Concat(System(), Home(os.Getenv("HOME")), Toolchains(os.Environ(), os.Getenv("HOME")))
 	p, err := StartProxy([]string{"example.org"})
 	if err != nil {
 		b.Fatal(err)
@@ -155,14 +165,20 @@ func BenchmarkTrue(b *testing.B) {
 	}
 	network := plain
 	network.Argv = argv
-	network = m.Wrap(network, append(System(), rules...))
 	for _, c := range []struct {
-		name string
-		spec proc.Spec
-	}{{"plain", plain}, {m.Name(), confined}, {m.Name() + " with network", network}} {
+		name  string
+		start func() (proc.Process, error)
+	}{
+		{"plain", func() (proc.Process, error) { return l.Start(b.Context(), plain) }},
+		{"Landlock", func() (proc.Process, error) { return findLandlocked(b).Start(b.Context(), l, plain, all) }},
+		{m.Name(), func() (proc.Process, error) { return m.Start(b.Context(), l, plain, all) }},
+		{m.Name() + " with network", func() (proc.Process, error) {
+			return m.Start(b.Context(), l, network, append(System(), rules...))
+		}},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				p, err := l.Start(b.Context(), c.spec)
+				p, err := c.start()
 				if err == nil {
 					_, err = p.Wait()
 				}

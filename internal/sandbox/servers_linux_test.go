@@ -26,9 +26,8 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 	if all := Servers(dir); len(all) > 0 {
 		t.Errorf("before anything runs: %+v", all)
 	}
-	s := m.Wrap(proc.Spec{Argv: []string{"python3", "-c", script}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}},
-		append(System(), Rule{Path: dir, Access: Write}))
-	p, err := l.Start(t.Context(), s)
+	s := proc.Spec{Argv: []string{"python3", "-c", script}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}}
+	p, err := m.Start(t.Context(), l, s, append(System(), Rule{Path: dir, Access: Write}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,6 +75,33 @@ func Home(dir string) Rules {
 		r = append(r, Rule{Path: filepath.Join(dir, filepath.FromSlash(name))})
 	}
 	return r
+}
+
+// MakeHome makes a home directory at name below dir, with links to what a user's home directory has of toolchains. It
+// is for programs that cannot be shown an empty one in the place of the user's. Programs may have written in dir: no
+// link is followed.
+func MakeHome(dir, name, home string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	for _, tool := range homeTools {
+		target, link := filepath.Join(home, filepath.FromSlash(tool)), filepath.Join(name, filepath.FromSlash(tool))
+		if _, err := os.Stat(target); err != nil {
+			continue
+		}
+		if err := root.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			return err
+		}
+		if err := root.Symlink(target, link); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Toolchains returns the rules for the programs and the toolchains that an environment names outside of the system: the

@@ -1,0 +1,132 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// A linked worktree and its registration, a directory in .git/worktrees, name each other: the worktree by its file
+// .git, and the registration by its file gitdir.
+
+// AdminDir returns the directory in .git/worktrees of the linked worktree at path. It is "" when there is none, or when
+// the two do not name each other. common is the repository's common directory. A symbolic link to a worktree is none.
+func AdminDir(common, path string) string {
+	admin := DirOf(path)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() ||
+		filepath.Dir(admin) != filepath.Join(common, "worktrees") || linkOf(admin) != filepath.Join(path, ".git") {
+		return ""
+	}
+	return admin
+}
+
+// registrationOf returns the directory in .git/worktrees that names path as its worktree, whatever is there; "" where
+// none does. common is the repository's common directory.
+func registrationOf(common, path string) string {
+	link := filepath.Join(path, ".git")
+	// git names a registration after the directory, unless there was one of that name.
+	admin := filepath.Join(common, "worktrees", filepath.Base(path))
+	if linkOf(admin) == link {
+		return admin
+	}
+	if link == common { // the main one, which most calls are about
+		return ""
+	}
+	all, _ := registrations(common) // what cannot be read names nothing
+	for _, admin := range all {
+		if linkOf(admin) == link {
+			return admin
+		}
+	}
+	return ""
+}
+
+// linkOf returns the .git file that a registration names, "" when it names none.
+func linkOf(admin string) string {
+	link := readLine(filepath.Join(admin, "gitdir"))
+	if link == "" {
+		return ""
+	}
+	if link = filepath.FromSlash(link); !filepath.IsAbs(link) {
+		link = filepath.Join(admin, link) // of a git with worktree.useRelativePaths
+	}
+	return filepath.Clean(link)
+}
+
+// RestoreLink writes the .git file of a registered worktree that has lost it, so that git knows the files in it again.
+// It does nothing where there is one, and where no registration names the path.
+func RestoreLink(common, path string) error {
+	link := filepath.Join(path, ".git")
+	admin := registrationOf(common, path)
+	if !durable.IsMissing(link) || admin == "" {
+		return nil
+	}
+	// O_EXCL: another process may be doing the same, or the owner may have made a repository of its own.
+	f, err := os.OpenFile(link, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected again: %w", path, err)
+	}
+	_, err = f.WriteString("gitdir: " + filepath.ToSlash(admin) + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// ReplaceLink is RestoreLink for a worktree in which hostile programs may have put anything in the place of the .git
+// file: that is removed. It reports whether it was.
+func ReplaceLink(common, path string) (replaced bool, err error) {
+	link, admin := filepath.Join(path, ".git"), registrationOf(common, path)
+	st, err := os.Lstat(link)
+	if admin == "" || err == nil && st.Mode().IsRegular() && DirOf(path) == admin {
+		return false, nil
+	}
+	if err == nil {
+		replaced, err = true, durable.RemoveAll(link)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, muster.Errorf(muster.Unavailable, "what stands for .git in %s cannot be removed: %w", path, err)
+	}
+	return replaced, RestoreLink(common, path)
+}
+
+// registrations returns the directories in .git/worktrees, one for each linked worktree.
+func registrations(common string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, muster.Errorf(muster.Unavailable, "the worktrees' registrations cannot be read: %w", err)
+	}
+	for _, e := range entries {
+		all = append(all, filepath.Join(common, "worktrees", e.Name()))
+	}
+	return all, nil
+}
+
+// Moved returns the registration of the worktree at path if the two have lost each other because the repository was
+// moved with both of them, "" otherwise: the .git file has the registration's name and leads to where nothing is, and
+// so does the registration, which is on branch (refs/heads/...).
+func Moved(common, path, branch string) (admin string) {
+	was := DirOf(path)
+	if was == "" || filepath.Base(filepath.Dir(was)) != "worktrees" || !durable.IsMissing(was) {
+		return ""
+	}
+	admin = filepath.Join(common, "worktrees", filepath.Base(was))
+	link := linkOf(admin)
+	if readLine(filepath.Join(admin, "HEAD")) != "ref: "+branch || link == "" ||
+		link != filepath.Join(path, ".git") &&
+			!(durable.IsMissing(link) && filepath.Base(filepath.Dir(link)) == filepath.Base(path)) {
+		return ""
+	}
+	return admin
+}
+
+// Rejoin lets a worktree and its registration that Moved has found name each other again. The .git file, by which Moved
+// finds them, goes last: a crash before it leaves the rest to the next call.
+func Rejoin(admin, path string) error {
+	files := durable.New(durable.OS{})
+	link := filepath.Join(path, ".git")
+	if err := files.Replace(filepath.Join(admin, "gitdir"), []byte(filepath.ToSlash(link)+"\n")); err != nil {
+		return err
+	}
+	return files.Replace(link, []byte("gitdir: "+filepath.ToSlash(admin)+"\n"))
+}

@@ -1,0 +1,165 @@
+//go:build amd64 || arm64
+
+package landlock
+
+import "golang.org/x/sys/unix"
+
+// The filter is a program for the kernel (https://docs.kernel.org/userspace-api/seccomp_filter.html). It answers each
+// call of the system: it may go on, or it fails with an error. A filter sees numbers only, so what is told apart by a
+// name is refused as a whole.
+
+// refused are the calls that fail, with their errors.
+var refused = map[unix.Errno][]uintptr{
+	unix.EPERM: {
+		// New namespaces would give capabilities again, and with them much more of the kernel to attack.
+		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+		unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+		unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_BY_HANDLE_AT,
+		// The keys of the user's session.
+		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+		// Shared memory, semaphores and messages belong to all programs of a user.
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+		unix.SYS_SEMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN,
+		unix.SYS_MQ_UNLINK,
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD,
+	},
+	// A library that finds these missing does without.
+	unix.ENOSYS: {
+		// What is asked for through a ring passes no filter.
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+		// Its flags are in memory, which no filter sees. The older call does what it does.
+		unix.SYS_CLONE3,
+	},
+	// Whoever can make a socket reaches the network, the loopback and the sockets of the user's session.
+	unix.EACCES: {unix.SYS_SOCKET},
+}
+
+// namespaces are the flags of clone that make a namespace. Of the flags the kernel takes 32 bits.
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// Where what a filter sees of a call has its parts: struct seccomp_data of linux/seccomp.h. An argument has 64 bits,
+// the lower ones first in both kinds of processors.
+const (
+	atNumber = 0
+	atArch   = 4
+	atFirst  = 16
+	allBits  = 0xffffffff
+)
+
+// assembler writes a filter. Each of its methods either answers the call or goes on behind.
+type assembler []unix.SockFilter
+
+func (a *assembler) load(at uint32) {
+	*a = append(*a, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at})
+}
+
+func (a *assembler) answer(action uint32) {
+	*a = append(*a, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action})
+}
+
+// compare runs what then writes if the comparison of what was loaded with k holds, or, with not, if it does not.
+func (a *assembler) compare(op uint16, k uint32, not bool, then func()) {
+	at := len(*a)
+	*a = append(*a, unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k})
+	then()
+	skip := uint8(len(*a) - at - 1)
+	if not {
+		(*a)[at].Jt = skip
+	} else {
+		(*a)[at].Jf = skip
+	}
+}
+
+// fail lets a call fail.
+func (a *assembler) fail(errno unix.Errno) func() {
+	return func() { a.answer(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
+}
+
+// onCall writes what decides about the call with the number. The arguments can be loaded there; what falls through
+// goes on.
+func (a *assembler) onCall(number uintptr, decide func()) {
+	a.compare(unix.BPF_JEQ, uint32(number), false, func() {
+		decide()
+		a.answer(unix.SECCOMP_RET_ALLOW)
+	})
+}
+
+// argument loads the lower half of an argument.
+func (a *assembler) argument(i uint32) { a.load(atFirst + 8*i) }
+
+// filter returns the filter of this kind of processor for what the thread of a process starts.
+func filter(process, thread int) []unix.SockFilter {
+	var a assembler
+	a.load(atArch)
+	// The numbers of another kind, such as those of programs of 32 bits, mean other calls.
+	a.compare(unix.BPF_JEQ, auditArch, true, a.fail(unix.ENOSYS))
+	a.load(atNumber)
+	if isX32 != 0 {
+		a.compare(unix.BPF_JGE, isX32, false, a.fail(unix.ENOSYS))
+	}
+	for errno, calls := range refused {
+		for _, number := range calls {
+			a.compare(unix.BPF_JEQ, uint32(number), false, a.fail(errno))
+		}
+	}
+	a.onCall(unix.SYS_CLONE, func() {
+		a.argument(0)
+		a.compare(unix.BPF_JSET, namespaces, false, a.fail(unix.EPERM))
+	})
+	// The two ends of a pair reach each other only. Those for datagrams can be led to any other socket later.
+	a.onCall(unix.SYS_SOCKETPAIR, func() {
+		a.argument(0)
+		a.compare(unix.BPF_JEQ, unix.AF_UNIX, true, a.fail(unix.EACCES))
+		a.argument(1)
+		a.mask(socketTypes)
+		a.compare(unix.BPF_JEQ, unix.SOCK_SEQPACKET, false, func() { a.answer(unix.SECCOMP_RET_ALLOW) })
+		a.compare(unix.BPF_JEQ, unix.SOCK_STREAM, true, a.fail(unix.EACCES))
+	})
+	// Text that is typed into a terminal is run by whatever shell reads there.
+	a.onCall(unix.SYS_IOCTL, func() {
+		a.argument(1)
+		for _, command := range []uint32{unix.TIOCSTI, unix.TIOCLINUX} {
+			a.compare(unix.BPF_JEQ, command, false, a.fail(unix.EPERM))
+		}
+	})
+	// The limits of other processes.
+	a.onCall(unix.SYS_PRLIMIT64, func() {
+		a.argument(0)
+		a.compare(unix.BPF_JEQ, 0, true, a.fail(unix.EPERM))
+	})
+	a.protect(uint32(process), uint32(thread))
+	a.answer(unix.SECCOMP_RET_ALLOW)
+	return a
+}
+
+// protect refuses signals to a thread that is under the same rules, to its process, and to all processes.
+func (a *assembler) protect(process, thread uint32) {
+	for _, number := range []uintptr{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO,
+		unix.SYS_RT_TGSIGQUEUEINFO} {
+		a.onCall(number, func() {
+			a.argument(0)
+			for _, id := range []uint32{process, thread, allBits} {
+				a.compare(unix.BPF_JEQ, id, false, a.fail(unix.EPERM))
+			}
+		})
+	}
+	// The descriptor of a process leads to its main thread, which is not under the rules; that of a thread does not.
+	a.onCall(unix.SYS_PIDFD_OPEN, func() {
+		a.argument(1)
+		a.compare(unix.BPF_JSET, unix.PIDFD_THREAD, false, a.fail(unix.EPERM))
+	})
+	// Input can be announced to any thread by a signal, but only by one that harms nobody (SIGIO).
+	a.onCall(unix.SYS_FCNTL, func() {
+		a.argument(1)
+		a.compare(unix.BPF_JEQ, unix.F_SETSIG, false, a.fail(unix.EPERM))
+	})
+}
+
+// socketTypes are the bits of the type of a socket without its flags.
+const socketTypes = 0xf
+
+// mask keeps only some bits of what was loaded.
+func (a *assembler) mask(bits uint32) {
+	*a = append(*a, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: bits})
+}

@@ -1,0 +1,32 @@
+//go:build !linux || !(amd64 || arm64)
+
+package landlock
+
+import (
+	"errors"
+	"os"
+)
+
+// Ruleset is not there on this system.
+type Ruleset struct{}
+
+// Version returns 0 here.
+func Version() int { return 0 }
+
+// New returns errors.ErrUnsupported here.
+func New() (*Ruleset, error) { return nil, errors.ErrUnsupported }
+
+// Allow returns errors.ErrUnsupported here.
+func (*Ruleset) Allow(string, Access) error { return errors.ErrUnsupported }
+
+// File returns nil here.
+func (*Ruleset) File() *os.File { return nil }
+
+// Close returns nil here.
+func (*Ruleset) Close() error { return nil }
+
+// OnThread runs do. It waits for nothing.
+func OnThread(do func()) { go do() }
+
+// Restrict returns errors.ErrUnsupported here.
+func Restrict(int) error { return errors.ErrUnsupported }

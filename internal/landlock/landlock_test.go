@@ -1,0 +1,337 @@
+//go:build linux && (amd64 || arm64)
+
+package landlock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets the test binary be a confined program, which tries what its arguments name.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "try" {
+		for _, name := range slices.Sorted(maps.Keys(tries)) {
+			fmt.Printf("%s: %s\n", name, outcome(tries[name].do(os.Args[2], os.Args[3])))
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// outcome is the errno of an error, or "done".
+func outcome(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return unix.ErrnoName(errno)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return "done"
+}
+
+// call makes a call of the system.
+func call(number uintptr, args ...uintptr) error {
+	args = append(args, 0, 0, 0, 0, 0, 0)
+	_, _, errno := unix.Syscall6(number, args[0], args[1], args[2], args[3], args[4], args[5])
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// touch makes a file.
+func touch(path string) error { return os.WriteFile(path, nil, 0o600) }
+
+// pair makes a pair of sockets.
+func pair(domain, kind int) error {
+	fds, err := unix.Socketpair(domain, kind, 0)
+	if err == nil {
+		err = errors.Join(unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return err
+}
+
+// socket makes a socket.
+func socket(domain, kind int) error { _, err := unix.Socket(domain, kind, 0); return err }
+
+// tries are what a confined program tries: in is a directory that it may write, and out one of which it may see
+// nothing.
+var tries = map[string]struct {
+	want string
+	do   func(in, out string) error
+}{
+	"write in": {"done", func(in, _ string) error { return touch(in + "/new") }},
+	"make and rename": {"done", func(in, _ string) error {
+		return errors.Join(os.Mkdir(in+"/d", 0o700), touch(in+"/a"), os.Rename(in+"/a", in+"/d/b"), os.RemoveAll(in+"/d"))
+	}},
+	"write out":      {"EACCES", func(_, out string) error { return touch(out + "/new") }},
+	"read out":       {"EACCES", func(_, out string) error { _, err := os.ReadFile(out + "/secret"); return err }},
+	"list out":       {"EACCES", func(_, out string) error { _, err := os.ReadDir(out); return err }},
+	"remove out":     {"EACCES", func(_, out string) error { return os.Remove(out + "/secret") }},
+	"cut off out":    {"EACCES", func(_, out string) error { return os.Truncate(out+"/secret", 0) }},
+	"link out":       {"EACCES EXDEV EPERM", func(in, out string) error { return os.Link(out+"/secret", in+"/link") }},
+	"move out":       {"EACCES", func(in, out string) error { return errors.Join(touch(in+"/move"), os.Rename(in+"/move", out+"/moved")) }},
+	"through a link": {"EACCES", func(in, out string) error { _ = os.Symlink(out, in+"/way"); return touch(in + "/way/new") }},
+	"through a descriptor": {"EACCES", func(_, out string) error {
+		fd, err := unix.Open(out, unix.O_PATH, 0) // may be opened, and gives no rights
+		if err == nil {
+			_, err = unix.Openat(fd, "secret", unix.O_RDONLY, 0)
+		}
+		return err
+	}},
+	"fifo in": {"done", func(in, _ string) error { return unix.Mkfifo(in+"/fifo", 0o600) }},
+	"device":  {"EPERM EACCES", func(in, _ string) error { return unix.Mknod(in+"/dev", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 1))) }},
+	"settings": {"EACCES", func(string, string) error {
+		_, err := os.OpenFile("/proc/sys/kernel/core_pattern", os.O_WRONLY, 0)
+		return err
+	}},
+	"environment of the parent": {"EACCES", func(string, string) error {
+		_, err := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/environ")
+		return err
+	}},
+	"trace the parent":  {"EPERM", func(string, string) error { return call(unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid())) }},
+	"signal the parent": {"EPERM", func(string, string) error { return unix.Kill(os.Getppid(), 0) }},
+	"signal all":        {"EPERM", func(string, string) error { return unix.Kill(-1, 0) }},
+	"signal itself":     {"done", func(string, string) error { return unix.Kill(os.Getpid(), 0) }},
+	// One of the parent's threads is under the same rules.
+	"signal the parent's threads": {"EPERM", func(string, string) error {
+		return eachThread(func(id int) error { return call(unix.SYS_TGKILL, uintptr(os.Getppid()), uintptr(id), 0) })
+	}},
+	"signal them by number": {"EPERM", func(string, string) error {
+		return eachThread(func(id int) error { return errors.Join(unix.Kill(id, 0), call(unix.SYS_TKILL, uintptr(id), 0)) })
+	}},
+	"signal them by a queue": {"EPERM", func(string, string) error {
+		var info [128]byte
+		return eachThread(func(id int) error {
+			return call(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getppid()), uintptr(id), 0, uintptr(unsafe.Pointer(&info)))
+		})
+	}},
+	"descriptors of them": {"EPERM", func(string, string) error {
+		return eachThread(func(id int) error { _, err := unix.PidfdOpen(id, unix.PIDFD_THREAD); return err })
+	}},
+	"signal for input": {"EPERM", func(string, string) error { _, err := unix.FcntlInt(0, unix.F_SETSIG, 9); return err }},
+	"trace them": {"EPERM", func(string, string) error {
+		return eachThread(func(id int) error { return call(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(id)) })
+	}},
+	"memory of them": {"EACCES", func(string, string) error {
+		return eachThread(func(id int) error { _, err := os.OpenFile(threadDir(id)+"/mem", os.O_RDWR, 0); return err })
+	}},
+	"descriptors in them": {"EACCES", func(string, string) error {
+		return eachThread(func(id int) error { _, err := os.Open(threadDir(id) + "/fd/0"); return err })
+	}},
+	"limits of the parent":   {"EPERM", func(string, string) error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+	"limits of its own":      {"done", func(string, string) error { return unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+	"TCP":                    {"EACCES", func(string, string) error { return socket(unix.AF_INET, unix.SOCK_STREAM) }},
+	"UDP":                    {"EACCES", func(string, string) error { return socket(unix.AF_INET6, unix.SOCK_DGRAM) }},
+	"netlink":                {"EACCES", func(string, string) error { return socket(unix.AF_NETLINK, unix.SOCK_RAW) }},
+	"local socket":           {"EACCES", func(string, string) error { return socket(unix.AF_UNIX, unix.SOCK_STREAM) }},
+	"pair of streams":        {"done", func(string, string) error { return pair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC) }},
+	"pair of packets":        {"done", func(string, string) error { return pair(unix.AF_UNIX, unix.SOCK_SEQPACKET) }},
+	"pair of datagrams":      {"EACCES", func(string, string) error { return pair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK) }},
+	"pair of raw ones":       {"EACCES", func(string, string) error { return pair(unix.AF_UNIX, unix.SOCK_RAW) }},
+	"pair of another family": {"EACCES", func(string, string) error { return pair(unix.AF_TIPC, unix.SOCK_STREAM) }},
+	"ring":                   {"ENOSYS", func(string, string) error { return call(unix.SYS_IO_URING_SETUP, 1) }},
+	"new namespace":          {"EPERM", func(string, string) error { return unix.Unshare(unix.CLONE_NEWUSER) }},
+	"namespace of a child":   {"EPERM", func(string, string) error { return namespaced() }},
+	"clone3":                 {"ENOSYS", func(string, string) error { return call(unix.SYS_CLONE3) }},
+	"enter a namespace":      {"EPERM", func(string, string) error { return unix.Setns(0, 0) }},
+	"mount":                  {"EPERM", func(in, _ string) error { return unix.Mount("none", in, "tmpfs", 0, "") }},
+	"change the root":        {"EPERM", func(in, _ string) error { return unix.Chroot(in) }},
+	"shared memory":          {"EPERM", func(string, string) error { return call(unix.SYS_SHMGET, 1, 100, 0o1600) }},
+	"message queue":          {"EPERM", func(string, string) error { return call(unix.SYS_MQ_OPEN) }},
+	"keyring":                {"EPERM", func(string, string) error { return call(unix.SYS_KEYCTL) }},
+	"programs of the kernel": {"EPERM", func(string, string) error { return call(unix.SYS_BPF) }},
+	"type into a terminal": {"EPERM", func(string, string) error {
+		return call(unix.SYS_IOCTL, 0, unix.TIOCSTI, uintptr(unsafe.Pointer(new(byte))))
+	}},
+	// The kernel looks at 32 bits of the command only.
+	"type with more bits": {"EPERM", func(string, string) error {
+		return call(unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<40, uintptr(unsafe.Pointer(new(byte))))
+	}},
+	"capabilities": {"done", func(string, string) error {
+		data, err := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(data)) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t"); name == "CapEff" || name == "CapPrm" || name == "CapAmb" || name == "NoNewPrivs" {
+				if strings.Trim(value, "0") != strings.Repeat("1", strings.Count(name, "New")) {
+					err = errors.Join(err, errors.New(strings.TrimSpace(line)))
+				}
+			}
+		}
+		return err
+	}},
+}
+
+// threadDir is the directory of a thread of the parent.
+func threadDir(id int) string { return fmt.Sprintf("/proc/%d/task/%d", os.Getppid(), id) }
+
+// eachThread tries something with each thread of the parent. The error is that of the first with which it succeeds, as
+// text, or that of the last.
+func eachThread(try func(id int) error) (err error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", os.Getppid()))
+	if err != nil || len(entries) < 2 {
+		return fmt.Errorf("the parent has %d threads: %w", len(entries), err)
+	}
+	for _, e := range entries {
+		id, _ := strconv.Atoi(e.Name())
+		if err = try(id); err == nil {
+			return fmt.Errorf("succeeds with %d", id)
+		}
+	}
+	return err
+}
+
+// namespaced starts a program in a new namespace.
+func namespaced() error {
+	c := exec.Command("/bin/true")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}
+	return c.Run()
+}
+
+// TestRestrict runs a confined program that tries what it may and what it may not, as this user and as another.
+func TestRestrict(t *testing.T) {
+	if Version() < MinVersion {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("this kernel has no Landlock")
+		}
+		t.Skip("this kernel has no Landlock")
+	}
+	users := map[string]*syscall.Credential{"this user": nil}
+	if os.Getuid() == 0 {
+		users["nobody"] = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	for name, as := range users {
+		t.Run(name, func(t *testing.T) {
+			in, out := place(t, as), place(t, as)
+			if err := os.WriteFile(filepath.Join(out, "secret"), []byte("secret"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			said := tryAll(t, as, in, out)
+			for name, try := range tries {
+				got := "nothing"
+				for line := range strings.Lines(said) {
+					if rest, ok := strings.CutPrefix(line, name+": "); ok {
+						got = strings.TrimSpace(rest)
+					}
+				}
+				if name == "signal the parent" && !KeepsSignals() {
+					continue
+				}
+				if !slices.Contains(strings.Fields(try.want), got) {
+					t.Errorf("%s: %s, want %s", name, got, try.want)
+				}
+			}
+			if data, _ := os.ReadFile(filepath.Join(out, "secret")); string(data) != "secret" {
+				t.Errorf("the file outside has %q", data)
+			}
+		})
+	}
+}
+
+// place makes a directory of a user's.
+func place(t *testing.T, as *syscall.Credential) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "muster-landlock-")
+	if err == nil && as != nil {
+		err = os.Chown(dir, int(as.Uid), int(as.Gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// tryAll runs the confined program and returns what it says.
+func tryAll(t *testing.T, as *syscall.Credential, in, out string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := set.File()
+	defer file.Close()
+	for path, a := range map[string]Access{"/usr": Read, "/lib": Read, "/lib64": Read, "/etc": Read, "/proc": Read, "/dev/null": Device, in: Write} {
+		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	// The program itself lies where only root may go.
+	program := filepath.Join(in, "program")
+	data, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(program, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As a process must be whose threads are under rules.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }()
+	var said bytes.Buffer
+	c := exec.Command(program, "try", in, out)
+	c.Env, c.Stdout, c.Stderr = []string{"PATH=/usr/bin"}, &said, &said
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true}
+	ended := make(chan error)
+	OnThread(func() {
+		if as != nil {
+			// Once it has no capabilities, it cannot become another user.
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(as.Gid), uintptr(as.Gid), uintptr(as.Gid)); errno != 0 {
+				ended <- errno
+				return
+			}
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(as.Uid), uintptr(as.Uid), uintptr(as.Uid)); errno != 0 {
+				ended <- errno
+				return
+			}
+			c.SysProcAttr.Credential = nil
+		}
+		err := Restrict(int(file.Fd()))
+		if err == nil {
+			err = c.Run()
+		}
+		ended <- err
+	})
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	return said.String()
+}
+
+// BenchmarkRestrict is what a ruleset of a hundred paths costs: to make it and to put a thread under it.
+func BenchmarkRestrict(b *testing.B) {
+	for b.Loop() {
+		set, err := New()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 100 {
+			if err := set.Allow("/usr/bin", Read); err != nil {
+				b.Fatal(err)
+			}
+		}
+		restricted := make(chan error)
+		OnThread(func() { restricted <- Restrict(set.fd) })
+		if err := errors.Join(<-restricted, set.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
