@@ -185,16 +185,19 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	return "", err
 }
 
-// within returns the environment that keeps git in dir, the top level of a worktree. The .git file of a linked one is
-// not asked where its git directory is: commands of agents may have written it. No confined command writes what the
-// repository says of its worktrees.
+// within returns the environment that keeps git in dir, the top level of a worktree. Commands of agents may write the
+// .git file of a linked one at any time, and no confined command writes what the repository says of its worktrees. So
+// git is told what the repository says, and runs nowhere when the file says anything else.
 func (r *runner) within(dir string) []string {
 	env := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
-	if admin := registrationOf(r.common, dir); admin != "" {
-		env = []string{"GIT_DIR=" + admin, "GIT_WORK_TREE=" + dir}
-	} else if strings.ContainsRune(dir, filepath.ListSeparator) { // which a list of directories cannot hold
+	switch admin := registrationOf(r.common, dir); {
+	case admin != "" && isLinkedTo(dir, admin):
+		env = []string{"GIT_DIR=" + admin} // git is in dir, so that is its working tree unless settings say otherwise
+	case admin != "":
+		env = []string{"GIT_DIR=" + filepath.Join(admin, "gitdir", ".git")} // gitdir is a file, so there is nothing
+	case strings.ContainsRune(dir, filepath.ListSeparator): // which a list of directories cannot hold
 		env = []string{"GIT_DIR=" + cmp.Or(DirOf(dir), filepath.Join(dir, ".git")), "GIT_WORK_TREE=" + dir}
-	} else if dir == r.workTree {
+	case dir == r.workTree:
 		env = append(env, "GIT_WORK_TREE="+dir)
 	}
 	return env

@@ -44,6 +44,12 @@ func registrationOf(common, path string) string {
 	return ""
 }
 
+// isLinkedTo reports whether the .git file of the worktree at path names a registration.
+func isLinkedTo(path, admin string) bool {
+	st, err := os.Lstat(filepath.Join(path, ".git"))
+	return err == nil && st.Mode().IsRegular() && DirOf(path) == admin
+}
+
 // linkOf returns the .git file that a registration names, "" when it names none.
 func linkOf(admin string) string {
 	link := readLine(filepath.Join(admin, "gitdir"))
@@ -77,14 +83,13 @@ func RestoreLink(common, path string) error {
 // file: that is removed. It reports whether it was.
 func ReplaceLink(common, path string) (replaced bool, err error) {
 	link, admin := filepath.Join(path, ".git"), registrationOf(common, path)
-	st, err := os.Lstat(link)
-	if admin == "" || err == nil && st.Mode().IsRegular() && DirOf(path) == admin {
+	if admin == "" || isLinkedTo(path, admin) {
 		return false, nil
 	}
-	if err == nil {
-		replaced, err = true, durable.RemoveAll(link)
+	if replaced = !durable.IsMissing(link); replaced {
+		err = durable.RemoveAll(link)
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return false, muster.Errorf(muster.Unavailable, "what stands for .git in %s cannot be removed: %w", path, err)
 	}
 	return replaced, RestoreLink(common, path)
