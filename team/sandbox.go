@@ -57,7 +57,7 @@ func (s Sandbox) rightsBy(m sandbox.Method) string {
 	if m == nil || m.HasNamespaces() {
 		return s.Rights()
 	}
-	what, why, _ := sandbox.Lacks(m)
+	what, why, _ := m.Lacks()
 	text := fmt.Sprintf("commands are confined by %s: they write only in their lanes and have %s, because %s", m.Name(),
 		what, why)
 	if s.OpenChecks {

@@ -183,7 +183,7 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 	method, err := sandbox.Find(ctx, a.Env, root)
 	what, why, remedy := "", "", ""
 	if err == nil {
-		what, why, remedy = sandbox.Lacks(method)
+		what, why, remedy = method.Lacks()
 	}
 	switch {
 	case what != "" && settings.Sandbox:

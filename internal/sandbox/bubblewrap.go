@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,9 +36,6 @@ const probeTime = 10 * time.Second
 
 // findBubblewrap looks for bwrap, and tries it.
 func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
-	if runtime.GOOS != "linux" {
-		return nil, errNone("that works on Linux only so far", "muster --no-sandbox starts without it")
-	}
 	path, _ := proc.FindOutside("bwrap", env, dirs...)
 	if path == "" {
 		return nil, errNone("bubblewrap is not installed",
@@ -85,6 +81,9 @@ func remedy(said string) string {
 
 // HasNamespaces returns true.
 func (bubblewrap) HasNamespaces() bool { return true }
+
+// Lacks returns nothing: no other method gives more.
+func (bubblewrap) Lacks() (what, why, remedy string) { return "", "", "" }
 
 // Start starts the program of s in namespaces of its own.
 func (b bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {

@@ -26,6 +26,15 @@ func (*landlocked) Name() string { return "Landlock" }
 // HasNamespaces returns false.
 func (*landlocked) HasNamespaces() bool { return false }
 
+// Lacks says what Landlock cannot give, and why it is not bubblewrap.
+func (l *landlocked) Lacks() (what, why, remedy string) {
+	what = lackNamespaces
+	if !landlock.KeepsSignals() {
+		what += ", and they can send signals to your other processes (Linux 6.12 forbids it)"
+	}
+	return what, strings.TrimPrefix(muster.PlainText(l.instead), cannotConfine), muster.HintOf(l.instead)
+}
+
 // Start starts the program of s under a ruleset.
 func (*landlocked) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
 	file, err := r.ruleset()
@@ -98,7 +107,7 @@ func (r Rules) ruleset() (*os.File, error) {
 		if set != nil {
 			_ = set.Close()
 		}
-		return nil, muster.Errorf(muster.Unavailable, "a command cannot be confined: %w", err)
+		return nil, errConfining(err)
 	}
 	return set.File(), nil
 }

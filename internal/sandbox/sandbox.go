@@ -6,6 +6,7 @@
 //   - bubblewrap (bubblewrap.go) gives a program namespaces of its own.
 //   - Landlock (landlock.go) is for Linux where there is no bubblewrap, or where it may make no namespaces. It keeps
 //     programs from files, too, but has no loopback for them and cannot show them one file in the place of another.
+//   - sandbox-exec (seatbelt.go) is the same for macOS.
 //
 // Rules say what is seen and what may be written; system.go has the rules for the system and for the toolchains in the
 // user's home directory.
@@ -29,7 +30,6 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/landlock"
 	"muster/internal/proc"
 )
 
@@ -81,46 +81,44 @@ type Method interface {
 	// out, no socket can be made, so that there is neither a network nor a loopback, and what is below a path that may
 	// be written may be written, too.
 	HasNamespaces() bool
+	// Lacks says what programs cannot do that they could under the best method, why this is not that one, and what to
+	// do about it; "" where it is.
+	Lacks() (what, why, remedy string)
 }
 
-// Find returns the method that works here, after a try of it: the first one of bubblewrap and Landlock. The error says
-// why there is none, and what to do. env is the environment of this process; programs that lie in one of dirs are not
-// trusted.
+// Find returns the method that works here, after a try of it: on Linux the first one of bubblewrap and Landlock. The
+// error says why there is none, and what to do. env is the environment of this process; programs that lie in one of
+// dirs are not trusted.
 func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
-	b, err := findBubblewrap(ctx, env, dirs)
-	if err == nil {
-		return b, nil
+	switch runtime.GOOS {
+	case "linux":
+	case "darwin":
+		return findSeatbelt(ctx)
+	default:
+		return nil, errNone("that works on Linux and macOS only", "muster --no-sandbox starts without it")
 	}
-	if ctx.Err() != nil {
-		return nil, err
+	b, err := findBubblewrap(ctx, env, dirs)
+	if err == nil || ctx.Err() != nil {
+		return b, err
 	}
 	l, landlockErr := findLandlock(ctx, err)
-	if landlockErr == nil {
-		return l, nil
+	if landlockErr != nil {
+		return nil, muster.Errorf(muster.Unavailable, "%s, and %w", muster.PlainText(err), landlockErr).
+			WithHint("%s", muster.HintOf(err))
 	}
-	if runtime.GOOS != "linux" {
-		return nil, err
-	}
-	return nil, muster.Errorf(muster.Unavailable, "%s, and %w", muster.PlainText(err), landlockErr).
-		WithHint("%s", muster.HintOf(err))
+	return l, nil
 }
 
-// Lacks says what programs cannot do under the method that they could under the best one, why it is not that one, and
-// what to do; "" where it is.
-func Lacks(m Method) (what, why, remedy string) {
-	l, ok := m.(*landlocked)
-	if !ok {
-		return "", "", ""
-	}
-	what = "no network, not even localhost, and git only reads"
-	if !landlock.KeepsSignals() {
-		what += ", and they can send signals to your other processes (Linux 6.12 forbids it)"
-	}
-	return what, strings.TrimPrefix(muster.PlainText(l.instead), cannotConfine), muster.HintOf(l.instead)
-}
+// lackNamespaces is what programs without namespaces lack.
+const lackNamespaces = "no network, not even localhost, and git only reads"
 
 // cannotConfine begins what an error of Find says.
 const cannotConfine = "commands cannot be confined here: "
+
+// errConfining says that a program was not started.
+func errConfining(err error) error {
+	return muster.Errorf(muster.Unavailable, "a command cannot be confined: %w", err)
+}
 
 // errNone says that nothing here can confine programs.
 func errNone(why, remedy string) error {

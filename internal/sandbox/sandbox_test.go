@@ -138,7 +138,7 @@ func TestWithoutBubblewrap(t *testing.T) {
 		m, err := Find(t.Context(), c.env, c.dirs...)
 		said := fmt.Sprint(err)
 		if err == nil {
-			_, why, remedy := Lacks(m)
+			_, why, remedy := m.Lacks()
 			if said = why; m.Name() != "Landlock" || remedy == "" {
 				t.Errorf("%s: found %s, remedy %q", name, m.Name(), remedy)
 			}

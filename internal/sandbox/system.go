@@ -17,6 +17,7 @@ func System() Rules {
 	}
 	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
 		"/nix", "/gnu", "/snap", "/sys", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/alternatives",
+		"/System", "/Library", "/Applications/Xcode.app", "/private/var/db", // of macOS
 		"/var/lib/ca-certificates", "/var/lib/texmf", "/var/cache/fontconfig"} {
 		r = append(r, Rule{Path: path})
 	}
@@ -42,7 +43,8 @@ func System() Rules {
 // secretFiles returns the files below /etc that only root may read.
 func secretFiles() []string {
 	all := []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
-		"/etc/krb5.keytab", "/etc/docker/key.json", "/etc/ppp/chap-secrets", "/etc/NetworkManager/system-connections"}
+		"/etc/krb5.keytab", "/etc/master.passwd", "/etc/docker/key.json", "/etc/ppp/chap-secrets",
+		"/etc/NetworkManager/system-connections"}
 	for _, pattern := range []string{"/etc/ssh/ssh_host_*_key", "/etc/ssl/private/*", "/etc/wireguard/*"} {
 		found, _ := filepath.Glob(pattern) // the patterns are correct
 		all = append(all, found...)

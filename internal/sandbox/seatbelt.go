@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"muster/internal/proc"
+	"muster/internal/safetext"
+)
+
+// seatbelt confines programs of macOS with sandbox-exec, which reads what a program may do from a profile. Apple calls
+// the command deprecated and documents no profiles, and has shipped both since 2007; Bazel and Chromium rely on them.
+type seatbelt struct{}
+
+// sandboxExec is the program, which belongs to the system.
+const sandboxExec = "/usr/bin/sandbox-exec"
+
+// Name returns the name of the command.
+func (seatbelt) Name() string { return "sandbox-exec" }
+
+// HasNamespaces returns false.
+func (seatbelt) HasNamespaces() bool { return false }
+
+// Lacks says what macOS cannot give.
+func (seatbelt) Lacks() (what, why, remedy string) {
+	return lackNamespaces, "macOS has no namespaces", ""
+}
+
+// Start starts the program of s with a profile of the rules.
+func (seatbelt) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+	text, err := r.profile()
+	if err != nil {
+		return nil, errConfining(err)
+	}
+	s.Argv = append([]string{sandboxExec, "-p", text}, s.Argv...)
+	return l.Start(ctx, s)
+}
+
+// findSeatbelt tries sandbox-exec: a program must run, and must not write a file that no rule names.
+func findSeatbelt(ctx context.Context) (Method, error) {
+	const remedy = "see docs/sandbox.md, or start with --no-sandbox"
+	dir, err := os.MkdirTemp("", "muster-sandbox-")
+	if err != nil {
+		return nil, errNone("no directory for a try can be made: "+safetext.OneLine(err.Error()), remedy)
+	}
+	defer os.RemoveAll(dir)
+	text, err := System().profile()
+	if err != nil {
+		return nil, errNone(safetext.OneLine(err.Error()), remedy)
+	}
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	c := exec.CommandContext(limited, sandboxExec, "-p", text, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`,
+		filepath.Join(dir, "file"))
+	c.Env = []string{"PATH=/usr/bin:/bin"}
+	out, err := c.CombinedOutput()
+	if err == nil {
+		if _, statErr := os.Stat(filepath.Join(dir, "file")); statErr == nil {
+			err = errors.New("it has let a program write where it may not")
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, errNone("sandbox-exec fails: "+safetext.OneLine(string(out)+" "+err.Error()), remedy)
+	}
+	return seatbelt{}, nil
+}
+
+// profileHead is what every program may do. Of the rules in a profile the last one that fits counts.
+const profileHead = `(version 1)
+(deny default)
+(allow process-exec process-fork)
+(allow process-info* (target same-sandbox))
+(allow signal (target same-sandbox))
+(allow sysctl-read)
+(allow ipc-posix-sem)
+(allow file-read-metadata)
+(allow file-read-data (literal "/"))
+(allow mach-lookup
+  (global-name "com.apple.bsd.dirhelper")
+  (global-name "com.apple.system.logger")
+  (global-name "com.apple.system.notification_center")
+  (global-name "com.apple.system.opendirectoryd.libinfo")
+  (global-name "com.apple.system.opendirectoryd.membership"))
+`
+
+// profile returns the rules as a profile of sandbox-exec. The names, sizes and dates of all files can be seen.
+func (r Rules) profile() (string, error) {
+	var b strings.Builder
+	b.WriteString(profileHead)
+	for _, path := range append([]string{"/dev/fd"}, devices...) {
+		b.WriteString("(allow file-read* file-write* file-ioctl (subpath " + profileString(path) + "))\n")
+	}
+	var real Rules
+	for _, x := range r {
+		if x.From != "" {
+			continue
+		}
+		path, err := filepath.EvalSymlinks(x.Path) // the kernel compares paths without links
+		if err == nil {
+			x.Path = path
+			real = append(real, x)
+		} else if err = ignoreUnusable(err); err != nil || x.MustExist {
+			return "", errors.Join(err, os.ErrNotExist)
+		}
+	}
+	for _, x := range real.sorted() {
+		at := "(subpath " + profileString(x.Path) + "))\n"
+		switch x.Access {
+		case Read:
+			b.WriteString("(allow file-read* " + at + "(deny file-write* " + at)
+		case Write:
+			b.WriteString("(allow file-read* file-write* " + at)
+		case Empty, Masked:
+			b.WriteString("(deny file-read-data file-read-xattr file-write* " + at)
+		}
+	}
+	return b.String(), nil
+}
+
+// profileString returns a string of a profile.
+func profileString(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
