@@ -40,7 +40,7 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		job.demoDir, job.isTemporary = dir, keep == ""
-		recorder, err := newRecorder(c.Context(), r.App, record, job)
+		recorder, err := newRecorder(c.Context(), r.App, record, dir, job)
 		if err != nil {
 			return err
 		}

@@ -45,8 +45,9 @@ func recordFlag(f *pflag.FlagSet, path *string) {
 	f.StringVar(path, "record", "", "record the run in `FILE`, a new one, for muster replay")
 }
 
-// newRecorder makes the file in which a run is recorded. It returns nil where no path is named.
-func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Recorder, error) {
+// newRecorder makes the file in which a run in the repository at root is recorded. It returns nil where no path is
+// named.
+func newRecorder(ctx context.Context, a *App, path, root string, j Job) (*recording.Recorder, error) {
 	s := j.Settings
 	if path == "" {
 		return nil, nil //nolint:nilnil // Nothing is recorded, and that is no error.
@@ -62,7 +63,7 @@ func newRecorder(ctx context.Context, a *App, path string, j Job) (*recording.Re
 	options, err := json.Marshal(recordedOptions{config.Stored(s.Model), s.Roles, s.MaxTurns, s.MaxTokens,
 		s.SubagentTurns, s.TodoLimit, s.TodoReminder, s.KeptResults, s.IdleTimeout, s.BashTimeout, s.BackgroundTimeout,
 		s.CheckTimeout, s.MergeCommits, s.ArbiterTurns, j.Goal, j.How.Playbook,
-		confinement(s).Limits(ctx, j.Workspace.Root())})
+		confinement(s).Limits(ctx, root)})
 	if err != nil {
 		return nil, err
 	}

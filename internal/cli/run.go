@@ -145,7 +145,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
-	recorder, err := newRecorder(ctx, r.App, j.record, j)
+	recorder, err := newRecorder(ctx, r.App, j.record, o.Root(), j)
 	if err != nil {
 		return err
 	}
