@@ -163,14 +163,14 @@ func BenchmarkTrue(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	network := plain
+	network, landlocked := plain, findLandlocked(b)
 	network.Argv = argv
 	for _, c := range []struct {
 		name  string
 		start func() (proc.Process, error)
 	}{
 		{"plain", func() (proc.Process, error) { return l.Start(b.Context(), plain) }},
-		{"Landlock", func() (proc.Process, error) { return findLandlocked(b).Start(b.Context(), l, plain, all) }},
+		{"Landlock", func() (proc.Process, error) { return landlocked.Start(b.Context(), l, plain, all) }},
 		{m.Name(), func() (proc.Process, error) { return m.Start(b.Context(), l, plain, all) }},
 		{m.Name() + " with network", func() (proc.Process, error) {
 			return m.Start(b.Context(), l, network, append(System(), rules...))
