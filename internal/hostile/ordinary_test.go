@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -77,11 +78,48 @@ func TestOrdinaryCommands(t *testing.T) {
 	}
 }
 
+// TestOrdinaryCommandsUnderLandlock is TestOrdinaryCommands where bubblewrap does not work. What needs a socket, /tmp or a
+// git that writes may fail, as docs/sandbox.md says.
+func TestOrdinaryCommandsUnderLandlock(t *testing.T) {
+	tried := 0
+	for name, p := range projects {
+		if _, err := exec.LookPath(p.needs); err != nil || !p.isQuick && !*allToolchains {
+			continue
+		}
+		w := newEscapeWorld(t, os.Getuid())
+		w.breakBubblewrap()
+		plain, confined := p.try(t), p.tryIn(w, "--sandbox")
+		for i, command := range p.commands {
+			if tried++; plain[i] == "" && confined[i] != "" && !slices.Contains(underLandlock[name], command) {
+				t.Errorf("%s: %s\n%s", name, command, confined[i])
+			}
+		}
+	}
+	t.Logf("%d commands tried", tried)
+}
+
+// underLandlock are the commands that may fail there.
+var underLandlock = map[string][]string{
+	"git": {"git branch topic", "git checkout topic", "git checkout -", "git checkout -b other", "git switch -",
+		"echo x > tracked && git add tracked", "git commit -q -m tracked", "git commit -q --amend -m again", "git tag v1", "git describe --tags",
+		"git blame tracked", "git grep -n x", "git merge topic", "git rebase topic",
+		"git cherry-pick --allow-empty -x HEAD~0 || git cherry-pick --skip", "git revert --no-edit HEAD", "git reset --hard HEAD"},
+	"sh":     {"tar czf /tmp/a.tgz out.txt && tar tzf /tmp/a.tgz"},
+	"go":     {"go test ./...", "go test -count=1 -run Add ."},
+	"python": {"python3 -m unittest -q"},
+	"node":   {"npm test"},
+}
+
 // try has a member run the commands in its lane, and returns for each what it says where it fails.
 func (p project) try(t *testing.T, flags ...string) (failures []string) {
 	w := newEscapeWorld(t, os.Getuid())
-	// The toolchains are those of whoever runs the test.
-	w.env = []string{"PATH=" + os.Getenv("PATH")}
+	return p.tryIn(w, flags...)
+}
+
+// tryIn is try in a world.
+func (p project) tryIn(w *escapeWorld, flags ...string) (failures []string) {
+	// The toolchains are those of whoever runs the test. What stands in bin takes the place of a program of the system.
+	w.env = []string{"PATH=" + filepath.Join(w.base, "bin") + ":" + os.Getenv("PATH")}
 	if home, err := os.UserHomeDir(); err == nil {
 		w.env = append(w.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"), "GOMODCACHE="+filepath.Join(home, "go/pkg/mod"))
 	}
