@@ -83,7 +83,7 @@ func RestoreLink(common, path string) error {
 // file: that is removed. It reports whether it was.
 func ReplaceLink(common, path string) (replaced bool, err error) {
 	link, admin := filepath.Join(path, ".git"), registrationOf(common, path)
-	if admin == "" || isLinkedTo(path, admin) {
+	if admin == "" || isLinkedTo(path, admin) || durable.IsMissing(path) {
 		return false, nil
 	}
 	if replaced = !durable.IsMissing(link); replaced {

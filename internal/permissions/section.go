@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"runtime"
 	"time"
 
 	"muster"
@@ -66,5 +67,17 @@ func FromSections(sections []config.Section) (all Settings, err error) {
 			}
 		}
 	}
+	if all.Mode == "" {
+		all.Mode = defaultMode(runtime.GOOS)
+	}
 	return all, nil
+}
+
+// defaultMode returns the mode of a system where the settings name none. Where nothing can confine commands
+// (package sandbox), the user is asked about each.
+func defaultMode(system string) Mode {
+	if system == "linux" || system == "darwin" {
+		return Auto
+	}
+	return AskFirst
 }

@@ -84,3 +84,16 @@ func TestWrongSettings(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// Commands run unasked only on systems that can confine them, unless the user says otherwise.
+func TestModeOfASystem(t *testing.T) {
+	for system, want := range map[string]Mode{"linux": Auto, "darwin": Auto, "windows": AskFirst, "freebsd": AskFirst} {
+		if got := defaultMode(system); got != want {
+			t.Errorf("%s: %s", system, got)
+		}
+	}
+	s, err := FromSections([]config.Section{sectionOf(t, "config.yaml", "{mode: plan}")})
+	if err != nil || s.Mode != Plan {
+		t.Errorf("set to plan: %s, %v", s.Mode, err)
+	}
+}
