@@ -44,7 +44,6 @@ const (
 	atNumber = 0
 	atArch   = 4
 	atFirst  = 16
-	allBits  = 0xffffffff
 )
 
 // assembler writes a filter. Each of its methods either answers the call or goes on behind.
@@ -128,19 +127,20 @@ func filter(process, thread int) []unix.SockFilter {
 		a.argument(0)
 		a.compare(unix.BPF_JEQ, 0, true, a.fail(unix.EPERM))
 	})
-	a.protect(uint32(process), uint32(thread))
+	a.protect(process, thread)
 	a.answer(unix.SECCOMP_RET_ALLOW)
 	return a
 }
 
-// protect refuses signals to a thread that is under the same rules, to its process, and to all processes.
-func (a *assembler) protect(process, thread uint32) {
+// protect refuses signals to a thread that is under the same rules, to its process and the group that this leads, and to
+// all processes.
+func (a *assembler) protect(process, thread int) {
 	for _, number := range []uintptr{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO,
 		unix.SYS_RT_TGSIGQUEUEINFO} {
 		a.onCall(number, func() {
 			a.argument(0)
-			for _, id := range []uint32{process, thread, allBits} {
-				a.compare(unix.BPF_JEQ, id, false, a.fail(unix.EPERM))
+			for _, id := range []int{process, -process, thread, -1} {
+				a.compare(unix.BPF_JEQ, uint32(id), false, a.fail(unix.EPERM))
 			}
 		})
 	}

@@ -102,10 +102,11 @@ var tries = map[string]struct {
 		_, err := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/environ")
 		return err
 	}},
-	"trace the parent":  {"EPERM", func(string, string) error { return call(unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid())) }},
-	"signal the parent": {"EPERM", func(string, string) error { return unix.Kill(os.Getppid(), 0) }},
-	"signal all":        {"EPERM", func(string, string) error { return unix.Kill(-1, 0) }},
-	"signal itself":     {"done", func(string, string) error { return unix.Kill(os.Getpid(), 0) }},
+	"trace the parent":               {"EPERM", func(string, string) error { return call(unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid())) }},
+	"signal the parent":              {"EPERM", func(string, string) error { return unix.Kill(os.Getppid(), 0) }},
+	"signal all":                     {"EPERM", func(string, string) error { return unix.Kill(-1, 0) }},
+	"signal the group of the parent": {"EPERM ESRCH", func(string, string) error { return unix.Kill(-os.Getppid(), 0) }},
+	"signal itself":                  {"done", func(string, string) error { return unix.Kill(os.Getpid(), 0) }},
 	// One of the parent's threads is under the same rules.
 	"signal the parent's threads": {"EPERM", func(string, string) error {
 		return eachThread(func(id int) error { return call(unix.SYS_TGKILL, uintptr(os.Getppid()), uintptr(id), 0) })

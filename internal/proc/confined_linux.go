@@ -29,7 +29,12 @@ func (r *run) forkConfined(ruleset int, path string, argv []string, attr *syscal
 			<-r.thread
 		}
 	})
-	return <-started
+	err := <-started
+	if err != nil && r.group != nil {
+		r.group.Release() // the thread leaves it as it ends
+		r.group = nil
+	}
+	return err
 }
 
 // enterGroup moves this thread into the group of the tool, for good: what is under a ruleset cannot leave it. A group
