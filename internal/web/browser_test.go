@@ -98,7 +98,10 @@ func (p *tab) keys(all ...string) {
 // page's policy forbids.
 func (p *tab) until(expression string) {
 	p.Helper()
-	if _, ok := wait.Poll(20*time.Second, func() bool { is, err := evaluate[bool](p, "Boolean("+expression+")"); return is && err == nil }); !ok {
+	if _, ok := wait.Poll(20*time.Second, func() bool {
+		is, err := evaluate[bool](p, 3*time.Second, "Boolean("+expression+")")
+		return is && err == nil
+	}); !ok {
 		p.picture("failed")
 		p.Fatalf("waiting for %s, and the page says:\n%.1500s", expression, p.text("body"))
 	}
@@ -107,16 +110,16 @@ func (p *tab) until(expression string) {
 // value returns what an expression is in the page.
 func value[T any](p *tab, expression string) T {
 	p.Helper()
-	v, err := evaluate[T](p, expression)
+	v, err := evaluate[T](p, 30*time.Second, expression)
 	if err != nil {
 		p.Fatalf("%s: %v", expression, err)
 	}
 	return v
 }
 
-// evaluate asks the page.
-func evaluate[T any](p *tab, expression string) (v T, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, 3*time.Second)
+// evaluate asks the page, which may take so long to answer.
+func evaluate[T any](p *tab, limit time.Duration, expression string) (v T, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
 	return chromedp.Run(ctx, func(ctx context.Context, t *chromedp.Target) (v T, err error) {
 		r, err := cdp.Call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: expression, ReturnByValue: new(true), AwaitPromise: new(true)})
