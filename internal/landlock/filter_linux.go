@@ -132,8 +132,8 @@ func filter(process, thread int) []unix.SockFilter {
 	return a
 }
 
-// protect refuses signals to a thread that is under the same rules, to its process and the group that this leads, and to
-// all processes.
+// protect refuses signals to a thread that is under the same rules, to its process and the group that this leads, and
+// to all processes.
 func (a *assembler) protect(process, thread int) {
 	for _, number := range []uintptr{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO,
 		unix.SYS_RT_TGSIGQUEUEINFO} {
