@@ -266,7 +266,7 @@ func tryAll(t *testing.T, as *syscall.Credential, in, out string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := set.File()
+	file := set.File
 	defer file.Close()
 	for path, a := range map[string]Access{"/usr": Read, "/lib": Read, "/lib64": Read, "/etc": Read, "/proc": Read, "/dev/null": Device, in: Write} {
 		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -330,7 +330,7 @@ func BenchmarkRestrict(b *testing.B) {
 			}
 		}
 		restricted := make(chan error)
-		OnThread(func() { restricted <- Restrict(set.fd) })
+		OnThread(func() { restricted <- Restrict(int(set.Fd())) })
 		if err := errors.Join(<-restricted, set.Close()); err != nil {
 			b.Fatal(err)
 		}

@@ -18,11 +18,8 @@ func Version() int {
 	return int(n)
 }
 
-// Ruleset says which files may be used.
-type Ruleset struct {
-	fd      int
-	handled uint64 // the rights that it rules
-}
+// Ruleset says which files may be used. Another process can be given its file.
+type Ruleset struct{ *os.File }
 
 // The rights of the kernel by the version that has brought them. What a kernel does not know it would refuse.
 const (
@@ -48,18 +45,17 @@ var rights = map[Access]uint64{
 // New returns a ruleset that allows nothing. The caller closes it. The error is that of the system.
 func New() (*Ruleset, error) {
 	version := Version()
-	r := &Ruleset{handled: rightsOf3}
 	if version < MinVersion {
 		return nil, unix.ENOSYS
 	}
+	// Each version has made the structure longer. An older kernel takes one that ends in zeros.
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: rightsOf3}
 	if version >= 5 {
-		r.handled |= rightsOf5
+		attr.Handled_access_fs |= rightsOf5
 	}
 	if version >= 9 {
-		r.handled |= rightsOf9
+		attr.Handled_access_fs |= rightsOf9
 	}
-	// Each version has made the structure longer. An older kernel takes one that ends in zeros.
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: r.handled}
 	if version >= signalVersion {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
@@ -68,8 +64,7 @@ func New() (*Ruleset, error) {
 	if errno != 0 {
 		return nil, os.NewSyscallError("landlock_create_ruleset", errno)
 	}
-	r.fd = int(fd)
-	return r, nil
+	return &Ruleset{os.NewFile(fd, "landlock ruleset")}, nil
 }
 
 // Allow allows access to what path leads to, through links, and to all that is below. The error is that of the system.
@@ -91,16 +86,9 @@ func (r *Ruleset) Allow(path string, a Access) error {
 		return nil
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: allowed, Parent_fd: int32(fd)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH,
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r.Fd(), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
 		return &os.PathError{Op: "landlock_add_rule", Path: path, Err: errno}
 	}
 	return nil
 }
-
-// File returns the ruleset as a file, which another process can be given. It takes the place of the ruleset: the caller
-// closes the file, and does not use the ruleset any more.
-func (r *Ruleset) File() *os.File { return os.NewFile(uintptr(r.fd), "landlock ruleset") }
-
-// Close closes the ruleset. What is under it stays so.
-func (r *Ruleset) Close() error { return unix.Close(r.fd) }

@@ -19,7 +19,7 @@ func ruleset(t *testing.T, dir string) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := set.File()
+	f := set.File
 	t.Cleanup(func() { _ = f.Close() })
 	for path, a := range map[string]landlock.Access{"/usr": landlock.Read, "/lib": landlock.Read, "/lib64": landlock.Read, dir: landlock.Write} {
 		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {

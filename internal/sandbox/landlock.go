@@ -109,7 +109,7 @@ func (r Rules) ruleset() (*os.File, error) {
 		}
 		return nil, errConfining(err)
 	}
-	return set.File(), nil
+	return set.File, nil
 }
 
 // ignoreUnusable ignores that something is not there, or not the user's to look at.
