@@ -189,3 +189,33 @@ func BenchmarkTrue(b *testing.B) {
 		})
 	}
 }
+
+// A home directory has links to toolchains. What a program has put in its place leads nowhere else.
+func TestMakeHome(t *testing.T) {
+	dir, home, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is there already
+		if err := MakeHome(dir, "home", home); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != filepath.Join(home, ".cargo/bin") {
+		t.Errorf("leads to %q, %v", to, err)
+	}
+	for _, name := range []string{"link", "below/.cargo"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(outside, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := MakeHome(dir, strings.TrimSuffix(name, "/.cargo"), home); err == nil {
+			t.Errorf("%s: a link that leads out is no error", name)
+		}
+	}
+	if left, _ := os.ReadDir(outside); len(left) > 0 {
+		t.Errorf("made outside: %v", left)
+	}
+}
