@@ -126,7 +126,7 @@ func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
 	s.Wait(`(?s)alice +working.*bash while.*\n> $`)
 	shell := ""
 	for pid, line := range w.running() {
-		if strings.Contains(line, "sh -i ") {
+		if strings.HasPrefix(line, "sh -i ") {
 			shell = pid
 		}
 	}
