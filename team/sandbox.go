@@ -84,7 +84,7 @@ func (s Sandbox) limitsBy(m sandbox.Method) string {
 		return ""
 	case m != nil && !m.HasNamespaces():
 		return "they can write only in the working directory, in $TMPDIR (not in /tmp) and in caches; they have no " +
-			"network, and not even localhost, so tests that start servers fail; git only reads (complete_task commits)"
+			"network, and not even localhost, so tests that start servers fail; git works, but for fetch and push"
 	}
 	return "they can write only in the working directory, in $TMPDIR and in caches, and reach only " +
 		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git works, but for fetch and push"

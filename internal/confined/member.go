@@ -1,6 +1,7 @@
 package confined
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,8 +24,7 @@ type Members struct {
 	network *Network
 	always  sandbox.Rules // of every command
 	cache   string        // where the caches of all members' commands are; "" is nowhere
-	// locks has a lock for each lane, which whoever changes what its git sees holds.
-	locks sync.Map
+	uses    sync.Map      // a use for each lane
 }
 
 // NewMembers returns a launcher that starts what l starts, confined. The error is Unavailable where directories
@@ -61,7 +61,11 @@ func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) 
 	if s.Env = withoutSession(s.Env); m.cache != "" {
 		s.Env = withCaches(s.Env, m.cache, m.place.Home)
 	}
-	return m.place.start(ctx, m.Launcher, s, rules, m.network, after)
+	p, err := m.place.start(ctx, m.Launcher, s, rules, m.network, after)
+	if err != nil && after != nil {
+		_ = after(io.Discard) // it has not run, so there is nothing to lose
+	}
+	return p, err
 }
 
 // rules returns what a command may touch, and what is done when it has ended; nil is nothing.
@@ -72,38 +76,26 @@ func (m *Members) rules(ctx context.Context, s proc.Spec) (r sandbox.Rules, afte
 		return append(r, sandbox.Rule{Path: s.Dir, MustExist: true}), nil, nil
 	}
 	r = append(r, sandbox.Rule{Path: lane.Path, Access: sandbox.Write, MustExist: true})
-	if !m.place.Method.HasNamespaces() {
-		after, err = m.keepLink(lane)
-		return r, after, err
-	}
 	private, err := m.prepare(ctx, lane)
 	if err != nil {
 		return nil, nil, err
 	}
 	// The end of the member is no reason to lose what its command has committed.
 	late := context.WithoutCancel(ctx)
-	after = func(out io.Writer) error { return explain(m.takeOver(late, private), out) }
+	after = func(out io.Writer) error { return explain(m.takeOver(late, private, out), out) }
 	return append(r, m.gitRules(lane, private)...), after, nil
 }
 
-// keepLink returns what lets the .git file of a lane lead to the repository after a command. Without namespaces the
-// command can write it, as all in the lane, and git only reads: the user's git, not muster's, would follow it.
-func (m *Members) keepLink(lane muster.Lane) (after func(io.Writer) error, err error) {
-	keep := func() (bool, error) { return git.ReplaceLink(m.place.Repo.CommonDir(), lane.Path) }
-	_, err = keep() // a process that was killed has left what its last command wrote
-	return func(out io.Writer) error {
-		replaced, err := keep()
-		if replaced {
-			_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
-		}
-		return err
-	}, err
-}
-
 // gitRules returns the rules for the git of a lane, which writes to a place of its own.
-func (m *Members) gitRules(lane muster.Lane, private *git.Private) sandbox.Rules {
+func (m *Members) gitRules(lane muster.Lane, private *git.Private) (r sandbox.Rules) {
 	common := m.place.Repo.CommonDir()
-	r := sandbox.Rules{{Path: filepath.Join(lane.Path, ".git"), MustExist: true},
+	if !m.place.Method.HasNamespaces() {
+		for _, name := range []string{"objects", "refs", "logs"} {
+			r = append(r, sandbox.Rule{Path: filepath.Join(private.Dir, name), Access: sandbox.Write, MustExist: true})
+		}
+		return append(r, sandbox.Rule{Path: private.GitDir(), Access: sandbox.Write, MustExist: true})
+	}
+	r = sandbox.Rules{{Path: filepath.Join(lane.Path, ".git"), MustExist: true},
 		{Path: private.Admin, Access: sandbox.Write, MustExist: true}}
 	// The lane's own index, HEAD and messages lie in the same directory, and git replaces them while it works.
 	// Whoever could write these would choose where the runtime's git looks and what it runs.
@@ -119,31 +111,58 @@ func (m *Members) gitRules(lane muster.Lane, private *git.Private) sandbox.Rules
 		From: filepath.Join(private.Dir, "objects", "info"), MustExist: true})
 }
 
-// lock locks what the git of a lane sees and writes, and returns what unlocks it: commands in the background end, and
-// others start, at any time.
-func (m *Members) lock(private *git.Private) (unlock func()) {
-	lock, _ := m.locks.LoadOrStore(private.Dir, new(sync.Mutex))
-	lock.(*sync.Mutex).Lock()
-	return lock.(*sync.Mutex).Unlock
+// use is that of a lane's git: commands in the background end, and others start, at any time.
+type use struct {
+	sync.Mutex     // held while what the lane's git sees is changed
+	commands   int // how many run
 }
 
-// prepare lets the next command in a lane see the repository as it is now.
+// lock locks the use of a lane's git.
+func (m *Members) lock(private *git.Private) *use {
+	u, _ := m.uses.LoadOrStore(private.Dir, new(use))
+	u.(*use).Lock()
+	return u.(*use)
+}
+
+// prepare lets the next command in a lane see the repository as it is now. takeOver must follow.
 func (m *Members) prepare(ctx context.Context, lane muster.Lane) (*git.Private, error) {
-	private, err := git.OpenPrivate(m.place.Repo, lane.Path, "refs/heads/"+lane.Branch)
+	isMounted := m.place.Method.HasNamespaces()
+	private, err := git.OpenPrivate(m.place.Repo, lane.Path, "refs/heads/"+lane.Branch, isMounted)
 	if err != nil {
 		return nil, err
 	}
-	defer m.lock(private)()
+	u := m.lock(private)
+	defer u.Unlock()
 	// A process that was killed has left what its last command wrote. Where that cannot be taken over, the command was
 	// told so.
 	if err := private.TakeOver(ctx); err != nil && !errors.Is(err, muster.ErrInvalid) {
 		return nil, err
 	}
-	return private, private.Prepare()
+	if err := private.Prepare(); err != nil {
+		return nil, err
+	}
+	if isMounted { // the process that was killed may have had no namespaces
+		err = git.ReplaceLink(m.place.Repo.CommonDir(), lane.Path)
+	} else {
+		err = private.Connect()
+	}
+	if err == nil {
+		u.commands++
+	}
+	return private, err
 }
 
-// takeOver brings what the git of a lane has written to the repository.
-func (m *Members) takeOver(ctx context.Context, private *git.Private) error {
-	defer m.lock(private)()
-	return private.TakeOver(ctx)
+// takeOver brings what the git of a lane has written to the repository, when a command has ended.
+func (m *Members) takeOver(ctx context.Context, private *git.Private, out io.Writer) error {
+	u := m.lock(private)
+	defer u.Unlock()
+	err := private.TakeOver(ctx)
+	if u.commands--; u.commands > 0 || m.place.Method.HasNamespaces() {
+		return err
+	}
+	changed, linkErr := private.Disconnect()
+	if changed {
+		_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
+	}
+	return cmp.Or(err, linkErr)
 }

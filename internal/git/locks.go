@@ -66,19 +66,6 @@ func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")}, 0)
 }
 
-// DirOf returns the git directory of a linked worktree, "" when it cannot be read.
-func DirOf(path string) string {
-	file, err := readFile(filepath.Join(path, ".git"))
-	dir, ok := strings.CutPrefix(strings.TrimSpace(string(file)), "gitdir: ")
-	if err != nil || !ok {
-		return ""
-	}
-	if dir = filepath.FromSlash(dir); !filepath.IsAbs(dir) {
-		dir = filepath.Join(path, dir)
-	}
-	return dir
-}
-
 // refLock returns the path of the lock on a ref.
 func refLock(common, ref string) string {
 	return filepath.Join(common, filepath.FromSlash(ref)+".lock")

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,14 +19,16 @@ import (
 // Private is a lane's own place for the objects and refs that its git writes. A confined command sees it in place of
 // the repository's: it can commit, stash and make branches, and can change nothing of the repository. TakeOver brings
 // the objects and the lane's branch over. What is in the place comes from programs that may be hostile: nothing there
-// is followed as a link, no git reads it, and each object is hashed anew.
+// is followed as a link, no git of muster's reads it, and each object is hashed anew.
 type Private struct {
-	// Dir has the directories objects, refs and logs.
+	// Dir has the directories objects, refs and logs. They are mounted over the repository's, or GitDir leads to them.
 	Dir string
-	// Admin is the lane's directory in .git/worktrees, which commands write too: the index, HEAD, a merge under way.
+	// Admin is the lane's directory in .git/worktrees, which commands write too where Dir is mounted: the index, HEAD,
+	// a merge under way.
 	Admin string
 
 	repo *Repo
+	lane string
 	ref  string // the lane's branch, refs/heads/...
 	// hadConfig says that the lane has git settings of its own, which are the user's.
 	hadConfig bool
@@ -41,6 +44,9 @@ const (
 	maxRef = 4 << 10
 )
 
+// copiedName is the name of the file with the refs that Prepare has copied.
+const copiedName = "copied.json"
+
 // worktreeConfig is the file with git settings of one worktree. git reads it where the repository's config says so.
 const worktreeConfig = "config.worktree"
 
@@ -48,11 +54,12 @@ const worktreeConfig = "config.worktree"
 // place.
 const PrivateObjects = "/run/muster/objects"
 
-// OpenPrivate returns the place of the lane at path, whose branch is ref. It is made if it is missing. Errors: NotFound
-// when no lane of the repository is there, Unavailable.
-func OpenPrivate(r *Repo, lane, ref string) (*Private, error) {
-	p := &Private{repo: r, ref: ref, Admin: AdminDir(r.common, lane),
-		Dir: filepath.Join(r.common, "muster", "lanes", filepath.Base(lane))}
+// OpenPrivate returns the place of the lane at path, whose branch is ref. It is made if it is missing. isMounted says
+// that commands see it mounted over the repository's, and not through GitDir. Errors: NotFound when no lane of the
+// repository is there, Unavailable.
+func OpenPrivate(r *Repo, lane, ref string, isMounted bool) (*Private, error) {
+	p := &Private{repo: r, lane: lane, ref: ref, Dir: privatePlace(r.common, lane),
+		Admin: registrationOf(r.common, lane)}
 	if p.Admin == "" {
 		return nil, muster.Errorf(muster.NotFound, "there is no worktree at %s", lane)
 	}
@@ -65,7 +72,23 @@ func OpenPrivate(r *Repo, lane, ref string) (*Private, error) {
 	}
 	p.hadConfig = !durable.IsMissing(filepath.Join(p.Admin, worktreeConfig))
 	alternates := []byte(PrivateObjects + "\n")
-	return p, durable.WriteBelow(p.Dir, filepath.Join(p.Dir, "objects", "info", "alternates"), alternates)
+	if !isMounted {
+		alternates = []byte("../../../../objects\n")
+		if err := p.makeGitDir(); err != nil {
+			return nil, muster.Errorf(muster.Unavailable, "a git directory for commands cannot be made: %w", err)
+		}
+	}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return p, p.write(root, "objects/info/alternates", alternates)
+}
+
+// privatePlace returns where a lane's place is. common is the repository's common directory.
+func privatePlace(common, lane string) string {
+	return filepath.Join(common, "muster", "lanes", filepath.Base(lane))
 }
 
 // make makes the directories of the place that are missing.
@@ -103,7 +126,7 @@ func clearWay(root *os.Root, dir string) error {
 
 // RemovePrivate removes the place of the lane at path. What was not taken over is gone with it.
 func RemovePrivate(r *Repo, lane string) error {
-	return durable.RemoveAll(filepath.Join(r.common, "muster", "lanes", filepath.Base(lane)))
+	return durable.RemoveAll(privatePlace(r.common, lane))
 }
 
 // PrivateHead returns what HEAD points to in the lane at dir, where that is a branch which a confined command has made
@@ -112,7 +135,7 @@ func PrivateHead(r *Repo, dir string) (head string, ok bool) {
 	if head, ok = writtenHead(r, dir); !ok || !strings.HasPrefix(head, "refs/heads/") {
 		return "", false
 	}
-	place := filepath.Join(r.common, "muster", "lanes", filepath.Base(dir))
+	place := privatePlace(r.common, dir)
 	_, err := durable.ReadBelow(place, filepath.Join(place, filepath.FromSlash(head)), maxRef)
 	return head, err == nil
 }
@@ -166,11 +189,7 @@ func (p *Private) Prepare() error {
 	if err != nil || isSame {
 		return err
 	}
-	data, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	return durable.WriteBelow(p.Dir, filepath.Join(p.Dir, "copied.json"), data)
+	return p.saveCopied(now)
 }
 
 // TakeOver brings what commands have written to the repository: the objects, and the lane's branch where it has moved.
@@ -187,6 +206,9 @@ func (p *Private) TakeOver(ctx context.Context) error {
 	if err := p.takeObjects(ctx, root); err != nil {
 		return muster.Errorf(muster.Unavailable, "what the lane's git has written cannot be taken over: %w", err)
 	}
+	if err := p.exchange(ctx); err != nil {
+		return err
+	}
 	data, err := p.read(p.ref, maxRef)
 	if isSpoiled(err) { // Prepare puts it right
 		return nil
@@ -197,7 +219,7 @@ func (p *Private) TakeOver(ctx context.Context) error {
 		return ignoreMissing(err)
 	}
 	if now, ok := p.repo.files.branch(p.ref); ok && now == id { // an earlier TakeOver has moved it
-		return nil
+		return p.note(id)
 	}
 	// A branch must name a commit that is there whole.
 	if _, err := p.repo.Run(ctx, p.repo.common, "rev-list", "--quiet", "--objects", id, "--not", was); err != nil {
@@ -212,33 +234,58 @@ func (p *Private) TakeOver(ctx context.Context) error {
 		return muster.Errorf(muster.Invalid, "the lane's branch was moved while the command ran, so its commits "+
 			"are at %.7s only", id).WithHint("git merge %.7s, in the lane", id)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.note(id)
+}
+
+// note notes that the lane's branch is at id, as a command has left it: should the runtime move it back to where it was
+// before, the next TakeOver must not move it again.
+func (p *Private) note(id string) error {
+	noted := p.copied()
+	noted[p.ref] = id + "\n"
+	return p.saveCopied(noted)
 }
 
 // copied returns the refs that Prepare has copied, with what their files said. There are none where that is not known:
 // more stays then than need be, and nothing is taken over.
 func (p *Private) copied() map[string]string {
 	noted := map[string]string{}
-	if data, err := p.read("copied.json", 16<<20); err == nil {
+	if data, err := p.read(copiedName, 16<<20); err == nil {
 		_ = json.Unmarshal(data, &noted)
 	}
 	return noted
 }
 
-// dropLinks removes what commands have put into the lane's own git directory to mislead the runtime's git, which is not
+// saveCopied replaces what copied returns.
+func (p *Private) saveCopied(noted map[string]string) error {
+	data, err := json.Marshal(noted)
+	if err != nil {
+		return err
+	}
+	return durable.New(durable.OS{}).Replace(filepath.Join(p.Dir, copiedName), data)
+}
+
+// dropLinks removes what commands have put into the lane's git directories to mislead the runtime, which is not
 // confined: settings, and symbolic links, to where it would write. That to git-crypt's keys is the runtime's.
 func (p *Private) dropLinks() error {
+	if !p.hadConfig {
+		if err := os.RemoveAll(filepath.Join(p.Admin, worktreeConfig)); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(dropLinksIn(p.Admin), ignoreMissing(dropLinksIn(p.GitDir())))
+}
+
+// dropLinksIn removes the symbolic links below dir.
+func dropLinksIn(dir string) error {
 	// The root keeps to the directory, whatever a program that still runs makes a link of meanwhile.
-	root, err := os.OpenRoot(p.Admin)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if !p.hadConfig {
-		if err := root.RemoveAll(worktreeConfig); err != nil {
-			return err
-		}
-	}
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink == 0 || name == "git-crypt" {
 			return ignoreMissing(err)

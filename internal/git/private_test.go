@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,12 +16,13 @@ import (
 // privateLane is a repository with the lane a, on the branch wt/a, and what the git of a confined command in it sees.
 type privateLane struct {
 	*testing.T
-	repo *Repo
-	dir  string
-	p    *Private
+	repo      *Repo
+	dir       string
+	p         *Private
+	isMounted bool
 }
 
-func newPrivateLane(t *testing.T) *privateLane {
+func newPrivateLane(t *testing.T, isMounted bool) *privateLane {
 	t.Helper()
 	root := gittest.Repo(t, map[string]string{"a.txt": "first\n"})
 	repo, err := Open(t.Context(), root)
@@ -28,16 +30,21 @@ func newPrivateLane(t *testing.T) *privateLane {
 		t.Fatal(err)
 	}
 	gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/a", filepath.Join(root, "lanes", "a"))
-	l := &privateLane{T: t, repo: repo, dir: filepath.Join(repo.Root(), "lanes", "a")}
+	l := &privateLane{T: t, repo: repo, dir: filepath.Join(repo.Root(), "lanes", "a"), isMounted: isMounted}
 	l.p = l.open()
 	return l
 }
 
 func (l *privateLane) open() *Private {
 	l.Helper()
-	p, err := OpenPrivate(l.repo, l.dir, "refs/heads/wt/a")
+	p, err := OpenPrivate(l.repo, l.dir, "refs/heads/wt/a", l.isMounted)
 	if err == nil {
-		err = p.Prepare()
+		if err = p.TakeOver(l.Context()); err == nil || errors.Is(err, muster.ErrInvalid) {
+			err = p.Prepare()
+		}
+	}
+	if err == nil && !l.isMounted {
+		err = p.Connect()
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -49,6 +56,9 @@ func (l *privateLane) open() *Private {
 // them, this has a copy of the git directory with links.
 func (l *privateLane) confined(args ...string) string {
 	l.Helper()
+	if !l.isMounted {
+		return gittest.Git(l.T, l.dir, args...)
+	}
 	view := filepath.Join(l.TempDir(), "git")
 	l.must(os.MkdirAll(filepath.Join(view, "worktrees"), 0o755))
 	for name, to := range map[string]string{"objects": filepath.Join(l.p.Dir, "objects"), "refs": filepath.Join(l.p.Dir, "refs"),
@@ -88,7 +98,13 @@ func (l *privateLane) branch() string {
 }
 
 func TestPrivateCommitsAreTakenOver(t *testing.T) {
-	l := newPrivateLane(t)
+	for _, isMounted := range []bool{true, false} {
+		t.Run(fmt.Sprintf("isMounted=%v", isMounted), func(t *testing.T) { testTakeOver(newPrivateLane(t, isMounted)) })
+	}
+}
+
+func testTakeOver(l *privateLane) {
+	t := l.T
 	gittest.Write(t, l.dir, map[string]string{"b.txt": "mine\n"})
 	l.confined("add", "b.txt")
 	l.confined("commit", "-q", "-m", "mine")
@@ -193,7 +209,7 @@ func TestPrivatePlacesAreNotTrusted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newPrivateLane(t)
+			l := newPrivateLane(t, true)
 			was := l.branch()
 			l.must(spoil(l))
 			l.must(l.p.TakeOver(t.Context()))
@@ -213,13 +229,13 @@ func TestPrivatePlacesAreNotTrusted(t *testing.T) {
 		})
 	}
 	// A branch that names a commit which is not there stays as it is, and so does one of a context that has ended.
-	l := newPrivateLane(t)
+	l := newPrivateLane(t, true)
 	was := l.branch()
 	l.must(os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
 	if err := l.p.TakeOver(t.Context()); err == nil || l.branch() != was {
 		t.Errorf("%v, and the branch is at %s", err, l.branch())
 	}
-	if _, err := OpenPrivate(l.repo, filepath.Join(l.repo.Root(), "lanes", "none"), "refs/heads/wt/none"); !errors.Is(err, muster.ErrNotFound) {
+	if _, err := OpenPrivate(l.repo, filepath.Join(l.repo.Root(), "lanes", "none"), "refs/heads/wt/none", true); !errors.Is(err, muster.ErrNotFound) {
 		t.Error(err)
 	}
 	l.must(RemovePrivate(l.repo, l.dir))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"muster"
 	"muster/internal/durable"
@@ -11,6 +12,29 @@ import (
 
 // A linked worktree and its registration, a directory in .git/worktrees, name each other: the worktree by its file
 // .git, and the registration by its file gitdir.
+
+// DirOf returns the git directory of a linked worktree, "" when it cannot be read. While commands run in a lane, its
+// .git file may lead to a git directory of theirs (Private.GitDir), which is never the answer.
+func DirOf(path string) string {
+	dir := linkedDir(path)
+	if common := ownerOf(dir); common != "" {
+		return registrationOf(common, path)
+	}
+	return dir
+}
+
+// linkedDir returns what the .git file of a worktree names, "" when it cannot be read.
+func linkedDir(path string) string {
+	file, err := readFile(filepath.Join(path, ".git"))
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(file)), "gitdir: ")
+	if err != nil || !ok {
+		return ""
+	}
+	if dir = filepath.FromSlash(dir); !filepath.IsAbs(dir) {
+		dir = filepath.Join(path, dir)
+	}
+	return dir
+}
 
 // AdminDir returns the directory in .git/worktrees of the linked worktree at path. It is "" when there is none, or when
 // the two do not name each other. common is the repository's common directory. A symbolic link to a worktree is none.
@@ -44,10 +68,13 @@ func registrationOf(common, path string) string {
 	return ""
 }
 
-// isLinkedTo reports whether the .git file of the worktree at path names a registration.
-func isLinkedTo(path, admin string) bool {
+// isLinkedTo reports whether the .git file of the worktree at path names a registration, itself or by what DirOf knows.
+func isLinkedTo(path, admin string) bool { return isPlainLink(path) && DirOf(path) == admin }
+
+// isPlainLink reports whether the .git of the worktree at path is a file.
+func isPlainLink(path string) bool {
 	st, err := os.Lstat(filepath.Join(path, ".git"))
-	return err == nil && st.Mode().IsRegular() && DirOf(path) == admin
+	return err == nil && st.Mode().IsRegular()
 }
 
 // linkOf returns the .git file that a registration names, "" when it names none.
@@ -80,19 +107,28 @@ func RestoreLink(common, path string) error {
 }
 
 // ReplaceLink is RestoreLink for a worktree in which hostile programs may have put anything in the place of the .git
-// file: that is removed. It reports whether it was.
-func ReplaceLink(common, path string) (replaced bool, err error) {
-	link, admin := filepath.Join(path, ".git"), registrationOf(common, path)
-	if admin == "" || isLinkedTo(path, admin) || durable.IsMissing(path) {
-		return false, nil
+// file: that is replaced.
+func ReplaceLink(common, path string) error {
+	admin := registrationOf(common, path)
+	if admin == "" || isPlainLink(path) && linkedDir(path) == admin || durable.IsMissing(path) {
+		return nil
 	}
-	if replaced = !durable.IsMissing(link); replaced {
+	return writeLink(path, admin, durable.New(durable.OS{}).Replace)
+}
+
+// writeLink lets the .git file of the worktree at path name dir, whatever is in its place. replace replaces a file.
+func writeLink(path, dir string, replace func(file string, data []byte) error) (err error) {
+	link := filepath.Join(path, ".git")
+	if st, statErr := os.Lstat(link); statErr == nil && st.IsDir() {
 		err = durable.RemoveAll(link)
 	}
-	if err != nil {
-		return false, muster.Errorf(muster.Unavailable, "what stands for .git in %s cannot be removed: %w", path, err)
+	if err == nil {
+		err = replace(link, []byte("gitdir: "+filepath.ToSlash(dir)+"\n"))
 	}
-	return replaced, RestoreLink(common, path)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected: %w", path, err)
+	}
+	return nil
 }
 
 // registrations returns the directories in .git/worktrees, one for each linked worktree.

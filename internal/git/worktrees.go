@@ -174,6 +174,11 @@ func LinkKeys(common, gitDir string) error {
 // The files go first and the .git file after them. A removal that is cut off, or that meets something which cannot be
 // removed, leaves a worktree that git still knows, so that it can be tried again.
 func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
+	if ownerOf(linkedDir(path)) == r.common { // a process died while a command ran there
+		if err := ReplaceLink(r.common, path); err != nil {
+			return err
+		}
+	}
 	for try := 1; ; try++ {
 		if err := removeFiles(r.common, path); err != nil {
 			return muster.Errorf(muster.Unavailable, "the files of the worktree %s cannot be removed: %w", path, err)

@@ -81,6 +81,7 @@ var escapes = map[string]string{
 	"hook in the repository":   `printf '#!/bin/sh\necho x > $OUT/hook\n' > $REPO/.git/hooks/post-merge; chmod +x $REPO/.git/hooks/*`,
 	"git config":               `git config core.fsmonitor "echo x > $OUT/fsmonitor"; git config --worktree core.fsmonitor "echo x > $OUT/worktree"`,
 	"config of the worktree":   `g=$(git rev-parse --git-dir); printf '[core]\n\tfsmonitor = echo x > %s/wt\n' $OUT > $g/config.worktree`,
+	"config of all worktrees":  `c=$(git rev-parse --git-common-dir); rm -f $c/config; printf '[core]\n\tfsmonitor = echo x > %s/common\n' $OUT > $c/config`,
 	"another common directory": `g=$(git rev-parse --git-dir); mkdir -p evil && cp -r $REPO/.git evil/git; echo $PWD/evil/git > $g/commondir`,
 	"another .git":             `rm -f .git; mv .git old; mkdir .git; git init -q . 2>&1; printf '[core]\n\tfsmonitor = echo x > %s/dotgit\n' $OUT >> .git/config`,
 	"another branch":           `git update-ref refs/heads/main HEAD; git branch -f main HEAD; git push . HEAD:main; rm -f $REPO/.git/refs/heads/main`,

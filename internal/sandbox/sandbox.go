@@ -110,7 +110,7 @@ func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
 }
 
 // lackNamespaces is what programs without namespaces lack.
-const lackNamespaces = "no network, not even localhost, and git only reads"
+const lackNamespaces = "no network, not even localhost"
 
 // cannotConfine begins what an error of Find says.
 const cannotConfine = "commands cannot be confined here: "
