@@ -77,7 +77,9 @@ func TestCommandsGitDir(t *testing.T) {
 	if out := l.confined("status"); strings.Contains(out, "rebase") || strings.Contains(out, "merg") {
 		t.Errorf("a command sees\n%s", out)
 	}
-	l.confined("stash", "list")
+	l.confined("clone", "-q", ".", filepath.Join(t.TempDir(), "clone"))
+	l.confined("stash", "-u")
+	l.confined("stash", "pop")
 	gittest.Git(t, l.repo.Root(), "fsck", "--strict")
 }
 

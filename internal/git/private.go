@@ -71,9 +71,12 @@ func OpenPrivate(r *Repo, lane, ref string, isMounted bool) (*Private, error) {
 		return nil, muster.Errorf(muster.Unavailable, "a place for what the lane's git writes cannot be made: %w", err)
 	}
 	p.hadConfig = !durable.IsMissing(filepath.Join(p.Admin, worktreeConfig))
-	alternates := []byte(PrivateObjects + "\n")
+	objects := PrivateObjects
 	if !isMounted {
-		alternates = []byte("../../../../objects\n")
+		// git clone takes a relative one for one of GitDir. A line holds no more than a path without a line end.
+		if objects = filepath.Join(r.common, "objects"); strings.Contains(objects, "\n") {
+			objects = "../../../../objects"
+		}
 		if err := p.makeGitDir(); err != nil {
 			return nil, muster.Errorf(muster.Unavailable, "a git directory for commands cannot be made: %w", err)
 		}
@@ -83,7 +86,7 @@ func OpenPrivate(r *Repo, lane, ref string, isMounted bool) (*Private, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return p, p.write(root, "objects/info/alternates", alternates)
+	return p, p.write(root, "objects/info/alternates", []byte(objects+"\n"))
 }
 
 // privatePlace returns where a lane's place is. common is the repository's common directory.

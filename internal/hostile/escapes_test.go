@@ -41,6 +41,10 @@ var escapes = map[string]string{
 	"write to the checkout":   `echo x > $REPO/a.txt; rm -f $REPO/a.txt`,
 	"write the settings":      `echo 'check: "true"' > $REPO/muster.yaml; mkdir -p $REPO/.claude; echo {} > $REPO/.claude/settings.json`,
 	"write other lanes":       `for d in $REPO/.worktrees/*; do [ "$d" = "$PWD" ] || echo x > $d/evil; done; mkdir -p $REPO/.worktrees/evil && echo x > $REPO/.worktrees/evil/x`,
+	"modes and dates":         `chmod -R a+rwx $USER_HOME $REPO/a.txt $OTHER; chmod 777 $USER_HOME/.ssh; touch -d 2001-02-03 $USER_HOME/.netrc $REPO/a.txt`,
+	"modes by a descriptor":   `python3 -c "import os; os.fchmod(os.open('$REPO/a.txt', os.O_RDONLY), 0o777)"; python3 -c "import os; os.chmod('/proc/self/fd/%d' % os.open('$REPO/a.txt', os.O_PATH), 0o777); os.utime(os.open('$REPO/a.txt', os.O_RDONLY))"`,
+	"modes between two looks": `touch mode; (for i in $(seq 200); do ln -sfn $REPO/a.txt mode; ln -sfn link mode; done) & for i in $(seq 60); do chmod 777 mode; done 2>&1 | tail -1; wait`,
+	"lists of who may use it": `setfacl -m u:daemon:rw $REPO/a.txt $USER_HOME/.netrc; python3 -c "import os; os.setxattr('$REPO/a.txt', 'user.evil', b'x')"`,
 	// Links.
 	"symbolic link out":       `ln -s $OUT link && echo x > link/through`,
 	"link in the way":         `ln -sfn $USER_HOME/.ssh keys && cat keys/id_ed25519`,
@@ -380,8 +384,16 @@ func (w *escapeWorld) snapshot() map[string]string {
 				return nil
 			}
 		}
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			files[rel+"/"] = info.Mode().String()
+			return nil
 		}
 		text := "not a regular file"
 		if d.Type().IsRegular() {
@@ -389,7 +401,10 @@ func (w *escapeWorld) snapshot() map[string]string {
 			if err != nil {
 				return err
 			}
-			text = string(data)
+			text = string(data) + info.Mode().String()
+			if !strings.HasPrefix(rel, "repo/.git/") {
+				text += info.ModTime().String()
+			}
 		}
 		files[rel] = text
 		return nil

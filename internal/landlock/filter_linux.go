@@ -30,6 +30,11 @@ var refused = map[unix.Errno][]uintptr{
 		// Its flags are in memory, which no filter sees. The older call does what it does.
 		unix.SYS_CLONE3,
 	},
+	// Some of the attributes of other names are lists of who may use a file.
+	unix.EOPNOTSUPP: {
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
+		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
+	},
 	// Whoever can make a socket reaches the network, the loopback and the sockets of the user's session.
 	unix.EACCES: {unix.SYS_SOCKET},
 }
@@ -101,6 +106,9 @@ func filter(process, thread int) []unix.SockFilter {
 		for _, number := range calls {
 			a.compare(unix.BPF_JEQ, uint32(number), false, a.fail(errno))
 		}
+	}
+	for number := range attributeCalls {
+		a.compare(unix.BPF_JEQ, uint32(number), false, func() { a.answer(unix.SECCOMP_RET_USER_NOTIF) })
 	}
 	a.onCall(unix.SYS_CLONE, func() {
 		a.argument(0)

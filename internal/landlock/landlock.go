@@ -7,6 +7,8 @@
 //   - Restrict (restrict_linux.go) puts this thread, and all that it starts, under a ruleset for good. It takes away
 //     all capabilities of root, and its filter (filter_linux.go) refuses what Landlock does not know: sockets, shared
 //     memory of System V and message queues, keyrings, new namespaces.
+//   - The mode, the owner and the dates of files are changed by this process on behalf of the program, below the
+//     directories that it may write (attributes_linux.go).
 //
 // Landlock allows and never forbids: what is below a directory that may be read may be read, too. Whoever wants to
 // leave out a part of a directory names all others (package sandbox).
@@ -15,7 +17,7 @@
 // it may hold.
 //
 // What does not hold, because the kernel has no check for it: the names, sizes and dates of all files can be seen, and
-// the mode, owner and dates of files that belong to the user can be changed. Other processes can be seen.
+// so can other processes.
 package landlock
 
 // MinVersion is the oldest version of Landlock's interface that is used. Before it the kernel, Linux 6.2, cannot keep

@@ -23,4 +23,4 @@ func (*Ruleset) Allow(string, Access) error { return errors.ErrUnsupported }
 func OnThread(do func()) { go do() }
 
 // Restrict returns errors.ErrUnsupported here.
-func Restrict(int) error { return errors.ErrUnsupported }
+func Restrict(int, []string) error { return errors.ErrUnsupported }

@@ -3,7 +3,6 @@
 package landlock
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +22,13 @@ import (
 
 // TestMain lets the test binary be a confined program, which tries what its arguments name.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "confine" {
+		if err := confine(os.Args[2], os.Args[3]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) == 4 && os.Args[1] == "try" {
 		for _, name := range slices.Sorted(maps.Keys(tries)) {
 			fmt.Printf("%s: %s\n", name, outcome(tries[name].do(os.Args[2], os.Args[3])))
@@ -162,6 +169,80 @@ var tries = map[string]struct {
 	"type with more bits": {"EPERM", func(string, string) error {
 		return call(unix.SYS_IOCTL, 0, unix.TIOCSTI|1<<40, uintptr(unsafe.Pointer(new(byte))))
 	}},
+	"mode in": {"done", func(in, _ string) error {
+		return errors.Join(touch(in+"/mode"), os.Chmod(in+"/mode", 0o751), modeIs(in+"/mode", 0o751),
+			unix.Fchmodat(unix.AT_FDCWD, in+"/mode", 0o640, 0), modeIs(in+"/mode", 0o640))
+	}},
+	"mode by a descriptor in": {"done", func(in, _ string) error {
+		f, err := os.Create(in + "/opened")
+		return errors.Join(err, f.Chmod(0o604), modeIs(in+"/opened", 0o604), os.Remove(in+"/opened"), f.Chmod(0o600))
+	}},
+	"mode by the C library's way": {"done", func(in, _ string) error {
+		f, err := os.Create(in + "/libc")
+		return errors.Join(err, os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o611), modeIs(in+"/libc", 0o611))
+	}},
+	"mode below the working directory": {"done", func(in, _ string) error {
+		return errors.Join(os.Chdir(in), touch("here"), os.Chmod("here", 0o700), os.Chmod("./here", 0o711), modeIs(in+"/here", 0o711),
+			os.Chmod(".", 0o777), os.Chmod(in, 0o700))
+	}},
+	"mode of a pipe": {"done", func(string, string) error {
+		r, w, err := os.Pipe()
+		return errors.Join(err, call(unix.SYS_FCHMOD, r.Fd(), 0o600), w.Close())
+	}},
+	"mode of what is not there": {"ENOENT", func(in, _ string) error { return os.Chmod(in+"/none", 0o600) }},
+	"mode of no descriptor":     {"EBADF", func(string, string) error { return call(unix.SYS_FCHMOD, 999, 0o600) }},
+	"mode without a name":       {"ENOENT", func(string, string) error { return os.Chmod("", 0o600) }},
+	"mode of a name that is nowhere": {"EFAULT", func(string, string) error {
+		return call(unix.SYS_FCHMODAT, 0, 8, 0o600)
+	}},
+	"mode of a link": {"ENOTSUP", func(in, _ string) error {
+		_ = os.Symlink("x", in+"/broken")
+		return unix.Fchmodat(unix.AT_FDCWD, in+"/broken", 0o600, unix.AT_SYMLINK_NOFOLLOW)
+	}},
+	"mode out":    {"EPERM", func(_, out string) error { return os.Chmod(out+"/secret", 0o666) }},
+	"mode of out": {"EPERM", func(_, out string) error { return os.Chmod(out, 0o777) }},
+	"mode through a link": {"EPERM", func(in, out string) error {
+		_ = os.Symlink(out+"/secret", in+"/mode-link")
+		return os.Chmod(in+"/mode-link", 0o666)
+	}},
+	"mode through a way": {"EPERM", func(in, out string) error {
+		_ = os.Symlink(out, in+"/mode-way")
+		return os.Chmod(in+"/mode-way/secret", 0o666)
+	}},
+	"mode through dots": {"EPERM", func(in, out string) error { return os.Chmod(in+"/../"+filepath.Base(out)+"/secret", 0o666) }},
+	"mode by a descriptor": {"EPERM", func(_, out string) error {
+		fd, err := unix.Open(out, unix.O_PATH, 0)
+		return errors.Join(err, unix.Fchmodat(fd, "secret", 0o666, 0))
+	}},
+	"mode by a descriptor's name": {"EPERM", func(_, out string) error {
+		fd, err := unix.Open(out+"/secret", unix.O_PATH, 0)
+		return errors.Join(err, os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o666))
+	}},
+	"mode through a process": {"ELOOP EPERM", func(_, out string) error { return os.Chmod("/proc/self/root"+out+"/secret", 0o666) }},
+	"mode of what the parent has open": {"ELOOP ENOENT EPERM EBADF", func(string, string) error {
+		return errors.Join(os.Chmod("/proc/self/fd/../fd/3", 0o666), os.Chmod(fmt.Sprintf("/proc/%d/fd/1", os.Getppid()), 0o666))
+	}},
+	"owner in": {"done", func(in, _ string) error {
+		_ = os.Symlink("x", in+"/owned-link")
+		return errors.Join(touch(in+"/owned"), os.Chown(in+"/owned", os.Getuid(), os.Getgid()), os.Lchown(in+"/owned-link", -1, os.Getgid()))
+	}},
+	"owner in, of another": {"EPERM", func(in, _ string) error { return errors.Join(touch(in+"/given"), os.Chown(in+"/given", 12345, -1)) }},
+	"owner out":            {"EPERM", func(_, out string) error { return os.Chown(out+"/secret", -1, os.Getgid()) }},
+	"dates in": {"done", func(in, _ string) error {
+		at := time.Unix(1e9, 5000)
+		err := errors.Join(touch(in+"/dated"), os.Chtimes(in+"/dated", at, at))
+		if st, statErr := os.Stat(in + "/dated"); err == nil && (statErr != nil || !st.ModTime().Equal(at)) {
+			err = fmt.Errorf("the date is %v, %w", st.ModTime(), statErr)
+		}
+		return errors.Join(err, unix.Utimes(in+"/dated", nil), call(unix.SYS_UTIMENSAT, descriptor(in+"/dated"), 0, 0, 0))
+	}},
+	"dates of a link in": {"done", func(in, _ string) error {
+		_ = os.Symlink("x", in+"/dated-link")
+		return unix.UtimesNanoAt(unix.AT_FDCWD, in+"/dated-link", []unix.Timespec{{Sec: 1}, {Sec: 2}}, unix.AT_SYMLINK_NOFOLLOW)
+	}},
+	"dates out":         {"EPERM", func(_, out string) error { return os.Chtimes(out+"/secret", time.Unix(1, 0), time.Unix(1, 0)) }},
+	"dates out, by now": {"EPERM", func(_, out string) error { return unix.Utimes(out+"/secret", nil) }},
+	"more attributes":   {"ENOTSUP", func(_, out string) error { return unix.Setxattr(out+"/secret", "user.x", []byte("x"), 0) }},
 	"capabilities": {"done", func(string, string) error {
 		data, err := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(data)) {
@@ -173,6 +254,21 @@ var tries = map[string]struct {
 		}
 		return err
 	}},
+}
+
+// modeIs returns an error where a file has another mode.
+func modeIs(path string, want os.FileMode) error {
+	st, err := os.Stat(path)
+	if err == nil && st.Mode().Perm() != want {
+		err = fmt.Errorf("the mode is %v and not %v", st.Mode().Perm(), want)
+	}
+	return err
+}
+
+// descriptor opens a file and leaves it open.
+func descriptor(path string) uintptr {
+	fd, _ := unix.Open(path, unix.O_RDONLY, 0)
+	return uintptr(fd)
 }
 
 // threadDir is the directory of a thread of the parent.
@@ -234,6 +330,11 @@ func TestRestrict(t *testing.T) {
 					t.Errorf("%s: %s, want %s", name, got, try.want)
 				}
 			}
+			for path, want := range map[string]os.FileMode{out: 0o700, filepath.Join(out, "secret"): 0o644} {
+				if err := modeIs(path, want); err != nil {
+					t.Errorf("outside: %v", err)
+				}
+			}
 			if data, _ := os.ReadFile(filepath.Join(out, "secret")); string(data) != "secret" {
 				t.Errorf("the file outside has %q", data)
 			}
@@ -255,23 +356,12 @@ func place(t *testing.T, as *syscall.Credential) string {
 	return dir
 }
 
-// tryAll runs the confined program and returns what it says.
+// tryAll runs the confined program, started by a process of a user's, and returns what it says.
 func tryAll(t *testing.T, as *syscall.Credential, in, out string) string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
-	}
-	set, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := set.File
-	defer file.Close()
-	for path, a := range map[string]Access{"/usr": Read, "/lib": Read, "/lib64": Read, "/etc": Read, "/proc": Read, "/dev/null": Device, in: Write} {
-		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
 	}
 	// The program itself lies where only root may go.
 	program := filepath.Join(in, "program")
@@ -282,39 +372,45 @@ func tryAll(t *testing.T, as *syscall.Credential, in, out string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := exec.Command(program, "confine", in, out)
+	c.Env, c.Dir = []string{"PATH=/usr/bin"}, "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true}
+	said, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	return string(said)
+}
+
+// confine runs the confined program.
+func confine(in, out string) error {
+	set, err := New()
+	if err != nil {
+		return err
+	}
+	file := set.File
+	defer file.Close()
+	for path, a := range map[string]Access{"/usr": Read, "/lib": Read, "/lib64": Read, "/etc": Read, "/proc": Read, "/dev/null": Device, in: Write} {
+		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
 	// As a process must be whose threads are under rules.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }()
-	var said bytes.Buffer
-	c := exec.Command(program, "try", in, out)
-	c.Env, c.Stdout, c.Stderr = []string{"PATH=/usr/bin"}, &said, &said
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true}
+	c := exec.Command(filepath.Join(in, "program"), "try", in, out)
+	c.Env, c.Stdout, c.Stderr = []string{"PATH=/usr/bin"}, os.Stdout, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	ended := make(chan error)
 	OnThread(func() {
-		if as != nil {
-			// Once it has no capabilities, it cannot become another user.
-			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(as.Gid), uintptr(as.Gid), uintptr(as.Gid)); errno != 0 {
-				ended <- errno
-				return
-			}
-			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(as.Uid), uintptr(as.Uid), uintptr(as.Uid)); errno != 0 {
-				ended <- errno
-				return
-			}
-			c.SysProcAttr.Credential = nil
-		}
-		err := Restrict(int(file.Fd()))
+		err := Restrict(int(file.Fd()), []string{in})
 		if err == nil {
 			err = c.Run()
 		}
 		ended <- err
 	})
-	if err := <-ended; err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
-	}
-	return said.String()
+	return <-ended
 }
 
 // BenchmarkRestrict is what a ruleset of a hundred paths costs: to make it and to put a thread under it.
@@ -330,7 +426,7 @@ func BenchmarkRestrict(b *testing.B) {
 			}
 		}
 		restricted := make(chan error)
-		OnThread(func() { restricted <- Restrict(int(set.Fd())) })
+		OnThread(func() { restricted <- Restrict(int(set.Fd()), nil) })
 		if err := errors.Join(<-restricted, set.Close()); err != nil {
 			b.Fatal(err)
 		}

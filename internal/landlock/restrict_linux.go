@@ -31,12 +31,13 @@ func OnThread(do func()) {
 
 // Restrict puts this thread and what it starts under the ruleset with the descriptor, takes its capabilities, and
 // filters its calls of the system. None of this can be undone. It is called in OnThread only. The error is that of the
-// system; then nothing may be started on this thread.
+// system; then nothing may be started on this thread. writable are the directories below which the mode, the owner and
+// the dates of files may be changed; no part of them is a link.
 //
 // What the thread has started can do with the thread whatever the rules do not forbid, because both are under the same.
 // The thread shares its memory with the process. So a process whose threads live on after this must not be dumpable,
 // which keeps others from its memory and its descriptors, and the filter refuses signals to the thread.
-func Restrict(ruleset int) error {
+func Restrict(ruleset int, writable []string) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
@@ -50,11 +51,19 @@ func Restrict(ruleset int) error {
 	}
 	code := filter(os.Getpid(), unix.Gettid())
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+	// A program that gets a signal while it waits for an answer must not ask again: the change may have been made.
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(code)
 	if errno != 0 {
 		return os.NewSyscallError("seccomp", errno)
 	}
+	if err := unix.SetNonblock(int(fd), true); err != nil { // so that waiting for calls takes no thread
+		_ = unix.Close(int(fd))
+		return os.NewSyscallError("fcntl", err)
+	}
+	go (&attributes{int(fd), writable}).serve()
 	return nil
 }
 
@@ -85,4 +94,28 @@ func dropCapabilities() error {
 		return os.NewSyscallError("prctl", unix.EPERM) // what root starts would have its capabilities again
 	}
 	return os.NewSyscallError("capset", unix.Capset(&head, &none[0]))
+}
+
+// withoutCapabilities runs do on a thread that has no capabilities in effect meanwhile.
+func withoutCapabilities(do func() error) error {
+	if os.Geteuid() != 0 {
+		return do()
+	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	runtime.LockOSThread()
+	err := unix.Capget(&head, &sets[0])
+	none := sets
+	none[0].Effective, none[1].Effective = 0, 0
+	if err == nil {
+		err = unix.Capset(&head, &none[0])
+	}
+	if err == nil {
+		err = do()
+		if unix.Capset(&head, &sets[0]) != nil {
+			return err // the thread ends with its goroutine, because that does not unlock it
+		}
+	}
+	runtime.UnlockOSThread()
+	return err
 }

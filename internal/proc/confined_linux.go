@@ -15,12 +15,12 @@ import (
 //
 // The tool could trace the thread, and so read and write the memory of the guard, if the guard were dumpable: see
 // serve.
-func (r *run) forkConfined(ruleset int, path string, argv []string, attr *syscall.ProcAttr) error {
+func (r *run) forkConfined(ruleset int, writable []string, path string, argv []string, attr *syscall.ProcAttr) error {
 	r.thread = make(chan struct{})
 	started := make(chan error)
 	landlock.OnThread(func() {
 		r.enterGroup()
-		err := landlock.Restrict(ruleset)
+		err := landlock.Restrict(ruleset, writable)
 		if err == nil {
 			r.pid, err = syscall.ForkExec(path, argv, attr)
 		}

@@ -43,25 +43,27 @@ func TestRulesets(t *testing.T) {
 	}
 	run := func(f *os.File) string {
 		var said bytes.Buffer
-		s := sh(`echo x > in; (setsid sh -c 'echo x > ` + out + `/out' 2>&- && echo free); (ulimit -f)`)
+		s := sh(`echo x > in; (setsid sh -c 'echo x > ` + out + `/out' 2>&- && echo free); (ulimit -f)
+			chmod 640 in && stat -c %a in; chmod 755 ` + out + ` 2>&- && echo changed; true`)
 		s.Dir, s.Out, s.Ruleset, s.Limits = in, &said, f, Limits{Processes: 100, FileSize: 1 << 20}
+		s.Writable = []string{in}
 		if exit, err := start(t, g, t.Context(), s).Wait(); exit != 0 || err != nil {
 			t.Fatal(exit, err, said.String())
 		}
 		return said.String()
 	}
-	if got := run(nil); got != "free\n2048\n" {
+	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
 		t.Errorf("without a ruleset: %q", got)
 	}
 	f := ruleset(t, in)
 	before := threads()
 	for range 30 {
-		if got := run(f); got != "2048\n" {
+		if got := run(f); got != "2048\n640\n" {
 			t.Fatalf("with a ruleset: %q", got)
 		}
 	}
 	wait.Within(t, patience, "the threads end", func() bool { return threads() <= before+5 })
-	if got := run(nil); got != "free\n2048\n" {
+	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
 		t.Errorf("afterwards, without a ruleset: %q", got)
 	}
 	// The end of its thread kills no tool that still runs.

@@ -19,8 +19,8 @@ type frame struct {
 
 // The kinds of frames, with their arguments.
 const (
-	// To the guard: dir, path, limits, number of arguments, argv, env; descriptors: its three streams,
-	// and the ruleset that it is put under, where there is one.
+	// To the guard: dir, path, limits, number of arguments, number of writable directories, argv, these directories,
+	// env; descriptors: its three streams, and the ruleset that it is put under, where there is one.
 	frameStart   = "start"
 	frameKill    = "kill"    // to the guard: nothing
 	frameStarted = "started" // from the guard: pid

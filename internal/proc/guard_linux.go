@@ -246,7 +246,8 @@ func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*c
 		files = append(files, int(s.Ruleset.Fd()))
 	}
 	rights := unix.UnixRights(files...)
-	args := slices.Concat([]string{s.Dir, path, s.Limits.encode(), strconv.Itoa(len(s.Argv))}, s.Argv, s.Env)
+	args := slices.Concat([]string{s.Dir, path, s.Limits.encode(), strconv.Itoa(len(s.Argv)),
+		strconv.Itoa(len(s.Writable))}, s.Argv, s.Writable, s.Env)
 	err = l.write(frame{frameStart, id, args}, rights)
 	runtime.KeepAlive(pipes)
 	runtime.KeepAlive(s.Ruleset)

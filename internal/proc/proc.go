@@ -67,6 +67,9 @@ type Spec struct {
 	// Ruleset is the Landlock ruleset that the program is put under, a file of package landlock; nil is none. Only a
 	// Guard can: another launcher starts nothing that has one. The caller closes it after Start.
 	Ruleset *os.File
+	// Writable are the directories below which a program under a ruleset may change the mode, the owner and the dates
+	// of files.
+	Writable []string
 }
 
 // Launcher starts programs. It is safe for concurrent use.

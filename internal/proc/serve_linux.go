@@ -185,9 +185,10 @@ func (g *guard) handle(order frame, files []int) {
 // start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it. The error is
 // the errno that the system gave.
 func (g *guard) start(order frame, files []int) (*run, error) {
-	const first = 4 // the argument after dir, path, limits and the number of arguments
-	args, env := order.args, first+order.number(first-1)
-	if len(files) < streams || env <= first || env > len(args) {
+	const first = 5 // the argument after dir, path, limits and the two numbers
+	args, writable := order.args, first+order.number(first-2)
+	env := writable + order.number(first-1)
+	if len(files) < streams || writable <= first || env < writable || env > len(args) {
 		return nil, syscall.EBADMSG
 	}
 	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1,
@@ -205,10 +206,10 @@ func (g *guard) start(order frame, files []int) (*run, error) {
 	fork := r.fork
 	if len(files) == mostFiles {
 		fork = func(path string, argv []string, attr *syscall.ProcAttr) error {
-			return r.forkConfined(files[streams], path, argv, attr)
+			return r.forkConfined(files[streams], args[writable:env], path, argv, attr)
 		}
 	}
-	err := fork(args[1], args[first:env], attr)
+	err := fork(args[1], args[first:writable], attr)
 	if err == nil {
 		g.limit(r)
 	}

@@ -37,12 +37,12 @@ func (l *landlocked) Lacks() (what, why, remedy string) {
 
 // Start starts the program of s under a ruleset.
 func (*landlocked) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
-	file, err := r.ruleset()
+	file, writable, err := r.ruleset()
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	s.Ruleset = file
+	s.Ruleset, s.Writable = file, writable
 	return l.Start(ctx, s)
 }
 
@@ -57,7 +57,7 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 	case v < landlock.MinVersion:
 		return fail(errors.New("it needs Linux 6.2 or later"))
 	}
-	file, err := System().ruleset()
+	file, _, err := System().ruleset()
 	if err != nil {
 		return fail(err)
 	}
@@ -66,7 +66,7 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 	defer cancel()
 	tried := make(chan error)
 	landlock.OnThread(func() {
-		err := landlock.Restrict(int(file.Fd()))
+		err := landlock.Restrict(int(file.Fd()), nil)
 		if err == nil {
 			err = exec.CommandContext(limited, "/bin/sh", "-c", "exit 0").Run()
 		}
@@ -81,9 +81,9 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 // devices are those that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// ruleset returns the ruleset of the rules. The caller closes it. Landlock only ever allows: where a part of a
-// directory is to be left out, all others are named, as they are now.
-func (r Rules) ruleset() (*os.File, error) {
+// ruleset returns the ruleset of the rules, which the caller closes, and the directories that may be written. Landlock
+// only ever allows: where a part of a directory is to be left out, all others are named, as they are now.
+func (r Rules) ruleset() (file *os.File, writable []string, err error) {
 	set, err := landlock.New()
 	for _, path := range devices {
 		if err == nil {
@@ -101,15 +101,15 @@ func (r Rules) ruleset() (*os.File, error) {
 		}
 	}
 	if err == nil {
-		err = tree.allow(set, "/", nothing)
+		writable, err = tree.allow(set, "/", nothing)
 	}
 	if err != nil {
 		if set != nil {
 			_ = set.Close()
 		}
-		return nil, errConfining(err)
+		return nil, nil, errConfining(err)
 	}
-	return set.File, nil
+	return set.File, writable, nil
 }
 
 // ignoreUnusable ignores that something is not there, or not the user's to look at.
@@ -162,22 +162,27 @@ func (t *tree) add(x Rule) error {
 }
 
 // allow allows in a ruleset what the rules say of path, which is the tree's, and of what is below. a is the access that
-// the rules above give.
-func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) error {
+// the rules above give. It returns what may be written of it.
+func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) (writable []string, err error) {
 	if t.rule != nil {
 		a = accesses[t.rule.Access]
 	}
+	if a == landlock.Write {
+		writable = append(writable, path)
+	}
 	if a != nothing {
 		if err := t.allowAround(set, path, a); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for name, below := range t.below {
-		if err := below.allow(set, filepath.Join(path, name), a); err != nil {
-			return err
+		more, err := below.allow(set, filepath.Join(path, name), a)
+		if err != nil {
+			return nil, err
 		}
+		writable = append(writable, more...)
 	}
-	return nil
+	return writable, nil
 }
 
 // allowAround allows access to path without what rules below it hide.

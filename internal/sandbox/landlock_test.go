@@ -60,7 +60,7 @@ ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/de
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	if _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); err == nil {
+	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); err == nil {
 		t.Error("what must exist and does not is no error")
 	}
 }

@@ -1,0 +1,304 @@
+//go:build amd64 || arm64
+
+package landlock
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Landlock has no check for the mode, the owner and the dates of a file. The filter has the kernel ask this process
+// about each call that changes them
+// (https://docs.kernel.org/userspace-api/seccomp_filter.html#userspace-notification).
+//
+// Invariant: no such call goes on in the kernel, because the program could change what it names after it was looked at.
+// The file is opened here, and what is open is looked at and changed. That is done with the program's rights: as the
+// same user, without capabilities.
+
+// attributes answers the calls of the programs under one filter.
+type attributes struct {
+	listener int
+	writable []string // the directories below which programs may change files
+}
+
+// attributeCall says which arguments of a call name the file, and what the call does with it.
+type attributeCall struct {
+	dir, path, flags int // -1: there is no such argument
+	isOnLink         bool
+	// change changes the file that is open.
+	change func(n *notification, fd int, isLink bool) error
+}
+
+// attributeCalls are the calls that are asked about, by their numbers. Those that only some processors have are in the
+// files of these.
+var attributeCalls = map[uintptr]attributeCall{
+	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
+	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
+	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
+	unix.SYS_FCHOWN:    {dir: 0, path: -1, flags: -1, change: chown(1)},
+	unix.SYS_FCHOWNAT:  {dir: 0, path: 1, flags: 4, change: chown(2)},
+	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, change: setTimes(2, 16, timespec)},
+}
+
+// notification is what the kernel tells of a call: struct seccomp_notif of linux/seccomp.h.
+type notification struct {
+	id      uint64
+	pid     uint32
+	flags   uint32
+	number  int32
+	arch    uint32
+	address uint64
+	args    [6]uint64
+}
+
+// response is an answer to a notification: struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	value int64
+	error int32
+	flags uint32
+}
+
+// serve answers calls until the last program is gone.
+func (a *attributes) serve() {
+	listener := os.NewFile(uintptr(a.listener), "calls")
+	defer listener.Close() // calls fail when nobody answers
+	conn, err := listener.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Read(func(uintptr) (isOver bool) {
+		for {
+			poll := []unix.PollFd{{Fd: int32(a.listener), Events: unix.POLLIN}}
+			if _, err := unix.Poll(poll, 0); err != nil && !errors.Is(err, unix.EINTR) {
+				return true
+			}
+			switch events := poll[0].Revents; {
+			case events == 0:
+				return false
+			case events&unix.POLLIN == 0: // nobody is under the filter any more
+				return true
+			}
+			if withoutCapabilities(a.answer) != nil {
+				return true
+			}
+		}
+	})
+}
+
+// answer answers one call. The error says that no more can be answered.
+func (a *attributes) answer() error {
+	var n notification
+	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); errno != 0 {
+		return ignoreEnded(errno)
+	}
+	r := response{id: n.id}
+	if err := a.decide(&n); err != nil {
+		errno, ok := errors.AsType[unix.Errno](err)
+		if !ok {
+			errno = unix.EPERM
+		}
+		r.error = -int32(errno)
+	}
+	return ignoreEnded(a.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)))
+}
+
+// ignoreEnded returns an error of the system, or nil where it says that a program has ended meanwhile, or a signal has
+// come.
+func ignoreEnded(errno unix.Errno) error {
+	if errno == 0 || errno == unix.ENOENT || errno == unix.EINTR {
+		return nil
+	}
+	return errno
+}
+
+func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.listener), request, uintptr(arg))
+	return errno
+}
+
+// decide makes the change that a call asks for, where it may be made. The error is what the call returns.
+func (a *attributes) decide(n *notification) error {
+	call, ok := attributeCalls[uintptr(n.number)]
+	if !ok {
+		return unix.ENOSYS
+	}
+	fd, err := n.open(call)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	// What was read of the program's memory is its own only if it has not ended meanwhile.
+	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 {
+		return errno
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	name, err := os.Readlink(byDescriptor(fd))
+	if err != nil || !a.isWritable(name) {
+		return unix.EPERM
+	}
+	return call.change(n, fd, st.Mode&unix.S_IFMT == unix.S_IFLNK)
+}
+
+// isWritable reports whether a program may change the file. What is no file has no name that begins with a slash: it is
+// a pipe, or the like, of the program's own.
+func (a *attributes) isWritable(name string) bool {
+	if !strings.HasPrefix(name, "/") {
+		return true
+	}
+	for _, dir := range a.writable {
+		if name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// byDescriptor returns the path that leads to what is open in this process.
+func byDescriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// open opens what a call names, as the program sees it, for nothing but to know which file it is.
+func (n *notification) open(c attributeCall) (fd int, err error) {
+	flags := 0
+	if c.flags >= 0 {
+		flags = int(int32(n.args[c.flags]))
+	}
+	path := ""
+	switch {
+	case c.path < 0:
+	case n.args[c.path] == 0 && uintptr(n.number) == unix.SYS_UTIMENSAT: // as futimens does
+	default:
+		if path, err = n.text(n.args[c.path]); err != nil {
+			return -1, err
+		}
+		if path == "" && flags&unix.AT_EMPTY_PATH == 0 {
+			return -1, unix.ENOENT
+		}
+	}
+	dir := unix.AT_FDCWD
+	if c.dir >= 0 {
+		dir = int(int32(n.args[c.dir]))
+	}
+	// The C library names descriptors in this way, and there "self" is the program.
+	for _, prefix := range []string{"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/",
+		"/proc/" + strconv.Itoa(int(n.pid)) + "/fd/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			if dir, err = strconv.Atoi(rest); err != nil || dir < 0 {
+				return -1, unix.ENOENT
+			}
+			path = ""
+		}
+	}
+	from := -1
+	if !strings.HasPrefix(path, "/") {
+		if from, err = n.descriptor(dir); err != nil || path == "" {
+			return from, err
+		}
+		defer unix.Close(from)
+	}
+	// Other links in /proc would lead to what this process has open.
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	if c.isOnLink || flags&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		how.Flags |= unix.O_NOFOLLOW
+	}
+	return unix.Openat2(from, path, &how)
+}
+
+// descriptor opens what a program has open, or its working directory.
+func (n *notification) descriptor(fd int) (int, error) {
+	name := "/proc/" + strconv.Itoa(int(n.pid)) + "/cwd"
+	if fd != unix.AT_FDCWD {
+		name = "/proc/" + strconv.Itoa(int(n.pid)) + "/fd/" + strconv.Itoa(fd)
+	}
+	opened, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) && fd != unix.AT_FDCWD {
+		err = unix.EBADF
+	}
+	return opened, err
+}
+
+// text reads a text that ends with a NUL byte from the program's memory.
+func (n *notification) text(address uint64) (string, error) {
+	const page = 4096
+	var all []byte
+	for len(all) < unix.PathMax {
+		part := make([]byte, page-int(address%page)) // the next page may not be there
+		if err := n.memory(address, part); err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(part, 0); end >= 0 {
+			return string(append(all, part[:end]...)), nil
+		}
+		all, address = append(all, part...), address+uint64(len(part))
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// memory reads a part of the program's memory.
+func (n *notification) memory(address uint64, data []byte) error {
+	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
+	got, err := unix.ProcessVMReadv(int(n.pid), local, remote, 0)
+	if err == nil && got != len(data) {
+		err = unix.EFAULT
+	}
+	return err
+}
+
+// chmod returns the change of the mode, which is an argument of the call.
+func chmod(mode int) func(*notification, int, bool) error {
+	return func(n *notification, fd int, isLink bool) error {
+		if isLink {
+			return unix.EOPNOTSUPP
+		}
+		return unix.Fchmodat(unix.AT_FDCWD, byDescriptor(fd), uint32(n.args[mode])&0o7777, 0)
+	}
+}
+
+// chown returns the change of the owner and the group, which are arguments of the call.
+func chown(owner int) func(*notification, int, bool) error {
+	return func(n *notification, fd int, _ bool) error {
+		return unix.Fchownat(fd, "", int(int32(n.args[owner])), int(int32(n.args[owner+1])), unix.AT_EMPTY_PATH)
+	}
+}
+
+// setTimes returns the change of the dates, to which an argument of the call leads: two, each of that size, of which
+// convert makes a timespec. Where it leads nowhere, the dates are now.
+func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*notification, int, bool) error {
+	return func(n *notification, fd int, _ bool) error {
+		times := [2]unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+		if n.args[arg] != 0 {
+			data := make([]byte, 2*size)
+			if err := n.memory(n.args[arg], data); err != nil {
+				return err
+			}
+			for i := range times {
+				times[i] = convert(data[i*size:])
+			}
+		}
+		_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&[1]byte{})),
+			uintptr(unsafe.Pointer(&times)), unix.AT_EMPTY_PATH, 0, 0)
+		runtime.KeepAlive(times)
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}
+}
+
+// word returns a number of 64 bits.
+func word(data []byte) int64 { return int64(binary.NativeEndian.Uint64(data)) }
+
+// timespec reads a struct timespec.
+func timespec(data []byte) unix.Timespec { return unix.Timespec{Sec: word(data), Nsec: word(data[8:])} }
