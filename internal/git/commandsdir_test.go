@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster"
 	"muster/internal/testing/gittest"
 )
 
@@ -135,10 +137,23 @@ func TestCommandsGitDirIsNotTrusted(t *testing.T) {
 		"another worktree": func(l *privateLane) error {
 			return os.WriteFile(at(l, "gitdir"), []byte(filepath.Join(hostile, ".git")+"\n"), 0o600)
 		},
-		"no HEAD":             func(l *privateLane) error { return os.Remove(at(l, "HEAD")) },
-		"a HEAD that is none": func(l *privateLane) error { return link(l, "HEAD", "/etc/passwd") },
-		"logs that lead out":  func(l *privateLane) error { return link(l, "logs", outside) },
-		"a lock":              func(l *privateLane) error { return os.WriteFile(at(l, "HEAD.lock"), nil, 0o600) },
+		"no HEAD":                 func(l *privateLane) error { return os.Remove(at(l, "HEAD")) },
+		"a HEAD of nonsense":      func(l *privateLane) error { return os.WriteFile(at(l, "HEAD"), []byte("nonsense"), 0o600) },
+		"more than there is":      func(l *privateLane) error { return os.WriteFile(at(l, "hooks"), []byte("x"), 0o600) },
+		"other spellings":         func(l *privateLane) error { return os.WriteFile(at(l, "CommonDir"), []byte(hostile), 0o600) },
+		"a HEAD that is none":     func(l *privateLane) error { return link(l, "HEAD", "/etc/passwd") },
+		"a name that is no text":  func(l *privateLane) error { return os.MkdirAll(at(l, "refs/\xff/x"), 0o700) },
+		"a name that is too long": func(l *privateLane) error { return os.WriteFile(at(l, "logs/"+strings.Repeat("x", 253)), nil, 0o600) },
+		"no directory": func(l *privateLane) error {
+			l.must(os.RemoveAll(at(l, "logs")))
+			return os.WriteFile(at(l, "logs"), nil, 0o600)
+		},
+		"what is closed": func(l *privateLane) error {
+			return errors.Join(os.Chmod(at(l, "index"), 0), os.Chmod(at(l, "logs"), 0), os.Chmod(l.p.GitDir(), 0), os.Chmod(filepath.Join(l.p.Dir, "objects"), 0), os.Chmod(filepath.Join(l.p.Dir, "refs/heads"), 0))
+		},
+		"an index that is a link": func(l *privateLane) error { return link(l, "index", "HEAD") },
+		"logs that lead out":      func(l *privateLane) error { return link(l, "logs", outside) },
+		"a lock":                  func(l *privateLane) error { return os.WriteFile(at(l, "HEAD.lock"), nil, 0o600) },
 		"the .git of another": func(l *privateLane) error {
 			return os.WriteFile(filepath.Join(l.dir, ".git"), []byte("gitdir: "+filepath.Join(hostile, ".git")+"\n"), 0o600)
 		},
@@ -187,13 +202,36 @@ func TestCommandsGitDirIsNotTrusted(t *testing.T) {
 	}
 }
 
-// plainFiles returns what the files of a git directory hold, without the lanes' places and the log of a lane's HEAD, which
-// is the lane's own.
+// What is more than git keeps of a worktree is said, and no reason to lose commits.
+func TestCommandsGitDirHasLimits(t *testing.T) {
+	l := newPrivateLane(t, false)
+	gittest.Write(t, l.dir, map[string]string{"b.txt": "mine\n"})
+	l.confined("add", "b.txt")
+	l.confined("commit", "-q", "-m", "mine")
+	l.must(os.MkdirAll(filepath.Join(l.p.GitDir(), "sequencer"), 0o700))
+	huge := filepath.Join(l.p.GitDir(), "sequencer", "huge")
+	l.must(os.WriteFile(huge, nil, 0o600))
+	l.must(os.Truncate(huge, 1<<40))
+	if err := l.p.TakeOver(t.Context()); !errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("a huge file is taken over: %v", err)
+	}
+	if got := gittest.Git(t, l.repo.Root(), "show", "wt/a:b.txt"); got != "mine" {
+		t.Errorf("the commit has %q", got)
+	}
+	l.must(os.Remove(huge))
+	l.end()
+	if out := gittest.Git(t, l.dir, "status", "--porcelain"); out != "" {
+		t.Errorf("the lane's status is %q", out)
+	}
+}
+
+// plainFiles returns what the files of a git directory hold, without the places and the logs of lanes, which
+// are their own.
 func plainFiles(t *testing.T, common string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(common, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(path, filepath.Join(common, "muster")) && !strings.HasSuffix(path, "worktrees/a/logs/HEAD") {
+		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(path, filepath.Join(common, "muster")) && !strings.Contains(path, "/worktrees/a/logs") {
 			data, readErr := os.ReadFile(path)
 			all[path], err = string(data), readErr
 		}

@@ -59,7 +59,7 @@ func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
 
 // AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
 func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
-	dir := DirOf(path)
+	dir := AdminDir(r.common, path) // a command in a lane may let its .git file name another's
 	if dir == "" {
 		return nil
 	}

@@ -115,11 +115,19 @@ func (p *Private) make() error {
 	return nil
 }
 
-// clearWay removes what a program has put in the place of a directory or of one above it: a link, or a file.
+// clearWay removes what a program has put in the place of a directory or of one above it, a link or a file, and opens
+// directories that it has closed.
 func clearWay(root *os.Root, dir string) error {
-	for ; dir != "."; dir = path.Dir(dir) {
-		if st, err := root.Lstat(dir); err == nil && !st.IsDir() {
-			if err := root.Remove(dir); err != nil {
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		switch st, err := root.Lstat(at); {
+		case err != nil: // there is none, nor one below
+			return nil
+		case !st.IsDir():
+			return root.Remove(at)
+		case st.Mode().Perm()&0o700 != 0o700:
+			if err := root.Chmod(at, 0o700); err != nil {
 				return err
 			}
 		}
@@ -209,9 +217,16 @@ func (p *Private) TakeOver(ctx context.Context) error {
 	if err := p.takeObjects(ctx, root); err != nil {
 		return muster.Errorf(muster.Unavailable, "what the lane's git has written cannot be taken over: %w", err)
 	}
-	if err := p.exchange(ctx); err != nil {
-		return err
+	// What the lane's git keeps beside them is no reason to lose commits.
+	exchanging := p.exchange(ctx)
+	if exchanging != nil && !errors.Is(exchanging, muster.ErrInvalid) {
+		return exchanging
 	}
+	return cmp.Or(p.takeBranch(ctx), exchanging)
+}
+
+// takeBranch moves the lane's branch in the repository to where commands have moved it.
+func (p *Private) takeBranch(ctx context.Context) error {
 	data, err := p.read(p.ref, maxRef)
 	if isSpoiled(err) { // Prepare puts it right
 		return nil
@@ -270,7 +285,7 @@ func (p *Private) saveCopied(noted map[string]string) error {
 	return durable.New(durable.OS{}).Replace(filepath.Join(p.Dir, copiedName), data)
 }
 
-// dropLinks removes what commands have put into the lane's git directories to mislead the runtime, which is not
+// dropLinks removes what commands have put into the lane's own git directory to mislead the runtime's git, which is not
 // confined: settings, and symbolic links, to where it would write. That to git-crypt's keys is the runtime's.
 func (p *Private) dropLinks() error {
 	if !p.hadConfig {
@@ -278,13 +293,8 @@ func (p *Private) dropLinks() error {
 			return err
 		}
 	}
-	return cmp.Or(dropLinksIn(p.Admin), ignoreMissing(dropLinksIn(p.GitDir())))
-}
-
-// dropLinksIn removes the symbolic links below dir.
-func dropLinksIn(dir string) error {
 	// The root keeps to the directory, whatever a program that still runs makes a link of meanwhile.
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(p.Admin)
 	if err != nil {
 		return err
 	}
@@ -320,7 +330,7 @@ func (p *Private) write(root *os.Root, name string, data []byte) error {
 
 // isSpoiled reports whether an error says that a program has put something else in the place of a file.
 func isSpoiled(err error) bool {
-	return errors.Is(err, durable.ErrLink) || errors.Is(err, durable.ErrLinked) ||
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, durable.ErrLink) || errors.Is(err, durable.ErrLinked) ||
 		errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)
 }
 

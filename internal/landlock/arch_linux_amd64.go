@@ -14,7 +14,8 @@ func init() {
 	attributeCalls[unix.SYS_LCHOWN] = attributeCall{dir: -1, path: 0, flags: -1, isOnLink: true, change: chown(1)}
 	attributeCalls[unix.SYS_UTIME] = attributeCall{dir: -1, path: 0, flags: -1, change: setTimes(1, 8, seconds)}
 	attributeCalls[unix.SYS_UTIMES] = attributeCall{dir: -1, path: 0, flags: -1, change: setTimes(1, 16, timeval)}
-	attributeCalls[unix.SYS_FUTIMESAT] = attributeCall{dir: 0, path: 1, flags: -1, change: setTimes(2, 16, timeval)}
+	attributeCalls[unix.SYS_FUTIMESAT] = attributeCall{dir: 0, path: 1, flags: -1, mayLackPath: true,
+		change: setTimes(2, 16, timeval)}
 }
 
 // seconds reads a time_t.

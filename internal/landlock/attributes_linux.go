@@ -33,8 +33,9 @@ type attributes struct {
 type attributeCall struct {
 	dir, path, flags int // -1: there is no such argument
 	isOnLink         bool
-	// change changes the file that is open.
-	change func(n *notification, fd int, isLink bool) error
+	mayLackPath      bool // it is about the descriptor then
+	// change changes the file that is open, which is of this kind.
+	change func(n *asked, fd int, kind uint32) error
 }
 
 // attributeCalls are the calls that are asked about, by their numbers. Those that only some processors have are in the
@@ -45,7 +46,7 @@ var attributeCalls = map[uintptr]attributeCall{
 	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
 	unix.SYS_FCHOWN:    {dir: 0, path: -1, flags: -1, change: chown(1)},
 	unix.SYS_FCHOWNAT:  {dir: 0, path: 1, flags: 4, change: chown(2)},
-	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, change: setTimes(2, 16, timespec)},
+	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, mayLackPath: true, change: setTimes(2, 16, timespec)},
 }
 
 // notification is what the kernel tells of a call: struct seccomp_notif of linux/seccomp.h.
@@ -57,6 +58,12 @@ type notification struct {
 	arch    uint32
 	address uint64
 	args    [6]uint64
+}
+
+// asked is a notification, with who got it.
+type asked struct {
+	notification
+	by *attributes
 }
 
 // response is an answer to a notification: struct seccomp_notif_resp.
@@ -96,12 +103,12 @@ func (a *attributes) serve() {
 
 // answer answers one call. The error says that no more can be answered.
 func (a *attributes) answer() error {
-	var n notification
-	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); errno != 0 {
+	n := &asked{by: a}
+	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n.notification)); errno != 0 {
 		return ignoreEnded(errno)
 	}
 	r := response{id: n.id}
-	if err := a.decide(&n); err != nil {
+	if err := a.decide(n); err != nil {
 		errno, ok := errors.AsType[unix.Errno](err)
 		if !ok {
 			errno = unix.EPERM
@@ -126,7 +133,7 @@ func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
 }
 
 // decide makes the change that a call asks for, where it may be made. The error is what the call returns.
-func (a *attributes) decide(n *notification) error {
+func (a *attributes) decide(n *asked) error {
 	call, ok := attributeCalls[uintptr(n.number)]
 	if !ok {
 		return unix.ENOSYS
@@ -136,9 +143,8 @@ func (a *attributes) decide(n *notification) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// What was read of the program's memory is its own only if it has not ended meanwhile.
-	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 {
-		return errno
+	if err := n.check(); err != nil {
+		return err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -148,13 +154,12 @@ func (a *attributes) decide(n *notification) error {
 	if err != nil || !a.isWritable(name) {
 		return unix.EPERM
 	}
-	return call.change(n, fd, st.Mode&unix.S_IFMT == unix.S_IFLNK)
+	return call.change(n, fd, st.Mode&unix.S_IFMT)
 }
 
-// isWritable reports whether a program may change the file. What is no file has no name that begins with a slash: it is
-// a pipe, or the like, of the program's own.
+// isWritable reports whether a program may change the file.
 func (a *attributes) isWritable(name string) bool {
-	if !strings.HasPrefix(name, "/") {
+	if strings.HasPrefix(name, "pipe:[") || strings.HasPrefix(name, "socket:[") { // of the program's own
 		return true
 	}
 	for _, dir := range a.writable {
@@ -168,8 +173,17 @@ func (a *attributes) isWritable(name string) bool {
 // byDescriptor returns the path that leads to what is open in this process.
 func byDescriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
+// check returns an error where the program has ended meanwhile: its number may be another's now, and what was read or
+// opened by that number.
+func (n *asked) check() error {
+	if errno := n.by.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // open opens what a call names, as the program sees it, for nothing but to know which file it is.
-func (n *notification) open(c attributeCall) (fd int, err error) {
+func (n *asked) open(c attributeCall) (fd int, err error) {
 	flags := 0
 	if c.flags >= 0 {
 		flags = int(int32(n.args[c.flags]))
@@ -177,7 +191,7 @@ func (n *notification) open(c attributeCall) (fd int, err error) {
 	path := ""
 	switch {
 	case c.path < 0:
-	case n.args[c.path] == 0 && uintptr(n.number) == unix.SYS_UTIMENSAT: // as futimens does
+	case n.args[c.path] == 0 && c.mayLackPath: // as futimens does
 	default:
 		if path, err = n.text(n.args[c.path]); err != nil {
 			return -1, err
@@ -189,6 +203,9 @@ func (n *notification) open(c attributeCall) (fd int, err error) {
 	dir := unix.AT_FDCWD
 	if c.dir >= 0 {
 		dir = int(int32(n.args[c.dir]))
+	}
+	if c.path < 0 && dir < 0 {
+		return -1, unix.EBADF
 	}
 	// The C library names descriptors in this way, and there "self" is the program.
 	for _, prefix := range []string{"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/",
@@ -216,7 +233,7 @@ func (n *notification) open(c attributeCall) (fd int, err error) {
 }
 
 // descriptor opens what a program has open, or its working directory.
-func (n *notification) descriptor(fd int) (int, error) {
+func (n *asked) descriptor(fd int) (int, error) {
 	name := "/proc/" + strconv.Itoa(int(n.pid)) + "/cwd"
 	if fd != unix.AT_FDCWD {
 		name = "/proc/" + strconv.Itoa(int(n.pid)) + "/fd/" + strconv.Itoa(fd)
@@ -229,7 +246,7 @@ func (n *notification) descriptor(fd int) (int, error) {
 }
 
 // text reads a text that ends with a NUL byte from the program's memory.
-func (n *notification) text(address uint64) (string, error) {
+func (n *asked) text(address uint64) (string, error) {
 	const page = 4096
 	var all []byte
 	for len(all) < unix.PathMax {
@@ -246,37 +263,45 @@ func (n *notification) text(address uint64) (string, error) {
 }
 
 // memory reads a part of the program's memory.
-func (n *notification) memory(address uint64, data []byte) error {
+func (n *asked) memory(address uint64, data []byte) error {
 	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
 	got, err := unix.ProcessVMReadv(int(n.pid), local, remote, 0)
 	if err == nil && got != len(data) {
 		err = unix.EFAULT
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return n.check()
 }
 
-// chmod returns the change of the mode, which is an argument of the call.
-func chmod(mode int) func(*notification, int, bool) error {
-	return func(n *notification, fd int, isLink bool) error {
-		if isLink {
+// chmod returns the change of the mode, which is an argument of the call. A program that runs as its owner would give
+// the user's rights to everybody who starts it.
+func chmod(mode int) func(*asked, int, uint32) error {
+	return func(n *asked, fd int, kind uint32) error {
+		mode := uint32(n.args[mode]) & 0o7777
+		switch {
+		case kind == unix.S_IFLNK:
 			return unix.EOPNOTSUPP
+		case kind != unix.S_IFDIR && mode&(unix.S_ISUID|unix.S_ISGID) != 0:
+			return unix.EPERM
 		}
-		return unix.Fchmodat(unix.AT_FDCWD, byDescriptor(fd), uint32(n.args[mode])&0o7777, 0)
+		return unix.Fchmodat(unix.AT_FDCWD, byDescriptor(fd), mode, 0)
 	}
 }
 
 // chown returns the change of the owner and the group, which are arguments of the call.
-func chown(owner int) func(*notification, int, bool) error {
-	return func(n *notification, fd int, _ bool) error {
+func chown(owner int) func(*asked, int, uint32) error {
+	return func(n *asked, fd int, _ uint32) error {
 		return unix.Fchownat(fd, "", int(int32(n.args[owner])), int(int32(n.args[owner+1])), unix.AT_EMPTY_PATH)
 	}
 }
 
 // setTimes returns the change of the dates, to which an argument of the call leads: two, each of that size, of which
 // convert makes a timespec. Where it leads nowhere, the dates are now.
-func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*notification, int, bool) error {
-	return func(n *notification, fd int, _ bool) error {
+func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*asked, int, uint32) error {
+	return func(n *asked, fd int, _ uint32) error {
 		times := [2]unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 		if n.args[arg] != 0 {
 			data := make([]byte, 2*size)

@@ -29,11 +29,14 @@ var refused = map[unix.Errno][]uintptr{
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		// Its flags are in memory, which no filter sees. The older call does what it does.
 		unix.SYS_CLONE3,
+		// The directory in /proc of a thread is a descriptor of it: it would reach the thread that protect is about.
+		unix.SYS_PIDFD_SEND_SIGNAL,
 	},
 	// Some of the attributes of other names are lists of who may use a file.
 	unix.EOPNOTSUPP: {
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
+		unix.SYS_FILE_SETATTR,
 	},
 	// Whoever can make a socket reaches the network, the loopback and the sockets of the user's session.
 	unix.EACCES: {unix.SYS_SOCKET},
@@ -123,13 +126,7 @@ func filter(process, thread int) []unix.SockFilter {
 		a.compare(unix.BPF_JEQ, unix.SOCK_SEQPACKET, false, func() { a.answer(unix.SECCOMP_RET_ALLOW) })
 		a.compare(unix.BPF_JEQ, unix.SOCK_STREAM, true, a.fail(unix.EACCES))
 	})
-	// Text that is typed into a terminal is run by whatever shell reads there.
-	a.onCall(unix.SYS_IOCTL, func() {
-		a.argument(1)
-		for _, command := range []uint32{unix.TIOCSTI, unix.TIOCLINUX} {
-			a.compare(unix.BPF_JEQ, command, false, a.fail(unix.EPERM))
-		}
-	})
+	a.onCall(unix.SYS_IOCTL, a.control)
 	// The limits of other processes.
 	a.onCall(unix.SYS_PRLIMIT64, func() {
 		a.argument(0)
@@ -138,6 +135,32 @@ func filter(process, thread int) []unix.SockFilter {
 	a.protect(process, thread)
 	a.answer(unix.SECCOMP_RET_ALLOW)
 	return a
+}
+
+// The commands of ioctl are those of terminals and of sockets, and a few of files. Landlock knows only what goes to
+// devices: others would change files that are only read, or make directories with content anywhere, as those of btrfs.
+const kindOfTerminals, kindOfSockets = 'T', 0x89
+
+// fileCommands are the commands for files: they read, or write to what is open for that.
+var fileCommands = []uint32{unix.FS_IOC_GETFLAGS, 0x801c581f /* FS_IOC_FSGETXATTR */, 0xc020660b, /* FS_IOC_FIEMAP */
+	unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE}
+
+// control decides about a call of ioctl. The kernel looks at 32 bits of the command only.
+func (a *assembler) control() {
+	a.argument(1)
+	// Text that is typed into a terminal is run by whatever shell reads there.
+	for _, command := range []uint32{unix.TIOCSTI, unix.TIOCLINUX} {
+		a.compare(unix.BPF_JEQ, command, false, a.fail(unix.EPERM))
+	}
+	allow := func() { a.answer(unix.SECCOMP_RET_ALLOW) }
+	for _, command := range fileCommands {
+		a.compare(unix.BPF_JEQ, command, false, allow)
+	}
+	a.mask(0xff00)
+	for _, kind := range []uint32{kindOfTerminals, kindOfSockets} {
+		a.compare(unix.BPF_JEQ, kind<<8, false, allow)
+	}
+	a.fail(unix.ENOTTY)()
 }
 
 // protect refuses signals to a thread that is under the same rules, to its process and the group that this leads, and
@@ -157,10 +180,14 @@ func (a *assembler) protect(process, thread int) {
 		a.argument(1)
 		a.compare(unix.BPF_JSET, unix.PIDFD_THREAD, false, a.fail(unix.EPERM))
 	})
-	// Input can be announced to any thread by a signal, but only by one that harms nobody (SIGIO).
+	// Input can be announced to any thread by a signal, but only by one that harms nobody (SIGIO). Who has a lease on a
+	// file keeps others from writing it for a while.
 	a.onCall(unix.SYS_FCNTL, func() {
 		a.argument(1)
-		a.compare(unix.BPF_JEQ, unix.F_SETSIG, false, a.fail(unix.EPERM))
+		const setDelegation = 1040 // F_SETDELEG of linux/fcntl.h
+		for _, command := range []uint32{unix.F_SETSIG, unix.F_SETLEASE, setDelegation} {
+			a.compare(unix.BPF_JEQ, command, false, a.fail(unix.EPERM))
+		}
 	})
 }
 

@@ -242,7 +242,44 @@ var tries = map[string]struct {
 	}},
 	"dates out":         {"EPERM", func(_, out string) error { return os.Chtimes(out+"/secret", time.Unix(1, 0), time.Unix(1, 0)) }},
 	"dates out, by now": {"EPERM", func(_, out string) error { return unix.Utimes(out+"/secret", nil) }},
-	"more attributes":   {"ENOTSUP", func(_, out string) error { return unix.Setxattr(out+"/secret", "user.x", []byte("x"), 0) }},
+	"flags": {"ENOTTY", func(string, string) error {
+		flags := 0x40 // what dump leaves out
+		return call(unix.SYS_IOCTL, descriptor(os.Args[0]), unix.FS_IOC_SETFLAGS, uintptr(unsafe.Pointer(&flags)))
+	}},
+	"snapshot of btrfs":  {"ENOTTY", func(string, string) error { return call(unix.SYS_IOCTL, descriptor("/usr"), 0x50009417) }},
+	"size of a terminal": {"EACCES ENOTTY", func(string, string) error { _, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); return err }},
+	"bytes in a pipe": {"done", func(string, string) error {
+		r, w, err := os.Pipe()
+		if err == nil {
+			_, err = unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+		}
+		return errors.Join(err, w.Close())
+	}},
+	"clone in": {"done ENOTSUP EXDEV EINVAL", func(in, _ string) error {
+		to, err := os.Create(in + "/clone")
+		return errors.Join(err, unix.IoctlFileClone(int(to.Fd()), int(descriptor(os.Args[0]))))
+	}},
+	"lease": {"EPERM", func(string, string) error {
+		_, err := unix.FcntlInt(descriptor(os.Args[0]), unix.F_SETLEASE, unix.F_RDLCK)
+		return err
+	}},
+	"descriptors of threads in /proc": {"ENOSYS", func(string, string) error {
+		return eachThread(func(id int) error {
+			fd, err := unix.Open(fmt.Sprintf("/proc/%d", id), unix.O_DIRECTORY|unix.O_RDONLY, 0)
+			if err == nil {
+				err = unix.PidfdSendSignal(fd, 0, nil, 0)
+			}
+			return err
+		})
+	}},
+	"mode of a program for everybody": {"EPERM", func(in, _ string) error {
+		return errors.Join(touch(in+"/suid"), call(unix.SYS_FCHMOD, descriptor(in+"/suid"), 0o4755))
+	}},
+	"mode of a directory for a group": {"done", func(in, _ string) error {
+		return errors.Join(os.Mkdir(in+"/sgid", 0o700), call(unix.SYS_FCHMOD, descriptor(in+"/sgid"), 0o2755))
+	}},
+	"flags by their call": {"ENOTSUP", func(_, out string) error { return call(unix.SYS_FILE_SETATTR) }},
+	"more attributes":     {"ENOTSUP", func(_, out string) error { return unix.Setxattr(out+"/secret", "user.x", []byte("x"), 0) }},
 	"capabilities": {"done", func(string, string) error {
 		data, err := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(data)) {

@@ -162,17 +162,18 @@ func (t *tree) add(x Rule) error {
 }
 
 // allow allows in a ruleset what the rules say of path, which is the tree's, and of what is below. a is the access that
-// the rules above give. It returns what may be written of it.
+// the rules above give. It returns what may be written of it: files, and directories with all that is below.
 func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) (writable []string, err error) {
 	if t.rule != nil {
 		a = accesses[t.rule.Access]
 	}
-	if a == landlock.Write {
-		writable = append(writable, path)
-	}
 	if a != nothing {
-		if err := t.allowAround(set, path, a); err != nil {
+		allowed, err := t.allowAround(set, path, a)
+		if err != nil {
 			return nil, err
+		}
+		if a == landlock.Write {
+			writable = allowed
 		}
 	}
 	for name, below := range t.below {
@@ -185,29 +186,31 @@ func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) (wri
 	return writable, nil
 }
 
-// allowAround allows access to path without what rules below it hide.
-func (t *tree) allowAround(set *landlock.Ruleset, path string, a landlock.Access) error {
+// allowAround allows access to path without what rules below it hide. It returns the paths that it has allowed whole.
+func (t *tree) allowAround(set *landlock.Ruleset, path string, a landlock.Access) (whole []string, err error) {
 	if !t.hidesFiles && !t.hidesDirs {
-		return ignoreUnusable(set.Allow(path, a))
+		return []string{path}, ignoreUnusable(set.Allow(path, a))
 	}
 	// Who may list a directory may list all that is below. Names of single files are no secret.
 	if !t.hidesDirs {
 		if err := ignoreUnusable(set.Allow(path, landlock.List)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return ignoreUnusable(err)
+		return nil, ignoreUnusable(err)
 	}
 	for _, e := range entries {
 		// What a link leads to has its own rules.
 		if t.below[e.Name()] != nil || e.Type()&fs.ModeSymlink != 0 {
 			continue
 		}
-		if err := ignoreUnusable(set.Allow(filepath.Join(path, e.Name()), a)); err != nil {
-			return err
+		name := filepath.Join(path, e.Name())
+		if err := ignoreUnusable(set.Allow(name, a)); err != nil {
+			return nil, err
 		}
+		whole = append(whole, name)
 	}
-	return nil
+	return whole, nil
 }

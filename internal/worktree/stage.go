@@ -160,6 +160,10 @@ func (s staging) look(ctx context.Context) (found contents, err error) {
 		e, stage, ok := parseEntry(line)
 		switch {
 		case !ok:
+		case strings.Contains(e.file, "..") && !filepath.IsLocal(e.file) || strings.HasPrefix(e.file, "/"):
+			// git 2.39 would stage what is there.
+			return found, muster.Errorf(muster.Invalid, "the index of the lane names a file outside: %q", e.file).
+				WithHint("git reset, in the lane")
 		case strings.EqualFold(e.tag, "C"): // the entry is listed once more because the file differs
 			found.unstaged = append(found.unstaged, e.file)
 		default:
