@@ -53,7 +53,7 @@ func beGreedy(t *testing.T, w *escapeWorld) {
 			do("spawn_teammate", map[string]any{"name": "alice", "role": "coder", "prompt": "modest"}))}
 	var modest []any
 	for _, name := range slices.Sorted(maps.Keys(greedy)) {
-		turns = append(turns, turn(do("bash", map[string]any{"timeout": 60, "command": "echo 'tried [" + name + "]'\n" + greedy[name][0]})))
+		turns = append(turns, turn(do("bash", map[string]any{"timeout": 300, "command": "echo 'tried [" + name + "]'\n" + greedy[name][0]})))
 		modest = append(modest, turn(do("bash", map[string]any{"command": "echo beside " + name + " >> modest.txt; seq 3 | xargs -n 1 echo; git add modest.txt; git commit -qm more; wc -l modest.txt"})))
 	}
 	turns = append(turns, turn(do("bash", map[string]any{"command": "git clean -fdq; git reset -q --hard; echo good > b.txt"})),

@@ -102,23 +102,49 @@ func (r *run) fork(path string, argv []string, attr *syscall.ProcAttr) (err erro
 	return err
 }
 
+// limitFiles gives this process the limit of files, which a tool that it starts has from its first moment on. The tool
+// could lift it, so limit follows. lift takes it back: a guard writes no file that is so large.
+func limitFiles(l Limits) (lift func()) {
+	var was unix.Rlimit
+	if l.FileSize <= 0 || unix.Getrlimit(unix.RLIMIT_FSIZE, &was) != nil {
+		return func() {}
+	}
+	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: min(uint64(l.FileSize), was.Max), Max: was.Max})
+	return func() { _ = unix.Setrlimit(unix.RLIMIT_FSIZE, &was) }
+}
+
 // limit gives a tool that has just started what it inherits to all that it starts, and notes how much of its disk is
-// free.
+// free. What the tool has started meanwhile gets it, too: a sandbox starts a process at once.
 func (g *guard) limit(r *run) {
+	limits := map[int]uint64{}
 	if n := r.limits.FileSize; n > 0 {
-		_ = unix.Prlimit(r.pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}, nil)
+		limits[unix.RLIMIT_FSIZE] = uint64(n)
 	}
 	if r.limits.Processes > 0 && (r.group == nil || !g.limiter.processes) {
 		// Who forks without end is faster than the guard counts. This limit counts all that the user runs, and does
 		// not hold for root, but it lets the guard catch up.
-		most := uint64(entities() + r.limits.Processes)
-		_ = unix.Prlimit(r.pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}, nil)
+		limits[unix.RLIMIT_NPROC] = uint64(entities() + r.limits.Processes)
+	}
+	if len(limits) > 0 {
+		limitTree(r.pid, limits)
 	}
 	if r.limits.FreeDisk > 0 {
 		_, r.freeDisk = disk(r.dir)
 	}
 	if r.limits != (Limits{}) && g.limiter.next.IsZero() {
 		g.limiter.next = time.Now().Add(measurePause)
+	}
+}
+
+// limitTree limits a process and those that it has started. A process is limited before its children are listed, so
+// that those which come later inherit the limits.
+func limitTree(pid int, limits map[int]uint64) {
+	for resource, n := range limits {
+		_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: n, Max: n}, nil)
+	}
+	pids, _ := children(pid)
+	for _, child := range pids {
+		limitTree(child, limits)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A tool that takes more of the machine than it may is stopped, and whoever reads its output is told why. The first time
@@ -42,6 +44,29 @@ func TestLimitsHold(t *testing.T) {
 		}
 		playLimits(t, filepath.Join(dir, "program"), "limits", dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 	})
+}
+
+// What a tool has started before it is limited is limited, too.
+func TestLimitsOfWhatHasStarted(t *testing.T) {
+	c := exec.Command("sh", "-c", "sh -c 'sleep 100 & echo $!; wait' & wait")
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	var last int
+	if _, err := fmt.Fscan(out, &last); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(last, syscall.SIGKILL) })
+	new(guard).limit(&run{pid: c.Process.Pid, limits: Limits{FileSize: 1 << 20}})
+	var limit unix.Rlimit
+	if err := unix.Prlimit(last, unix.RLIMIT_FSIZE, nil, &limit); err != nil || limit.Max != 1<<20 {
+		t.Errorf("the limit of the last one is %d, %v", limit.Max, err)
+	}
 }
 
 // Before a disk is full, the tool that fills it is killed, and no other. One that starts then can make room.

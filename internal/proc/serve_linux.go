@@ -209,7 +209,9 @@ func (g *guard) start(order frame, files []int) (*run, error) {
 			return r.forkConfined(files[streams], args[writable:env], path, argv, attr)
 		}
 	}
+	lift := limitFiles(r.limits)
 	err := fork(args[1], args[first:writable], attr)
+	lift()
 	if err == nil {
 		g.limit(r)
 	}
