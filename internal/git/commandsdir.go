@@ -174,6 +174,9 @@ func (p *Private) exchange(ctx context.Context) error {
 			now[name] = sum
 		}
 	}
+	if p.isMounted { // commands have no use for it any more
+		return errors.Join(durable.RemoveAll(p.GitDir()), os.RemoveAll(filepath.Join(p.Dir, exchanged)))
+	}
 	if maps.Equal(was, now) {
 		return nil
 	}

@@ -103,6 +103,9 @@ func TestCommandsGitDirOutlivesItsProcess(t *testing.T) {
 	l.must(err)
 	l.must(p.TakeOver(t.Context()))
 	l.must(ReplaceLink(l.repo.CommonDir(), l.dir))
+	if !isMissing(p.GitDir()) {
+		t.Error("the git directory for commands is still there")
+	}
 	if out := gittest.Git(t, l.dir, "status", "--porcelain"); out != "" {
 		t.Errorf("the lane's status is %q", out)
 	}

@@ -30,6 +30,8 @@ type Private struct {
 	repo *Repo
 	lane string
 	ref  string // the lane's branch, refs/heads/...
+	// isMounted says that commands see Dir in place of the repository's directories.
+	isMounted bool
 	// hadConfig says that the lane has git settings of its own, which are the user's.
 	hadConfig bool
 }
@@ -59,7 +61,7 @@ const PrivateObjects = "/run/muster/objects"
 // repository is there, Unavailable.
 func OpenPrivate(r *Repo, lane, ref string, isMounted bool) (*Private, error) {
 	p := &Private{repo: r, lane: lane, ref: ref, Dir: privatePlace(r.common, lane),
-		Admin: registrationOf(r.common, lane)}
+		Admin: registrationOf(r.common, lane), isMounted: isMounted}
 	if p.Admin == "" {
 		return nil, muster.Errorf(muster.NotFound, "there is no worktree at %s", lane)
 	}
