@@ -47,9 +47,9 @@ func (s Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
 	return lanes.Get(ctx, name)
 }
 
-// Size returns how many bytes the files of a lane have, those that git ignores too; 0 where it is gone. What git shares
-// between worktrees is no part of them.
-func (Lanes) Size(lane muster.Lane) int64 { return sizeOf(lane.Path) }
+// LaneSize returns how many bytes the files of a lane have, those that git ignores too; 0 where it is gone. What git
+// shares between worktrees is no part of them. It takes seconds for a large lane.
+func LaneSize(lane muster.Lane) int64 { return sizeOf(lane.Path) }
 
 // LaneDraft is what a lane that is made by hand is like. Only Name is needed.
 type LaneDraft struct {

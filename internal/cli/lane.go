@@ -23,23 +23,14 @@ func (l laneCommands) group() *cobra.Command {
 
 // list returns muster worktree list.
 func (l laneCommands) list() *cobra.Command {
-	sizes := map[muster.Name]int64{}
-	read := func(ctx context.Context, o opened) ([]muster.Lane, error) {
-		all, err := o.Lanes().List(ctx)
-		for _, x := range all {
-			if !l.json { // a large lane takes seconds to look through
-				sizes[x.Name] = o.Lanes().Size(x)
-			}
-		}
-		return all, err
-	}
+	read := func(ctx context.Context, o opened) ([]muster.Lane, error) { return o.Lanes().List(ctx) }
 	return &cobra.Command{Use: "list", Short: "all lanes, and how large they are", Args: namedArgs(),
-		RunE: list(l.App, "no lanes", read, func(all []muster.Lane) view.Table { return laneTable(all, sizes) })}
+		RunE: list(l.App, "no lanes", read, laneTable)}
 }
 
 // laneTable returns lanes as a table, with the sizes of their files. A failed lane stands out, because somebody has to
 // look at it.
-func laneTable(all []muster.Lane, sizes map[muster.Name]int64) view.Table {
+func laneTable(all []muster.Lane) view.Table {
 	t := view.Table{Titles: []string{"NAME", "STATUS", ">TASK", "BRANCH", "BASE", ">SIZE", "PATH"}, Wide: 6}
 	for _, x := range all {
 		task := ""
@@ -47,7 +38,7 @@ func laneTable(all []muster.Lane, sizes map[muster.Name]int64) view.Table {
 			task = fmt.Sprint(x.TaskID)
 		}
 		t.Row(x.Name, view.Status(x.Status, "", muster.LaneFailed), task, x.Branch,
-			fmt.Sprintf("%.7s", x.Base), size(sizes[x.Name]), view.Text(x.Path))
+			fmt.Sprintf("%.7s", x.Base), size(team.LaneSize(x)), view.Text(x.Path))
 	}
 	return t
 }

@@ -24,7 +24,7 @@ type Members struct {
 	network *Network
 	always  sandbox.Rules // of every command
 	cache   string        // where the caches of all members' commands are; "" is nowhere
-	uses    sync.Map      // a use for each lane
+	lanes   sync.Map      // a laneCommands for each lane that was worked in
 }
 
 // NewMembers returns a launcher that starts what l starts, confined. The error is Unavailable where directories
@@ -111,17 +111,17 @@ func (m *Members) gitRules(lane muster.Lane, private *git.Private) (r sandbox.Ru
 		From: filepath.Join(private.Dir, "objects", "info"), MustExist: true})
 }
 
-// use is that of a lane's git: commands in the background end, and others start, at any time.
-type use struct {
-	sync.Mutex     // held while what the lane's git sees is changed
-	commands   int // how many run
+// laneCommands are the commands in one lane: some end in the background, and others start, at any time.
+type laneCommands struct {
+	sync.Mutex // held while what the lane's git sees is changed
+	running    int
 }
 
-// lock locks the use of a lane's git.
-func (m *Members) lock(private *git.Private) *use {
-	u, _ := m.uses.LoadOrStore(private.Dir, new(use))
-	u.(*use).Lock()
-	return u.(*use)
+// lock locks what the git of a lane sees, and returns the commands there.
+func (m *Members) lock(private *git.Private) *laneCommands {
+	c, _ := m.lanes.LoadOrStore(private.Dir, new(laneCommands))
+	c.(*laneCommands).Lock()
+	return c.(*laneCommands)
 }
 
 // prepare lets the next command in a lane see the repository as it is now. takeOver must follow.
@@ -131,8 +131,8 @@ func (m *Members) prepare(ctx context.Context, lane muster.Lane) (*git.Private, 
 	if err != nil {
 		return nil, err
 	}
-	u := m.lock(private)
-	defer u.Unlock()
+	commands := m.lock(private)
+	defer commands.Unlock()
 	// A process that was killed has left what its last command wrote. Where that cannot be taken over, the command was
 	// told so.
 	if err := private.TakeOver(ctx); err != nil && !errors.Is(err, muster.ErrInvalid) {
@@ -147,17 +147,17 @@ func (m *Members) prepare(ctx context.Context, lane muster.Lane) (*git.Private, 
 		err = private.Connect()
 	}
 	if err == nil {
-		u.commands++
+		commands.running++
 	}
 	return private, err
 }
 
 // takeOver brings what the git of a lane has written to the repository, when a command has ended.
 func (m *Members) takeOver(ctx context.Context, private *git.Private, out io.Writer) error {
-	u := m.lock(private)
-	defer u.Unlock()
+	commands := m.lock(private)
+	defer commands.Unlock()
 	err := private.TakeOver(ctx)
-	if u.commands--; u.commands > 0 || m.place.Method.HasNamespaces() {
+	if commands.running--; commands.running > 0 || m.place.Method.HasNamespaces() {
 		return err
 	}
 	changed, linkErr := private.Disconnect()

@@ -216,6 +216,11 @@ func (p *Private) TakeOver(ctx context.Context) error {
 	if err := p.dropLinks(); err != nil {
 		return err
 	}
+	for _, dir := range []string{"objects/pack", commandsName} {
+		if err := clearWay(root, dir); err != nil {
+			return err
+		}
+	}
 	if err := p.takeObjects(ctx, root); err != nil {
 		return muster.Errorf(muster.Unavailable, "what the lane's git has written cannot be taken over: %w", err)
 	}
@@ -330,7 +335,7 @@ func (p *Private) write(root *os.Root, name string, data []byte) error {
 	return durable.WriteBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), data)
 }
 
-// isSpoiled reports whether an error says that a program has put something else in the place of a file.
+// isSpoiled reports whether an error says that a program has put something else in the place of a file, or closed it.
 func isSpoiled(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, durable.ErrLink) || errors.Is(err, durable.ErrLinked) ||
 		errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)

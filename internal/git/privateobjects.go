@@ -20,11 +20,6 @@ import (
 
 // takeObjects moves the objects to the repository: loose ones one by one, and packs whole.
 func (p *Private) takeObjects(ctx context.Context, root *os.Root) error {
-	for _, dir := range []string{"objects/pack", commandsName} {
-		if err := clearWay(root, dir); err != nil {
-			return err
-		}
-	}
 	dirs, err := fs.ReadDir(root.FS(), "objects")
 	// An entry that is a link is none of the directories that git makes.
 	if err != nil {

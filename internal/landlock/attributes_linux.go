@@ -38,8 +38,7 @@ type attributeCall struct {
 	change func(n *asked, fd int, kind uint32) error
 }
 
-// attributeCalls are the calls that are asked about, by their numbers. Those that only some processors have are in the
-// files of these.
+// attributeCalls are the calls that are asked about, by their numbers, with olderCalls.
 var attributeCalls = map[uintptr]attributeCall{
 	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
 	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
@@ -127,6 +126,7 @@ func ignoreEnded(errno unix.Errno) error {
 	return errno
 }
 
+// control makes a request of the listener.
 func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.listener), request, uintptr(arg))
 	return errno
@@ -135,6 +135,9 @@ func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
 // decide makes the change that a call asks for, where it may be made. The error is what the call returns.
 func (a *attributes) decide(n *asked) error {
 	call, ok := attributeCalls[uintptr(n.number)]
+	if !ok {
+		call, ok = olderCalls[uintptr(n.number)]
+	}
 	if !ok {
 		return unix.ENOSYS
 	}

@@ -110,8 +110,10 @@ func filter(process, thread int) []unix.SockFilter {
 			a.compare(unix.BPF_JEQ, uint32(number), false, a.fail(errno))
 		}
 	}
-	for number := range attributeCalls {
-		a.compare(unix.BPF_JEQ, uint32(number), false, func() { a.answer(unix.SECCOMP_RET_USER_NOTIF) })
+	for _, calls := range []map[uintptr]attributeCall{attributeCalls, olderCalls} {
+		for number := range calls {
+			a.compare(unix.BPF_JEQ, uint32(number), false, func() { a.answer(unix.SECCOMP_RET_USER_NOTIF) })
+		}
 	}
 	a.onCall(unix.SYS_CLONE, func() {
 		a.argument(0)
