@@ -107,8 +107,8 @@ func TestVariablesLeadToTheMergedTree(t *testing.T) {
 func TestLinksToTheUsersCheckout(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, text, setup string }{
-		"npm link":   {setup: "mkdir node_modules && ln -s ROOT/lib node_modules/lib"},
-		"npm scope":  {setup: "mkdir -p node_modules/@s && ln -s ROOT/lib node_modules/@s/lib"},
+		"npm link":   {setup: "mkdir node_modules && ln -s 'ROOT/lib' node_modules/lib"},
+		"npm scope":  {setup: "mkdir -p node_modules/@s && ln -s 'ROOT/lib' node_modules/@s/lib"},
 		"go replace": {file: "go.mod", text: "module m\n\nreplace x => ROOT/lib\n"},
 		"cargo":      {file: "Cargo.toml", text: "[patch.crates-io]\nx = { path = \"ROOT/lib\" }\n"},
 	} {

@@ -328,7 +328,7 @@ func TestCommitStagesFilesByName(t *testing.T) {
 	gittest.Write(t, lane.Path, map[string]string{"*": "star\n", ":(top)x": "magic\n", "dir": "a file now\n",
 		"file/inside": "a directory now\n", "late": "late\n"})
 	// Somebody removes a file after git was asked what there is.
-	err := w.with("--pathspec-from-file", "rm -f "+filepath.Join(lane.Path, "late"), func() error {
+	err := w.with("--pathspec-from-file", "rm -f '"+filepath.Join(lane.Path, "late")+"'", func() error {
 		_, changed, err := w.Commit(w.ctx(), "one", "x")
 		if err == nil && !changed {
 			err = errors.New("nothing has changed")

@@ -2,6 +2,7 @@
 package gittest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +62,8 @@ func Env(t testing.TB) {
 	}
 }
 
-// Repo makes a repository on branch main with one commit of the files, and returns its root.
+// Repo makes a repository on branch main with one commit of the files, and returns its root, whose path has a space. git
+// makes only the first one with these files in a test process; others are copies of it.
 func Repo(t testing.TB, files map[string]string) string {
 	t.Helper()
 	Env(t)
@@ -69,11 +71,19 @@ func Repo(t testing.TB, files map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = filepath.Join(dir, "repo")
+	dir = filepath.Join(dir, "my work", "repo")
+	key := os.Getenv("GIT_DEFAULT_HASH") + fmt.Sprint(files) // maps are printed in the order of their keys
+	templates.Lock()
+	defer templates.Unlock()
+	if template, ok := templates.of[key]; ok {
+		template.write(t, dir)
+		return dir
+	}
 	Git(t, "", "init", "-q", "-b", "main", dir)
 	Write(t, dir, files)
 	Git(t, dir, "add", "-A")
 	Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
+	templates.of[key] = readTree(t, dir)
 	return dir
 }
 
