@@ -14,6 +14,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/recording"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/team"
@@ -199,13 +200,13 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *rec
 	switch {
 	// An interruption has no summary: it says how to go on instead.
 	case errors.Is(err, muster.CauseUser):
-		text, hint := "interrupted; the state is kept", "muster resume"
+		message, hint := "interrupted; the state is kept", "muster resume"
 		if j.isTemporary {
-			text, hint = "interrupted; the demo's repository is gone", ""
+			message, hint = "interrupted; the demo's repository is gone", ""
 		} else if j.demoDir != "" {
-			hint = "muster -C " + quotedPath(j.demoDir) + " resume"
+			hint = "muster -C " + text.ShellQuote(j.demoDir) + " resume"
 		}
-		explain(r.Stderr, text, hint)
+		explain(r.Stderr, message, hint)
 		return exitStatus(exitInterrupted)
 	case err != nil:
 		if out.progress != nil {
@@ -242,7 +243,7 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 			end.Spending = spent
 		}
 		if j.demoDir != "" {
-			end.RepositoryFlag = "-C " + quotedPath(j.demoDir) + " "
+			end.RepositoryFlag = "-C " + text.ShellQuote(j.demoDir) + " "
 			if receipts, err := team.ReceiptsOf(ctx, t); err == nil {
 				end.Proof = proofLine(receipts)
 			}
@@ -263,14 +264,6 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		return exitStatus(sum.Code)
 	}
 	return nil
-}
-
-// quotedPath returns a path as it is typed in a shell. A hint that contains a path can then be pasted.
-func quotedPath(path string) string {
-	if strings.ContainsAny(path, " '\"\\$`&;()<>|*?[]#~") {
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
 }
 
 // join returns muster join, which makes this process a second host of the team. The process has workers but no

@@ -59,6 +59,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // Repo is a repository with a working tree and at least one commit. Its methods are safe for concurrent use.
@@ -151,7 +152,7 @@ func errNoCommit(ctx context.Context, r *Repo) error {
 	}
 	at := ""
 	if r.linked != "" {
-		at = "-C " + r.root + " "
+		at = "-C " + text.ShellQuote(r.root) + " "
 	}
 	branch, _ := r.CurrentBranch(ctx) // only words of the message
 	return muster.Errorf(muster.Invalid,
@@ -219,12 +220,12 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 	if r.root == "" && filepath.Base(r.common) == ".git" && r.linked == "" {
 		return muster.Errorf(muster.Invalid, "the config of %s says that this repository is bare: it has no working "+
 			"tree, and a team needs one", r.common).
-			WithHint("if it has one: git --git-dir %s config core.bare false", r.common)
+			WithHint("if it has one: git --git-dir %s config core.bare false", text.ShellQuote(r.common))
 	}
 	if r.root == "" {
 		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
 			"for its files and to show you its work in", r.common).
-			WithHint("git clone %s DIR, and start muster in DIR", r.common)
+			WithHint("git clone %s DIR, and start muster in DIR", text.ShellQuote(r.common))
 	}
 	r.root = filepath.FromSlash(r.root)
 	if err := cmp.Or(CheckPath(r.root), CheckPath(r.common)); err != nil {

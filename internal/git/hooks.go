@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // AgentHooks are the hooks of the git that agents run. One of them refuses to move refs that are not the agent's: the
@@ -38,8 +39,8 @@ var hookNames = []string{"applypatch-msg", "pre-applypatch", "post-applypatch", 
 func NewAgentHooks(r *Repo, dir, scratch, target string) (*AgentHooks, error) {
 	// A directory that is not absolute is relative to a working tree.
 	hooks := cmp.Or(r.hooksPath, filepath.Join(r.common, "hooks"))
-	values := strings.NewReplacer("@COMMON@", quoteShell(r.common), "@TARGET@", quoteShell(target),
-		"@HOOKS@", quoteShell(hooks), "@SHARED@", quoteShell(r.sharedHooks))
+	values := strings.NewReplacer("@COMMON@", text.ShellQuote(r.common), "@TARGET@", text.ShellQuote(target),
+		"@HOOKS@", text.ShellQuote(hooks), "@SHARED@", text.ShellQuote(r.sharedHooks))
 	script := values.Replace(hookScript)
 	root, err := os.OpenRoot(r.root)
 	if err == nil {
@@ -73,9 +74,6 @@ func writeHooks(root *os.Root, dir, script string) error {
 	}
 	return nil
 }
-
-// quoteShell quotes a text for sh.
-func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // laneVar tells the hook which branch is the agent's own.
 const laneVar = "MUSTER_LANE_REF"

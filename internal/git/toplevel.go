@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // A config may say that the files of the repository are elsewhere (core.worktree). A team's state, its lanes and what
@@ -112,7 +113,7 @@ func findTop(dir string, r *Repo) error {
 	}
 	return muster.Errorf(muster.Invalid, "the config of %s says that the files of this repository are in %s, "+
 		"which has no .git that leads back", r.common, said).
-		WithHint("git --git-dir %s config --unset core.worktree", r.common)
+		WithHint("git --git-dir %s config --unset core.worktree", text.ShellQuote(r.common))
 }
 
 // leadsTo reports whether the .git of a directory is the git directory, or a file that names it.

@@ -13,6 +13,7 @@ import (
 	"muster/internal/clock"
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/worktree"
 )
@@ -218,7 +219,9 @@ type checkedOutError struct{ branch, path string }
 func (e *checkedOutError) Error() string { return e.branch + " is checked out at " + e.path }
 
 // fix is the command that frees the branch.
-func (e *checkedOutError) fix() string { return fmt.Sprintf("git -C %s switch ANOTHER-BRANCH", e.path) }
+func (e *checkedOutError) fix() string {
+	return fmt.Sprintf("git -C %s switch ANOTHER-BRANCH", text.ShellQuote(e.path))
+}
 
 // refuseCheckedOut refuses to move a branch that somebody has checked out: the files there would seem to undo what has
 // landed.

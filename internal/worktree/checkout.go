@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/text"
 )
 
 // checkout is the working tree of a lane as git sees it. Its methods ask git about the lane and change its files; none
@@ -144,7 +145,7 @@ func (c checkout) unlockHint(ctx context.Context) string {
 	if err != nil || !w.Locked {
 		return ""
 	}
-	return "git worktree unlock " + c.lane.Path
+	return "git worktree unlock " + text.ShellQuote(c.lane.Path)
 }
 
 // reconnectHint is what to do when the lane's directory is no worktree of this repository any more, or when its branch
@@ -158,14 +159,16 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	if err != nil {
 		return "see what is there; nothing in it is touched"
 	}
-	moveAway := fmt.Sprintf("git cannot mend it. Move it away: mv %[1]s %[1]s.lost  (its files stay there, its "+
-		"commits on the branch %s), then: muster doctor --repair", path, c.lane.Branch)
+	moveAway := fmt.Sprintf("git cannot mend it. Move it away: mv %s %s  (its files stay there, its "+
+		"commits on the branch %s), then: muster doctor --repair",
+		text.ShellQuote(path), text.ShellQuote(path+".lost"), c.lane.Branch)
 	if st, err := os.Lstat(path); !isKnown || err != nil || !st.IsDir() {
 		return moveAway
 	}
 	link := filepath.Join(path, ".git")
 	if st, err := os.Lstat(link); err == nil && st.IsDir() {
-		return fmt.Sprintf("mv %[1]s %[1]s.other  (a repository of its own), then: git worktree repair", link)
+		return fmt.Sprintf("mv %s %s  (a repository of its own), then: git worktree repair",
+			text.ShellQuote(link), text.ShellQuote(link+".other"))
 	}
 	out, _ := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir") // "" when it fails
 	if c.lane.Base != "" && isSamePath(strings.TrimSpace(out), c.repo.CommonDir()) {

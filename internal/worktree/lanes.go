@@ -68,6 +68,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/ports"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -266,12 +267,12 @@ func (l *Lanes) enter(ctx context.Context, name muster.Name) (muster.Lane, error
 	case head == "HEAD":
 		return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on no branch, and should be on %s",
 			name, lane.Branch).
-			WithHint("finish or abort the rebase, then: git -C %s checkout %s", lane.Path, lane.Branch)
+			WithHint("finish or abort the rebase, then: git -C %s checkout %s", text.ShellQuote(lane.Path), lane.Branch)
 	}
 	other := strings.TrimPrefix(head, "refs/heads/")
 	return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on branch %s, and should be on %s",
 		name, other, lane.Branch).
-		WithHint("git -C %s checkout %s && git -C %s merge %s", lane.Path, lane.Branch, lane.Path, other)
+		WithHint("git -C %[1]s checkout %[2]s && git -C %[1]s merge %[3]s", text.ShellQuote(lane.Path), lane.Branch, other)
 }
 
 // workdir returns a lane that can be worked in, and what its HEAD points to.

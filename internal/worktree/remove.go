@@ -9,6 +9,7 @@ import (
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -209,7 +210,7 @@ func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string)
 		}
 		hint := cmp.Or(l.checkout(lane).unlockHint(ctx), "mend that, then: muster doctor --repair")
 		if git.AdminDir(l.repo.CommonDir(), lane.Path) == "" {
-			hint = "git worktree repair " + lane.Path + ", then: muster doctor --repair"
+			hint = "git worktree repair " + text.ShellQuote(lane.Path) + ", then: muster doctor --repair"
 		}
 		return ref, muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
 			lane.Name, err).WithHint("%s", hint)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -94,7 +95,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 	w.git(lane.Path, "worktree", "lock", ".")
 	_, err := w.Archive(ctx, "one")
 	wants(t, err, muster.ErrHeld, "cannot be removed")
-	unlock := "git worktree unlock " + lane.Path
+	unlock := "git worktree unlock '" + lane.Path + "'" // the path has a space
 	if e, ok := errors.AsType[*muster.Error](err); !ok || e.Hint != unlock {
 		t.Errorf("hint of %#v", err)
 	}
@@ -106,7 +107,9 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.git(w.root, strings.Fields(unlock)[1:]...)
+	if out, err := exec.Command("sh", "-c", "cd '"+w.root+"' && "+unlock).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", unlock, err, out)
+	}
 	if got := w.findings(); len(got) != 1 || got[0].Fix != "" {
 		t.Errorf("unlocked: %+v", got)
 	}
@@ -154,7 +157,7 @@ func TestALostLaneIsFound(t *testing.T) {
 
 	must(os.Remove(link))
 	w.git(lane.Path, "init", "-q")
-	found("mv " + link + " " + link + ".other")
+	found("mv '" + link + "' '" + link + ".other'")
 	must(os.Rename(link, link+".other"))
 	w.git(w.root, "worktree", "repair")
 	if got := w.findings(); len(got) != 0 {
@@ -169,7 +172,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	}
 
 	must(os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
-	found("mv " + lane.Path + " " + lane.Path + ".lost")
+	found("mv '" + lane.Path + "' '" + lane.Path + ".lost'")
 	must(os.Rename(lane.Path, lane.Path+".lost"))
 	must(w.Recover(ctx))
 	if got := w.findings(); len(got) != 0 {

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/text"
 )
 
 // gitlink is the mode of a tree entry that names a commit of another repository.
@@ -97,7 +98,7 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 	}
 	if err := s.keep(ctx, path, e.file, commit, base); err != nil {
 		return "", muster.Errorf(muster.Invalid, "the commit of the submodule %s cannot be kept: %w", e.file, err).
-			WithHint("git -C %s fetch --unshallow", e.file)
+			WithHint("git -C %s fetch --unshallow", text.ShellQuote(e.file))
 	}
 	return commit, nil
 }
