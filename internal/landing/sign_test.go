@@ -25,7 +25,7 @@ func signingUser(t *testing.T, passphrase string) (config string) {
 	}
 	signers := "ann@example.com " + gittest.Read(t, dir, "key.pub")
 	gittest.Write(t, dir, map[string]string{"signers": signers, "config": "[commit]\n\tgpgSign = true\n[gpg]\n\tformat = ssh\n" +
-		"[user]\n\tsigningKey = " + key + ".pub\n[gpg \"ssh\"]\n\tallowedSignersFile = " + dir + "/signers\n"})
+		"[user]\n\tname = Ann Tester\n\temail = ann@example.com\n\tsigningKey = " + key + ".pub\n[gpg \"ssh\"]\n\tallowedSignersFile = " + dir + "/signers\n"})
 	config = filepath.Join(dir, "config")
 	t.Setenv("GIT_CONFIG_GLOBAL", config)
 	return config

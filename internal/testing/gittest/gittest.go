@@ -1,4 +1,4 @@
-// Package gittest makes real repositories for tests: no settings of the machine's, an identity of their own.
+// Package gittest makes real repositories for tests, on the machine of an ordinary developer: see Home.
 package gittest
 
 import (
@@ -13,6 +13,9 @@ import (
 // Main is for a package whose tests run in parallel: Env once, for all of them.
 func Main(m *testing.M) {
 	home, err := os.MkdirTemp("", "home-")
+	if err == nil {
+		err = Home(home)
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -40,12 +43,10 @@ const usersHome = "MUSTER_TEST_HOME"
 func env(home string) map[string]string {
 	return map[string]string{"HOME": home, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "EMAIL": "",
 		"MUSTER_SANDBOX_ENABLED": "false", // most tests are about something else; those of the sandbox ask for it
-		"GIT_CONFIG_NOSYSTEM":    "1",
-		"GIT_AUTHOR_NAME":        "Ann Tester", "GIT_AUTHOR_EMAIL": "ann@example.com",
-		"GIT_COMMITTER_NAME": "Ann Tester", "GIT_COMMITTER_EMAIL": "ann@example.com"}
+		"GIT_CONFIG_NOSYSTEM":    "1"}
 }
 
-// Env gives the test an empty home and a git that knows nobody but "Ann Tester <ann@example.com>".
+// Env gives the test the home of an ordinary developer: see Home.
 func Env(t testing.TB) {
 	t.Helper()
 	if os.Getenv(prepared) != "" {
@@ -57,7 +58,11 @@ func Env(t testing.TB) {
 			os.Unsetenv(name)
 		}
 	}
-	for name, value := range env(t.TempDir()) {
+	home := t.TempDir()
+	if err := Home(home); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range env(home) {
 		t.Setenv(name, value)
 	}
 }

@@ -45,7 +45,7 @@ var homeFiles = map[string]homeFile{
 	".bashrc":              {". ~/.profile\nalias ll='ls -l'\nPS1='\\w $ '\n", 0o644},
 	".profile":             {"export PATH=\"$HOME/.local/bin:$HOME/.cargo/bin:$HOME/go/bin:$PATH\"\n", 0o644},
 	".bash_history":        {"git st\nmake\n", 0o600},
-	".npmrc":               {"//registry.npmjs.org/:_authToken=npm_token-of-ann\n", 0o600},
+	".npmrc":               {"//npm.example.com/:_authToken=npm_token-of-ann\n", 0o600},
 	".netrc":               {"machine example.com login ann password netrc-password-of-ann\n", 0o600},
 	".ssh/config":          {"Host example.com\n\tUser git\n\tIdentityFile ~/.ssh/id_ed25519\n", 0o600},
 	".ssh/id_ed25519":      {"not a key: key-of-ann\n", 0o600},
