@@ -1,83 +1,143 @@
 #!/usr/bin/env bash
-# Formats, lints, runs all tests with the race detector, and vets and builds for other systems.
-# Needs Go, git and a C compiler (for the race detector), and tmux, git-lfs, git-crypt, bubblewrap and Chromium (what
-# tests them is skipped where they are missing); fetches the rest itself. ARTIFACTS=DIR keeps pictures of the page in the
-# browser there.
+# Tests muster.
+#
+#   ./test.sh        the first tier: what a change can break, in at most ten minutes on two cores
+#   ./test.sh all    everything: all cases and seeds, the race detector everywhere, all systems, the benchmarks' module
+#
+# Both need Go, git and a C compiler (for the race detector). The first tier leaves out the tests of programs that are
+# not installed, and says which; with CI=true, and in all, a missing program is an error. Both print how long their steps
+# took. ARTIFACTS=DIR keeps pictures of the page in the browser there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-step() { printf '\n== %s\n' "$1"; }
+case "${1:-}" in
+"") all= ;;
+all) all=yes && export MUSTER_TESTS=all ;;
+*) echo "usage: ./test.sh [all]" >&2 && exit 2 ;;
+esac
 
-# The tests sync many small files. That takes milliseconds on a disk and nothing in memory. What a loss of power leaves is
-# tested on simulated disks. Some systems have little memory there, or run no programs from it.
+# -trimpath lets clones in different directories share Go's caches of builds and tests.
+export GOFLAGS="${GOFLAGS:-} -trimpath -buildvcs=false"
+export GOGC=400                     # collecting garbage less often saves a fifth of the time
+export GORACE=atexit_sleep_ms=0     # the race detector makes each program sleep for a second at its end otherwise
+tags=failpoint                      # what people install has no failpoints
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+
+# The tests sync many small files, which is quick in memory. What a loss of power leaves is tested on simulated disks. The
+# path is the same in each run, because Go's test cache knows it, and is taken by one run at a time.
+memory=/dev/shm/muster-tests-$(id -u)
 free=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }') || free=0
-if [ -z "${TMPDIR:-}" ] && [ "${free:-0}" -gt 6000000 ] && memory=$(mktemp -d /dev/shm/muster-XXXXXX); then
-  trap 'rm -rf "$memory"' EXIT
+if [ -z "${TMPDIR:-}" ] && [ "${free:-0}" -gt 6000000 ] && exec 9>"$memory.lock" && flock -n 9 &&
+  rm -rf "$memory" && mkdir -m 700 "$memory"; then
+  trap 'rm -rf "$work" "$memory"' EXIT
   printf '#!/bin/sh\n' >"$memory/try" && chmod +x "$memory/try"
-  if "$memory/try" 2>/dev/null; then export TMPDIR=$memory; fi
+  if "$memory/try" 2>/dev/null; then export TMPDIR=$memory; fi # some systems run no programs from there
 fi
 
-step "format"
-unformatted=$(gofmt -l $(git ls-files '*.go'))
-if [ -n "$unformatted" ]; then
-  printf 'not formatted (gofmt -w FILE):\n%s\n' "$unformatted" >&2
-  exit 1
-fi
-
-# The linters and the tests have failpoints, so that no test is left out. What people install has none.
-tags=failpoint
-
-step "limits and layers"
-go test -count=1 ./internal/limits ./internal/importtest # they fail most often, and take seconds
-
-step "lint"
-# vet, staticcheck, errcheck, errorlint, unparam, contextcheck and the comments of exported names: see .golangci.yml.
-go tool -modfile=tools/go.mod golangci-lint run --build-tags "$tags" ./...
-# Only these packages differ without failpoints. A plain "go test ./..." compiles too.
-go vet $(git grep -l '^//go:build .*failpoint' -- '*.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
-
-step "tests"
-race=-race
-if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
-  if [ "${CI:-}" = true ]; then
-    echo "no C compiler: the race detector needs one (Debian: apt-get install gcc)" >&2
-    exit 1
+# step NAME COMMAND... runs a step and notes how long it took. It ends the script when the step fails.
+steps=()
+step() {
+  local name=$1 began=$SECONDS status=0
+  shift
+  printf '\n== %s\n' "$name"
+  times >"$work/before"
+  "$@" || status=$?
+  times >"$work/after"
+  steps+=("$(cat "$work/before" "$work/after" | awk -v name="$name" -v wall=$((SECONDS - began)) '
+    function seconds(t) { split(t, p, /[ms]/); return 60 * p[1] + p[2] }
+    NR % 2 == 0 { cpu = seconds($1) + seconds($2) - cpu } # of the ended children; the difference, in the end
+    END { printf "%-44s %6d s %6d s", name, wall, cpu }')")
+  if [ "$status" != 0 ]; then
+    table
+    printf '\nfailed: %s\n' "$name" >&2
+    exit "$status"
   fi
-  echo "no C compiler here: the tests run without the race detector"
-  race=
-fi
-if [ "${CI:-}" = true ]; then # these are tested with the real programs
-  for program in tmux git-lfs git-crypt ssh-keygen chromium bwrap; do
-    package=$program
-    [ "$program" = ssh-keygen ] && package=openssh-client
-    [ "$program" = bwrap ] && package=bubblewrap
-    command -v "$program" >/dev/null ||
-      (apt-get update -qq && apt-get install -y -qq --no-install-recommends "$package") >/dev/null
+}
+
+table() {
+  printf '\n%-44s %8s %8s\n' "step" "wall" "cpu"
+  printf '%s\n' "${steps[@]}"
+  printf '%-44s %6d s\n' "together" "$SECONDS"
+}
+
+format() {
+  local unformatted
+  unformatted=$(gofmt -l $(git ls-files -co --exclude-standard '*.go'))
+  [ -z "$unformatted" ] || { printf 'not formatted (gofmt -w FILE):\n%s\n' "$unformatted" >&2 && return 1; }
+}
+
+lint() { go tool -modfile=tools/go.mod golangci-lint run --build-tags "$tags" ./...; }
+
+build() { # SYSTEM/PROCESSOR...
+  local target
+  for target in "$@"; do
+    GOOS=${target%/*} GOARCH=${target#*/} go build ./... || return
   done
-fi
-export GOGC=400 # collecting garbage less often saves a fifth of the time
-# A program with the race detector sleeps for a second at its end, lest another thread is about to report a race.
-export GORACE=atexit_sleep_ms=0
-# golangci-lint has run vet.
-go test -tags "$tags" $race -count=1 -vet=off -timeout 60m ${ARTIFACTS:+-artifacts -outputdir "$ARTIFACTS"} ./...
-if [ -n "$race" ]; then # of what these try in thousands of cases, the race detector has seen a sample
-  go test -tags "$tags" -count=1 -vet=off \
-    $(git grep -l 'race\.InSample' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
-fi
-go test -count=1 ./internal/testing/torture -run NeedsFailpoints # in a build without failpoints
+}
 
-step "simulation"
-# Whole teams in simulated time: 1,000 seeds on a stand-in for git, some on git itself; without the race detector, which had its
-# seeds above.
-go test -tags "$tags" -count=1 ./team -run 'TestSimulation$' -sim.seeds=1000
-go test -tags "$tags" -count=1 ./team -run 'TestSimulation$' -sim.seeds=20 -sim.first=2000 -sim.git
-# Teams whose models are clumsy; docs/reliability.md has the command for 1,000.
-go test -tags "$tags" -count=1 ./team -run 'TestClumsyTeams$' -clumsy.seeds=300
+vet() { # SYSTEM/PROCESSOR...
+  local target
+  for target in "$@"; do
+    GOOS=${target%/*} GOARCH=${target#*/} go vet ./... || return
+  done
+}
 
-step "vet and build for darwin and windows"
-GOOS=linux GOARCH=amd64 go build -o /dev/null ./cmd/muster
-for target in darwin/arm64 windows/amd64; do
-  export GOOS=${target%/*} GOARCH=${target#*/}
-  go vet ./...
-  go build -o /dev/null ./cmd/muster
+# program builds the program that tests start, with the flags of "$@", and sets MUSTER_BIN. The hash in its path lets Go
+# repeat tests when the program has changed.
+program() {
+  local dir=${XDG_CACHE_HOME:-$HOME/.cache}/muster-tests hash
+  mkdir -p "$dir" && find "$dir" -mindepth 1 -maxdepth 1 -mtime +2 -exec rm -rf {} +
+  go build -tags "$tags" "$@" -o "$work/muster" ./cmd/muster || return
+  hash=$(git hash-object "$work/muster")
+  mkdir -p "$dir/$hash" && mv "$work/muster" "$dir/$hash/muster" && export MUSTER_BIN=$dir/$hash/muster
+}
+
+# tests runs go test with the flags and packages of "$@".
+tests() { go test -tags "$tags" -vet=off -timeout 60m ${ARTIFACTS:+-artifacts -outputdir "$ARTIFACTS"} "$@"; }
+
+# sharing lists the packages whose code shares memory between goroutines, and others all but those of "$@".
+sharing() {
+  git grep -lE '^\s+go (func\(|[a-zA-Z_.]+\()|\.Go\(|sync\.(Mutex|RWMutex|WaitGroup|Cond|Map)|atomic\.' -- '*.go' ':!*_test.go' ':!bench' |
+    xargs -n1 dirname | sort -u | sed 's,^,./,'
+}
+others() { go list ./... | sed 's,^muster$,.,; s,^muster/,./,' | grep -vxF -f <(printf '%s\n' "$@"); }
+
+for tool in cc:gcc tmux git-lfs git-crypt ssh-keygen:openssh-client chromium bwrap:bubblewrap; do
+  package=${tool#*:} tool=${tool%:*}
+  [ "$tool" = cc ] && tool=${CC:-cc}
+  command -v "$tool" >/dev/null && continue
+  if [ -n "$all" ] || [ "${CI:-}" = true ] || [ "$package" = gcc ]; then
+    echo "$tool is missing (Debian: apt-get install $package)" >&2 && exit 1
+  fi
+  echo "left out: what needs $tool (Debian: apt-get install $package)"
 done
+
+step "format" format
+step "layers" go test -count=1 ./internal/importtest ./internal/limits
+step "lint" lint
+step "build for linux, darwin, windows" build linux/amd64 darwin/arm64 windows/amd64
+step "build the program" program
+
+if [ -z "$all" ]; then
+  race=$(sharing)
+  step "tests with the race detector" tests -race $race
+  step "other tests" tests $(others $race)
+  table
+  exit
+fi
+
+# These tests fill the machine, or promise to end in time: they run one after the other, and without the race detector.
+alone="./internal/hostile ./internal/proc ./internal/landlock ./internal/sandbox ./internal/cgroup"
+step "tests, one package at a time" tests -p 1 $alone
+step "tests with the race detector" tests -race $(others $alone)
+step "build the program with the race detector" program -race
+step "the whole program with the race detector" tests -race ./internal/e2e
+step "go test alone, in another order" env -u MUSTER_TESTS -u MUSTER_BIN -u CI go test -shuffle=on ./...
+step "torture" go run -tags "$tags" ./cmd/muster-torture
+step "vet for all systems" vet linux/amd64 darwin/arm64 windows/amd64
+step "build for more systems" build linux/arm64 darwin/amd64 windows/arm64
+cd bench
+step "bench: lint" go tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+step "bench: tests" go test -vet=off -timeout 60m ./...
+step "bench: every benchmark once" go test -timeout 60m -run '^$' -bench . -benchtime 1x ./...
+table

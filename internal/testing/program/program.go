@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -28,8 +30,12 @@ func Path(t testing.TB) string {
 	return path
 }
 
-// Find is Path for a TestMain.
+// Find is Path for a TestMain. The programs that the test starts from then on heed SIGHUP, also where the tests run under
+// nohup: a signal that is caught here has its default effect in new processes.
 var Find = sync.OnceValues(func() (string, error) {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	if path := os.Getenv(Variable); path != "" {
 		return path, nil
 	}
