@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +48,7 @@ func TestChattyServer(t *testing.T) { prepared(t, "chatty").want("mcp__chatty__o
 
 // A server that does not start stops nobody, and one line says why.
 func TestServersThatNeverStart(t *testing.T) {
+	t.Parallel()
 	servers := append(standIns(t, "never", "everything"),
 		Server{Name: "missing", Command: []string{"no-such-program-4711"}},
 		Server{Name: "broken", File: ".mcp.json", Problem: "it has neither a command nor a URL"})
@@ -67,11 +68,11 @@ func TestServersThatNeverStart(t *testing.T) {
 
 // A server that says nothing is waited for a bounded time, and ends with the pool.
 func TestSilentServer(t *testing.T) {
+	t.Parallel()
 	p := open(t, Options{}, standIns(t, "silent"))
-	began := time.Now()
 	p.Prepare(t.Context(), 200*time.Millisecond, true)
-	if took := time.Since(began); took > 5*time.Second || !strings.Contains(p.lines(), "silent has not started within 200ms") {
-		t.Errorf("after %v: %s", took, p.lines())
+	if !strings.Contains(p.lines(), "silent has not started within 200ms") {
+		t.Error(p.lines())
 	}
 	p.Close()
 }
@@ -99,13 +100,9 @@ func TestServersThatBreak(t *testing.T) {
 func TestStubbornServerEnds(t *testing.T) {
 	p := prepared(t, "stubborn")
 	p.want("mcp__stubborn__ok", `{}`, false, "ok")
-	_, child, _ := strings.Cut(p.log.String(), "child-")
+	_, child, _ := strings.Cut(p.logged(), "child-")
 	child, _, _ = strings.Cut(child, " ")
-	began := time.Now()
 	p.Close()
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
 	if _, err := os.Stat("/proc/" + child); runtime.GOOS == "linux" && (child == "" || err == nil) {
 		t.Errorf("the child %q lives", child)
 	}
@@ -119,8 +116,9 @@ func TestStubbornServerEnds(t *testing.T) {
 // It is for bubbles of synctest.
 func inMemory(tell func(string), serve func(ctx context.Context, c net.Conn) error) *Pool {
 	p := New(context.Background(), Options{Tell: tell, Launcher: struct{ proc.Launcher }{}}, []Server{{Name: "s", Command: []string{"x"}}})
-	p.dial = func(*server, *session) (sdk.Transport, func(), error) {
+	p.dial = func(_ *server, x *session) (sdk.Transport, func(), error) {
 		ours, theirs := net.Pipe()
+		x.kill = func() { _ = ours.Close() }
 		ctx, cancel := context.WithCancel(context.Background())
 		p.running.Go(func() {
 			_ = serve(ctx, theirs)
@@ -210,9 +208,37 @@ func TestStartIsShared(t *testing.T) {
 	})
 }
 
-// overHTTP returns a prepared pool of one server over HTTP.
+// A call has a time limit. The server goes on, unless it does not even read what it is sent.
+func TestTimeLimit(t *testing.T) {
+	for name, serve := range map[string]func(ctx context.Context, c net.Conn) error{
+		"everything": func(ctx context.Context, c net.Conn) error {
+			return everything().Run(ctx, &sdk.IOTransport{Reader: c, Writer: c})
+		},
+		"deaf": func(ctx context.Context, c net.Conn) error { // it answers what begins a connection, and then reads nothing more
+			answer(c, c, "deaf", 3)
+			<-ctx.Done()
+			return nil
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &pool{Pool: inMemory(nil, serve), t: t}
+			defer p.Close()
+			p.servers[0].Timeout = 2 * time.Second
+			p.Prepare(t.Context(), time.Minute, true)
+			if name == "deaf" {
+				p.want("mcp__s__ok", `{}`, true, "has not answered within 2s")
+				return
+			}
+			p.want("mcp__s__slow", `{}`, true, "has not answered within 2s. What the call has done is unknown.")
+			p.want("mcp__s__echo", `{"message":"still there"}`, false, "still there")
+		})
+	}
+}
+
+// overHTTP returns a prepared pool of one server over HTTP, in parallel with other tests.
 func overHTTP(t *testing.T, handler http.Handler) *pool {
 	t.Helper()
+	t.Parallel()
 	web := httptest.NewServer(handler)
 	t.Cleanup(web.Close)
 	p := open(t, Options{}, []Server{
@@ -241,15 +267,13 @@ func TestStreamableHTTP(t *testing.T) {
 
 // A redirect to another host is not followed, and the headers never go there.
 func TestRedirectsKeepHeaders(t *testing.T) {
-	asked := 0
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked++
 		t.Errorf("the other host is asked with %v", r.Header)
 	}))
 	defer other.Close()
 	p := overHTTP(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	if asked > 0 || !strings.Contains(p.lines(), "the MCP server web does not start") {
-		t.Errorf("asked %d times; %s", asked, p.lines())
+	if !strings.Contains(p.lines(), "the MCP server web does not start") {
+		t.Error(p.lines())
 	}
 }
 
@@ -287,35 +311,14 @@ func TestHTTPServerThatRestarts(t *testing.T) {
 		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 	}
 	old := everything()
-	now := handler(old)
-	p := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.ServeHTTP(w, r) }))
+	var now atomic.Value
+	now.Store(handler(old))
+	p := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().(http.Handler).ServeHTTP(w, r) }))
 	p.want("mcp__web__echo", `{"message":"hi"}`, false, "Echo: hi")
 	for s := range old.Sessions() {
 		_ = s.Close()
 	}
-	now = handler(everything()) // which knows nothing of the session
+	now.Store(handler(everything())) // which knows nothing of the session
 	p.want("mcp__web__echo", `{"message":"hi"}`, true, "The MCP server web")
 	wait.For(t, "the next start", func() bool { return !p.call("mcp__web__echo", `{"message":"hi"}`).IsError })
-}
-
-// The official servers are asked where they are installed: MCP_SERVERS is a directory with their programs. It is no part
-// of the usual tests, because it needs node.
-func TestOfficialServers(t *testing.T) {
-	dir := os.Getenv("MCP_SERVERS")
-	if dir == "" {
-		t.Skip("MCP_SERVERS does not say where the official servers are")
-	}
-	files := t.TempDir()
-	p := open(t, Options{}, []Server{{Name: "everything", Command: []string{dir + "/mcp-server-everything"}},
-		{Name: "files", Command: []string{dir + "/mcp-server-filesystem", files}}})
-	p.Prepare(t.Context(), time.Minute, true)
-	p.want("mcp__everything__echo", `{"message":"hi"}`, false, "Echo: hi")
-	p.want("mcp__everything__get-sum", `{"a":1,"b":2}`, false, "3")
-	p.want("call_tool", fmt.Sprintf(`{"name":"mcp__files__write_file","input":{"path":%q,"content":"x"}}`, files+"/a"), false, "")
-	p.want("call_tool", fmt.Sprintf(`{"name":"mcp__files__list_directory","input":{"path":%q}}`, files), false, "[FILE] a")
-	p.want("call_tool", `{"name":"mcp__files__read_text_file","input":{"path":"/etc/passwd"}}`, true, "denied")
-	p.want("read_resource", `{"server":"everything","uri":"demo://resource/dynamic/text/1"}`, false, "Resource 1")
-	if text, err := p.Prompt(t.Context(), "everything", "args-prompt", map[string]string{"city": "Rome"}); err != nil || !strings.Contains(text, "Rome") {
-		t.Errorf("%q, %v", text, err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,40 +20,33 @@ import (
 	"muster/internal/redact"
 	"muster/internal/testing/wait"
 	"muster/llm"
-	"muster/tool"
 )
 
 // pool is a pool of a test, with what it has told and logged.
 type pool struct {
 	*Pool
-	t        *testing.T
-	launcher proc.Launcher
-	mu       sync.Mutex
-	told     []string
-	log      syncBuffer
+	t    *testing.T
+	mu   sync.Mutex
+	told []string
+	log  bytes.Buffer
 }
 
-// syncBuffer is a buffer for several goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+// Write adds to the log.
+func (p *pool) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(text)
 }
 
-// Write adds to the buffer.
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
+// logged returns the log.
+func (p *pool) logged() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
 }
 
-// String returns what was written.
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// standIns returns the definition of a stand-in of each kind, which has the kind's name.
+// standIns returns the definition of a stand-in of each kind, which has the kind's name. With -cover it would print a
+// warning without GOCOVERDIR.
 func standIns(t *testing.T, kinds ...string) (all []Server) {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,7 +55,7 @@ func standIns(t *testing.T, kinds ...string) (all []Server) {
 	}
 	for _, kind := range kinds {
 		all = append(all, Server{Name: kind, File: ".mcp.json", Text: kind, Command: []string{self},
-			Env: map[string]string{"STAND_IN": kind}})
+			Env: map[string]string{"STAND_IN": kind, "GOCOVERDIR": t.TempDir()}})
 	}
 	return all
 }
@@ -73,14 +67,14 @@ func open(t *testing.T, o Options, servers []Server) *pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pool{t: t, launcher: l}
+	p := &pool{t: t}
 	if o.Env == nil {
 		o.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
 	}
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	o.Launcher, o.Log = l, slog.New(slog.NewTextHandler(&p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Launcher, o.Log = l, slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Tell = func(line string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -96,9 +90,10 @@ func open(t *testing.T, o Options, servers []Server) *pool {
 	return p
 }
 
-// prepared is open, and then Prepare.
+// prepared is open, and then Prepare, in parallel with other tests.
 func prepared(t *testing.T, kinds ...string) *pool {
 	t.Helper()
+	t.Parallel()
 	p := open(t, Options{}, standIns(t, kinds...))
 	p.Prepare(t.Context(), time.Minute, true)
 	return p
@@ -117,7 +112,7 @@ func (p *pool) tool(name string) llm.Tool {
 	all := p.Tools(false, nil)
 	i := slices.IndexFunc(all, func(t llm.Tool) bool { return t.Spec().Name == name })
 	if i < 0 {
-		p.t.Fatalf("no tool %s among %s\n%s\n%s", name, strings.Join(names(all), " "), p.lines(), p.log.String())
+		p.t.Fatalf("no tool %s among %s\n%s\n%s", name, strings.Join(names(all), " "), p.lines(), p.logged())
 	}
 	return all[i]
 }
@@ -198,22 +193,17 @@ func TestTools(t *testing.T) {
 	if got := strings.Join(names(some), " "); got != "mcp__everything__echo mcp__everything__env" {
 		t.Errorf("some tools are %s", got)
 	}
-	if p.lines() != "" {
-		t.Errorf("told: %s", p.lines())
-	}
-}
-
-func TestPrompts(t *testing.T) {
-	p := prepared(t, "everything")
-	all := p.Prompts()
-	if len(all) != 1 || all[0].Name != "greet" || len(all[0].Arguments) != 1 || !all[0].Arguments[0].Required {
-		t.Fatalf("%+v", all)
+	if all := p.Prompts(); len(all) != 1 || all[0].Name != "greet" || len(all[0].Arguments) != 1 || !all[0].Arguments[0].Required {
+		t.Errorf("prompts are %+v", all)
 	}
 	if text, err := p.Prompt(t.Context(), "everything", "greet", map[string]string{"who": "Ann"}); err != nil || text != "Greet Ann" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := p.Prompt(t.Context(), "everything", "other", nil); err == nil {
 		t.Error("there is no such prompt")
+	}
+	if p.lines() != "" {
+		t.Errorf("told: %s", p.lines())
 	}
 }
 
@@ -222,7 +212,10 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("MCP_SECRET_TOKEN", "must-not-be-seen")
 	servers := standIns(t, "everything")
 	servers[0].Env["OWN"] = "mine"
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := open(t, Options{Dir: dir}, servers)
 	p.Prepare(t.Context(), time.Minute, true)
 	text := p.call("mcp__everything__env", `{}`).Text()
@@ -233,6 +226,7 @@ func TestEnvironment(t *testing.T) {
 
 // The tools of servers that were asked once are offered without a start. What a server lists later is for the next run.
 func TestToolsAreRemembered(t *testing.T) {
+	t.Parallel()
 	cache, dir := t.TempDir(), t.TempDir()
 	offered := func(isNew, calls bool) string {
 		p := open(t, Options{Cache: cache, Dir: dir}, standIns(t, "everything", "changing"))
@@ -240,25 +234,20 @@ func TestToolsAreRemembered(t *testing.T) {
 		before := specs(p.Tools(false, nil))
 		if calls {
 			p.want("mcp__changing__stays", `{}`, false, "ok")
-			if specs(p.Tools(false, nil)) != before {
-				t.Error("the tools have changed in the life of a pool")
-			}
-		} else if strings.Contains(p.log.String(), "MCP server started") && before != "" && calls {
-			t.Error("a server was started")
+		} else if !isNew && strings.Contains(p.logged(), "MCP server started") {
+			t.Errorf("a server was started for what is remembered:\n%s", p.logged())
+		}
+		if specs(p.Tools(false, nil)) != before {
+			t.Error("the tools have changed in the life of a pool")
+		}
+		if n, ok := p.Remembered("everything"); !ok || n != 7 {
+			t.Errorf("%d tools are remembered, %v", n, ok)
 		}
 		return before
 	}
 	first := offered(true, false)
-	p := open(t, Options{Cache: cache, Dir: dir}, standIns(t, "everything", "changing"))
-	p.Prepare(t.Context(), time.Minute, false)
-	if again := specs(p.Tools(false, nil)); again != first {
-		t.Errorf("after a restart the tools are others:\n%s\n%s", first, again)
-	}
-	if log := p.log.String(); strings.Contains(log, "MCP server started") {
-		t.Errorf("a server was started for what is remembered:\n%s", log)
-	}
-	if n, ok := p.Remembered("everything"); !ok || n != 7 {
-		t.Errorf("%d tools are remembered, %v", n, ok)
+	if offered(false, false) != first {
+		t.Error("after a restart the tools are others")
 	}
 	// A call starts the server, which now has other tools. The run keeps its own, and the next one has the new ones.
 	if offered(false, true) != first || offered(false, false) != first {
@@ -271,14 +260,14 @@ func TestToolsAreRemembered(t *testing.T) {
 	// Another definition is another server.
 	other := standIns(t, "everything")
 	other[0].Text = "changed"
-	q := open(t, Options{Cache: cache, Dir: dir}, other)
-	if _, ok := q.Remembered("everything"); ok {
+	if _, ok := open(t, Options{Cache: cache, Dir: dir}, other).Remembered("everything"); ok {
 		t.Error("the tools of another definition are taken")
 	}
 }
 
 // What is damaged is asked for again.
 func TestDamagedMemory(t *testing.T) {
+	t.Parallel()
 	cache, dir := t.TempDir(), t.TempDir()
 	for range 2 {
 		p := open(t, Options{Cache: cache, Dir: dir}, standIns(t, "everything"))
@@ -308,20 +297,15 @@ func TestManyTools(t *testing.T) {
 	p.want("call_tool", `{"name":"mcp__everything__echo","input":{"message":"x"}}`, false, "Echo: x")
 	p.want("call_tool", `{"name":"mcp__huge__tool_0012","input":{}}`, true, "There is no tool")
 	p.want("call_tool", `{"name":"mcp__huge__tool_00123","input":[]}`, true, "call_tool takes the name of a tool")
+	for _, name := range []string{"search_tools", "call_tool", "list_resources", "read_resource"} {
+		if about := p.tool(name).Spec().Description; !strings.HasPrefix(about, prompt.Tool(name)) {
+			t.Errorf("%s is described as %q", name, about)
+		}
+	}
 	spec := p.tool("call_tool").Spec()
 	for input, reads := range map[string]bool{`{"name":"mcp__everything__echo"}`: true, `{"name":"mcp__everything__write"}`: false, `x`: false} {
 		if spec.OnlyReads(json.RawMessage(input)) != reads {
 			t.Errorf("%s: reads is not %v", input, reads)
-		}
-	}
-}
-
-// The tools that are ours are described by the files with their names.
-func TestDescriptions(t *testing.T) {
-	p := prepared(t, "everything", "huge")
-	for _, name := range []string{"search_tools", "call_tool", "list_resources", "read_resource"} {
-		if about := p.tool(name).Spec().Description; !strings.HasPrefix(about, prompt.Tool(name)) {
-			t.Errorf("%s is described as %q", name, about)
 		}
 	}
 }
@@ -358,19 +342,8 @@ func TestProgressAndCancellation(t *testing.T) {
 	if !errors.Is(err, os.ErrClosed) || shown != "25% a quarter[2J" {
 		t.Errorf("shown %q, error %v", shown, err)
 	}
-	wait.For(t, "the server to be told", func() bool { return strings.Contains(p.log.String(), "says=cancelled") })
+	wait.For(t, "the server to be told", func() bool { return strings.Contains(p.logged(), "says=cancelled") })
 	p.want("mcp__everything__echo", `{"message":"still there"}`, false, "still there")
-}
-
-// A call has a time limit. The server goes on, unless it does not even read what it is sent.
-func TestTimeLimit(t *testing.T) {
-	servers := standIns(t, "everything", "deaf")
-	servers[0].Timeout, servers[1].Timeout = 2*time.Second, 200*time.Millisecond
-	p := open(t, Options{}, servers)
-	p.Prepare(t.Context(), time.Minute, true)
-	p.want("mcp__everything__slow", `{}`, true, "has not answered within 2s. What the call has done is unknown.")
-	p.want("mcp__everything__echo", `{"message":"still there"}`, false, "still there")
-	p.want("mcp__deaf__ok", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`, true, "has not answered within 200ms")
 }
 
 // One server is shared, and serves many calls at once.
@@ -387,28 +360,19 @@ func TestManyCallsAtOnce(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if n := strings.Count(p.log.String(), "MCP server started"); n != 1 {
+	if n := strings.Count(p.logged(), "MCP server started"); n != 1 {
 		t.Errorf("it was started %d times", n)
-	}
-}
-
-// Texts over the limit are cut by tool.Limit, which is around every tool of a member.
-func TestLongResultsAreCut(t *testing.T) {
-	p := prepared(t, "everything")
-	limited := tool.Limit(p.tool("mcp__everything__echo"), tool.MaxOutput, nil)
-	r, err := limited.Run(t.Context(), llm.Call{Input: json.RawMessage(`{"message":"` + strings.Repeat("x", 1<<17) + `"}`)}, nil)
-	if err != nil || len(r.Text()) > tool.MaxOutput {
-		t.Errorf("%d bytes, %v", len(r.Text()), err)
 	}
 }
 
 // Secrets of a definition are hidden in what is told and logged.
 func TestSecretsAreHidden(t *testing.T) {
+	t.Parallel()
 	servers := standIns(t, "never")
 	servers[0].Command = []string{"sh", "-c", "echo wrong token tok-4711-abcdef >&2; exit 1"}
 	p := open(t, Options{Secrets: redact.New("tok-4711-abcdef")}, servers)
 	p.Prepare(t.Context(), time.Minute, true)
-	if told := p.lines(); strings.Contains(told+p.log.String(), "4711") || !strings.Contains(told, "wrong token [secret]") {
-		t.Errorf("told %s\nlogged %s", told, p.log.String())
+	if told := p.lines(); strings.Contains(told+p.logged(), "4711") || !strings.Contains(told, "wrong token [secret]") {
+		t.Errorf("told %s\nlogged %s", told, p.logged())
 	}
 }

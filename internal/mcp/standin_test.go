@@ -101,22 +101,19 @@ func standIn(kind string) {
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
-	case "deaf": // it answers what begins a connection, and then reads nothing more
-		answer(kind, 3)
-		select {}
 	case "stubborn": // it outlives its input, and has a child that does so too
 		child := exec.Command("sleep", "1000")
 		_ = child.Start()
 		fmt.Fprintf(os.Stderr, "child-%d started\n", child.Process.Pid)
-		answer(kind, 1000)
+		answer(os.Stdin, os.Stdout, kind, 1000)
 		select {}
 	}
-	answer(kind, 1000)
+	answer(os.Stdin, os.Stdout, kind, 1000)
 }
 
-// answer answers so many messages as a server of a kind does.
-func answer(kind string, most int) {
-	in := bufio.NewReader(os.Stdin)
+// answer answers at most so many messages as a server of a kind does.
+func answer(from io.Reader, to io.Writer, kind string, most int) {
+	in := bufio.NewReader(from)
 	for range most {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -130,11 +127,11 @@ func answer(kind string, most int) {
 		if json.Unmarshal(line, &r) != nil || r.ID == nil {
 			continue
 		}
-		reply := func(result string) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", r.ID, result) }
+		reply := func(result string) { fmt.Fprintf(to, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", r.ID, result) }
 		switch r.Method {
 		case "initialize":
 			if kind == "chatty" {
-				fmt.Println("Server is running on stdio\n{not JSON\n[]]")
+				fmt.Fprintln(to, "Server is running on stdio\n{not JSON\n[]]")
 			}
 			reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`)
 		case "tools/list":
@@ -145,20 +142,20 @@ func answer(kind string, most int) {
 				fmt.Fprintln(os.Stderr, "fatal: out of ideas")
 				os.Exit(3)
 			case "flood":
-				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, r.ID)
-				for range 100 {
-					fmt.Print(strings.Repeat("x", 1<<20))
+				fmt.Fprintf(to, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, r.ID)
+				for range 20 {
+					fmt.Fprint(to, strings.Repeat("x", 1<<20))
 				}
-				fmt.Println(`"}]}}`)
+				fmt.Fprintln(to, `"}]}}`)
 			case "garbage":
 				for {
-					fmt.Print(strings.Repeat("\x00garbage ", 1<<16))
+					fmt.Fprint(to, strings.Repeat("\x00garbage ", 1<<16))
 				}
 			default:
 				reply(`{"content":[{"type":"text","text":"ok"}]}`)
 			}
 		default:
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", r.ID)
+			fmt.Fprintf(to, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", r.ID)
 		}
 	}
 }
@@ -181,7 +178,7 @@ func toolsOf(kind string) string {
 			plain(strings.Repeat("long", 40)))
 	case "changing":
 		return list(plain(fmt.Sprintf("tool_%d", time.Now().UnixNano())), plain("stays"))
-	case "deaf", "stubborn", "chatty", "bad":
+	case "stubborn", "chatty", "bad":
 	}
 	return list(plain("ok"), plain("die"), plain("flood"), plain("garbage"))
 }
