@@ -72,29 +72,6 @@ func TestMessageRoundTrip(t *testing.T) {
 	})
 }
 
-func TestReplyAndResultRoundTrip(t *testing.T) {
-	r := llm.Reply{
-		Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "a"}}},
-		Stop:    llm.StopTools, Usage: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, Model: "m",
-	}
-	res := llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: "x"}, llm.Image{Media: "image/png", Data: []byte{1}}}}
-	type both struct {
-		Reply  llm.Reply
-		Result llm.Result
-	}
-	b, err := json.Marshal(both{r, res})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got both
-	if err := json.Unmarshal(b, &got); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(both{r, res}, got); d != "" {
-		t.Fatal(d)
-	}
-}
-
 // The stored form is what older transcripts hold: it does not change.
 func TestStoredForm(t *testing.T) {
 	m := llm.Message{Role: llm.User, Parts: []llm.Part{

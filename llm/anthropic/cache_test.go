@@ -14,7 +14,7 @@ import (
 
 // marks returns where the marks for the cache stand in a request, in the order in which the vendor reads it, each with
 // how long it asks to keep.
-func marks(t *testing.T, body []byte) (found []string) {
+func marks(t *testing.T, body string) (found []string) {
 	t.Helper()
 	type piece struct {
 		Cache *struct{ TTL string } `json:"cache_control"`
@@ -23,7 +23,7 @@ func marks(t *testing.T, body []byte) (found []string) {
 		Tools, System []piece
 		Messages      []struct{ Content []piece }
 	}
-	if err := json.Unmarshal(body, &q); err != nil {
+	if err := json.Unmarshal([]byte(body), &q); err != nil {
 		t.Fatal(err)
 	}
 	look := func(where string, of []piece) {
@@ -77,11 +77,11 @@ func TestCacheBreakpoints(t *testing.T) {
 		"an hour of a server that is not known": {llm.Request{System: two, Messages: long, CacheLong: true}, catalogue.Model{},
 			"system.0 0.0 2.24 4.0"},
 	} {
-		v := serve(t, streaming(turn("end_turn", text(0, "x"))))
+		v := serve(streaming(turn("end_turn", text(0, "x"))))
 		if _, err := v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(marks(t, v.asked(0)), " "); got != c.want {
+		if got := strings.Join(marks(t, v.sent()), " "); got != c.want {
 			t.Errorf("%s: the marks stand at %s, want %s", name, got, c.want)
 		}
 	}

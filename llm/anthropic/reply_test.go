@@ -1,15 +1,10 @@
 package anthropic_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"strings"
-	"sync/atomic"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,7 +71,7 @@ func TestReplies(t *testing.T) {
 			[]llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
+			v := serve(streaming(c.body))
 			r, ds, err := ask(t, v.model(anthropic.Options{MaxTokens: 25})) // more is not asked for
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +96,7 @@ func TestReplies(t *testing.T) {
 // to no other.
 func TestThinkingRoundTrip(t *testing.T) {
 	redacted := []string{`{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"sealed=="}}`, `{"type":"content_block_stop","index":1}`}
-	v := serve(t, streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
+	v := serve(streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
 		call(2, "t1", "list"))))
 	m := v.model(anthropic.Options{})
 	r, ds, err := ask(t, m)
@@ -132,7 +127,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	var sent struct {
 		Messages []struct{ Content []map[string]any }
 	}
-	if err := json.Unmarshal(v.asked(1), &sent); err != nil {
+	if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
 		t.Fatal(err)
 	}
 	want := []map[string]any{
@@ -145,14 +140,18 @@ func TestThinkingRoundTrip(t *testing.T) {
 	}
 }
 
+// fault is an event with an error.
+func fault(kind string) string {
+	return fmt.Sprintf("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":%q,\"message\":\"oops\"}}\n\n", kind)
+}
+
 func TestBrokenStreams(t *testing.T) {
 	whole := call(0, "t", "n", `{}`)
 	for name, c := range map[string]struct {
 		body string
 		kind llm.Kind
 	}{
-		"no terminal event": {sse(append(append([]string{start}, whole...), ended("tool_use"))...),
-			llm.Incomplete},
+		"no terminal event":        {sse(append(append([]string{start}, whole...), ended("tool_use"))...), llm.Incomplete},
 		"no stop reason":           {sse(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},
 		"a block without an end":   {turn("tool_use", whole[:2]), llm.Incomplete},
 		"nothing at all":           {"", llm.Incomplete},
@@ -160,109 +159,20 @@ func TestBrokenStreams(t *testing.T) {
 		"an event that is no JSON": {sse(start) + "event: message_delta\ndata: {\n\n", llm.Incomplete},
 		"a piece without a block":  {turn("tool_use", whole[1:]), llm.Incomplete},
 		"window exceeded":          {turn("model_context_window_exceeded", text(0, "x")), llm.ContextFull},
-		"overloaded inside": {sse(append([]string{start}, text(0, "x")...)...) +
-			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", llm.Overloaded},
-		"limited inside": {sse(start) +
-			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n", llm.Limited},
-		"fault inside": {sse(start) +
-			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"oops\"}}\n\n",
-			llm.Overloaded},
-		"invalid inside": {sse(start) +
-			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad\"}}\n\n", llm.BadRequest},
-		"unknown inside": {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
+		"overloaded inside":        {sse(append([]string{start}, text(0, "x")...)...) + fault("overloaded_error"), llm.Overloaded},
+		"limited inside":           {sse(start) + fault("rate_limit_error"), llm.Limited},
+		"fault inside":             {sse(start) + fault("api_error"), llm.Overloaded},
+		"invalid inside":           {sse(start) + fault("invalid_request_error"), llm.BadRequest},
+		"unknown inside":           {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
-			r, _, err := ask(t, v.model(anthropic.Options{}))
-			if llm.KindOf(err) != c.kind {
-				t.Errorf("kind %q, want %q: %v", llm.KindOf(err), c.kind, err)
+			r, _, err := ask(t, serve(streaming(c.body)).model(anthropic.Options{}))
+			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
+				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}
 			if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.Limited && e.After <= 0 {
 				t.Error("a limit inside a stream reads as a spend limit")
 			}
-			if len(r.Message.Parts) > 0 {
-				t.Errorf("something of it got out: %+v", r)
-			}
 		})
-	}
-}
-
-// A stream of three calls, cut at every byte, with the connection broken or
-// closed as if all were well: never anything but the whole or an error to ask again.
-func TestCutAtEveryByte(t *testing.T) {
-	body := turn("tool_use", text(0, "I do three."), call(1, "t1", "a", `{"x":`, `1}`), call(2, "t2", "b"),
-		call(3, "t3", "c", `{"y":"z"}`))
-	var cut atomic.Int64
-	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		n := int(cut.Load())
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, body[:n])
-		w.(http.Flusher).Flush()
-		if n%2 == 0 {
-			panic(http.ErrAbortHandler)
-		}
-	})
-	m := v.model(anthropic.Options{})
-	whole := 0
-	for n := range len(body) + 1 {
-		cut.Store(int64(n))
-		r, _, err := ask(t, m)
-		switch kind := llm.KindOf(err); {
-		case err == nil && len(r.Message.Calls()) == 3 && r.Stop == llm.StopTools:
-			whole++
-		case kind == llm.Incomplete, kind == llm.Overloaded:
-		default:
-			t.Fatalf("cut at %d: %+v, %v", n, r, err)
-		}
-	}
-	if whole != 1 {
-		t.Errorf("%d whole replies, want 1: only the stream that is not cut", whole)
-	}
-}
-
-func TestCancelled(t *testing.T) {
-	cause := errors.New("claim revoked")
-	ctx, cancel := context.WithCancelCause(context.Background())
-	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		streaming(sse(append([]string{start}, text(0, "and then")...)...))(w, r)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done() // no terminal event, ever
-	})
-	_, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
-		func(d llm.Delta) {
-			if strings.Contains(d.Text, "then") {
-				cancel(cause)
-			}
-		})
-	if !errors.Is(err, cause) {
-		t.Errorf("got %v, want the cause itself", err)
-	}
-	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
-		nil); !errors.Is(err, cause) {
-		t.Errorf("asked after the end: %v", err)
-	}
-}
-
-// Every piece of the stream is a sound for a watchdog, one with nothing to show too.
-func TestPingsAreHeard(t *testing.T) {
-	heard := make(chan bool, 100)
-	v := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 3 {
-			_, _ = io.WriteString(w, sse(ping))
-			w.(http.Flusher).Flush()
-			select {
-			case <-heard: // goes on only when it was
-			case <-r.Context().Done():
-				return
-			}
-		}
-		_, _ = io.WriteString(w, turn("end_turn"))
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if _, err := v.model(anthropic.Options{}).Reply(ctx, llm.Request{Messages: []llm.Message{user("x")}},
-		func(llm.Delta) { heard <- true }); err != nil {
-		t.Fatal(err)
 	}
 }

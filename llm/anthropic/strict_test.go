@@ -12,16 +12,13 @@ import (
 	"testing"
 
 	"muster/internal/compact"
-	"muster/internal/testing/race"
+	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/catalogue"
 	"muster/llm/llmtest"
 	"muster/loop"
 )
-
-// conversations is how many random conversations there are.
-const conversations = 1000
 
 // talk is a random conversation with a server that checks each request as the vendor does.
 type talk struct {
@@ -207,12 +204,9 @@ func (k *talk) run(t *testing.T) {
 
 // No request of a random conversation is one that the vendor refuses, and thinking goes back where it holds.
 func TestStrictVendor(t *testing.T) {
-	requests, thoughts, violations, talked := 0, 0, 0, 0
-	for seed := range uint64(conversations) {
-		if !race.InSample(int(seed)) {
-			continue
-		}
-		talked++
+	talked := tier.Amount(100, 1000)
+	requests, thoughts, violations := 0, 0, 0
+	for seed := range uint64(talked) {
 		k := &talk{Rand: rand.New(rand.NewPCG(seed, 1)), key: "one", system: "In French."}
 		k.model = k.pick(talkers...)
 		k.run(t)

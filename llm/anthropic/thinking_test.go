@@ -44,7 +44,7 @@ func TestThinkingStyles(t *testing.T) {
 		{"glm-5", "minimal", 0, asking{Max: 32000, Thinking: adaptive, Output: effort("low")}},
 		{"claude-3-7-sonnet-20250219", "low", 1000, asking{Max: 3048, Thinking: budget(2048)}},
 	} {
-		v := serve(t, streaming(turn("end_turn")))
+		v := serve(streaming(turn("end_turn")))
 		known, _ := catalogue.Lookup("anthropic", c.model)
 		m := v.model(anthropic.Options{Model: c.model, Known: known, Effort: c.effort, MaxTokens: c.max,
 			Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5")}})
@@ -52,7 +52,7 @@ func TestThinkingStyles(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := asking{Beta: v.last.Header.Get("Anthropic-Beta")}
-		if err := json.Unmarshal(v.asked(0), &got); err != nil {
+		if err := json.Unmarshal([]byte(v.sent()), &got); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
@@ -64,7 +64,7 @@ func TestThinkingStyles(t *testing.T) {
 // The user's own betas stay, and so does a temperature beside thinking that the user has set.
 func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 	known, _ := catalogue.Lookup("anthropic", "claude-haiku-4-5")
-	v := serve(t, streaming(turn("end_turn")))
+	v := serve(streaming(turn("end_turn")))
 	m := v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Header: map[string]string{"anthropic-beta": "mine"},
 		Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "thinking": json.RawMessage("null")}})
 	if _, _, err := ask(t, m); err != nil {
@@ -73,7 +73,7 @@ func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 	if got := v.last.Header.Values("Anthropic-Beta"); len(got) != 1 || got[0] != "interleaved-thinking-2025-05-14,mine" {
 		t.Errorf("betas %q", got)
 	}
-	if s := string(v.asked(0)); strings.Contains(s, `"thinking"`) || !strings.Contains(s, `"temperature":0.5`) {
+	if s := v.sent(); strings.Contains(s, `"thinking"`) || !strings.Contains(s, `"temperature":0.5`) {
 		t.Error(s)
 	}
 }
@@ -82,20 +82,18 @@ func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 func TestBudgetFitsTheLimit(t *testing.T) {
 	known, _ := catalogue.Lookup("anthropic", "claude-haiku-4-5")
 	for most, want := range map[string]string{"4000": `"budget_tokens":2000`, "1500": ""} {
-		v := serve(t, func(w http.ResponseWriter, r *http.Request) {})
-		keep := v.Config.Handler
-		v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			keep.ServeHTTP(w, r)
+		v := serve(nil)
+		v.answer = func(w http.ResponseWriter, r *http.Request) {
 			if len(v.bodies) > 1 {
 				streaming(turn("end_turn"))(w, r)
 				return
 			}
-			http.Error(w, fault("invalid_request_error", "max_tokens: 64000 > "+most+", which is the maximum"), http.StatusBadRequest)
-		})
+			http.Error(w, `{"error":{"type":"invalid_request_error","message":"max_tokens: 64000 > `+most+`, which is the maximum"}}`, 400)
+		}
 		if _, _, err := ask(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"})); err != nil {
 			t.Fatal(err)
 		}
-		s := string(v.asked(1))
+		s := v.sent()
 		if !strings.Contains(s, `"max_tokens":`+most) || !strings.Contains(s, want) || want == "" && strings.Contains(s, "budget") {
 			t.Errorf("%s: %s", most, s)
 		}
@@ -104,7 +102,7 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 
 // Thinking goes back only to the model and the key that made it, and behind the same words.
 func TestThinkingIsBound(t *testing.T) {
-	v := serve(t, streaming(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
+	v := serve(streaming(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
 	o := anthropic.Options{Model: "one", Key: "one"}
 	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{user("hello")}}
 	first, err := v.model(o).Reply(t.Context(), r, nil)
@@ -137,7 +135,7 @@ func TestThinkingIsBound(t *testing.T) {
 		if _, err := v.model(o).Reply(t.Context(), r, nil); err != nil {
 			t.Fatal(err)
 		}
-		if s := string(v.asked(len(v.bodies) - 1)); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
+		if s := v.sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
 			t.Errorf("%s: %s", name, s)
 		}
 	}
@@ -145,7 +143,7 @@ func TestThinkingIsBound(t *testing.T) {
 
 // A reply that was paused goes on, and one that ends with blanks does not end the conversation.
 func TestPausedGoesOn(t *testing.T) {
-	v := serve(t, streaming(turn("pause_turn", text(0, "let me "))))
+	v := serve(streaming(turn("pause_turn", text(0, "let me "))))
 	m := v.model(anthropic.Options{})
 	r, _, err := ask(t, m)
 	if err != nil || r.Stop != llm.StopPaused {
@@ -155,14 +153,14 @@ func TestPausedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"text":"let me ","type":"text"}],"role":"assistant"},{"content":[{"text":"Go on.","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}]`
-	if s := string(v.asked(1)); !strings.Contains(s, want) {
+	if s := v.sent(); !strings.Contains(s, want) {
 		t.Error(s)
 	}
 }
 
 // What the API refuses in a result, and images that it takes from nobody, stand there in another form.
 func TestResultsThatWouldBeRefused(t *testing.T) {
-	v := serve(t, streaming(turn("end_turn")))
+	v := serve(streaming(turn("end_turn")))
 	png := []byte("\x89PNG\r\n\x1a\n")
 	blind := catalogue.Model{Name: "blind"}
 	for _, c := range []struct {
@@ -189,7 +187,7 @@ func TestResultsThatWouldBeRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := string(v.asked(len(v.bodies) - 1)); !strings.Contains(s, c.want) {
+		if s := v.sent(); !strings.Contains(s, c.want) {
 			t.Errorf("no %s in %.500s", c.want, s)
 		}
 	}

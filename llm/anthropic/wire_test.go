@@ -8,48 +8,38 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"muster/llm"
 	"muster/llm/anthropic"
 )
 
-// vendor is a server that answers every request with what answer writes, and
-// keeps what was asked.
+// vendor is a server without sockets, which keeps what it was asked.
 type vendor struct {
-	*httptest.Server
-	mu     sync.Mutex
-	bodies [][]byte
+	answer http.HandlerFunc
+	bodies []string
 	last   *http.Request
 }
 
-// asked is the body of request i.
-func (v *vendor) asked(i int) []byte {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.bodies[i]
+func serve(answer http.HandlerFunc) *vendor { return &vendor{answer: answer} }
+
+// RoundTrip lets the server answer.
+func (v *vendor) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	v.bodies, v.last = append(v.bodies, string(body)), r
+	w := httptest.NewRecorder()
+	v.answer(w, r)
+	return w.Result(), err
 }
 
-func serve(t *testing.T, answer http.HandlerFunc) *vendor {
-	v := &vendor{}
-	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		v.mu.Lock()
-		v.bodies, v.last = append(v.bodies, b), r
-		v.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(func() { v.CloseClientConnections(); v.Close() })
-	return v
-}
+// sent is the body of the last request.
+func (v *vendor) sent() string { return v.bodies[len(v.bodies)-1] }
 
 func (v *vendor) model(o anthropic.Options) llm.Model {
-	o.BaseURL = v.URL
+	o.BaseURL, o.Client = "http://vendor", &http.Client{Transport: v}
 	if o.Model == "" {
 		o.Model = "claude-test-1"
 	}
-	o.Client = v.Client()
 	return anthropic.New(o)
 }
 
@@ -84,38 +74,38 @@ func ended(reason string) string {
 	return fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":25}}`, reason)
 }
 
-func text(i int, pieces ...string) []string {
-	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}`,
-		i)}
-	for _, p := range pieces {
-		out = append(out,
-			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":%q}}`, i, p))
+// block is a block of a stream: how it begins, its deltas, and its end.
+func block(i int, begins string, deltas ...string) []string {
+	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, begins)}
+	for _, d := range deltas {
+		out = append(out, fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":%s}`, i, d))
 	}
 	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
+}
+
+// deltas puts each of some pieces into a form.
+func deltas(form string, pieces []string) (out []string) {
+	for _, p := range pieces {
+		out = append(out, fmt.Sprintf(form, p))
+	}
+	return out
+}
+
+func text(i int, pieces ...string) []string {
+	return block(i, `{"type":"text","text":""}`, deltas(`{"type":"text_delta","text":%q}`, pieces)...)
 }
 
 func call(i int, id, name string, pieces ...string) []string {
-	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":%q,"input":{}}}`, i, id, name)}
-	for _, p := range pieces {
-		out = append(out,
-			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, p))
-	}
-	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
+	return block(i, fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%q,"input":{}}`, id, name),
+		deltas(`{"type":"input_json_delta","partial_json":%q}`, pieces)...)
 }
 
 func thinking(i int, signature string, pieces ...string) []string {
-	out := []string{fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"thinking","thinking":"","signature":""}}`, i)}
-	for _, p := range pieces {
-		out = append(out,
-			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"thinking_delta","thinking":%q}}`,
-				i, p))
-	}
+	all := deltas(`{"type":"thinking_delta","thinking":%q}`, pieces)
 	if signature != "" {
-		out = append(out,
-			fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"signature_delta","signature":%q}}`,
-				i, signature))
+		all = append(all, fmt.Sprintf(`{"type":"signature_delta","signature":%q}`, signature))
 	}
-	return append(out, fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i))
+	return block(i, `{"type":"thinking","thinking":"","signature":""}`, all...)
 }
 
 // turn is a whole stream around blocks.

@@ -8,13 +8,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/llmtest"
 	"muster/llm/openai"
-	"muster/llm/retry"
 )
 
 type modelFunc func(context.Context, llm.Request) (llm.Reply, error)
@@ -81,6 +79,10 @@ func TestRefused(t *testing.T) {
 			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}]}`, 400},
 		"input no object": {"/messages",
 			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":[]}]}]}`, 400},
+		"a result without a call": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c"}]}]}`, 400},
+		"a result after other parts": {"/messages",
+			`{"model":"m","max_tokens":1,"stream":true,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]},{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_result","tool_use_id":"c"}]}]}`, 400},
 		"chat without a model": {"/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"a"}]}`,
 			400},
 		"chat, empty reply": {"/chat/completions",
@@ -119,44 +121,4 @@ func TestAskerGoesAway(t *testing.T) {
 		t.Error(err)
 	}
 	<-gone
-}
-
-// A server that begins and then says nothing more: the watchdog ends it, the
-// retry asks again, and what was shown is called void.
-func TestStalledServer(t *testing.T) {
-	whole := llmtest.Handler(says("whole"))
-	begun := map[string]string{
-		"/v1/messages":         "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"half\"}}\n\n",
-		"/v1/chat/completions": "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n",
-		"/v1/responses":        "data: {\"type\":\"response.output_text.delta\",\"delta\":\"half\"}\n\n",
-	}
-	stalled := map[string]bool{} // by path; the asks are one after the other
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if stalled[r.URL.Path] {
-			whole.ServeHTTP(w, r)
-			return
-		}
-		stalled[r.URL.Path] = true
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, begun[r.URL.Path])
-		w.(http.Flusher).Flush()
-		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
-		<-r.Context().Done()
-	}))
-	defer s.Close()
-	for name, m := range adapters(s.URL) {
-		var why error
-		shown := ""
-		m = retry.Wrap(m, retry.Options{IdleTimeout: 50 * time.Millisecond, Min: time.Millisecond,
-			OnWait: func(_ time.Time, err error) { why = err }})
-		r, err := m.Reply(t.Context(), hello, func(d llm.Delta) {
-			if d.Again {
-				shown += "|"
-			}
-			shown += d.Text
-		})
-		if err != nil || r.Message.Text() != "whole" || shown != "half|whole" || llm.KindOf(why) != llm.Incomplete {
-			t.Errorf("%s: %+v, shown %q, asked again for %v: %v", name, r, shown, why, err)
-		}
-	}
 }

@@ -110,7 +110,7 @@ func TestChatReplies(t *testing.T) {
 			`"error":null,"choices"`), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
+			v := serve(streaming(c.body))
 			r, ds, err := ask(t, v.model(openai.Options{MaxTokens: 25})) // more is not asked for
 			if err != nil {
 				t.Fatal(err)
@@ -130,7 +130,7 @@ func TestChatReplies(t *testing.T) {
 // Reasoning goes back under its own name to the server that gave it, and to no other.
 func TestChatReasoning(t *testing.T) {
 	for _, field := range []string{"reasoning_content", "reasoning"} {
-		v := serve(t, streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
+		v := serve(streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
 			delta(fmt.Sprintf(`{%q:"see"}`, field)), content("I look."), piece(0, "a", "list", "{}"))))
 		m := v.model(openai.Options{})
 		r, ds, err := ask(t, m)
@@ -147,7 +147,7 @@ func TestChatReasoning(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sent struct{ Messages []map[string]any }
-		if err := json.Unmarshal(v.asked(1), &sent); err != nil {
+		if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
@@ -162,7 +162,7 @@ func TestChatReasoning(t *testing.T) {
 
 // A call without a name is one of no tool, so that its model is told which there are. One without anything is none.
 func TestChatCallWithoutAName(t *testing.T) {
-	v := serve(t, streaming(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
+	v := serve(streaming(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
 	r, _, err := ask(t, v.model(openai.Options{}))
 	if err != nil {
 		t.Fatal(err)
@@ -191,13 +191,9 @@ func TestChatBroken(t *testing.T) {
 		"a network error there": {completion("network_error", piece(0, "a", "n", "{}")), llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
-			r, _, err := ask(t, v.model(openai.Options{}))
-			if llm.KindOf(err) != c.kind {
-				t.Errorf("kind %q, want %q: %v", llm.KindOf(err), c.kind, err)
-			}
-			if len(r.Message.Parts) > 0 {
-				t.Errorf("something of it got out: %+v", r)
+			r, _, err := ask(t, serve(streaming(c.body)).model(openai.Options{}))
+			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
+				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}
 		})
 	}
@@ -210,7 +206,7 @@ func TestChatUsage(t *testing.T) {
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}`: {Input: 10, Output: 5, CacheRead: 60, CacheWrite: 30},
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":null}`:                                         {Input: 100, Output: 5},
 	} {
-		v := serve(t, streaming(sse(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
+		v := serve(streaming(sse(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
 		r, _, err := ask(t, v.model(openai.Options{}))
 		if err != nil || r.Usage != want {
 			t.Errorf("%s: %+v, %v", raw, r.Usage, err)

@@ -2,8 +2,6 @@ package openai_test
 
 import (
 	"encoding/json"
-	"net/http"
-	"slices"
 	"testing"
 
 	"muster/llm"
@@ -39,13 +37,12 @@ func TestLimitAndEffort(t *testing.T) {
 			asked: 500000, limit: 128000, effort: "medium"},
 		{name: "a model that does not think", o: openai.Options{Known: known("qwen", "qwen3-coder-plus")}, limit: 65536},
 	} {
-		for api, body := range map[openai.API]string{
-			openai.Chat: completion("stop"), openai.Responses: response(completed, "")} {
-			v := serve(t, streaming(body))
+		for _, api := range []openai.API{openai.Chat, openai.Responses} {
+			v := serve(streams)
 			c.o.API = api
 			m := v.model(c.o)
 			if c.isVendor {
-				m = v.vendor(t, c.o)
+				m = v.vendor(c.o)
 			}
 			if _, err := m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil); err != nil {
 				t.Fatal(err)
@@ -57,85 +54,12 @@ func TestLimitAndEffort(t *testing.T) {
 				Effort    string                  `json:"reasoning_effort"`
 				Reasoning struct{ Effort string } `json:"reasoning"`
 			}
-			if err := json.Unmarshal(v.asked(0), &q); err != nil {
+			if err := json.Unmarshal([]byte(v.sent()), &q); err != nil {
 				t.Fatal(err)
 			}
 			if got := q.A + q.B + q.C; got != c.limit || q.Effort+q.Reasoning.Effort != c.effort {
 				t.Errorf("%s, %s: a limit of %d and effort %q, want %d and %q", c.name, api, got,
 					q.Effort+q.Reasoning.Effort, c.limit, c.effort)
-			}
-		}
-	}
-}
-
-// A 400 that names the longest reply is obeyed at once, and remembered.
-func TestObeysNamedMaximum(t *testing.T) {
-	for api, body := range map[openai.API]string{openai.Chat: completion("stop"), openai.Responses: response(completed, "")} {
-		limits := []int{}
-		v := serve(t, nil)
-		v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var q struct {
-				A int `json:"max_tokens"`
-				B int `json:"max_output_tokens"`
-			}
-			if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-				t.Error(err)
-			}
-			if limits = append(limits, q.A+q.B); q.A+q.B > 8192 {
-				http.Error(w, `{"error":{"message":"max_tokens is too large: 20000. At most 8192 output tokens are supported."}}`, 400)
-				return
-			}
-			streaming(body)(w, r)
-		})
-		m := v.model(openai.Options{API: api, MaxTokens: 20000})
-		for range 2 {
-			if _, _, err := ask(t, m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !slices.Equal(limits, []int{20000, 8192, 8192}) {
-			t.Errorf("%s: asked with %v", api, limits)
-		}
-	}
-}
-
-// A reply that is cut is asked for again with a longer limit, unless somebody has set the limit. A cut call never runs.
-func TestACutReplyIsAskedForAgain(t *testing.T) {
-	calls := map[openai.API][2]string{
-		openai.Chat: {completion("length", content("so far"), piece(0, "a", "n", `{}`)),
-			completion("tool_calls", content("so far"), piece(0, "a", "n", `{}`))},
-		openai.Responses: {response(incomplete, `"incomplete_details":{"reason":"max_output_tokens"},`, callA), response(completed, "", callA)},
-	}
-	for api, bodies := range calls {
-		for _, c := range []struct {
-			o      openai.Options
-			limits []int
-		}{
-			{openai.Options{}, []int{0, 32000}},
-			{openai.Options{Known: catalogue.Model{Name: "m", MaxOutput: 50000, Window: 120000}}, []int{30000, 50000}},
-			{openai.Options{Known: catalogue.Model{Name: "m", MaxOutput: 30000}}, []int{30000}},
-			{openai.Options{MaxTokens: 700}, []int{700}},
-		} {
-			var limits []int
-			v := serve(t, nil)
-			v.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				var q struct {
-					A int `json:"max_tokens"`
-					B int `json:"max_output_tokens"`
-				}
-				if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-					t.Error(err)
-				}
-				limits = append(limits, q.A+q.B)
-				streaming(bodies[min(len(limits), 2)-1])(w, r)
-			})
-			c.o.API = api
-			r, _, err := ask(t, v.model(c.o))
-			if err != nil || !slices.Equal(limits, c.limits) {
-				t.Errorf("%s, %+v: asked with %v: %v", api, c.o, limits, err)
-			}
-			if n := len(r.Message.Calls()); n != len(limits)-1 {
-				t.Errorf("%s, %+v: %d calls run", api, c.o, n)
 			}
 		}
 	}

@@ -80,8 +80,8 @@ func TestResponses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
-			r, _, err := ask(t, v.vendor(t, openai.Options{MaxTokens: 25})) // more is not asked for
+			v := serve(streaming(c.body))
+			r, _, err := ask(t, v.vendor(openai.Options{MaxTokens: 25})) // more is not asked for
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,13 +95,13 @@ func TestResponses(t *testing.T) {
 }
 
 func TestResponsesDeltas(t *testing.T) {
-	v := serve(t, streaming(sse(created,
+	v := serve(streaming(sse(created,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"Hm"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"Hi, "}`,
 		`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"wörld"}`,
-	)+response(completed, "", saysHi)))
-	_, ds, err := ask(t, v.vendor(t, openai.Options{}))
+	) + response(completed, "", saysHi)))
+	_, ds, err := ask(t, v.vendor(openai.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func TestResponsesDeltas(t *testing.T) {
 func TestResponsesItemsUnchanged(t *testing.T) {
 	unsealed := `{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"plain"}]}`
 	phased := `{"type":"message","id":"msg_2","role":"assistant","phase":"commentary","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[]}]}`
-	v := serve(t, streaming(response(completed, "", reasoned, unsealed, phased, callA, callB)))
-	m := v.vendor(t, openai.Options{})
+	v := serve(streaming(response(completed, "", reasoned, unsealed, phased, callA, callB)))
+	m := v.vendor(openai.Options{})
 	r, _, err := ask(t, m)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sent struct{ Input []any }
-			if err := json.Unmarshal(v.asked(len(v.bodies)-1), &sent); err != nil {
+			if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
 				t.Fatal(err)
 			}
 			var want []any
@@ -171,6 +171,11 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	}
 }
 
+// failed is a stream that ends with an error.
+func failed(err string) string {
+	return sse(created, `{"type":"response.failed","response":{"status":"failed","error":`+err+`}}`)
+}
+
 func TestResponsesBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
@@ -178,15 +183,11 @@ func TestResponsesBroken(t *testing.T) {
 	}{
 		"no terminal event": {sse(created,
 			`{"type":"response.output_item.done","output_index":0,"item":`+callA+`}`), llm.Incomplete},
-		"nothing at all": {"", llm.Incomplete},
-		"failed": {sse(created,
-			`{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oops"}}}`), llm.Overloaded},
-		"failed, limit": {sse(created,
-			`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow"}}}`), llm.Limited},
-		"failed, full": {sse(created,
-			`{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"long"}}}`), llm.ContextFull},
-		"failed without a word": {sse(created,
-			`{"type":"response.failed","response":{"status":"failed","error":null}}`), llm.Incomplete},
+		"nothing at all":        {"", llm.Incomplete},
+		"failed":                {failed(`{"code":"server_error","message":"oops"}`), llm.Overloaded},
+		"failed, limit":         {failed(`{"code":"rate_limit_exceeded","message":"slow"}`), llm.Limited},
+		"failed, full":          {failed(`{"code":"context_length_exceeded","message":"long"}`), llm.ContextFull},
+		"failed without a word": {failed("null"), llm.Incomplete},
 		"error event": {sse(created,
 			`{"type":"error","code":"server_error","message":"oops","param":null}`), llm.Overloaded},
 		"error event, nested": {sse(created,
@@ -195,13 +196,9 @@ func TestResponsesBroken(t *testing.T) {
 		"cancelled":             {response("response.cancelled", "", callA), llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, streaming(c.body))
-			r, _, err := ask(t, v.vendor(t, openai.Options{}))
-			if llm.KindOf(err) != c.kind {
-				t.Errorf("kind %q, want %q: %v", llm.KindOf(err), c.kind, err)
-			}
-			if len(r.Message.Parts) > 0 {
-				t.Errorf("something of it got out: %+v", r)
+			r, _, err := ask(t, serve(streaming(c.body)).vendor(openai.Options{}))
+			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
+				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}
 		})
 	}

@@ -11,15 +11,12 @@ import (
 	"testing"
 
 	"muster/internal/compact"
-	"muster/internal/testing/race"
+	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/catalogue"
 	"muster/llm/llmtest"
 	"muster/llm/openai"
 )
-
-// conversations is how many random conversations each wire format is asked in.
-const conversations = 1000
 
 // talk is a random conversation with servers that check each request as the vendors do.
 type talk struct {
@@ -195,12 +192,9 @@ func (k *talk) pickVendor() string {
 // No request of a random conversation is one that a vendor refuses.
 func TestStrictVendors(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
-		requests, violations, talked := 0, 0, 0
-		for seed := range uint64(conversations) {
-			if !race.InSample(int(seed)) {
-				continue
-			}
-			talked++
+		talked := tier.Amount(100, 1000)
+		requests, violations := 0, 0
+		for seed := range uint64(talked) {
 			k := &talk{Rand: rand.New(rand.NewPCG(seed, 1)), api: api}
 			k.vendor = k.pickVendor()
 			k.model = k.pick(talkers[k.vendor]...)

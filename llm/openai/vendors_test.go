@@ -82,7 +82,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		{provider: "xai", model: "grok-4.7", back: `{"role":"assistant","content":""}`, asked: `{"reasoning_effort":"medium"}`},
 	} {
 		name := fmt.Sprint(c.provider, "/", c.model, " ", c.deltas)
-		v := serve(t, streaming(callsThen(c.extra, c.deltas...)))
+		v := serve(streaming(callsThen(c.extra, c.deltas...)))
 		known, _ := catalogue.Lookup(c.provider, c.model)
 		m := v.model(openai.Options{Model: c.model, Known: known})
 		r, deltas, err := ask(t, m)
@@ -105,7 +105,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		}
 		var q struct{ Messages []map[string]any }
 		fields := map[string]any{}
-		if err := json.Unmarshal(v.asked(1), &q); err != nil || json.Unmarshal(v.asked(1), &fields) != nil {
+		if err := json.Unmarshal([]byte(v.sent()), &q); err != nil || json.Unmarshal([]byte(v.sent()), &fields) != nil {
 			t.Fatal(err)
 		}
 		said, call := q.Messages[1], q.Messages[1]["tool_calls"].([]any)[0].(map[string]any)
@@ -140,7 +140,7 @@ func decoded(t *testing.T, s string) (v any) {
 
 // What is bound to a model does not go to another one of the same server.
 func TestDroppedAfterChangeOfModel(t *testing.T) {
-	v := serve(t, streaming(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
+	v := serve(streaming(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
 		`{"reasoning_details":[{"type":"reasoning.encrypted","data":"sealed"}]}`)))
 	r, _, err := ask(t, v.model(openai.Options{Model: "one"}))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestDroppedAfterChangeOfModel(t *testing.T) {
 		if _, _, err := ask(t, v.model(openai.Options{Model: model}), user("hello"), r.Message, result); err != nil {
 			t.Fatal(err)
 		}
-		sent := string(v.asked(len(v.bodies) - 1))
+		sent := v.sent()
 		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
 			t.Errorf("model %s is sent %s", model, sent)
 		}
@@ -160,14 +160,14 @@ func TestDroppedAfterChangeOfModel(t *testing.T) {
 
 // An image goes only to a model that takes some.
 func TestImagesOnlyWhereTaken(t *testing.T) {
-	for api, body := range map[openai.API]string{openai.Chat: completion("stop"), openai.Responses: response(completed, "")} {
+	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		for name, want := range map[string]bool{"deepseek-flash": true, "deepseek-v4-pro": false, "unknown": true} {
-			v := serve(t, streaming(body))
+			v := serve(streams)
 			known, _ := catalogue.Lookup("deepseek", name)
 			if _, err := v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil); err != nil {
 				t.Fatal(err)
 			}
-			if sent := string(v.asked(0)); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
+			if sent := v.sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
 				t.Errorf("%s, %s: %s", api, name, sent)
 			}
 		}

@@ -1,82 +1,52 @@
 package openai_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"muster/llm"
 	"muster/llm/openai"
 )
 
-// server answers every request with what answer writes, and keeps what was asked.
+// server is one without sockets, which keeps what it was asked.
 type server struct {
-	*httptest.Server
-	mu     sync.Mutex
-	bodies [][]byte
+	answer http.HandlerFunc
+	bodies []string
 	last   *http.Request
 }
 
-// asked is the body of request i.
-func (v *server) asked(i int) []byte {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.bodies[i]
+func serve(answer http.HandlerFunc) *server { return &server{answer: answer} }
+
+// RoundTrip lets the server answer.
+func (v *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	v.bodies, v.last = append(v.bodies, string(body)), r
+	w := httptest.NewRecorder()
+	v.answer(w, r)
+	return w.Result(), err
 }
 
-func serve(t *testing.T, answer http.HandlerFunc) *server {
-	v := &server{}
-	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
-		v.mu.Lock()
-		v.bodies, v.last = append(v.bodies, b), r
-		v.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(func() { v.CloseClientConnections(); v.Close() })
-	return v
-}
+// sent is the body of the last request.
+func (v *server) sent() string { return v.bodies[len(v.bodies)-1] }
 
 // model is one at the server, as at any that is not the vendor's.
 func (v *server) model(o openai.Options) llm.Model {
-	o.BaseURL = v.URL + "/v1"
-	if o.Model == "" {
-		o.Model = "qwen"
-	}
-	o.Client = v.Client()
+	o.BaseURL, o.Client, o.Model = "http://server/v1", &http.Client{Transport: v}, gocmp.Or(o.Model, "qwen")
 	return openai.New(o)
 }
 
 // vendor is a model at the vendor's endpoint, which v plays.
-func (v *server) vendor(t *testing.T, o openai.Options) llm.Model {
-	to, err := url.Parse(v.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Model == "" {
-		o.Model = "gpt-5.5"
-	}
-	o.Client = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Host != "api.openai.com" || r.URL.Scheme != "https" {
-			t.Errorf("asked %s", r.URL)
-		}
-		r = r.Clone(r.Context())
-		r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
-		return v.Client().Transport.RoundTrip(r)
-	})}
+func (v *server) vendor(o openai.Options) llm.Model {
+	o.Client, o.Model = &http.Client{Transport: v}, gocmp.Or(o.Model, "gpt-5.5")
 	return openai.New(o)
 }
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // sse is a stream of events; one that has a type is named by it.
 func sse(events ...string) string {
@@ -96,6 +66,15 @@ func streaming(body string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		_, _ = io.WriteString(w, body)
 	}
+}
+
+// streams answers with nothing to say, by the API that is asked.
+func streams(w http.ResponseWriter, r *http.Request) {
+	body := completion("stop")
+	if strings.HasSuffix(r.URL.Path, "/responses") {
+		body = response(completed, "")
+	}
+	streaming(body)(w, r)
 }
 
 func user(s string) llm.Message {

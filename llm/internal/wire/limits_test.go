@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muster/llm"
@@ -68,17 +69,19 @@ func TestCallsHaveOneIDEach(t *testing.T) {
 
 // TestLongWaitIsTold: a time to come back that is too far is told, with its date, and shortened.
 func TestLongWaitIsTold(t *testing.T) {
-	p := Peer{URL: "http://h/v1", Model: "m"}
-	for status, kind := range map[int]llm.Kind{429: llm.Limited, 503: llm.Overloaded} {
-		e := p.errorForResponse(status, http.Header{"Retry-After": {"31536000"}}, nil)
+	synctest.Test(t, func(t *testing.T) { // so that no midnight comes in between
+		p := Peer{URL: "http://h/v1", Model: "m"}
 		date := time.Now().Add(365 * 24 * time.Hour).Format("2006-01-02")
-		if e.Kind != kind || e.After != MaxWait || !strings.Contains(e.Error(), "it asks to wait until "+date) {
-			t.Errorf("%d: %v, after %v", status, e, e.After)
+		for status, kind := range map[int]llm.Kind{429: llm.Limited, 503: llm.Overloaded} {
+			e := p.errorForResponse(status, http.Header{"Retry-After": {"31536000"}}, nil)
+			if e.Kind != kind || e.After != MaxWait || !strings.Contains(e.Error(), "it asks to wait until "+date) {
+				t.Errorf("%d: %v, after %v", status, e, e.After)
+			}
 		}
-	}
-	if e := p.errorForResponse(429, http.Header{"Retry-After": {"60"}}, nil); strings.Contains(e.Error(), "told") {
-		t.Error(e)
-	}
+		if e := p.errorForResponse(429, http.Header{"Retry-After": {"60"}}, nil); strings.Contains(e.Error(), "asks to wait") {
+			t.Error(e)
+		}
+	})
 }
 
 // TestWholeAnswers: an object is read as one event, whatever its type is said to be and whatever stands before it.

@@ -126,10 +126,14 @@ func TestTroubles(t *testing.T) {
 		"529":                   {answer{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`}, llm.Overloaded, 0},
 		"503, a gateway":        {answer{503, "upstream connect error or disconnect/reset before headers"}, llm.Overloaded, 0},
 		"524, Cloudflare":       {answer{524, "error code: 524"}, llm.Overloaded, 0},
+		"500":                   {answer{500, "{}"}, llm.Overloaded, 0},
+		"504":                   {answer{504, ""}, llm.Overloaded, 0},
+		"408":                   {answer{408, ""}, llm.Overloaded, 0},
 		"409":                   {answer{409, ""}, llm.Overloaded, 0},
 		"402":                   {answer{402, ""}, llm.Spent, 0},
 		"OpenAI's quota":        {answer{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`}, llm.Spent, 0},
 		"Anthropic's credit":    {says(400, "Your credit balance is too low to access the Anthropic API."), llm.Spent, 0},
+		"a spend limit":         {says(429, "you have reached your spend limit"), llm.Spent, 0},
 		"Anthropic's limit":     {says(400, "You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC."), llm.Spent, 0},
 		"Z.ai's balance":        {answer{429, `{"error":{"code":"1113","message":"Insufficient balance or no resource package. Please recharge."}}`}, llm.Spent, 0},
 		"Kimi's balance":        {answer{429, `{"error":{"message":"Your account org-x is suspended, please check your plan and billing details","type":"exceeded_current_quota_error"}}`}, llm.Spent, 0},
@@ -137,16 +141,18 @@ func TestTroubles(t *testing.T) {
 		"xAI's credits":         {answer{403, `{"code":"The caller does not have permission","error":"Your team x has either used all available credits or reached its monthly spending limit."}`}, llm.Spent, 0},
 		"Qwen's arrears":        {answer{400, `{"error":{"code":"Arrearage","message":"Access denied, please make sure your account is in good standing.","type":"Arrearage"}}`}, llm.Spent, 0},
 		"OpenRouter's credits":  {answer{402, `{"error":{"message":"This request requires more credits, or fewer max_tokens.","code":402}}`}, llm.Spent, 0},
-		"401":                   {answer{401, ""}, llm.Denied, 0},
+		"401":                   {says(401, "invalid x-api-key"), llm.Denied, 0},
 		"403":                   {answer{403, ""}, llm.Denied, 0},
 		"404":                   {answer{404, ""}, llm.Denied, 0},
 		"400, DeepSeek's model": {says(400, "Model Not Exist"), llm.Denied, 0},
 		"400, OpenRouter's":     {says(400, "foo/bar is not a valid model ID"), llm.Denied, 0},
 		"400":                   {says(400, "temperature: range: 0..1"), llm.BadRequest, 0},
+		"422":                   {answer{422, `{"detail":[{"msg":"field required"}]}`}, llm.BadRequest, 0},
+		"400, a code":           {answer{400, `{"error":{"message":"none","code":"model_not_found"}}`}, llm.Denied, 0},
 	} {
 		e := p.errorForResponse(c.status, http.Header{}, []byte(c.body))
-		if e.Kind != c.want || e.After != c.after {
-			t.Errorf("%s: %v after %v, want %s after %v", name, e, e.After, c.want, c.after)
+		if e.Kind != c.want || e.After != c.after || e.Status != c.status {
+			t.Errorf("%s: %v after %v, status %d, want %s after %v", name, e, e.After, e.Status, c.want, c.after)
 		}
 	}
 }

@@ -92,6 +92,26 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+// An account is an endpoint and a key, wherever the key stands, and nothing else.
+func TestAccount(t *testing.T) {
+	peer := func(url string, header map[string]string) Peer {
+		p := NewPeer(url, "https://vendor", "m")
+		p.Header = header
+		return p
+	}
+	one := peer("http://h/v1", nil).Account("one", llm.Account{Requests: 3})
+	if same := peer("http://h/v1/", map[string]string{"X-Team": "red"}).Account("one", llm.Account{}); one.ID != same.ID ||
+		one.Requests != 3 || one.Model != "m" {
+		t.Errorf("%+v, %+v", one, same)
+	}
+	for _, other := range []llm.Account{peer("http://h/v1", nil).Account("two", one), peer("http://i/v1", nil).Account("one", one),
+		peer("http://h/v1", map[string]string{"Authorization": "Bearer secret-4711"}).Account("one", one)} {
+		if other.ID == one.ID {
+			t.Errorf("%+v", other)
+		}
+	}
+}
+
 // Every name becomes one that is taken; a good one stays, two stay two.
 func TestName(t *testing.T) {
 	good := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,20}$`)
