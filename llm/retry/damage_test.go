@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster/internal/durable"
+	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/retry"
 )
@@ -98,6 +99,7 @@ func TestAHoldIsShared(t *testing.T) {
 
 // A guess that was wrong heals: a server that refused for a while and then takes all is used fully again.
 func TestAWrongGuessHeals(t *testing.T) {
+	tier.All(t)
 	g := &gate{window: time.Minute, requests: 15, latency: 50 * time.Millisecond}
 	dir := t.TempDir()
 	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 2*time.Minute)

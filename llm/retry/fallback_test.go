@@ -1,12 +1,7 @@
 package retry_test
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,9 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster/llm"
-	"muster/llm/anthropic"
-	"muster/llm/llmtest"
-	"muster/llm/openai"
 	"muster/llm/retry"
 )
 
@@ -122,68 +114,11 @@ func TestFallbackOnlyForOutages(t *testing.T) {
 		if err != nil || second.n.Load() != 1 || time.Since(began) < 20*time.Minute {
 			t.Errorf("%v after %v; the second was asked %d times", err, time.Since(began), second.n.Load())
 		}
+		if r, err := retry.Fallback(nil, nil, candidate("1", first)).Reply(t.Context(), llm.Request{}, nil); err != nil || r.Model != "first" {
+			t.Errorf("alone: %+v, %v", r, err)
+		}
 		if d := cmp.Diff([]llm.Delta{{Text: "half"}, {Again: true}, {Text: "half"}, {Again: true}}, ds[:4]); d != "" {
 			t.Error(d)
 		}
 	})
-}
-
-// A conversation with thinking goes on with another vendor and comes back: each takes what the strict servers take.
-func TestFallbackSockets(t *testing.T) {
-	thinks := llm.Reply{Stop: llm.StopEnd, Model: "one", Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{
-		llm.Thinking{Text: "Hm.", Provider: llmtest.Provider, Opaque: []byte(`{"signature":"s"}`)}, llm.Text{Text: "Yes."}}}}
-	var isOut atomic.Bool
-	strict := func(m llm.Model, check func(http.Header, []byte) []string) *httptest.Server {
-		behind := llmtest.Handler(m)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if wrong := check(r.Header, body); err != nil || len(wrong) > 0 {
-				t.Errorf("%v %q in %s", err, wrong, body)
-			}
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			behind.ServeHTTP(w, r)
-		}))
-		t.Cleanup(s.Close)
-		return s
-	}
-	one := strict(examined(func(llm.Request) (llm.Reply, error) {
-		if isOut.Load() {
-			return llm.Reply{}, of(llm.Overloaded, 2*time.Minute)
-		}
-		return thinks, nil
-	}), func(h http.Header, body []byte) (wrong []string) {
-		// The signature is not that of a Sealer; whether thinking of this server comes back is another test's.
-		return slices.DeleteFunc(llmtest.CheckMessages(h, body), func(s string) bool { return strings.Contains(s, "signature") })
-	})
-	two := strict(replies(good), func(_ http.Header, body []byte) []string { return llmtest.CheckChat("", body) })
-	var conversation []llm.Message
-	m := retry.Fallback(new(retry.Outages), func(line string) { t.Log(line) },
-		candidate("one", anthropic.New(anthropic.Options{Model: "one", BaseURL: one.URL, Known: small})),
-		candidate("two", openai.New(openai.Options{Model: "two", BaseURL: two.URL, API: openai.Chat, Known: small})))
-	back := retry.Fallback(new(retry.Outages), func(string) {},
-		candidate("one", anthropic.New(anthropic.Options{Model: "one", BaseURL: one.URL, Known: small})))
-	next := llm.Message{Role: llm.User, Parts: llm.Parts{llm.Text{Text: "Well?"}}}
-	for i, want := range []string{"one", "two", "two", "one"} {
-		conversation = append(conversation, next)
-		if isOut.Store(i == 1 || i == 2); i == 3 {
-			m = back
-		}
-		r, err := m.Reply(t.Context(), llm.Request{Messages: conversation}, nil)
-		if err != nil || r.Model != want {
-			t.Fatalf("%s answers, not %s: %v", r.Model, want, err)
-		}
-		next = llm.Message{Role: llm.User, Parts: llm.Parts{llm.Text{Text: "Go on."}}}
-		for _, c := range r.Message.Calls() {
-			next.Parts = llm.Parts{llm.Result{ID: c.ID, Parts: llm.Parts{llm.Text{Text: "done"}}}}
-		}
-		conversation = append(conversation, r.Message)
-	}
-}
-
-// examined is a model that is a function.
-type examined func(llm.Request) (llm.Reply, error)
-
-// Reply implements llm.Model.
-func (m examined) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
-	return m(r)
 }
