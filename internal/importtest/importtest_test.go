@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
-	{"internal/e2e", "internal/hostile", "internal/docs", "internal/docs/record", "internal/limits", "bench",
+	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits", "bench",
 		"bench/bare", "bench/calls", "bench/edit"},
 }
 
