@@ -55,6 +55,7 @@ func (x *session) explain(err error) error {
 		err = errTooLong // without the words of the SDK around it
 	case err == nil || errors.Is(err, sdk.ErrConnectionClosed) || x.isLocal && !isAnswer && !errors.Is(err, errSilent):
 		err = errors.New("it has closed the connection") // for a program there is no other reason
+		x.words.wait()
 	}
 	text := said(err.Error())
 	if line := x.words.last(); line != "" {
@@ -243,6 +244,17 @@ func (w *words) read(r io.Reader, log func(line string)) {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}
+	}
+}
+
+// wait returns when all was read, or after a moment if the program has not ended.
+func (w *words) wait() {
+	if w.done == nil { // there is no program
+		return
+	}
+	select {
+	case <-w.done:
+	case <-time.After(closeGrace):
 	}
 }
 
