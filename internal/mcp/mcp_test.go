@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/redact"
@@ -307,6 +309,16 @@ func TestManyTools(t *testing.T) {
 		if spec.OnlyReads(json.RawMessage(input)) != reads {
 			t.Errorf("%s: reads is not %v", input, reads)
 		}
+	}
+}
+
+// A definition chooses among the tools of its server.
+func TestChosenTools(t *testing.T) {
+	var c catalogue
+	c.addTools([]*sdk.Tool{{Name: "set"}, {Name: "get_env"}, {Name: "get_a"}, {Name: "get_a"}},
+		Server{Tools: []string{"get_*"}, Exclude: []string{"*_env"}})
+	if len(c.Tools) != 1 || c.Tools[0].Name != "get_a" {
+		t.Errorf("offered are %+v", c.Tools)
 	}
 }
 

@@ -342,7 +342,7 @@ func TestStallsOverSockets(t *testing.T) {
 			w.(http.Flusher).Flush()
 			_, _ = io.Copy(io.Discard, hijacked(w)) // until the client hangs up
 		}, 1)
-		r, err := askOf(model(s.URL, nil), retry.Options{Tries: 1, IdleTimeout: 100 * time.Millisecond})
+		r, err := askOf(model(s.URL, nil), retry.Options{Tries: 1, FirstTimeout: time.Minute, IdleTimeout: 100 * time.Millisecond})
 		if checkError(t, r, err, want{kind: llm.Incomplete, says: "the model was silent for 100ms"}); t.Failed() {
 			t.Fatal(api)
 		}

@@ -68,27 +68,6 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A stalled stream is asked again; a slow one that goes on is left alone.
-func TestStalledIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &model{reply: func(ctx context.Context, n int, emit func(llm.Delta)) error {
-			if n == 1 {
-				emit(word)
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}
-			for range 100 {
-				time.Sleep(80 * time.Second)
-				emit(word)
-			}
-			return nil
-		}}
-		if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil || m.n != 2 {
-			t.Errorf("%d tries: %v", m.n, err)
-		}
-	})
-}
-
 func TestNoWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("stopped by user")

@@ -265,6 +265,27 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
+// A server that does not stream answers in one piece.
+func TestRepliesInOnePiece(t *testing.T) {
+	whole := map[string]string{
+		"messages": `{"type":"message","model":"m","content":[{"type":"text","text":"I look."},` +
+			`{"type":"tool_use","id":"c","name":"look","input":{"a":1}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}`,
+		"chat": `{"object":"chat.completion","model":"m","choices":[{"message":{"content":"I look.","tool_calls":[{"id":"c","type":"function",` +
+			`"function":{"name":"look","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`,
+		"responses": `{"object":"response","status":"completed","model":"m","output":[{"type":"message","role":"assistant","content":` +
+			`[{"type":"output_text","text":"I look."}]},{"type":"function_call","call_id":"c","name":"look","arguments":"{\"a\":1}"}],` +
+			`"usage":{"input_tokens":3,"output_tokens":2}}`,
+	}
+	want := says(llm.StopTools, llm.Text{Text: "I look."}, llm.Call{ID: "c", Name: "look", Input: json.RawMessage(`{"a":1}`)})
+	want.Model, want.Usage = "m", llm.Usage{Input: 3, Output: 2}
+	for _, a := range adapters {
+		got, err := a.ask(t, streams(whole[a.name]), anthropic.Options{}, hello)
+		if d := cmp.Diff(want, bare(got)); err != nil || d != "" {
+			t.Errorf("%s: %v %s", a.name, err, d)
+		}
+	}
+}
+
 // A request ends with its context, and the error is the cause.
 func TestCancelled(t *testing.T) {
 	for _, a := range adapters {

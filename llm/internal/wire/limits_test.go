@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"muster/internal/testing/tier"
 	"muster/llm"
 )
 
@@ -66,6 +67,53 @@ func TestCallsHaveOneIDEach(t *testing.T) {
 		}
 	}
 }
+
+// TestRepliesAreBounded: a reply with too many calls, or too large ones, runs none of them, and an endless answer is left.
+func TestRepliesAreBounded(t *testing.T) {
+	many := make([]llm.Part, MaxCalls+1)
+	for i := range many {
+		many[i] = llm.Call{ID: fmt.Sprint(i), Name: "a", Input: json.RawMessage(`{}`)}
+	}
+	input := func(bytes int) []llm.Part {
+		text := json.RawMessage(`{"a":"` + strings.Repeat("x", bytes-len(`{"a":""}`)) + `"}`)
+		return []llm.Part{llm.Call{ID: "x", Name: "a", Input: text}}
+	}
+	for name, c := range map[string]struct {
+		calls []llm.Part
+		run   int
+	}{
+		"calls": {many[:MaxCalls], MaxCalls}, "too many calls": {many, 0},
+		"a large call": {input(MaxInput), 1}, "a call that is too large": {input(MaxInput + 1), 0},
+		"a long name":     {[]llm.Part{llm.Call{ID: "x", Name: strings.Repeat("a", maxID+1)}}, 0},
+		"a deep argument": {[]llm.Part{llm.Call{ID: "x", Name: "a", Input: json.RawMessage(strings.Repeat("[", MaxDepth+1))}}, 0},
+	} {
+		x := NewExchange(Peer{}, llm.Request{}, nil)
+		r, _, err := x.Finish(llm.Reply{Stop: llm.StopEnd}, c.calls)
+		if err != nil || len(r.Message.Calls()) != c.run || (r.Stop == llm.StopMax) != (c.run == 0) || x.IsCut(r) {
+			t.Errorf("%s: %d calls run, %s, %v", name, len(r.Message.Calls()), r.Stop, err)
+		}
+	}
+	bodies := map[string]string{"a deep event": "data: " + strings.Repeat("[", MaxDepth+1) + "\n\n"}
+	if tier.IsAll() {
+		bodies["many events"] = strings.Repeat("data: 1\n\n", MaxEvents+1)
+	}
+	for name, body := range bodies {
+		x := NewExchange(Peer{URL: "http://h"}, llm.Request{}, nil)
+		_, err := x.Post(t.Context(), &http.Client{Transport: answers{body, "text/event-stream"}}, "http://h/", nil, struct{}{}, endlessReader{})
+		if llm.KindOf(err) != llm.BadRequest {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if x := NewExchange(Peer{}, llm.Request{}, nil); x.Keep(MaxReply) != nil || x.Keep(1) == nil {
+		t.Error("the bytes of a reply are not counted")
+	}
+}
+
+// endlessReader takes events without an end.
+type endlessReader struct{}
+
+func (endlessReader) Event([]byte) (bool, error)      { return false, nil }
+func (endlessReader) Reply() (llm.Reply, bool, error) { return llm.Reply{}, false, nil }
 
 // TestLongWaitIsTold: a time to come back that is too far is told, with its date, and shortened.
 func TestLongWaitIsTold(t *testing.T) {
