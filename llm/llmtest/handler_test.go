@@ -12,44 +12,12 @@ import (
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/llmtest"
-	"muster/llm/openai"
 )
 
 type modelFunc func(context.Context, llm.Request) (llm.Reply, error)
 
 func (f modelFunc) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
 	return f(ctx, r)
-}
-
-func says(s string) modelFunc {
-	return func(context.Context, llm.Request) (llm.Reply, error) {
-		return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant,
-			Parts: []llm.Part{llm.Text{Text: s}}}}, nil
-	}
-}
-
-// adapters are the ways to ask a server.
-func adapters(url string) map[string]llm.Model {
-	return map[string]llm.Model{
-		"anthropic":        anthropic.New(anthropic.Options{Model: "m", BaseURL: url}),
-		"openai-chat":      openai.New(openai.Options{Model: "m", BaseURL: url, API: openai.Chat}),
-		"openai-responses": openai.New(openai.Options{Model: "m", BaseURL: url, API: openai.Responses}),
-	}
-}
-
-var hello = llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hello"}}}}}
-
-// The handler needs no test around it, and one handler serves all.
-func TestHandler(t *testing.T) {
-	s := httptest.NewServer(llmtest.Handler(says("hi")))
-	defer s.Close()
-	for name, m := range adapters(s.URL) {
-		shown := ""
-		r, err := m.Reply(t.Context(), hello, func(d llm.Delta) { shown += d.Text })
-		if err != nil || r.Message.Text() != "hi" || shown != "hi" || r.Model != "m" {
-			t.Errorf("%s: %+v, shown %q, %v", name, r, shown, err)
-		}
-	}
 }
 
 func TestRefused(t *testing.T) {
@@ -117,7 +85,8 @@ func TestAskerGoesAway(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-asked; cancel(cause) }()
-	if _, err := adapters(s.URL)["anthropic"].Reply(ctx, hello, nil); !errors.Is(err, cause) {
+	hello := llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hello"}}}}}
+	if _, err := anthropic.New(anthropic.Options{Model: "m", BaseURL: s.URL}).Reply(ctx, hello, nil); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 	<-gone

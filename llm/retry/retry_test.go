@@ -71,17 +71,6 @@ func TestAgainUntilItWorks(t *testing.T) {
 	}
 }
 
-func TestTriesAreBounded(t *testing.T) {
-	for _, kind := range []llm.Kind{llm.Overloaded, llm.Limited} {
-		synctest.Test(t, func(t *testing.T) {
-			m := failing(100, of(kind, time.Second))
-			if _, err := ask(retry.Wrap(m, retry.Options{Tries: 3})); llm.KindOf(err) != kind || m.n != 3 {
-				t.Errorf("%d tries, %v", m.n, err)
-			}
-		})
-	}
-}
-
 // A trouble that does not pass is waited out for an hour from its first sign, with ever longer pauses, and its kind stays.
 func TestAnHourIsWaitedOut(t *testing.T) {
 	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete} {
@@ -101,14 +90,25 @@ func TestAnHourIsWaitedOut(t *testing.T) {
 	}
 }
 
-// The time that a trouble is waited for is a setting.
+// The time that a trouble is waited for is a setting, and so is the number of tries.
 func TestPatience(t *testing.T) {
-	for patience, want := range map[time.Duration]time.Duration{-1: 0, 5 * time.Minute: 5 * time.Minute} {
+	for _, c := range []struct {
+		o     retry.Options
+		kind  llm.Kind
+		tries int           // 0: any
+		took  time.Duration // 0: any
+	}{
+		{retry.Options{Patience: -1}, llm.Overloaded, 1, 0},
+		{retry.Options{Patience: 5 * time.Minute}, llm.Overloaded, 0, 5 * time.Minute},
+		{retry.Options{Tries: 3}, llm.Overloaded, 3, 0},
+		{retry.Options{Tries: 3}, llm.Limited, 3, 0},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			_, err := ask(retry.Wrap(failing(1e6, of(llm.Overloaded, 0)), retry.Options{Patience: patience}))
-			if took := time.Since(began); llm.KindOf(err) != llm.Overloaded || took != want {
-				t.Errorf("%v: %v after %v", patience, err, took)
+			began, m := time.Now(), failing(1e6, of(c.kind, 0))
+			_, err := ask(retry.Wrap(m, c.o))
+			took := time.Since(began)
+			if llm.KindOf(err) != c.kind || c.tries > 0 && m.n != c.tries || c.took > 0 && took != c.took || c.o.Patience < 0 && took > 0 {
+				t.Errorf("%+v: %v after %v and %d tries", c, err, took, m.n)
 			}
 		})
 	}
