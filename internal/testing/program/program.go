@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Variable names the environment variable with the path of the program. test.sh builds the program once and sets it.
+// Variable is the environment variable with the path of the program. test.sh builds the program once and sets it.
 // The path has the hash of the file in it, so that Go runs a test again when the program is another one.
 const Variable = "MUSTER_BIN"
 
-// Path returns the path of the program, whose file is called muster. Without MUSTER_BIN each test process builds it, into
-// a directory of the system's temporary files that all of them share.
+// Path returns the path of the program, whose file is called muster. Without MUSTER_BIN each test process builds it,
+// into a directory of the system's temporary files that all of them share.
 func Path(t testing.TB) string {
 	t.Helper()
 	path, err := Find()
@@ -30,8 +30,8 @@ func Path(t testing.TB) string {
 	return path
 }
 
-// Find is Path for a TestMain. The programs that the test starts from then on heed SIGHUP, also where the tests run under
-// nohup: a signal that is caught here has its default effect in new processes.
+// Find is Path for a TestMain. The programs that the test starts from then on heed SIGHUP, also where the tests run
+// under nohup: a signal that is caught here has its default effect in new processes.
 var Find = sync.OnceValues(func() (string, error) {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
@@ -49,7 +49,8 @@ var Find = sync.OnceValues(func() (string, error) {
 	}
 	defer os.RemoveAll(building)
 	built := filepath.Join(building, "muster")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "failpoint", "-o", built, "muster/cmd/muster")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "failpoint", "-o", built,
+		"muster/cmd/muster")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the program cannot be built: %w\n%s", err, out)
 	}

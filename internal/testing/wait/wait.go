@@ -9,10 +9,10 @@ import (
 
 const (
 	interval = 2 * time.Millisecond // between two looks
-	limit    = 30 * time.Second     // after which For fails the test
+	limit    = time.Minute          // after which For fails the test
 )
 
-// For returns when cond returns true. It fails the test at once if that takes longer than 30 seconds; what says for
+// For returns when cond returns true. It fails the test at once if that takes longer than a minute; what says for
 // which state of the process it waited. It must be called from the test's goroutine.
 func For(t testing.TB, what string, cond func() bool) {
 	t.Helper()
