@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package bench measures muster, each figure beside its limit in the same run: `go test ./bench -run '^$' -bench .`
+// Package bench measures muster, each figure beside its limit in the same run: `go -C bench test -run '^$' -bench .`
 // (README.md has the whole command and the table that it makes). It builds the program, and a bare one beside it, and
 // looks at it from outside wherever the figure is one that a user sees. It reads /proc, so it is for Linux.
 //
@@ -39,8 +39,12 @@ func build(run func() int) int {
 	}
 	defer os.RemoveAll(dir)
 	muster, bare = filepath.Join(dir, "muster"), filepath.Join(dir, "bare")
-	for path, pkg := range map[string]string{muster: "muster/cmd/muster", bare: "muster/bench/bare"} {
-		if out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
+	for path, pkg := range map[string]string{muster: "./cmd/muster", bare: "./bare"} {
+		c := exec.Command("go", "build", "-buildvcs=false", "-o", path, pkg)
+		if path == muster {
+			c.Dir = ".." // the module of the program, without failpoints, as people install it
+		}
+		if out, err := c.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s cannot be built: %v\n%s", pkg, err, out)
 			return 1
 		}

@@ -197,7 +197,7 @@ func TestProjects(t *testing.T) {
 	for _, p := range landedProjects {
 		t.Run(p.name, func(t *testing.T) {
 			if p.name == "npm" {
-				t.Skip("without a registry there is nothing to install: go test ./bench -run '^$' -bench Project")
+				t.Skip("without a registry there is nothing to install: go -C bench test -run '^$' -bench Project")
 			}
 			tasks := p.tasks(4)
 			if cost, _ := p.landWell(t, tasks); cost.landed != len(tasks) || cost.attention > 0 {

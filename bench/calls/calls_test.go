@@ -1,4 +1,4 @@
-// Package calls measures what becomes of calls that are slightly wrong: `go test ./bench/calls -v` prints how many are
+// Package calls measures what becomes of calls that are slightly wrong: `go -C bench test -v ./calls` prints how many are
 // done at once, how many after one further generation, and how many were done wrongly, which must be none.
 //
 // testdata/calls.json has cases made from the wire formats and the habits of models, and testdata/seen.json has shapes

@@ -1,7 +1,7 @@
 // Package edit measures how often an edit does what the model means when the call is slightly wrong. Each case in
 // testdata is a call as models send it: those in recoverable have one meaning, and those in refuse have none or several.
 //
-//	go test ./bench/edit -v
+//	go -C bench test -v ./edit
 //
 // prints the figures. The test fails if one file is changed in a wrong way, or if too many clear edits are refused.
 package edit

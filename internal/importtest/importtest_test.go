@@ -42,8 +42,7 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
-	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits", "bench",
-		"bench/bare", "bench/calls", "bench/edit"},
+	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits"},
 }
 
 // exceptions are imports of a package that is not in a lower layer, each with the reason.
