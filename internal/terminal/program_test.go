@@ -143,9 +143,7 @@ func answer(t *Terminal, text string) {
 				t.Print("meanwhile")
 			}
 		}
-		if rest != "on" {
-			t.Flush()
-		}
+		t.Flush()
 	default:
 		t.Print(fmt.Sprintf("got %d bytes in %d lines", len(text), strings.Count(text, "\n")+1))
 	}

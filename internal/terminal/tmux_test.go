@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
 )
@@ -23,8 +23,6 @@ type tmux struct {
 	t   *testing.T
 	end string // the file in which the program says how it ended
 }
-
-const patience = 20 * time.Second
 
 // shell starts a terminal.
 func shell(t *testing.T) *tmux {
@@ -67,7 +65,9 @@ func (m *tmux) pid() int {
 	return n
 }
 
-func TestTyping(t *testing.T) {
+// TestInATerminal is the witness of the first tier: what a person does in a conversation, in a real terminal.
+func TestInATerminal(t *testing.T) {
+	t.Parallel()
 	m := start(t)
 	m.Keys("helo wrld", "Left", "Left", "Left", "o", "C-a", "M-f", "Left", "l", "C-e", "!")
 	m.Wait(`> hello world!$`)
@@ -78,91 +78,54 @@ func TestTyping(t *testing.T) {
 	m.Cursor(2 + 6 + 1 + 1 + 1 + 2 + 1 + 1)
 	m.Keys("Left", "Left", "Left", "Left", "Left")
 	m.Cursor(2 + 6 + 1)
-	m.Keys("C-h", "C-h")
-	m.Wait("> 日本e\u0301 \U0001F44D x$")
-	m.Cursor(2 + 4)
-	m.Keys("C-c", "one two", "C-w", "C-y", "C-y", "C-u", "three", "M-Enter", "four", "C-j", "five")
-	m.Wait(`> three\n  four\n  five$`)
-	m.Keys("Enter")
-	m.Wait(`> three\n  four\n  five\ngot 15 bytes in 3 lines\n`)
-}
-
-func TestPasting(t *testing.T) {
-	m := start(t)
-	m.Keys("see ")
+	m.Keys("C-u", "C-k", "see ")
 	m.Paste("one\n\ttwo\nthree")
 	m.Wait(`> see one\n      two\n  three$`)
 	m.Keys("Enter")
 	m.Wait(`got 18 bytes in 3 lines`)
-	var b strings.Builder
-	for i := range 5000 {
-		fmt.Fprintf(&b, "line %d\n", i)
-	}
-	m.Keys("all: ")
-	m.Paste(b.String())
-	m.Wait(`> all: \[5000 lines pasted\]$`)
-	m.Keys("ok!", "Enter")
-	m.Wait(fmt.Sprintf(`> all: \[5000 lines pasted\]ok!\ngot %d bytes in 5001 lines`, b.Len()+8))
-	var rows strings.Builder
-	for i := range 8 {
-		fmt.Fprintf(&rows, "row %d\n", i)
-	}
-	m.Paste(rows.String() + "x") // nine lines fold, eight do not
-	m.Wait(`> \[9 lines pasted\]$`)
-	m.Keys("C-h")
-	m.Wait(`> $`)
-}
+	m.Keys("clear", "C-l")
+	m.Wait(`^\nalice  working  task 2\nbob    idle\n> clear$`)
 
-func TestHistoryOnScreen(t *testing.T) {
-	m := start(t)
-	m.Keys("draft", "Up", "Up")
-	m.Wait(`> second line$`)
-	m.Keys("Down", "Down")
-	m.Wait(`> draft$`)
-	m.Keys("C-r", "lin")
-	m.Wait(`\(search: lin\) second line$`)
-	m.Keys("C-r")
-	m.Wait(`\(search: lin\) first line$`)
-	m.Keys("C-r")
-	m.Wait(`\(no older match: lin\) first line$`)
-	m.Keys("C-g")
-	m.Wait(`> draft$`)
-	m.Keys("C-r", "sec", "Enter")
-	m.Wait(`> second line\ngot 11 bytes`)
-}
+	m.Keys("C-u", "/stream", "Enter", "typed")
+	s := m.Wait(`streamed\nalice  working  task 2\nbob    idle\n> typed$`)
+	want := "> /stream\n" +
+		"The counter holds its state in a file and the lock is taken before each write,\n" +
+		"so that no two of us write at the same moment.\n" +
+		"meanwhile\n\n- one\n- two [31mnot red ]0;titleover\n    func main() {}\nlast\nstreamed\n"
+	if !strings.Contains(s, want) {
+		t.Errorf("the screen is\n%s\nbut should have\n%s", s, want)
+	}
 
-// Esc and an Alt key begin with the same byte.
-func TestEscape(t *testing.T) {
-	m := start(t)
-	m.Keys("one two", "M-b", "x")
+	m.Keys("C-z")
+	m.Wait(`\n\[1\].*(Stopped|Suspended)(.|\n)*\$ $`)
+	m.Cooked()
+	m.Keys("clear; fg", "Enter")
+	m.Wait(`alice  working  task 2\nbob    idle\n> typed$`)
+	m.Keys("C-c")
+	m.Wait(`\n> $`)
+	m.Keys("C-c")
+	m.Wait(`interrupted\nalice  working  task 2\nbob    idle\n> $`)
+	m.Keys("one two", "M-b", "x") // Esc and an Alt key begin with the same byte
 	m.Wait(`> one xtwo$`)
 	m.Keys("Escape")
 	m.Wait(`escape, empty: false\n(.|\n)*> go test ./\.\.\.$`)
-	m.Keys("Down")
-	m.Wait(`> one xtwo$`)
-}
-
-func TestCompletion(t *testing.T) {
-	m := start(t)
-	m.Keys("tell al", "Tab")
-	m.Wait(`> tell ali$`)
-	m.Keys("Tab")
-	m.Wait(`bob    idle\n> tell ali\n\* alice\n  alina$`)
-	m.Cursor(10)
-	m.Keys("c")
-	m.Wait(`> tell alic$`)
-	m.Keys("Tab")
-	m.Wait(`> tell alice$`)
+	m.Keys("C-u", "/grow", "Enter")
+	m.Wait(`(?s)late event\ngrowing on\nalice`) // the event does not wait for ever
+	m.Keys("C-d")
+	m.Wait(`growing on\nbye after terminal.Leave <nil>\n\$ $`)
+	m.Cooked()
 }
 
 func TestResizing(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
 	m := start(t)
 	m.Keys("/print 30", "Enter")
 	m.Wait(`event 30 of 30\nalice`)
 	long := "a line that is being typed while the team reports, longer than the terminal is wide, so it wraps"
 	m.Keys("-l", long)
 	m.Wait(`so it wraps$`)
-	for range 3 {
+	for range 2 {
 		m.Tmux("resize-window", "-x", "60")
 		m.Wait(`> a line that is being typed while the team reports, longer\n  than the terminal is wide, so it wraps$`)
 		m.Tmux("resize-window", "-x", "80")
@@ -184,99 +147,59 @@ func TestResizing(t *testing.T) {
 	}
 }
 
+// TestManyLines checks that a burst of lines scrolls away in its order, and that a large paste is entered whole.
 func TestManyLines(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
 	m := start(t)
 	m.Keys("typed", "C-a", "/print 1000 ", "Enter", "meanwhile")
 	m.Wait(`event 1000 of 1000\nalice  working  task 2\nbob    idle\n> meanwhile$`)
-	var want strings.Builder
+	var want, pasted strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&want, "\nevent %d of 1000", i+1)
+		fmt.Fprintf(&pasted, "line %d\n", i)
 	}
 	if h := m.History(); !strings.Contains(h, want.String()+"\nalice") {
 		t.Errorf("the scrollback has not the lines in their order, and only them:\n%s", h)
 	}
+	m.Keys("C-u", "all: ")
+	m.Paste(pasted.String())
+	m.Wait(`> all: \[1000 lines pasted\]$`)
+	m.Keys("ok!", "Enter")
+	m.Wait(fmt.Sprintf(`> all: \[1000 lines pasted\]ok!\ngot %d bytes in 1001 lines`, pasted.Len()+8))
 }
 
-func TestStreaming(t *testing.T) {
-	m := start(t)
-	m.Keys("/stream", "Enter", "typed")
-	s := m.Wait(`streamed\nalice  working  task 2\nbob    idle\n> typed$`)
-	want := "> /stream\n" +
-		"The counter holds its state in a file and the lock is taken before each write,\n" +
-		"so that no two of us write at the same moment.\n" +
-		"meanwhile\n\n- one\n- two [31mnot red ]0;titleover\n    func main() {}\nlast\nstreamed\n"
-	if !strings.Contains(s, want) {
-		t.Errorf("the screen is\n%s\nbut should have\n%s", s, want)
-	}
-	m.Keys("C-u", "/grow", "Enter")
-	m.Wait(`(?s)late event\ngrowing on\nalice`) // the event does not wait for ever
-	m.Keys("/quit", "Enter")
-	m.Wait(`> /quit\ngrowing on\nbye after terminal.Line <nil>\n\$ $`)
-}
-
+// TestEnding checks the ends that the witness does not have: SIGTERM, and a terminal that goes away.
 func TestEnding(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
 	m := start(t)
-	m.Keys("some text", "C-c")
-	m.Wait(`\n> $`)
-	m.Keys("C-c")
-	m.Wait(`interrupted\nalice  working  task 2\nbob    idle\n> $`)
-	m.Keys("x", "C-a", "C-d", "C-d")
-	m.Wait(`interrupted\nbye after terminal.Leave <nil>\n\$ $`)
-	m.Cooked()
-	if err := os.Remove(m.end); err != nil {
-		t.Fatal(err)
-	}
-	m.Keys("clear; talk", "Enter")
-	m.Wait(`(?s)ready.*bob.*> $`)
 	m.Keys("half a line", "M-Enter", "and more")
 	m.Wait(`and more$`)
 	if err := syscall.Kill(m.pid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	m.Wait(`^\$ clear; talk\nready \d+\.\nbye after the context <nil>\n\$ $|^ready \d+\.\nbye after the context <nil>\n\$ $`)
+	m.Wait(`^\$ talk\nready \d+\.\nbye after the context <nil>\n\$ $|^ready \d+\.\nbye after the context <nil>\n\$ $`)
 	m.Cooked()
-}
-
-func TestHangup(t *testing.T) {
-	m := start(t)
+	if err := os.Remove(m.end); err != nil {
+		t.Fatal(err)
+	}
+	m.Keys("clear; talk", "Enter")
+	m.Wait(`(?s)^ready.*bob.*> $`)
 	pid := m.pid()
 	m.Tmux("kill-server")
-	wait.Within(t, patience, "the process ends without its terminal", func() bool { return syscall.Kill(pid, 0) != nil })
+	wait.For(t, "the process ends without its terminal", func() bool { return syscall.Kill(pid, 0) != nil })
 	if got, err := os.ReadFile(m.end); err != nil || string(got) != "terminal.Closed" {
 		t.Errorf("it ended with %q, %v", got, err)
 	}
 }
 
-func TestSuspending(t *testing.T) {
-	m := start(t)
-	m.Keys("before", "C-z")
-	m.Wait(`\n\[1\].*(Stopped|Suspended)(.|\n)*\$ $`)
-	m.Cooked()
-	if h := m.History(); strings.Contains(h, "alice") {
-		t.Errorf("the shell got parts of the view:\n%s", h)
-	}
-	m.Keys("clear; fg", "Enter")
-	m.Wait(`alice  working  task 2\nbob    idle\n> before$`)
-	m.Keys(" and after", "Enter")
-	m.Wait(`> before and after\ngot 16 bytes`)
-}
-
-func TestClearingTheScreen(t *testing.T) {
-	m := start(t)
-	m.Keys("/print 5", "Enter")
-	m.Wait(`event 5 of 5\nalice  working  task 2\nbob    idle\n> $`)
-	m.Keys("typed")
-	m.Wait(`\n> typed$`)
-	m.Keys("C-l")
-	m.Wait(`^\nalice  working  task 2\nbob    idle\n> typed$`)
-	m.Keys("M-Enter", "C-j", "C-c", "/print 2", "Enter")
-	m.Wait(`^\n> /print 2\nevent 1 of 2\nevent 2 of 2\nalice  working  task 2\nbob    idle\n> $`)
-}
-
 // A terminal that does not know a query would print it, or its late answer would be typed into the prompt.
 func TestNothingIsAskedOfTheTerminal(t *testing.T) {
+	tier.All(t)
 	for _, name := range []string{"screen", "xterm-256color", "linux", "vt100"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := shell(t)
 			raw := filepath.Join(m.Dir, "raw")
 			m.Tmux("pipe-pane", "cat > "+raw)
@@ -297,13 +220,9 @@ func TestNothingIsAskedOfTheTerminal(t *testing.T) {
 	}
 }
 
-func TestNoTerminal(t *testing.T) {
-	m := shell(t)
-	m.Keys("TERM=dumb talk; talk </dev/null; talk | cat", "Enter")
-	m.Wait(`plain: TERM is "dumb": no(.|\n)*plain: the input(.|\n)*plain: the input(.|\n)*\$ $`)
-}
-
 func TestPanicRestoresTheTerminal(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
 	m := shell(t)
 	m.Keys("MUSTER_TALK=panic talk 2>"+filepath.Join(m.Dir, "stderr"), "Enter")
 	m.Wait(`bye after terminal.Closed (.|\n)*panic(.|\n)*\$ $`)

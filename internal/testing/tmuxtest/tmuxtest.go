@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package tmuxtest is a real terminal for tests: tmux with a shell in it, into which a test types, and whose screen it
-// reads. Without tmux a test is skipped, and fails where CI is "true".
+// reads. See tier.Needs for what happens without tmux.
 package tmuxtest
 
 import (
@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/termios"
+
+	"muster/internal/testing/tier"
 )
 
 // Screen is a terminal with a shell in it, whose prompt is "$ ".
@@ -33,12 +35,7 @@ const patience = 75 * time.Second // a hint that the system drops is made up for
 // Start starts a terminal of 80 by 24. env is the shell's environment; dir is where it stands, "" for anywhere.
 func Start(t *testing.T, dir string, env []string) *Screen {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("tmux is missing, and nothing else tests the terminal: apt-get install tmux")
-		}
-		t.Skip("TMUX IS MISSING: THE TERMINAL IS NOT TESTED HERE (Debian: apt-get install tmux)")
-	}
+	tier.Needs(t, "tmux")
 	at, err := os.MkdirTemp("", "mt") // short: a socket's path may have 107 bytes
 	if err != nil {
 		t.Fatal(err)
