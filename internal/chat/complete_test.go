@@ -132,19 +132,3 @@ func TestFilesAreReadInTheBackground(t *testing.T) {
 		}
 	})
 }
-
-// Typing in a repository of 50,000 files stays below what a key may take.
-func BenchmarkFind(b *testing.B) {
-	var paths []string
-	for i := range 50_000 {
-		paths = append(paths, fmt.Sprintf("services/group%d/internal/package%d/file_%d_handler_test.go", i%40, i%900, i))
-	}
-	f := &Files{all: indexed(paths), readAt: time.Now().Add(time.Hour), Now: time.Now}
-	for _, typed := range []string{"", "s", "handler", "grp7pkg", "shtxg4", "zzz"} {
-		b.Run(typed, func(b *testing.B) {
-			for b.Loop() {
-				f.find(typed)
-			}
-		})
-	}
-}

@@ -6,19 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"muster/internal/terminal"
 	"muster/loop"
 )
-
-// shownText is a face that keeps what it shows.
-type shownText struct{ strings.Builder }
-
-func (*shownText) Events() <-chan terminal.Event { return nil }
-func (s *shownText) Ask(string, ...string)       {}
-func (s *shownText) Print(lines string)          { s.WriteString(lines) }
-func (s *shownText) Stream(text string)          { s.WriteString(text) }
-func (s *shownText) Flush()                      { s.WriteString("\n") }
-func (*shownText) Refresh()                      {}
 
 // Whatever comes first, and however the stream is cut, each word of each reply is shown once.
 func TestEachWordIsShownOnce(t *testing.T) {
@@ -39,8 +28,8 @@ func TestEachWordIsShownOnce(t *testing.T) {
 		if rapid.Bool().Draw(r, "nothing streams") {
 			stream = nil
 		}
-		var face shownText
-		s := remoteSpeech{face: &face}
+		face := &paper{}
+		s := remoteSpeech{face: face}
 		for whole := replies; len(stream)+len(whole) > 0; {
 			if len(whole) == 0 || len(stream) > 0 && rapid.Bool().Draw(r, "stream") {
 				s.event(stream[0])
@@ -50,9 +39,9 @@ func TestEachWordIsShownOnce(t *testing.T) {
 				whole = whole[1:]
 			}
 		}
-		got, want := strings.Fields(face.String()), strings.Fields(strings.Join(replies, " "))
-		if strings.Join(got, "") != strings.Join(want, "") {
-			r.Fatalf("%q of %q", face.String(), replies)
+		words := strings.NewReplacer(" ", "", "|", "", "\n", "")
+		if got, want := words.Replace(face.String()), words.Replace(strings.Join(replies, "")); got != want {
+			r.Fatalf("%q of %q", face, replies)
 		}
 	})
 }
@@ -60,18 +49,16 @@ func TestEachWordIsShownOnce(t *testing.T) {
 // Who attaches in the middle of a reply reads all of it, and a discarded reply is marked.
 func TestRemoteRepliesFromTheirMiddle(t *testing.T) {
 	t.Parallel()
-	var face shownText
-	s := remoteSpeech{face: &face}
+	face := &paper{}
+	s := remoteSpeech{face: face}
 	s.event(loop.TextDelta{Text: "world."})
 	s.reply("Hello world.")
-	s.event(loop.TurnEnded{})
-	s.event(loop.TextDelta{Text: "One"})
-	s.event(loop.ReplyDiscarded{})
-	s.event(loop.TextDelta{Text: "Two "})
-	s.event(loop.TextDelta{Part: 1, Text: " parts"})
-	s.event(loop.TurnEnded{})
+	for _, e := range []loop.Event{loop.TurnEnded{}, loop.TextDelta{Text: "One"}, loop.ReplyDiscarded{}, loop.TextDelta{Text: "Two "},
+		loop.TextDelta{Part: 1, Text: " parts"}, loop.TurnEnded{}} {
+		s.event(e)
+	}
 	s.reply("Two\nparts")
-	if want := "world.\nHello world.\nOne ...\nTwo \n parts\n"; face.String() != want {
-		t.Errorf("%q, want %q", face.String(), want)
+	if want := "world.|Hello world.|One ...|Two | parts|"; face.String() != want {
+		t.Errorf("%q, want %q", face, want)
 	}
 }

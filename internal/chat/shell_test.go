@@ -82,15 +82,3 @@ func TestShellOutputIsPlain(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-// Without a shell, as in a pipe, such a line is a message.
-func TestNoShell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t, nil)
-		b.types("!important", "/quit")
-		<-b.ended
-		if len(b.begun) != 1 || b.begun[0] != "!important" {
-			t.Errorf("said %q", b.begun)
-		}
-	})
-}
