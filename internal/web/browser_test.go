@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +19,9 @@ import (
 	"muster"
 	"muster/internal/live"
 	"muster/internal/paths"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
+	"muster/team"
 )
 
 // tab is a page in a real browser.
@@ -29,22 +30,10 @@ type tab struct {
 	ctx context.Context
 }
 
-// chromium starts a browser without a window. Without one the test is skipped, and fails where CI is "true".
+// chromium starts a browser without a window.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("Chromium is missing, and nothing else tests the page: apt-get install chromium")
-		}
-		t.Skip("CHROMIUM IS MISSING: THE PAGE IS NOT TESTED HERE (Debian: apt-get install chromium)")
-	}
+	path := tier.Needs(t, "chromium", "chromium-browser", "google-chrome")
 	// The programs of a system have their own ideas of where a home is, and tests have none of their own.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 		chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true))
@@ -78,7 +67,7 @@ func (w *world) open(browser context.Context, width, height int64) *tab {
 // do does things in the page.
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		p.picture("failed")
@@ -98,8 +87,8 @@ func (p *tab) keys(all ...string) {
 // page's policy forbids.
 func (p *tab) until(expression string) {
 	p.Helper()
-	if _, ok := wait.Poll(20*time.Second, func() bool {
-		is, err := evaluate[bool](p, 3*time.Second, "Boolean("+expression+")")
+	if _, ok := wait.Poll(time.Minute, func() bool {
+		is, err := evaluate[bool](p, 10*time.Second, "Boolean("+expression+")")
 		return is && err == nil
 	}); !ok {
 		p.picture("failed")
@@ -110,7 +99,7 @@ func (p *tab) until(expression string) {
 // value returns what an expression is in the page.
 func value[T any](p *tab, expression string) T {
 	p.Helper()
-	v, err := evaluate[T](p, 30*time.Second, expression)
+	v, err := evaluate[T](p, time.Minute, expression)
 	if err != nil {
 		p.Fatalf("%s: %v", expression, err)
 	}
@@ -152,7 +141,7 @@ func (p *tab) theme(name string) {
 // picture keeps a picture of the page for people: go test -artifacts -outputdir DIR ./internal/web.
 func (p *tab) picture(name string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err == nil {
@@ -164,20 +153,40 @@ func (p *tab) picture(name string) {
 }
 
 // TestBrowser drives the page in Chromium. The browser is started once, and each part has a tab and a team of its own.
+// The first tier has the first part.
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	browser := chromium(t)
-	t.Run("looks", func(t *testing.T) { testLooks(t, browser) })
-	t.Run("keys", func(t *testing.T) { testKeys(t, browser) })
-	t.Run("contrast", func(t *testing.T) { testContrast(t, browser) })
-	t.Run("replay", func(t *testing.T) { testReplay(t, browser) })
-	t.Run("only a replay", func(t *testing.T) { testOnlyReplay(t, browser) })
-	t.Run("answers", func(t *testing.T) { testAnswers(t, browser) })
-	t.Run("lines", func(t *testing.T) { testLines(t, browser) })
-	t.Run("words", func(t *testing.T) { testWords(t, browser) })
-	t.Run("many", func(t *testing.T) { testMany(t, browser) })
-	t.Run("lost", func(t *testing.T) { testLost(t, browser) })
-	t.Run("control", func(t *testing.T) { testControl(t, browser) })
-	t.Run("hostile", func(t *testing.T) { testHostile(t, browser) })
+	t.Run("question", func(t *testing.T) { testQuestion(t, browser) })
+	for name, test := range map[string]func(*testing.T, context.Context){"looks": testLooks, "keys": testKeys, "replay": testReplay,
+		"only a replay": testOnlyReplay, "lines": testLines, "words": testWords, "lost": testLost, "control": testControl} {
+		t.Run(name, func(t *testing.T) { tier.All(t); test(t, browser) })
+	}
+}
+
+// The page opens and shows the board, what a member says is text and nothing of it runs, and a question is answered.
+func testQuestion(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	w.add(3)
+	w.members("alice")
+	w.aliceSays("<img src=x onerror=\"document.title='run'\">\n\n[click](javascript:document.title='run') **<b>bold</b>**\n\n" +
+		"```html\n<script>document.title='run'</script>\n```\n\n| <i>a</i> | b |\n|---|---|\n| <u>c</u> | d |")
+	q := w.aliceAsks("a plan")
+	p := w.open(browser, 1280, 800)
+	p.until(`document.querySelectorAll(".need").length === 1 && document.querySelectorAll(".node").length === 3 && document.querySelectorAll(".member").length === 2`)
+	value[bool](p, `(location.hash = "member/alice", true)`)
+	p.until(`document.querySelector(".markdown table")`)
+	const unsafe = `[...document.querySelectorAll(".markdown *")].map((e) => e.tagName).filter((n) => !["P", "PRE", "CODE", "STRONG", "SPAN", "DIV", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD"].includes(n)).join() + document.title`
+	if got := value[string](p, unsafe); got != "(1) repo - muster" { // a question waits
+		t.Errorf("there is %q", got)
+	}
+	p.keys(kb.Escape, "n")
+	p.until(`document.activeElement.textContent === "Approve"`)
+	p.keys(kb.Enter)
+	p.until(`document.querySelector(".need.answered")?.innerText.includes("approved")`)
+	if q, err := w.team.Requests().Get(t.Context(), q.ID); err != nil || q.Status != muster.RequestApproved {
+		t.Errorf("the request is %s, %v", q.Status, err)
+	}
 }
 
 // The slider shows the team as it was, the landings can be stepped through, and the way back leads to the present.
@@ -189,10 +198,8 @@ func testReplay(t *testing.T, browser context.Context) {
 	p.keys("r")
 	p.until(`document.querySelector("#replay-time").textContent.match(/^\d\d:\d\d:\d\d, 0 of 3 landed$/) && document.querySelectorAll(".member").length === 0`)
 	p.untilFocus(kb.Tab, `document.activeElement.id === "replay-next"`)
-	for i, landed := range []string{"1 landed", "2 landed", "3 landed"} {
-		p.keys(kb.Enter)
-		p.until(fmt.Sprintf(`document.querySelector("#replay-time").textContent.endsWith(", %d of 3 landed") && document.querySelector("#counts").textContent.includes(%q)`, i+1, landed))
-	}
+	p.keys(kb.Enter, kb.Enter, kb.Enter)
+	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 3 of 3 landed") && document.querySelector("#counts").textContent.includes("3 landed")`)
 	p.until(`document.querySelectorAll(".member").length === 6 && document.querySelectorAll(".need button").length === 0`)
 	p.picture("replay")
 	// It plays: at the speed that is chosen, the next second is minutes later.
@@ -209,19 +216,15 @@ func testOnlyReplay(t *testing.T, browser context.Context) {
 	w := makeWorld(t, true)
 	scene(w)
 	p := w.open(browser, 1280, 800)
-	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 3 of 3 landed") && document.querySelectorAll(".member").length === 6`)
-	p.until(`document.querySelectorAll(".node.landed").length === 3 && document.querySelector("#replay-close").hidden && document.querySelector("#link").textContent === "replay"`)
+	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 3 of 3 landed") && document.querySelectorAll(".node.landed").length === 3 && document.querySelector("#replay-close").hidden`)
 	p.keys("r", kb.Escape)
-	value[bool](p, `(location.hash = "member/alice", true)`)
-	p.until(`document.querySelectorAll("#detail .said").length > 3 && document.querySelector("#steps summary")?.textContent === "Steps: 2 of 5 done"`)
-	const writes = `[...document.querySelectorAll("form, #control, .need button, .diff button, #detail-body button")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`
-	if got := value[string](p, writes); got != "" {
-		t.Errorf("it offers %s", got)
-	}
-	value[bool](p, `(location.hash = "task/2", true)`)
-	p.until(`document.querySelectorAll("#detail h3").length > 0`)
-	if got := value[string](p, writes); got != "" {
-		t.Errorf("at a task it offers %s", got)
+	for hash, shows := range map[string]string{"member/alice": `#detail .said`, "task/2": `#detail h3`} {
+		value[bool](p, `(location.hash = "`+hash+`", true)`)
+		p.until(`document.querySelectorAll("` + shows + `").length > 0`)
+		const writes = `[...document.querySelectorAll("form, #control, .need button, .diff button, #detail-body button")].filter((e) => e.checkVisibility()).map((e) => e.outerHTML).join()`
+		if got := value[string](p, writes); got != "" {
+			t.Errorf("at %s it offers %s", hash, got)
+		}
 	}
 	if value[bool](p, `document.querySelector("#replay").hidden`) {
 		t.Error("the replay was left")
@@ -252,41 +255,6 @@ func testWords(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.until(`!document.querySelector("#words") && document.querySelector("#detail-body").innerText.includes("The reply is whole now.")`)
-}
-
-// A thousand tasks and thirty members are drawn, the landed ones are left out, and what waits in the inbox can be read
-// and a task be tried again.
-func testMany(t *testing.T, browser context.Context) {
-	w := newWorld(t)
-	bigScene(w)
-	w.change(995, func(t *muster.Task) { t.Status, t.Result = muster.NeedsAttention, "three attempts have failed" })
-	p := w.open(browser, 1440, 900)
-	p.until(`document.querySelectorAll(".node").length > 200 && document.querySelectorAll(".member").length === 30`)
-	p.picture("thousand")
-	if all := value[string](p, `document.querySelector("#nodes").textContent`); strings.Contains(all, "landed") {
-		t.Error("landed tasks are shown")
-	}
-	p.keys("n")
-	p.until(`document.activeElement.textContent === "Try it again"`)
-	p.keys(kb.Enter)
-	p.until(`document.querySelectorAll(".need").length === 0`)
-	if task, err := w.team.Tasks().Get(t.Context(), 995); err != nil || task.Status != muster.Pending {
-		t.Errorf("the task is %s, %v", task.Status, err)
-	}
-}
-
-// What a member says is text, whatever it looks like: nothing of it runs or becomes a link.
-func testHostile(t *testing.T, browser context.Context) {
-	w := newWorld(t)
-	w.add(1)
-	w.members("alice")
-	w.aliceSays("<img src=x onerror=\"document.title='run'\">\n\n[click](javascript:document.title='run') **<b>bold</b>**\n\n```html\n<script>document.title='run'</script>\n```\n\n| <i>a</i> | b |\n|---|---|\n| <u>c</u> | d |")
-	p := w.open(browser, 1280, 800)
-	value[bool](p, `(location.hash = "member/alice", true)`)
-	p.until(`document.querySelector(".markdown table")`)
-	if got := value[string](p, `[...document.querySelectorAll(".markdown *")].map((e) => e.tagName).filter((n) => !["P", "PRE", "CODE", "STRONG", "SPAN", "DIV", "TABLE", "THEAD", "TBODY", "TR", "TH", "TD"].includes(n)).join() + document.title`); got != "repo - muster" {
-		t.Errorf("there is %q", got)
-	}
 }
 
 // Everything can be done without a mouse.
@@ -332,6 +300,40 @@ func testKeys(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#keys").open`)
 	p.keys(kb.Escape)
 	p.until(`!document.querySelector("#keys").open`)
+	// The key n leads from one question to the next. A task is tried again.
+	p.untilFocus("n", `document.activeElement.textContent === "Try it again"`)
+	p.keys(kb.Enter)
+	p.until(`[...document.querySelectorAll("button")].every((b) => b.textContent !== "Try it again")`)
+	if task, err := w.team.Tasks().Get(t.Context(), 13); err != nil || task.Status != muster.Pending {
+		t.Errorf("the task is %s, %v", task.Status, err)
+	}
+	// What a member asks to run is allowed for longer with a button of its own.
+	r, err := w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
+		Asks: []string{"bash(docker build .)"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const forRun = `[...document.querySelectorAll(".need button")].find((b) => b.textContent === "For this run")`
+	p.until(forRun + ` !== undefined`)
+	value[bool](p, `(`+forRun+`.click(), true)`)
+	p.until(`document.body.innerText.includes("You: approved for this run")`)
+	if r, err = w.team.Requests().Get(t.Context(), r.ID); err != nil || r.Status != muster.RequestApproved || r.Scope != muster.ScopeRun {
+		t.Errorf("the permission is %+v, %v", r, err)
+	}
+	// Mail goes off with Ctrl-Enter.
+	value[bool](p, `(location.hash = "member/bob", true)`)
+	p.until(`!document.querySelector("#mail").hidden`)
+	value[bool](p, `(document.querySelector("#mail-text").focus(), true)`)
+	p.keys("keep the order")
+	p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(kb.ModifierCtrl)))
+	p.until(`document.querySelector("#mail-label").textContent === "sent to bob"`)
+	if mail, err := w.team.Mail().Pending(t.Context(), "bob"); err != nil || len(mail) != 1 || mail[0].Content != "keep the order" {
+		t.Errorf("the mail of bob is %+v, %v", mail, err)
+	}
+	// A page that gets narrower still shows the newest event.
+	p.keys(kb.Escape, kb.Escape)
+	p.do(chromedp.EmulateViewport(390, 844))
+	p.until(`((e) => e.scrollHeight > e.clientHeight && e.scrollHeight - e.scrollTop - e.clientHeight < 2)(document.querySelector("#events"))`)
 }
 
 // untilFocus presses a key until the focus is where an expression is true.
@@ -347,11 +349,11 @@ func (p *tab) untilFocus(key, expression string) {
 	p.Fatalf("the focus never comes to where %s", expression)
 }
 
-// The page shows the team: wide and narrow, light and dark.
+// The page shows the team: wide and narrow, light and dark. Every text as the browser draws it has enough contrast.
 func testLooks(t *testing.T, browser context.Context) {
 	w := newWorld(t)
 	scene(w)
-	// The picture in the README: MUSTER_IMAGE=$PWD/docs/images/web.png go test ./internal/web -run TestBrowser/looks
+	// The picture in the README: MUSTER_TESTS=all MUSTER_IMAGE=$PWD/docs/images/web.png go test ./internal/web -run TestBrowser/looks
 	if path := os.Getenv("MUSTER_IMAGE"); path != "" {
 		p := w.open(browser, 1200, 800)
 		p.until(`document.querySelectorAll("#events li").length > 10`)
@@ -363,17 +365,77 @@ func testLooks(t *testing.T, browser context.Context) {
 			t.Fatal(err)
 		}
 	}
-	for _, size := range []struct {
-		name          string
-		width, height int64
-	}{{"wide", 1440, 900}, {"phone", 390, 844}} {
-		p := w.open(browser, size.width, size.height)
-		for _, theme := range []string{"light", "dark"} {
-			p.theme(theme)
-			p.picture(size.name + "-" + theme)
+	for name, size := range map[string][2]int64{"wide": {1440, 900}, "phone": {390, 844}} {
+		p := w.open(browser, size[0], size[1])
+		for _, hash := range []string{"", "member/alice", "task/4", "inbox", "spending"} {
+			value[bool](p, `(location.hash = "`+hash+`", true)`)
+			if hash != "" {
+				p.until(`!document.querySelector("#detail").hidden && document.querySelector("#detail-body").children.length > 0`)
+			}
+			for _, theme := range []string{"light", "dark"} {
+				p.theme(theme)
+				if bad := value[string](p, measured); bad != "" {
+					t.Errorf("%s %s %q:\n%s", name, theme, hash, bad)
+				}
+				p.picture(strings.ReplaceAll(strings.TrimSuffix(name+"-"+hash, "-"), "/", "-") + "-" + theme)
+			}
 		}
 		if over := value[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
-			t.Errorf("%s: the page is %d pixels too wide", size.name, over)
+			t.Errorf("%s: the page is %d pixels too wide", name, over)
 		}
+	}
+}
+
+// No line from a task to another one touches a third one, and what came back says to whom.
+func testLines(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	all := make([]muster.Task, 9)
+	for i := range all {
+		all[i] = muster.Task{ID: muster.TaskID(i + 1), Subject: "a task", Status: muster.Pending}
+	}
+	for id, after := range map[muster.TaskID][]muster.TaskID{4: {1}, 5: {2}, 6: {4, 3}, 7: {6, 1, 2}, 8: {5, 7, 9}} {
+		all[id-1].DependsOn, all[id-1].BlockedBy = after, after
+	}
+	all[8].Status, all[8].Owner, all[8].Fence, all[8].Returned = muster.InProgress, "alice", 1, "TestCount fails"
+	if err := team.PutTasks(t.Context(), w.team, all); err != nil {
+		t.Fatal(err)
+	}
+	w.members("alice")
+	p := w.open(browser, 1440, 900)
+	p.until(`document.querySelectorAll("#edges path").length === 10`)
+	p.picture("lines")
+	const touched = `(() => {
+		const nodes = [...document.querySelectorAll(".node")].map((n) => [n.dataset.task, n.offsetLeft, n.offsetTop, n.offsetWidth, n.offsetHeight]);
+		return [...document.querySelectorAll("#edges path")].flatMap((path) => Array.from({ length: 400 }, (_, i) => path.getPointAtLength(path.getTotalLength() * i / 399))
+			.flatMap((at) => nodes.filter(([id, x, y, w, h]) => at.x > x + 1 && at.x < x + w - 1 && at.y > y + 1 && at.y < y + h - 1).map((n) => path.dataset.of + " touches " + n[0])))[0] || "";
+	})()`
+	if got := value[string](p, touched); got != "" {
+		t.Error(got)
+	}
+	if got := value[string](p, `document.querySelector(".node[data-task='9'] .state").textContent`); got != "came back to alice" {
+		t.Errorf("the task says %q", got)
+	}
+}
+
+// A server that goes away is missed, and found again when it is back: the page shows what has happened meanwhile, once.
+func testLost(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	w.add(3)
+	w.members("alice")
+	w.emit(1, 5)
+	w.aliceAsks("a plan")
+	w.stop()
+	w.start("127.0.0.7:0", w.server.token) // nothing else takes a port of this address before the server is back
+	p := w.open(browser, 1280, 800)
+	p.until(`document.querySelectorAll(".need").length === 1 && document.querySelector("#link").textContent === "live"`)
+	w.stop()
+	p.until(`document.querySelector("#link").classList.contains("lost") && document.querySelector("#link").textContent.startsWith("connection lost")`)
+	p.until(`document.querySelectorAll(".need").length === 1 && document.querySelectorAll(".node").length === 3`)
+	w.emit(901, 901)
+	w.start(w.addr, w.server.token)
+	p.until(`document.querySelector("#link").textContent === "live" && document.querySelector("#trouble").hidden`)
+	p.until(`document.querySelector("#events li:last-child")?.innerText.includes("901 task 901")`)
+	if twice := value[string](p, `[...document.querySelectorAll("#events li")].map((e) => e.innerText).filter((e, i, all) => all.indexOf(e) !== i).join("; ")`); twice != "" {
+		t.Errorf("the timeline has twice: %s", twice)
 	}
 }

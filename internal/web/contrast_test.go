@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"math"
 	"regexp"
 	"strconv"
@@ -92,23 +91,3 @@ const measured = `(() => {
   }
   return bad.join("\n");
 })()`
-
-// The texts of the page as the browser draws them have the contrast too.
-func testContrast(t *testing.T, browser context.Context) {
-	w := newWorld(t)
-	scene(w)
-	p := w.open(browser, 1280, 800)
-	for _, hash := range []string{"", "member/alice", "task/4", "inbox", "spending"} {
-		value[bool](p, `(location.hash = "`+hash+`", true)`)
-		if hash != "" {
-			p.until(`!document.querySelector("#detail").hidden && document.querySelector("#detail-body").children.length > 0`)
-		}
-		for _, theme := range []string{"light", "dark"} {
-			p.theme(theme)
-			if bad := value[string](p, measured); bad != "" {
-				t.Errorf("%s %q:\n%s", theme, hash, bad)
-			}
-			p.picture(strings.Trim("looks-"+strings.ReplaceAll(hash, "/", "-")+"-"+theme, "-"))
-		}
-	}
-}

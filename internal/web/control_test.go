@@ -2,14 +2,20 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/program"
 	"muster/internal/testing/wait"
 )
 
@@ -47,7 +53,7 @@ func (p *tab) twice(id string) {
 
 // The real program: a team is started in the page, seen at work, stopped, started again, and its work is taken.
 func testControl(t *testing.T, browser context.Context) {
-	muster := program(t)
+	muster := program.Path(t)
 	dir := gittest.Repo(t, map[string]string{"README": "a few words\n"})
 	base := filepath.Dir(dir)
 	words := filepath.Join(base, "words.yaml")
@@ -99,4 +105,45 @@ func testControl(t *testing.T, browser context.Context) {
 	}
 	// The team is not the server's child, so its end is waited for here: the directory goes with the test.
 	wait.For(t, "the end of the run", func() bool { return value[bool](p, `document.querySelector("#start").offsetParent !== null`) })
+}
+
+// serve starts muster web and waits for its first state.
+func serve(b testing.TB, path, dir string, env ...string) (p *os.Process, address string, stop func()) {
+	b.Helper()
+	c := exec.CommandContext(context.WithoutCancel(b.Context()), path, "web", "--no-open")
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := fmt.Fscanln(out, &address); err != nil {
+		b.Fatal(err)
+	}
+	base, _, _ := strings.Cut(address, "?")
+	res, err := http.DefaultTransport.RoundTrip(request(b, address, nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	res.Body.Close()
+	state, err := http.DefaultTransport.RoundTrip(request(b, base+"api/state", res.Cookies()))
+	if err != nil || state.StatusCode != http.StatusOK {
+		b.Fatal(err, state.Status)
+	}
+	state.Body.Close()
+	return c.Process, address, func() { _ = c.Process.Signal(syscall.SIGINT); _ = c.Wait() }
+}
+
+func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	return r
 }

@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/roster"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -34,7 +35,7 @@ type page struct {
 // read follows the stream as a browser does, until enough is there or the connection ends.
 func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	r := w.request(http.MethodGet, "/api/events"+p.query, "").WithContext(ctx)
 	if p.lastID != "" {
@@ -103,8 +104,9 @@ func (p *page) take(w *world, id, event, data string) {
 
 // A page that loses its connection again and again, and whose server is started again, has each event once.
 func TestEventsSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	const all = 2000
+	all := tier.Amount(500, 2000)
 	writing := make(chan struct{})
 	go func() {
 		defer close(writing)
@@ -114,11 +116,11 @@ func TestEventsSurviveRestarts(t *testing.T) {
 	for i := 0; len(p.texts) < all; i++ {
 		seen := len(p.texts)
 		if i < 6 { // the connection breaks in the middle
-			p.read(t.Context(), w, func() bool { return len(p.texts) > seen+100 })
+			p.read(t.Context(), w, func() bool { return len(p.texts) > min(seen+50, all-1) })
 		} else {
 			p.read(t.Context(), w, func() bool { return len(p.texts) >= all })
 		}
-		if i < 4 {
+		if i < tier.Amount(2, 4) {
 			w.restart()
 		}
 		if i > 20 {
@@ -137,6 +139,7 @@ func TestEventsSurviveRestarts(t *testing.T) {
 }
 
 func TestEventsChangeTheState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.members("alice")
 	p := new(page)
@@ -172,6 +175,7 @@ func TestEventsChangeTheState(t *testing.T) {
 
 // A team that comes and goes between two heartbeats is missed, though as many live then as when the page came.
 func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := roster.New(w.store, w.journal, "team")
 	synctest.Test(t, func(t *testing.T) {
@@ -209,6 +213,7 @@ func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
 }
 
 func TestPositionsAreChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, after := range []string{"x", "-1", "1.5", "99999999999999999999999"} {
 		if res, _ := w.send(w.request(http.MethodGet, "/api/events?after="+after, "")); res.StatusCode != http.StatusBadRequest {

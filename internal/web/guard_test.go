@@ -23,6 +23,7 @@ var changes = map[string]string{
 }
 
 func TestTokenOpensThePage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	plain := func(path string) *http.Request {
 		r := w.request(http.MethodGet, path, "")
@@ -57,6 +58,7 @@ func TestTokenOpensThePage(t *testing.T) {
 }
 
 func TestTicketOpensThePageOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, ticket, _ := strings.Cut(w.server.TicketURL(addrOnly{w.addr}), "/?token=")
 	for i, want := range []int{http.StatusSeeOther, http.StatusUnauthorized} {
@@ -75,6 +77,7 @@ func TestTicketOpensThePageOnce(t *testing.T) {
 
 // A page that somebody has led to this port by a name of their own sends that name.
 func TestForeignHostIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	port := w.addr[strings.LastIndexByte(w.addr, ':'):]
 	for host, want := range map[string]int{
@@ -95,6 +98,7 @@ func TestForeignHostIsRefused(t *testing.T) {
 }
 
 func TestForeignPagesChangeNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.add(1)
 	w.members("alice")
@@ -144,6 +148,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 }
 
 func TestBodiesAreChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.members()
 	for body, path := range map[string]string{

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,52 +10,58 @@ import (
 	"muster/internal/live"
 	"muster/internal/paths"
 	"muster/internal/testing/wait"
-	"muster/team"
+	"muster/journal"
 )
 
-// The past is that of each time, whichever order it is looked at in.
-func TestPastAtEachTime(t *testing.T) {
-	w := newWorld(t)
-	scene(w)
-	run, err := w.team.LastRun(t.Context())
-	if err != nil {
-		t.Fatal(err)
+// past gives the world a run that began at 1000 and lands two tasks within 40 s.
+func (w *world) past() {
+	w.Helper()
+	w.put(muster.TableTeam, "run", muster.Run{Team: "api", Goal: "g", StartedAt: 1000, EndedAt: 1040, Budget: "$5.00"})
+	emit := func(at float64, kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
+		if err := w.journal.Emit(w.Context(), muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields}); err != nil {
+			w.Fatal(err)
+		}
 	}
+	turn := func(dollars float64) map[string]any {
+		return map[string]any{"dollars": dollars, "input": 100, "cache_read": 900, "output": 10, "model": "m"}
+	}
+	emit(900, journal.TaskCompleted, "alice", 9, map[string]any{"commit": "9999", "subject": "of an earlier run"})
+	emit(1000, journal.RunStarted, muster.System, 0, nil)
+	emit(1001, journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
+	for id := range muster.TaskID(2) {
+		emit(1002, journal.TaskCreated, muster.Lead, id+1, map[string]any{"subject": fmt.Sprintf("part %d", id+1)})
+		emit(1010+10*float64(id), journal.TurnEnded, "alice", id+1, turn(0.25))
+		emit(1020+10*float64(id), journal.TaskCompleted, "alice", id+1, map[string]any{"commit": "aaaa", "subject": fmt.Sprintf("part %d", id+1)})
+	}
+	emit(1031, journal.TurnEnded, "bob", 2, turn(1))
+	emit(1040, journal.RunEnded, muster.System, 0, nil)
+}
+
+// The past is that of each time, whichever order it is looked at in. What is seen of the events has tests in
+// internal/face.
+func TestPastAtEachTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.past()
 	type past struct {
 		state
 		Events []struct{ Text string }
 	}
-	at := func(minute float64) (p past) {
-		w.get(fmt.Sprintf("/api/past?at=%f", run.StartedAt+60*minute), &p)
-		return p
-	}
-	check := func(minute float64, landed, members int, spent string) {
+	check := func(at float64, landed, members int, spent string) (events int) {
 		t.Helper()
-		p := at(minute)
+		var p past
+		w.get(fmt.Sprintf("/api/past?at=%f", at), &p)
 		if p.Board["landed"] != landed || len(p.Members) != members || p.Spent != spent {
-			t.Errorf("minute %v: %v, %d members, %q", minute, p.Board, len(p.Members), p.Spent)
+			t.Errorf("at %v: %v, %d members, %q", at, p.Board, len(p.Members), p.Spent)
 		}
+		return len(p.Events)
 	}
-	check(0, 0, 0, "$0.00 of $5.00")
-	check(9, 1, 6, at(9).Spent)
-	check(40.5, 3, 6, at(40.5).Spent)
-	check(9, 1, 6, at(9).Spent) // back
-	if a, b := at(9), at(40.5); a.Spent >= b.Spent || len(a.Events) == 0 || len(a.Events) >= len(b.Events) {
-		t.Errorf("%s and %s, %d and %d events", a.Spent, b.Spent, len(a.Events), len(b.Events))
+	check(999, 0, 0, "$0.00 of $5.00")
+	first := check(1020, 1, 1, "$0.50 of $5.00")
+	if later := check(1035, 2, 1, "$1.50 of $5.00"); first == 0 || later <= first {
+		t.Errorf("%d and then %d events", first, later)
 	}
-	// The end of what the events say is the state of the records.
-	var now state
-	w.get("/api/state", &now)
-	then := at(41)
-	for _, label := range []string{"landed", "in_progress", "waiting", "needs_attention", "ready"} {
-		want := now.Board[label]
-		if label == "in_progress" { // the record of the scene's landing task is one in progress
-			want--
-		}
-		if then.Board[label] != want {
-			t.Errorf("%s: the events say %d, and the records %d", label, then.Board[label], want)
-		}
-	}
+	check(1019, 0, 1, "$0.25 of $5.00") // back
 	for _, bad := range []string{"", "x", "NaN", "Inf"} {
 		if res, _ := w.send(w.request(http.MethodGet, "/api/past?at="+bad, "")); res.StatusCode != http.StatusBadRequest {
 			t.Errorf("at %q: %s", bad, res.Status)
@@ -65,31 +70,29 @@ func TestPastAtEachTime(t *testing.T) {
 }
 
 func TestHistoryAddsUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	scene(w)
+	w.past()
 	w.server.Window = func(string) int { return 200_000 }
 	var h history
 	w.get("/api/history", &h)
-	if len(h.Landings) != 3 || h.Landings[1].Subject != "write the table of new routes" || h.To <= h.From {
-		t.Errorf("%+v", h.Landings)
+	if len(h.Landings) != 2 || h.Landings[1].Subject != "part 2" || h.From != 1000 || h.To != 1040 || len(h.Members) != 2 {
+		t.Fatalf("%+v", h)
 	}
-	total := 0.0
-	for _, m := range h.Members {
+	for i, want := range []spending{{Name: "bob", Turns: 1, total: 1}, {Name: "alice", Turns: 2, total: 0.5}} { // the dearest first
+		m := h.Members[i]
 		for _, d := range m.Dollars {
-			total += d
+			m.total += d
 		}
-		if m.Window != 200_000 || m.Context[h.Bins-1] == 0 {
-			t.Errorf("%s has %d of %d tokens", m.Name, m.Context[h.Bins-1], m.Window)
+		if m.Name != want.Name || m.Turns != want.Turns || m.total != want.total || m.Window != 200_000 || m.Context[h.Bins-1] != 1000 || m.Context[0] != 0 {
+			t.Errorf("%+v", m)
 		}
-	}
-	book, err := team.ReadSpending(t.Context(), w.team)
-	if want := float64(book.Total.Dollars) / 1e9; err != nil || math.Abs(total-want) > 1e-6 {
-		t.Errorf("the parts add up to %v, and the ledger has %v, %v", total, want, err)
 	}
 }
 
 // Words of another process reach the page that looks at the member, and only it.
 func TestWordsStream(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.members("alice", "bob")
 	said := live.NewWriter(paths.Dir(w.dir).Live())
@@ -126,13 +129,14 @@ func TestWordsStream(t *testing.T) {
 
 // A replay answers what was, and refuses whatever would change something.
 func TestAReplayChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := makeWorld(t, true)
-	scene(w)
+	w.past()
 	q := w.aliceAsks("a plan")
-	for path, body := range map[string]any{"/api/answer": map[string]any{"id": q.ID, "approve": true}, "/api/mail": map[string]any{"to": "alice", "text": "x"},
-		"/api/stop": map[string]any{}, "/api/start": map[string]any{"goal": "x"}, "/api/retry": map[string]any{"task": 1}, "/api/take": map[string]any{"shown": []string{}}, "/api/merge": map[string]any{}} {
-		if status, said := w.post(path, body); status != http.StatusBadRequest || said["error"] != "a replay changes nothing" {
-			t.Errorf("%s: %d, %v", path, status, said)
+	for path, body := range changes {
+		res, said := w.send(w.request(http.MethodPost, path, strings.Replace(body, "00000001", string(q.ID), 1)))
+		if res.StatusCode != http.StatusBadRequest || !strings.Contains(said, "a replay changes nothing") {
+			t.Errorf("%s: %s, %s", path, res.Status, said)
 		}
 	}
 	if q, err := w.team.Requests().Get(t.Context(), q.ID); err != nil || q.Status != muster.RequestPending {

@@ -11,7 +11,6 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
-	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/spend"
 	"muster/internal/testing/gittest"
@@ -68,16 +67,7 @@ func scene(w *world) {
 	w.Helper()
 	now := time.Now()
 	began := muster.UnixTime(now.Add(-40 * time.Minute))
-	put := func(table, key string, v any) {
-		data, err := json.Marshal(v)
-		if err == nil {
-			_, err = w.store.Table(table).Put(w.Context(), key, data, muster.None)
-		}
-		if err != nil {
-			w.Fatal(err)
-		}
-	}
-	put(muster.TableTeam, "run", muster.Run{Team: "api-v2", Goal: "move the public API to version 2 and keep the old routes alive for a year",
+	w.put(muster.TableTeam, "run", muster.Run{Team: "api-v2", Goal: "move the public API to version 2 and keep the old routes alive for a year",
 		Check: "go test ./...", Target: "muster/api-v2", Budget: "$5.00", StartedAt: began, Cap: 6, Model: "sonnet"})
 	w.sceneTasks(began)
 	w.sceneEvents(began)
@@ -188,7 +178,7 @@ func (w *world) sceneEvents(began float64) {
 			if s.label == "landed" && minute > start+5 || s.label == "needs_attention" && minute > start+9 || s.label == "landing" && minute > start+14 {
 				continue
 			}
-			w.sceneTurn(emit, minute, start, s.owner, id)
+			all = append(all, w.sceneTurn(began, minute, minute-start, s.owner, id)...)
 			switch {
 			case s.label == "landed" && minute == start+4 && id == 2:
 				emit(minute+.6, journal.TaskReturned, s.owner, id, map[string]any{"reason": "check", "text": "TestRoutes fails on the merged tree", "failed": "TestRoutes", "seconds": 0.6})
@@ -213,41 +203,34 @@ func (w *world) sceneEvents(began float64) {
 	}
 }
 
-// sceneTurn writes one turn of a member, with its cost in the ledger.
-func (w *world) sceneTurn(
-	emit func(float64, string, muster.Name, muster.TaskID, map[string]any), minute, start float64, who muster.Name, task muster.TaskID,
-) {
+// sceneTurn returns the events of a turn of a member in a minute of the scene, and writes its cost into the ledger.
+func (w *world) sceneTurn(began, minute, turn float64, who muster.Name, task muster.TaskID) []muster.Event {
 	w.Helper()
-	input := 6000 + int(minute-start)*5200
+	input := 6000 + int(turn)*5200
 	if input > 90_000 {
 		input -= 70_000
 	}
 	u := llm.Usage{Input: input / 10, CacheRead: input - input/10, Output: 700 + 31*int(minute)}
 	dollars := 0.004 + float64(input)*6e-7
-	emit(minute+.1, journal.TurnStarted, who, task, map[string]any{"turn": int(minute - start + 1), "turns": int(minute)})
-	emit(minute+.3, journal.ToolStarted, who, task, map[string]any{"tool": "read", "text": "api/routes.go"})
-	emit(minute+.35, journal.ToolEnded, who, task, map[string]any{"tool": "read", "seconds": 0.01})
-	emit(minute+.5, journal.TurnEnded, who, task, map[string]any{"stop": "tool_use", "model": "sonnet", "seconds": 9.5, "dollars": dollars,
-		"input": u.Input, "output": u.Output, "cache_read": u.CacheRead})
-	if _, err := w.store.Log().Append(w.Context(), muster.StreamSpend, muster.Anywhere, w.sceneCall(minute, who, task, u, dollars)); err != nil {
-		w.Fatal(err)
-	}
-}
-
-// sceneCall is a call of the ledger.
-func (w *world) sceneCall(minute float64, who muster.Name, task muster.TaskID, u llm.Usage, dollars float64) []byte {
-	w.Helper()
-	run, err := w.team.LastRun(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
 	price := spend.FromFloat(dollars)
-	line, err := json.Marshal(spend.Call{State: spend.Ended, ID: fmt.Sprint(who, task, "-", minute), At: run.StartedAt + 60*minute, Run: run.StartedAt,
+	line, err := json.Marshal(spend.Call{State: spend.Ended, ID: fmt.Sprint(who, task, "-", minute), At: began + 60*minute, Run: began,
 		Member: who, Task: task, Turn: int(minute), Kind: spend.Turn, Model: "sonnet", Usage: u, Dollars: &price})
+	if err == nil {
+		_, err = w.store.Log().Append(w.Context(), muster.StreamSpend, muster.Anywhere, line)
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	return line
+	event := func(after float64, kind string, fields map[string]any) muster.Event {
+		return muster.Event{Kind: kind, At: began + 60*(minute+after), Member: who, Task: task, Fields: fields}
+	}
+	return []muster.Event{
+		event(.1, journal.TurnStarted, map[string]any{"turn": turn + 1, "turns": minute}),
+		event(.3, journal.ToolStarted, map[string]any{"tool": "read", "text": "api/routes.go"}),
+		event(.35, journal.ToolEnded, map[string]any{"tool": "read", "seconds": 0.01}),
+		event(.5, journal.TurnEnded, map[string]any{"stop": "tool_use", "model": "sonnet", "seconds": 9.5, "dollars": dollars,
+			"input": u.Input, "output": u.Output, "cache_read": u.CacheRead}),
+	}
 }
 
 // sceneWords writes the conversation of alice.
@@ -277,41 +260,4 @@ func (w *world) sceneWords() {
 	call("t1", "todo", `{"items":[{"id":"1","text":"list the old routes","status":"completed"},{"id":"2","text":"write the redirect","status":"completed"},
 		{"id":"3","text":"redirect the readers","status":"in_progress"},{"id":"4","text":"test each route","status":"pending"},{"id":"5","text":"say it in the docs","status":"pending"}]}`, "[x] 1 list the old routes\n[x] 2 write the redirect\n[>] 3 redirect the readers\n[ ] 4 test each route\n[ ] 5 say it in the docs\n2 of 5 completed")
 	call("c2", "bash", `{"command":"go test ./api"}`, "FAIL\n--- FAIL: TestRedirect (0.00s)\n    routes_test.go:31: got 301, want 308\n")
-}
-
-// bigScene fills the world with 1,000 tasks, of which 700 have landed, and 30 members.
-func bigScene(w *world) {
-	w.Helper()
-	var all []muster.Task
-	for i := 1; i <= 1000; i++ {
-		t := muster.Task{ID: muster.TaskID(i), Subject: fmt.Sprintf("move file %d of the old client to the new one", i), Status: muster.Pending,
-			Description: strings.Repeat("what is to be done. ", 20)}
-		if i%10 != 1 {
-			t.DependsOn = []muster.TaskID{muster.TaskID(i - 1)}
-		}
-		switch {
-		case i <= 700:
-			t.Status, t.Landed = muster.Completed, &muster.Landed{Commit: fmt.Sprintf("%07x", 0x9c01d3e+i*7919)}
-		case i%10 == 1 && i < 1000-10:
-			t.Status, t.Owner, t.Fence = muster.InProgress, muster.Name(fmt.Sprintf("member-%02d", i/10-69)), 1
-		case i%10 != 1:
-			t.BlockedBy = t.DependsOn
-		}
-		all = append(all, t)
-	}
-	if err := team.PutTasks(w.Context(), w.team, all); err != nil {
-		w.Fatal(err)
-	}
-	var names []muster.Name
-	for i := 1; i < 30; i++ {
-		names = append(names, muster.Name(fmt.Sprintf("member-%02d", i)))
-	}
-	w.members(names...)
-	w.emit(1, 600)
-}
-
-// requests returns the questions of the team.
-func (w *world) requests() *requests.Requests {
-	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "api-v2").Known)
-	return requests.New(w.store, box, w.journal)
 }

@@ -62,7 +62,7 @@ func makeWorld(t testing.TB, isReplay bool) *world {
 	return w
 }
 
-// start opens the team and serves it, at the same address and with the same token after a restart.
+// start opens the team and serves it at an address, with a token or, without one, with a new one.
 func (w *world) start(addr, token string) {
 	w.Helper()
 	t, err := team.Open(w.Context(), team.Config{Dir: w.dir, OpenStore: func(root string) (muster.Store, error) {
@@ -92,12 +92,13 @@ func (w *world) start(addr, token string) {
 	})
 }
 
-// restart ends the server, and starts it again.
+// restart ends the server, and starts it again with the same token. Its port is another one, because the old one may be
+// taken by then.
 func (w *world) restart() {
 	w.Helper()
 	token := w.server.token
 	w.stop()
-	w.start(w.addr, token)
+	w.start("127.0.0.1:0", token)
 }
 
 // request makes a request as the page would, with the cookie.
@@ -181,9 +182,7 @@ func (w *world) members(names ...muster.Name) {
 // aliceAsks asks for the approval of a plan for task 1, as a member does.
 func (w *world) aliceAsks(plan string) muster.Request {
 	w.Helper()
-	r := roster.New(w.store, w.journal, "team")
-	q, err := requests.New(w.store, mailbox.New(w.store, w.journal, r.Known), w.journal).Ask(w.Context(),
-		muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1})
+	q, err := w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -232,4 +231,22 @@ func (w *world) emit(from, to int) {
 			w.Fatal(err)
 		}
 	}
+}
+
+// put writes a record as it lies in a table.
+func (w *world) put(table, key string, v any) {
+	w.Helper()
+	data, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.store.Table(table).Put(w.Context(), key, data, muster.None)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// requests returns the questions of the team.
+func (w *world) requests() *requests.Requests {
+	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "team").Known)
+	return requests.New(w.store, box, w.journal)
 }
