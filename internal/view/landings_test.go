@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,6 +61,7 @@ func TestTheQueueSaysWhereATaskStands(t *testing.T) {
 	describe(50, map[muster.TaskID]string{3: "first in the queue, about 40 s", 5: "second in the queue, about 40 s"})
 	l.apply(at(journal.RunResumed, "", 0))
 	describe(50, map[muster.TaskID]string{5: "", 7: ""})
+	same(t, strings.Join([]string{ordinal(3), ordinal(10), ordinal(11), ordinal(13), ordinal(21), ordinal(22), ordinal(111)}, " "), "third tenth 11th 13th 21st 22nd 111th")
 }
 
 // `muster status` has the checks that run, since when, and who waits behind them.
@@ -92,33 +92,6 @@ func TestStatusHasTheQueue(t *testing.T) {
 	}
 }
 
-func TestOrdinals(t *testing.T) {
-	for n, want := range map[int]string{1: "first", 3: "third", 10: "tenth", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 22: "22nd", 33: "33rd", 111: "111th", 121: "121st"} {
-		if got := ordinal(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
-}
-
-// An event that was read from the journal has its list in another type.
-func TestCheckedTasks(t *testing.T) {
-	made := at(journal.LandingCheck, "", 7, "tasks", []int{5, 7})
-	var read muster.Event
-	if err := json.Unmarshal([]byte(`{"event":"landing.check","ts":1000,"task_id":7,"tasks":[5,7]}`), &read); err != nil {
-		t.Fatal(err)
-	}
-	for what, e := range map[string]muster.Event{"of this process": made, "of the journal": read} {
-		if got := IDs(checkedTasks(e)); got != "5, 7" {
-			t.Errorf("%s: %s", what, got)
-		}
-	}
-	for _, list := range []any{nil, "5", []any{"x"}, []any{3.0}, []int{}} {
-		if all := checkedTasks(at(journal.LandingCheck, "", 7, "tasks", list)); all[len(all)-1] != 7 {
-			t.Errorf("%v: %v", list, all)
-		}
-	}
-}
-
 // Off a terminal one line says that a check runs, for all its tasks, and one for each landing that waits for long.
 func TestAQueueIsToldOnce(t *testing.T) {
 	var out strings.Builder
@@ -142,32 +115,6 @@ func TestAQueueIsToldOnce(t *testing.T) {
 `)
 }
 
-// On a terminal the owner's row says it, and counts from the check's beginning when that runs.
-func TestALandingsRowSaysWhereItStands(t *testing.T) {
-	p := NewProgress(Options{Print: func(string) {}, Screen: Screen{Width: 80}, Start: muster.Time(1000),
-		Task: lookup(muster.Task{ID: 2, Subject: "counter"}), OnlyLines: true})
-	for _, e := range queueOf() {
-		p.Event(e)
-	}
-	rows := p.Rows(muster.Time(1012.5), 80, 0)
-	same(t, rows[0], "alice     landing  2 counter  checked with 1 other, about 18 s  12 s")
-}
-
-// `muster status` says of a task that lands where it stands, and names it once.
-func TestStatusSaysWhereALandingStands(t *testing.T) {
-	o := Overview{Team: "a", Now: muster.Time(1012.5), Alive: true, Tasks: []muster.Task{{ID: 2, Subject: "note 2"}},
-		Members: []Member{{Member: muster.Member{Name: "alice", Role: "coder", Status: muster.Working, Task: 2, Doing: "lands"}, Alive: true}}}
-	if text := o.Draw(Screen{}); !strings.Contains(text, "landing: 2 note 2 ") {
-		t.Errorf("without its events:\n%s", text)
-	}
-	for _, e := range queueOf() {
-		o.Presence.Apply(e)
-	}
-	if text := o.Draw(Screen{}); !strings.Contains(text, "2 note 2: checked with 1 other, about 18 s  12s") {
-		t.Errorf("with them:\n%s", text)
-	}
-}
-
 // The log has both events, and the commands of checks are left out where they were said.
 func TestLinesOfLandings(t *testing.T) {
 	covered := at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "covered", "check", "make", "covered_by", 7, "seconds", 0.5)
@@ -178,10 +125,20 @@ func TestLinesOfLandings(t *testing.T) {
 		"3                         make  cannot run":                              at(journal.LandingChecked, "", 3, "tasks", []int{3}, "result", "cannot run"),
 		"2                         3f2a91c  make  covered by #7":                  covered,
 		"2                         3f2a91c  make  ok 0.5 s, red by chance before": flaky,
+		// Read from the journal, a list has another type. One that makes no sense has the task alone.
+		"5, 7 together             make  running": at(journal.LandingCheck, "", 7, "tasks", []any{5.0, 7.0}),
+		"7                         make  running": at(journal.LandingCheck, "", 7, "tasks", []any{"x"}),
 	} {
 		got := Lines(e, Facts{Check: "make"})[0]
 		same(t, got.Text, want)
 		same(t, got.withoutCommand().Text, strings.Replace(want, "make  ", "", 1))
+	}
+	for want, landed := range map[string]muster.Landed{
+		"make  covered by the check of #2":     {Check: "make", Receipt: muster.ReceiptCovered, CoveredBy: 2, Seconds: 1},
+		"make  ok 0.7 s, red by chance before": {Check: "make", Receipt: "ok", Seconds: 0.7, Flaky: true},
+		"not verified":                         {Receipt: "not verified"},
+	} {
+		same(t, landingEvidence(landed), want)
 	}
 	named := checkLine("1 make  it", "make", "ok", Good)
 	same(t, named.withoutCommand().Text, "1 make  it                ok")

