@@ -98,25 +98,6 @@ func TestTheTodoListIsShownWhole(t *testing.T) {
 	s.hasNot("TODO")
 }
 
-// A table is aligned, an item of a list hangs, and code stays as it is, whether it streams in or was said.
-func TestWhatAMemberSaysIsMarkdown(t *testing.T) {
-	s := open(t, 80, 24)
-	s.keys("tab", "down")
-	const text = "## Plan\n\n- count the words of each file, and those of all the files together\n\n| file | words |\n|---|---|\n| a.txt | 7 |\n\n```go\nreturn  1\n```"
-	s.send(wordsMsg{"alice": words{}.follow(loop.TextDelta{Text: text})})
-	seen := s.picture()
-	s.has("file  ", "return  1")
-	s.hasNot("|---|")
-	s.team.said = append(said[:1:1], team.Said{Pos: 2, Kind: team.SaidByIt, Text: text})
-	s.send(wordsMsg{"alice": words{}})
-	_, before, _ := strings.Cut(seen, "Plan")
-	for line := range strings.Lines(before) {
-		if _, right, ok := strings.Cut(line, "│"); ok && strings.TrimSpace(right) != "" && !strings.Contains(s.picture(), right) {
-			t.Errorf("%q was there while it streamed in, and is not in\n%s", right, s.picture())
-		}
-	}
-}
-
 // Results of several calls of one reply say which call each of them answers, and the result of a single call does not.
 func TestResultsSayWhatTheyAnswer(t *testing.T) {
 	s := open(t, 80, 30)

@@ -24,19 +24,6 @@ func BenchmarkFrame(b *testing.B) {
 			m.View()
 		}
 	})
-	b.Run("overview", func(b *testing.B) {
-		for b.Loop() {
-			m.apply(changedMsg{overview: o})
-			m.View()
-		}
-	})
-	b.Run("tree", func(b *testing.B) {
-		m.board.isTree = true
-		for b.Loop() {
-			m.apply(changedMsg{overview: o})
-			m.View()
-		}
-	})
 }
 
 // big is an overview of 30 members and 1,000 tasks.
