@@ -20,7 +20,6 @@ require (
 	github.com/mattn/go-runewidth v0.0.31 // indirect
 	github.com/yuin/goldmark v1.8.7 // indirect
 	golang.org/x/term v0.47.0 // indirect
-	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
 replace muster => ../

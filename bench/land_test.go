@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,9 +27,6 @@ type landWorld struct {
 	board *board.Board
 	lanes *worktree.Lanes
 	land  *landing.Lander
-
-	options landing.Options
-	start   func() // makes land anew, with the options
 }
 
 func newLandWorld(b *testing.B, files int) *landWorld {
@@ -47,28 +43,8 @@ func newLandWorld(b *testing.B, files int) *landWorld {
 	dir := paths.Dir(w.root)
 	x := &landWorld{world: w, board: board.New(s, j)}
 	x.lanes = need(worktree.Open(repo, durable.New(durable.OS{}), dir, j, s.Log(), worktree.Options{}))(b)
-	x.options = landing.Options{Target: "refs/heads/muster/bench", Outputs: dir.Outputs()}
-	x.start = func() { x.land = landing.New(repo, x.lanes, x.board, j, nil, x.options) }
-	x.start()
+	x.land = landing.New(repo, x.lanes, x.board, j, nil, landing.Options{Target: "refs/heads/muster/bench", Outputs: dir.Outputs()})
 	return x
-}
-
-// holdTips lets the first landing wait until hold is closed, with the queue behind it.
-func (w *landWorld) holdTips(hold <-chan struct{}) {
-	var mu sync.Mutex
-	tips := []root.Tip{{Commit: w.commit("muster/bench")}}
-	w.options.Tips = func(_ context.Context, _ string, change func([]root.Tip) []root.Tip) ([]root.Tip, error) {
-		if change != nil {
-			<-hold
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if change != nil {
-			tips = change(tips)
-		}
-		return tips, nil
-	}
-	w.start()
 }
 
 // task claims a new task and gives it a lane with a file of its own.
@@ -137,53 +113,4 @@ func BenchmarkLand(b *testing.B) {
 func (w *world) commitTree(tree, onto string) string {
 	w.tb.Helper()
 	return strings.TrimSpace(w.output(w.command("git", "commit-tree", "-p", onto, "-m", "a task", tree)))
-}
-
-// BenchmarkStack is 512 tasks that have nothing to do with each other and wait in the queue, without a check: how long it
-// takes from there until the target has all of them. What each owner does before and after that is the same for any queue; it
-// is measured besides.
-func BenchmarkStack(b *testing.B) {
-	const n = 512
-	ctx := b.Context()
-	w := newLandWorld(b, 50)
-	hold := make(chan struct{})
-	w.holdTips(hold)
-	var tasks []root.Task
-	var heads []string
-	for i := range n {
-		t := w.task(ctx, i)
-		head, _, err := w.lanes.Commit(ctx, t.Worktree, "task\n")
-		must(b, err)
-		tasks, heads = append(tasks, t), append(heads, head)
-	}
-	began := time.Now()
-	var all sync.WaitGroup
-	for _, t := range tasks {
-		all.Go(func() {
-			if v, err := w.land.Land(ctx, t.ID, t.Fence, "Adds a file.", "alice"); err != nil || v.Task.Landed == nil {
-				b.Errorf("task %d has not landed: %s, %v", t.ID, v.Text, err)
-			}
-		})
-	}
-	wait.Within(b, 5*time.Minute, "all tasks in the queue", func() bool {
-		return strings.Count(w.output(w.command("git", "for-each-ref", "refs/muster/landing")), "\n") == n
-	})
-	wait.Elapse(time.Second) // the last of them looks whether it conflicts with the target
-	queued := time.Since(began).Seconds()
-	start := time.Now()
-	close(hold)
-	wait.Within(b, time.Minute, "all tasks on the target", func() bool { return w.landed() == n })
-	ours := time.Since(start).Seconds()
-	all.Wait()
-	recorded := time.Since(start).Seconds()
-	onto := w.commit("main")
-	start = time.Now()
-	for _, head := range heads {
-		tree := strings.TrimSpace(w.output(w.command("git", "merge-tree", "--write-tree", onto, head)))
-		onto = w.commitTree(tree, onto)
-	}
-	plain := time.Since(start).Seconds()
-	report(b, "", figure{what: "512 tasks that wait land, without a check", unit: "s", ours: ours, limit: 5, beside: plain, is: "git's merge-tree and commit-tree alone"})
-	report(b, "queue", figure{what: "... until they are in the queue, each with its commit synced", unit: "s", ours: queued})
-	report(b, "record", figure{what: "... and until the board has recorded all of them", unit: "s", ours: recorded})
 }

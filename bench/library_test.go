@@ -50,9 +50,8 @@ func newLibrary(b *testing.B) *library {
 // written to, which the superuser always can, and one that links a program, which costs as much as all others.
 const libraryCheck = "go test -skip '^(TestFailGen|TestDeadcode)' ./..."
 
-// newWorld makes a repository of the library's files; its home is the one that all runs share. base changes the files before
-// they are committed, with a shell command.
-func (l *library) newWorld(tb testing.TB, base string) *world {
+// newWorld makes a repository of the library's files; its home is the one that all runs share.
+func (l *library) newWorld(tb testing.TB) *world {
 	tb.Helper()
 	dir := need(filepath.EvalSymlinks(tb.TempDir()))(tb)
 	w := &world{tb: tb, base: dir, root: filepath.Join(dir, "repo")}
@@ -61,29 +60,21 @@ func (l *library) newWorld(tb testing.TB, base string) *world {
 	// The later one counts. The cache of builds is named, because checks keep one for each repository otherwise: a
 	// repository of some weeks has one that knows the standard library, and this one is some seconds old.
 	w.env = append(environment(dir), "HOME="+l.home, "GOCACHE="+filepath.Join(l.home, "go-build"))
-	if base != "" {
-		w.output(w.command("sh", "-c", base))
-	}
 	w.commitAll()
 	return w
 }
 
-// checkScript writes a check that runs a command and notes what that cost, and returns the command that runs it. before are
-// lines of the shell that run first, in which $n is the check's number.
-func (w *world) checkScript(before, command string) string {
+// checkScript writes a check that runs a command and notes what that cost, and returns the command that runs it.
+func (w *world) checkScript(command string) string {
 	w.tb.Helper()
 	file := filepath.Join(w.base, "check.sh")
 	text := fmt.Sprintf(`echo >> %[1]s/started
-n=$(wc -l < %[1]s/started)
-(
-%[2]s
-%[3]s
-)
+( %[2]s )
 code=$?
 times > %[1]s/times.$$ # not in a pipe, where it would be asked of another shell
 awk -v code=$code 'NR == 2 { print $1, $2, code }' %[1]s/times.$$ >> %[1]s/ended
 exit $code
-`, w.base, before, command)
+`, w.base, command)
 	must(w.tb, os.WriteFile(file, []byte(text), 0o755))
 	return "bash " + file
 }

@@ -29,13 +29,12 @@ type branch struct {
 	head string
 }
 
-// newPlainGit commits the work of all tasks on branches of their own. setup prepares its two worktrees, "" needs nothing.
-func newPlainGit(w *world, check string, tasks []landingTask, setup string) (p *plainGit, all []branch) {
+// newPlainGit commits the work of all tasks on branches of their own.
+func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all []branch) {
 	w.tb.Helper()
 	p = &plainGit{world: w, check: check, dir: filepath.Join(w.base, "checked"), lane: filepath.Join(w.base, "lane"), tip: w.commit("HEAD")}
 	for _, dir := range []string{p.dir, p.lane} {
 		w.git("worktree", "add", "-q", "--detach", dir)
-		p.setUp(dir, setup)
 	}
 	w.writeWork(tasks)
 	for _, t := range tasks {
@@ -43,13 +42,6 @@ func newPlainGit(w *world, check string, tasks []landingTask, setup string) (p *
 		all = append(all, branch{t, p.commitWork(t, "edit")})
 	}
 	return p, all
-}
-
-// setUp runs a command of the shell in a worktree; "" is none.
-func (p *plainGit) setUp(dir, setup string) {
-	if setup != "" {
-		p.in(dir, "sh", "-c", setup)
-	}
 }
 
 // commit is the commit that a name stands for.
@@ -112,20 +104,6 @@ func (p *plainGit) moveTo(commit string) {
 	p.tip = commit
 }
 
-// oneByOne lands each branch with a check of its own.
-func (p *plainGit) oneByOne(all []branch) {
-	for _, b := range all {
-		for {
-			commit := p.merge(p.tip, b)
-			if commit != "" && p.isGreen(commit) {
-				p.moveTo(commit)
-				break
-			}
-			p.mend(&b)
-		}
-	}
-}
-
 // inBatches merges all branches that wait and checks the last commit. When it is red, it bisects to the first branch that
 // turns it red, lands what is before that, and has the branch mended for the next batch, like one that conflicts.
 func (p *plainGit) inBatches(all []branch) {
@@ -167,12 +145,12 @@ func (p *plainGit) inBatches(all []branch) {
 }
 
 // plainly lands the tasks by plain git and returns what that cost.
-func (l *library) plainly(tb testing.TB, tasks []landingTask, base, before string, land func(*plainGit, []branch)) (cost landingCost) {
+func (l *library) plainly(tb testing.TB, tasks []landingTask) (cost landingCost) {
 	tb.Helper()
-	w := l.newWorld(tb, base)
-	p, all := newPlainGit(w, w.checkScript(before, libraryCheck), tasks, "")
+	w := l.newWorld(tb)
+	p, all := newPlainGit(w, w.checkScript(libraryCheck), tasks)
 	start := time.Now()
-	land(p, all)
+	p.inBatches(all)
 	cost.wall = time.Since(start).Seconds()
 	cost.checks, cost.cpu = w.checksRun()
 	w.checkTasksOnce(p.tip, tasks)

@@ -368,23 +368,3 @@ func BenchmarkStatusChange(b *testing.B) {
 	report(b, "change", figure{what: "a member changes its status, among 10,000", unit: "ms", ours: took[10_000].median(),
 		limit: 2 * took[10].median(), beside: took[10].median(), is: "among 10"})
 }
-
-// BenchmarkIdle10000 is 10,000 idle teammates in one process, each after a turn of its own, and what it costs them that
-// one of them changes its status, beside ten.
-func BenchmarkIdle10000(b *testing.B) {
-	const n, few = 10_000, 10
-	const minute = 60 // in which all is looked at once that is looked at without a hint
-	small := newWorld(b, 1).hire(few)
-	less, fewer := small.rest(minute), small.changes()
-	small.stop()
-	start := time.Now()
-	t := newWorld(b, 1).hire(n)
-	came := time.Since(start)
-	all := t.rest(minute)
-	report(b, "memory", figure{what: "10,000 idle teammates, with the guard process", unit: "MB", ours: all.memory, limit: 500, beside: less.memory, is: "10"})
-	report(b, "peak", figure{what: "... while they came, at most", unit: "MB", ours: all.peak, beside: less.peak, is: "10"})
-	report(b, "each", figure{what: "... each of them", unit: "MB", ours: (all.memory - less.memory) / (n - few)})
-	report(b, "came", figure{what: "... until all were idle", unit: "s", ours: came.Seconds()})
-	report(b, "cpu", figure{what: "CPU of 10,000 idle teammates", unit: "ms a second", ours: all.cpu, limit: 10, beside: less.cpu, is: "10"})
-	report(b, "change", figure{what: "CPU of the team when one of 10,000 idle teammates changes its status", unit: "ms", ours: t.changes(), beside: fewer, is: "of 10"})
-}

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	root "muster"
-	"muster/internal/roster"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -175,23 +173,6 @@ func (t *team) rest(seconds int) (r rested) {
 		r.processes++
 	}
 	return r
-}
-
-// changes has another process change the status of one idle teammate again and again, and returns how much CPU the team
-// spends on each change, in ms.
-func (t *team) changes() float64 {
-	const times = 20
-	state, j := t.open()
-	crew := roster.New(state, j, "bench")
-	before := t.cpu()
-	for i := range times {
-		need(crew.Update(t.tb.Context(), "t7", func(m *root.Member) {
-			m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
-			m.Doing = fmt.Sprint("change ", i) // two changes within a second are not none
-		}))(t.tb)
-		wait.Elapse(500 * time.Millisecond)
-	}
-	return 1000 * (t.cpu() - before) / times
 }
 
 // processes are the team's own process and its children: its guard.

@@ -12,51 +12,9 @@ import (
 	"time"
 
 	root "muster"
-	"muster/internal/board"
-	"muster/internal/teammate"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
-
-// BenchmarkQueue is 10,000 idle members at the board, and one new task. They stand in the queue that teammates wait in,
-// in this process: 10,000 that the real program spawns would each ask a model first.
-func BenchmarkQueue(b *testing.B) {
-	const n = 10_000
-	ctx := b.Context()
-	w := newWorld(b, 1)
-	s, j := w.open()
-	brd := board.New(s, j)
-	q := teammate.NewQueue(brd)
-	go q.Serve(ctx)
-	woken := make(chan root.Name, n)
-	for i := range n {
-		name := root.Name(fmt.Sprintf("t%d", i))
-		turn, _ := q.Enter("coder")
-		go func() {
-			select {
-			case <-turn:
-				woken <- name
-			case <-ctx.Done():
-			}
-		}()
-	}
-	wait.Elapse(200 * time.Millisecond)
-	var took samples
-	total := 0
-	for i := range rounds {
-		start := time.Now()
-		need(brd.Create(ctx, board.Draft{Subject: fmt.Sprintf("task %d", i), CreatedBy: root.User}))(b)
-		<-woken
-		took.took(start)
-		wait.Elapse(50 * time.Millisecond)
-		total += 1 + len(woken)
-		for len(woken) > 0 {
-			<-woken
-		}
-	}
-	report(b, "10000", figure{what: "members of 10,000 that one new task wakes", unit: "members", ours: float64(total) / rounds, limit: 1})
-	report(b, "wake", figure{what: "... from the task's creation until one is awake", unit: "ms", ours: took.median()})
-}
 
 // BenchmarkPickup is how long after `muster task add` has returned an idle teammate of another process starts on it.
 func BenchmarkPickup(b *testing.B) {
