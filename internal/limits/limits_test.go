@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"muster/internal/testing/tier"
 )
 
 // The limits for each line, file, function and type outside tests.
@@ -25,15 +27,20 @@ const (
 	minCommentShare = 15.0   // percent: lines of comments of all lines but blank ones
 )
 
-// TestLimits reads all sources once and checks each limit.
+// TestSleeps checks that no test sleeps while something else works.
+func TestSleeps(t *testing.T) {
+	report(t, sleeps(sources(t, nil)), 0, "calls of time.Sleep")
+}
+
+// TestLimits reads all sources once and checks each limit. A later change removes these numbers.
 func TestLimits(t *testing.T) {
-	all := sources(t)
+	tier.All(t)
+	all := sources(t, linkedPackages(t))
 	t.Run("size", func(t *testing.T) { checkSize(t, all) })
 	t.Run("lines", func(t *testing.T) { report(t, longLines(all), maxColumns, "columns") })
 	t.Run("files", func(t *testing.T) { report(t, longFiles(all), maxFileLines, "lines") })
 	t.Run("functions", func(t *testing.T) { report(t, longFunctions(all), maxFunctionLines, "lines") })
 	t.Run("types", func(t *testing.T) { report(t, largeTypes(all), maxMethods, "methods") })
-	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), 0, "calls of time.Sleep") })
 }
 
 // checkSize checks the lines of code and of comments of all packages that cmd/muster links.

@@ -14,6 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"muster/internal/testing/tier"
 )
 
 var update = flag.Bool("update", false, "write the pictures")
@@ -148,6 +150,7 @@ func TestNothingIsLostOrSteers(t *testing.T) {
 
 // TestHugeBlocks checks that a text without an end is drawn in parts, in time: quadratic work would take minutes.
 func TestHugeBlocks(t *testing.T) {
+	tier.All(t)
 	start := time.Now()
 	for _, unit := range []string{"> ", "- ", "*", "[", "<", "a", "word ", "| a ", "1. ", "日", "![", "*a_", "&", "\\"} {
 		w := Writer{Colour: true}

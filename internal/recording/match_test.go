@@ -3,11 +3,13 @@ package recording
 import (
 	"testing"
 
+	"muster/internal/testing/tier"
 	"muster/llm"
 )
 
 // Names that differ from run to run belong together in pairs. All else that differs is a difference, at its place.
 func TestCompare(t *testing.T) {
+	tier.All(t)
 	for name, c := range map[string]struct {
 		recorded, now []string
 		at            int // of the last text; -1: there is no difference
@@ -48,6 +50,7 @@ func TestCompare(t *testing.T) {
 
 // A recorded reply names what it has read, and must name what there is now.
 func TestReplyHasTheNamesOfTheReplay(t *testing.T) {
+	tier.All(t)
 	m := newMatcher("/home/a/r", "/tmp/b")
 	if d := m.compare("request 0a1b2c3d of commit 9a9b9c9", "request 11112222 of commit 3334444"); d != nil {
 		t.Fatal(d)

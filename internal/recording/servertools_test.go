@@ -3,11 +3,13 @@ package recording
 import (
 	"testing"
 
+	"muster/internal/testing/tier"
 	"muster/llm"
 )
 
 // TestServerTools: in a replay the tools of servers are those of the recording, and answer what was recorded.
 func TestServerTools(t *testing.T) {
+	tier.All(t)
 	spec := func(name string) llm.Spec { return llm.Spec{Name: name, Schema: []byte("{}")} }
 	rec := &Recording{Prefixes: map[string]*Prefix{"a": {ID: "a", Tools: []llm.Spec{spec("bash"), spec("mcp__x__y"), spec("call_tool")}},
 		"b": {ID: "b", Tools: []llm.Spec{spec("bash")}}},
@@ -34,6 +36,7 @@ func TestServerTools(t *testing.T) {
 
 // TestWhatWasRemembered: the memories of before the run are nothing that a replay compares.
 func TestWhatWasRemembered(t *testing.T) {
+	tier.All(t)
 	m := newMatcher("/old", "/new")
 	was := "<environment>\nx\n</environment>\n<memories>\nIn /home/a:\n- one\n</memories>"
 	for _, now := range []string{"<environment>\nx\n</environment>", was, "<environment>\nx\n</environment>\n<memories>\n- two\n- three\n</memories>"} {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"muster/internal/testing/tier"
 )
 
 // work has members take steps that others see, with pauses of any length in between, and returns what they saw.
@@ -44,6 +46,7 @@ func work(t *testing.T, turns *Turns, seed uint64) (seen []string) {
 
 // Whatever the members' own pauses are, a run that is played takes the recorded path.
 func TestTurnsAreTakenInTheRecordedOrder(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		var plan []Step
 		want := work(t, recordTurns(func(s Step) { plan = append(plan, s) }), 1)
@@ -80,6 +83,7 @@ func TestNoOrder(t *testing.T) {
 
 // A member that is cancelled takes no step any more, and what it still did when it was recorded holds nobody up.
 func TestWhoIsCancelledHoldsNobodyUp(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		turns := playTurns([]Step{{Who: "a"}, {Who: "a 7"}, {Who: "b"}, {Who: "a leaves"}, {Who: "b"}}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,6 +110,7 @@ func TestWhoIsCancelledHoldsNobodyUp(t *testing.T) {
 
 // Where the recording of a run that was cut off ends, its replay ends.
 func TestTheEndOfARunThatWasCutOff(t *testing.T) {
+	tier.All(t)
 	ended := 0
 	turns := playTurns([]Step{{Who: "a"}}, func() { ended++ })
 	nothing := func() error { return nil }
