@@ -36,17 +36,16 @@ func TestMenu(t *testing.T) {
 			t.Errorf("after %s: %q with the menu\n%s, want %q with\n%s", c.keys, k.input.value(), got, c.text, c.menu)
 		}
 	}
-	if len(k.events) != 0 {
-		t.Errorf("entered: %v", k.events)
+	k.press("<ctrl+c>/s<enter>/print 5<enter>") // a whole command is entered at once
+	if got, want := fmt.Sprint(k.events), fmt.Sprint([]Event{Line{Text: "/stream"}, Line{Text: "/print 5"}}); got != want {
+		t.Errorf("entered %v, want %v", got, want)
 	}
-}
-
-func TestMenuEntersALine(t *testing.T) {
-	k := newKeyboard(Options{Complete: completeNames, History: []string{"/stream"}})
-	k.press("/s<enter>/print <enter>/print 5<enter><up><up><up><enter>")
-	want := []Event{Line{Text: "/stream"}, Line{Text: "/print "}, Line{Text: "/print 5"}, Line{Text: "/stream"}}
-	if fmt.Sprint(k.events) != fmt.Sprint(want) {
-		t.Errorf("events %v, want %v", k.events, want)
+	k.press("tell al<tab>") // what all choices have in common, and then the menu
+	if got := k.input.value(); got != "tell ali" || k.isMenuOpen() {
+		t.Errorf("after the first Tab: %q, menu %v", got, k.isMenuOpen())
+	}
+	if k.press("<tab>"); k.View().Content != "> tell ali\n* alice\n  alina" {
+		t.Errorf("after the second Tab: %q", k.View().Content)
 	}
 }
 

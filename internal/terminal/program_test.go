@@ -27,7 +27,7 @@ func talk() {
 	// As muster does: both the kernel and the shell send a hangup, and the second must not end a program that is closing.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	t, err := Open(ctx, Options{
-		In: os.Stdin, Out: os.Stdout, Colour: true, Markdown: os.Getenv("MUSTER_TALK") == "markdown",
+		In: os.Stdin, Out: os.Stdout, Colour: true,
 		History:  []string{"first line", "second line", "go test ./..."},
 		Complete: completeNames,
 		Status: func(int) []string {
@@ -108,9 +108,6 @@ func completeNames(text string, cursor int, isAsked bool) Menu {
 
 const paragraph = "The counter holds its state in a file and the lock is taken before each write, so that no two of us write at the same moment."
 
-const markdownAnswer = "# Found\n\nThe **lock** is taken \x1b]0;title\a&#27;[31m before each write, so that no two of us write " +
-	"at the same moment.\n\n1. a test\n2. the fix:\n   ```go\n   x := 1\n\n   y := 2\n   ```\n\n| A | B |\n|--:|---|\n| 1 | two |"
-
 // answer does what a line says; tests see the effect on the screen.
 func answer(t *Terminal, text string) {
 	word, rest, _ := strings.Cut(text, " ")
@@ -136,14 +133,6 @@ func answer(t *Terminal, text string) {
 		t.Stream("growing ")
 		t.Stream("on")
 		t.Print("late event")
-	case "/answer": // word by word, with an event in the middle of a block
-		for i, word := range strings.SplitAfter(markdownAnswer, " ") {
-			t.Stream(word)
-			if i == 3 {
-				t.Print("meanwhile")
-			}
-		}
-		t.Flush()
 	default:
 		t.Print(fmt.Sprintf("got %d bytes in %d lines", len(text), strings.Count(text, "\n")+1))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // keyboard drives the model without a terminal.
@@ -123,18 +124,11 @@ func TestClipboard(t *testing.T) {
 		t.Error("the clipboard is read twice at once")
 	}
 	k.Update(read())
-	if got := k.input.value(); got != "see it: @shot.png " {
-		t.Errorf("the input is %q", got)
-	}
 	text, said = "", "the clipboard holds no image"
 	k.Update(readClipboard(k.screen)())
 	items, _ := k.queue.take()
 	if len(items) != 1 || items[0] != (item{kind: printed, text: said}) || k.input.value() != "see it: @shot.png " {
 		t.Errorf("printed %v, the input is %q", items, k.input.value())
-	}
-	k = newKeyboard(Options{})
-	if k.press("a<ctrl+v>b"); k.input.value() != "ab" || readClipboard(k.screen) != nil {
-		t.Errorf("without a clipboard the input is %q", k.input.value())
 	}
 }
 
@@ -144,13 +138,10 @@ func TestHistory(t *testing.T) {
 		{"draft<up>", "c"},
 		{"<up>", "b one\nmore"}, // the same line twice in a row is kept once
 		{"<up><up>", "a one"},   // through the rows of one line
-		{"<up>", "a one"},
 		{"<down><down>", "c"},
-		{"<down>", "draft"},
 		{"<down>", "draft"},
 		{"<ctrl+c>new<enter><up>", "new"},
 		{"<ctrl+r>one", "b one\nmore"},
-		{"<ctrl+r>", "a one"},
 		{"<ctrl+r>", "a one"},
 		{"<ctrl+g>", "new"},
 		{"<ctrl+r>one<ctrl+e>!", "b one!\nmore"},
@@ -180,29 +171,6 @@ func TestPasteIsSubmittedWhole(t *testing.T) {
 	k.press("<up>")
 	if k.input.value() != want.Text {
 		t.Error("the history gives something else back")
-	}
-}
-
-func TestCompleting(t *testing.T) {
-	k := newKeyboard(Options{Complete: completeNames})
-	for _, c := range []struct{ keys, want string }{
-		{"x b<tab>", "x bob"},
-		{"<ctrl+c>日 al!<left><tab>", "日 ali!"},
-		{"c<tab>", "日 alice!"},
-		{"<ctrl+c>z<tab>", "z"},
-	} {
-		k.press(c.keys)
-		if got := k.input.value(); got != c.want {
-			t.Errorf("after %s: %q, want %q", c.keys, got, c.want)
-		}
-	}
-	k.press("<ctrl+c>al<tab>")
-	if got := k.input.value(); got != "ali" || k.isMenuOpen() {
-		t.Errorf("after the first Tab: %q, menu %v", got, k.isMenuOpen())
-	}
-	k.press("<tab>")
-	if got := k.View().Content; got != "> ali\n* alice\n  alina" {
-		t.Errorf("after the second Tab: %q", got)
 	}
 }
 
@@ -253,4 +221,24 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 		k.Update(statusMsg{})
 		step(item{kind: echoed, text: "."}, "event|.")
 	})
+}
+
+// What streams in is drawn as Markdown, block by block, and what grows is drawn as it will be.
+func TestMarkdownStreams(t *testing.T) {
+	k := newKeyboard(Options{Markdown: true, Colour: true})
+	k.resize(30, 10)
+	var rows []string
+	for _, piece := range []string{"# Fou", "nd\n\nThe **lock** \x1b]0;t\a&#27;[31m is", " taken\n\n| A | B |\n|--:|---|\n| 1 "} {
+		k.apply(item{streamed, piece})
+		rows, k.insertRows = append(rows, k.insertRows...), nil
+	}
+	if shown := ansi.Strip(k.View().Content); !strings.Contains(shown, "A  B\n1") {
+		t.Errorf("while the table grows:\n%s", shown)
+	}
+	k.apply(item{kind: flushed})
+	got := strings.Join(append(rows, k.insertRows...), "\n")
+	want := "\x1b[0;1mFound\x1b[0m\n\nThe \x1b[0;1mlock\x1b[0m ]0;t[31m is taken\n\n\x1b[0;1mA\x1b[0m  \x1b[0;1mB\x1b[0m\n1"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
