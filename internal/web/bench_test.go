@@ -6,12 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"muster"
-	"muster/journal"
 )
 
 // big gives the world 1,000 tasks, 30 members and 600 events.
@@ -79,60 +77,4 @@ func built(b *testing.B) string {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	return path
-}
-
-// BenchmarkBusy sends 10,000 events a second for a second to a page, and reports the longest time from the writing of
-// an event to its arrival, and how many were lost. The events are the commonest of a run.
-//
-//	go test ./internal/web -run '^$' -bench Busy -benchtime 3x
-func BenchmarkBusy(b *testing.B) {
-	const perSecond, step = 10_000, 100
-	w := newWorld(b)
-	var worst time.Duration
-	lost := 0
-	for b.Loop() {
-		written := make([]time.Time, perSecond)
-		p := &page{}
-		connected := make(chan struct{})
-		over := make(chan struct{})
-		end, err := w.journal.Tail(b.Context(), 0)
-		if err != nil {
-			b.Fatal(err)
-		}
-		p.query, p.connected = fmt.Sprintf("?after=%d", uint64(end)), connected
-		seen := 0
-		go func() {
-			defer close(over)
-			p.read(b.Context(), w, func() bool {
-				now := time.Now()
-				for ; seen < len(p.texts); seen++ {
-					worst = max(worst, now.Sub(written[seen]))
-				}
-				return seen >= perSecond
-			})
-		}()
-		<-connected
-		tick := time.NewTicker(time.Second * step / perSecond)
-		for i := 0; i < perSecond; i += step {
-			<-tick.C
-			var lines [][]byte
-			for n := i; n < i+step; n++ {
-				written[n] = time.Now()
-				line, err := muster.MarshalLine(muster.Event{Kind: journal.TaskCreated, At: muster.UnixTime(time.Now()), Member: muster.Lead,
-					Task: muster.TaskID(n + 1), Fields: map[string]any{"subject": fmt.Sprintf("task %d", n+1)}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				lines = append(lines, line)
-			}
-			if _, err := w.store.Log().Append(b.Context(), muster.StreamEvents, muster.Anywhere, lines...); err != nil {
-				b.Fatal(err)
-			}
-		}
-		tick.Stop()
-		<-over
-		lost += perSecond - len(p.texts)
-	}
-	b.ReportMetric(float64(worst.Milliseconds()), "ms-worst-lag")
-	b.ReportMetric(float64(lost), "lost")
 }

@@ -74,20 +74,3 @@ func TestContrast(t *testing.T) {
 		}
 	}
 }
-
-// measured finds texts of the page whose colour has too little contrast to the first ground behind them that is not
-// transparent, which also sees colours that no variable has.
-const measured = `(() => {
-  const light = (rgb) => rgb.slice(0, 3).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((n, v, i) => n + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const parse = (c) => c.match(/[\d.]+/g).map(Number), bad = [];
-  for (const e of document.querySelectorAll("body *")) {
-    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility() || e.disabled) continue;
-    let ground = e, back;
-    while (ground && ((back = parse(getComputedStyle(ground).backgroundColor)).length > 3 && back[3] === 0)) ground = ground.parentElement;
-    const a = light(parse(getComputedStyle(e).color)), b = light(ground ? back : [255, 255, 255]);
-    const got = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (got < 4.5) bad.push(e.tagName + "." + e.className + " " + got.toFixed(2) + " " + e.textContent.slice(0, 40));
-  }
-  return bad.join("\n");
-})()`

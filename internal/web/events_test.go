@@ -28,8 +28,6 @@ type page struct {
 	changed int
 	query   string // of its address
 	words   string // that stream in, as JSON
-	// connected is closed with the first message; nil is not.
-	connected chan struct{}
 }
 
 // read follows the stream as a browser does, until enough is there or the connection ends.
@@ -75,10 +73,6 @@ func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 func (p *page) take(w *world, id, event, data string) {
 	if event == "changed" {
 		p.changed++
-	}
-	if p.connected != nil {
-		close(p.connected)
-		p.connected = nil
 	}
 	if event == "words" {
 		p.words += data

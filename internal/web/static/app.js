@@ -182,9 +182,9 @@ function need(n) {
       return;
     }
     for (const b of buttons) b.disabled = true;
+    box.dataset.done = "yes"; // the event of the answer may come before the answer itself
     try {
       const d = await ask("api/answer", { id: q.request_id, approve, scope, text: text.value.trim() });
-      box.dataset.done = "yes";
       setText(note, (d.first ? "You: " : `Answered before by ${d.request.resolved_by || "somebody else"}: `)
         + d.request.status + ({ run: " for this run", always: " for good" }[d.request.scope] || "") + (d.request.response ? `, "${d.request.response}"` : ""));
       text.remove();
@@ -192,6 +192,7 @@ function need(n) {
       box.classList.add("answered");
       setTimeout(() => { box.remove(); if (state) drawNeeds(); }, 8000);
     } catch (e) {
+      delete box.dataset.done;
       setText(note, e.message);
       for (const b of buttons) b.disabled = false;
     }
