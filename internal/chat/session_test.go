@@ -136,16 +136,22 @@ func (b *bench) types(lines ...string) {
 
 func TestFirstWordsAreTheGoal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, nil)
+		mails := 0
+		b := start(t, func(s *Session) { s.Mail = func(context.Context) { mails++ } })
 		// Without a shell, as in a pipe, a line that begins with ! is a message.
 		long := strings.Repeat("x", 200)
-		b.types("/tasks", "!make it", "and fast", " /not a command", "/reject 7f2c91aa not now", long, "/quit")
+		b.types("/tasks", "!make it", "and fast", " /not a command", "/reject 7f2c91aa not now", long)
+		before := mails
+		if b.types("/inbox"); mails != before+1 {
+			t.Errorf("/inbox has shown the mail %d times", mails-before)
+		}
+		b.types("/quit")
 		<-b.ended
 		if !slices.Equal(b.begun, []string{"!make it"}) ||
 			!slices.Equal(b.heard, []string{"and fast", " /not a command", long}) || b.outcome != UserLeft {
 			t.Errorf("begun %q, heard %q, ended %d", b.begun, b.heard, b.outcome)
 		}
-		if len(b.ran) != 2 || strings.Join(b.ran[0], " ") != "task list" ||
+		if len(b.ran) != 3 || strings.Join(b.ran[0], " ") != "task list" ||
 			strings.Join(b.ran[1], "|") != "reject|7f2c91aa|--|not now" {
 			t.Errorf("ran %q", b.ran)
 		}

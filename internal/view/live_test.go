@@ -70,6 +70,21 @@ func TestOpenTasksAreNotAllNamed(t *testing.T) {
 	same(t, strings.Join(got[:2], "\n"), " 199  a l...  in progress\n   1  a l...  pending")
 	same(t, got[10], "      and 190 more: muster task list")
 	same(t, strings.Join(OpenTasks(open[:1], 12, "x"), "\n"), "   1  a long one    pending")
+	if all := OpenTasks(open[:10], 12, "x"); len(all) != 10 {
+		t.Errorf("ten tasks have %d lines", len(all))
+	}
+}
+
+// Work is shown as what landed, and as the difference in its colours, which nothing in it can steer.
+func TestWork(t *testing.T) {
+	same(t, LandedTasks(Screen{Width: 60}, []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), {ID: 2, Subject: "docs"}}),
+		" 1  tokenizer  9c01d3e  ok 0.7s\n")
+	same(t, Diff(true, "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\x1b[2J\r\n+new\n same\n"), "\x1b[1mdiff --git a/x b/x\x1b[0m\n--- a/x\n+++ b/x\n"+
+		"\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-old[2J\x1b[0m\n\x1b[32m+new\x1b[0m\n same\n")
+	for want, task := range map[string]muster.Task{"landed": landedTask(1, "a", "b", "c", "ok"), "done": {Status: muster.Completed}, "ready": {Status: muster.Pending},
+		"waiting": {Status: muster.Pending, BlockedBy: ids(1)}, "in_progress": {Status: muster.InProgress}, "landing": {Status: muster.Landing}} {
+		same(t, BoardLabel(task), want)
+	}
 }
 
 func TestHang(t *testing.T) {

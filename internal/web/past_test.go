@@ -33,7 +33,7 @@ func (w *world) past() {
 		emit(1010+10*float64(id), journal.TurnEnded, "alice", id+1, turn(0.25))
 		emit(1020+10*float64(id), journal.TaskCompleted, "alice", id+1, map[string]any{"commit": "aaaa", "subject": fmt.Sprintf("part %d", id+1)})
 	}
-	emit(1031, journal.TurnEnded, "bob", 2, turn(1))
+	emit(1040, journal.TurnEnded, "bob", 2, turn(1)) // the last moment belongs to the last part
 	emit(1040, journal.RunEnded, muster.System, 0, nil)
 }
 
@@ -58,7 +58,7 @@ func TestPastAtEachTime(t *testing.T) {
 	}
 	check(999, 0, 0, "$0.00 of $5.00")
 	first := check(1020, 1, 1, "$0.50 of $5.00")
-	if later := check(1035, 2, 1, "$1.50 of $5.00"); first == 0 || later <= first {
+	if later := check(1040, 2, 1, "$1.50 of $5.00"); first == 0 || later <= first {
 		t.Errorf("%d and then %d events", first, later)
 	}
 	check(1019, 0, 1, "$0.25 of $5.00") // back
@@ -84,7 +84,7 @@ func TestHistoryAddsUp(t *testing.T) {
 		for _, d := range m.Dollars {
 			m.total += d
 		}
-		if m.Name != want.Name || m.Turns != want.Turns || m.total != want.total || m.Window != 200_000 || m.Context[h.Bins-1] != 1000 || m.Context[0] != 0 {
+		if m.Name != want.Name || m.Turns != want.Turns || m.total != want.total || m.Window != 200_000 || m.Context[h.Bins-1] != 1000 || m.Context[0] != 0 || m.Dollars[h.Bins-1] == 1 != (m.Name == "bob") {
 			t.Errorf("%+v", m)
 		}
 	}

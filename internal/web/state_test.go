@@ -51,7 +51,11 @@ func TestNoTeamYet(t *testing.T) {
 		t.Errorf("looking has made %s of %s", after, before)
 	}
 	w.add(3)
+	w.server.Launch = func(context.Context, string) error { return nil }
 	w.get("/api/state", &s)
+	if s.Can != (can{Start: true}) {
+		t.Errorf("it can %+v", s.Can)
+	}
 	if !s.HasTeam || len(s.Tasks) != 3 || s.Tasks[1].Label != "waiting" || s.Tasks[1].BlockedBy[0] != 1 {
 		t.Errorf("%+v", s)
 	}
