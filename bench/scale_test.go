@@ -21,7 +21,6 @@ import (
 	root "muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
-	"muster/internal/roster"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -335,36 +334,4 @@ func BenchmarkProcesses(b *testing.B) {
 				beside: disk, is: "fsynced appends of 200 bytes, one process"})
 		}
 	}
-}
-
-// BenchmarkStatusChange is one member's change of status among 10,000, by turns with 10.
-func BenchmarkStatusChange(b *testing.B) {
-	ctx := b.Context()
-	took := map[int]*samples{10: {}, 10_000: {}}
-	crews := map[int]*roster.Roster{}
-	for n := range took {
-		w := newWorld(b, 1)
-		dir := filepath.Join(w.root, ".team", "members")
-		must(b, os.MkdirAll(dir, 0o700))
-		for i := range n {
-			m := root.Member{Name: root.Name(fmt.Sprintf("t%d", i)), Role: "coder", Status: root.Idle}
-			must(b, os.WriteFile(filepath.Join(dir, string(m.Name)+".json"), need(root.Encode(m))(b), 0o600))
-		}
-		unix.Sync()
-		s, j := w.open()
-		crews[n] = roster.New(s, j, "bench")
-		crews[n].Watch(ctx)
-		need(crews[n].List(ctx))(b)
-	}
-	for i := range 100 {
-		for n, r := range crews {
-			start := time.Now()
-			need(r.Update(ctx, "t7", func(m *root.Member) {
-				m.Status = []root.MemberStatus{root.Working, root.Idle}[i%2]
-			}))(b)
-			took[n].took(start)
-		}
-	}
-	report(b, "change", figure{what: "a member changes its status, among 10,000", unit: "ms", ours: took[10_000].median(),
-		limit: 2 * took[10].median(), beside: took[10].median(), is: "among 10"})
 }
