@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
@@ -188,7 +189,7 @@ func TestEnding(t *testing.T) {
 	m.Wait(`(?s)^ready.*bob.*> $`)
 	pid := m.pid()
 	m.Tmux("kill-server")
-	wait.For(t, "the process ends without its terminal", func() bool { return syscall.Kill(pid, 0) != nil })
+	wait.Within(t, time.Minute, "the process ends without its terminal", func() bool { return syscall.Kill(pid, 0) != nil })
 	if got, err := os.ReadFile(m.end); err != nil || string(got) != "terminal.Closed" {
 		t.Errorf("it ended with %q, %v", got, err)
 	}

@@ -245,7 +245,7 @@ func testWords(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector(".said.call.failed .outcome")?.textContent.includes("FAIL")`)
 	said := live.NewWriter(paths.Dir(w.dir).Live())
 	defer func() { _ = said.Close() }()
-	wait.For(t, "words in the page", func() bool {
+	wait.Within(t, time.Minute, "words in the page", func() bool {
 		if err := said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Text: "I **see** "}}); err != nil {
 			t.Fatal(err)
 		}

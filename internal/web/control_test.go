@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -104,7 +105,7 @@ func testControl(t *testing.T, browser context.Context) {
 		t.Errorf("the checkout has %q", got)
 	}
 	// The team is not the server's child, so its end is waited for here: the directory goes with the test.
-	wait.For(t, "the end of the run", func() bool { return value[bool](p, `document.querySelector("#start").offsetParent !== null`) })
+	wait.Within(t, time.Minute, "the end of the run", func() bool { return value[bool](p, `document.querySelector("#start").offsetParent !== null`) })
 }
 
 // serve starts muster web and waits for its first state.

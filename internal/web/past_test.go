@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/live"
@@ -104,7 +105,7 @@ func TestWordsStream(t *testing.T) {
 		p.read(t.Context(), w, func() bool { return strings.Contains(p.words, `"end"`) })
 	}()
 	// What was said before the page was there is not told again, so it is said until the page has it.
-	wait.For(t, "the words", func() bool {
+	wait.Within(t, time.Minute, "the words", func() bool {
 		err := said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
 			{Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}})
 		if err != nil {

@@ -35,30 +35,28 @@ const reply = "## What I found\n\nThe old routes are in **three** places, and `r
 	"```diff\n-\tmux.Handle(\"/v1/users\", users)\n+\tmux.Handle(\"/v1/users\", old)\n```\n\n" +
 	"> A redirect keeps the method only with 307 and 308.\n\n1. First the table.\n2. Then [the tests](https://example.org/tests \"x\").\n"
 
-// sceneTask is a task of the scene.
-type sceneTask struct {
-	subject string
-	after   []muster.TaskID
-	owner   muster.Name
-	label   string
-}
-
 // sceneTasks are a board as one has it in the middle of a run.
-var sceneTasks = []sceneTask{
-	{"list the routes of version 1", nil, "alice", "landed"},
-	{"write the table of new routes", []muster.TaskID{1}, "alice", "landed"},
-	{"move the readers of users", []muster.TaskID{2}, "bob", "landed"},
-	{"answer old routes with a redirect", []muster.TaskID{2}, "alice", "in_progress"},
-	{"sign webhooks over the body", []muster.TaskID{2}, "carol", "in_progress"},
-	{"page the export by cursor", []muster.TaskID{3}, "bob", "landing"},
-	{"keep the rate limits per route", []muster.TaskID{3}, "dave", "in_progress"},
-	{"move the client library", []muster.TaskID{4, 5}, "", "waiting"},
-	{"tell clients with a Deprecation header", []muster.TaskID{4}, "", "waiting"},
-	{"load test the new export", []muster.TaskID{6, 7}, "", "waiting"},
-	{"measure p99 before and after", []muster.TaskID{6}, "", "waiting"},
-	{"write the guide for moving", []muster.TaskID{8, 9}, "", "waiting"},
-	{"remove the flag v2_beta", nil, "erin", "needs_attention"},
-	{"update the changelog", nil, "", "ready"},
+var sceneTasks = []struct {
+	subject       string
+	after         []muster.TaskID
+	owner         muster.Name
+	label         string
+	from, minutes float64 // when its owner takes it, and works on it for how long
+}{
+	{"list the routes of version 1", nil, "alice", "landed", 2, 6},
+	{"write the table of new routes", []muster.TaskID{1}, "alice", "landed", 7, 6},
+	{"move the readers of users", []muster.TaskID{2}, "bob", "landed", 13, 6},
+	{"answer old routes with a redirect", []muster.TaskID{2}, "alice", "in_progress", 15, 25},
+	{"sign webhooks over the body", []muster.TaskID{2}, "carol", "in_progress", 16, 24},
+	{"page the export by cursor", []muster.TaskID{3}, "bob", "landing", 22, 15},
+	{"keep the rate limits per route", []muster.TaskID{3}, "dave", "in_progress", 24, 16},
+	{"move the client library", []muster.TaskID{4, 5}, "", "waiting", 0, 0},
+	{"tell clients with a Deprecation header", []muster.TaskID{4}, "", "waiting", 0, 0},
+	{"load test the new export", []muster.TaskID{6, 7}, "", "waiting", 0, 0},
+	{"measure p99 before and after", []muster.TaskID{6}, "", "waiting", 0, 0},
+	{"write the guide for moving", []muster.TaskID{8, 9}, "", "waiting", 0, 0},
+	{"remove the flag v2_beta", nil, "erin", "needs_attention", 3, 10},
+	{"update the changelog", nil, "", "ready", 0, 0},
 }
 
 // scene fills the world with a team in the middle of its work: 6 members, 14 tasks, 40 minutes of events, a plan and a
@@ -162,35 +160,26 @@ func (w *world) sceneEvents(began float64) {
 		emit(0.2+0.1*float64(i), journal.MemberSpawned, name, 0, map[string]any{"role": "coder"})
 	}
 	for i, s := range sceneTasks {
-		emit(0.9+0.01*float64(i), journal.TaskCreated, muster.Lead, muster.TaskID(i+1), map[string]any{"subject": s.subject})
-	}
-	at := map[muster.TaskID]float64{1: 2, 2: 7, 3: 13, 4: 15, 5: 16, 6: 22, 7: 24, 13: 3}
-	for minute := 2.0; minute < 40; minute++ {
-		for i, s := range sceneTasks {
-			id := muster.TaskID(i + 1)
-			start, isTaken := at[id]
-			if !isTaken || minute < start {
-				continue
-			}
-			if minute == start {
-				emit(minute, journal.TaskClaimed, s.owner, id, map[string]any{"subject": s.subject, "lane": "task-" + fmt.Sprint(id)})
-			}
-			if s.label == "landed" && minute > start+5 || s.label == "needs_attention" && minute > start+9 || s.label == "landing" && minute > start+14 {
-				continue
-			}
-			all = append(all, w.sceneTurn(began, minute, minute-start, s.owner, id)...)
-			switch {
-			case s.label == "landed" && minute == start+4 && id == 2:
-				emit(minute+.6, journal.TaskReturned, s.owner, id, map[string]any{"reason": "check", "text": "TestRoutes fails on the merged tree", "failed": "TestRoutes", "seconds": 0.6})
-			case s.label == "landed" && minute == start+5:
-				emit(minute+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": "9c01d3e"})
-				emit(minute+.9, journal.TaskCompleted, s.owner, id, map[string]any{"subject": s.subject, "commit": fmt.Sprintf("%07x", 0x9c01d3e+i*7919), "check": "go test ./...", "receipt": "ok", "seconds": 0.7})
-			case s.label == "landing" && minute == start+14:
-				emit(minute+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": "1122334"})
-			case s.label == "needs_attention" && minute == start+9:
-				emit(minute+.6, journal.TaskAttention, s.owner, id, map[string]any{"reason": "the flag is read in a file that no test covers"})
-				emit(minute+.7, journal.MemberIdle, s.owner, 0, map[string]any{"reason": "no_task"})
-			}
+		id, commit := muster.TaskID(i+1), fmt.Sprintf("%07x", 0x9c01d3e+i*7919)
+		emit(0.9+0.01*float64(i), journal.TaskCreated, muster.Lead, id, map[string]any{"subject": s.subject})
+		if s.minutes == 0 {
+			continue
+		}
+		emit(s.from, journal.TaskClaimed, s.owner, id, map[string]any{"subject": s.subject, "lane": fmt.Sprint("task-", id)})
+		for turn := 0.0; turn < s.minutes; turn++ {
+			all = append(all, w.sceneTurn(began, s.from+turn, turn, s.owner, id)...)
+		}
+		end := s.from + s.minutes - 1
+		switch s.label {
+		case "landed":
+			emit(end-.4, journal.TaskReturned, s.owner, id, map[string]any{"reason": "check", "text": "TestRoutes fails on the merged tree", "failed": "TestRoutes", "seconds": 0.6})
+			emit(end+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": commit})
+			emit(end+.9, journal.TaskCompleted, s.owner, id, map[string]any{"subject": s.subject, "commit": commit, "check": "go test ./...", "receipt": "ok", "seconds": 0.7})
+		case "landing":
+			emit(end+.6, journal.TaskLanding, s.owner, id, map[string]any{"head": commit})
+		case "needs_attention":
+			emit(end+.6, journal.TaskAttention, s.owner, id, map[string]any{"reason": "the flag is read in a file that no test covers"})
+			emit(end+.7, journal.MemberIdle, s.owner, 0, map[string]any{"reason": "no_task"})
 		}
 	}
 	emit(39.7, journal.MemberSteps, "alice", 4, map[string]any{"done": 2, "of": 5, "text": "redirect the readers"})
