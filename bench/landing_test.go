@@ -186,14 +186,14 @@ func TestLandingRun(t *testing.T) {
 	p, all := newPlainGit(plain, plain.checkScript(command), tasks)
 	p.inBatches(all)
 	plain.checkTasksOnce(p.tip, tasks)
-	if n, cpu := plain.checksRun(); n == 0 || cpu == 0 {
-		t.Errorf("plain git: %d checks, %v s", n, cpu)
+	if n, _ := plain.checksRun(); n == 0 { // their processor time may be less than a tick
+		t.Error("plain git has run no check")
 	}
 	w := start()
 	r := &landingRun{world: w, tasks: tasks, teammates: 3, check: w.checkScript(command)}
 	base := w.commit("HEAD")
 	cost := r.run()
-	if cost.landed != len(tasks) || cost.attention > 0 || cost.checks == 0 || cost.returns == 0 {
+	if cost.landed != len(tasks) || cost.attention > 0 || cost.checks == 0 { // whether a task comes back depends on who is first
 		t.Errorf("%+v", cost)
 	}
 	r.verify(base, command)

@@ -38,7 +38,8 @@ func (w *world) measure(s *server, turns int, program string, args ...string) (r
 	s.mu.Lock()
 	s.onEach = func(_ string, n int) {
 		if n == turns {
-			go func(p int) { peaks <- watchPeaks(p) }(<-pid)
+			watch := watchPeaks(<-pid) // it waits for this reply
+			go func() { peaks <- watch() }()
 		}
 	}
 	s.mu.Unlock()
@@ -97,20 +98,25 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// watchPeaks looks at a process that waits for a reply, and at the child that it then has, until it ends, and returns
-// the peak of the one, and the most that the other had for itself, in MB.
-func watchPeaks(pid int) (peaks [2]float64) {
+// watchPeaks looks at a process that waits for a reply, and at the child that it has. The function that it returns looks at
+// them until the process ends, and returns the peak of the one, and the most that the other had for itself, in MB.
+func watchPeaks(pid int) (watch func() [2]float64) {
 	guard := children(pid)
-	for n := 0; ; n++ {
+	var peaks [2]float64
+	look := func(withGuard bool) bool {
 		m := memory(pid, "VmHWM")
-		if m == 0 {
-			return peaks
-		}
 		peaks[0] = max(peaks[0], m)
-		if n%10 == 0 && len(guard) > 0 { // seldom: it makes the system walk through all pages
+		if m > 0 && withGuard && len(guard) > 0 {
 			peaks[1] = max(peaks[1], private(guard[0]))
 		}
-		wait.Elapse(time.Millisecond)
+		return m > 0
+	}
+	look(true)
+	return func() [2]float64 {
+		for n := 1; look(n%10 == 0); n++ { // the guard seldom: it makes the system walk through all pages
+			wait.Elapse(time.Millisecond)
+		}
+		return peaks
 	}
 }
 
