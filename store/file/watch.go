@@ -12,15 +12,20 @@ import (
 	"muster/internal/durable"
 )
 
+// lookEvery is the time between two looks at the stamps of what is watched. A change of which the system does not tell
+// is noticed within this time. A look costs one stat for each directory and for each file with a watch of its own.
+const lookEvery = 5 * time.Second
+
 // watcher turns what the system reports of the state directories into hints. A store has one; the first watch starts
-// it, and the last one stops it. Where the system cannot watch, or stops to, a sweep every few seconds replaces it.
-// Beside a healthy one, a rare sweep finds what it missed. A hint only means that somebody should look, so one too
-// many does no harm.
+// it, and the last one stops it. Systems lose reports, so every few seconds a look at a few stamps finds what was
+// missed. Where the system cannot watch, or stops to, a sweep takes the place of the look. Beside a healthy watcher a
+// sweep is rare: it also finds what was written into a document in place, which changes no stamp of the directory. A
+// hint only means that somebody should look, so one too many does no harm.
 type watcher struct {
 	fs           durable.FS
 	root         string
 	sweepHealthy time.Duration // between two sweeps beside a healthy watcher
-	sweepAlone   time.Duration // between two sweeps without one
+	sweepAlone   time.Duration // between two sweeps without one, and two looks beside a healthy one
 	open         func() (*fsnotify.Watcher, error)
 
 	onFailure func(err error) // is called with the reason why the system does not watch
@@ -45,14 +50,14 @@ type topic struct {
 	// file is none of ours. A topic of one file has no note.
 	note func(file string) bool
 	subs map[chan struct{}]struct{}
-	// last is the stamp of the one file at the last sweep.
+	// last is the stamp of the one file, or of the directory, at the last look.
 	last stamp
 }
 
 // newWatcher returns a watcher of the state below root. It does nothing before the first subscription.
 func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 	return &watcher{
-		fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: 5 * time.Second,
+		fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: lookEvery,
 		onFailure: onFailure, topics: map[topicKey]*topic{}, watched: map[string]string{},
 		open: func() (*fsnotify.Watcher, error) {
 			if _, ok := fs.(durable.OS); !ok {
@@ -63,7 +68,7 @@ func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 	}
 }
 
-// PollEvery sets how often the store looks for changes where the system reports none; at first it is 5 seconds.
+// PollEvery sets how often the store looks for changes of which the system does not tell; at first it is 5 seconds.
 func (s *Store) PollEvery(pause time.Duration) {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
@@ -93,10 +98,9 @@ func (w *watcher) subscribe(ctx context.Context, dir, file string, note func(str
 			w.attach(dir)
 		}
 		// The directory is watched from here on. What changed before is found by the note, or shows in the stamp.
+		t.last = stampAt(w.fs, filepath.Join(dir, file))
 		if note != nil {
 			note("") // whatever happened before this watch was not named
-		} else {
-			t.last = stampAt(w.fs, filepath.Join(dir, file))
 		}
 	}
 	ch := make(chan struct{}, 1)

@@ -15,10 +15,12 @@ import (
 // errWatcherClosed is the reason of a failure when the channels of the system's watcher are closed.
 var errWatcherClosed = errors.New("the system's watcher is closed")
 
-// run handles the system's events, and sweeps when it is time, when a directory came or went, and when events were
-// lost, until stop is closed.
+// run handles the system's events, and looks and sweeps when it is time, until stop is closed. It also sweeps when a
+// directory came or went, and when events were lost.
 func (w *watcher) run(stop chan struct{}) {
-	timer := time.NewTimer(w.interval())
+	swept := time.Now()
+	pause, _ := w.next(swept)
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		// The channels are asked for each time, because a sweep may have opened another watcher. Without one they are
@@ -47,22 +49,31 @@ func (w *watcher) run(stop chan struct{}) {
 		case err := <-errs:
 			failure = cmp.Or(err, errWatcherClosed)
 		case <-timer.C:
+			if _, isSweep := w.next(swept); !isSweep {
+				w.look(stop)
+				pause, _ = w.next(swept)
+				timer.Reset(pause)
+				continue
+			}
 		}
 		w.sweep(stop, failure)
-		timer.Reset(w.interval())
+		swept = time.Now()
+		pause, _ = w.next(swept)
+		timer.Reset(pause)
 	}
 }
 
-// interval returns the time between two sweeps.
-func (w *watcher) interval() time.Duration {
+// next returns the time until the next look, and whether a sweep is due then. swept is the time of the last sweep.
+func (w *watcher) next(swept time.Time) (pause time.Duration, isSweep bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, near := range w.watched {
 		if near == "" {
-			return w.sweepAlone
+			return w.sweepAlone, true
 		}
 	}
-	return w.sweepHealthy
+	pause = min(w.sweepAlone, w.sweepHealthy)
+	return pause, time.Since(swept) >= w.sweepHealthy
 }
 
 // handleEvent gives hints to those whom an event concerns. It reports whether a watched directory, or one above it,
@@ -100,11 +111,6 @@ func (w *watcher) handleEvent(e fsnotify.Event) (structural bool) {
 // changes after a directory was added to the system's watcher is reported by an event, and what changed before is found
 // by the look that follows.
 func (w *watcher) sweep(stop chan struct{}, failure error) {
-	type watchedFile struct {
-		path string
-		t    *topic
-	}
-	var files []watchedFile
 	w.mu.Lock()
 	if w.stop != stop { // another loop has taken over, with a watcher of its own
 		w.mu.Unlock()
@@ -119,22 +125,43 @@ func (w *watcher) sweep(stop chan struct{}, failure error) {
 	}
 	w.rewatch()
 	for key, t := range w.topics {
-		if key.file != "" {
-			files = append(files, watchedFile{filepath.Join(key.dir, key.file), t})
-			continue
+		if key.file == "" {
+			t.last = stampAt(w.fs, key.dir)
+			t.note("")
+			t.hint()
 		}
-		t.note("")
-		t.hint()
+	}
+	w.mu.Unlock()
+	w.look(stop)
+}
+
+// look gives hints for each file and directory whose stamp has changed since the last look.
+func (w *watcher) look(stop chan struct{}) {
+	type watchedPath struct {
+		path string
+		t    *topic
+	}
+	var all []watchedPath
+	w.mu.Lock()
+	if w.stop != stop {
+		w.mu.Unlock()
+		return
+	}
+	for key, t := range w.topics {
+		all = append(all, watchedPath{filepath.Join(key.dir, key.file), t})
 	}
 	w.mu.Unlock()
 	// There may be thousands of inboxes, so they are looked at without the lock, and only who has something new is
 	// woken. A file that is so young that it can change without another stamp counts as new.
-	for _, f := range files {
-		now := stampAt(w.fs, f.path)
+	for _, p := range all {
+		now := stampAt(w.fs, p.path)
 		w.mu.Lock()
-		if now != f.t.last || now != (stamp{}) && now.settled(time.Now()) == (stamp{}) {
-			f.t.last = now
-			f.t.hint()
+		if now != p.t.last || now != (stamp{}) && now.settled(time.Now()) == (stamp{}) {
+			p.t.last = now
+			if p.t.note != nil {
+				p.t.note("")
+			}
+			p.t.hint()
 		}
 		w.mu.Unlock()
 	}

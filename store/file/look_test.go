@@ -1,0 +1,49 @@
+package file
+
+import (
+	"testing"
+	"time"
+
+	"muster"
+)
+
+// A change of which the system does not tell is noticed by the next look, long before a sweep, and looks that find
+// nothing give no hints.
+func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
+	if lookEvery > 5*time.Second {
+		t.Errorf("a lost report is noticed after %v", lookEvery)
+	}
+	root := t.TempDir()
+	s, other := opened(t, root), opened(t, root)
+	tasks := other.Table(muster.TableTasks)
+	rev := put(t, tasks, "1", muster.None)
+	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	time.Sleep(2 * minStampAge) // so that the stamps count
+	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, 20*time.Millisecond
+	board := s.Table(muster.TableTasks).Watch(t.Context())
+	mail := s.Inbox().Watch(t.Context(), "alice")
+	mark := all(t, s)
+	s.watch.mu.Lock()
+	for _, dir := range s.watch.sys.WatchList() {
+		must(t, s.watch.sys.Remove(dir)) // the watcher has gone deaf
+	}
+	s.watch.mu.Unlock()
+	time.Sleep(10 * s.watch.sweepAlone)
+	if len(board) > 0 || len(mail) > 0 {
+		t.Errorf("%d hints for the board and %d for the mail, though nothing has changed", len(board), len(mail))
+	}
+	put(t, tasks, "1", rev)
+	hinted(t, board, "a change of a task")
+	n := 0
+	for _, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
+		must(t, err)
+		n++
+	}
+	if n != 1 {
+		t.Errorf("after the hint %d tasks have changed", n)
+	}
+	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "y"}))
+	hinted(t, mail, "mail")
+	put(t, tasks, "2", muster.None)
+	hinted(t, board, "a new task")
+}
