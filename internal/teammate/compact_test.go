@@ -37,7 +37,7 @@ func TestTheModelAsksForAShorterConversation(t *testing.T) {
 		if text := heard[0].Parts.Text(); !strings.Contains(text, "[Conversation compressed]\nI looked at the grammar.") {
 			l.Errorf("she goes on with %s", text)
 		}
-		if l.task().Owner != "alice" {
+		if l.task(1).Owner != "alice" {
 			t.Error("a call of the reply was run")
 		}
 		if n := len(l.events(journal.ContextCompacted)); n != 1 {

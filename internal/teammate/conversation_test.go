@@ -38,28 +38,6 @@ func TestWhoAMemberIsIsSaidInAShortConversation(t *testing.T) {
 	}
 }
 
-// What is said is written as one message, without the texts that are empty, and nothing is written for none.
-func TestWhatIsSaidIsOneMessage(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		l.must(l.Member.open(l.Context()))
-		l.must(l.conversation.say(l.Context(), nil, "", ""))
-		if n := len(l.conversation.script.Messages()); n != 0 {
-			l.Errorf("nothing is %d messages", n)
-		}
-		l.must(l.conversation.say(l.Context(), []muster.MessageID{"mark"}, "", "one", "two"))
-		if m := l.conversation.script.Messages(); len(m) != 1 || len(m[0].Parts) != 2 {
-			l.Errorf("two texts are %v", m)
-		}
-		if !l.conversation.script.Delivered("mark") {
-			l.Error("the mark is not noted")
-		}
-		l.must(l.conversation.remind(l.Context(), "Mind the %s.", "gap"))
-		if !strings.Contains(l.said(), "<reminder>Mind the gap.</reminder>") {
-			l.Errorf("no reminder: %s", l.said())
-		}
-	})
-}
-
 // A member hears its prompt once for each spawn, also when it is spawned again with the same words.
 func TestAPromptIsSaidOncePerSpawn(t *testing.T) {
 	live(t, "alice", func(l *life) {
@@ -127,23 +105,6 @@ func TestAMemberLeavesBeforeItsConversationIsOpen(t *testing.T) {
 		}
 		if m := l.record("alice"); m.Status != muster.Shutdown || m.Host != "" || len(l.asked) != 0 {
 			l.Errorf("she is %+v", m)
-		}
-	})
-}
-
-// A model that owes an answer when the process dies is asked by the next one, and no other.
-func TestARestartedMemberIsAskedIfItOwesAReply(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		l.open()
-		l.restart("alice")
-		if l.start(says("Here I am.")); len(l.asked) != 1 {
-			l.Errorf("asked %d times with the opening words", len(l.asked))
-		}
-		l.stop(muster.CauseUser)
-		l.hasEnded()
-		l.restart("alice")
-		if l.start(says("Again.")); len(l.asked) != 1 {
-			l.Errorf("asked %d times after it had answered", len(l.asked))
 		}
 	})
 }
@@ -259,19 +220,11 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		l.open()
 		ctx := l.Context()
-		q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice"})
-		l.must(err)
-		if isDecided(ctx, l.Requests, q.ID) || isDecided(ctx, l.Requests, "00000000") {
-			l.Error("a pending request, or one that cannot be read, counts as decided")
-		}
+		q := l.ask("", muster.AskShutdown, muster.User, "alice")
 		if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
 			l.Errorf("the request does not wake her: %v", err)
 		}
-		_, _, err = l.world.Requests.Decide(ctx, q.ID, "alice", false, "not now")
-		l.must(err)
-		if !isDecided(ctx, l.Requests, q.ID) {
-			l.Error("it is decided")
-		}
+		l.decide(q, "alice", false, "not now")
 		wakes, err := l.conversation.hasWakingMail(ctx)
 		if left := l.mail("alice"); err != nil || wakes || len(left) != 0 {
 			l.Errorf("it wakes: %v; %d mails are left; %v", wakes, len(left), err)
@@ -280,9 +233,7 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 	const id = "0000beef"
 	failEachOp(t, "alice", func(l *life) {
 		l.open()
-		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: id, Kind: muster.AskShutdown, From: muster.User,
-			To: "alice"})
-		l.must(err)
+		l.ask(id, muster.AskShutdown, muster.User, "alice")
 		l.must(l.world.Requests.Withdraw(l.Context(), muster.User, "no", func(muster.Request) bool { return true }))
 	}, func(l *life) error {
 		wakes, err := l.conversation.hasWakingMail(l.Context())
@@ -342,18 +293,6 @@ func TestNewsDoesNotKeepAModelGoing(t *testing.T) {
 			l.Errorf("asked %d times, she hears %s", len(l.asked), l.heard())
 		}
 	})
-}
-
-func TestClip(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "abc ..."}, {"aäb", 2, "a ..."}, {"", 0, ""}} {
-		if got := clip(c.text, c.n); got != c.want {
-			t.Errorf("%q to %d: %q", c.text, c.n, got)
-		}
-	}
 }
 
 // A life goes on after no error of the store: whatever fails, the process ends the life with that error, and another

@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"context"
 	"testing"
 
 	"muster"
@@ -9,10 +8,10 @@ import (
 )
 
 // factsAt are the facts of a member at a stage.
-func (p *parts) factsAt(s Stage) Facts {
-	p.t.Helper()
+func (p *life) factsAt(s Stage) Facts {
+	p.Helper()
 	p.stage = s
-	f, err := p.Member.facts(p.t.Context())
+	f, err := p.Member.facts(p.Context())
 	p.must(err)
 	return f
 }
@@ -20,7 +19,7 @@ func (p *parts) factsAt(s Stage) Facts {
 // A member that starts looks at what its conversation holds, and whether the model owes a reply.
 func TestTheFactsOfAStart(t *testing.T) {
 	p := newParts(t, "alice")
-	p.start.Opened = true
+	p.Member.start.Opened = true
 	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, Empty: true}) {
 		t.Errorf("nothing was said: %+v", f)
 	}
@@ -42,7 +41,7 @@ func TestTheFactsOfAPhase(t *testing.T) {
 		restarts, replies, want int
 	}{{0, 0, 0}, {2, minReplies - 1, 2}, {1, minReplies, 0}} {
 		p := newParts(t, "alice")
-		p.err, p.byUser = errTest, true
+		p.Member.err, p.byUser = errTest, true
 		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
 		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
 			Restarts: c.want}) {
@@ -59,23 +58,20 @@ func TestTheFactsOfMail(t *testing.T) {
 		if f := p.factsAt(stage); f.WakingMail || f.Replaced {
 			t.Errorf("%d: no mail: %+v", stage, f)
 		}
-		mail := muster.Message{Type: muster.MailMessage, From: "bob", To: "alice", Content: "Look."}
-		_, err := p.Post.Send(t.Context(), mail)
-		p.must(err)
+		p.send(muster.MailMessage, "bob", "alice", "Look.")
 		if f := p.factsAt(stage); !f.WakingMail || f.Replaced {
 			t.Errorf("%d: mail: %+v", stage, f)
 		}
-		_, err = p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
+		_, err := p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
 		p.must(err)
 		if f := p.factsAt(stage); !f.WakingMail || f.Replaced != (stage == Left) {
 			t.Errorf("%d: spawned again: %+v", stage, f)
 		}
-		failEach(t, func(p *parts) { p.must(p.store.Inbox().Put(t.Context(), "alice", mail)) },
-			func(ctx context.Context, p *parts) error {
-				p.stage = stage
-				_, err := p.Member.facts(ctx)
-				return err
-			})
+		failEach(t, func(p *life) { p.send(muster.MailMessage, "bob", "alice", "Look.") }, func(p *life) error {
+			p.stage = stage
+			_, err := p.Member.facts(p.Context())
+			return err
+		})
 	}
 }
 
@@ -85,9 +81,9 @@ func TestTheFactsOfTheLead(t *testing.T) {
 	if f := p.factsAt(Resting); f.LeadAtRest.ToHear || len(f.LeadAtRest.Progress.Working) != 1 || !f.Lead {
 		t.Errorf("bob works: %+v", f)
 	}
-	failEachOf(t, muster.Lead, func(*parts) {}, func(ctx context.Context, p *parts) error {
+	failEachOf(t, muster.Lead, func(*life) {}, func(p *life) error {
 		p.stage = Resting
-		_, err := p.Member.facts(ctx)
+		_, err := p.Member.facts(p.Context())
 		return err
 	})
 }

@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 )
 
 // waits begins one wait of a resting member, and returns what it has returned once it has.
-func (p *parts) waits(ctx context.Context) <-chan error {
+func (p *life) waits(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- p.idle.wait(ctx) }()
 	synctest.Wait()
@@ -23,8 +22,8 @@ func (p *parts) waits(ctx context.Context) <-chan error {
 }
 
 // isOver reports whether a wait has returned, and fails the test if it has with an error.
-func (p *parts) isOver(done <-chan error) bool {
-	p.t.Helper()
+func (p *life) isOver(done <-chan error) bool {
+	p.Helper()
 	synctest.Wait()
 	select {
 	case err := <-done:
@@ -36,13 +35,13 @@ func (p *parts) isOver(done <-chan error) bool {
 }
 
 // rests lets the member rest until it is woken for nothing.
-func (p *parts) rests(ctx context.Context) error {
+func (p *life) rests(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := p.idle.begin(ctx); err != nil {
 		return err
 	}
-	p.must(p.store.Inbox().Put(ctx, p.name(), muster.Message{ID: "news", Type: muster.MailIdle, From: "bob", Content: "idle"}))
+	p.must(p.world.Store.Inbox().Put(ctx, p.name(), muster.Message{ID: "news", Type: muster.MailIdle, From: "bob", Content: "idle"}))
 	return p.idle.wait(ctx)
 }
 
@@ -82,15 +81,15 @@ func TestTheLastMessageOfAPhase(t *testing.T) {
 
 // The record of an idle member says why its phase has ended, and the lead is told once that it is idle.
 func TestAnIdleMemberSaysWhy(t *testing.T) {
-	for want, set := range map[muster.IdleReason]func(p *parts){
-		muster.IdleNoToolUse: func(*parts) {},
-		muster.IdleTasks:     func(p *parts) { p.phase.change(func(c *counters) { c.over = true }) },
-		muster.IdleMessages:  func(p *parts) { p.presence.Asked("bob", "Is it done?") },
+	for want, set := range map[muster.IdleReason]func(p *life){
+		muster.IdleNoToolUse: func(*life) {},
+		muster.IdleTasks:     func(p *life) { p.phase.change(func(c *counters) { c.over = true }) },
+		muster.IdleMessages:  func(p *life) { p.presence.Asked("bob", "Is it done?") },
 	} {
 		p := newParts(t, "alice")
 		set(p)
 		p.must(p.rests(t.Context()))
-		if m := p.record(); m.Status != muster.Idle || m.IdleReason != want {
+		if m := p.me(); m.Status != muster.Idle || m.IdleReason != want {
 			t.Errorf("she is %s (%s), want %s", m.Status, m.IdleReason, want)
 		}
 		text := fmt.Sprintf("alice is idle (%s).", want)
@@ -98,7 +97,7 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 			t.Errorf("the lead got %+v", mail)
 		}
 		p.must(p.idle.markIdle(t.Context(), muster.IdleMessages))
-		if mail := p.leadMail(); len(mail) > 0 || p.record().IdleReason != muster.IdleMessages {
+		if mail := p.leadMail(); len(mail) > 0 || p.me().IdleReason != muster.IdleMessages {
 			t.Errorf("the lead was told again: %+v", mail)
 		}
 	}
@@ -112,7 +111,7 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 	for _, what := range []string{"it runs", "it has ended"} {
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
 		p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-		if m := p.record(); m.Status != muster.Working || m.Doing != "waits for its background job" ||
+		if m := p.me(); m.Status != muster.Working || m.Doing != "waits for its background job" ||
 			len(p.leadMail()) > 0 {
 			t.Errorf("%s: she is %s and %q", what, m.Status, m.Doing)
 		}
@@ -120,13 +119,13 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 	}
 	p.jobs.Finished()
 	p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-	if m := p.record(); m.Status != muster.Idle {
+	if m := p.me(); m.Status != muster.Idle {
 		t.Errorf("the job is over, and she is %s", m.Status)
 	}
 	p.startJob()
 	p.claims.clearTask()
 	p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-	if m := p.record(); m.Status != muster.Idle {
+	if m := p.me(); m.Status != muster.Idle {
 		t.Errorf("she has no task, and is %s", m.Status)
 	}
 }
@@ -143,55 +142,22 @@ func TestAnIdleMemberIsSmall(t *testing.T) {
 	}
 }
 
-// A task is begun with the claim's key in the conversation, so that its text is said once.
-func TestATaskIsBegun(t *testing.T) {
-	p := newParts(t, "alice")
-	if begun, err := p.idle.beginTask(t.Context()); begun || err != nil {
-		t.Fatalf("begun: %v, %v", begun, err)
-	}
-	p.create(board.Draft{})
-	if begun, err := p.idle.beginTask(t.Context()); !begun || err != nil || !strings.Contains(p.said(), "the parser") {
-		t.Errorf("begun: %v, %v", begun, err)
-	}
-	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || !f.TriedTask {
-		t.Errorf("%+v: %v", f, err)
-	}
-	p.must(p.claims.find(t.Context()))
-	if begun, err := p.idle.beginTask(t.Context()); begun || err != nil {
-		t.Errorf("begun again: %v, %v", begun, err)
-	}
-	failEach(t, func(p *parts) { p.create(board.Draft{}) }, func(ctx context.Context, p *parts) error {
-		begun, err := p.idle.beginTask(ctx)
-		if err == nil && begun && !strings.Contains(p.said(), "the parser") {
-			return errors.New("nothing was said")
-		}
-		return orMailed(p, err)
-	})
-}
-
 // No error of the stores is lost when a rest begins, waits, or looks around.
 func TestARestHidesNoError(t *testing.T) {
-	failEach(t, func(p *parts) {}, func(ctx context.Context, p *parts) error {
-		p.phase.change(func(c *counters) { c.words, c.stop = "Done.", llm.StopEnd })
-		return p.idle.begin(ctx)
-	})
-	failEach(t, func(p *parts) {}, func(ctx context.Context, p *parts) error {
-		return p.idle.markIdle(ctx, muster.IdleNoToolUse)
-	})
-	failEach(t, func(p *parts) { p.claim() }, func(ctx context.Context, p *parts) error {
-		p.startJob()
-		return p.idle.markIdle(ctx, muster.IdleNoToolUse)
-	})
-	failEach(t, func(p *parts) {}, func(ctx context.Context, p *parts) error {
-		return p.rests(ctx)
-	})
-	facts := func(ctx context.Context, p *parts) error {
+	facts := func(p *life) error {
 		p.idle.rest.timedOut = true
-		_, err := p.idle.facts(ctx)
+		_, err := p.idle.facts(p.Context())
 		return err
 	}
-	failEach(t, func(p *parts) {}, facts)
-	failEach(t, func(p *parts) { p.claim() }, facts)
+	for _, act := range []func(p *life) error{facts, func(p *life) error { return p.idle.timeOut(p.Context()) },
+		func(p *life) error { p.startJob(); return p.idle.markIdle(p.Context(), muster.IdleNoToolUse) }} {
+		failEach(t, func(p *life) { p.claim() }, act)
+	}
+	failEach(t, func(*life) {}, facts)
+	failEach(t, func(*life) {}, func(p *life) error {
+		p.phase.change(func(c *counters) { c.words, c.stop = "Done.", llm.StopEnd })
+		return p.rests(p.Context())
+	})
 }
 
 // A member without a task keeps its place in the queue until it has looked at the board; one that was called for nothing
@@ -200,37 +166,31 @@ func TestThePlaceInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
 		p.must(p.idle.begin(t.Context()))
-		waiting := func() int {
-			p.Queue.mu.Lock()
-			defer p.Queue.mu.Unlock()
-			return len(p.Queue.waiting["coder"])
-		}
 		first := p.waits(t.Context())
 		go p.Queue.Serve(t.Context())
-		if p.isOver(first) || waiting() != 1 {
-			t.Fatalf("%d wait", waiting())
+		if p.isOver(first) || p.queued() != 1 {
+			t.Fatalf("%d wait", p.queued())
 		}
-		_, err := p.Post.Send(t.Context(), muster.Message{Type: muster.MailIdle, From: "bob", To: "alice", Content: "idle"})
-		p.must(err)
-		if !p.isOver(first) || waiting() != 1 { // she has not looked yet
-			t.Errorf("woken by mail: %d wait", waiting())
+		p.send(muster.MailIdle, "bob", "alice", "idle")
+		if !p.isOver(first) || p.queued() != 1 { // she has not looked yet
+			t.Errorf("woken by mail: %d wait", p.queued())
 		}
 		second := p.waits(t.Context())
-		if waiting() != 1 {
-			t.Errorf("waits again, in %d places", waiting())
+		if p.queued() != 1 {
+			t.Errorf("waits again, in %d places", p.queued())
 		}
 		p.create(board.Draft{})
 		if !p.isOver(second) || !p.idle.rest.called || p.idle.rest.timedOut {
 			t.Errorf("not called: %+v", p.idle.rest)
 		}
-		_, err = p.Board.Claim(t.Context(), 1, board.Claim{Owner: "bob", Role: "coder"}) // bob was faster
+		_, err := p.Board.Claim(t.Context(), 1, board.Claim{Owner: "bob", Role: "coder"}) // bob was faster
 		p.must(err)
 		began := time.Now()
-		if third := p.waits(t.Context()); waiting() != 0 || <-third != nil || time.Since(began) != passOn {
+		if third := p.waits(t.Context()); p.queued() != 0 || <-third != nil || time.Since(began) != passOn {
 			t.Errorf("back in the queue after %v", time.Since(began))
 		}
 		fourth := p.waits(t.Context())
-		if p.isOver(fourth) || waiting() != 1 || p.idle.rest.called {
+		if p.isOver(fourth) || p.queued() != 1 || p.idle.rest.called {
 			t.Errorf("after a second: %+v", p.idle.rest)
 		}
 		p.create(board.Draft{})
@@ -271,8 +231,7 @@ func TestTheIdleTimeout(t *testing.T) {
 			began, done := time.Now(), p.waits(ctx)
 			time.Sleep(timeout / 2)
 			if timeout > 1 { // woken for nothing
-				_, err := p.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: "bob", To: "alice", Content: "idle"})
-				p.must(err)
+				p.send(muster.MailIdle, "bob", "alice", "idle")
 				if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.called || p.idle.rest.triedTask {
 					t.Errorf("%+v", p.idle.rest)
 				}
@@ -314,20 +273,19 @@ func TestATimedOutMemberGivesItsTaskBack(t *testing.T) {
 		if len(mail) != 1 || mail[0].Type != muster.MailIdle || !strings.HasPrefix(mail[0].Content, want) {
 			t.Errorf("the lead got %+v", mail)
 		}
-		if m := p.record(); m.Status != muster.Idle || m.IdleReason != muster.IdleTimeout || m.Task != 0 {
+		if m := p.me(); m.Status != muster.Idle || m.IdleReason != muster.IdleTimeout || m.Task != 0 {
 			t.Errorf("she is %s (%s) with task %d", m.Status, m.IdleReason, m.Task)
 		}
 		if busy && (p.task(1).Owner != "" || p.task(1).Attempts != 0) {
 			t.Errorf("the task is %+v", p.task(1))
 		}
 	}
-	failEach(t, func(p *parts) { p.claim() }, func(ctx context.Context, p *parts) error { return p.idle.timeOut(ctx) })
 }
 
 // The facts of an idle member: its task and whether it was read, a landing that was cut off, its jobs, and who asks it
 // to shut down.
 func TestTheFactsOfAnIdleMember(t *testing.T) {
-	facts := func(p *parts) IdleFacts {
+	facts := func(p *life) IdleFacts {
 		t.Helper()
 		f, err := p.idle.facts(t.Context())
 		p.must(err)
@@ -337,8 +295,7 @@ func TestTheFactsOfAnIdleMember(t *testing.T) {
 	if f := facts(p); f != (IdleFacts{}) {
 		t.Errorf("nothing: %+v", f)
 	}
-	_, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-	p.must(err)
+	p.claimOnBoard("alice")
 	p.must(p.claims.find(t.Context()))
 	if f := facts(p); f.Claim != NotYetRead {
 		t.Errorf("a task that was not read: %+v", f)
@@ -371,17 +328,12 @@ func TestTheFactsOfAnIdleMember(t *testing.T) {
 	if p.idle.rest.timedOut = false; facts(p).KeepsClaim {
 		t.Error("whether it keeps its claim is asked when it is timed out")
 	}
-	ask := func(kind muster.RequestKind, from, to muster.Name) muster.RequestID {
-		r, err := p.Requests.Ask(t.Context(), muster.Request{Kind: kind, From: from, To: to, Reason: "please"})
-		p.must(err)
-		return r.ID
-	}
-	ask(muster.AskPermission, "bob", "alice")
-	ask(muster.AskShutdown, muster.User, "bob")
+	p.ask("", muster.AskPermission, "bob", "alice")
+	p.ask("", muster.AskShutdown, muster.User, "bob")
 	if f := facts(p); f.Shutdown != "" {
 		t.Errorf("nobody asks her to shut down: %+v", f)
 	}
-	if id := ask(muster.AskShutdown, muster.User, "alice"); facts(p).Shutdown != id {
+	if id := p.ask("", muster.AskShutdown, muster.User, "alice"); facts(p).Shutdown != id {
 		t.Error("she is not asked to shut down")
 	}
 }

@@ -1,9 +1,9 @@
 package teammate
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,114 +13,89 @@ import (
 	"muster/internal/worktree"
 )
 
-var errDisk = muster.Errorf(muster.Unavailable, "the disk is gone")
-
-// inherited is a member with a claimed task whose lane was made by an earlier owner, whose process is dead.
-func inherited(t *testing.T) (*parts, muster.Task) {
-	t.Helper()
-	p := newParts(t, "alice")
-	task, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-	p.must(err)
-	p.rows.put(muster.Lane{Name: "old", TaskID: task.ID, Base: "base"}, worktree.Occupant{Member: "carl", Host: "host-9.1"})
-	task, err = p.Board.SetLane(t.Context(), task.ID, task.Fence, "old", "base")
-	p.must(err)
-	return p, task
-}
-
-// The next owner of a task goes on in the lane that an earlier one left, and is told what it holds.
+// The next owner of a task goes on in the lane that an earlier one left, and is told what it holds, where that can be
+// read.
 func TestTheNextOwnerInheritsTheLane(t *testing.T) {
-	for changed, want := range map[bool]string{true: "half a parser", false: ""} {
+	for _, c := range []struct {
+		changed bool
+		fails   error
+		want    string
+	}{{true, nil, "half a parser"}, {false, nil, ""}, {true, errDisk, ""}} {
 		p, task := inherited(t)
-		p.rows.changed = changed
+		p.rows.changed, p.rows.fail["changed"] = c.changed, c.fails
 		lane, had, err := p.lanes.forTask(t.Context(), &task)
-		if err != nil || lane.Name != "old" || had != want || len(p.rows.all) != 1 {
-			t.Errorf("%+v, with %q: %v", lane, had, err)
+		if err != nil || lane.Name != "old" || had != c.want || len(p.rows.rows) != 1 {
+			t.Errorf("%+v: %+v, with %q: %v", c, lane, had, err)
 		}
 		if who := p.rows.occupant("old"); who != p.lanes.occupant() {
-			t.Errorf("%+v works in it", who)
+			t.Errorf("%+v: %+v works in it", c, who)
 		}
-	}
-}
-
-// What a lane holds is for the new owner to know only: that it cannot be read stops nobody.
-func TestALaneWhoseChangesCannotBeReadIsInherited(t *testing.T) {
-	p, task := inherited(t)
-	p.rows.changed, p.rows.fail["changed"] = true, errDisk
-	if lane, had, err := p.lanes.forTask(t.Context(), &task); err != nil || lane.Name != "old" || had != "" {
-		t.Errorf("%+v, with %q: %v", lane, had, err)
 	}
 }
 
 // An inherited lane that cannot be used is replaced by a fresh one from the target's tip, which the task names from then
 // on. The old one is archived, unless somebody alive works in it.
 func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		spoil    func(p *parts)
-		archived bool
-	}{
-		{"it was made from another commit", func(p *parts) {
-			lane := p.rows.all["old"]
-			lane.Base = "another"
-			p.rows.all["old"] = lane
-		}, true},
-		{"somebody works in it", func(p *parts) {
+	const gone = "it is gone"
+	for name, spoil := range map[string]func(p *life){
+		"it was made from another commit": func(p *life) {
+			p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "another"}, worktree.Occupant{})
+		},
+		"somebody works in it": func(p *life) {
 			p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, p.bobsOccupant())
-		}, false},
-		{"it is gone", func(p *parts) { delete(p.rows.all, "old") }, false},
+		},
+		gone: func(p *life) { delete(p.rows.rows, "old") },
 	} {
 		p, task := inherited(t)
 		p.landings.target = "tip"
-		c.spoil(p)
+		spoil(p)
 		lane, had, err := p.lanes.forTask(t.Context(), &task)
 		if err != nil || lane.Name == "old" || had != "" {
-			t.Errorf("%s: %+v, with %q: %v", c.name, lane, had, err)
+			t.Errorf("%s: %+v, with %q: %v", name, lane, had, err)
 		}
 		if now := p.task(task.ID); now.Worktree != lane.Name || now.Base != "tip" || task.Worktree != lane.Name {
-			t.Errorf("%s: the task names %s from %s, and is known with %s", c.name, now.Worktree, now.Base, task.Worktree)
+			t.Errorf("%s: the task names %s from %s, and is known with %s", name, now.Worktree, now.Base, task.Worktree)
 		}
 		if who := p.rows.occupant(lane.Name); who != p.lanes.occupant() {
-			t.Errorf("%s: %+v works in the fresh one", c.name, who)
+			t.Errorf("%s: %+v works in the fresh one", name, who)
 		}
-		if archived := slices.Equal(p.rows.archived, []muster.Name{"old"}); archived != c.archived {
-			t.Errorf("%s: archived are %v", c.name, p.rows.archived)
-		}
-		if strings.Contains(p.logged.String(), "error dropped") != (c.name == "it is gone") {
-			t.Errorf("%s: logged is %s", c.name, &p.logged)
+		isArchived := slices.Equal(p.rows.archived, []muster.Name{"old"})
+		if isArchived != strings.HasPrefix(name, "it was made") || strings.Contains(p.logged.String(), "error dropped") != (name == gone) {
+			t.Errorf("%s: archived are %v; logged is %s", name, p.rows.archived, &p.logged)
 		}
 	}
-}
-
-// A lane that is gone is made again under its name, and the task keeps it.
-func TestALaneThatIsGoneIsMadeAgain(t *testing.T) {
-	p, task := inherited(t)
+	p, task := inherited(t) // a lane that is gone is made again under its name
 	name := muster.LaneName(task.ID, task.Subject)
 	task, err := p.Board.SetLane(t.Context(), task.ID, task.Fence, name, "base")
 	p.must(err)
-	lane, _, err := p.lanes.forTask(t.Context(), &task)
-	if err != nil || lane.Name != name || p.rows.occupant(name) != p.lanes.occupant() || len(p.rows.archived) > 0 {
+	if lane, _, err := p.lanes.forTask(t.Context(), &task); err != nil || lane.Name != name || len(p.rows.archived) > 0 {
 		t.Errorf("%+v: %v; archived are %v", lane, err, p.rows.archived)
 	}
 }
 
-// A lane that cannot be entered is not used, and nobody is told to work in it.
-func TestALaneThatCannotBeEnteredIsLeft(t *testing.T) {
-	p := newParts(t, "alice")
-	p.rows.fail["enter"] = errDisk
-	task := p.create(board.Draft{})
-	_, err := p.claims.Claim(t.Context(), task.ID)
-	if err == nil || p.current().ID != 0 {
-		t.Errorf("she has task %d: %v", p.current().ID, err)
-	}
-	if now := p.task(task.ID); now.Worktree != "" || now.Owner != "" {
-		t.Errorf("the task is %q's, in %q", now.Owner, now.Worktree)
-	}
-	for _, name := range p.rows.names() {
-		if who := p.rows.occupant(name); who != (worktree.Occupant{}) {
-			t.Errorf("%+v works in %s", who, name)
+// Where a part fails no lane is made, nobody is told to work in one, and the error says why.
+func TestNoLaneWithoutItsParts(t *testing.T) {
+	for what, spoil := range map[string]func(p *life){
+		"target": func(p *life) { p.landings.targetErr = errDisk },
+		"create": func(p *life) { p.rows.fail["create"] = errDisk },
+		"occupy": func(p *life) { p.rows.fail["occupy"] = errDisk },
+		"enter":  func(p *life) { p.rows.fail["enter"] = errDisk },
+	} {
+		p := newParts(t, "alice")
+		task := p.claimOnBoard("alice")
+		spoil(p)
+		_, _, err := p.lanes.forTask(t.Context(), &task)
+		p.wants(what, err, errDisk)
+		if now := p.task(task.ID); now.Worktree != "" || task.Worktree != "" {
+			t.Errorf("%s: the task names %q", what, now.Worktree)
+		}
+		for name := range p.rows.rows {
+			if who := p.rows.occupant(name); who != (worktree.Occupant{}) {
+				t.Errorf("%s: %+v works in %s", what, who, name)
+			}
 		}
 	}
-	p, task = inherited(t)
+	p, task := inherited(t)
 	p.rows.fail["enter"] = errDisk
 	if _, _, err := p.lanes.forTask(t.Context(), &task); !errors.Is(err, errDisk) || len(p.rows.archived) != 0 {
 		t.Errorf("%v, and archived are %v", err, p.rows.archived)
@@ -130,34 +105,25 @@ func TestALaneThatCannotBeEnteredIsLeft(t *testing.T) {
 // A lane is made under the first of the task's names that is free. One that somebody made for the task, and that the
 // task does not name, is archived first: its maker died, or lost the claim.
 func TestTheNameOfAFreshLane(t *testing.T) {
-	const first = "task-1-the-parser-of-all-the-wor"
-	of := func(task muster.TaskID, status muster.LaneStatus) muster.Lane {
-		return muster.Lane{TaskID: task, Status: status}
-	}
+	const first, second = "task-1-the-parser-of-all-the-wor", "task-1-the-parser-of-all-the-w-2"
 	for _, c := range []struct {
 		name     string
 		there    muster.Lane
-		who      func(p *parts) worktree.Occupant
+		isBobs   bool
 		want     muster.Name
 		archived bool
 	}{
-		{name: "of another task", there: of(2, muster.LaneActive), want: "task-1-the-parser-of-all-the-w-2"},
-		{name: "unnamed, of this task", there: of(1, muster.LaneActive), want: first, archived: true},
-		{name: "unnamed, with a live member in it", there: of(1, muster.LaneActive), who: (*parts).bobsOccupant,
-			want: "task-1-the-parser-of-all-the-w-2"},
-		{name: "half made", there: of(1, muster.LaneCreating), want: "task-1-the-parser-of-all-the-w-2"},
+		{name: "of another task", there: muster.Lane{TaskID: 2}, want: second},
+		{name: "unnamed, of this task", there: muster.Lane{TaskID: 1}, want: first, archived: true},
+		{name: "unnamed, with a live member in it", there: muster.Lane{TaskID: 1}, isBobs: true, want: second},
+		{name: "half made", there: muster.Lane{TaskID: 1, Status: muster.LaneCreating}, want: second},
 	} {
 		p := newParts(t, "alice")
 		p.create(board.Draft{Subject: "the parser of all the words"})
 		c.there.Name = first
-		status := c.there.Status
-		p.rows.put(c.there, worktree.Occupant{})
-		if c.who != nil {
-			p.rows.put(c.there, c.who(p))
+		if p.rows.put(c.there, worktree.Occupant{}); c.isBobs {
+			p.rows.put(c.there, p.bobsOccupant())
 		}
-		lane := p.rows.all[first]
-		lane.Status = status
-		p.rows.all[first] = lane
 		_, err := p.claims.Claim(t.Context(), 1)
 		if got := p.task(1).Worktree; err != nil || got != c.want || len(got) > 32 {
 			t.Errorf("%s: %q, want %q: %v", c.name, got, c.want, err)
@@ -166,19 +132,12 @@ func TestTheNameOfAFreshLane(t *testing.T) {
 			t.Errorf("%s: archived are %v", c.name, p.rows.archived)
 		}
 	}
-}
-
-// Of very many names one is free, and when none is the task cannot start.
-func TestTheSearchForALaneNameEnds(t *testing.T) {
-	for free, ok := range map[int]bool{100: true, 101: false} {
+	for free, ok := range map[int]bool{100: true, 101: false} { // the search ends
 		p := newParts(t, "alice")
-		p.create(board.Draft{})
-		for n := 1; n < free; n++ {
-			name := muster.LaneName(1, "the parser")
-			if n > 1 {
-				name += muster.Name(fmt.Sprintf("-%d", n))
-			}
-			p.rows.put(muster.Lane{Name: name, TaskID: 2}, worktree.Occupant{})
+		name := muster.LaneName(1, p.create(board.Draft{}).Subject)
+		p.rows.put(muster.Lane{Name: name, TaskID: 2}, worktree.Occupant{})
+		for n := 2; n < free; n++ {
+			p.rows.put(muster.Lane{Name: name + muster.Name(fmt.Sprintf("-%d", n)), TaskID: 2}, worktree.Occupant{})
 		}
 		if _, err := p.claims.Claim(t.Context(), 1); (err == nil) != ok {
 			t.Errorf("%d names are taken: %v", free-1, err)
@@ -186,7 +145,7 @@ func TestTheSearchForALaneNameEnds(t *testing.T) {
 	}
 }
 
-// The lane that a task names is never taken for one that nobody needs, even when it cannot be inherited.
+// The lane that a task names is archived only when the task names another one.
 func TestTheLaneOfATaskIsNotArchivedForItsName(t *testing.T) {
 	p, task := inherited(t)
 	name := muster.LaneName(1, "the parser")
@@ -206,134 +165,85 @@ func TestTheLaneOfATaskIsNotArchivedForItsName(t *testing.T) {
 	}
 }
 
-// Without the target, or without the lanes' index, no lane is made, and the error says why.
-func TestNoLaneWithoutItsParts(t *testing.T) {
-	for what, spoil := range map[string]func(p *parts){
-		"target": func(p *parts) { p.landings.targetErr = errDisk },
-		"create": func(p *parts) { p.rows.fail["create"] = errDisk },
-		"occupy": func(p *parts) { p.rows.fail["occupy"] = errDisk },
-		"enter":  func(p *parts) { p.rows.fail["enter"] = errDisk },
-	} {
-		p := newParts(t, "alice")
-		task, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-		p.must(err)
-		spoil(p)
-		_, _, err = p.lanes.forTask(t.Context(), &task)
-		p.wants(what, err, errDisk)
-		if now := p.task(task.ID); now.Worktree != "" || task.Worktree != "" {
-			t.Errorf("%s: the task names %q", what, now.Worktree)
-		}
-	}
-}
-
 // A member that starts archives the lanes of dead processes whose tasks have another lane or are deleted, and no other.
 func TestAbandonedLanesAreArchived(t *testing.T) {
-	dead := worktree.Occupant{Member: "carl", Host: "host-9.1"}
 	for _, c := range []struct {
 		name     string
-		lane     muster.Lane
-		who      func(p *parts) worktree.Occupant
+		task     muster.TaskID
+		who      worktree.Occupant // zero: one that is dead
+		isBobs   bool
 		kept     bool
 		archived bool
 	}{
-		{name: "its task has another lane", lane: muster.Lane{TaskID: 1}, archived: true},
-		{name: "its task is deleted", lane: muster.Lane{TaskID: 7}, archived: true},
-		{name: "it is of no task", lane: muster.Lane{}},
-		{name: "somebody asked to keep it", lane: muster.Lane{TaskID: 1}, kept: true},
-		{name: "nobody died in it", lane: muster.Lane{TaskID: 1},
-			who: func(*parts) worktree.Occupant { return worktree.Occupant{} }},
-		{name: "its occupant lives", lane: muster.Lane{TaskID: 1}, who: (*parts).bobsOccupant},
+		{name: "its task has another lane", task: 1, archived: true},
+		{name: "its task is deleted", task: 7, archived: true},
+		{name: "it is of no task"},
+		{name: "somebody asked to keep it", task: 1, kept: true},
+		{name: "nobody died in it", task: 1, who: worktree.Occupant{Member: "none"}},
+		{name: "its occupant lives", task: 1, isBobs: true},
 	} {
 		p, _ := inherited(t) // task 1 is in the lane old
-		c.lane.Name = "left"
-		who := dead
-		if c.who != nil {
-			who = c.who(p)
+		who := worktree.Occupant{Member: "carl", Host: "host-9.1"}
+		switch {
+		case c.isBobs:
+			who = p.bobsOccupant()
+		case c.who.Member == "none":
+			who = worktree.Occupant{}
 		}
-		p.rows.put(c.lane, who)
-		if c.kept {
-			p.rows.keep("left")
+		p.rows.put(muster.Lane{Name: "left", TaskID: c.task}, who)
+		if lane := p.rows.rows["left"]; c.kept {
+			extra := muster.Extra{"keep": []byte("true")}
+			maps.Copy(extra, lane.Extra)
+			lane.Extra = extra
+			p.rows.rows["left"] = lane
 		}
 		p.lanes.archiveAbandoned(t.Context())
-		if got := len(p.rows.archived) == 1 && p.rows.archived[0] == "left"; got != c.archived ||
-			len(p.rows.archived) > 1 || p.logged.Len() > 0 {
+		if got := slices.Equal(p.rows.archived, []muster.Name{"left"}); got != c.archived || len(p.rows.archived) > 1 || p.logged.Len() > 0 {
 			t.Errorf("%s: archived are %v; %s", c.name, p.rows.archived, &p.logged)
 		}
 	}
-}
-
-// A task that cannot be read now may name the lane: it is left alone.
-func TestALaneOfAnUnreadableTaskIsKept(t *testing.T) {
-	failEach(t, func(p *parts) {
+	failEach(t, func(p *life) { // a task that cannot be read now may name the lane
 		p.create(board.Draft{})
 		p.rows.put(muster.Lane{Name: "left", TaskID: 1}, worktree.Occupant{Member: "carl", Host: "host-9.1"})
-	}, func(ctx context.Context, p *parts) error {
-		p.lanes.archiveAbandoned(ctx)
-		if len(p.rows.archived) == 0 {
+	}, func(p *life) error {
+		if p.lanes.archiveAbandoned(p.Context()); len(p.rows.archived) == 0 {
 			return errDisk
 		}
 		return nil
 	})
 }
 
-// What could not be archived or left is logged, and tried again by whoever starts next.
-func TestWhatFailsWithALaneIsLogged(t *testing.T) {
-	for _, c := range []struct {
-		what string
-		act  func(p *parts)
-		said string
-	}{
-		{"list", func(p *parts) { p.lanes.archiveAbandoned(t.Context()) }, "listing the lanes"},
-		{"archive", func(p *parts) { p.lanes.archive(t.Context(), "old") }, "archiving the lane old"},
-		{"occupy", func(p *parts) { p.must(p.lanes.occupy(t.Context(), "old")) }, ""},
-		{"occupy", func(p *parts) { p.lanes.leave(t.Context(), "old") }, "leaving the lane old"},
-		{"none", func(p *parts) { p.lanes.leave(t.Context(), "none") }, ""},
-		{"none", func(p *parts) { p.lanes.leave(t.Context(), "") }, ""},
-	} {
-		p, _ := inherited(t)
-		p.must(p.lanes.occupy(t.Context(), "old"))
-		p.rows.fail[c.what] = errDisk
-		if c.act(p); !strings.Contains(p.logged.String(), c.said) || (p.logged.Len() > 0) != (c.said != "") {
-			t.Errorf("%s: %q", c.what, &p.logged)
-		}
-	}
-}
-
 // A member enters a lane only when nobody is in it, or when who was in it is dead.
 func TestOneMemberInALane(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		who  func(p *parts) worktree.Occupant
-		want error
-	}{
-		{"nobody", func(*parts) worktree.Occupant { return worktree.Occupant{} }, nil},
-		{"herself", func(p *parts) worktree.Occupant { return p.lanes.occupant() }, nil},
-		{"herself, in a life that has ended", func(*parts) worktree.Occupant {
+	for name, who := range map[string]func(p *life) worktree.Occupant{
+		"nobody":  func(*life) worktree.Occupant { return worktree.Occupant{} },
+		"herself": func(p *life) worktree.Occupant { return p.lanes.occupant() },
+		"herself, in a life that has ended": func(*life) worktree.Occupant {
 			return worktree.Occupant{Member: "alice", Host: "host-9.1"}
-		}, nil},
-		{"somebody alive", (*parts).bobsOccupant, muster.ErrHeld},
+		},
+		"somebody alive": (*life).bobsOccupant,
 	} {
 		p, _ := inherited(t)
-		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, c.who(p))
+		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, who(p))
 		was := p.rows.occupant("old")
 		err := p.lanes.occupy(t.Context(), "old")
-		if now := p.rows.occupant("old"); c.want != nil && (!errors.Is(err, c.want) || now != was) ||
-			c.want == nil && (err != nil || now != p.lanes.occupant()) {
-			t.Errorf("%s: %v, and %+v works there", c.name, err, now)
+		now, isHeld := p.rows.occupant("old"), name == "somebody alive"
+		if errors.Is(err, muster.ErrHeld) != isHeld || !isHeld && (err != nil || now != p.lanes.occupant()) || isHeld && now != was {
+			t.Errorf("%s: %v, and %+v works there", name, err, now)
 		}
 	}
 	p, _ := inherited(t)
 	p.wants("no such lane", p.lanes.occupy(t.Context(), "none"), muster.ErrNotFound)
-	failEach(t, func(p *parts) {
+	failEach(t, func(p *life) {
 		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, p.bobsOccupant())
-	}, func(ctx context.Context, p *parts) error {
-		err := p.lanes.occupy(ctx, "old")
-		switch {
-		case !errors.Is(err, muster.ErrHeld): // whether bob's host lives is not known
-			return err
-		case !strings.Contains(err.Error(), "test, pid"): // it lives, and only where is not known
+	}, func(p *life) error {
+		err := p.lanes.occupy(p.Context(), "old")
+		if errors.Is(err, muster.ErrHeld) && !strings.Contains(err.Error(), "test, pid") { // it lives, and only where is not known
 			return errDisk
 		}
-		return nil
+		if errors.Is(err, muster.ErrHeld) {
+			return nil
+		}
+		return err // whether bob's host lives is not known
 	})
 }

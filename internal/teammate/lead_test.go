@@ -120,12 +120,8 @@ func TestALeadIsToldAgainOfARequest(t *testing.T) {
 			!strings.Contains(w.text, "(#2 tests ") {
 			l.Errorf("an unclaimable task: %+v", w)
 		}
-		_, err := l.world.Requests.Ask(ctx, muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice",
-			To: muster.Lead})
-		l.must(err)
-		_, err = l.world.Requests.Ask(ctx, muster.Request{ID: "0000cafe", Kind: muster.AskPermission, From: muster.Lead,
-			To: muster.User})
-		l.must(err)
+		l.ask("0000beef", muster.AskPermission, "alice", muster.Lead)
+		l.ask("0000cafe", muster.AskPermission, muster.Lead, muster.User)
 		if _, err := l.conversation.deliver(ctx); err != nil {
 			l.Fatal(err)
 		}

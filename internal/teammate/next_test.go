@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,8 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 )
-
-var errTest = errors.New("an error")
 
 // errModel is an error of the model of a kind, which wraps errTest.
 func errModel(k llm.Kind) error { return errors.Join(errTest, &llm.Error{Kind: k}) }
@@ -99,6 +96,20 @@ func TestNext(t *testing.T) {
 		{"a teammate's model fails", ended(false, PhaseFacts{Err: errModel(llm.BadRequest)}), GiveUp{}},
 		{"the lead's model fails", ended(true, PhaseFacts{Err: errModel(llm.BadRequest)}),
 			Finish{Err: errModel(llm.BadRequest)}},
+		{"one without a summary", ended(false, PhaseFacts{Err: fmt.Errorf("turn: %w", errModel(llm.ContextFull))}),
+			RestartConversation{Harder: 1}},
+		{"that waits for the limit of the key", ended(false, PhaseFacts{Err: errModel(llm.Limited)}),
+			Finish{Err: &TeamStop{Err: errModel(llm.Limited)}}},
+		{"that was cut off again and again", ended(false, PhaseFacts{Err: errModel(llm.Incomplete)}),
+			Finish{Err: &TeamStop{Err: errModel(llm.Incomplete)}}},
+		{"the key is refused to the team", ended(false, PhaseFacts{Err: errModel(llm.Denied)}),
+			Finish{Err: &TeamStop{Err: errModel(llm.Denied)}}},
+		{"the money is spent", ended(false, PhaseFacts{Err: errModel(llm.Spent)}),
+			Finish{Err: &TeamStop{Err: errModel(llm.Spent)}}},
+		{"a key of its own is refused", ended(false, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}), GiveUp{}},
+		{"a loop releases the task", ended(false, PhaseFacts{Err: errors.Join(errTest, errLoop)}), ReleaseTask{}},
+		{"another host has taken over", ended(false, PhaseFacts{Err: muster.ErrFenced}), Finish{Err: muster.ErrFenced}},
+		{"the user stops a turn that had ended", ended(true, PhaseFacts{ByUser: true}), Rest{}},
 		{"the disk fails", ended(false, PhaseFacts{Err: errTest}), Finish{Err: errTest}},
 
 		{"an idle member is stopped without its model", Facts{Stage: Resting, WakingMail: true,
@@ -152,48 +163,12 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// What concerns every member stops the whole team; so does a limit of the lead, outside a conversation.
+// A limit of the lead stops the team, outside of a conversation.
 func TestNextStopsTheTeam(t *testing.T) {
-	for name, f := range map[string]Facts{
-		"the key is refused":       {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Denied)}},
-		"the limit is reached":     {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Limited)}},
-		"the money is spent":       {Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(llm.Spent)}},
-		"the lead meets its limit": {Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Err: errors.Join(errTest, errTurns)}},
-	} {
-		finish, ok := Next(f).(Finish)
-		var stop *TeamStop
-		if !ok || !errors.As(finish.Err, &stop) || !errors.Is(finish.Err, errTest) {
-			t.Errorf("%s: %+v", name, Next(f))
-		}
-	}
-}
-
-// Each error of a phase leads to its action, however deep it is wrapped.
-func TestNextAfterAnError(t *testing.T) {
-	kind := func(k llm.Kind) error { return fmt.Errorf("turn: %w", &llm.Error{Kind: k}) }
-	for _, c := range []struct {
-		err    error
-		byUser bool
-		want   Action
-	}{
-		{nil, false, Rest{}},
-		{nil, true, Rest{}},
-		{context.Canceled, true, AnswerStopped{}},
-		{fmt.Errorf("turn: %w", errTurns), false, ReleaseTask{}},
-		{errLoop, false, ReleaseTask{}},
-		{kind(llm.ContextFull), false, RestartConversation{Harder: 1}},
-		{kind(llm.Overloaded), false, Finish{Err: &TeamStop{Err: kind(llm.Overloaded)}}},
-		{kind(llm.Unreachable), false, Finish{Err: &TeamStop{Err: kind(llm.Unreachable)}}},
-		{kind(llm.Limited), false, Finish{Err: &TeamStop{Err: kind(llm.Limited)}}},
-		{kind(llm.Incomplete), false, Finish{Err: &TeamStop{Err: kind(llm.Incomplete)}}},
-		{kind(llm.Spent), false, Finish{Err: &TeamStop{Err: kind(llm.Spent)}}},
-		{kind(llm.BadRequest), false, GiveUp{}},
-		{muster.ErrFenced, false, Finish{Err: muster.ErrFenced}},
-	} {
-		f := Facts{Stage: PhaseEnded, Phase: PhaseFacts{Err: c.err, ByUser: c.byUser}}
-		if got := Next(f); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%v: %T%+v, want %T%+v", c.err, got, got, c.want, c.want)
-		}
+	finish, ok := Next(Facts{Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Err: errors.Join(errTest, errTurns)}}).(Finish)
+	var stop *TeamStop
+	if !ok || !errors.As(finish.Err, &stop) || !errors.Is(finish.Err, errTest) {
+		t.Errorf("%+v", finish)
 	}
 }
 

@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,6 @@ import (
 
 	"muster"
 	"muster/internal/permissions"
-	"muster/internal/requests"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -24,15 +22,15 @@ type permitted struct {
 }
 
 // allowTouch sets what permissions say: touch is asked about, and a question waits so long.
-func (p *parts) allowTouch(wait time.Duration) {
-	p.t.Helper()
+func (p *life) allowTouch(wait time.Duration) {
+	p.Helper()
 	r, err := permissions.ParseRule(permissions.Ask, "bash(touch *)", "config.yaml")
 	p.must(err)
 	p.Permissions = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}, Wait: wait}
 }
 
 // touch begins a call of bash that is asked about, and returns when it waits.
-func (p *parts) touch(ctx context.Context) <-chan permitted {
+func (p *life) touch(ctx context.Context) <-chan permitted {
 	done, runs := make(chan permitted, 1), 0
 	type input struct {
 		Command string `json:"command"`
@@ -81,52 +79,10 @@ func TestAnUnattendedRunGoesOn(t *testing.T) {
 		if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "nobody can be asked") || time.Since(began) > 0 {
 			t.Errorf("%+v after %v", got, time.Since(began))
 		}
-		denied := 0
-		for e, err := range p.Journal.Read(t.Context(), 0) {
-			p.must(err)
-			if e.Kind == journal.PermissionDecided && e.Text("outcome") == "denied" && e.Text("what") == "touch x" {
-				denied++
-			}
-		}
-		if denied != 1 {
-			t.Errorf("%d events say that it is denied", denied)
+		if e := p.events(journal.PermissionDecided); len(e) != 1 || e[0].Fields["outcome"] != "denied" || e[0].Fields["what"] != "touch x" {
+			t.Errorf("the events are %+v", e)
 		}
 	})
-}
-
-// TestTwoAnswersAtOnce: of two faces that answer at once the first counts, and both learn what counts.
-func TestTwoAnswersAtOnce(t *testing.T) {
-	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			p := newParts(t, "alice")
-			p.claim()
-			p.allowTouch(0)
-			done := p.touch(t.Context())
-			id := p.waiting()[0].ID
-			type answer struct {
-				r       muster.Request
-				isFirst bool
-			}
-			answers := make(chan answer, 2)
-			for _, yes := range []bool{true, false} {
-				face := requests.New(p.store, p.Post, p.Journal) // of another process
-				go func() {
-					r, isFirst, err := face.Decide(t.Context(), id, muster.User, yes, "")
-					if err != nil {
-						t.Error(err)
-					}
-					answers <- answer{r, isFirst}
-				}()
-			}
-			a, b, got := <-answers, <-answers, <-done
-			if a.isFirst == b.isFirst || a.r.Status != b.r.Status {
-				t.Errorf("%+v and %+v", a, b)
-			}
-			if approved := a.r.Status == muster.RequestApproved; got.r.IsError == approved || (got.runs == 1) != approved {
-				t.Errorf("%+v: %+v", a.r.Status, got)
-			}
-		})
-	}
 }
 
 // TestAQuestionOutlivesItsProcess: a process that is stopped leaves the question, and the next one asks no second one
@@ -144,7 +100,7 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(time.Minute)
-		p.restart(p.store, "alice")
+		p.reopen(p.world.Store)
 		p.must(p.claims.find(t.Context()))
 		p.allowTouch(0)
 		done = p.touch(t.Context())
@@ -152,8 +108,7 @@ func TestAQuestionOutlivesItsProcess(t *testing.T) {
 		if len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID || all[0].Deadline != was[0].Deadline {
 			t.Fatalf("%+v wait, and %+v did before", all, was)
 		}
-		_, _, err := p.Requests.Decide(t.Context(), was[0].ID, muster.User, true, "")
-		p.must(err)
+		p.decide(was[0].ID, muster.User, true, "")
 		if got := <-done; got.err != nil || got.r.IsError || got.runs != 1 {
 			t.Errorf("%+v", got)
 		}
@@ -193,6 +148,3 @@ func TestALongerYes(t *testing.T) {
 		})
 	}
 }
-
-// Workdir returns the directory of a lane, in which no file is needed here.
-func (l *laneRows) Workdir(context.Context, muster.Name) (string, error) { return os.TempDir(), nil }

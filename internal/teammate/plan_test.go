@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -20,7 +19,7 @@ type planned struct {
 }
 
 // submit submits a plan, and returns when the member waits for its decision.
-func (p *parts) submit(ctx context.Context) <-chan planned {
+func (p *life) submit(ctx context.Context) <-chan planned {
 	done := make(chan planned, 1)
 	go func() {
 		r, err := p.plans.Plan(ctx, "Rewrite it.")
@@ -28,14 +27,6 @@ func (p *parts) submit(ctx context.Context) <-chan planned {
 	}()
 	synctest.Wait()
 	return done
-}
-
-// waiting are the requests that wait for a decision.
-func (p *parts) waiting() []muster.Request {
-	p.t.Helper()
-	all, err := p.Requests.Pending(p.t.Context())
-	p.must(err)
-	return all
 }
 
 // A member that has submitted a plan is shown to wait, and reads the answer as the result of its call, not as mail too.
@@ -49,11 +40,10 @@ func TestAPlanIsDecided(t *testing.T) {
 			if len(all) != 1 || all[0].Plan != "Rewrite it." || all[0].TaskID != task.ID || all[0].Fence != task.Fence {
 				t.Fatalf("%+v wait", all)
 			}
-			if m := p.record(); m.Doing != "waits for plan "+string(all[0].ID) || m.Status != muster.Working {
+			if m := p.me(); m.Doing != "waits for plan "+string(all[0].ID) || m.Status != muster.Working {
 				t.Errorf("she is %s and %q", m.Status, m.Doing)
 			}
-			_, _, err := p.Requests.Decide(t.Context(), all[0].ID, muster.Lead, approve, "Mind the tests.")
-			p.must(err)
+			p.decide(all[0].ID, muster.Lead, approve, "Mind the tests.")
 			got := <-done
 			want := "Approved by lead. Mind the tests."
 			if !approve {
@@ -62,7 +52,7 @@ func TestAPlanIsDecided(t *testing.T) {
 			if got.err != nil || got.r.IsError == approve || got.r.Text() != want {
 				t.Errorf("%q, %v", got.r.Text(), got.err)
 			}
-			if m := p.record(); m.Doing != "" {
+			if m := p.me(); m.Doing != "" {
 				t.Errorf("it is decided, and she is %q", m.Doing)
 			}
 			if wakes, err := p.conversation.hasWakingMail(t.Context()); wakes || err != nil {
@@ -122,63 +112,17 @@ func TestAPlanOutlivesItsProcess(t *testing.T) {
 			t.Errorf("%v; she has task %d", got.err, p.current().ID)
 		}
 		was := p.waiting()
-		p.restart(p.store, "alice")
+		p.reopen(p.world.Store)
 		p.must(p.claims.find(t.Context()))
 		done = p.submit(t.Context())
 		if all := p.waiting(); len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID {
 			t.Errorf("%+v wait, and %+v did before", all, was)
 		}
-		_, _, err := p.Requests.Decide(t.Context(), was[0].ID, muster.Lead, true, "")
-		p.must(err)
+		p.decide(was[0].ID, muster.Lead, true, "")
 		if got := <-done; got.err != nil || got.r.Text() != "Approved by lead." {
 			t.Errorf("%q, %v", got.r.Text(), got.err)
 		}
 	})
-}
-
-// steadfast is a store that goes on when its caller is stopped.
-type steadfast struct{ muster.Store }
-
-type steadfastTable struct{ muster.Table }
-
-func (s steadfast) Table(name string) muster.Table { return steadfastTable{s.Store.Table(name)} }
-
-func (x steadfastTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	return x.Table.Get(context.WithoutCancel(ctx), key)
-}
-
-func (x steadfastTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	return x.Table.Put(context.WithoutCancel(ctx), key, data, at)
-}
-
-// A process that is stopped because it was fenced off has not lost its claim by that: it must not give the task back.
-func TestAFencedProcessLeavesItsClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		task := p.claim()
-		p.restart(steadfast{p.store}, "alice")
-		p.claims.setTask(task)
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.submit(ctx)
-		stop(muster.ErrFenced)
-		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.task(task.ID).Owner != "alice" || p.current().ID == 0 {
-			t.Errorf("%v; the task is %q's", got.err, p.task(task.ID).Owner)
-		}
-	})
-}
-
-// A plan that cannot be looked up is not asked, and that is no decision.
-func TestAPlanThatCannotBeAsked(t *testing.T) {
-	p := newParts(t, "alice")
-	task := p.claim()
-	var down, looked atomic.Int64
-	p.restart(failing{p.store, &down, &looked}, "alice")
-	p.claims.setTask(task)
-	down.Store(1)
-	_, err := p.plans.Plan(t.Context(), "Rewrite it.")
-	if p.wants("the requests", err, errDisk); len(p.waiting()) > 0 {
-		t.Errorf("%d wait", len(p.waiting()))
-	}
 }
 
 // The same plan for the same claim is one request until it is rejected. Any other is a new one.
@@ -191,16 +135,11 @@ func TestAPlanIsAskedOnce(t *testing.T) {
 		p.must(err)
 		return r.ID
 	}
-	decide := func(id muster.RequestID, yes bool) {
-		t.Helper()
-		_, _, err := p.Requests.Decide(t.Context(), id, muster.Lead, yes, "")
-		p.must(err)
-	}
 	first := ask("one")
 	if ask("one") != first {
 		t.Error("a plan that waits is asked again")
 	}
-	if decide(first, true); ask("one") != first {
+	if p.decide(first, muster.Lead, true, ""); ask("one") != first {
 		t.Error("an approved plan is asked again")
 	}
 	second := ask("two")
@@ -211,7 +150,7 @@ func TestAPlanIsAskedOnce(t *testing.T) {
 	if third == second {
 		t.Error("an older plan counts")
 	}
-	if decide(third, false); ask("two") == third {
+	if p.decide(third, muster.Lead, false, ""); ask("two") == third {
 		t.Error("a rejected plan is not asked again")
 	}
 	mine := ask("three")
@@ -221,8 +160,8 @@ func TestAPlanIsAskedOnce(t *testing.T) {
 	if p.must(err); ask("three") == mine {
 		t.Error("a plan for an earlier claim counts for this one")
 	}
-	failEach(t, func(p *parts) { p.claim() }, func(ctx context.Context, p *parts) error {
-		_, err := p.plans.request(ctx, p.current(), "one")
+	failEach(t, func(p *life) { p.claim() }, func(p *life) error {
+		_, err := p.plans.request(p.Context(), p.current(), "one")
 		return err
 	})
 }
@@ -241,30 +180,27 @@ func TestOnlyThePlansOfAClaimAreCancelled(t *testing.T) {
 	plan := muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: "one", TaskID: task.ID,
 		Fence: task.Fence}
 	mine := ask(plan)
-	others := map[string]muster.Request{"kind": plan, "from": plan, "task": plan, "fence": plan}
-	for what, r := range others {
-		switch what {
-		case "kind":
-			r.Kind, r.Reason = muster.AskPermission, "please"
-		case "from":
-			r.From = "bob"
-		case "task":
-			r.TaskID = 2
-		case "fence":
-			r.Fence++
-		}
-		others[what] = muster.Request{ID: ask(r)}
+	others := map[string]muster.RequestID{}
+	for what, change := range map[string]func(*muster.Request){
+		"kind":  func(r *muster.Request) { r.Kind, r.Reason = muster.AskPermission, "please" },
+		"from":  func(r *muster.Request) { r.From = "bob" },
+		"task":  func(r *muster.Request) { r.TaskID = 2 },
+		"fence": func(r *muster.Request) { r.Fence++ },
+	} {
+		r := plan
+		change(&r)
+		others[what] = ask(r)
 	}
 	p.must(p.plans.cancel(t.Context(), task, "it was given back"))
 	if r, err := p.Requests.Get(t.Context(), mine); err != nil || r.Status != muster.RequestCancelled {
 		t.Errorf("hers is %s: %v", r.Status, err)
 	}
-	for what, r := range others {
-		if r, err := p.Requests.Get(t.Context(), r.ID); err != nil || r.Status != muster.RequestPending {
+	for what, id := range others {
+		if r, err := p.Requests.Get(t.Context(), id); err != nil || r.Status != muster.RequestPending {
 			t.Errorf("another %s: it is %s, %v", what, r.Status, err)
 		}
 	}
-	failEach(t, func(p *parts) { p.claim(); p.askPlan() }, func(ctx context.Context, p *parts) error {
-		return p.plans.cancel(ctx, p.current(), "it was given back")
+	failEach(t, func(p *life) { p.claim(); p.askPlan() }, func(p *life) error {
+		return p.plans.cancel(p.Context(), p.current(), "it was given back")
 	})
 }

@@ -81,9 +81,9 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		home := string(l.config.Home)
 		l.must(os.WriteFile(filepath.Join(home, "AGENTS.md"), []byte("Use tabs.\n"), 0o644))
-		l.must(os.MkdirAll(filepath.Join(l.lanes.dir, "sub"), 0o755))
-		l.must(os.WriteFile(filepath.Join(l.lanes.dir, "sub", "AGENTS.md"), []byte("Never touch this.\n"), 0o644))
-		l.must(os.WriteFile(filepath.Join(l.lanes.dir, "sub", "a.txt"), []byte("a\n"), 0o644))
+		l.must(os.MkdirAll(filepath.Join(l.rows.dir, "sub"), 0o755))
+		l.must(os.WriteFile(filepath.Join(l.rows.dir, "sub", "AGENTS.md"), []byte("Never touch this.\n"), 0o644))
+		l.must(os.WriteFile(filepath.Join(l.rows.dir, "sub", "a.txt"), []byte("a\n"), 0o644))
 		l.config.IdleTimeout = 0
 		l.config.GitState = func(ctx context.Context) string { return "as it is at " + time.Now().String() }
 		l.restart("alice")
@@ -114,7 +114,7 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 			t.Fatal("she lives on")
 		}
 		time.Sleep(48 * time.Hour)
-		l.target.tip = "another"
+		l.landings.target = "another"
 		l.must(os.WriteFile(filepath.Join(home, "AGENTS.md"), []byte("Use spaces.\n"), 0o644))
 		l.restart("alice")
 		turns := len(l.asked)
@@ -190,7 +190,7 @@ func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {
 		}
 		alice, bob := first("alice", "coder"), first("bob", "coder")
 		time.Sleep(72 * time.Hour)
-		l.target.tip = "another"
+		l.landings.target = "another"
 		carol, tess := first("carol", "coder"), first("tess", "tester")
 		same := func(a, b llm.Request, until string) {
 			t.Helper()

@@ -14,27 +14,27 @@ import (
 
 // Whatever changes in what a member does is written; what only counts turns is not worth a write.
 func TestTheStatusIsWrittenWhenItChanges(t *testing.T) {
-	for what, change := range map[string]func(p *parts) error{
-		"status": func(p *parts) error { return p.presence.setStatus(t.Context(), muster.Idle, "", "works") },
-		"reason": func(p *parts) error {
+	for what, change := range map[string]func(p *life) error{
+		"status": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Idle, "", "works") },
+		"reason": func(p *life) error {
 			return p.presence.setStatus(t.Context(), muster.Working, muster.IdleTasks, "works")
 		},
-		"doing": func(p *parts) error { return p.presence.setStatus(t.Context(), muster.Working, "", "rests") },
-		"task": func(p *parts) error {
+		"doing": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Working, "", "rests") },
+		"task": func(p *life) error {
 			p.claims.setTask(muster.Task{ID: 7})
 			return p.presence.setStatus(t.Context(), muster.Working, "", "works")
 		},
-		"questions": func(p *parts) error {
+		"questions": func(p *life) error {
 			p.presence.Asked("bob", "Is it done?")
 			return p.presence.setStatus(t.Context(), muster.Working, "", "works")
 		},
-		"": func(p *parts) error { return p.presence.setStatus(t.Context(), muster.Working, "", "works") },
+		"": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Working, "", "works") },
 	} {
 		p := newParts(t, "alice")
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
 		p.presence.turns.Store(9)
 		p.must(change(p))
-		m := p.record()
+		m := p.me()
 		if (m.Turns == 9) != (what != "") {
 			t.Errorf("%q: her record is %+v", what, m)
 		}
@@ -49,19 +49,19 @@ func TestTheStatusIsWrittenWhenItChanges(t *testing.T) {
 			t.Errorf("%q: she knows herself as %+v", what, me)
 		}
 	}
-	failEach(t, func(*parts) {}, func(ctx context.Context, p *parts) error {
-		return p.presence.setStatus(ctx, muster.Idle, muster.IdleTasks, "")
+	failEach(t, func(*life) {}, func(p *life) error {
+		return p.presence.setStatus(p.Context(), muster.Idle, muster.IdleTasks, "")
 	})
 }
 
 // The record of another host is neither written nor taken for one's own.
 func TestTheRecordOfAnotherHost(t *testing.T) {
 	p := newParts(t, "alice")
-	own := p.record().Host
+	own := p.me().Host
 	p.rehost()
 	p.wants("the status", p.presence.setStatus(t.Context(), muster.Idle, muster.IdleTasks, ""), muster.ErrFenced)
 	p.must(p.presence.leave(t.Context()))
-	if m := p.record(); m.Status != muster.Working || m.Host != "host-8.1" || p.presence.Me().Host != own {
+	if m := p.me(); m.Status != muster.Working || m.Host != "host-8.1" || p.presence.Me().Host != own {
 		t.Errorf("it is %+v, and she knows it as %+v", m, p.presence.Me())
 	}
 }
@@ -72,7 +72,7 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 	write := func() []muster.Name {
 		t.Helper()
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", ""))
-		return askedOf(p.record())
+		return askedOf(p.me())
 	}
 	p.presence.Asked("bob", "It is done.")
 	p.presence.Asked(muster.Lead, "Is it done?")
@@ -82,7 +82,7 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 	if got := write(); !slices.Equal(got, want) || !slices.Equal(p.presence.openQuestions(), want) {
 		t.Errorf("asked are %v, and %v", got, p.presence.openQuestions())
 	}
-	if p.restart(p.store, "alice"); !slices.Equal(p.presence.openQuestions(), want) {
+	if p.reopen(p.world.Store); !slices.Equal(p.presence.openQuestions(), want) {
 		t.Errorf("after a restart asked are %v", p.presence.openQuestions())
 	}
 	p.presence.noteAnswers([]muster.Message{{From: "bob", Type: muster.MailMessage}})
@@ -90,7 +90,7 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 		t.Errorf("bob has answered, and asked are %v", got)
 	}
 	p.presence.noteAnswers([]muster.Message{{From: muster.Lead, Type: muster.MailMessage}})
-	if got := write(); len(got) > 0 || len(p.record().Extra) > 0 {
+	if got := write(); len(got) > 0 || len(p.me().Extra) > 0 {
 		t.Errorf("all have answered, and asked are %v", got)
 	}
 }
@@ -99,23 +99,23 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 func TestAParkedMemberShowsIt(t *testing.T) {
 	p := newParts(t, "alice")
 	p.presence.show(t.Context(), "works")
-	if p.presence.onModelReply(t.Context()); p.record().Doing != "works" {
-		t.Errorf("it was not parked, and is %q", p.record().Doing)
+	if p.presence.onModelReply(t.Context()); p.me().Doing != "works" {
+		t.Errorf("it was not parked, and is %q", p.me().Doing)
 	}
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	p.presence.onModelWait(until, &llm.Error{Kind: llm.Overloaded, Status: 529, Err: errors.New("too many")})
-	if m := p.record(); m.Doing != "parked until 03:04:05" || m.Status != muster.Working {
+	if m := p.me(); m.Doing != "parked until 03:04:05" || m.Status != muster.Working {
 		t.Errorf("she is %s and %q", m.Status, m.Doing)
 	}
 	if s := p.logged.String(); !strings.Contains(s, "status=529") || strings.Contains(s, "too many") {
 		t.Errorf("logged is %s", s)
 	}
-	if p.presence.onModelReply(t.Context()); p.record().Doing != "" {
-		t.Errorf("the model has answered, and she is %q", p.record().Doing)
+	if p.presence.onModelReply(t.Context()); p.me().Doing != "" {
+		t.Errorf("the model has answered, and she is %q", p.me().Doing)
 	}
 	p.presence.show(t.Context(), "works")
-	if p.presence.onModelReply(t.Context()); p.record().Doing != "works" {
-		t.Errorf("the model has answered again, and she is %q", p.record().Doing)
+	if p.presence.onModelReply(t.Context()); p.me().Doing != "works" {
+		t.Errorf("the model has answered again, and she is %q", p.me().Doing)
 	}
 }
 
@@ -125,15 +125,15 @@ func TestAnActivityIsShown(t *testing.T) {
 	p := newParts(t, "alice")
 	ctx, stop := context.WithCancel(t.Context())
 	done := p.presence.showActivity(ctx, "lands 1")
-	if p.record().Doing != "lands 1" {
-		t.Errorf("she is %q", p.record().Doing)
+	if p.me().Doing != "lands 1" {
+		t.Errorf("she is %q", p.me().Doing)
 	}
 	stop()
-	if done(); p.record().Doing != "" {
-		t.Errorf("it is over, and she is %q", p.record().Doing)
+	if done(); p.me().Doing != "" {
+		t.Errorf("it is over, and she is %q", p.me().Doing)
 	}
-	failEach(t, func(*parts) {}, func(ctx context.Context, p *parts) error {
-		p.presence.show(ctx, "works")
+	failEach(t, func(*life) {}, func(p *life) error {
+		p.presence.show(p.Context(), "works")
 		if strings.Contains(p.logged.String(), "the disk is gone") {
 			return errDisk
 		}
@@ -148,22 +148,22 @@ func TestAMemberLeavesAndComesBack(t *testing.T) {
 		muster.IdleTasks: "", muster.IdleTimeout: muster.IdleTimeout,
 	} {
 		p := newParts(t, "alice")
-		host := p.record().Host
+		host := p.me().Host
 		p.presence.Asked("bob", "Is it done?")
 		p.claims.setTask(muster.Task{ID: 7})
 		p.must(p.presence.setStatus(t.Context(), muster.Idle, reason, "rests"))
-		if p.presence.hasLeft(p.record()) {
+		if p.presence.hasLeft(p.me()) {
 			t.Error("she is still there")
 		}
 		p.presence.turns.Store(9)
 		p.must(p.presence.leave(t.Context()))
-		m := p.record()
+		m := p.me()
 		if m.Status != muster.Shutdown || m.Host != "" || m.Task != 0 || m.Doing != "" || m.IdleReason != want ||
 			len(m.Extra) > 0 || m.Turns != 9 || !p.presence.hasLeft(m) {
 			t.Errorf("her record is %+v", m)
 		}
 		p.must(p.presence.rejoin(t.Context()))
-		if m = p.record(); m.Status != muster.Working || m.Host != host || m.IdleReason != "" {
+		if m = p.me(); m.Status != muster.Working || m.Host != host || m.IdleReason != "" {
 			t.Errorf("she is back, and her record is %+v", m)
 		}
 		p.must(p.presence.rejoin(t.Context()))
@@ -171,11 +171,11 @@ func TestAMemberLeavesAndComesBack(t *testing.T) {
 		_, err := p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
 		p.must(err)
 		p.must(p.presence.rejoin(t.Context()))
-		if m = p.record(); m.Host != "" || p.presence.hasLeft(m) {
+		if m = p.me(); m.Host != "" || p.presence.hasLeft(m) {
 			t.Errorf("she was spawned again, and her record is %+v", m)
 		}
 	}
-	failEach(t, func(*parts) {}, func(ctx context.Context, p *parts) error {
-		return errors.Join(p.presence.leave(ctx), p.presence.rejoin(ctx))
+	failEach(t, func(*life) {}, func(p *life) error {
+		return errors.Join(p.presence.leave(p.Context()), p.presence.rejoin(p.Context()))
 	})
 }

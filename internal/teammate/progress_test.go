@@ -6,17 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/mailbox"
-	"muster/internal/proc"
-	"muster/internal/requests"
-	"muster/internal/roster"
-	"muster/internal/tool/code"
-	"muster/journal"
-	"muster/store/mem"
 )
 
 // watched is a store that tells each look into an inbox before it happens.
@@ -40,49 +32,31 @@ func (w watchedInbox) Peek(ctx context.Context, box muster.Name, after muster.Po
 }
 
 func TestProgressLooksIntoTheInboxes(t *testing.T) {
-	ctx := t.Context()
+	l := newParts(t, "alice")
 	var look func(muster.Name)
-	s := watched{mem.New(), &look}
-	j := journal.New(s.Log())
-	r := Services{Store: s, Journal: j, Roster: roster.New(s, j, "demo"), Board: board.New(s, j),
-		Run: func(context.Context) (muster.Run, error) { return muster.Run{}, nil }}
-	r.Post = mailbox.New(s, j, r.Roster.Known)
-	r.Requests = requests.New(s, r.Post, j)
+	s := l.on(watched{l.world.Store, &look})
+	l.Cleanup(func() { look = nil })
 	be := func(name muster.Name, is muster.MemberStatus) {
-		t.Helper()
-		if _, err := r.Roster.Update(ctx, name, func(m *muster.Member) { m.Status = is }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	send := func(typ muster.MessageType, to muster.Name) {
-		t.Helper()
-		if _, err := r.Post.Send(ctx, muster.Message{Type: typ, From: muster.User, To: to, Content: "hello"}); err != nil {
-			t.Fatal(err)
-		}
+		l.change(name, func(m *muster.Member) { m.Status = is })
 	}
 	var looked []muster.Name
 	expect := func(what string, talking ...muster.Name) {
 		t.Helper()
 		looked = nil
-		o, err := r.Progress(ctx)
+		o, err := s.Progress(t.Context())
 		if err != nil || !slices.Equal(o.Working, talking) || o.Done() != (len(talking) == 0) {
 			t.Errorf("%s: %v are talking, done is %v, want %v: %v", what, o.Working, o.Done(), talking, err)
 		}
 	}
-	for _, name := range []muster.Name{"alice", "bob"} {
-		if _, err := r.Roster.Add(ctx, muster.Member{Name: name, Role: "coder", Status: muster.Idle}); err != nil {
-			t.Fatal(err)
-		}
-	}
-
+	be("alice", muster.Idle)
+	be("bob", muster.Idle)
 	look = func(box muster.Name) { looked = append(looked, box) }
-	expect("all are idle")
-	if len(looked) != 2 {
+	if expect("all are idle"); len(looked) != 2 {
 		t.Errorf("looked into the inboxes of %v", looked)
 	}
-	send(muster.MailIdle, "bob")
+	l.send(muster.MailIdle, muster.User, "bob", "hello")
 	expect("news wakes nobody")
-	send(muster.MailMessage, "bob")
+	l.send(muster.MailMessage, muster.User, "bob", "hello")
 	expect("mail waits for bob", "bob")
 	be("alice", muster.Working)
 	if expect("alice works", "alice"); len(looked) != 0 {
@@ -93,13 +67,9 @@ func TestProgressLooksIntoTheInboxes(t *testing.T) {
 		if box == "bob" { // at this very moment
 			look = nil
 			be("bob", muster.Working)
-			_, end, _, err := r.Post.Peek(ctx, "bob", 0, 0)
-			if err == nil {
-				err = r.Post.Drop(ctx, "bob", end)
-			}
-			if err != nil {
-				t.Error(err)
-			}
+			_, end, _, err := l.world.Post.Peek(t.Context(), "bob", 0, 0)
+			l.must(err)
+			l.must(l.world.Post.Drop(t.Context(), "bob", end))
 		}
 	}
 	expect("bob takes its mail while it is looked for", "bob")
@@ -160,8 +130,7 @@ func TestProgressReadsAllRecords(t *testing.T) {
 			l.Errorf("at first: %+v", p)
 		}
 		for _, to := range []muster.Name{muster.Lead, muster.User} {
-			_, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskPermission, From: "alice", To: to})
-			l.must(err)
+			l.ask("", muster.AskPermission, "alice", to)
 		}
 		if p := progress(); len(p.Requests) != 1 || p.Requests[0].To != muster.Lead {
 			l.Errorf("the requests for the lead are %+v", p.Requests)
@@ -216,11 +185,9 @@ func TestProgressCountsWaitingMail(t *testing.T) {
 			}
 		}
 		expect("mail for the lead", false)
-		q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice"})
-		l.must(err)
+		q := l.ask("", muster.AskShutdown, muster.User, "alice")
 		expect("a request to shut down", true)
-		_, _, err = l.world.Requests.Decide(ctx, q.ID, "alice", false, "no")
-		l.must(err)
+		l.decide(q, "alice", false, "no")
 		expect("one that was decided", false)
 		l.create(board.Draft{Role: "tester"})
 		expect("a task for nobody", false)
@@ -288,8 +255,7 @@ func TestWhoKeepsItsClaim(t *testing.T) {
 		expect("the user is in a conversation", true)
 		close(talk.closed)
 		expect("the conversation is over", false)
-		_, err = l.jobs.Start(ctx, "make", proc.Spec{}, time.Hour, code.NewOutput(l.outputs(), "x"))
-		l.must(err)
+		l.startJob()
 		expect("a job runs", true)
 		l.jobs.Stop()
 	})

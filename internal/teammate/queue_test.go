@@ -3,6 +3,7 @@ package teammate
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,121 +15,108 @@ import (
 	"muster/store/mem"
 )
 
-// turns counts who was woken.
-func turns(places []<-chan struct{}) (n int) {
-	for _, p := range places {
-		select {
-		case <-p:
-			n++
-		default:
+// line is a queue, and the places that a test has taken in it.
+type line struct {
+	*testing.T
+	*Queue
+	board  *board.Board
+	places []<-chan struct{}
+	leave  []func()
+}
+
+// queue runs a test with a queue that is served, in a bubble. The tasks are on the board first.
+func queue(t *testing.T, tasks int, f func(l *line)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		l := &line{T: t, board: board.New(store, journal.New(store.Log()))}
+		l.Queue = NewQueue(l.board)
+		for range tasks {
+			l.create("")
+		}
+		go l.Serve(t.Context())
+		synctest.Wait()
+		f(l)
+	})
+}
+
+func (l *line) create(role string) {
+	l.Helper()
+	if _, err := l.board.Create(l.Context(), board.Draft{Subject: "one", Role: role}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *line) enter(role string) {
+	p, leave := l.Enter(role)
+	l.places, l.leave = append(l.places, p), append(l.leave, leave)
+}
+
+// woken fails the test unless the places with the numbers were called since the last time, and no other.
+func (l *line) woken(what string, want ...int) {
+	l.Helper()
+	synctest.Wait()
+	var got []int
+	for i, p := range l.places {
+		if len(p) > 0 {
+			<-p
+			got = append(got, i)
 		}
 	}
-	return n
+	if !slices.Equal(got, want) {
+		l.Errorf("%s: called are %v, want %v", what, got, want)
+	}
 }
 
 func TestQueueWakesAsManyAsThereAreTasks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := mem.New()
-		b := board.New(store, journal.New(store.Log()))
-		q := NewQueue(b)
-		go q.Serve(t.Context())
-		var places []<-chan struct{}
-		var leave []func()
+	queue(t, 0, func(l *line) {
 		for range 1000 {
-			p, l := q.Enter("coder")
-			places, leave = append(places, p), append(leave, l)
+			l.enter("coder")
 		}
-		synctest.Wait()
-		if n := turns(places); n != 0 {
-			t.Fatalf("%d woken with no task", n)
-		}
-		for _, subject := range []string{"one", "two"} {
-			if _, err := b.Create(t.Context(), board.Draft{Subject: subject}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait()
-		if n := turns(places); n != 2 {
-			t.Fatalf("%d woken for two tasks", n)
-		}
-		leave[0]() // it looked and did not take: the next one's turn
-		synctest.Wait()
-		if n := turns(places); n != 1 {
-			t.Fatalf("%d woken after one passed on", n)
-		}
+		l.woken("no task")
+		l.create("")
+		l.create("")
+		l.woken("two tasks", 0, 1)
+		l.leave[0]() // it looked and did not take
+		l.woken("one passed on", 2)
 	})
 }
 
 // Who has left is not called, wherever in the queue it stood.
 func TestQueueForgetsWhoLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := mem.New()
-		b := board.New(store, journal.New(store.Log()))
-		q := NewQueue(b)
-		go q.Serve(t.Context())
-		var places []<-chan struct{}
+	queue(t, 0, func(l *line) {
 		for i := range 3 {
-			p, leave := q.Enter("coder")
-			if places = append(places, p); i != 1 {
-				leave()
-				leave() // again it does nothing
+			if l.enter("coder"); i != 1 {
+				l.leave[i]()
+				l.leave[i]() // again it does nothing
 			}
 		}
-		if _, err := b.Create(t.Context(), board.Draft{Subject: "one"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if turns(places[1:2]) != 1 || turns(places) != 0 {
-			t.Fatal("the task must wake the one that stayed")
-		}
+		l.create("")
+		l.woken("one has stayed", 1)
 	})
 }
 
 func TestQueueKeepsRolesApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := mem.New()
-		b := board.New(store, journal.New(store.Log()))
-		q := NewQueue(b)
-		go q.Serve(t.Context())
-		coder, _ := q.Enter("coder")
-		tester, _ := q.Enter("tester")
-		if _, err := b.Create(t.Context(), board.Draft{Subject: "probe", Role: "tester"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if turns([]<-chan struct{}{coder}) != 0 || turns([]<-chan struct{}{tester}) != 1 {
-			t.Fatal("the tester's task must wake the tester alone")
-		}
+	queue(t, 0, func(l *line) {
+		l.enter("coder")
+		l.enter("tester")
+		l.create("tester")
+		l.woken("a task for a tester", 1)
 	})
 }
 
 // A task that is ready already is offered to who enters the queue. Who leaves twice takes nothing from the next one.
 func TestQueueOffersToOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := mem.New()
-		b := board.New(store, journal.New(store.Log()))
-		if _, err := b.Create(t.Context(), board.Draft{Subject: "one"}); err != nil {
-			t.Fatal(err)
-		}
-		q := NewQueue(b)
-		go q.Serve(t.Context())
-		synctest.Wait()
-		var places []<-chan struct{}
-		var leave []func()
-		for i := range 3 {
-			p, l := q.Enter("coder")
-			places, leave = append(places, p), append(leave, l)
-			if synctest.Wait(); turns(places) != 1-min(i, 1) {
-				t.Fatalf("%d are in the queue, and the task was offered otherwise", i+1)
-			}
-		}
-		leave[0]()
-		synctest.Wait()
-		leave[0]()
-		synctest.Wait()
-		if turns(places[1:2]) != 1 || turns(places) != 0 {
-			t.Error("the task is offered to two at a time")
-		}
+	queue(t, 1, func(l *line) {
+		l.enter("coder")
+		l.woken("the first", 0)
+		l.enter("coder")
+		l.enter("coder")
+		l.woken("two more")
+		l.leave[0]()
+		l.woken("the first has left", 1)
+		l.leave[0]()
+		l.woken("and left again")
 	})
 }
 
@@ -148,9 +136,6 @@ func TestQueueReadsAgainWhatItCouldNot(t *testing.T) {
 		go q.Serve(t.Context())
 		if <-coder; down.Load() > 0 || time.Since(began) > 10*passOn {
 			t.Errorf("called after %v", time.Since(began))
-		}
-		if !q.offerAll(t.Context()) {
-			t.Error("it is read again though nothing has failed")
 		}
 		leave()
 		synctest.Wait()

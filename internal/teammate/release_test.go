@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -14,19 +13,19 @@ import (
 )
 
 // askPlan asks for the approval of a plan for the member's task.
-func (p *parts) askPlan() muster.RequestID {
-	p.t.Helper()
+func (p *life) askPlan() muster.RequestID {
+	p.Helper()
 	task := p.current()
-	r, err := p.Requests.Ask(p.t.Context(), muster.Request{Kind: muster.AskPlan, From: p.name(), To: muster.Lead,
+	r, err := p.Requests.Ask(p.Context(), muster.Request{Kind: muster.AskPlan, From: p.name(), To: muster.Lead,
 		Plan: "Rewrite it.", PlanHash: requests.PlanHash("Rewrite it."), TaskID: task.ID, Fence: task.Fence})
 	p.must(err)
 	return r.ID
 }
 
 // beginLanding makes a claimed task one whose landing has begun.
-func (p *parts) beginLanding(task muster.Task) {
-	p.t.Helper()
-	_, err := p.Board.BeginLanding(p.t.Context(), task.ID, task.Fence, muster.PendingLanding{Head: "head"})
+func (p *life) beginLanding(task muster.Task) {
+	p.Helper()
+	_, err := p.Board.BeginLanding(p.Context(), task.ID, task.Fence, muster.PendingLanding{Head: "head"})
 	p.must(err)
 }
 
@@ -52,19 +51,12 @@ func TestReleaseGivesBackTheTask(t *testing.T) {
 	if r, err := p.Requests.Get(t.Context(), plan); err != nil || r.Status != muster.RequestCancelled {
 		t.Errorf("the plan is %s: %v", r.Status, err)
 	}
-	if p.landings.revoked != 0 {
-		t.Error("no landing was under way")
+	if p.landings.revoked != 0 || !p.phase.get().over {
+		t.Error("a landing was revoked, or the phase goes on")
 	}
-}
-
-// The phase of a teammate ends with its task; the lead goes on.
-func TestTheEndOfATaskEndsATeammatesPhase(t *testing.T) {
-	for who, want := range map[muster.Name]bool{"alice": true, muster.Lead: false} {
-		p := newParts(t, who)
-		p.must(p.claims.Release(t.Context(), p.claim().ID, "I cannot"))
-		if over := p.phase.get().over; over != want {
-			t.Errorf("%s: the phase is over: %v", who, over)
-		}
+	p = newParts(t, muster.Lead)
+	if p.must(p.claims.Release(t.Context(), p.claim().ID, "I cannot")); p.phase.get().over {
+		t.Error("the lead's phase does not end with a task")
 	}
 }
 
@@ -79,14 +71,8 @@ func TestReleaseOfATaskThatIsNotInHand(t *testing.T) {
 	}
 	p.must(p.claims.release(t.Context(), "done", "", false))
 	p.must(p.claims.release(t.Context(), "without one", "", false))
-}
-
-// A task without a lane is given back like any other.
-func TestReleaseWithoutALane(t *testing.T) {
-	p := newParts(t, "alice")
-	task, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-	p.must(err)
-	p.claims.setTask(task)
+	p = newParts(t, "alice")
+	p.claims.setTask(p.claimOnBoard("alice")) // which has no lane
 	p.must(p.claims.release(t.Context(), "shutdown", "", false))
 	if now := p.task(1); now.Owner != "" || now.Attempts != 0 || len(p.rows.released) > 0 {
 		t.Errorf("the task is %+v; released are %q", now, p.rows.released)
@@ -112,16 +98,15 @@ func TestReleaseCancelsTheLanding(t *testing.T) {
 			task := p.claim()
 			p.beginLanding(task)
 			p.landings.revokeErr = c.revoke
-			err, want := p.claims.release(t.Context(), "limit", "", true), c.release
+			var err error
+			want := c.release
 			if byTool {
-				p = newParts(t, "alice")
-				task = p.claim()
-				p.beginLanding(task)
-				p.landings.revokeErr = c.revoke
 				err, want = p.claims.Release(t.Context(), task.ID, ""), c.tool
-				if over := p.phase.get().over; over != (c.name != "unknown") {
-					t.Errorf("%s: the phase is over: %v", c.name, over)
-				}
+			} else {
+				err = p.claims.release(t.Context(), "limit", "", true)
+			}
+			if over := p.phase.get().over; over != (byTool && c.name != "unknown") {
+				t.Errorf("%s: the phase is over: %v", c.name, over)
 			}
 			if !errors.Is(err, want) || p.landings.revoked != 1 || p.current().ID != 0 {
 				t.Errorf("%s: %v, want %v; revoked %d times", c.name, err, want, p.landings.revoked)
@@ -148,8 +133,8 @@ func TestReleaseHidesNoError(t *testing.T) {
 	if p.task(1).Owner != "bob" {
 		t.Errorf("it is %q's", p.task(1).Owner)
 	}
-	failEach(t, func(p *parts) { p.claim(); p.askPlan() }, func(ctx context.Context, p *parts) error {
-		return p.claims.Release(ctx, 1, "")
+	failEach(t, func(p *life) { p.claim(); p.askPlan() }, func(p *life) error {
+		return p.claims.Release(p.Context(), 1, "")
 	})
 	p = newParts(t, "alice")
 	task := p.claim()
@@ -160,7 +145,7 @@ func TestReleaseHidesNoError(t *testing.T) {
 	}
 	p = newParts(t, "alice")
 	task = p.claim()
-	delete(p.rows.all, task.Worktree)
+	delete(p.rows.rows, task.Worktree)
 	p.rows.fail["release"] = muster.Errorf(muster.NotFound, "there is no such lane")
 	if p.must(p.claims.release(t.Context(), "", "", false)); p.task(task.ID).Owner != "" {
 		t.Errorf("its lane is gone, and it is still %q's", p.task(task.ID).Owner)
@@ -171,23 +156,23 @@ func TestReleaseHidesNoError(t *testing.T) {
 func TestAClaimIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(p *parts, task muster.Task)
+		change func(p *life, task muster.Task)
 		want   error
 		says   string
 	}{
-		{"untouched", func(*parts, muster.Task) {}, nil, ""},
-		{"deleted", func(p *parts, task muster.Task) { p.must(p.Board.Delete(t.Context(), task.ID, true)) },
+		{"untouched", func(*life, muster.Task) {}, nil, ""},
+		{"deleted", func(p *life, task muster.Task) { p.must(p.Board.Delete(t.Context(), task.ID, true)) },
 			muster.ErrNotFound, "was deleted"},
-		{"completed in her name", func(p *parts, task muster.Task) {
+		{"completed in her name", func(p *life, task muster.Task) {
 			_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{})
 			p.must(err)
 		}, muster.ErrFenced, "is completed"},
-		{"taken", func(p *parts, task muster.Task) { p.revoke(task, true) }, muster.ErrFenced, "was taken"},
-		{"given back in her name", func(p *parts, task muster.Task) {
+		{"taken", func(p *life, task muster.Task) { p.revoke(task, true) }, muster.ErrFenced, "was taken"},
+		{"given back in her name", func(p *life, task muster.Task) {
 			_, err := p.Board.Release(t.Context(), task.ID, task.Fence, board.Release{})
 			p.must(err)
 		}, muster.ErrFenced, "was taken"},
-		{"claimed anew in her name", func(p *parts, task muster.Task) {
+		{"claimed anew in her name", func(p *life, task muster.Task) {
 			p.revoke(task, false)
 			_, err := p.Board.Claim(t.Context(), task.ID, board.Claim{Owner: "alice", Role: "coder"})
 			p.must(err)
@@ -219,7 +204,7 @@ func TestAClaimIsChecked(t *testing.T) {
 	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented {
 		t.Errorf("she has read it before, and the facts are %+v: %v", f, err)
 	}
-	failEach(t, func(p *parts) { p.claim() }, func(ctx context.Context, p *parts) error { return p.claims.verify(ctx) })
+	failEach(t, func(p *life) { p.claim() }, func(p *life) error { return p.claims.verify(p.Context()) })
 }
 
 // Who has lost its claim has nothing running in the lane, and has no task. The lane is the next owner's if the task
@@ -227,12 +212,12 @@ func TestAClaimIsChecked(t *testing.T) {
 func TestALostClaimIsDropped(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		lose     func(p *parts, task muster.Task)
+		lose     func(p *life, task muster.Task)
 		archived bool
 	}{
-		{"revoked", func(p *parts, task muster.Task) { p.revoke(task, false) }, false},
-		{"deleted", func(p *parts, task muster.Task) { p.must(p.Board.Delete(t.Context(), task.ID, true)) }, true},
-		{"in another lane by now", func(p *parts, task muster.Task) {
+		{"revoked", func(p *life, task muster.Task) { p.revoke(task, false) }, false},
+		{"deleted", func(p *life, task muster.Task) { p.must(p.Board.Delete(t.Context(), task.ID, true)) }, true},
+		{"in another lane by now", func(p *life, task muster.Task) {
 			p.revoke(task, true)
 			_, err := p.Board.SetLane(t.Context(), task.ID, p.task(task.ID).Fence, "bobs-lane", "base")
 			p.must(err)
@@ -268,11 +253,10 @@ func TestALostClaimWithoutALane(t *testing.T) {
 	if p.jobs.Running() != 0 || !p.phase.get().over {
 		t.Error("she goes on")
 	}
-	task, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-	p.must(err)
+	task := p.claimOnBoard("alice")
 	p.claims.setTask(task)
 	p.revoke(task, true)
-	_, err = p.Board.SetLane(t.Context(), task.ID, p.task(task.ID).Fence, "bobs-lane", "base")
+	_, err := p.Board.SetLane(t.Context(), task.ID, p.task(task.ID).Fence, "bobs-lane", "base")
 	p.must(err)
 	p.wants("no lane", p.claims.verify(t.Context()), muster.ErrFenced)
 	if p.current().ID != 0 || p.logged.Len() > 0 && strings.Contains(p.logged.String(), "error dropped") {

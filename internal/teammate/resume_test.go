@@ -168,7 +168,7 @@ func TestACallThatIsCutOffStaysOpen(t *testing.T) {
 	}
 }
 
-// A task whose text is said in a fresh conversation counts as read, and the todo list outlives a restart.
+// A task whose text is said in a fresh conversation counts as read.
 func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		ctx := l.Context()
@@ -180,18 +180,6 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 		l.must(RestartConversation{Harder: maxRestarts}.do(ctx, l.Member))
 		if !l.conversation.script.Delivered(claimKey(l.claims.held.get().task)) {
 			l.Error("her task is said to her once more")
-		}
-	})
-	live(t, "alice", func(l *life) {
-		l.config.Limits.TodoReminder = 3
-		l.start(calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}), says("Ready."))
-		l.stop(muster.CauseUser)
-		l.hasEnded()
-		l.restart("alice")
-		l.send(muster.MailMessage, muster.Lead, "alice", "Go on.")
-		l.start(calls("task_list", nil), calls("list_none", nil), calls("read_inbox", nil), says("Done."))
-		if !strings.Contains(l.heard(), "Your todo list has open items (1)") {
-			l.Errorf("she hears %s", l.heard())
 		}
 	})
 }

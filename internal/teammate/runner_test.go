@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,49 +16,30 @@ import (
 	"muster/llm"
 )
 
-// task is the task 1 as the board has it.
-func (l *life) task() muster.Task {
-	l.Helper()
-	t, err := l.world.Board.Get(l.Context(), 1)
-	l.must(err)
-	return t
-}
-
-// waiting is how many members wait in the queue.
-func (l *life) waiting() int {
-	q := l.config.Queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting["coder"])
-}
-
 // A member that works, or has ended, has no place in the queue: a task would be offered to nobody.
 func TestOnlyAnIdleMemberIsInTheQueue(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		l.start(says("Ready."))
-		if l.waiting() != 1 {
-			l.Fatalf("%d wait", l.waiting())
+		if l.queued() != 1 {
+			l.Fatalf("%d wait", l.queued())
 		}
 		l.turns = []turn{func(r llm.Request) (llm.Reply, error) {
-			if l.waiting() != 0 {
+			if l.queued() != 0 {
 				l.Error("she works, and waits for a task")
 			}
 			return says("Noted.")(r)
 		}}
 		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
-		if synctest.Wait(); l.waiting() != 1 || len(l.turns) != 0 {
-			l.Fatalf("%d wait", l.waiting())
+		if synctest.Wait(); l.queued() != 1 || len(l.turns) != 0 {
+			l.Fatalf("%d wait", l.queued())
 		}
-		_, err := l.world.Requests.Ask(l.Context(), muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice"})
-		l.must(err)
-		if !l.hasEnded() || l.waiting() != 0 || l.end.Text != "shut down while idle" {
-			l.Errorf("she has ended: %+v; %d wait", l.end, l.waiting())
+		l.ask("", muster.AskShutdown, muster.User, "alice")
+		if !l.hasEnded() || l.queued() != 0 || l.end.Text != "shut down while idle" {
+			l.Errorf("she has ended: %+v; %d wait", l.end, l.queued())
 		}
 	})
 	failEachOp(t, "alice", func(l *life) {
-		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: "0000beef", Kind: muster.AskShutdown,
-			From: muster.User, To: "alice"})
-		l.must(err)
+		l.ask("0000beef", muster.AskShutdown, muster.User, "alice")
 	}, func(l *life) error {
 		return GrantShutdown{ID: "0000beef"}.do(l.Context(), l.Member)
 	})
@@ -71,9 +51,7 @@ func TestLeave(t *testing.T) {
 	prepare := func(l *life) {
 		l.create(board.Draft{})
 		l.open()
-		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice",
-			To: muster.User})
-		l.must(err)
+		l.ask("0000beef", muster.AskPermission, "alice", muster.User)
 	}
 	leave := func(l *life) error {
 		err := Leave{}.do(l.Context(), l.Member)
@@ -85,7 +63,7 @@ func TestLeave(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		prepare(l)
 		l.must(leave(l))
-		if task := l.task(); task.Status != muster.Pending || task.Attempts != 0 {
+		if task := l.task(1); task.Status != muster.Pending || task.Attempts != 0 {
 			l.Errorf("the task is %+v", task)
 		}
 		if q, err := l.world.Requests.Get(l.Context(), "0000beef"); err != nil || q.Status == muster.RequestPending {
@@ -110,7 +88,7 @@ func TestMailThatCameBeforeTheShutdownIsRead(t *testing.T) {
 			}
 			l.must(Next(f).do(ctx, l.Member))
 		}
-		if m := l.record("alice"); m.Status != muster.Working || m.Host != "here" || !strings.Contains(l.said(), "Wait!") {
+		if m := l.record("alice"); m.Status != muster.Working || m.Host == "" || !strings.Contains(l.said(), "Wait!") {
 			l.Errorf("she is %+v, and was told %s", m, l.said())
 		}
 	})
@@ -131,8 +109,8 @@ func TestALimitReleasesTheTask(t *testing.T) {
 		}
 		l.start(calls("task_list", nil), said("It is hard.", calls("task_get", map[string]any{"task_id": 1})))
 		e := l.events(journal.TaskReleased)
-		if l.hasEnded() || len(e) != 1 || l.task().Attempts != 1 || !strings.Contains(l.task().Note+l.task().Description, "It is hard.") {
-			l.Errorf("the task is %+v after %v; %v", l.task(), e, l.err)
+		if l.hasEnded() || len(e) != 1 || l.task(1).Attempts != 1 || !strings.Contains(l.task(1).Note+l.task(1).Description, "It is hard.") {
+			l.Errorf("the task is %+v after %v; %v", l.task(1), e, l.err)
 		}
 	})
 	failEachOp(t, "alice", func(l *life) {
@@ -157,8 +135,8 @@ func TestAFailingModelEndsItsMember(t *testing.T) {
 			if n := len(mail); n != 1 || mail[0].Type != muster.MailError || strings.Contains(mail[0].Content, "task #1") != hasTask {
 				l.Errorf("the lead is told %+v", mail)
 			}
-			if hasTask && (l.task().Attempts != 1 || l.task().Status != muster.Pending) {
-				l.Errorf("the task is %+v", l.task())
+			if hasTask && (l.task(1).Attempts != 1 || l.task(1).Status != muster.Pending) {
+				l.Errorf("the task is %+v", l.task(1))
 			}
 		})
 	}
@@ -172,22 +150,6 @@ func TestAFailingModelEndsItsMember(t *testing.T) {
 			l.Errorf("a lead ended with %v", l.err)
 		}
 	})
-}
-
-// A model that was waited for in vain stops the team, and the task stays with its owner.
-func TestAnOutageStopsTheTeam(t *testing.T) {
-	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete, llm.Spent} {
-		live(t, "alice", func(l *life) {
-			l.start(fails(kind))
-			var stop *TeamStop
-			if !l.hasEnded() || !errors.As(l.err, &stop) || llm.KindOf(l.err) != kind {
-				l.Errorf("%s: it ended with %v", kind, l.err)
-			}
-			if m := l.record("alice"); m.Status == muster.Shutdown {
-				l.Errorf("%s: she is %+v", kind, m)
-			}
-		})
-	}
 }
 
 // A conversation that its server finds too long is made shorter three times in a row, at last to what the member must
@@ -259,8 +221,8 @@ func TestNoCommandOutlivesItsMember(t *testing.T) {
 			if !l.hasEnded() || l.commands.running[0].ctx.Err() == nil {
 				l.Errorf("%v: the job runs on", cause)
 			}
-			if isBack := l.task().Status == muster.Pending; isBack != errors.Is(cause, muster.CauseShutdown) {
-				l.Errorf("%v: the task is %s", cause, l.task().Status)
+			if isBack := l.task(1).Status == muster.Pending; isBack != errors.Is(cause, muster.CauseShutdown) {
+				l.Errorf("%v: the task is %s", cause, l.task(1).Status)
 			}
 			if _, err := l.jobs.Start(l.Context(), "make", proc.Spec{}, time.Hour, code.NewOutput(l.outputs(), "x")); err == nil {
 				l.Error("another one may start")
@@ -288,26 +250,5 @@ func TestNewMember(t *testing.T) {
 		if m, err := New(l.config); !errors.Is(err, errTest) || m != nil {
 			l.Errorf("without a model: %v", err)
 		}
-	})
-}
-
-// What stops nobody is logged, but not that the member was stopped.
-func TestWhatIsLogged(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		ctx, stop := context.WithCancelCause(l.Context())
-		expect := func(err error, isLogged bool) {
-			t.Helper()
-			l.logged.Reset()
-			if l.logDropped(ctx, "a thing", err); (l.logged.Len() > 0) != isLogged {
-				l.Errorf("%v: %q", err, l.logged.String())
-			}
-		}
-		expect(nil, false)
-		expect(errTest, true)
-		expect(context.Canceled, true)
-		stop(muster.CauseUser)
-		expect(muster.CauseUser, false)
-		expect(errTest, true)
-		expect(nil, false)
 	})
 }

@@ -29,7 +29,7 @@ func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 			if c.task {
 				l.create(board.Draft{})
 			}
-			l.lanes.scratch = c.scratch
+			l.rows.scratch = c.scratch
 			l.start(bash("echo one"), bash("echo two"), says("So."), says("So I said."), says("And again."))
 			heard := l.heard()
 			if n := strings.Count(heard, told); n != c.told {

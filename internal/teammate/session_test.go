@@ -26,40 +26,6 @@ func (c *counters) repeated() int {
 	return times
 }
 
-func TestRepeatsAreCounted(t *testing.T) {
-	c := counters{}
-	for range 3 {
-		c.round("bash", `{"command":"ls"}`, "a")
-	}
-	if c.repeated() != 3 {
-		t.Errorf("three equal calls count %d", c.repeated())
-	}
-	c.round("wait", `{}`, "woken")
-	c.round("bash", `{"command":"ls"}`, "a")
-	if c.repeated() != 4 {
-		t.Errorf("a wait in between must not count; %d", c.repeated())
-	}
-	c.round("bash", `{"command":"ls"}`, "b")
-	if c.repeated() != 1 {
-		t.Errorf("another result starts anew; %d", c.repeated())
-	}
-}
-
-// Three equal calls in a row cause one reminder; six end the phase.
-func TestALoopIsWarnedOfAndEnds(t *testing.T) {
-	c := counters{}
-	for n := 1; n <= repeatEnd; n++ {
-		c.round("bash", `{"command":"ls"}`, "a")
-		step := c.betweenRounds(0)
-		if reminded := step.reminder != ""; reminded != (n == repeatWarn) {
-			t.Errorf("call %d: reminder %q", n, step.reminder)
-		}
-		if ended := errors.Is(step.err, errLoop); ended != (n == repeatEnd) || step.goOn == ended {
-			t.Errorf("call %d: goes on %v, with %v", n, step.goOn, step.err)
-		}
-	}
-}
-
 // At the turn limit the member is reminded and gets as many turns again; then the phase ends.
 func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,27 +115,6 @@ func TestBeforeStop(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, step)
 		}
 	}
-}
-
-// No turn ends with a task in hand, and without a word about it, unless the member waits or its model gave no answer.
-func TestATaskIsNotForgotten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := counters{stop: llm.StopEnd, words: "So."}
-		waits := rapid.Bool().Draw(t, "waits")
-		reminders := 0
-		for n := 0; n < 10; n++ {
-			step := c.beforeStop(rapid.Bool().Draw(t, "received"), false, 1, waits)
-			if step.reminder != "" {
-				reminders++
-			}
-			if !step.goOn && !waits && c.reminded != maxReminders {
-				t.Fatal("the turn ends with a task, and nobody said so")
-			}
-		}
-		if reminders > maxReminders || waits && reminders > 0 {
-			t.Fatalf("%d reminders", reminders)
-		}
-	})
 }
 
 func TestCutOffReason(t *testing.T) {

@@ -182,17 +182,3 @@ func TestClaimGrace(t *testing.T) {
 		}
 	})
 }
-
-// Of several whom an idle member has asked, the lead is named first, and nobody where the user may answer.
-func TestResponder(t *testing.T) {
-	for _, c := range []struct {
-		asked []muster.Name
-		want  muster.Name
-	}{{nil, ""}, {[]muster.Name{"bob", "carl"}, "bob"}, {[]muster.Name{"bob", muster.Lead}, muster.Lead},
-		{[]muster.Name{"bob", muster.User}, ""}} {
-		m := idleMember("alice", "coder")
-		if setAsked(&m, c.asked); responder(m) != c.want {
-			t.Errorf("asked %v: %q", c.asked, responder(m))
-		}
-	}
-}

@@ -132,8 +132,7 @@ func TestALimitOfTheLeadAsksTheUser(t *testing.T) {
 	})
 }
 
-// What the user says makes void that the lead was told that nothing can move: it is told again. While others work the
-// prompt is the user's, and nothing is done.
+// What the user says makes void that the lead was told that nothing can move: it is told again.
 func TestAHeardUserBeginsAnew(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.config.Talk = newTalk()
@@ -144,15 +143,6 @@ func TestAHeardUserBeginsAnew(t *testing.T) {
 		synctest.Wait()
 		if n := strings.Count(l.heard(), "You ended your turn, but"); n != 2 || len(l.asked) != 4 {
 			l.Errorf("asked %d times, it was told %d times", len(l.asked), n)
-		}
-	})
-	live(t, muster.Lead, func(l *life) {
-		talk := newTalk()
-		l.config.Talk = talk
-		l.restart(muster.Lead)
-		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
-		if l.start(says("Done.")); len(talk.rests) == 0 || slices.Contains(talk.rests, true) || l.hasEnded() {
-			l.Errorf("the prompt was handed over %v", talk.rests)
 		}
 	})
 }

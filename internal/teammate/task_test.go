@@ -14,7 +14,7 @@ import (
 )
 
 // landsAs lets landings end with a status and a text.
-func (p *parts) landsAs(status muster.TaskStatus, text string) {
+func (p *life) landsAs(status muster.TaskStatus, text string) {
 	p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
 		task := p.task(id)
 		task.Status, task.Returns = status, 1
@@ -126,8 +126,7 @@ func TestIgnoredFilesAreNamedOnce(t *testing.T) {
 		}
 	}
 	p := newParts(t, "alice") // a task without a lane has no files
-	task, err := p.Board.Claim(t.Context(), p.create(board.Draft{}).ID, board.Claim{Owner: "alice", Role: "coder"})
-	p.must(err)
+	task := p.claimOnBoard("alice")
 	p.claims.setTask(task)
 	p.rows.ignored = []string{"a"}
 	p.landsAs(muster.Completed, "")
@@ -173,8 +172,8 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 		t.Errorf("%+v: %v", f, err)
 	}
 	p.must(p.claims.resumeLanding(t.Context()))
-	if !strings.Contains(p.said(), "The &lt;/reminder> is red.") || p.record().Status != muster.Working {
-		t.Errorf("she is %s and hears %s", p.record().Status, p.said())
+	if !strings.Contains(p.said(), "The &lt;/reminder> is red.") || p.me().Status != muster.Working {
+		t.Errorf("she is %s and hears %s", p.me().Status, p.said())
 	}
 	if f, err := p.idle.facts(t.Context()); err != nil || f.Landing {
 		t.Errorf("again: %+v: %v", f, err)
@@ -190,11 +189,11 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	if err := p.claims.resumeLanding(t.Context()); !errors.Is(err, errTest) {
 		t.Errorf("what she cannot: %v", err)
 	}
-	failEach(t, func(p *parts) { p.claim(); p.rows.changed = true }, func(ctx context.Context, p *parts) error {
+	failEach(t, func(p *life) { p.claim(); p.rows.changed = true }, func(p *life) error {
 		p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
 			return landing.Verdict{Task: muster.Task{ID: id, Status: muster.InProgress}, Text: "red"}, nil
 		}
-		err := p.claims.resumeLanding(ctx)
+		err := p.claims.resumeLanding(p.Context())
 		if err == nil && strings.Contains(p.logged.String(), "the disk is gone") {
 			return errDisk // the activity is for people only
 		}
@@ -252,29 +251,27 @@ func TestAPlanIsRequired(t *testing.T) {
 			}
 			return ran, err
 		}
-		_, err := p.Roster.Update(t.Context(), c.who, func(m *muster.Member) { m.RequirePlan = c.member })
-		p.must(err)
-		p.restart(p.store, c.who)
+		p.change(c.who, func(m *muster.Member) { m.RequirePlan = c.member })
+		p.reopen(p.world.Store)
 		if ran, err := gate(); !ran || err != nil {
 			t.Errorf("%+v: without a task: %v, %v", c, ran, err)
 		}
-		_, err = p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: c.task}).ID)
+		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: c.task}).ID)
 		p.must(err)
 		p.wants("before", p.plans.require(t.Context(), "bash"), c.want)
 		if ran, err := gate(); ran != (c.want == nil) || err != nil {
 			t.Errorf("%+v: before: %v, %v", c, ran, err)
 		}
-		_, _, err = p.Requests.Decide(t.Context(), p.askPlan(), muster.Lead, true, "")
-		p.must(err)
+		p.decide(p.askPlan(), muster.Lead, true, "")
 		if ran, err := gate(); !ran || err != nil {
 			t.Errorf("%+v: approved: %v, %v", c, ran, err)
 		}
 	}
-	failEach(t, func(p *parts) {
+	failEach(t, func(p *life) {
 		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: true}).ID)
 		p.must(err)
-	}, func(ctx context.Context, p *parts) error {
-		if err := p.plans.require(ctx, "bash"); !errors.Is(err, muster.ErrInvalid) {
+	}, func(p *life) error {
+		if err := p.plans.require(p.Context(), "bash"); !errors.Is(err, muster.ErrInvalid) {
 			return err
 		}
 		return nil

@@ -131,50 +131,47 @@ func TestAPlanIsRequiredOfSubagentsToo(t *testing.T) {
 			if n := strings.Count(l.heard(), "may run: read what you need"); (n == 2) != isRequired || n%2 != 0 {
 				l.Errorf("required %v, she hears %s", isRequired, l.heard())
 			}
-			if _, err := os.Stat(l.lanes.dir + "/a.txt"); (err != nil) != isRequired {
+			if _, err := os.Stat(l.rows.dir + "/a.txt"); (err != nil) != isRequired {
 				l.Errorf("required %v, the file: %v", isRequired, err)
 			}
 		})
 	}
 }
 
-// The whole of an output that is too long for a model is in a file of the team.
+// The whole of an output that is too long for a model is in a file of the team; where it cannot be kept it is said to be
+// lost.
 func TestALongOutputIsKept(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		long := strings.Repeat("0123456789", tool.MaxOutput/10) + "!"
-		l.config.Extra = []llm.Tool{tool.Func("shout", "", func(context.Context, struct{}) (string, error) { return long, nil })}
-		l.restart("alice")
-		l.start(calls("shout", nil), says("Done."))
-		files, err := os.ReadDir(l.outputs())
-		if err != nil || len(files) != 1 {
-			l.Fatalf("%v, %v; she hears %.300s", files, err, l.heard())
-		}
-		path := l.outputs() + "/" + files[0].Name()
-		if data, err := os.ReadFile(path); err != nil || string(data) != long || !strings.Contains(l.heard(), path) {
-			l.Errorf("the file has %d bytes: %v", len(data), err)
-		}
-	})
-}
-
-// A long output that cannot be kept is said to be lost.
-func TestALongOutputThatCannotBeKept(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		long := strings.Repeat("0123456789", tool.MaxOutput/10) + "!"
-		l.config.Extra = []llm.Tool{tool.Func("shout", "", func(context.Context, struct{}) (string, error) { return long, nil })}
-		l.config.Home = "/dev/null"
-		l.restart("alice")
-		l.start(calls("shout", nil), says("Done."))
-		if !strings.Contains(l.heard(), "could not be kept") {
-			l.Errorf("she hears %.300s", l.heard())
-		}
-	})
+	for _, isKept := range []bool{true, false} {
+		live(t, "alice", func(l *life) {
+			long := strings.Repeat("0123456789", tool.MaxOutput/10) + "!"
+			l.config.Extra = []llm.Tool{tool.Func("shout", "", func(context.Context, struct{}) (string, error) { return long, nil })}
+			if !isKept {
+				l.config.Home = "/dev/null"
+			}
+			l.restart("alice")
+			if l.start(calls("shout", nil), says("Done.")); strings.Contains(l.heard(), "could not be kept") == isKept {
+				l.Errorf("she hears %.300s", l.heard())
+			}
+			if !isKept {
+				return
+			}
+			files, err := os.ReadDir(l.outputs())
+			if err != nil || len(files) != 1 {
+				l.Fatalf("%v, %v", files, err)
+			}
+			path := l.outputs() + "/" + files[0].Name()
+			if data, err := os.ReadFile(path); err != nil || string(data) != long || !strings.Contains(l.heard(), path) {
+				l.Errorf("the file has %d bytes: %v", len(data), err)
+			}
+		})
+	}
 }
 
 // worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit.
 func TestExecInLane(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		exec := func(command string) (string, int, error) {
-			return l.toolbox.execInLane(l.Context(), l.lanes.dir, command, time.Second)
+			return l.toolbox.execInLane(l.Context(), l.rows.dir, command, time.Second)
 		}
 		if text, exit, err := exec("echo"); strings.TrimSpace(text) != "the output" || exit != 0 || err != nil {
 			l.Errorf("%q, %d, %v", text, exit, err)
@@ -190,7 +187,7 @@ func TestExecInLane(t *testing.T) {
 		l.commands.err = nil
 		ctx, stop := context.WithCancelCause(l.Context())
 		stop(errTest)
-		if text, _, err := l.toolbox.execInLane(ctx, l.lanes.dir, "sleep", time.Second); !errors.Is(err, errTest) ||
+		if text, _, err := l.toolbox.execInLane(ctx, l.rows.dir, "sleep", time.Second); !errors.Is(err, errTest) ||
 			strings.Contains(text, "killed") {
 			l.Errorf("stopped: %q, %v", text, err)
 		}
@@ -218,14 +215,14 @@ func TestWhereToolsRun(t *testing.T) {
 		expect := func(what, dir string, isWritable bool) {
 			t.Helper()
 			d, err := w.Workdir(ctx)
-			if err != nil || d.Dir != l.lanes.dir+dir || d.Writable != isWritable || (d.Why == "") != isWritable ||
+			if err != nil || d.Dir != l.rows.dir+dir || d.Writable != isWritable || (d.Why == "") != isWritable ||
 				d.ReadOnly[0] != l.Home.Outputs() {
 				l.Errorf("%s: %+v, %v", what, d, err)
 			}
 		}
 		expect("at first", "/base-1", false)
 		expect("again", "/base-1", false)
-		l.target.tip = "next"
+		l.landings.target = "next"
 		expect("after a landing", "/next-2", false)
 		expect("and again", "/next-2", false)
 		fails := func(what string) {
@@ -234,19 +231,19 @@ func TestWhereToolsRun(t *testing.T) {
 				l.Errorf("%s: %v", what, err)
 			}
 		}
-		l.target.err = errTest
+		l.landings.targetErr = errTest
 		fails("without a target")
-		l.target.err, l.target.tip, l.lanes.err = nil, "last", errTest
+		l.landings.targetErr, l.landings.target, l.rows.fail["workdir"] = nil, "last", errTest
 		fails("without a checkout")
-		l.lanes.err = nil
+		l.rows.fail["workdir"] = nil
 		expect("a checkout at last", "/last-4", false)
 		l.create(board.Draft{})
 		_, err := l.claims.Claim(ctx, 1)
 		l.must(err)
 		expect("with a task", "", true)
-		l.lanes.err = errTest
+		l.rows.fail["workdir"] = errTest
 		fails("without its lane")
-		l.lanes.err = nil
+		l.rows.fail["workdir"] = nil
 		_, err = l.world.Board.Revoke(ctx, 1, 1, muster.User, "too slow")
 		l.must(err)
 		if _, err := w.Workdir(ctx); !errors.Is(err, muster.ErrFenced) {
@@ -259,6 +256,7 @@ func TestWhereToolsRun(t *testing.T) {
 func TestSpawn(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		spawned := 0
+		l.run.Cap = 2
 		spawn := func(name muster.Name) error {
 			m, err := l.caller().Spawn(l.Context(), muster.Member{Name: name, Role: "coder"})
 			if err == nil && m.Name != name {
@@ -295,9 +293,7 @@ func TestAnsweringAShutdown(t *testing.T) {
 		live(t, "alice", func(l *life) {
 			const id = "0000beef"
 			l.start(calls("respond_shutdown", map[string]any{"request_id": id, "approve": grants, "reason": "well"}, func() {
-				_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: id, Kind: muster.AskShutdown, From: muster.User,
-					To: "alice"})
-				l.must(err)
+				l.ask(id, muster.AskShutdown, muster.User, "alice")
 			}))
 			if l.hasEnded() != grants || l.err != nil || grants && (l.end.Text != "shut down as asked" || len(l.asked) != 1) {
 				l.Errorf("granted %v: it ended with %+v, %v after %d turns; it hears %s", grants, l.end, l.err, len(l.asked), l.heard())
@@ -306,27 +302,21 @@ func TestAnsweringAShutdown(t *testing.T) {
 	}
 	live(t, "alice", func(l *life) {
 		ctx := l.Context()
-		for id, kind := range map[muster.RequestID]muster.RequestKind{"0000beef": muster.AskShutdown,
-			"0000cafe": muster.AskPermission} {
-			_, err := l.world.Requests.Ask(ctx, muster.Request{ID: id, Kind: kind, From: muster.User, To: "alice"})
-			l.must(err)
-		}
+		l.ask("0000beef", muster.AskShutdown, muster.User, "alice")
+		l.ask("0000cafe", muster.AskPermission, muster.User, "alice")
 		if err := l.caller().Leave(ctx, "0000cafe", true, ""); !errors.Is(err, muster.ErrInvalid) {
 			l.Errorf("no shutdown: %v", err)
 		}
 		if err := l.caller().Leave(ctx, "0000dead", true, ""); !errors.Is(err, muster.ErrNotFound) {
 			l.Errorf("no request: %v", err)
 		}
-		_, _, err := l.world.Requests.Decide(ctx, "0000beef", "alice", false, "no")
-		l.must(err)
+		l.decide("0000beef", "alice", false, "no")
 		if err := l.caller().Leave(ctx, "0000beef", true, ""); err != nil || l.phase.get().leaves {
 			l.Errorf("it was refused before: %v", err)
 		}
 	})
 	failEachOp(t, "alice", func(l *life) {
-		_, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: "0000beef", Kind: muster.AskShutdown, From: muster.User,
-			To: "alice"})
-		l.must(err)
+		l.ask("0000beef", muster.AskShutdown, muster.User, "alice")
 	}, func(l *life) error {
 		err := l.caller().Leave(l.Context(), "0000beef", true, "")
 		if err != nil && l.phase.get().leaves {

@@ -129,7 +129,7 @@ func twoHundredTurns(t *testing.T, least int) {
 		for i := range 40 {
 			lines := least + random.IntN(4*least)
 			text := strings.Repeat(fmt.Sprintf("func f%d() { return something, that, has, words }\n", i), lines)
-			l.must(os.WriteFile(filepath.Join(l.lanes.dir, fmt.Sprintf("f%d.go", i)), []byte(text), 0o600))
+			l.must(os.WriteFile(filepath.Join(l.rows.dir, fmt.Sprintf("f%d.go", i)), []byte(text), 0o600))
 		}
 		l.create(board.Draft{Subject: "the parser", Description: "It reads the grammar of chapter seven."})
 		done, compacted := 0, 0
