@@ -10,7 +10,6 @@ import (
 	"muster/internal/board"
 	"muster/journal"
 	"muster/llm"
-	"muster/loop"
 )
 
 // A model that calls idle has ended its phase: mail that came meanwhile begins the next one.
@@ -83,17 +82,6 @@ func TestAMemberIsRemindedOfItsTask(t *testing.T) {
 			l.jobs.Stop()
 		})
 	}
-}
-
-// The same call with the same result is warned of, and in the end it ends the phase.
-func TestALoopEndsThePhase(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		same := calls("task_get", map[string]any{"task_id": 9})
-		l.start(same, same, same, same, same, same, same)
-		if n := strings.Count(l.heard(), "three times with the same result"); n != 1 || len(l.asked) != repeatEnd || l.hasEnded() {
-			l.Errorf("asked %d times, warned %d times; %v", len(l.asked), n, l.err)
-		}
-	})
 }
 
 // A reply that is paused or cut again and again ends the phase, and the lead is told of one that was cut.
@@ -179,22 +167,5 @@ func TestWhatCountsAsARepeat(t *testing.T) {
 	}
 	if c.round("bash", `{}`, "b"); c.countWait(false, false) {
 		t.Error("a wait after another call is a loop")
-	}
-}
-
-// No error of the store is lost at a boundary, and the model is not asked again with one.
-func TestABoundaryFailsWithTheStore(t *testing.T) {
-	for _, b := range []loop.Boundary{loop.BetweenRounds, loop.BeforeStop} {
-		failEachOp(t, "alice", func(l *life) {
-			l.open()
-			l.phase.change(func(c *counters) { c.repeats.equal[0] = repeatWarn - 1 })
-			l.send(muster.MailMessage, muster.Lead, "alice", "hello")
-		}, func(l *life) error {
-			goOn, err := session{l.self}.Boundary(l.Context(), b)
-			if goOn && err != nil {
-				l.Error("it goes on with an error")
-			}
-			return err
-		})
 	}
 }

@@ -25,8 +25,7 @@ func TestWhoAMemberIsIsSaidInAShortConversation(t *testing.T) {
 				if i%2 == 0 {
 					l.must(l.conversation.say(ctx, nil, "Go on."))
 				} else {
-					l.must(l.conversation.script.Reply(ctx, llm.Reply{Message: llm.Message{Parts: llm.Parts{
-						llm.Text{Text: "I do."}}}}))
+					l.reply(llm.StopEnd, "I do.")
 				}
 			}
 			l.conversation.script.Release()
@@ -95,20 +94,6 @@ func TestALeadOfANewRunBeginsAfresh(t *testing.T) {
 	})
 }
 
-// A member that is shut down before it could open its conversation leaves like any other.
-func TestAMemberLeavesBeforeItsConversationIsOpen(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		ctx, stop := context.WithCancelCause(l.Context())
-		stop(muster.CauseShutdown)
-		if _, err := l.Live(ctx); err != nil {
-			l.Error(err)
-		}
-		if m := l.record("alice"); m.Status != muster.Shutdown || m.Host != "" || len(l.asked) != 0 {
-			l.Errorf("she is %+v", m)
-		}
-	})
-}
-
 // A background job that has ended wakes the member, which reads its output once.
 func TestAnEndedJobIsAnnouncedOnce(t *testing.T) {
 	live(t, "alice", func(l *life) {
@@ -134,7 +119,7 @@ func TestDeliveredMailIsNotReadAgain(t *testing.T) {
 		ctx := l.Context()
 		old := l.send(muster.MailMessage, "lead", "alice", strings.Repeat("old ", maxDelivery/4))
 		l.must(l.conversation.say(ctx, []muster.MessageID{old.ID}, "as it was"))
-		l.must(l.conversation.script.Reply(ctx, llm.Reply{Message: llm.Message{Parts: llm.Parts{llm.Text{Text: "I see."}}}}))
+		l.reply(llm.StopEnd, "I see.")
 		l.send(muster.MailMessage, muster.Lead, "alice", "the news")
 		l.asked = nil
 		l.restart("alice")
@@ -152,32 +137,39 @@ func TestDeliveredMailIsNotReadAgain(t *testing.T) {
 	})
 }
 
-// deliver says whether something new has come, and nothing new where it fails.
+// deliver says whether something new has come. The user sees which of their mails the lead has read: those, and not what
+// other members read.
 func TestDeliverReportsWhatIsNew(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		l.open()
-		expect := func(what string, want bool) {
-			t.Helper()
-			if got, err := l.conversation.deliver(l.Context()); err != nil || got != want {
-				l.Errorf("%s: %v, %v", what, got, err)
-			}
+	for _, name := range []muster.Name{muster.Lead, "alice"} {
+		for _, inTalk := range []bool{true, false} {
+			live(t, name, func(l *life) {
+				talk := newTalk()
+				if inTalk {
+					l.config.Talk = talk
+				}
+				l.restart(name)
+				l.open()
+				mine := l.send(muster.MailMessage, muster.User, name, "hello")
+				l.send(muster.MailMessage, "alice", muster.Lead, "hello")
+				for _, want := range []bool{true, false} {
+					if came, err := l.conversation.deliver(l.Context()); err != nil || came != want {
+						l.Errorf("%s: %v, %v", name, came, err)
+					}
+				}
+				if want := name == muster.Lead && inTalk; len(talk.heard) == 1 != want || want && talk.heard[0] != mine.ID {
+					l.Errorf("%s has heard %v", name, talk.heard)
+				}
+			})
 		}
-		expect("an empty inbox", false)
-		l.send(muster.MailMessage, muster.Lead, "alice", "one")
-		expect("one mail", true)
-		expect("the same again", false)
-	})
+	}
 	failEachOp(t, "alice", func(l *life) {
 		l.open()
 		l.send(muster.MailMessage, muster.Lead, "alice", "one")
 		l.send(muster.MailMessage, muster.Lead, "alice", strings.Repeat("long ", maxDelivery/5))
 	}, func(l *life) error {
-		for _, f := range []func() (bool, error){
-			func() (bool, error) { return l.conversation.hasWakingMail(l.Context()) },
-			func() (bool, error) { return l.conversation.deliverWaking(l.Context()) },
-			func() (bool, error) { return l.conversation.deliver(l.Context()) },
-		} {
-			if came, err := f(); err != nil || !came {
+		for _, f := range []func(context.Context) (bool, error){l.conversation.hasWakingMail, l.conversation.deliverWaking,
+			l.conversation.deliver} {
+			if came, err := f(l.Context()); err != nil || !came {
 				if came {
 					l.Error("new mail, with an error")
 				}
@@ -185,33 +177,6 @@ func TestDeliverReportsWhatIsNew(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-// The user sees which of their mails the lead has read: those, and nobody else's, and not what other members read.
-func TestTheUserSeesWhatTheLeadHasRead(t *testing.T) {
-	talk := newTalk()
-	for _, name := range []muster.Name{muster.Lead, "alice"} {
-		live(t, name, func(l *life) {
-			l.config.Talk = talk
-			l.restart(name)
-			l.open()
-			mine := l.send(muster.MailMessage, muster.User, name, "hello")
-			l.send(muster.MailMessage, "alice", muster.Lead, "hello")
-			talk.heard = nil
-			_, err := l.conversation.deliver(l.Context())
-			l.must(err)
-			if want := name == muster.Lead; len(talk.heard) == 1 != want || want && talk.heard[0] != mine.ID {
-				l.Errorf("%s has heard %v", name, talk.heard)
-			}
-		})
-	}
-	live(t, muster.Lead, func(l *life) { // a lead without a conversation reads it, too
-		l.open()
-		l.send(muster.MailMessage, muster.User, muster.Lead, "hello")
-		if came, err := l.conversation.deliver(l.Context()); err != nil || !came {
-			l.Errorf("%v, %v", came, err)
-		}
 	})
 }
 

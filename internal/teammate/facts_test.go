@@ -27,8 +27,7 @@ func TestTheFactsOfAStart(t *testing.T) {
 	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, OwesReply: true}) {
 		t.Errorf("the model was asked: %+v", f)
 	}
-	p.must(p.conversation.script.Reply(t.Context(), llm.Reply{Stop: llm.StopEnd,
-		Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{llm.Text{Text: "Hello."}}}}))
+	p.reply(llm.StopEnd, "Hello.")
 	p.phase.Idle("")
 	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, PhaseOver: true}) {
 		t.Errorf("the model has answered, and a tool has ended the phase: %+v", f)
@@ -73,17 +72,4 @@ func TestTheFactsOfMail(t *testing.T) {
 			return err
 		})
 	}
-}
-
-// The facts of the lead at rest are those of the team.
-func TestTheFactsOfTheLead(t *testing.T) {
-	p := newParts(t, muster.Lead)
-	if f := p.factsAt(Resting); f.LeadAtRest.ToHear || len(f.LeadAtRest.Progress.Working) != 1 || !f.Lead {
-		t.Errorf("bob works: %+v", f)
-	}
-	failEachOf(t, muster.Lead, func(*life) {}, func(p *life) error {
-		p.stage = Resting
-		_, err := p.Member.facts(p.Context())
-		return err
-	})
 }

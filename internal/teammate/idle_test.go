@@ -14,20 +14,20 @@ import (
 )
 
 // waits begins one wait of a resting member, and returns what it has returned once it has.
-func (p *life) waits(ctx context.Context) <-chan error {
+func (l *life) waits(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- p.idle.wait(ctx) }()
+	go func() { done <- l.idle.wait(ctx) }()
 	synctest.Wait()
 	return done
 }
 
 // isOver reports whether a wait has returned, and fails the test if it has with an error.
-func (p *life) isOver(done <-chan error) bool {
-	p.Helper()
+func (l *life) isOver(done <-chan error) bool {
+	l.Helper()
 	synctest.Wait()
 	select {
 	case err := <-done:
-		p.must(err)
+		l.must(err)
 		return true
 	default:
 		return false
@@ -35,51 +35,46 @@ func (p *life) isOver(done <-chan error) bool {
 }
 
 // rests lets the member rest until it is woken for nothing.
-func (p *life) rests(ctx context.Context) error {
+func (l *life) rests(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := p.idle.begin(ctx); err != nil {
+	if err := l.idle.begin(ctx); err != nil {
 		return err
 	}
-	p.must(p.world.Store.Inbox().Put(ctx, p.name(), muster.Message{ID: "news", Type: muster.MailIdle, From: "bob", Content: "idle"}))
-	return p.idle.wait(ctx)
+	l.send(muster.MailIdle, muster.User, l.name(), "idle")
+	return l.idle.wait(ctx)
 }
 
 // The last words of a phase are mailed to the lead, once. A model that was cut off has none, and the lead is told why.
 func TestTheLastMessageOfAPhase(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		words string
-		stop  llm.Stop
-		want  muster.MessageType // "" for no mail
-		from  muster.Name
-		says  string
+		name, words string
+		stop        llm.Stop
+		want        string // the mail; "" for none
 	}{
-		{"words", "All is well.", llm.StopEnd, muster.MailResult, "alice", "All is well."},
-		{"very many words", strings.Repeat("x", maxQuote+1), llm.StopEnd, muster.MailResult, "alice", "x ..."},
-		{"none", "", llm.StopEnd, "", "", ""},
-		{"a tool has ended the phase", "I complete it.", llm.StopTools, "", "", ""},
-		{"refused", "no", llm.StopRefused, muster.MailError, muster.System, "alice's model refused: no"},
-		{"cut", "", llm.StopMax, muster.MailError, muster.System, "cut at its length limit"},
+		{"words", "All is well.", llm.StopEnd, "result alice All is well."},
+		{"very many words", strings.Repeat("ä", maxQuote), llm.StopEnd, "result alice " + strings.Repeat("ä", maxQuote/2) + " ..."},
+		{"none", "", llm.StopEnd, ""},
+		{"a tool has ended the phase", "I complete it.", llm.StopTools, ""},
+		{"refused", "no", llm.StopRefused, "error system alice's model refused: no"},
+		{"cut", "", llm.StopMax, "error system alice's reply was cut at its length limit again and again"},
 	} {
 		p := newParts(t, "alice")
-		p.phase.change(func(c2 *counters) { c2.words, c2.stop = c.words, c.stop })
-		ctx, stop := context.WithCancel(t.Context())
-		p.must(p.idle.begin(ctx))
-		mail := p.leadMail()
-		if (len(mail) == 1) != (c.want != "") || len(mail) > 1 ||
-			len(mail) == 1 && (mail[0].Type != c.want || mail[0].From != c.from || !strings.Contains(mail[0].Content, c.says)) {
-			t.Errorf("%s: the lead got %+v", c.name, mail)
+		p.phase.change(func(n *counters) { n.words, n.stop = c.words, c.stop })
+		p.must(p.idle.begin(t.Context()))
+		p.must(p.idle.begin(t.Context()))
+		got := ""
+		for _, m := range p.leadMail() {
+			got += fmt.Sprint(m.Type, " ", m.From, " ", m.Content)
 		}
-		p.must(p.idle.begin(ctx))
-		if mail = p.leadMail(); len(mail) > 0 {
-			t.Errorf("%s: the lead was told again: %+v", c.name, mail)
+		if got != c.want {
+			t.Errorf("%s: the lead reads %q, want %q", c.name, got, c.want)
 		}
-		stop()
 	}
 }
 
-// The record of an idle member says why its phase has ended, and the lead is told once that it is idle.
+// The record of an idle member says why its phase has ended, and the lead is told once that it is idle. Its conversation
+// and its tools are no longer in memory.
 func TestAnIdleMemberSaysWhy(t *testing.T) {
 	for want, set := range map[muster.IdleReason]func(p *life){
 		muster.IdleNoToolUse: func(*life) {},
@@ -87,18 +82,21 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 		muster.IdleMessages:  func(p *life) { p.presence.Asked("bob", "Is it done?") },
 	} {
 		p := newParts(t, "alice")
+		p.must(p.conversation.say(t.Context(), nil, "Hello."))
+		p.toolbox.get()
+		p.phase.change(func(c *counters) { c.calls = []llm.Call{{ID: "1"}} })
 		set(p)
 		p.must(p.rests(t.Context()))
 		if m := p.me(); m.Status != muster.Idle || m.IdleReason != want {
 			t.Errorf("she is %s (%s), want %s", m.Status, m.IdleReason, want)
 		}
-		text := fmt.Sprintf("alice is idle (%s).", want)
-		if mail := p.leadMail(); len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != text {
+		p.must(p.idle.markIdle(t.Context(), muster.IdleMessages))
+		mail := p.leadMail()
+		if len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != fmt.Sprintf("alice is idle (%s).", want) {
 			t.Errorf("the lead got %+v", mail)
 		}
-		p.must(p.idle.markIdle(t.Context(), muster.IdleMessages))
-		if mail := p.leadMail(); len(mail) > 0 || p.me().IdleReason != muster.IdleMessages {
-			t.Errorf("the lead was told again: %+v", mail)
+		if n := len(p.conversation.script.Messages()); n != 0 || p.toolbox.made.Load() != nil || p.phase.get().calls != nil {
+			t.Errorf("%d messages, tools: %v, calls: %v", n, p.toolbox.made.Load() != nil, p.phase.get().calls != nil)
 		}
 	}
 }
@@ -106,40 +104,24 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 // A member with a task whose job runs, or has ended unheard, is at work on it.
 func TestAMemberWaitsForItsJob(t *testing.T) {
 	p := newParts(t, "alice")
-	p.claim()
-	p.startJob()
-	for _, what := range []string{"it runs", "it has ended"} {
+	expect := func(what string, want muster.MemberStatus, doing string) {
+		t.Helper()
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
 		p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-		if m := p.me(); m.Status != muster.Working || m.Doing != "waits for its background job" ||
-			len(p.leadMail()) > 0 {
+		if m := p.me(); m.Status != want || m.Doing != doing || len(p.leadMail()) > 0 != (want == muster.Idle) {
 			t.Errorf("%s: she is %s and %q", what, m.Status, m.Doing)
 		}
-		p.jobs.Stop()
 	}
+	p.claim()
+	p.startJob()
+	expect("it runs", muster.Working, "waits for its background job")
+	p.jobs.Stop()
+	expect("it has ended", muster.Working, "waits for its background job")
 	p.jobs.Finished()
-	p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-	if m := p.me(); m.Status != muster.Idle {
-		t.Errorf("the job is over, and she is %s", m.Status)
-	}
+	expect("it was heard of", muster.Idle, "")
 	p.startJob()
 	p.claims.clearTask()
-	p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
-	if m := p.me(); m.Status != muster.Idle {
-		t.Errorf("she has no task, and is %s", m.Status)
-	}
-}
-
-// Thousands of idle members hold no conversation in memory, and no tools.
-func TestAnIdleMemberIsSmall(t *testing.T) {
-	p := newParts(t, "alice")
-	p.must(p.conversation.say(t.Context(), nil, "Hello."))
-	p.toolbox.get()
-	p.phase.change(func(c *counters) { c.calls = []llm.Call{{ID: "1"}} })
-	p.must(p.rests(t.Context()))
-	if n := len(p.conversation.script.Messages()); n != 0 || p.toolbox.made.Load() != nil || p.phase.get().calls != nil {
-		t.Errorf("%d messages, tools: %v, calls: %v", n, p.toolbox.made.Load() != nil, p.phase.get().calls != nil)
-	}
+	expect("she has no task", muster.Idle, "")
 }
 
 // No error of the stores is lost when a rest begins, waits, or looks around.
@@ -207,7 +189,7 @@ func TestAnIdleOwnerHearsOfItsTask(t *testing.T) {
 		task := p.claim()
 		p.must(p.idle.begin(t.Context()))
 		done := p.waits(t.Context())
-		if p.isOver(done) || len(p.Queue.waiting["coder"]) > 0 {
+		if p.isOver(done) || p.queued() > 0 {
 			t.Fatal("she does not wait, or waits in the queue")
 		}
 		p.revoke(task, true)
@@ -222,7 +204,7 @@ func TestAnIdleOwnerHearsOfItsTask(t *testing.T) {
 
 // The idle timeout passes once after a rest has begun, however often the member is woken for nothing; 0 is never.
 func TestTheIdleTimeout(t *testing.T) {
-	for _, timeout := range []time.Duration{0, 1, time.Minute} {
+	for _, timeout := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
 			p.idle.Limits.IdleTimeout = timeout
@@ -230,14 +212,12 @@ func TestTheIdleTimeout(t *testing.T) {
 			p.must(p.idle.begin(ctx))
 			began, done := time.Now(), p.waits(ctx)
 			time.Sleep(timeout / 2)
-			if timeout > 1 { // woken for nothing
-				p.send(muster.MailIdle, "bob", "alice", "idle")
-				if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.called || p.idle.rest.triedTask {
-					t.Errorf("%+v", p.idle.rest)
-				}
-				p.idle.rest.triedTask = true
-				done = p.waits(ctx)
+			p.send(muster.MailIdle, "bob", "alice", "idle")
+			if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.called || p.idle.rest.triedTask {
+				t.Errorf("woken for nothing: %+v", p.idle.rest)
 			}
+			p.idle.rest.triedTask = true
+			done = p.waits(ctx)
 			if timeout == 0 {
 				time.Sleep(time.Hour)
 				if p.isOver(done) {
@@ -285,55 +265,65 @@ func TestATimedOutMemberGivesItsTaskBack(t *testing.T) {
 // The facts of an idle member: its task and whether it was read, a landing that was cut off, its jobs, and who asks it
 // to shut down.
 func TestTheFactsOfAnIdleMember(t *testing.T) {
-	facts := func(p *life) IdleFacts {
-		t.Helper()
-		f, err := p.idle.facts(t.Context())
-		p.must(err)
-		return f
-	}
 	p := newParts(t, "alice")
-	if f := facts(p); f != (IdleFacts{}) {
-		t.Errorf("nothing: %+v", f)
+	expect := func(what string, want IdleFacts) {
+		t.Helper()
+		if f, err := p.idle.facts(t.Context()); err != nil || f != want {
+			t.Errorf("%s: %+v, %v", what, f, err)
+		}
 	}
+	expect("nothing", IdleFacts{})
 	p.claimOnBoard("alice")
 	p.must(p.claims.find(t.Context()))
-	if f := facts(p); f.Claim != NotYetRead {
-		t.Errorf("a task that was not read: %+v", f)
-	}
+	expect("a task that was not read", IdleFacts{Claim: NotYetRead})
 	p.claims.held.change(func(h *claim) { h.presented = true })
-	if f := facts(p); f.Claim != Presented || f.Landing {
-		t.Errorf("a task: %+v", f)
-	}
+	expect("a task", IdleFacts{Claim: Presented})
 	p.beginLanding(p.current())
-	if f := facts(p); f.Claim != Presented || !f.Landing {
-		t.Errorf("a landing that was cut off: %+v", f)
-	}
+	expect("a landing that was cut off", IdleFacts{Claim: Presented, Landing: true})
 	p.startJob()
-	if f := facts(p); f.Landing || f.JobsFinished {
-		t.Errorf("a job runs that could write into the lane: %+v", f)
-	}
+	expect("a job runs that could write into the lane", IdleFacts{Claim: Presented})
 	p.jobs.Stop()
-	if f := facts(p); !f.Landing || !f.JobsFinished {
-		t.Errorf("the job is over: %+v", f)
-	}
+	expect("the job is over", IdleFacts{Claim: Presented, Landing: true, JobsFinished: true})
+	p.jobs.Finished()
 	p.claims.held.change(func(h *claim) { h.landingResumed = true })
-	if f := facts(p); f.Landing {
-		t.Errorf("it was resumed once: %+v", f)
-	}
+	expect("it was resumed once", IdleFacts{Claim: Presented})
 	p.idle.rest.triedTask, p.idle.rest.timedOut = true, true
 	p.presence.Asked(muster.Lead, "Shall I?")
-	if f := facts(p); !f.TriedTask || !f.TimedOut || !f.KeepsClaim {
-		t.Errorf("timed out, with a question: %+v", f)
-	}
-	if p.idle.rest.timedOut = false; facts(p).KeepsClaim {
-		t.Error("whether it keeps its claim is asked when it is timed out")
-	}
+	expect("timed out, with a question", IdleFacts{Claim: Presented, TriedTask: true, TimedOut: true, KeepsClaim: true})
+	p.idle.rest.timedOut = false
 	p.ask("", muster.AskPermission, "bob", "alice")
 	p.ask("", muster.AskShutdown, muster.User, "bob")
-	if f := facts(p); f.Shutdown != "" {
-		t.Errorf("nobody asks her to shut down: %+v", f)
-	}
-	if id := p.ask("", muster.AskShutdown, muster.User, "alice"); facts(p).Shutdown != id {
-		t.Error("she is not asked to shut down")
-	}
+	expect("nobody asks her to shut down", IdleFacts{Claim: Presented, TriedTask: true})
+	p.ask("0000beef", muster.AskShutdown, muster.User, "alice")
+	expect("she is asked to", IdleFacts{Claim: Presented, TriedTask: true, Shutdown: "0000beef"})
+}
+
+// An idle owner keeps its task until the idle timeout, and while it waits for an answer. Status news is none, and wakes
+// nobody.
+func TestAnIdleOwnerIsTimedOut(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.claimOnBoard("alice") // by a process that died before it had read it
+		l.start(calls("send_message", map[string]any{"to": "lead", "content": "Is the parser done?"}), says("I wait."))
+		if !strings.Contains(l.heard(), "Task #1: the parser") || l.task(1).Worktree == "" {
+			l.Errorf("she was not told of her task, or it has no lane: %s", l.heard())
+		}
+		asked := len(l.asked)
+		l.send(muster.MailIdle, muster.Lead, "alice", "lead is idle.")
+		time.Sleep(10 * time.Minute)
+		if m := l.me(); l.hasEnded() || len(l.asked) != asked || m.Status != muster.Idle || m.Task != 1 || l.task(1).Owner != "alice" {
+			l.Fatalf("asked %d times, she is %+v: %v", len(l.asked), m, l.err)
+		}
+		l.send(muster.MailMessage, muster.Lead, "alice", "It is done.")
+		time.Sleep(59 * time.Second)
+		if l.hasEnded() {
+			l.Fatal("timed out too early")
+		}
+		time.Sleep(2 * time.Second)
+		if m := l.me(); !l.hasEnded() || l.err != nil || m.Status != muster.Shutdown || m.IdleReason != muster.IdleTimeout {
+			l.Errorf("she is %+v: %v", m, l.err)
+		}
+		if task := l.task(1); task.Status != muster.Pending || task.Attempts != 0 {
+			l.Errorf("the task is %+v", task)
+		}
+	})
 }

@@ -172,10 +172,6 @@ func TestAWaitFailsWithTheStore(t *testing.T) {
 		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
 	}
 	failEachOp(t, muster.Lead, working, func(l *life) error {
-		_, err := l.lead.wakeFacts(l.Context(), true)
-		return err
-	})
-	failEachOp(t, muster.Lead, working, func(l *life) error {
 		time.AfterFunc(time.Second, func() { l.send(muster.MailMessage, "alice", muster.Lead, "hello") })
 		ctx, stop := context.WithTimeout(l.Context(), time.Hour)
 		defer stop()
@@ -184,10 +180,6 @@ func TestAWaitFailsWithTheStore(t *testing.T) {
 			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })
 			return muster.ErrUnavailable
 		}
-		return err
-	})
-	failEachOp(t, muster.Lead, working, func(l *life) error {
-		_, err := l.lead.turnFacts(l.Context())
 		return err
 	})
 }
@@ -256,8 +248,7 @@ func TestALeadAwaitsTheTeam(t *testing.T) {
 func TestTheEndOfAKilledLead(t *testing.T) {
 	lead := func(l *life, stop llm.Stop, words string) {
 		l.open()
-		l.must(l.conversation.script.Reply(l.Context(), llm.Reply{Stop: stop,
-			Message: llm.Message{Parts: llm.Parts{llm.Text{Text: words}}}}))
+		l.reply(stop, words)
 	}
 	for _, c := range []struct {
 		name  string

@@ -60,8 +60,9 @@ func TestTheRecordOfAnotherHost(t *testing.T) {
 	own := p.me().Host
 	p.rehost()
 	p.wants("the status", p.presence.setStatus(t.Context(), muster.Idle, muster.IdleTasks, ""), muster.ErrFenced)
+	p.presence.onModelWait(time.Now(), errTest)
 	p.must(p.presence.leave(t.Context()))
-	if m := p.me(); m.Status != muster.Working || m.Host != "host-8.1" || p.presence.Me().Host != own {
+	if m := p.me(); m.Doing != "" || m.Status != muster.Working || m.Host != "host-8.1" || p.presence.Me().Host != own {
 		t.Errorf("it is %+v, and she knows it as %+v", m, p.presence.Me())
 	}
 }

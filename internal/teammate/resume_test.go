@@ -30,6 +30,18 @@ func TestAFormerHostBeginsNothing(t *testing.T) {
 	}
 }
 
+// A member that is shut down before it could open its conversation leaves like any other.
+func TestAMemberLeavesBeforeItsConversationIsOpen(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		ctx, stop := context.WithCancelCause(l.Context())
+		stop(muster.CauseShutdown)
+		_, err := l.Live(ctx)
+		if m := l.me(); err != nil || m.Status != muster.Shutdown || m.Host != "" || len(l.asked) != 0 {
+			l.Errorf("she is %+v: %v", m, err)
+		}
+	})
+}
+
 // crowded is a store in which another process writes into a transcript just before this one, for some times.
 type crowded struct {
 	muster.Store
@@ -184,25 +196,15 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 	})
 }
 
-// No error is lost when a conversation is opened, goes on, or begins a phase; a tool's error that no model can mend
-// ends the life.
+// No error is lost when a conversation goes on, or begins a phase; a tool's error that no model can mend ends the life.
 func TestNoErrorIsLostOnTheWayToThePhase(t *testing.T) {
-	for _, a := range []Action{ContinueConversation{}, RunPhase{}} {
-		failEachOp(t, "alice", func(l *life) {
-			l.open()
-			l.change("alice", func(m *muster.Member) { m.Status = muster.Idle })
-			l.presence.known.change(func(k *knownRecord) { k.latest.Status = muster.Idle })
-			l.send(muster.MailMessage, muster.Lead, "alice", "hello")
-		}, func(l *life) error {
-			err := a.do(l.Context(), l.Member)
-			return errors.Join(err, l.Member.err)
-		})
-	}
-	live(t, muster.Lead, func(l *life) {
-		l.runErr = errTest
-		if err := l.Member.open(l.Context()); !errors.Is(err, errTest) {
-			l.Errorf("without a run: %v", err)
-		}
+	failEachOp(t, "alice", func(l *life) {
+		l.open()
+		l.change("alice", func(m *muster.Member) { m.Status = muster.Idle })
+		l.presence.known.change(func(k *knownRecord) { k.latest.Status = muster.Idle })
+		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
+	}, func(l *life) error {
+		return errors.Join(ContinueConversation{}.do(l.Context(), l.Member), l.Member.err)
 	})
 	live(t, "alice", func(l *life) {
 		l.config.Extra = []llm.Tool{tool.Func("broken", "", func(context.Context, struct{}) (string, error) {

@@ -179,12 +179,6 @@ func TestALongConversationStartsAfresh(t *testing.T) {
 			l.Errorf("her task is lost: %s", heard)
 		}
 	})
-	live(t, "alice", func(l *life) {
-		l.start(fails(llm.ContextFull), says("Ready."))
-		if strings.Count(l.heard(), "Write &lt;inbox> parsers.") != 1 || len(l.asked) != 2 {
-			l.Errorf("without a task she hears %s", l.heard())
-		}
-	})
 	for _, subject := range []string{"", "the lexer"} {
 		live(t, muster.Lead, func(l *life) {
 			if subject != "" {
@@ -200,14 +194,6 @@ func TestALongConversationStartsAfresh(t *testing.T) {
 	}
 	failEachOp(t, muster.Lead, func(l *life) { l.open() }, func(l *life) error {
 		return RestartConversation{Harder: maxRestarts}.do(l.Context(), l.Member)
-	})
-	live(t, "alice", func(l *life) {
-		l.create(board.Draft{})
-		l.open()
-		l.runErr = errTest
-		if err := (RestartConversation{Harder: maxRestarts}).do(l.Context(), l.Member); !errors.Is(err, errTest) {
-			l.Errorf("without a run: %v", err)
-		}
 	})
 }
 

@@ -112,6 +112,13 @@ func TestStandstillAsDefined(t *testing.T) {
 	})
 }
 
+// unlimited gives the member a task, and no limit of turns but its own.
+func (l *life) unlimited() {
+	l.config.Limits.Turns = 0
+	l.restart(l.name())
+	l.create(board.Draft{})
+}
+
 // reads are turns in which the model reads something else each time.
 func reads(n int) (all []turn) {
 	for i := range n {
@@ -123,9 +130,7 @@ func reads(n int) (all []turn) {
 // A member that reads for ever is reminded, the lead is told once, and the task goes back and counts.
 func TestAStandstillEndsThePhase(t *testing.T) {
 	live(t, "alice", func(l *life) {
-		l.config.Limits.Turns = 0
-		l.restart("alice")
-		l.create(board.Draft{})
+		l.unlimited()
 		l.start(reads(1000)...)
 		if len(l.asked) < stillEnd {
 			l.Fatalf("asked %d times", len(l.asked))
@@ -137,9 +142,7 @@ func TestAStandstillEndsThePhase(t *testing.T) {
 				l.Errorf("%q is not said after %d rounds, or not once", text, n)
 			}
 		}
-		task, err := l.world.Board.Get(l.Context(), 1)
-		l.must(err)
-		if task.Attempts != 3 || task.Status != muster.NeedsAttention || !strings.Contains(task.Result, "a standstill") {
+		if task := l.task(1); task.Attempts != 3 || task.Status != muster.NeedsAttention || !strings.Contains(task.Result, "a standstill") {
 			l.Errorf("three times it is too much: %+v", task)
 		}
 		told := 0
@@ -198,9 +201,7 @@ func TestWhatEndsAStandstill(t *testing.T) {
 		}, false},
 	} {
 		live(t, "alice", func(l *life) {
-			l.config.Limits.Turns = 0
-			l.restart("alice")
-			l.create(board.Draft{})
+			l.unlimited()
 			turns := append(reads(stillRemind-1), c.act(l))
 			l.start(append(turns, says("Done."), says("Done."), says("Done."))...)
 			if reminded := strings.Contains(l.heard(), "10 rounds of tools"); reminded == c.ends {
@@ -229,9 +230,7 @@ func TestLooksAtFilesAreRare(t *testing.T) {
 	} {
 		live(t, "alice", func(l *life) {
 			l.rows.lookTakes = c.takes
-			l.config.Limits.Turns = 0
-			l.restart("alice")
-			l.create(board.Draft{})
+			l.unlimited()
 			var turns []turn
 			for n := 1; n <= 12-c.reads; n++ {
 				turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("echo ", n)}, func() {
@@ -254,9 +253,7 @@ func TestLooksAtFilesAreRare(t *testing.T) {
 // runs is to wait.
 func TestJobsDoNotHideAStandstill(t *testing.T) {
 	live(t, "alice", func(l *life) {
-		l.config.Limits.Turns = 0
-		l.restart("alice")
-		l.create(board.Draft{})
+		l.unlimited()
 		var turns []turn
 		for n := range stillEnd {
 			turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("make ", n), "background": true}), says("I wait."))
@@ -277,9 +274,7 @@ func TestJobsDoNotHideAStandstill(t *testing.T) {
 		}
 	})
 	live(t, "alice", func(l *life) {
-		l.config.Limits.Turns = 0
-		l.restart("alice")
-		l.create(board.Draft{})
+		l.unlimited()
 		turns := []turn{calls("bash", map[string]any{"command": "make", "background": true})}
 		for range stillRemind * 2 {
 			turns = append(turns, calls("check_background", map[string]any{"job_id": "1"}))

@@ -128,11 +128,9 @@ func TestAPlanIsRequiredOfSubagentsToo(t *testing.T) {
 			l.create(board.Draft{RequirePlan: isRequired})
 			l.start(calls("write_file", map[string]any{"path": "a.txt", "content": "a"}),
 				calls("subagent", map[string]any{"kind": "work", "prompt": "write it"}), says("Written."), says("Done."))
-			if n := strings.Count(l.heard(), "may run: read what you need"); (n == 2) != isRequired || n%2 != 0 {
-				l.Errorf("required %v, she hears %s", isRequired, l.heard())
-			}
-			if _, err := os.Stat(l.rows.dir + "/a.txt"); (err != nil) != isRequired {
-				l.Errorf("required %v, the file: %v", isRequired, err)
+			n := strings.Count(l.heard(), "may run: read what you need")
+			if _, err := os.Stat(l.rows.dir + "/a.txt"); (n == 2) != isRequired || n%2 != 0 || (err != nil) != isRequired {
+				l.Errorf("required %v, she hears %s; the file: %v", isRequired, l.heard(), err)
 			}
 		})
 	}
@@ -225,30 +223,25 @@ func TestWhereToolsRun(t *testing.T) {
 		l.landings.target = "next"
 		expect("after a landing", "/next-2", false)
 		expect("and again", "/next-2", false)
-		fails := func(what string) {
+		fails := func(what string, err error) {
 			t.Helper()
-			if _, err := w.Workdir(ctx); !errors.Is(err, errTest) {
-				l.Errorf("%s: %v", what, err)
+			if _, got := w.Workdir(ctx); !errors.Is(got, err) {
+				l.Errorf("%s: %v", what, got)
 			}
 		}
 		l.landings.targetErr = errTest
-		fails("without a target")
+		fails("without a target", errTest)
 		l.landings.targetErr, l.landings.target, l.rows.fail["workdir"] = nil, "last", errTest
-		fails("without a checkout")
-		l.rows.fail["workdir"] = nil
+		fails("without a checkout", errTest)
+		delete(l.rows.fail, "workdir")
 		expect("a checkout at last", "/last-4", false)
-		l.create(board.Draft{})
-		_, err := l.claims.Claim(ctx, 1)
-		l.must(err)
+		task := l.claim()
 		expect("with a task", "", true)
 		l.rows.fail["workdir"] = errTest
-		fails("without its lane")
-		l.rows.fail["workdir"] = nil
-		_, err = l.world.Board.Revoke(ctx, 1, 1, muster.User, "too slow")
-		l.must(err)
-		if _, err := w.Workdir(ctx); !errors.Is(err, muster.ErrFenced) {
-			l.Errorf("with a lost task: %v", err)
-		}
+		fails("without its lane", errTest)
+		delete(l.rows.fail, "workdir")
+		l.revoke(task, false)
+		fails("with a lost task", muster.ErrFenced)
 	})
 }
 

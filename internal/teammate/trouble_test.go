@@ -56,16 +56,6 @@ func TestAFreshStartForgetsNothing(t *testing.T) {
 	})
 }
 
-// A conversation that is refused again after it was started afresh is not repaired a second time.
-func TestARefusedConversationIsRepairedOnce(t *testing.T) {
-	live(t, "alice", func(l *life) {
-		l.start(fails(llm.BadHistory), fails(llm.BadHistory))
-		if !l.hasEnded() || len(l.asked) != 2 || l.err != nil {
-			l.Errorf("asked %d times: %+v, %v", len(l.asked), l.end, l.err)
-		}
-	})
-}
-
 // A key or a model that is refused to one teammate alone concerns only that one, and the lead is told. What the whole
 // team uses stops the team.
 func TestOneMembersModelConcernsThatMember(t *testing.T) {

@@ -450,6 +450,13 @@ func (l *life) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.R
 	return next(r)
 }
 
+// reply writes a reply of the model into the conversation.
+func (l *life) reply(stop llm.Stop, text string) {
+	l.Helper()
+	r, _ := stops(stop, text)(llm.Request{})
+	l.must(l.conversation.script.Reply(l.Context(), r))
+}
+
 // says is a turn in which the model only says something.
 func says(text string) turn { return stops(llm.StopEnd, text) }
 
