@@ -48,31 +48,6 @@ func TestTheUserBeginsANewConversation(t *testing.T) {
 	})
 }
 
-// A turn that the user has stopped before does not go on by it.
-func TestANewConversationAfterAStoppedTurn(t *testing.T) {
-	live(t, muster.Lead, func(l *life) {
-		talk := newTalk()
-		l.config.Talk = talk
-		l.restart(muster.Lead)
-		l.create(board.Draft{})
-		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
-		l.start(says("First."), calls("wait", nil, func() {
-			talk.stop(muster.CauseTurn)
-			l.send(muster.MailClear, muster.User, muster.Lead, "begin a new conversation")
-		}), says("Yes."))
-		l.send(muster.MailMessage, "alice", muster.Lead, "a question")
-		synctest.Wait()
-		if l.hasEnded() || len(l.asked) != 2 {
-			l.Fatalf("asked %d times, ended with %v: %s", len(l.asked), l.err, l.heard())
-		}
-		l.send(muster.MailMessage, muster.User, muster.Lead, "Do this.")
-		synctest.Wait()
-		if heard := l.heard(); len(l.asked) < 3 || strings.Contains(heard, "First.") || !strings.Contains(heard, "Do this.") {
-			l.Errorf("asked %d times, it hears %s", len(l.asked), heard)
-		}
-	})
-}
-
 // Whatever write fails, the conversation is the old one or the new one, and after a crash the request does not clear
 // what was said since.
 func TestACrashAroundANewConversation(t *testing.T) {

@@ -184,22 +184,6 @@ func TestAWaitFailsWithTheStore(t *testing.T) {
 	})
 }
 
-// A lead that ends its turn though nothing can move is told so once; if it ends again the run stops with what is left.
-func TestALeadIsToldOnceThatNothingCanMove(t *testing.T) {
-	live(t, muster.Lead, func(l *life) {
-		l.create(board.Draft{Role: "tester"})
-		l.start(says("I am done."), func(r llm.Request) (llm.Reply, error) {
-			if !strings.Contains(l.heard(), "You ended your turn, but 1 task is open and nothing can move: task #1 is for a tester") {
-				l.Errorf("it hears %s", l.heard())
-			}
-			return says("Even so.")(r)
-		})
-		if !l.hasEnded() || l.err != nil || l.end.Code != 3 || len(l.asked) != 2 {
-			l.Errorf("asked %d times it ended with %+v, %v", len(l.asked), l.end, l.err)
-		}
-	})
-}
-
 // A lead that has ended its turn while others work is woken by what needs it, and reads the news that has collected.
 // Mail that it hears makes what it was told before void.
 func TestALeadSleepsWhileOthersWork(t *testing.T) {

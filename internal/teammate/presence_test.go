@@ -133,13 +133,6 @@ func TestAnActivityIsShown(t *testing.T) {
 	if done(); p.me().Doing != "" {
 		t.Errorf("it is over, and she is %q", p.me().Doing)
 	}
-	failEach(t, func(*life) {}, func(p *life) error {
-		p.presence.show(p.Context(), "works")
-		if strings.Contains(p.logged.String(), "the disk is gone") {
-			return errDisk
-		}
-		return nil
-	})
 }
 
 // A member that has shut down has no host, no task and no open question; that it was timed out is kept. It can come

@@ -14,18 +14,13 @@ import (
 // has stopped it to speak first.
 func TestWhomTheLeadHears(t *testing.T) {
 	for _, c := range []struct {
-		name           string
 		from           muster.Name
 		inTalk, onHold bool
 		want           bool
 	}{
-		{name: "the user", from: muster.User, want: true},
-		{name: "the user in a conversation", from: muster.User, inTalk: true, want: true},
-		{name: "the user who has stopped it", from: muster.User, inTalk: true, onHold: true, want: true},
-		{name: "a teammate", from: "alice"},
-		{name: "a teammate in a conversation", from: "alice", inTalk: true, want: true},
-		{name: "a teammate when the user has stopped it", from: "alice", inTalk: true, onHold: true},
-		{name: "nobody", inTalk: true},
+		{muster.User, false, false, true}, {muster.User, true, false, true}, {muster.User, true, true, true},
+		{"alice", false, false, false}, {"alice", true, false, true}, {"alice", true, true, false},
+		{"", true, false, false},
 	} {
 		live(t, muster.Lead, func(l *life) {
 			if c.inTalk {
@@ -40,10 +35,10 @@ func TestWhomTheLeadHears(t *testing.T) {
 			}
 			f, err := l.lead.turnFacts(l.Context())
 			if err != nil || f.ToHear != c.want || f.Message != "So far." || f.OnHold != c.onHold {
-				l.Errorf("%s: %+v, %v", c.name, f, err)
+				l.Errorf("%+v: %+v, %v", c, f, err)
 			}
 			if !f.ToHear && len(f.Progress.Open) != 1 {
-				l.Errorf("%s: the progress is %+v", c.name, f.Progress)
+				l.Errorf("%+v: the progress is %+v", c, f.Progress)
 			}
 		})
 	}

@@ -56,34 +56,6 @@ func TestAFreshStartForgetsNothing(t *testing.T) {
 	})
 }
 
-// A key or a model that is refused to one teammate alone concerns only that one, and the lead is told. What the whole
-// team uses stops the team.
-func TestOneMembersModelConcernsThatMember(t *testing.T) {
-	for _, kind := range []llm.Kind{llm.Denied, llm.Spent} {
-		for _, own := range []bool{true, false} {
-			live(t, "alice", func(l *life) {
-				task := l.create(board.Draft{})
-				l.config.OwnModel = own
-				l.restart("alice")
-				l.start(fails(kind))
-				var stop *TeamStop
-				if !l.hasEnded() || errors.As(l.err, &stop) == own {
-					l.Fatalf("%s, own %v: it ended with %v", kind, own, l.err)
-				}
-				got, err := l.world.Board.Get(l.Context(), task.ID)
-				l.must(err)
-				if mail := l.mail(muster.Lead); own && (len(mail) == 0 || !strings.Contains(mail[0].Content, "alice is shut down") ||
-					!strings.Contains(mail[0].Content, "#1 is back on the board")) {
-					l.Errorf("%s: the lead reads %+v", kind, mail)
-				}
-				if (got.Owner == "") != own {
-					l.Errorf("%s, own %v: the task is %+v", kind, own, got)
-				}
-			})
-		}
-	}
-}
-
 // A first reply that is empty or refuses is answered; the second in a row gives the task back, or ends the lead's run.
 func TestEmptyAndRefusedReplies(t *testing.T) {
 	refuses := stops(llm.StopRefused, "I will not.")
@@ -102,12 +74,6 @@ func TestEmptyAndRefusedReplies(t *testing.T) {
 			l.start(mute, calls("task_list", nil), mute, mute, again)
 			if len(l.asked) != 7 { // the last two are reminders of the task
 				l.Errorf("%s: asked %d times", name, len(l.asked))
-			}
-		})
-		live(t, muster.Lead, func(l *life) {
-			l.start(mute, says("The answer."))
-			if !l.hasEnded() || l.err != nil || l.end != (End{Text: "The answer."}) {
-				l.Errorf("%s: the lead ended with %+v, %v", name, l.end, l.err)
 			}
 		})
 		live(t, muster.Lead, func(l *life) {

@@ -115,12 +115,6 @@ func newParts(t *testing.T, name muster.Name) *life {
 // journal and on claims, for which nothing waits. act must return the error of the store.
 func failEach(t *testing.T, prepare func(*life), act func(*life) error) {
 	t.Helper()
-	failEachOf(t, "alice", prepare, act)
-}
-
-// failEachOf is failEach for the member with the name.
-func failEachOf(t *testing.T, name muster.Name, prepare func(*life), act func(*life) error) {
-	t.Helper()
 	var isArmed bool
 	storetest.FailEach(t,
 		func(op string) bool {
@@ -128,7 +122,7 @@ func failEachOf(t *testing.T, name muster.Name, prepare func(*life), act func(*l
 		},
 		func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 			isArmed = false
-			l := newParts(t, name)
+			l := newParts(t, "alice")
 			prepare(l)
 			held := l.claims.held.get()
 			l.reopen(wrap(l.Store))

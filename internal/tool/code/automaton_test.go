@@ -9,11 +9,14 @@ import (
 	"slices"
 	"testing"
 
+	"muster/internal/testing/tier"
+
 	"pgregory.net/rapid"
 )
 
 // TestQueryFindsWhatRegexpFinds compares a search with package regexp, line by line.
 func TestQueryFindsWhatRegexpFinds(t *testing.T) {
+	tier.All(t)
 	atom := rapid.SampledFrom([]string{"a", "b", "ab", "é", ".", `\w`, `\s`, `\S`, `[^a]`, `[a-é]`, "^", "$", `\b`, `\B`,
 		`\d+`, "(?i:B)", "k", "(?i:K)", `\x{fffd}`, `\A`, `\z`, "aba", `\r`})
 	expression := rapid.Custom(func(t *rapid.T) string {
@@ -88,6 +91,7 @@ func toBytes(list []string) (out [][]byte) {
 
 // TestAutomatonGivesUp: an expression with very many states is left to package regexp, and the time limit holds.
 func TestAutomatonGivesUp(t *testing.T) {
+	tier.All(t)
 	q, err := newQuery(grepInput{Pattern: "(a|b)*a(a|b){14}c"})
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +124,7 @@ func TestAutomatonGivesUp(t *testing.T) {
 
 // TestNeedles: what an expression must contain is found in all forms in which it may stand.
 func TestNeedles(t *testing.T) {
+	tier.All(t)
 	for _, c := range []struct {
 		pattern, text string
 		want          bool

@@ -26,13 +26,14 @@ func TestConfined(t *testing.T) {
 		}
 	}
 	leads := " leads out of your working directory (" + k.dir + "): use a path below it"
+	outside := " is outside of your working directory (" + k.dir + "): use a path below it"
 	isLink := " is a link that leads out of your working directory: use a path below " + k.dir
 	for path, want := range map[string]string{
 		"../secret":                leads,
 		"sub/../../secret":         leads,
-		secret:                     " is outside of your working directory (" + k.dir + "): use a path below it",
-		"/etc/passwd":              " is outside of your working directory (" + k.dir + "): use a path below it",
-		k.dir + "/../secret":       " is outside of your working directory (" + k.dir + "): use a path below it",
+		secret:                     outside,
+		"/etc/passwd":              outside,
+		k.dir + "/../secret":       outside,
 		"out":                      isLink,
 		"up":                       isLink,
 		"dir/secret":               isLink,
@@ -121,13 +122,11 @@ func TestWhereNothingIsWritten(t *testing.T) {
 
 func TestFailingWorkdir(t *testing.T) {
 	k := newKit(t)
-	k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
-	for _, name := range []string{"read_file", "write_file", "edit_file", "glob", "grep", "bash"} {
-		input := map[string]in{"read_file": {"path": "a"}, "write_file": {"path": "a", "content": ""},
-			"edit_file": {"path": "a", "old_text": "a", "new_text": "b"},
-			"glob":      {"pattern": "*"}, "grep": {"pattern": "a"}, "bash": {"command": "true"}}[name]
-		k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you")
-		same(t, name, k.sorry(name, input), "task 3 was taken from you")
+	for name, input := range map[string]in{"read_file": {"path": "a"}, "write_file": {"path": "a", "content": ""},
+		"edit_file": {"path": "a", "old_text": "a", "new_text": "b"}, "glob": {"pattern": "*"}, "grep": {"pattern": "a"},
+		"bash": {"command": "true"}} {
+		k.place.err = muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
+		same(t, name, k.sorry(name, input), "task 3 was taken from you: claim another")
 		k.place.err = muster.Errorf(muster.Unavailable, "the store is gone")
 		if _, err := k.try(t.Context(), name, input); !errors.Is(err, muster.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)

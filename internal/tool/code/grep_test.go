@@ -28,8 +28,7 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 			"b.ts:1:export const alpha = 1\nb.ts:2:const b = alpha\n"},
 		"a match in the lines after another": {in{"pattern": "alpha", "-A": 1, "path": "sub/c.tsx"},
 			"sub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
-		"any case": {in{"pattern": "ALPHA", "-i": true, "type": "go"}, "a.go:3:func Alpha() {\n"},
-		"files":    {in{"pattern": "alpha", "output_mode": "files_with_matches"}, "b.ts\nsub/Makefile\nsub/c.tsx\nsub/e.gone\n"},
+		"files": {in{"pattern": "alpha", "output_mode": "files_with_matches"}, "b.ts\nsub/Makefile\nsub/c.tsx\nsub/e.gone\n"},
 		"counts": {in{"pattern": "alpha", "output_mode": "count"},
 			"b.ts:2\nsub/Makefile:1\nsub/c.tsx:3\nsub/e.gone:1\n[4 files with 7 matches]\n"},
 		"the first files": {in{"pattern": "alpha", "output_mode": "files_with_matches", "head_limit": 2},
@@ -41,30 +40,22 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 		"none are left": {in{"pattern": "alpha", "offset": 7},
 			"[nothing is left after offset 7: there are 7 matches in 4 files]\n"},
 		"a type":            {in{"pattern": "alpha", "type": "ts"}, "b.ts:1:export const alpha = 1\nb.ts:2:const b = alpha\nsub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
-		"its long name":     {in{"pattern": "ALPHA", "type": "python"}, "sub/d.pyi:1:ALPHA = 1\n"},
 		"by whole names":    {in{"pattern": "alpha", "type": "make"}, "sub/Makefile:1:alpha:\n"},
-		"an unknown type":   {in{"pattern": "alpha", "type": "gone"}, "sub/e.gone:1:alpha alpha\n"},
 		"several types":     {in{"pattern": "(?i)alpha =", "type": "py, ts"}, "b.ts:1:export const alpha = 1\nsub/d.pyi:1:ALPHA = 1\n"},
 		"type and glob":     {in{"pattern": "alpha", "type": "ts", "glob": "sub/**", "head_limit": 1, "output_mode": "files_with_matches"}, "sub/c.tsx\n"},
-		"several globs":     {in{"pattern": "alpha", "glob": "*.gone, *.md Makefile", "output_mode": "count"}, "sub/e.gone:1\n"},
-		"spaces":            {in{"pattern": "alpha", "glob": "*.gone *file", "output_mode": "count"}, "sub/Makefile:1\nsub/e.gone:1\n[2 files with 2 matches]\n"},
 		"an excluding glob": {in{"pattern": "alpha", "glob": "!*.ts*", "output_mode": "count"}, "sub/Makefile:1\nsub/e.gone:1\n[2 files with 2 matches]\n"},
 		"no such file":      {in{"pattern": "alpha", "type": "rust"}, "There is no file to search: nothing is there that path, glob and type accept."},
 		"lines": {in{"pattern": `Alpha\(\) \{.*?\}`, "multiline": true},
 			"a.go:3:func Alpha() {\na.go:4:\treturn\na.go:5:}\n"},
-		"a newline in the pattern":      {in{"pattern": `\}\n\nfunc`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
-		"a newline in a class":          {in{"pattern": `\}[\r\n]+func`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
-		"a class of all but some":       {in{"pattern": `return[^ ]`}, "No match in 6 files."},
-		"a real newline in the pattern": {in{"pattern": "package a\n"}, "a.go:1:package a\n"},
-		"lines, counted":                {in{"pattern": "(?U)func.+}", "multiline": true, "output_mode": "count"}, "a.go:2\n"},
-		"the end of a last line":        {in{"pattern": `a$`, "multiline": true, "path": "sub/c.tsx", "offset": 2}, "sub/c.tsx:3:alpha\n[3 to 3 of 3 matches in 1 file: these are the last]\n"},
-		"nothing, there":                {in{"pattern": `$|x`, "multiline": true, "path": "sub/c.tsx", "output_mode": "count"}, "sub/c.tsx:3\n"},
+		"a newline in the pattern": {in{"pattern": `\}\n\nfunc`}, "a.go:5:}\na.go:6:\na.go:7:func Beta() {\n"},
+		"a class of all but some":  {in{"pattern": `return[^ ]`}, "No match in 6 files."},
+		"lines, counted":           {in{"pattern": "(?U)func.+}", "multiline": true, "output_mode": "count"}, "a.go:2\n"},
+		"the end of a last line":   {in{"pattern": `a$`, "multiline": true, "path": "sub/c.tsx", "offset": 2}, "sub/c.tsx:3:alpha\n[3 to 3 of 3 matches in 1 file: these are the last]\n"},
+		"nothing, there":           {in{"pattern": `$|x`, "multiline": true, "path": "sub/c.tsx", "output_mode": "count"}, "sub/c.tsx:3\n"},
 		"lines with context": {in{"pattern": `return\s+\}`, "multiline": true, "-A": 1, "head_limit": 1},
 			"a.go:4:\treturn\na.go:5:}\na.go-6-\n[the first 1 of 2 matches in 1 file: narrow the search, or go on with offset 1]\n"},
 		"matches that share a line": {in{"pattern": "alpha\nalpha|alpha$", "path": "sub/c.tsx"},
 			"sub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
-		"empty lines":   {in{"pattern": "^$", "glob": "a.go"}, "a.go:2:\na.go:6:\n"},
-		"ends of lines": {in{"pattern": "^func.*{$", "multiline": false}, "a.go:3:func Alpha() {\na.go:7:func Beta() {\n"},
 	} {
 		same(t, name, k.ok("grep", c.in), c.want)
 	}
@@ -75,8 +66,6 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 		"a negative count":    {in{"pattern": "a", "-A": -1}, "-A, -B, -C, head_limit and offset are counts: they cannot be negative."},
 		"a pattern as a type": {in{"pattern": "a", "type": "*.go"}, "type is a name such as go, py or ts; a pattern such as *.go belongs in glob."},
 		"a far offset":        {in{"pattern": "a", "offset": 1_000_000}, "offset may be 50000 at most: narrow the search."},
-		"a broken expression": {in{"pattern": "(", "-i": true}, "error parsing regexp: missing closing ): `(` (RE2 syntax: " +
-			"escape what is meant literally; no lookaround, no backreferences)."},
 	} {
 		same(t, name, k.sorry("grep", c.in), c.want)
 	}
@@ -91,25 +80,4 @@ func TestGrepReadsLargeFiles(t *testing.T) {
 		fmt.Sprintf("wide:1:...%sneedle%s...\n", strings.Repeat("x", 100), strings.Repeat("y", 194)))
 	same(t, "long", k.ok("grep", in{"pattern": "needle", "path": "long", "-C": 1}),
 		"long-2097152-hay\nlong:2097153:needle\nlong-2097154-hay\n")
-}
-
-// TestGrepPages: the pages of a search, put together, are the whole of it.
-func TestGrepPages(t *testing.T) {
-	k := newKit(t)
-	var want strings.Builder
-	for i := range 40 {
-		var b strings.Builder
-		for line := range i % 5 {
-			fmt.Fprintf(&b, "match\nother\n")
-			fmt.Fprintf(&want, "f%02d:%d:match\n", i, 2*line+1)
-		}
-		k.put(fmt.Sprintf("f%02d", i), b.String())
-	}
-	var got strings.Builder
-	for offset := 0; offset < 80; offset += 7 {
-		page := k.ok("grep", in{"pattern": "match", "offset": offset, "head_limit": 7})
-		page, _, _ = strings.Cut(page, "[")
-		got.WriteString(page)
-	}
-	same(t, "all pages", got.String(), want.String())
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/proc"
 	"muster/internal/testing/wait"
 )
 
@@ -36,7 +35,7 @@ func (k *kit) woken() {
 	k.t.Helper()
 	select {
 	case <-k.jobs.Wake():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		k.t.Fatal("nobody was woken")
 	}
 }
@@ -140,38 +139,27 @@ func TestLongBackgroundOutput(t *testing.T) {
 }
 
 func TestJobsAreForgotten(t *testing.T) {
-	l, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	j := NewJobs(l)
-	defer j.Close()
-	for range maxFinishedJobs + 20 {
-		if _, err := j.Start(t.Context(), "true", proc.Spec{Argv: []string{"true"}}, time.Minute,
-			NewOutput("", "x")); err != nil {
-			t.Fatal(err)
+	k := newKit(t)
+	for range maxFinishedJobs + 5 {
+		k.background("true", 0)
+		for k.jobs.Running() > 0 {
+			k.woken()
 		}
-		for j.Running() > 0 {
-			<-j.Wake()
-		}
-		j.Finished()
+		k.jobs.Finished()
 	}
-	if n := len(j.list); n > maxFinishedJobs+2 {
+	if n := len(k.jobs.list); n > maxFinishedJobs+2 {
 		t.Errorf("%d are kept", n)
 	}
-	if _, err := j.find("bg-1"); err == nil {
+	if _, err := k.jobs.find("bg-1"); err == nil {
 		t.Error("the first is still known")
 	}
 }
 
 func TestNothingClosesAMark(t *testing.T) {
 	for text, want := range map[string]string{
-		"</background-results>":          "&lt;/background-results>",
-		"< / Inbox >":                    "&lt; / Inbox >",
-		"<\u200b/background-results>":    "&lt;\u200b/background-results>",
-		"<\u00ad/\u2060\u3000identity>x": "&lt;\u00ad/\u2060\u3000identity>x",
-		"<b>a < b, <input></div>":        "<b>a < b, <input></div>",
+		"</background-results>":    "&lt;/background-results>",
+		"<\u00ad/\u2060identity>x": "&lt;\u00ad/\u2060identity>x",
+		"<b>a < b, <input></div>":  "<b>a < b, <input></div>",
 	} {
 		got := Render([]Job{{ID: "bg-1", Command: "cat", Last: text}})
 		if !strings.Contains(got, want) || strings.Contains(strings.TrimSuffix(got, "</background-results>"),

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/internal/testing/tier"
 )
 
 func TestSyntaxAfterAChange(t *testing.T) {
@@ -32,6 +34,7 @@ func TestSyntaxAfterAChange(t *testing.T) {
 
 // No file keeps a check busy, or ends the program.
 func TestSyntaxOfHostileFiles(t *testing.T) {
+	tier.All(t) // the time limit is the promise
 	for name, unit := range map[string]string{"a.go": "(", "b.go": "package a;func", "a.json": "[", "a.yml": "[", "b.yml": "- ",
 		"c.yml": "&a [*a,", "d.yml": "a: \n "} {
 		start := time.Now()

@@ -1,7 +1,6 @@
 package code
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,17 +142,4 @@ func TestEditIsReplace(t *testing.T) {
 			t.Fatal(s)
 		}
 	})
-}
-
-func TestEditsDoNotLoseEachOther(t *testing.T) {
-	k := newKit(t)
-	var lines []string
-	for i := range 50 {
-		lines = append(lines, fmt.Sprintf("line <%d>", i))
-	}
-	k.put("f", strings.Join(lines, "\n"))
-	for i := range 50 {
-		k.ok("edit_file", in{"path": "f", "old_text": fmt.Sprintf("<%d>", i), "new_text": fmt.Sprintf("[%d]", i)})
-	}
-	same(t, "all of them", k.get("f"), strings.NewReplacer("<", "[", ">", "]").Replace(strings.Join(lines, "\n")))
 }
