@@ -8,18 +8,9 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
-)
 
-// write makes a file, and the directories above it.
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
+	"muster/internal/testing/gittest"
+)
 
 // published makes a repository with the commands of testdata/published.txtar.
 func published(t *testing.T) (root string) {
@@ -30,15 +21,15 @@ func published(t *testing.T) (root string) {
 	}
 	root = t.TempDir()
 	for _, f := range archive.Files {
-		write(t, filepath.Join(root, f.Name), string(f.Data))
+		gittest.Write(t, root, map[string]string{f.Name: string(f.Data)})
 	}
 	return root
 }
 
 func TestFind(t *testing.T) {
 	root, home := published(t), t.TempDir()
-	write(t, filepath.Join(home, ".claude/commands/mine.md"), "The user's own.")
-	write(t, filepath.Join(home, ".claude/commands/commit.md"), "Another one.")
+	gittest.Write(t, home, map[string]string{".claude/commands/mine.md": "The user's own."})
+	gittest.Write(t, home, map[string]string{".claude/commands/commit.md": "Another one."})
 	want := []string{
 		"/plan  Think about the whole change first.",
 		"/commit  Create a git commit",
@@ -104,10 +95,10 @@ func TestExpand(t *testing.T) {
 // TestForeignFiles: a link that leads out of the repository is no command, and a text steers no terminal.
 func TestForeignFiles(t *testing.T) {
 	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.md")
-	write(t, outside, "the user's secret")
-	write(t, filepath.Join(root, ".claude/commands/steer.md"), "---\ndescription: a\x1b[31mb\n---\n\x1b]0;x\x07text $1")
-	write(t, filepath.Join(root, ".claude/commands/binary.md"), "a\x00b")
-	write(t, filepath.Join(root, ".claude/commands/odd\x1b[31m name.md"), "text")
+	gittest.Write(t, filepath.Dir(outside), map[string]string{"secret.md": "the user's secret"})
+	gittest.Write(t, root, map[string]string{".claude/commands/steer.md": "---\ndescription: a\x1b[31mb\n---\n\x1b]0;x\x07text $1"})
+	gittest.Write(t, root, map[string]string{".claude/commands/binary.md": "a\x00b"})
+	gittest.Write(t, root, map[string]string{".claude/commands/odd\x1b[31m name.md": "text"})
 	if err := os.Symlink(outside, filepath.Join(root, ".claude/commands/link.md")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,8 @@
-package config_test
+package config
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"muster/internal/config"
 )
 
 const twoChecks = `checks:
@@ -22,56 +17,36 @@ const twoChecks = `checks:
     advisory: true
 `
 
-// write writes a file.
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// trustAll trusts whatever a repository sets.
-func trustAll(string, string) (bool, error) { return true, nil }
-
 // Checks are read, and their text can be read back.
 func TestChecks(t *testing.T) {
-	root := t.TempDir()
-	write(t, root, config.File, twoChecks)
-	s, values, err := config.Load(config.Options{Root: root, UserDir: t.TempDir(), Trusts: trustAll})
+	s, values, err := Load(place(t, twoChecks, ""))
 	if err != nil || len(s.Checks) != 2 || s.Check != "" || s.CheckText() != "test" {
 		t.Fatalf("%+v, %v", s.Checks, err)
 	}
 	if c := s.Checks[1]; c.Command != "cd web\nnpm test" || len(c.Paths) != 2 || !c.Advisory || s.Checks[0].Timeout != 90 {
 		t.Errorf("%+v", s.Checks)
 	}
-	for _, v := range values {
-		if v.Name != "checks" {
-			continue
-		}
-		again, err := config.ParseChecks(v.Value)
-		if err != nil || again.String() != s.Checks.String() || !strings.Contains(v.Value, "./... && true") {
-			t.Errorf("%s: %v, %v", v.Value, again, err)
-		}
+	v := value(t, values, "checks")
+	again, err := ParseChecks(v.Value)
+	if err != nil || again.String() != s.Checks.String() || !strings.Contains(v.Value, "./... && true") {
+		t.Errorf("%s: %v, %v", v.Value, again, err)
 	}
 }
 
 // Who does not trust the file has no checks, and no run begins.
 func TestChecksNeedTrust(t *testing.T) {
-	root := t.TempDir()
-	write(t, root, config.File, twoChecks)
 	for _, c := range []struct {
 		env        []string
 		overridden bool
 	}{{nil, false}, {[]string{"MUSTER_CHECK=true"}, true}, {[]string{`MUSTER_CHECKS=[{"name":"a","command":"true"}]`}, true}} {
-		s, values, err := config.Load(config.Options{Root: root, UserDir: t.TempDir(), Environ: c.env})
+		o := place(t, twoChecks, "")
+		o.Trusts, o.Environ = nil, c.env
+		s, values, err := Load(o)
 		if err != nil || strings.Contains(s.Checks.String(), "web") {
 			t.Fatalf("%+v, %v", s.Checks, err)
 		}
-		for _, v := range values {
-			if v.Name == "checks" && (v.Withheld == nil || !v.Withheld.StopsRuns || v.Withheld.IsOverridden != c.overridden ||
-				!strings.Contains(v.Withheld.Value, "npm test")) {
-				t.Errorf("%+v", v.Withheld)
-			}
+		if w := value(t, values, "checks").Withheld; w == nil || !w.StopsRuns || w.IsOverridden != c.overridden || !strings.Contains(w.Value, "npm test") {
+			t.Errorf("%+v", w)
 		}
 	}
 }
@@ -97,9 +72,7 @@ func TestWrongChecks(t *testing.T) {
 		"checks:\n  - &a {name: a, command: x}\n  - *a\n":                 "anchors and aliases",
 		"checks:\n  - {name: a, command: x, advisory: perhaps}\n":         "muster.yaml:2:",
 	} {
-		root := t.TempDir()
-		write(t, root, config.File, text)
-		_, _, err := config.Load(config.Options{Root: root, UserDir: t.TempDir(), Trusts: trustAll})
+		_, _, err := Load(place(t, text, ""))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
@@ -108,8 +81,7 @@ func TestWrongChecks(t *testing.T) {
 
 // The stronger of check and checks holds.
 func TestCheckOrChecks(t *testing.T) {
-	root, user := t.TempDir(), t.TempDir()
-	write(t, user+"/muster", "config.yaml", "check: mine\n")
+	const mine = "check: mine\n"
 	for _, c := range []struct {
 		file, flag, env string
 		want            string
@@ -121,18 +93,19 @@ func TestCheckOrChecks(t *testing.T) {
 		{"check: theirs\n", "", `MUSTER_CHECKS=[{"name":"env","command":"true"}]`, "env"},
 		{twoChecks, "flag", `MUSTER_CHECKS=[{"name":"env","command":"true"}]`, "flag"},
 	} {
-		write(t, root, config.File, c.file)
-		o := config.Options{Root: root, UserDir: user, Trusts: trustAll, Environ: []string{c.env}}
+		o := place(t, c.file, mine)
+		o.Environ = []string{c.env}
 		if c.flag != "" {
 			o.Flags = map[string]string{"check": c.flag}
 		}
-		s, _, err := config.Load(o)
+		s, _, err := Load(o)
 		if err != nil || s.CheckText() != c.want || s.Check != "" && len(s.Checks) > 0 {
 			t.Errorf("%+v: %q, %v, %v", c, s.Check, s.Checks, err)
 		}
 	}
-	if _, _, err := config.Load(config.Options{UserDir: user, Environ: []string{`MUSTER_CHECKS=[{"nam":"a"}]`}}); err == nil ||
-		!strings.Contains(err.Error(), "a list in JSON") {
+	o := place(t, "", mine)
+	o.Environ = []string{`MUSTER_CHECKS=[{"nam":"a"}]`}
+	if _, _, err := Load(o); err == nil || !strings.Contains(err.Error(), "a list in JSON") {
 		t.Error(err)
 	}
 }

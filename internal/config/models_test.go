@@ -89,6 +89,7 @@ func TestStoredHasNoSecret(t *testing.T) {
 		"openai/x@https://h:1/v1?key=secret#x":  "openai/x@https://h:1/v1",
 		"openai/x@https://me:secret@h/v1":       "openai/x@https://h/v1",
 		"openai/x@https://me@h/v1?":             "openai/x@https://h/v1",
+		"script/a@b/c?d":                        "script/a@b/c?d",
 		"anthropic/claude@20250514":             "anthropic/claude@20250514",
 		"openai/x@https://me:se%zzcret@h/v1?k=": "openai/x",
 		"script//dir/a@b.yaml":                  "script//dir/a@b.yaml",

@@ -115,14 +115,4 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.model, m.Server(), err)
 		}
 	}
-	for model, want := range map[string]string{
-		"openai/x@https://h/v1?key=secret#more": "openai/x@https://h/v1",
-		"openai/x":                              "openai/x",
-		"script/a@b/c?d":                        "script/a@b/c?d",
-		"openai/x@https://h/v1?":                "openai/x@https://h/v1",
-	} {
-		if got := Stored(model); got != want {
-			t.Errorf("%s: %q", model, got)
-		}
-	}
 }

@@ -1,33 +1,15 @@
-package config_test
+package config
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"muster/internal/config"
 )
-
-// loadFiles loads the user's and the repository's file with these texts.
-func loadFiles(t *testing.T, user, repository string) (config.Settings, error) {
-	t.Helper()
-	dir, root := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "muster"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{config.UserFile(dir): user, filepath.Join(root, config.File): repository} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, _, err := config.Load(config.Options{Root: root, UserDir: dir})
-	return s, err
-}
 
 // A section is returned for each file, the user's first, with the places of what is in it.
 func TestSectionsKeepTheirPlaces(t *testing.T) {
-	s, err := loadFiles(t, "hooks:\n  Stop: {a: 1}\nteammates: 3\n", "check: x\nhooks:\n  Stop:\n    a: one\nmcp_servers:\n")
+	o := place(t, "check: x\nhooks:\n  Stop:\n    a: one\nmcp_servers:\n", "hooks:\n  Stop: {a: 1}\nteammates: 3\n")
+	o.Trusts = nil
+	s, _, err := Load(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +48,7 @@ func TestSectionsHaveNoAliases(t *testing.T) {
 		"hoks:\n  A: 1\n":                         `there is no setting "hoks" (did you mean hooks?)`,
 		"hooks: 3\n":                              "",
 	} {
-		s, err := loadFiles(t, "", text)
+		s, _, err := Load(place(t, text, ""))
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q", text, err, want)

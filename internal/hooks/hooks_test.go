@@ -1,14 +1,13 @@
 package hooks_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster/internal/config"
 	"muster/internal/hooks"
+	"muster/internal/testing/gittest"
 	"muster/internal/trust"
 )
 
@@ -36,14 +35,7 @@ const published = `{
 func find(t *testing.T, settings, yaml string, trusts func(trust.Item) bool) ([]hooks.Hook, error) {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, ".claude"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{".claude/settings.json": settings, "muster.yaml": yaml} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	gittest.Write(t, root, map[string]string{".claude/settings.json": settings, "muster.yaml": yaml})
 	s, _, err := config.Load(config.Options{Root: root, UserDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -153,12 +145,7 @@ func TestMistakesInFiles(t *testing.T) {
 // Hooks of the user's home run where the user's own settings say so, without any trust.
 func TestHooksOfTheHome(t *testing.T) {
 	home := t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, ".claude"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, ".claude", "settings.json"), []byte(published), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	gittest.Write(t, home, map[string]string{".claude/settings.json": published})
 	for in, want := range map[string]int{"": 0, home: 5} {
 		found, err := hooks.Find(t.TempDir(), in, nil, nothing)
 		run := slices.DeleteFunc(found, func(h hooks.Hook) bool { return h.Problem != "" })
