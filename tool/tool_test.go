@@ -202,6 +202,8 @@ func TestErrors(t *testing.T) {
 		"the model's": {t.Context(), broken, "the store is broken", nil},
 		"with a hint": {t.Context(), muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another"),
 			"task 7 is bob's: take another", nil},
+		"with a hint, wrapped": {t.Context(), fmt.Errorf("claim: %w", muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another")),
+			"claim: task 7 is bob's: take another", nil},
 		"the runtime's":        {t.Context(), tool.Fatal(broken), "", broken},
 		"wrapped":              {t.Context(), fmt.Errorf("in a tool: %w", tool.Fatal(broken)), "", broken},
 		"cancelled":            {ctx, fmt.Errorf("stopped: %w", context.Canceled), "", context.Canceled},

@@ -3,7 +3,6 @@ package teammate
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"muster"
 	"muster/internal/board"

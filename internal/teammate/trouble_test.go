@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
