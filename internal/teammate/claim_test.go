@@ -51,7 +51,6 @@ func TestAClaimIsFoundWithoutItsLane(t *testing.T) {
 	p, _ = inherited(t)
 	p.rows.fail["get"] = errDisk
 	p.wants("the index cannot be read", p.claims.find(t.Context()), errDisk)
-	failEach(t, func(p *life) { p.claimOnBoard("alice") }, func(p *life) error { return p.claims.find(p.Context()) })
 }
 
 // Whoever looks at a member that claims sees it at work on the task before the lane is made, which may take long.
@@ -106,12 +105,6 @@ func TestTheNextTask(t *testing.T) {
 	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || !f.TriedTask || p.task(2).Owner != "" {
 		t.Errorf("%+v: %v", f, err)
 	}
-	next := func(p *life) error {
-		_, _, err := p.claims.nextTask(p.Context())
-		return orMailed(p, err)
-	}
-	failEach(t, func(p *life) { p.create(board.Draft{}) }, next)
-	failEach(t, func(p *life) { p.claim() }, next)
 	failEach(t, func(p *life) { p.create(board.Draft{}) }, func(p *life) error {
 		_, err := p.idle.beginTask(p.Context())
 		return orMailed(p, err)
@@ -119,7 +112,8 @@ func TestTheNextTask(t *testing.T) {
 	p = newParts(t, "alice")
 	p.create(board.Draft{})
 	p.runErr = errDisk
-	p.wants("the run cannot be read", next(p), errDisk)
+	_, _, err := p.claims.nextTask(t.Context())
+	p.wants("the run cannot be read", err, errDisk)
 }
 
 // A member that another process hosts by now, or whose task is taken in the meantime, has nothing to begin.

@@ -195,18 +195,6 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 			l.Errorf("it wakes: %v; %d mails are left; %v", wakes, len(left), err)
 		}
 	})
-	const id = "0000beef"
-	failEachOp(t, "alice", func(l *life) {
-		l.open()
-		l.ask(id, muster.AskShutdown, muster.User, "alice")
-		l.must(l.world.Requests.Withdraw(l.Context(), muster.User, "no", func(muster.Request) bool { return true }))
-	}, func(l *life) error {
-		wakes, err := l.conversation.hasWakingMail(l.Context())
-		if wakes && err != nil {
-			l.Error("void mail wakes")
-		}
-		return err
-	}, "requests/"+id)
 }
 
 // The inbox tool shows what waits, without delivering it, and what was delivered last.
@@ -230,10 +218,6 @@ func TestInboxShowsWhatWaitsAndWhatCame(t *testing.T) {
 		l.must(err)
 		shows("Nothing waits.\nDelivered last:", "What waits")
 		shows("the first", "")
-	})
-	failEachOp(t, "alice", func(l *life) { l.open() }, func(l *life) error {
-		_, err := l.conversation.Inbox(l.Context())
-		return err
 	})
 }
 

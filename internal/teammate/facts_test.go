@@ -66,10 +66,5 @@ func TestTheFactsOfMail(t *testing.T) {
 		if f := p.factsAt(stage); !f.WakingMail || f.Replaced != (stage == Left) {
 			t.Errorf("%d: spawned again: %+v", stage, f)
 		}
-		failEach(t, func(p *life) { p.send(muster.MailMessage, "bob", "alice", "Look.") }, func(p *life) error {
-			p.stage = stage
-			_, err := p.Member.facts(p.Context())
-			return err
-		})
 	}
 }

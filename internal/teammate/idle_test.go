@@ -124,24 +124,6 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 	expect("she has no task", muster.Idle, "")
 }
 
-// No error of the stores is lost when a rest begins, waits, or looks around.
-func TestARestHidesNoError(t *testing.T) {
-	facts := func(p *life) error {
-		p.idle.rest.timedOut = true
-		_, err := p.idle.facts(p.Context())
-		return err
-	}
-	for _, act := range []func(p *life) error{facts, func(p *life) error { return p.idle.timeOut(p.Context()) },
-		func(p *life) error { p.startJob(); return p.idle.markIdle(p.Context(), muster.IdleNoToolUse) }} {
-		failEach(t, func(p *life) { p.claim() }, act)
-	}
-	failEach(t, func(*life) {}, facts)
-	failEach(t, func(*life) {}, func(p *life) error {
-		p.phase.change(func(c *counters) { c.words, c.stop = "Done.", llm.StopEnd })
-		return p.rests(p.Context())
-	})
-}
-
 // A member without a task keeps its place in the queue until it has looked at the board; one that was called for nothing
 // lets others go first for a second.
 func TestThePlaceInTheQueue(t *testing.T) {

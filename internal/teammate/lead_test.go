@@ -288,7 +288,4 @@ func TestAnErrorOfTheStoreEndsTheLead(t *testing.T) {
 		}
 		return l.err
 	}, "members/lead") // what a lead shows when it is woken is for people only
-	failEachOp(t, muster.Lead, func(l *life) { l.open() }, func(l *life) error {
-		return l.lead.await(l.Context(), "waits for the team", false, nil, time.After(time.Minute))
-	})
 }

@@ -242,28 +242,3 @@ func TestNextNever(t *testing.T) {
 		}
 	})
 }
-
-// The facts of a life that goes nowhere lead to a wait or an end: no member turns round and round.
-func TestNextComesToRest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := drawFacts(t)
-		f.Stage, f.Lead = Resting, false
-		for range 10 {
-			switch Next(f).(type) {
-			case GrantShutdown, TimeOut, WaitForWork:
-				return
-			case ReadMail:
-				f.WakingMail = false // void, and dropped
-			case AnnounceJobs:
-				f.Idle.JobsFinished = false
-			case DropClaim:
-				f.Idle.Claim = NoClaim
-			case ResumeLanding:
-				f.Idle.Landing = false
-			case ClaimTask:
-				f.Idle.TriedTask = true
-			}
-		}
-		t.Fatalf("it comes to no rest: %+v", f)
-	})
-}

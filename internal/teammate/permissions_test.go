@@ -85,50 +85,6 @@ func TestAnUnattendedRunGoesOn(t *testing.T) {
 	})
 }
 
-// TestAQuestionOutlivesItsProcess: a process that is stopped leaves the question, and the next one asks no second one
-// when the model makes the same call again.
-func TestAQuestionOutlivesItsProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(0)
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.touch(ctx)
-		was := p.waiting()
-		stop(muster.CauseUser)
-		if got := <-done; got.err == nil || got.runs != 0 {
-			t.Errorf("%+v", got)
-		}
-		time.Sleep(time.Minute)
-		p.reopen(p.world.Store)
-		p.must(p.claims.find(t.Context()))
-		p.allowTouch(0)
-		done = p.touch(t.Context())
-		all := p.waiting()
-		if len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID || all[0].Deadline != was[0].Deadline {
-			t.Fatalf("%+v wait, and %+v did before", all, was)
-		}
-		p.decide(was[0].ID, muster.User, true, "")
-		if got := <-done; got.err != nil || got.r.IsError || got.runs != 1 {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// TestAQuestionOfALostTask: a member whose task is taken away waits no longer, and its question is taken back.
-func TestAQuestionOfALostTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		task := p.claim()
-		p.allowTouch(0)
-		done := p.touch(t.Context())
-		p.revoke(task, true)
-		if got := <-done; got.err == nil || got.runs != 0 || len(p.waiting()) > 0 {
-			t.Errorf("%+v, and %d questions wait", got, len(p.waiting()))
-		}
-	})
-}
-
 // TestALongerYes: what is approved for the run is not asked about again, by nobody but the user's word, and another
 // command is.
 func TestALongerYes(t *testing.T) {

@@ -6,24 +6,18 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"muster"
 	"muster/internal/board"
-	"muster/llm"
 )
 
-// planned is the outcome of a submitted plan.
-type planned struct {
-	r   llm.Result
-	err error
-}
-
 // submit submits a plan, and returns when the member waits for its decision.
-func (p *life) submit(ctx context.Context) <-chan planned {
-	done := make(chan planned, 1)
+func (l *life) submit(ctx context.Context) <-chan permitted {
+	done := make(chan permitted, 1)
 	go func() {
-		r, err := p.plans.Plan(ctx, "Rewrite it.")
-		done <- planned{r, err}
+		r, err := l.plans.Plan(ctx, "Rewrite it.")
+		done <- permitted{r, err, 0}
 	}()
 	synctest.Wait()
 	return done
@@ -76,53 +70,65 @@ func TestAPlanOfNothing(t *testing.T) {
 	}
 }
 
-// A plan whose task is taken away is void: its owner waits no longer, has no task, and nobody decides it.
-func TestAPlanOfALostTask(t *testing.T) {
-	for _, before := range []bool{true, false} {
+// asks are a plan and a question of permission, in which the member waits for a decision of by.
+var asks = map[string]struct {
+	ask func(*life, context.Context) <-chan permitted
+	by  muster.Name
+}{"a plan": {(*life).submit, muster.Lead}, "a question": {(*life).touch, muster.User}}
+
+// A plan or a question whose task is taken away is void: its owner waits no longer, has no task, and nobody decides it.
+func TestWhatIsAskedForALostTask(t *testing.T) {
+	for what, c := range asks {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
 			task := p.claim()
-			if before {
-				p.revoke(task, true)
+			p.allowTouch(0)
+			done := c.ask(p, t.Context())
+			if n := len(p.waiting()); n != 1 {
+				t.Fatalf("%s: %d wait", what, n)
 			}
-			done := p.submit(t.Context())
-			if !before {
-				if n := len(p.waiting()); n != 1 {
-					t.Fatalf("%d plans wait", n)
-				}
-				p.revoke(task, true)
-			}
-			got := <-done
-			if !errors.Is(got.err, muster.ErrFenced) || p.current().ID != 0 || len(p.waiting()) > 0 {
-				t.Errorf("%v; she has task %d, and %d plans wait", got.err, p.current().ID, len(p.waiting()))
+			p.revoke(task, true)
+			if got := <-done; !errors.Is(got.err, muster.ErrFenced) || got.runs != 0 || p.current().ID != 0 || len(p.waiting()) > 0 {
+				t.Errorf("%s: %+v; she has task %d, and %d wait", what, got, p.current().ID, len(p.waiting()))
 			}
 		})
 	}
+	p := newParts(t, "alice")
+	p.revoke(p.claim(), true)
+	_, err := p.plans.Plan(t.Context(), "Rewrite it.")
+	if p.wants("before it is asked", err, muster.ErrFenced); p.current().ID != 0 || len(p.waiting()) > 0 {
+		t.Errorf("she has task %d, and %d plans wait", p.current().ID, len(p.waiting()))
+	}
 }
 
-// A process that is stopped while a plan waits leaves the plan and the claim; the next one waits for the same plan.
-func TestAPlanOutlivesItsProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.claim()
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.submit(ctx)
-		stop(muster.ErrFenced) // whatever the cause is: it says nothing about the task
-		if got := <-done; !errors.Is(got.err, muster.ErrFenced) || p.current().ID == 0 || p.task(1).Owner != "alice" {
-			t.Errorf("%v; she has task %d", got.err, p.current().ID)
-		}
-		was := p.waiting()
-		p.reopen(p.world.Store)
-		p.must(p.claims.find(t.Context()))
-		done = p.submit(t.Context())
-		if all := p.waiting(); len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID {
-			t.Errorf("%+v wait, and %+v did before", all, was)
-		}
-		p.decide(was[0].ID, muster.Lead, true, "")
-		if got := <-done; got.err != nil || got.r.Text() != "Approved by lead." {
-			t.Errorf("%q, %v", got.r.Text(), got.err)
-		}
-	})
+// A process that is stopped while it waits leaves what it has asked and the claim; the next one asks no second time.
+func TestWhatIsAskedOutlivesItsProcess(t *testing.T) {
+	for what, c := range asks {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			p.claim()
+			p.allowTouch(0)
+			ctx, stop := context.WithCancelCause(t.Context())
+			done := c.ask(p, ctx)
+			was := p.waiting()
+			stop(muster.ErrFenced) // whatever the cause is: it says nothing about the task
+			if got := <-done; !errors.Is(got.err, muster.ErrFenced) || got.runs != 0 || p.current().ID == 0 || p.task(1).Owner != "alice" {
+				t.Errorf("%s: %+v; she has task %d", what, got, p.current().ID)
+			}
+			time.Sleep(time.Minute)
+			p.reopen(p.world.Store)
+			p.must(p.claims.find(t.Context()))
+			p.allowTouch(0)
+			done = c.ask(p, t.Context())
+			if all := p.waiting(); len(all) != 1 || len(was) != 1 || all[0].ID != was[0].ID || all[0].Deadline != was[0].Deadline {
+				t.Fatalf("%s: %+v wait, and %+v did before", what, all, was)
+			}
+			p.decide(was[0].ID, c.by, true, "")
+			if got := <-done; got.err != nil || got.r.IsError {
+				t.Errorf("%s: %+v", what, got)
+			}
+		})
+	}
 }
 
 // The same plan for the same claim is one request until it is rejected. Any other is a new one.

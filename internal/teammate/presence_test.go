@@ -14,44 +14,31 @@ import (
 
 // Whatever changes in what a member does is written; what only counts turns is not worth a write.
 func TestTheStatusIsWrittenWhenItChanges(t *testing.T) {
-	for what, change := range map[string]func(p *life) error{
-		"status": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Idle, "", "works") },
-		"reason": func(p *life) error {
-			return p.presence.setStatus(t.Context(), muster.Working, muster.IdleTasks, "works")
-		},
-		"doing": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Working, "", "rests") },
-		"task": func(p *life) error {
-			p.claims.setTask(muster.Task{ID: 7})
-			return p.presence.setStatus(t.Context(), muster.Working, "", "works")
-		},
-		"questions": func(p *life) error {
-			p.presence.Asked("bob", "Is it done?")
-			return p.presence.setStatus(t.Context(), muster.Working, "", "works")
-		},
-		"": func(p *life) error { return p.presence.setStatus(t.Context(), muster.Working, "", "works") },
+	for _, c := range []struct {
+		status muster.MemberStatus
+		reason muster.IdleReason
+		doing  string
+		task   muster.TaskID
+		asks   string
+	}{
+		{muster.Idle, "", "works", 0, ""}, {muster.Working, muster.IdleTasks, "works", 0, ""}, {muster.Working, "", "rests", 0, ""},
+		{muster.Working, "", "works", 7, ""}, {muster.Working, "", "works", 0, "Is it done?"}, {muster.Working, "", "works", 0, ""},
 	} {
 		p := newParts(t, "alice")
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
 		p.presence.turns.Store(9)
-		p.must(change(p))
-		m := p.me()
-		if (m.Turns == 9) != (what != "") {
-			t.Errorf("%q: her record is %+v", what, m)
-		}
-		got := map[string]bool{"status": m.Status != muster.Working, "reason": m.IdleReason != "", "doing": m.Doing != "works",
-			"task": m.Task != 0, "questions": len(m.Extra) > 0}
-		for field, changed := range got {
-			if changed != (field == what) {
-				t.Errorf("%q: %s changed: %v, in %+v", what, field, changed, m)
-			}
+		p.claims.setTask(muster.Task{ID: c.task})
+		p.presence.Asked("bob", c.asks)
+		p.must(p.presence.setStatus(t.Context(), c.status, c.reason, c.doing))
+		m, isSame := p.me(), c.status == muster.Working && c.reason+muster.IdleReason(c.asks) == "" && c.doing == "works" && c.task == 0
+		if (m.Turns == 9) == isSame || m.Status != c.status || m.IdleReason != c.reason || m.Doing != c.doing || m.Task != c.task ||
+			(len(m.Extra) > 0) != (c.asks != "") {
+			t.Errorf("%+v: her record is %+v", c, m)
 		}
 		if me := p.presence.Me(); me.Turns != m.Turns || me.Status != m.Status {
-			t.Errorf("%q: she knows herself as %+v", what, me)
+			t.Errorf("%+v: she knows herself as %+v", c, me)
 		}
 	}
-	failEach(t, func(*life) {}, func(p *life) error {
-		return p.presence.setStatus(p.Context(), muster.Idle, muster.IdleTasks, "")
-	})
 }
 
 // The record of another host is neither written nor taken for one's own.
@@ -96,43 +83,36 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 	}
 }
 
-// A member that waits for its model shows until when, and that it goes on; the log says what failed.
-func TestAParkedMemberShowsIt(t *testing.T) {
+// A member that waits for its model shows until when, and that it goes on; the log says what failed. What it waits for
+// otherwise is shown until it is over, even if the member is stopped.
+func TestWhatAMemberWaitsForIsShown(t *testing.T) {
 	p := newParts(t, "alice")
-	p.presence.show(t.Context(), "works")
-	if p.presence.onModelReply(t.Context()); p.me().Doing != "works" {
-		t.Errorf("it was not parked, and is %q", p.me().Doing)
+	shows := func(what, want string) {
+		t.Helper()
+		if m := p.me(); m.Doing != want || m.Status != muster.Working {
+			t.Errorf("%s: she is %s and %q", what, m.Status, m.Doing)
+		}
 	}
+	p.presence.show(t.Context(), "works")
+	p.presence.onModelReply(t.Context())
+	shows("it was not parked", "works")
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	p.presence.onModelWait(until, &llm.Error{Kind: llm.Overloaded, Status: 529, Err: errors.New("too many")})
-	if m := p.me(); m.Doing != "parked until 03:04:05" || m.Status != muster.Working {
-		t.Errorf("she is %s and %q", m.Status, m.Doing)
-	}
+	shows("it waits", "parked until 03:04:05")
 	if s := p.logged.String(); !strings.Contains(s, "status=529") || strings.Contains(s, "too many") {
 		t.Errorf("logged is %s", s)
 	}
-	if p.presence.onModelReply(t.Context()); p.me().Doing != "" {
-		t.Errorf("the model has answered, and she is %q", p.me().Doing)
-	}
+	p.presence.onModelReply(t.Context())
+	shows("the model has answered", "")
 	p.presence.show(t.Context(), "works")
-	if p.presence.onModelReply(t.Context()); p.me().Doing != "works" {
-		t.Errorf("the model has answered again, and she is %q", p.me().Doing)
-	}
-}
-
-// What a member waits for is shown until it is over, even if the member is stopped; a record that cannot be written
-// stops nobody.
-func TestAnActivityIsShown(t *testing.T) {
-	p := newParts(t, "alice")
+	p.presence.onModelReply(t.Context())
+	shows("it has answered again", "works")
 	ctx, stop := context.WithCancel(t.Context())
 	done := p.presence.showActivity(ctx, "lands 1")
-	if p.me().Doing != "lands 1" {
-		t.Errorf("she is %q", p.me().Doing)
-	}
+	shows("it lands", "lands 1")
 	stop()
-	if done(); p.me().Doing != "" {
-		t.Errorf("it is over, and she is %q", p.me().Doing)
-	}
+	done()
+	shows("it is over", "")
 }
 
 // A member that has shut down has no host, no task and no open question; that it was timed out is kept. It can come
@@ -169,7 +149,4 @@ func TestAMemberLeavesAndComesBack(t *testing.T) {
 			t.Errorf("she was spawned again, and her record is %+v", m)
 		}
 	}
-	failEach(t, func(*life) {}, func(p *life) error {
-		return errors.Join(p.presence.leave(p.Context()), p.presence.rejoin(p.Context()))
-	})
 }

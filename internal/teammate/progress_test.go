@@ -193,26 +193,7 @@ func TestProgressCountsWaitingMail(t *testing.T) {
 		expect("a task for nobody", false)
 		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
 		expect("mail for alice", true)
-		l.create(board.Draft{})
-		for _, box := range []muster.Name{"alice", muster.Lead} {
-			_, end, _, err := l.world.Post.Peek(ctx, box, 0, 0)
-			l.must(err)
-			l.must(l.world.Post.Drop(ctx, box, end))
-		}
-		if p, err := l.config.Progress(ctx); err != nil || p.Stuck != "" || len(p.Working) != 0 {
-			l.Errorf("alice may claim a task: %+v, %v", p, err)
-		}
 	})
-	for _, role := range []string{"", "tester"} {
-		failEachOp(t, muster.Lead, func(l *life) {
-			if role != "" {
-				l.create(board.Draft{Role: role})
-			}
-		}, func(l *life) error {
-			_, err := l.config.Progress(l.Context())
-			return err
-		})
-	}
 	live(t, muster.Lead, func(l *life) {
 		l.runErr = muster.Errorf(muster.Unavailable, "no run")
 		if _, err := l.config.Progress(l.Context()); !errors.Is(err, muster.ErrUnavailable) {
@@ -258,12 +239,5 @@ func TestWhoKeepsItsClaim(t *testing.T) {
 		l.startJob()
 		expect("a job runs", true)
 		l.jobs.Stop()
-	})
-	failEachOp(t, "alice", func(l *life) { l.open() }, func(l *life) error {
-		keeps, err := l.idle.keepsClaim(l.Context())
-		if keeps {
-			l.Error("it keeps its claim for an error")
-		}
-		return err
 	})
 }

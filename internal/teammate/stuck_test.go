@@ -91,39 +91,6 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-func TestCanUnblock(t *testing.T) {
-	board := []muster.Task{
-		{ID: 1, Status: muster.InProgress}, {ID: 2, Status: muster.NeedsAttention},
-		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}, ClaimRole: "tester"},
-		{ID: 4, Status: muster.Pending, BlockedBy: []muster.TaskID{2}},
-	}
-	if !canUnblock(board, nil, muster.Member{Name: "tess", Role: "tester"}, nil) {
-		t.Error("a tester waits for task 1, which is at work")
-	}
-	board[0].Owner = "bob"
-	bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
-	if canUnblock(board, []muster.Member{bob}, tess, nil) {
-		t.Error("bob rests with task 1 in hand, and perhaps waits for tess in the same way")
-	}
-	board[0].ClaimedAt = muster.UnixTime(time.Now())
-	if !canUnblock(board, []muster.Member{bob}, tess, nil) {
-		t.Error("bob claimed task 1 this moment and is about to say that he works")
-	}
-	board[0].ClaimedAt = 0
-	ready := []muster.Task{{ID: 1, Status: muster.Pending}, {ID: 2, Status: muster.InProgress, Owner: "bob"},
-		{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{1}}}
-	if canUnblock(ready, []muster.Member{bob}, tess, nil) {
-		t.Error("bob rests with task 2 in hand and takes no other")
-	}
-	if bob.Status = muster.Working; !canUnblock(ready, []muster.Member{bob}, tess, nil) {
-		t.Error("bob takes task 1 when he is done")
-	}
-	board[0].Owner = ""
-	if canUnblock(board, nil, muster.Member{Name: "carl", Role: "coder"}, nil) {
-		t.Error("nothing at work could unblock something for a coder")
-	}
-}
-
 // What a task waits for, however indirectly, must move, and none of it may be stuck.
 func TestCanUnblockIndirectly(t *testing.T) {
 	on := func(id muster.TaskID, ids ...muster.TaskID) muster.Task {
@@ -158,12 +125,17 @@ func TestCanUnblockIndirectly(t *testing.T) {
 		{"nothing is blocked", []muster.Task{atWork, on(2)}, false},
 		{"what is blocked is not for it", []muster.Task{atWork, {ID: 2, Status: muster.Pending, ClaimRole: "writer",
 			BlockedBy: []muster.TaskID{1}}}, false},
+		{"one with which bob rests", []muster.Task{{ID: 1, Status: muster.InProgress, Owner: "idle"}, on(2, 1)}, false},
+		{"one that bob has claimed this moment", []muster.Task{{ID: 1, Status: muster.InProgress, Owner: "idle",
+			ClaimedAt: muster.UnixTime(time.Now())}, on(2, 1)}, true},
+		{"one that who rests with another takes", []muster.Task{{ID: 1, Status: muster.Pending, ClaimRole: "designer"},
+			{ID: 4, Status: muster.InProgress, Owner: "idle"}, on(2, 1)}, false},
 		{"what was blocked is claimed", []muster.Task{atWork, {ID: 2, Status: muster.InProgress, Owner: "bob",
 			ClaimRole: "tester", BlockedBy: []muster.TaskID{1}}}, false},
 	} {
 		bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
 		bob.Status = muster.Working
-		if got := canUnblock(c.tasks, []muster.Member{bob, tess}, tess, nil); got != c.want {
+		if got := canUnblock(c.tasks, []muster.Member{bob, tess, idleMember("idle", "designer")}, tess, nil); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

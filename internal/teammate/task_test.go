@@ -118,14 +118,6 @@ func TestIgnoredFilesAreNamedOnce(t *testing.T) {
 			t.Errorf("%+v: again: %q, %v", c, r.Text(), err)
 		}
 	}
-	p := newParts(t, "alice") // a task without a lane has no files
-	task := p.claimOnBoard("alice")
-	p.claims.setTask(task)
-	p.rows.ignored = []string{"a"}
-	p.landsAs(muster.Completed, "")
-	if r, err := p.claims.Complete(t.Context(), task.ID, ""); err != nil || r.IsError {
-		t.Errorf("%q, %v", r.Text(), err)
-	}
 }
 
 // A landing that is refused because the task was taken ends the claim; any other error leaves it as it is.
