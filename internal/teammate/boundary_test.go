@@ -168,4 +168,11 @@ func TestWhatCountsAsARepeat(t *testing.T) {
 	if c.round("bash", `{}`, "b"); c.countWait(false, false) {
 		t.Error("a wait after another call is a loop")
 	}
+	if c.round("bash", `{}`, "c"); c.repeated() != 1 {
+		t.Errorf("another result counts %d", c.repeated())
+	}
+	c.round("wait", `{}`, "woken")
+	if c.round("bash", `{}`, "c"); c.repeated() != 2 {
+		t.Errorf("with a wait in between it counts %d", c.repeated())
+	}
 }

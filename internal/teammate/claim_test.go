@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/roles"
 	"muster/internal/worktree"
 )
 
@@ -114,6 +115,22 @@ func TestTheNextTask(t *testing.T) {
 	p.runErr = errDisk
 	_, _, err := p.claims.nextTask(t.Context())
 	p.wants("the run cannot be read", err, errDisk)
+}
+
+// A role that only reads takes no task by itself but those that ask for it.
+func TestAReaderTakesOnlyItsOwnTasks(t *testing.T) {
+	p := newParts(t, "alice")
+	p.change("alice", func(m *muster.Member) { m.Role = "reviewer" })
+	p.config.Roles = roles.Find(nil)
+	p.reopen(p.world.Store)
+	p.create(board.Draft{})
+	if text, _, err := p.claims.nextTask(t.Context()); text != "" || err != nil || p.task(1).Owner != "" {
+		t.Errorf("%q, %v; the task is %q's", text, err, p.task(1).Owner)
+	}
+	p.create(board.Draft{Role: "reviewer"})
+	if _, _, err := p.claims.nextTask(t.Context()); err != nil || p.current().ID != 2 {
+		t.Errorf("she has task %d: %v", p.current().ID, err)
+	}
 }
 
 // A member that another process hosts by now, or whose task is taken in the meantime, has nothing to begin.

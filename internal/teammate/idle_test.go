@@ -57,6 +57,7 @@ func TestTheLastMessageOfAPhase(t *testing.T) {
 		{"none", "", llm.StopEnd, ""},
 		{"a tool has ended the phase", "I complete it.", llm.StopTools, ""},
 		{"refused", "no", llm.StopRefused, "error system alice's model refused: no"},
+		{"refused without a word", "", llm.StopRefused, "error system alice's model refused:"},
 		{"cut", "", llm.StopMax, "error system alice's reply was cut at its length limit again and again"},
 	} {
 		p := newParts(t, "alice")

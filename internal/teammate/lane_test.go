@@ -235,7 +235,7 @@ func TestOneMemberInALane(t *testing.T) {
 	p, _ := inherited(t)
 	p.wants("no such lane", p.lanes.occupy(t.Context(), "none"), muster.ErrNotFound)
 	failEach(t, func(p *life) {
-		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, p.bobsOccupant())
+		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, worktree.Occupant{Member: "lead", Host: p.record("lead").Host})
 	}, func(p *life) error {
 		err := p.lanes.occupy(p.Context(), "old")
 		if errors.Is(err, muster.ErrHeld) && !strings.Contains(err.Error(), "test, pid") { // it lives, and only where is not known

@@ -22,7 +22,8 @@ import (
 // before it is told again.
 const remindAfter = 10 * time.Minute
 
-// recheckAfter is how often a waiting lead looks without a hint.
+// recheckAfter is how often a waiting lead looks without a hint, because some facts change with the time alone. The
+// store gives a hint within seconds for a change of which the system's file watcher does not tell.
 const recheckAfter = time.Minute
 
 // mailWaits is why a lead is woken most often.
@@ -68,8 +69,7 @@ type wakeUp struct {
 	slept bool // false: something needed the lead at once
 }
 
-// sleep waits until something needs the lead. It decides on facts that it reads after each hint, so that a lost hint
-// delays the lead by recheckAfter at most.
+// sleep waits until something needs the lead. It decides on facts that it reads after each hint.
 func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,8 +7,6 @@ import (
 
 	"muster"
 	"muster/llm"
-
-	"pgregory.net/rapid"
 )
 
 // round counts a round with one call in which the model calls a tool and gets a result.
@@ -26,37 +24,19 @@ func (c *counters) repeated() int {
 	return times
 }
 
-// At the turn limit the member is reminded and gets as many turns again; then the phase ends.
+// At the turn limit the member is reminded and gets as many turns again; then the phase ends. Without a number of the
+// settings a phase has 200 turns. A paused reply passes no boundary.
 func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 20).Draw(t, "limit")
-		c, reminders := counters{}, 0
-		for n := 1; ; n++ {
+	for setting, limit := range map[int]int{0: phaseTurns, 1: 1, 7: 7} {
+		c := counters{}
+		for n := 1; n <= 2*limit; n++ {
 			c.turns++
-			step := c.betweenRounds(limit)
-			if step.reminder != "" {
-				reminders++
+			c.still.changed = true
+			c.countRound(false)
+			step := c.betweenRounds(setting)
+			if ended := errors.Is(step.err, errTurns); ended != (n == 2*limit) || (step.reminder != "") != (n == limit) {
+				t.Fatalf("with %d, turn %d: %+v", setting, n, step)
 			}
-			if step.err != nil {
-				if !errors.Is(step.err, errTurns) || n != 2*limit || reminders != 1 {
-					t.Fatalf("after %d turns and %d reminders: %v", n, reminders, step.err)
-				}
-				return
-			}
-		}
-	})
-}
-
-// Without a number of the settings a phase has 200 turns, and as many once more; a paused reply passes no boundary.
-func TestTurnsWithoutASetting(t *testing.T) {
-	c := counters{}
-	for n := 1; n <= 2*phaseTurns; n++ {
-		c.turns++
-		c.still.changed = true
-		c.countRound(false)
-		step := c.betweenRounds(0)
-		if ended := errors.Is(step.err, errTurns); ended != (n == 2*phaseTurns) || (step.reminder != "") != (n == phaseTurns) {
-			t.Fatalf("turn %d: %+v", n, step)
 		}
 	}
 	no := func(llm.Call) bool { return false }
@@ -114,38 +94,5 @@ func TestBeforeStop(t *testing.T) {
 			!strings.Contains(step.reminder, c.reminder) {
 			t.Errorf("%s: %+v", c.name, step)
 		}
-	}
-}
-
-func TestCutOffReason(t *testing.T) {
-	for stop, want := range map[llm.Stop]string{
-		llm.StopEnd: "", llm.StopTools: "", llm.StopRefused: "alice's model refused: no",
-		llm.StopMax: "alice's reply was cut at its length limit again and again",
-	} {
-		if got := cutOffReason("alice", stop, "no"); got != want {
-			t.Errorf("%s: %q", stop, got)
-		}
-	}
-	if got := cutOffReason("alice", llm.StopRefused, ""); got != "alice's model refused:" {
-		t.Errorf("%q", got)
-	}
-}
-
-// A lead that waits again and again, and does nothing in between about what it is told at once, is in a loop.
-func TestWaitsAreCounted(t *testing.T) {
-	c := counters{turns: 9, extended: true}
-	for n := 1; n < repeatEnd; n++ {
-		if c.countWait(false, false) {
-			t.Fatalf("wait %d is a loop", n)
-		}
-		if c.countWait(false, true) {
-			t.Fatal("mail is something to do")
-		}
-	}
-	if c.turns != 9 || !c.countWait(false, false) {
-		t.Error("a wait that returns at once is a turn like any other, and six are a loop")
-	}
-	if c.countWait(true, false) || c.turns != 0 || c.extended {
-		t.Error("a wait that has slept begins a new phase")
 	}
 }
