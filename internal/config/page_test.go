@@ -18,69 +18,11 @@ import (
 
 var update = flag.Bool("update", false, "write docs/settings.md")
 
-// pageHead and pageFoot are what people have written of the page; what is between them is made of the table.
-const (
-	pageHead = `# Settings
-
-Every setting of muster. This page is made of the table in internal/config/table.go:
-` + "`go test ./internal/config -run TestPage -update`" + ` writes it.
-
-A setting is looked for in this order; the first place that has it counts:
-
-1. a flag, where it has one: ` + "`--teammates 2`" + `
-2. the environment: ` + "`MUSTER_TEAMMATES=2`" + `
-3. ` + "`muster.yaml`" + ` in the repository: ` + "`teammates: 2`" + `
-4. your own ` + "`config.yaml`: on Linux `~/.config/muster/config.yaml`, on macOS\n" +
-		"   `~/Library/Application Support/muster/config.yaml`, on Windows `%AppData%\\muster\\config.yaml`" + `
-5. the default
-
-` + "`muster config`" + ` prints what holds here, and where each value comes from. In a file, a dot is a level:
-` + "`landing.jobs` is `landing: {jobs: 2}`" + `. A setting that does not exist is an error with its line.
-
-The last column says what becomes of a value in ` + "`muster.yaml`" + `, which comes from whoever made the repository:
-
-| | |
-|---|---|
-| counts | it does no harm, and counts at once |
-| lowers | it counts if it is lower than what would hold without it |
-| trust | it is left out until you have seen it: ` + "`muster trust`" + ` |
-| trust first | no run begins until you have seen it, or say another by a flag or a variable |
-| refused | only your own file, the environment and a flag may have it |
-
-`
-	pageFoot = `
-## Settings with parts
-
-| in a file | may stand in ` + "`muster.yaml`" + ` | page |
-|---|---|---|
-| ` + "`checks`" + `: several checks with names | trust first | [checks.md](checks.md) |
-| ` + "`roles`" + `: model, effort, reply and fallback of one role | trust | [models.md](models.md) |
-| ` + "`hooks`" + `: commands at moments of the work | trust | [hooks.md](hooks.md) |
-| ` + "`permissions`" + `: what members may do, and what you are asked about | only to forbid | [permissions.md](permissions.md) |
-| ` + "`mcp_servers`" + `: servers whose tools members have | trust | [mcp.md](mcp.md) |
-| ` + "`endpoints`" + `: model servers of your own | refused | [models-and-settings.md](models-and-settings.md#endpoints-of-your-own) |
-| ` + "`models`" + `: limits and prices of models | refused | [models.md](models.md) |
-
-## The environment beside the settings
-
-| variable | is |
-|---|---|
-| ` + "`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`" + ` and those of other vendors | the key of a model server: [models.md](models.md) |
-| ` + "`ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`" + ` | another address of that server |
-| ` + "`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`" + ` | the way to it |
-| ` + "`MUSTER_LOG`, `MUSTER_LOG_FILE`" + ` | how much is logged, and where: [models-and-settings.md](models-and-settings.md#a-log) |
-| ` + "`NO_COLOR`, `TERM`" + ` | no colour; with ` + "`TERM=dumb`" + ` plain lines |
-| ` + "`XDG_CONFIG_HOME`, `XDG_STATE_HOME`, `XDG_CACHE_HOME`" + ` | where your own file, the trust and the log, and the caches lie |
-`
-)
-
-// TestPage checks that docs/settings.md has all settings as they are; -update writes it.
+// TestPage checks that the table of docs/settings.md has all settings as they are; -update writes it.
 func TestPage(t *testing.T) {
-	var page strings.Builder
-	page.WriteString(pageHead)
+	const head = "| name | kind | default | meaning | flag and variable | in `muster.yaml` |\n|---|---|---|---|---|---|\n"
+	var table strings.Builder
 	flags := flagsOfCommands(t)
-	page.WriteString("| name | kind | default | meaning | flag and variable | in `muster.yaml` |\n" +
-		"|---|---|---|---|---|---|\n")
 	for _, s := range Table() {
 		names := "`" + s.Env() + "`"
 		if flags[s.Flag()] {
@@ -90,21 +32,24 @@ func TestPage(t *testing.T) {
 		if s.Default != "" {
 			value = "`" + s.Default + "`"
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", s.Name, kind(s), value,
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s |\n", s.Name, kind(s), value,
 			strings.ReplaceAll(s.About, "|", `\|`), names, ruleWord[s.inRepository])
 	}
-	page.WriteString(pageFoot)
 	file := filepath.Join("..", "..", "docs", "settings.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(page.String(), string(got)); d != "" {
+	before, rest, hasTable := strings.Cut(string(page), head)
+	got, after, isEnded := strings.Cut(rest, "\n\n")
+	if !hasTable || !isEnded {
+		t.Fatal("docs/settings.md has no table of settings")
+	}
+	if got += "\n"; *update {
+		if err := os.WriteFile(file, []byte(before+head+table.String()+"\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if d := cmp.Diff(table.String(), got); d != "" {
 		t.Errorf("docs/settings.md is not what the table says; go test ./internal/config -run TestPage -update writes it:\n%s", d)
 	}
 }
