@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/compact"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -108,6 +109,36 @@ func TestACrashAroundACompaction(t *testing.T) {
 		l.turns = []turn{says("What was.")}
 		if err := asks(l); !errors.Is(err, errTest) {
 			l.Errorf("without a run: %v", err)
+		}
+	})
+}
+
+// Old results are cleared until the request fits: those before the newest few, then all that the model has read, and at
+// last the newest are cut. Many old messages are worth a summary.
+func TestWhatIsClearedBeforeASummary(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		h := llm.NewHistory(nil)
+		h.Say(llm.Text{Text: "go"})
+		for i := range 6 {
+			h.Reply(llm.Call{ID: fmt.Sprint(i), Name: "glob", Input: []byte("{}")})
+			h.Answer(llm.Result{ID: fmt.Sprint(i), Parts: llm.Parts{llm.Text{Text: strings.Repeat("line\n", 800)}}})
+		}
+		messages := h.Messages()
+		size := compact.Estimate(messages)
+		for _, c := range []struct {
+			most, old int // tokens: of the request, of old messages
+			want      int // results that change
+			isOld     bool
+		}{
+			{size - 2500, size, 3, false}, {size - 4000, size, 5, false}, {size - 5300, size, 6, false}, {1, size, 3, false},
+			{size - 4000, 1, 3, true},
+		} {
+			b := compact.Budget{Limit: c.most, Old: c.old, Kept: 400, Step: 100}
+			changes, saved, isOld := l.compaction.cleared(l.toolbox.get(), b, messages, size)
+			won := size - compact.Estimate(compact.Apply(messages, changes))
+			if len(changes) != c.want || isOld != c.isOld || won != saved {
+				l.Errorf("%+v: %d changes, old %v; %d tokens are said to be won, and %d are", c, len(changes), isOld, saved, won)
+			}
 		}
 	})
 }

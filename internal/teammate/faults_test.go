@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -19,6 +20,13 @@ func TestNoErrorOfTheStoreIsLost(t *testing.T) {
 		"the inbox": {"alice", opened, func(l *life) error { _, err := l.conversation.Inbox(l.Context()); return err }},
 		"a shutdown that is granted": {"alice", func(l *life) { l.ask("0000beef", muster.AskShutdown, muster.User, "alice") },
 			func(l *life) error { return GrantShutdown{ID: "0000beef"}.do(l.Context(), l.Member) }},
+		"a claimed task": {"alice", func(l *life) { l.open(); l.claim() }, func(l *life) error {
+			_, _, err := l.claims.nextTask(l.Context())
+			return err
+		}},
+		"a wait for the team": {muster.Lead, opened, func(l *life) error {
+			return l.lead.await(l.Context(), "waits for the team", false, nil, time.After(time.Minute))
+		}},
 		"a fresh start": {muster.Lead, opened, func(l *life) error {
 			return RestartConversation{Harder: maxRestarts}.do(l.Context(), l.Member)
 		}},

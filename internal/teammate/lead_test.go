@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/transcript"
+	"muster/journal"
 	"muster/llm"
 )
 
@@ -129,6 +130,23 @@ func TestALeadIsToldAgainOfARequest(t *testing.T) {
 			if w := <-l.wait(false); w.err != nil || !strings.HasPrefix(w.text, "Request 0000beef of alice") || w.took != want {
 				l.Errorf("after %v: %+v", want, w)
 			}
+		}
+	})
+}
+
+// Of a task that somebody outside of the team holds the lead is told once, and so is the user.
+func TestALeadIsToldOfATaskHeldOutside(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		l.open()
+		l.claimOnBoard("script")
+		if w := <-l.wait(false); w.err != nil || w.took != 0 || !strings.HasPrefix(w.text, "The team waits for task #1 (the parser), which script holds") {
+			l.Errorf("%+v", w)
+		}
+		over := l.wait(false)
+		time.Sleep(time.Hour)
+		l.send(muster.MailMessage, "alice", muster.Lead, "hello")
+		if w := <-over; w.text != mailWaits || w.took != time.Hour || len(l.events(journal.RunNote)) != 1 {
+			l.Errorf("%+v; the user reads %v", w, l.events(journal.RunNote))
 		}
 	})
 }

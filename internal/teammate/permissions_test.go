@@ -68,6 +68,20 @@ func TestAQuestionEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// TestTheUserSaysNo: the model reads why, and the call is not made.
+func TestTheUserSaysNo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(0)
+		done := p.touch(t.Context())
+		p.decide(p.waiting()[0].ID, muster.User, false, "Leave it.")
+		if got := <-done; !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "the user said no: Leave it.") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // TestAnUnattendedRunGoesOn: where nobody can be asked the call is refused at once, and an event says so.
 func TestAnUnattendedRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -90,7 +90,11 @@ func TestProgressOfARun(t *testing.T) {
 		{"open", muster.Task{ID: 1, Status: muster.Pending}, TeamProgress{HadTasks: true, Open: make([]muster.Task, 1)}},
 		{"for a role that nobody has", muster.Task{ID: 10, Status: muster.Pending, ClaimRole: "tester"},
 			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1), Unclaimable: make([]muster.Task, 1)}},
-		{"claimed", muster.Task{ID: 10, Status: muster.InProgress, ClaimRole: "tester", Owner: "tess"},
+		{"claimed", muster.Task{ID: 10, Status: muster.InProgress, ClaimRole: "tester", Owner: muster.Lead},
+			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1)}},
+		{"held from outside", muster.Task{ID: 10, Status: muster.InProgress, Owner: "script"},
+			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1), HeldOutside: make([]muster.Task, 1)}},
+		{"held by a member", muster.Task{ID: 10, Status: muster.InProgress, Owner: "alice"},
 			TeamProgress{HadTasks: true, Open: make([]muster.Task, 1)}},
 		{"landed", muster.Task{ID: 2, Status: muster.Completed, Landed: landed}, TeamProgress{HadTasks: true, Landed: 1}},
 		{"without a change", muster.Task{ID: 10, Status: muster.Completed}, TeamProgress{HadTasks: true}},
@@ -103,7 +107,8 @@ func TestProgressOfARun(t *testing.T) {
 		p.addTasks(run, []muster.Task{c.task}, members)
 		p.addTasks(run, nil, members)
 		if p.HadTasks != c.want.HadTasks || len(p.Open) != len(c.want.Open) || p.Landed != c.want.Landed ||
-			len(p.NeedsAttention) != len(c.want.NeedsAttention) || len(p.Unclaimable) != len(c.want.Unclaimable) {
+			len(p.NeedsAttention) != len(c.want.NeedsAttention) || len(p.Unclaimable) != len(c.want.Unclaimable) ||
+			len(p.HeldOutside) != len(c.want.HeldOutside) {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}

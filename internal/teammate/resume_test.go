@@ -198,14 +198,14 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 
 // No error is lost when a conversation goes on, or begins a phase; a tool's error that no model can mend ends the life.
 func TestNoErrorIsLostOnTheWayToThePhase(t *testing.T) {
-	failEachOp(t, "alice", func(l *life) {
-		l.open()
-		l.change("alice", func(m *muster.Member) { m.Status = muster.Idle })
-		l.presence.known.change(func(k *knownRecord) { k.latest.Status = muster.Idle })
-		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
-	}, func(l *life) error {
-		return errors.Join(ContinueConversation{}.do(l.Context(), l.Member), l.Member.err)
-	})
+	for _, a := range []Action{ContinueConversation{}, RunPhase{}} {
+		failEachOp(t, "alice", func(l *life) {
+			l.open()
+			l.change("alice", func(m *muster.Member) { m.Status = muster.Idle })
+			l.presence.known.change(func(k *knownRecord) { k.latest.Status = muster.Idle })
+			l.send(muster.MailMessage, muster.Lead, "alice", "hello")
+		}, func(l *life) error { return errors.Join(a.do(l.Context(), l.Member), l.Member.err) })
+	}
 	live(t, "alice", func(l *life) {
 		l.config.Extra = []llm.Tool{tool.Func("broken", "", func(context.Context, struct{}) (string, error) {
 			return "", tool.Fatal(errTest)

@@ -204,6 +204,19 @@ func TestWhatEndsAStandstill(t *testing.T) {
 	}
 }
 
+// What a background job writes later is a change, too.
+func TestAJobMayWriteLater(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.unlimited()
+		turns := append([]turn{calls("bash", map[string]any{"command": "make", "background": true})}, reads(stillRemind-2)...)
+		l.start(append(turns, reading(func() { l.rows.files = "changed" }), says("Done."), says("Done."), says("Done."))...)
+		if strings.Contains(l.heard(), "10 rounds of tools") {
+			l.Errorf("she hears %s", l.heard())
+		}
+		l.jobs.Stop()
+	})
+}
+
 // reading is a turn that reads something that is read nowhere else.
 func reading(then ...func()) turn {
 	return calls("glob", map[string]any{"pattern": "other"}, then...)

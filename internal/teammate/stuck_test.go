@@ -70,6 +70,8 @@ func TestStuck(t *testing.T) {
 			want: "task #2 is ready and there is no teammate to take it"},
 		{name: "it waits for the lead", open: []muster.Task{claimed(1, "alice")},
 			members: []muster.Member{asks("alice", muster.Lead)}, want: "waits for an answer of lead"},
+		{name: "it waits for a teammate", open: []muster.Task{claimed(1, "alice")},
+			members: []muster.Member{asks("alice", "bob")}, want: "waits for an answer of bob"},
 		{name: "it waits for the user", open: []muster.Task{claimed(1, "alice")},
 			members: []muster.Member{asks("alice", muster.Lead, muster.User)}},
 		{name: "it waits for the user, and is never timed out", open: []muster.Task{claimed(1, "alice")},
