@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/compact"
+	"muster/internal/testing/gittest"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -143,13 +144,24 @@ func TestWhatIsClearedBeforeASummary(t *testing.T) {
 	})
 }
 
-// The todo list outlives a conversation that was replaced, also in another process.
+// The todo list outlives a conversation that was replaced, also in another process. The instructions of a directory are
+// told once more.
 func TestTheTodoListOutlivesACompaction(t *testing.T) {
 	live(t, "alice", func(l *life) {
+		gittest.Write(t, l.rows.dir, map[string]string{"sub/AGENTS.md": "Never touch this.", "sub/a": "a"})
 		todo := map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}
+		read := calls("read_file", map[string]any{"path": "sub/a"})
+		told := func(want bool, next turn) turn {
+			return func(r llm.Request) (llm.Reply, error) {
+				if strings.Contains(l.heard(), "Never touch this.") != want {
+					l.Errorf("request %d: %s", len(l.asked), l.heard())
+				}
+				return next(r)
+			}
+		}
 		l.create(board.Draft{})
-		l.start(calls("todo", todo), calls("task_list", nil), calls("read_inbox", nil), calls("compact", nil), says("What was."),
-			says("Ready."))
+		l.start(append(append([]turn{calls("todo", todo), read}, reads(6)...), calls("compact", nil), says("What was."),
+			told(false, read), told(true, says("Ready.")))...)
 		l.stop(muster.CauseUser)
 		l.hasEnded()
 		l.restart("alice")
