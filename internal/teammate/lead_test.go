@@ -151,6 +151,31 @@ func TestALeadIsToldOfATaskHeldOutside(t *testing.T) {
 	})
 }
 
+// A lead of a playbook is not asked while all goes well: the run ends without it, unless a task needs attention.
+func TestALeadThatIsNotNeeded(t *testing.T) {
+	for _, needed := range []bool{false, true} {
+		live(t, muster.Lead, func(l *life) {
+			l.must(l.Member.open(l.Context()))
+			l.create(board.Draft{})
+			if needed {
+				for range 3 {
+					c, err := l.world.Board.Claim(l.Context(), 1, board.Claim{Owner: "alice", Role: "coder"})
+					l.must(err)
+					_, err = l.world.Board.Release(l.Context(), 1, c.Fence, board.Release{Reason: "red", Counts: true})
+					l.must(err)
+				}
+			} else {
+				_, err := l.world.Board.CompleteByHand(l.Context(), 1, muster.User, "done")
+				l.must(err)
+			}
+			l.must(AwaitNeed{}.do(l.Context(), l.Member))
+			if isOver := l.Member.end != nil; isOver == needed || needed && !strings.Contains(l.said(), "needs attention") {
+				l.Errorf("needed %v: over %v; it hears %s", needed, isOver, l.said())
+			}
+		})
+	}
+}
+
 // A lead that waits again and again where nothing can move, and does nothing about it, is in a loop.
 func TestWaitsForNothingAreALoop(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
