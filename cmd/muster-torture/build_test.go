@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/faultinject"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/torture"
 )
 
@@ -25,8 +26,9 @@ func build(t *testing.T, tags, command string) string {
 }
 
 // TestInstalledBinary checks that the program that people install has no failpoints: neither the environment variables
-// nor the names of points and mutants are in it. The same search in a build with the tag must find each of them.
+// nor the names of points are in it. The same search in a build with the tag must find each of them.
 func TestInstalledBinary(t *testing.T) {
+	tier.All(t) // it builds two programs
 	installed, err := os.ReadFile(build(t, "", "muster"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +37,7 @@ func TestInstalledBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := append(faultinject.Mutants(), faultinject.Variable, faultinject.NoteVariable)
+	names := []string{faultinject.Variable, faultinject.NoteVariable}
 	for _, p := range faultinject.Places() {
 		switch prefix, _, _ := strings.Cut(p.Name, "."); prefix {
 		case "landing", "teammate": // packages: the names of their functions look like points
@@ -56,6 +58,7 @@ func TestInstalledBinary(t *testing.T) {
 
 // TestBuildWithoutFailpoints checks that muster-torture names the right command when it was built without the tag.
 func TestBuildWithoutFailpoints(t *testing.T) {
+	tier.All(t) // it builds a program
 	out, err := exec.Command(build(t, "", "muster-torture"), "--minutes", "0").CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitUsage {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,20 +30,6 @@ func TestScripts(t *testing.T) {
 			}
 			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		RequireExplicitExec: true,
 	})
-}
-
-// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	code := "0"
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		if _, e := fmt.Sscanf(err.Error(), "exit status %s", &code); e != nil {
-			ts.Fatalf("%v", err)
-		}
-	}
-	if code != args[0] {
-		ts.Fatalf("exit code %s, want %s", code, args[0])
-	}
 }

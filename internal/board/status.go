@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/failpoint"
 )
 
 // This file is the state machine of one task: pure functions that change the task or return why they do
@@ -59,7 +58,7 @@ func owned(t muster.Task, fence int) error {
 
 // isFenced reports whether the fence is not that of t's claim.
 func isFenced(t muster.Task, fence int) bool {
-	return t.Fence != fence && !failpoint.Disabled(failpoint.Fence)
+	return t.Fence != fence
 }
 
 // free takes t from its owner. Its lane and base stay, because the next owner goes on with the work that is

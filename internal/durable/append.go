@@ -78,7 +78,7 @@ func (t *Tail) findTorn() error {
 	}
 	t.size, t.torn = fi.Size(), nil
 	at, err := LineStart(t.file, t.size)
-	if err != nil || at == t.size || failpoint.Disabled(failpoint.TailRepair) {
+	if err != nil || at == t.size {
 		return err
 	}
 	if t.size-at > MaxLine { // none of ours is as long, and it must be moved away by somebody who looks at it

@@ -12,7 +12,6 @@ import (
 
 	"muster"
 	"muster/internal/clock"
-	"muster/internal/failpoint"
 )
 
 // Lock waits for the lock of a file, until ctx ends. It makes the file, which is never removed. The goroutines of this
@@ -20,9 +19,6 @@ import (
 func (f *Files) Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if failpoint.Disabled(failpoint.Lock) {
-		return func() {}, nil
 	}
 	// The channel stays for the life of the process, as the lock file does. Removing it would need a count of those who
 	// wait, and a mistake in that count would let two goroutines take turns at two channels.

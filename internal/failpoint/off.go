@@ -10,6 +10,3 @@ func Hit(string) {}
 
 // HitFile marks the failpoint of one step of writing a state file. It does nothing in this build.
 func HitFile(_, _ string) {}
-
-// Disabled reports whether a test has switched the safeguard off. In this build no safeguard can be switched off.
-func Disabled(Safeguard) bool { return false }

@@ -13,6 +13,3 @@ func Hit(name string) { faultinject.Hit(name) }
 // HitFile marks the failpoint of one step of writing a state file. The point's name is made of the kind of file that
 // path names and the step, for example "tasks.put.begin".
 func HitFile(path, step string) { faultinject.HitFile(path, step) }
-
-// Disabled reports whether a test has switched the safeguard off in this process.
-func Disabled(s Safeguard) bool { return faultinject.Disabled(string(s)) }

@@ -18,7 +18,6 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/durable"
-	"muster/internal/failpoint"
 	"muster/internal/safetext"
 )
 
@@ -158,11 +157,9 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if err != nil {
 		return muster.None, err
 	}
-	if !failpoint.Disabled(failpoint.SecondCompare) { // again: not every program takes our lock
-		if err := t.compare(key, at); err != nil {
-			staged.Discard()
-			return muster.None, err
-		}
+	if err := t.compare(key, at); err != nil { // again: not every program takes our lock
+		staged.Discard()
+		return muster.None, err
 	}
 	if at == muster.None {
 		err = staged.Create()

@@ -1,13 +1,10 @@
-// Package faultinject kills or stops a process at named points and switches protections off, so that tests can see
-// what the program does then. internal/failpoint calls it in builds with the tag "failpoint"; the program that
-// people install does not contain it.
+// Package faultinject kills or stops a process at named points, so that tests can see what the program does then.
+// internal/failpoint calls it in builds with the tag "failpoint"; the program that people install does not contain it.
 //
 // Read in this order: faultinject.go (points, and how a process is armed), plan.go (what happens at a point),
-// points.go (the list of points, each with what is durable there), safeguards.go.
+// points.go (the list of points, each with what is durable there).
 //
-// A point costs one atomic load in a process that is not armed. The environment of a process arms its points.
-// Safeguards are switched off by Go code only, so that no environment can take a protection away from a user's
-// team.
+// A point costs one atomic load in a process that is not armed.
 package faultinject
 
 import (

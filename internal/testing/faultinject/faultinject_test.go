@@ -102,24 +102,6 @@ func TestFileKind(t *testing.T) {
 	}
 }
 
-func TestMutants(t *testing.T) {
-	t.Cleanup(Restore)
-	for name, safeguard := range mutants {
-		if err := Break(name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, other := range mutants {
-			if Disabled(other) != (other == safeguard) {
-				t.Errorf("%s: the safeguard %s is disabled: %v", name, other, Disabled(other))
-			}
-		}
-		Restore()
-	}
-	if err := Break("no-nothing"); err == nil {
-		t.Error("Break accepted an unknown mutant")
-	}
-}
-
 func BenchmarkHit(b *testing.B) {
 	for b.Loop() {
 		Hit("lane.branch")
@@ -129,13 +111,5 @@ func BenchmarkHit(b *testing.B) {
 func BenchmarkHitFile(b *testing.B) {
 	for b.Loop() {
 		HitFile("/r/.tasks/task_7.json", "put.begin")
-	}
-}
-
-func BenchmarkDisabled(b *testing.B) {
-	for b.Loop() {
-		if Disabled("fence") {
-			b.Fatal("disabled")
-		}
 	}
 }

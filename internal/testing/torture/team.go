@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/testing/faultinject"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -72,22 +73,21 @@ const check = "test ! -e bad"
 // twice has the points of a recovery, which a team passes only after it was killed. It maps each to the point of
 // the first kill.
 var twice = map[string]string{"lane.undone": "lane.added", "lane.unbranched": "lane.branch",
-	"lanes.remove.begin": "lanes.put.staged",
-	"lanes.remove.end":   "lanes.put.staged"}
+	"lanes.remove.begin": "lanes.put.staged", "lanes.remove.end": "lanes.put.staged"}
 
 // teams runs a lead and two teammates with three tasks, two of them of a playbook. It kills them at every point that
 // they pass, and resumes them until their run ends.
 func teams(ctx context.Context, a *env) error {
-	list := a.at("points")
-	w, err := a.newTeamRepo(ctx, "plain")
+	w, err := a.newTeam(ctx, "plain")
 	if err != nil {
 		return err
 	}
-	if code, said := w.muster(ctx, "list:"+list, w.run()...); code != 0 {
+	list := a.at("points")
+	if code, said := w.muster(ctx, "list:"+list, w.next()...); code != 0 {
 		a.fail(nil, "the team does not come to its end unharmed: exit %d: %s", code, said)
 		return nil
 	}
-	if err := w.check(ctx); err != nil || a.row.Bad() {
+	if err := w.checkTeam(ctx); err != nil || a.row.Bad() {
 		return err
 	}
 	data, err := os.ReadFile(list)
@@ -97,185 +97,135 @@ func teams(ctx context.Context, a *env) error {
 	points := strings.Fields(string(data))
 	a.rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	points = points[:min(a.amount(len(points), 3), len(points))]
-	points = append(append(points, slices.Sorted(maps.Keys(twice))...), "playbook.created", "playbook.finished")
-	for i, p := range points {
-		if err := a.killTeam(ctx, fmt.Sprintf("%d-%s", i+1, p), p); err != nil {
+	var kills [][]string
+	for _, p := range append(points, "playbook.created", "playbook.finished") {
+		kills = append(kills, []string{p})
+	}
+	for _, second := range slices.Sorted(maps.Keys(twice)) {
+		kills = append(kills, []string{twice[second], second})
+	}
+	for i, points := range kills {
+		if err := a.killTeam(ctx, fmt.Sprintf("team-%d", i+1), points); err != nil || a.row.Bad() {
 			return err
 		}
-		if a.row.Bad() {
-			return nil
-		}
-		a.row.Operations++
 	}
 	return nil
 }
 
-// killTeam runs a team, kills it at a point, and resumes it until its run ends.
-func (a *env) killTeam(ctx context.Context, name, point string) error {
-	w, err := a.newTeamRepo(ctx, name)
+// killTeam runs a team, kills it at the points one after the other, and resumes it until its run ends.
+func (a *env) killTeam(ctx context.Context, name string, points []string) error {
+	w, err := a.newTeam(ctx, name)
 	if err != nil {
 		return err
 	}
-	before := len(a.row.Violations)
-	arms := []string{point}
-	if first := twice[point]; first != "" {
-		arms = []string{first, point}
-	}
-	for _, at := range arms {
-		arm := fmt.Sprintf("kill:%s:%d", at, 1+a.rng.IntN(2))
-		code, said := w.muster(ctx, arm, w.next()...)
-		switch {
-		case code == -1:
+	for _, p := range points {
+		arm := fmt.Sprintf("kill:%s:%d", p, 1+a.rng.IntN(2))
+		switch code, said := w.muster(ctx, arm, w.next()...); code {
+		case exitKilled:
 			a.row.Kills++
 			a.row.AtPoints++
-			a.row.Points[at]++
-		case code != 0:
+		case 0:
+		default:
 			a.fail(nil, "armed with %s, the team ended with exit %d: %s", arm, code, said)
 		}
 	}
-	for try := 0; !w.over() && len(a.row.Violations) == before; try++ {
-		began := time.Now()
-		if code, said := w.muster(ctx, "", w.next()...); code != 0 {
-			a.fail(&a.row.Stuck, "killed at %s, it does not go on: exit %d: %s", point, code, said)
-		} else if at, ok := w.resumed(began); ok {
-			a.times = append(a.times, at)
-		}
-		if try > 2 {
-			a.fail(&a.row.Stuck, "killed at %s, it does not come to its end", point)
+	for try := 0; w.runRecord().EndedAt == 0 && !a.row.Bad(); try++ {
+		if code, said := w.muster(ctx, "", w.next()...); code != 0 || try > 2 {
+			a.fail(&a.row.Stuck, "the team does not come to its end: exit %d: %s", code, said)
 		}
 	}
-	if len(a.row.Violations) == before {
-		if err := w.check(ctx); err != nil {
+	if !a.row.Bad() {
+		if err := w.checkTeam(ctx); err != nil {
 			return err
 		}
 	}
-	if len(a.row.Violations) > before {
-		a.row.Violations = append(a.row.Violations, "killed at "+point+", in "+w.dir)
+	if a.row.Bad() {
+		a.row.Violations = append(a.row.Violations, fmt.Sprintf("killed at %v, in %s", points, w.dir))
 		return nil
 	}
+	a.row.Operations++
 	return os.RemoveAll(w.dir)
 }
 
-// teamRepo is a repository with a team in it.
-type teamRepo struct {
-	*env      // with the directory of this repository
-	of   *env // the environment of the scenario, whose row counts
-	dir  string
-}
-
-// newTeamRepo creates a repository with a board of one task and two teammates who are to be started.
-func (a *env) newTeamRepo(ctx context.Context, name string) (*teamRepo, error) {
-	b := *a
-	b.dir = a.at(name)
-	w := &teamRepo{&b, a, b.dir}
-	if err := os.MkdirAll(b.root(), 0o700); err != nil {
-		return nil, err
-	}
-	if err := b.repository(); err != nil {
+// newTeam creates a repository with a board of one task and two teammates who are to be started. The environment that it
+// returns counts in the same row.
+func (a *env) newTeam(ctx context.Context, name string) (*env, error) {
+	w := *a
+	w.dir = a.at(name)
+	if err := w.newRepository(); err != nil {
 		return nil, err
 	}
 	for name, text := range map[string]string{"words.yaml": words, "book.yaml": book} {
-		if err := os.WriteFile(b.at(name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(w.at(name), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.write(muster.Task{ID: 1, Subject: "one", Status: muster.Pending, RequirePlan: true}); err != nil {
-		return nil, err
-	}
-	for _, args := range [][]string{
-		{"adopt", "--yes"}, // another program made the board
-		{"team", "spawn", "alice", "--role", "coder"}, {"team", "spawn", "bob", "--role", "coder"},
-	} {
-		if code, said := w.muster(ctx, "", args...); code != 0 {
-			return nil, muster.Errorf(muster.Unavailable, "muster %s: exit %d: %s", strings.Join(args, " "), code, said)
+	for _, name := range []string{"alice", "bob"} {
+		if code, said := w.muster(ctx, "", "team", "spawn", name, "--role", "coder"); code != 0 {
+			return nil, muster.Errorf(muster.Unavailable, "%s is not spawned: exit %d: %s", name, code, said)
 		}
 	}
-	return w, nil
-}
-
-func (w *teamRepo) run() []string {
-	return []string{"run", "land three files", "--playbook", w.at("book.yaml"), "--teammates", "2", "--model",
-		"script/" + w.at("words.yaml"), "--team", "x", "--check", check,
-		"--budget", "900M tokens"} // what it costs is synced only where there is a budget
+	r, err := w.openServices()
+	if err != nil {
+		return nil, err
+	}
+	defer r.store.Close()
+	_, err = r.board.Create(ctx, board.Draft{Subject: "one", RequirePlan: true, CreatedBy: muster.Lead})
+	return &w, err
 }
 
 // next returns the arguments that a user would type next: a run that was started is resumed.
-func (w *teamRepo) next() []string {
-	if r, err := w.record(); err != nil || r.StartedAt == 0 {
-		return w.run()
+func (a *env) next() []string {
+	if a.runRecord().StartedAt != 0 {
+		return []string{"resume"}
 	}
-	return []string{"resume"}
+	return []string{"run", "land three files", "--playbook", a.at("book.yaml"), "--teammates", "2", "--model",
+		"script/" + a.at("words.yaml"), "--team", "x", "--check", check,
+		"--budget", "900M tokens"} // the ledger of costs is synced only if there is a budget
 }
 
-func (w *teamRepo) record() (r muster.Run, err error) {
-	data, err := os.ReadFile(filepath.Join(w.root(), ".team", "run.json"))
+// runRecord returns the record of the team's run, the zero value if there is none.
+func (a *env) runRecord() (r muster.Run) {
+	data, err := os.ReadFile(filepath.Join(a.root(), ".team", "run.json"))
 	if err == nil {
-		err = json.Unmarshal(data, &r)
+		_ = json.Unmarshal(data, &r)
 	}
-	return r, err
+	return r
 }
 
-func (w *teamRepo) over() bool {
-	r, err := w.record()
-	return err == nil && r.EndedAt != 0
-}
+// exitKilled is the exit code of a program that has killed itself.
+const exitKilled = -1
 
-// muster runs the program to its end; -1 is the code of one that killed itself.
-func (w *teamRepo) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
-	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
+// muster runs the program to its end, and returns its exit code and the end of what it printed.
+func (a *env) muster(ctx context.Context, arm string, args ...string) (code int, said string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*stuckAfter)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Muster[0], slices.Concat(w.Muster[1:], args)...)
-	cmd.Dir = w.root()
+	cmd := exec.CommandContext(ctx, a.Muster[0], slices.Concat(a.Muster[1:], args)...)
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = append(w.Env[:len(w.Env):len(w.Env)], "MUSTER_MODEL=")
-	if list := w.List; list != "" {
-		arm = strings.TrimPrefix(arm+";list:"+list, ";")
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = a.root(), &out, &out, 5*time.Second
+	cmd.Env = append(slices.Clone(a.Env), "MUSTER_MODEL=")
+	if a.List != "" {
+		arm = strings.TrimPrefix(arm+";list:"+a.List, ";")
 	}
 	if arm != "" {
 		cmd.Env = append(cmd.Env, faultinject.Variable+"="+arm)
 	}
 	err := cmd.Run()
-	text := out.String()
-	text = text[max(0, len(text)-1500):]
-	if err == nil || cmd.ProcessState == nil {
-		if err != nil {
-			return 1, err.Error()
-		}
-		return 0, text
+	said = out.String()
+	said = said[max(0, len(said)-1500):]
+	switch {
+	case err == nil:
+		return 0, said
+	case cmd.ProcessState == nil || ctx.Err() != nil:
+		return 1, err.Error()
+	case wasKilled(cmd.ProcessState):
+		return exitKilled, said
 	}
-	if killed(cmd.ProcessState) && ctx.Err() == nil {
-		return -1, text
-	}
-	return max(cmd.ProcessState.ExitCode(), 1), text
+	return max(cmd.ProcessState.ExitCode(), 1), said
 }
 
-// resumed returns how long the team took from the start of the program until it was resumed.
-func (w *teamRepo) resumed(began time.Time) (time.Duration, bool) {
-	for e := range w.events() {
-		if at := muster.Time(e.At); e.Kind == journal.RunResumed && at.After(began) {
-			return at.Sub(began), true
-		}
-	}
-	return 0, false
-}
-
-func (w *teamRepo) events() func(yield func(muster.Event) bool) {
-	return func(yield func(muster.Event) bool) {
-		data, _ := os.ReadFile(filepath.Join(w.root(), ".team", "events.jsonl"))
-		for line := range bytes.Lines(data) {
-			var e muster.Event
-			if json.Unmarshal(line, &e) == nil && !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// check compares what is there in the end with what should be: three landed tasks, nothing half-made, every mail once.
-func (w *teamRepo) check(ctx context.Context) error {
-	a := w.env
+// checkTeam wants three landed tasks, nothing half-made, and every mail once.
+func (a *env) checkTeam(ctx context.Context) error {
 	r, err := a.openServices()
 	if err != nil {
 		return err
@@ -285,21 +235,18 @@ func (w *teamRepo) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.row = Row{}
-	if err := a.checkGit(all, "muster/x", 3); err != nil {
+	if len(all) != 3 {
+		a.fail(&a.row.Lost, "there are %d tasks of 3", len(all))
+	}
+	if err := a.checkGit(all, "muster/x"); err != nil {
 		return err
 	}
-	w.checkPost(ctx, r)
-	to := &w.of.row
-	to.Lost, to.Doubled, to.Stuck = to.Lost+a.row.Lost, to.Doubled+a.row.Doubled, to.Stuck+a.row.Stuck
-	to.Violations = append(to.Violations, a.row.Violations...)
-	return nil
+	return a.checkPost(ctx, r)
 }
 
 // checkPost wants every mail that was sent to be in its reader's transcript once, or still in the inbox. Requests that
 // were decided before their mail was read need not be read.
-func (w *teamRepo) checkPost(ctx context.Context, r *services) {
-	a := w.env
+func (a *env) checkPost(ctx context.Context, r *services) error {
 	had := map[string]int{}
 	for _, name := range []muster.Name{muster.Lead, "alice", "bob"} {
 		for e, err := range transcript.Read(ctx, r.store.Log(), name, 0) {
@@ -311,27 +258,29 @@ func (w *teamRepo) checkPost(ctx context.Context, r *services) {
 				continue
 			}
 			for _, id := range e.Mail {
-				if had[string(name)+" "+string(id)]++; had[string(name)+" "+string(id)] == 2 {
+				key := string(name) + " " + string(id)
+				if had[key]++; had[key] == 2 {
 					a.fail(&a.row.Doubled, "mail %s was delivered to %s twice", id, name)
 				}
 			}
 		}
 		waiting, _, _, err := r.post.Peek(ctx, name, 0, 1<<30)
 		if err != nil && !errors.Is(err, muster.ErrNotFound) {
-			a.fail(nil, "%v", err)
+			return err
 		}
 		for _, m := range waiting {
 			had[string(name)+" "+string(m.ID)]++
 		}
 	}
-	for e := range w.events() {
-		kind := muster.MessageType(e.Text("type"))
-		if e.Kind != journal.MailSent || kind == muster.MailShutdown || kind == muster.MailPlan ||
-			kind == muster.MailPlanAnswer || e.Text("to") == string(muster.User) {
-			continue
+	isOfRequest := []muster.MessageType{muster.MailShutdown, muster.MailPlan, muster.MailPlanAnswer}
+	for e, err := range r.journal.Read(ctx, 0) {
+		if err != nil {
+			return err
 		}
-		if had[e.Text("to")+" "+e.Text("id")] == 0 {
-			a.fail(&a.row.Lost, "mail %s (%s) from %s to %s is nowhere", e.Text("id"), kind, e.Member, e.Text("to"))
+		if e.Kind == journal.MailSent && !slices.Contains(isOfRequest, muster.MessageType(e.Text("type"))) &&
+			e.Text("to") != string(muster.User) && had[e.Text("to")+" "+e.Text("id")] == 0 {
+			a.fail(&a.row.Lost, "mail %s (%s) from %s to %s is nowhere", e.Text("id"), e.Text("type"), e.Member, e.Text("to"))
 		}
 	}
+	return nil
 }

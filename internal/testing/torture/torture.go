@@ -1,12 +1,10 @@
-// Package torture has the crash tests. It kills the processes of teams, or stops and continues them, and checks
-// that nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same
-// services as a team, each worker writes down in a ledger what it was promised, and a check compares the ledgers
-// with the state at the end.
+// Package torture has the crash tests. It kills the processes of teams, or stops and continues them, and checks that
+// nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same services as a
+// team and report what they were promised, and at the end a check compares the promises with the state.
 //
-// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and which of them
-// is killed when), ledger.go, worker.go (a worker process from inside); then one file for each scenario with its
-// workers and its checks: claims.go, mail.go, requests.go, hosts.go, foreign.go, landings.go, team.go, recovery.go,
-// aside.go, memories.go.
+// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and how each life of
+// them ends), worker.go (a worker process from inside); then one file for each scenario with its workers and its check:
+// claims.go, mail.go, landings.go, team.go.
 //
 // Programs without failpoints cannot run the scenarios; cmd/muster-torture is the program that can.
 package torture
@@ -38,63 +36,43 @@ type Config struct {
 	Muster, Worker []string
 	Env            []string // of all processes
 	Open           func(root string) (muster.Store, error)
-	// Row, if it is set, is called with the row of each scenario that has ended.
-	Row func(Row)
-	// Mutant is passed to faultinject.Break in every worker, unless it is empty.
-	Mutant string
-	// Untimed says that a slow recovery is no violation, because the machine is busy with other things.
-	Untimed bool
-	// List, if it is set, is a file that gets the name of each point that a process passes.
-	List string
+	Row            func(Row) // if not nil, called with the row of each scenario that has ended
+	List           string    // a file that gets the name of each point that a process passes; "" for none
 }
 
 // Row is the result of one scenario.
 type Row struct {
-	Scenario   string  `json:"scenario"`
-	Operations int     `json:"operations"`
-	What       string  `json:"of"` // what the operations are
-	Kills      int     `json:"kills"`
-	AtPoints   int     `json:"kills_at_points"` // of them, how many at a named point
-	Stops      int     `json:"stops"`
-	Refused    int     `json:"refused"` // late writes that were refused, as they should be
-	Lost       int     `json:"lost"`
-	Doubled    int     `json:"doubled"`
-	Stuck      int     `json:"stuck"`
-	Median     float64 `json:"recovery_median"` // seconds from a start after a kill to the first step
-	Max        float64 `json:"recovery_max"`
-	Seconds    float64 `json:"seconds"`
-	// Points counts the kills at each named point.
-	Points map[string]int `json:"points,omitempty"`
-	// Violations are the first few, in words.
-	Violations []string `json:"violations,omitempty"`
-	Evidence   string   `json:"evidence,omitempty"` // where the state of a violated scenario is kept
+	Scenario      string
+	Operations    int
+	What          string // what the operations are
+	Kills         int
+	AtPoints      int // of the kills, how many at a named point
+	Stops         int
+	Refused       int // late writes that were refused, as they should be
+	Lost          int
+	Doubled       int
+	Stuck         int
+	Median, Worst time.Duration // from the start of a process after a kill to its first step
+	Took          time.Duration
+	Violations    []string // the first few, in words
+	Evidence      string   // the directory of a violated scenario
 }
 
 // Bad reports whether anything was violated.
 func (r Row) Bad() bool { return r.Lost+r.Doubled+r.Stuck+len(r.Violations) > 0 }
 
-// scenario is one crash test.
-type scenario struct {
-	name, what string
+var scenarios = []struct {
+	name, what string // what its operations are
 	run        func(ctx context.Context, a *env) error
-}
-
-var scenarios = []scenario{
+}{
 	{"claims", "tasks", claims},
 	{"mail", "mails", mail},
-	{"requests", "requests", decideRequests},
-	{"hosts", "turns", hosts},
-	{"foreign", "writes", foreign},
 	{"landings", "tasks", landings},
 	{"team", "runs", teams},
-	{"recovery", "tasks", recovery},
-	{"aside", "commands", aside},
-	{"memories", "saves", memories},
 }
 
 // Scenarios returns the names of all scenarios.
-func Scenarios() []string {
-	var names []string
+func Scenarios() (names []string) {
 	for _, s := range scenarios {
 		names = append(names, s.name)
 	}
@@ -104,43 +82,55 @@ func Scenarios() []string {
 // Command starts the crash tests from the root of the source.
 const Command = "go run -tags failpoint ./cmd/muster-torture"
 
-// whole is the length of a session that has the whole amounts.
+// fullMinutes is the length of a session that has the full amounts.
 const fullMinutes = 10
 
-// marker is the file that says that a directory is a torture's: workers start nowhere else.
+// marker is the file that marks a session's directory: workers start nowhere else.
 const marker = "torture.json"
 
-// Run runs the scenarios and returns their rows. It ends at the first violation: the state stays in the directory,
+// registry is the directory in which the session's repositories are remembered, instead of among the user's own.
+const registry = "registry"
+
+// Run runs each scenario once and returns their rows. It ends at the first violation: the state stays in the directory,
 // and the last row has the violations. An error means that the session itself failed, so its rows prove nothing.
 func Run(ctx context.Context, c Config) (rows []Row, err error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	for round := uint64(0); ; round++ {
-		for _, s := range scenarios {
-			if len(c.Only) > 0 && !slices.Contains(c.Only, s.name) {
-				continue
-			}
-			row, err := c.one(ctx, s, round)
-			if err != nil {
-				return rows, err
-			}
-			rows = merge(rows, row)
-			if c.Row != nil {
-				c.Row(row)
-			}
-			if row.Bad() {
-				return rows, nil
-			}
+	for _, s := range scenarios {
+		if len(c.Only) > 0 && !slices.Contains(c.Only, s.name) {
+			continue
 		}
-		if time.Since(began).Minutes() >= c.Minutes/2 { // another round would take as long
-			return rows, c.clear()
+		a, err := c.newEnv(Row{Scenario: s.name, What: s.what})
+		if err != nil {
+			return rows, err
+		}
+		began := time.Now()
+		if err := s.run(ctx, a); err != nil {
+			return rows, fmt.Errorf("%s: %w", s.name, err)
+		}
+		a.row.Took = time.Since(began)
+		if slices.Sort(a.recoveries); len(a.recoveries) > 0 {
+			a.row.Median, a.row.Worst = a.recoveries[len(a.recoveries)/2], slices.Max(a.recoveries)
+		}
+		if a.row.Bad() {
+			a.row.Evidence = a.dir
+		}
+		rows = append(rows, *a.row)
+		if c.Row != nil {
+			c.Row(*a.row)
+		}
+		if a.row.Bad() {
+			return rows, nil
+		}
+		if err := os.RemoveAll(a.dir); err != nil {
+			return rows, err
 		}
 	}
+	return rows, errors.Join(os.RemoveAll(filepath.Join(c.Dir, registry)), os.Remove(filepath.Join(c.Dir, marker)))
 }
 
-// prepare checks the configuration and creates the directory, unless it exists and is empty.
+// prepare checks the configuration, and creates and marks the directory.
 func (c *Config) prepare() error {
 	for _, name := range c.Only {
 		if !slices.Contains(Scenarios(), name) {
@@ -150,9 +140,6 @@ func (c *Config) prepare() error {
 	}
 	if !failpoint.Enabled {
 		return muster.Errorf(muster.Unavailable, "this program was built without failpoints").WithHint(Command)
-	}
-	if err := possible(); err != nil {
-		return err
 	}
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -171,7 +158,6 @@ func (c *Config) prepare() error {
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return err
 	}
-	// The throw-away repositories are nothing to remember among the user's own.
 	c.Env = append(slices.Clone(c.Env), "XDG_STATE_HOME="+filepath.Join(c.Dir, registry))
 	text, err := json.Marshal(map[string]uint64{"seed": c.Seed})
 	if err != nil {
@@ -180,54 +166,25 @@ func (c *Config) prepare() error {
 	return os.WriteFile(filepath.Join(c.Dir, marker), append(text, '\n'), 0o600)
 }
 
-// registry is the directory in which the session's repositories are remembered.
-const registry = "registry"
-
-// clear removes the marker file of the session and its registry, so that the directory is empty again.
-func (c *Config) clear() error {
-	return errors.Join(os.RemoveAll(filepath.Join(c.Dir, registry)), os.Remove(filepath.Join(c.Dir, marker)))
-}
-
 // env is the environment of one scenario that is running.
 type env struct {
 	Config
-	dir     string // of the scenario: the root of its state
-	rng     *rand.Rand
-	row     Row
-	share   float64 // of the full amounts
-	ledgers *ledgers
-	times   []time.Duration // of recoveries
+	dir        string
+	rng        *rand.Rand
+	row        *Row
+	promises   []promise
+	recoveries []time.Duration
 }
 
-// one runs a scenario once. It removes the scenario's directory unless there was a violation.
-func (c Config) one(ctx context.Context, s scenario, round uint64) (Row, error) {
-	dir := filepath.Join(c.Dir, fmt.Sprintf("%s-%d", s.name, round+1))
-	a := &env{Config: c, dir: dir, rng: rand.New(rand.NewPCG(c.Seed+round, uint64(len(s.name)))),
-		row: Row{Scenario: s.name, What: s.what, Points: map[string]int{}}, share: min(c.Minutes/fullMinutes,
-			1), ledgers: newLedgers(dir)}
-	for _, d := range []string{a.root(), a.at("ledgers"), a.at("out"), a.at("tmp")} {
+func (c Config) newEnv(row Row) (*env, error) {
+	a := &env{Config: c, dir: filepath.Join(c.Dir, row.Scenario), row: &row,
+		rng: rand.New(rand.NewPCG(c.Seed, uint64(len(row.Scenario))))}
+	for _, d := range []string{a.root(), a.at("tmp")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return a.row, muster.Errorf(muster.Unavailable, "%s cannot be made: %w", d, err)
+			return nil, muster.Errorf(muster.Unavailable, "%s cannot be made: %w", d, err)
 		}
 	}
-	defer a.ledgers.close()
-	began := time.Now()
-	if err := s.run(ctx, a); err != nil {
-		if ctx.Err() != nil {
-			return a.row, context.Cause(ctx)
-		}
-		return a.row, fmt.Errorf("%s: %w", s.name, err)
-	}
-	a.row.Seconds = time.Since(began).Seconds()
-	slices.Sort(a.times)
-	if n := len(a.times); n > 0 {
-		a.row.Median, a.row.Max = a.times[n/2].Seconds(), a.times[n-1].Seconds()
-	}
-	if a.row.Bad() {
-		a.row.Evidence = dir
-		return a.row, nil
-	}
-	return a.row, os.RemoveAll(dir)
+	return a, nil
 }
 
 // root returns the directory of the state.
@@ -238,7 +195,7 @@ func (a *env) at(name string) string { return filepath.Join(a.dir, name) }
 
 // amount returns this session's share of a full amount, but not less than least.
 func (a *env) amount(full, least int) int {
-	return max(int(float64(full)*a.share+0.5), least)
+	return max(int(float64(full)*min(a.Minutes/fullMinutes, 1)+0.5), least)
 }
 
 // fail counts a violation, and adds its description unless there are many already.
@@ -249,21 +206,4 @@ func (a *env) fail(count *int, format string, args ...any) {
 	if len(a.row.Violations) < 10 {
 		a.row.Violations = append(a.row.Violations, fmt.Sprintf(format, args...))
 	}
-}
-
-// merge adds a row to the row of the same scenario in an earlier round, if there is one.
-func merge(rows []Row, r Row) []Row {
-	i := slices.IndexFunc(rows, func(old Row) bool { return old.Scenario == r.Scenario })
-	if i < 0 {
-		return append(rows, r)
-	}
-	old := &rows[i]
-	for name, n := range old.Points {
-		r.Points[name] += n
-	}
-	r.Operations, r.Kills, r.AtPoints = r.Operations+old.Operations, r.Kills+old.Kills, r.AtPoints+old.AtPoints
-	r.Stops, r.Refused, r.Seconds = r.Stops+old.Stops, r.Refused+old.Refused, r.Seconds+old.Seconds
-	r.Median, r.Max = max(r.Median, old.Median), max(r.Max, old.Max)
-	*old = r
-	return rows
 }

@@ -3,38 +3,34 @@ package torture
 import (
 	"context"
 	"encoding/json"
-	"math/rand/v2"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/mailbox"
-	"muster/internal/testing/faultinject"
 	"muster/journal"
 )
 
 // Job is what a worker process is started with.
 type Job struct {
-	Kind    string // of the scenario
+	Kind    string // of workerFuncs
 	Dir     string // the root of the state
-	Name    string
-	Life    int // counts its starts
+	Name    string // of the worker
+	Life    int    // counts the processes of this worker
 	Seed    uint64
-	Count   int
-	Of      int // how many of its kind there are
-	Threads int
-	To      string
-	Mutant  string
+	Done    int    // how many promises the earlier processes of this worker have reported
+	To      string // the reader to which a sender sends
+	Senders int    // how many senders a reader has
 }
 
 // services are the services that a worker uses, and its job.
 type services struct {
 	Job
+	out     io.Writer // gets what report prints
 	store   muster.Store
 	journal *journal.Journal
 	board   *board.Board
@@ -42,8 +38,7 @@ type services struct {
 }
 
 var workerFuncs = map[string]func(context.Context, *services) error{
-	"claims": claimer, "send": sender, "read": reader, "decide": decider, "host": hoster,
-	"write": writer, "land": lander, "remember": rememberer,
+	"claim": claimer, "send": sender, "read": reader, "land": lander,
 }
 
 // Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any
@@ -51,20 +46,15 @@ var workerFuncs = map[string]func(context.Context, *services) error{
 func Work(ctx context.Context, open func(root string) (muster.Store, error), text string) error {
 	var j Job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		return muster.Errorf(muster.Invalid, "a torture's worker is started by a torture only").WithHint(Command)
+		return muster.Errorf(muster.Invalid, "only the crash tests start workers").WithHint(Command)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker)); err != nil {
-		return muster.Errorf(muster.Invalid, "%s is no torture's directory, and a worker touches nothing else",
-			j.Dir).WithHint(Command)
+		return muster.Errorf(muster.Invalid, "%s is not the directory of a session of the crash tests", j.Dir).
+			WithHint(Command)
 	}
 	work := workerFuncs[j.Kind]
 	if work == nil {
 		return muster.Errorf(muster.Invalid, "there is no worker %q", j.Kind)
-	}
-	if j.Mutant != "" {
-		if err := faultinject.Break(j.Mutant); err != nil {
-			return muster.Errorf(muster.Invalid, "%w", err)
-		}
 	}
 	s, err := open(j.Dir)
 	if err != nil {
@@ -77,7 +67,7 @@ func Work(ctx context.Context, open func(root string) (muster.Store, error), tex
 func newServices(j Job, s muster.Store) *services {
 	log := journal.New(s.Log())
 	everybody := func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil }
-	return &services{Job: j, store: s, journal: log, board: board.New(s, log), post: mailbox.New(s, log, everybody)}
+	return &services{Job: j, out: os.Stdout, store: s, journal: log, board: board.New(s, log), post: mailbox.New(s, log, everybody)}
 }
 
 // openServices opens the services for the process that checks.
@@ -89,43 +79,10 @@ func (a *env) openServices() (*services, error) {
 	return newServices(Job{Dir: a.root(), Name: "torture"}, s), nil
 }
 
-// ready notes that this process has recovered and has done its first step.
-func (r *services) ready() {
-	r.note("ready", strconv.Itoa(r.Life), strconv.FormatInt(time.Now().UnixMicro(), 10))
-}
+// report prints a promise in one write, so that a kill does not cut it.
+func (r *services) report(words ...any) { _, _ = io.WriteString(r.out, fmt.Sprintln(words...)) }
 
-// holding is the file beside the state that makes workers wait in the middle of a step while kills and stops are
-// overdue. Then others can be killed and stopped in the middle of a step too, and who is stopped has a claim to
-// lose.
-const (
-	holding     = "hold"
-	waiting     = "wait"
-	waitingLong = "wait ten times as long"
-)
+// isReady is the line that a worker prints after its first step.
+const isReady = "ready"
 
-// hold waits while the hold file exists, at most the given time, because others may wait for this worker.
-func (r *services) hold(most time.Duration) {
-	part := rand.Float64() // else all would go on at the same moment
-	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		how, err := os.ReadFile(filepath.Join(filepath.Dir(r.Dir), holding))
-		wait := time.Duration(part * float64(most))
-		if string(how) == waitingLong {
-			wait *= 10
-		}
-		if err != nil || time.Since(began) >= wait {
-			return
-		}
-	}
-}
-
-// pointsOf returns the points whose names begin with one of the prefixes.
-func pointsOf(prefixes ...string) (names []string) {
-	for _, p := range faultinject.Points() {
-		if slices.ContainsFunc(prefixes, func(s string) bool { return strings.HasPrefix(p.Name, s) }) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-func number(n int) string { return strconv.Itoa(n) }
+func number[T ~int](n T) string { return strconv.Itoa(int(n)) }

@@ -1,373 +1,279 @@
 package torture
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"muster"
 	"muster/internal/testing/faultinject"
 )
 
-// workers are the worker processes of a scenario. Each is started again after it was killed, until it has done its job.
-type workers struct {
-	a             *env
-	list          []*worker
-	ended         chan *worker
-	chaos         chaos
-	stopsUnderWay int
-	woken         chan wakeup
-	held          string // the content of the file that makes the workers wait, "" if there is no file
-	// counted while it runs
-	points, outside, stops int
-	killsUnderWay          int // kills from outside whose process has not been seen to end
+// A promise is a line that a worker printed after a service had promised something to it, for example "sent 3". A
+// killed worker may have printed one line less than it was promised.
+type promise struct {
+	worker string
+	words  []string
 }
 
-// chaos is what is done to the workers of a scenario.
-type chaos struct {
-	kills int // half of them from outside at any moment, half at named points
-	stops int
-	// together is how many may be stopped at the same time; 0 is one.
-	together int
-	// passes is about how many points all workers pass together. The kills at points are spread over so many.
-	passes int
-	// total is how many operations there are, and step reports whether a line of a ledger is one.
-	total int
-	step  func(entry) bool
-	// arm returns what the next process of a worker is armed with; "" means kills at random points.
-	arm func(h *worker) string
-	// stopped is called while the process of a worker is stopped, before it is continued. It reports whether the stop
-	// counts: a worker that owns nothing loses nothing while it is stopped. The worker may have another process soon.
-	stopped func(ctx context.Context, h *worker, pid int) bool
-	// tick is called repeatedly with the progress, from 0 to 1.
-	tick func(ctx context.Context, progress float64)
+// A fate is how one life of a worker ends. A process that is not armed to kill itself is killed from outside, some time
+// after its first step.
+type fate struct {
+	arm  string // what the process is armed with, as in faultinject.Variable; "" for nothing
+	stop bool   // it is stopped before: at its "stop:" point, or some time after its first step
 }
 
-// worker is one worker, which may be several processes one after the other.
-type worker struct {
-	job       Job
-	cmd       *exec.Cmd
-	lives     int
-	started   time.Time
-	restarted bool // after a kill, and not ready yet
-	armed     string
-	alive     bool
-	struck    bool // killed from outside; the process has not been seen to end
-	isStopped bool
-	done      bool
+// dies reports whether the process is armed to kill itself.
+func (f fate) dies() bool {
+	return strings.Contains(f.arm, "kill:") || strings.Contains(f.arm, "random:")
 }
 
-// wakeup says that a worker was continued, and whether its stop counts.
-type wakeup struct {
-	h      *worker
-	counts bool
-}
+// stopsItself reports whether the process is armed to stop itself at a point.
+func (f fate) stopsItself() bool { return strings.Contains(f.arm, "stop:") }
 
-// stuckAfter is how long nothing may happen before the workers count as stuck.
-const stuckAfter = 60 * time.Second
-
-// leadFactor makes kills and stops come earlier than the progress asks for, so that the last of them happen during
-// work.
-const leadFactor = 1.25
-
-// due returns how many of all kills or stops there should be at this progress, from 0 to 1.
-func due(all int, progress float64) int { return min(int(float64(all)*progress*leadFactor)+1, all) }
-
-// run starts a worker for each job, and kills and stops them until all jobs are done. Violations are in the row. An
-// error means that the scenario itself failed; it is Unavailable if fewer workers were killed or stopped than
-// should be.
-func (a *env) run(ctx context.Context, jobs []Job, x chaos) error {
-	c := &workers{a: a, ended: make(chan *worker, len(jobs)), woken: make(chan wakeup, len(jobs)), chaos: x}
-	for _, j := range jobs {
-		j.Dir, j.Mutant = a.root(), a.Mutant
-		c.list = append(c.list, &worker{job: j})
-	}
-	err := c.hold(x.kills+x.stops > 0, 0)
-	for i := 0; i < len(c.list) && err == nil; i++ {
-		err = c.start(c.list[i])
-	}
-	if err == nil {
-		err = c.supervise(ctx)
-	}
-	c.killAll()
-	a.row.Kills += c.points + c.outside
-	a.row.AtPoints += c.points
-	a.row.Stops += c.stops
-	if err == nil && !a.row.Bad() {
-		err = c.checkAmounts()
-	}
-	return err
-}
-
-// checkAmounts returns an error if the work was done with fewer kills or stops than the scenario wants. Such a session
-// proves nothing.
-func (c *workers) checkAmounts() error {
-	kills := c.points + c.outside
-	if kills >= c.chaos.kills && c.stops >= c.chaos.stops {
-		return nil
-	}
-	return muster.Errorf(muster.Unavailable,
-		"only %d of %d kills and %d of %d stops came about before the work was done, so nothing is proven",
-		kills, c.chaos.kills, c.stops, c.chaos.stops).WithHint("try again when the machine has less to do")
-}
-
-// supervise runs until every worker has ended well, one has failed, or nothing has happened for stuckAfter.
-func (c *workers) supervise(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	left, steps, moved := len(c.list), 0, time.Now()
-	for left > 0 {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case w := <-c.woken:
-			w.h.isStopped = false
-			c.stopsUnderWay--
-			if w.counts {
-				c.stops++
-			}
-		case h := <-c.ended:
-			again := c.over(h)
-			if len(c.a.row.Violations) > 0 {
-				return nil
-			}
-			if again {
-				if err := c.start(h); err != nil {
-					return err
-				}
-			} else {
-				left--
-			}
-			moved = time.Now()
-		case <-tick.C:
+// atRandom returns n fates: every other one is a kill at a random point, the others are kills from outside.
+func (a *env) atRandom(n int) (fates []fate) {
+	for i := range n {
+		f := fate{}
+		if i%2 == 0 {
+			f.arm = fmt.Sprintf("random:%d:0.02", a.rng.Uint32())
 		}
-		err := c.a.ledgers.read(func(e entry) {
-			moved = time.Now()
-			c.ready(e)
-			if c.chaos.step(e) {
-				steps++
+		fates = append(fates, f)
+	}
+	return fates
+}
+
+// workers are the worker processes of a scenario. Each job is done by one process after the other, each of which meets a
+// fate. When all fates are met, the workers are told to finish.
+type workers struct {
+	*env
+	// stopped is called while a worker's process is stopped. It reports whether the stop counts: a worker that owns
+	// nothing loses nothing while it is stopped.
+	stopped func(ctx context.Context, worker string) bool
+
+	cancel context.CancelCauseFunc
+	mu     sync.Mutex // guards the environment's row, promises and recoveries, and moved
+	moved  time.Time  // when a worker last printed a line or ended
+}
+
+var errViolated = errors.New("a promise was broken")
+
+// stuckAfter is how long no worker may do anything before the workers count as stuck.
+const stuckAfter = time.Minute
+
+// run starts the jobs, distributes the fates among them, and returns when all workers have finished. Violations are in
+// the row. An error means that the scenario itself failed.
+func (w *workers) run(ctx context.Context, jobs []Job, fates []fate) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.moved, w.cancel = time.Now(), cancel
+	var doomed, all sync.WaitGroup
+	doomed.Add(len(jobs))
+	for i, job := range jobs {
+		var own []fate
+		for k := i; k < len(fates); k += len(jobs) {
+			own = append(own, fates[k])
+		}
+		job.Dir = w.root()
+		all.Go(func() {
+			if err := w.lives(ctx, job, own, sync.OnceFunc(doomed.Done)); err != nil {
+				cancel(err)
 			}
 		})
-		if err != nil {
-			return err
-		}
-		progress := min(float64(steps)/float64(max(c.chaos.total, 1)), 1)
-		if c.chaos.tick != nil {
-			c.chaos.tick(ctx, progress)
-		}
-		if err := c.hold(c.killAndStop(ctx, progress), progress); err != nil {
-			return err
-		}
-		c.atPoints(ctx)
-		if time.Since(moved) > stuckAfter {
-			c.a.fail(&c.a.row.Stuck, "nothing has moved for %s; %d of %d workers have not ended", stuckAfter, left,
-				len(c.list))
-			return nil
-		}
 	}
-	return c.a.ledgers.read(func(e entry) { c.ready(e) })
-}
-
-// start starts the next process of a worker.
-func (c *workers) start(h *worker) error {
-	h.lives++
-	h.job.Life = h.lives
-	text, err := json.Marshal(h.job)
-	if err != nil {
+	doomed.Wait()
+	if err := os.WriteFile(w.at(finish), nil, 0o600); err != nil {
+		cancel(err)
+	}
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, errViolated) {
 		return err
 	}
-	out, err := os.OpenFile(c.a.at(filepath.Join("out", h.job.Name)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	h.armed = ""
-	if c.chaos.arm != nil {
-		h.armed = c.chaos.arm(h)
-	}
-	switch x := c.chaos; {
-	case h.armed == "" && x.kills > 0 && x.passes > 0 && c.points < (x.kills+1)/2:
-		h.armed = fmt.Sprintf("random:%d:%g", c.a.rng.Uint32(), float64(x.kills)/2/float64(x.passes))
-	}
-	h.cmd = exec.Command(c.a.Worker[0], append(slices.Clone(c.a.Worker[1:]), string(text))...)
-	h.cmd.Dir, h.cmd.Stdout, h.cmd.Stderr = c.a.root(), out, out
-	h.cmd.Env = append(c.a.Env[:len(c.a.Env):len(c.a.Env)], "TMPDIR="+c.a.at("tmp"))
-	if list := c.a.List; list != "" && h.armed == "" {
-		h.armed = "list:" + list
-	} else if list != "" {
-		h.armed += ";list:" + list
-	}
-	if h.armed != "" {
-		h.cmd.Env = append(h.cmd.Env, faultinject.Variable+"="+h.armed, faultinject.NoteVariable+"="+c.noteOf(h))
-	}
-	h.started, h.restarted, h.struck = time.Now(), h.lives > 1, false
-	if err := h.cmd.Start(); err != nil {
-		return err
-	}
-	h.alive = true
-	go func(cmd *exec.Cmd) {
-		_ = cmd.Wait()
-		c.ended <- h
-	}(h.cmd)
 	return nil
 }
 
-func (c *workers) noteOf(h *worker) string {
-	return c.a.at(fmt.Sprintf("tmp/%s-%d.point", h.job.Name, h.lives))
-}
-
-// over records how a life ended, and reports whether there is to be another.
-func (c *workers) over(h *worker) (again bool) {
-	h.alive = false
-	if h.struck {
-		c.killsUnderWay-- // from now on it is counted by how it ended
-	}
-	switch state := h.cmd.ProcessState; {
-	case state.Success():
-		h.done = true
-		return false
-	case killed(state):
-		if note, err := os.ReadFile(c.noteOf(h)); err == nil && len(note) > 0 {
-			names := strings.Fields(string(note)) // it may have stopped at one before
-			c.a.row.Points[names[len(names)-1]]++
-			c.points++
+// lives starts processes for the job until one has finished it. It calls isOver when all fates are met.
+func (w *workers) lives(ctx context.Context, job Job, fates []fate, isOver func()) error {
+	defer isOver()
+	rng := rand.New(rand.NewPCG(w.Seed, job.Seed))
+	for job.Life = 1; ; job.Life++ {
+		p := &process{workers: w, job: job, rng: rng}
+		if job.Life <= len(fates) {
+			p.fate = &fates[job.Life-1]
 		} else {
-			c.outside++
+			isOver()
 		}
-		return true
-	default:
-		said, _ := os.ReadFile(c.a.at(filepath.Join("out", h.job.Name)))
-		c.a.fail(nil, "the worker %s ended with %s: %s", h.job.Name, state,
-			strings.TrimSpace(string(said[max(0, len(said)-2000):])))
-		return false
+		killed, err := p.live(ctx)
+		if err != nil || !killed {
+			return err
+		}
+		job.Done = p.job.Done
 	}
 }
 
-// ready measures a recovery: the time from the start of a process until it says that it is ready.
-func (c *workers) ready(e entry) {
-	if e.words[0] != "ready" {
-		return
+// process is one life of a worker.
+type process struct {
+	*workers
+	job   Job
+	fate  *fate // nil: it lives until its job is done
+	rng   *rand.Rand
+	cmd   *exec.Cmd
+	ready chan struct{} // closed after the first step
+}
+
+// live runs the process to its end, and reports whether it was killed.
+func (p *process) live(ctx context.Context) (killed bool, err error) {
+	text, err := json.Marshal(p.job)
+	if err != nil {
+		return false, err
 	}
-	for _, h := range c.list {
-		if h.job.Name == e.who && h.restarted && strconv.Itoa(h.lives) == e.words[1] {
-			h.restarted = false
-			if at, err := strconv.ParseInt(e.words[2], 10, 64); err == nil {
-				c.a.times = append(c.a.times, time.UnixMicro(at).Sub(h.started))
+	p.cmd = exec.CommandContext(ctx, p.Worker[0], append(slices.Clone(p.Worker[1:]), string(text))...)
+	p.cmd.Dir, p.cmd.Env = p.root(), append(slices.Clone(p.Env), "TMPDIR="+p.at("tmp"))
+	var said bytes.Buffer
+	p.cmd.Stderr, p.cmd.WaitDelay = &said, 10*time.Second
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	arm := ""
+	if p.fate != nil {
+		arm = p.fate.arm
+	}
+	if p.List != "" {
+		arm = strings.TrimPrefix(arm+";list:"+p.List, ";")
+	}
+	if arm != "" {
+		p.cmd.Env = append(p.cmd.Env, faultinject.Variable+"="+arm, faultinject.NoteVariable+"="+p.note())
+	}
+	p.ready = make(chan struct{})
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return false, err
+	}
+	ended, struck := make(chan struct{}), make(chan bool, 1)
+	go func() { struck <- p.meet(ctx, ended) }()
+	p.listen(out, began)
+	err = p.cmd.Wait()
+	close(ended)
+	wasStruck := <-struck
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.moved = time.Now()
+	switch {
+	case err == nil && p.fate == nil:
+		return false, nil
+	case wasKilled(p.cmd.ProcessState):
+		if p.row.Kills++; !wasStruck {
+			p.row.AtPoints++
+		}
+		return true, nil
+	}
+	p.fail(nil, "the worker %s ended with %v: %s", p.job.Name, p.cmd.ProcessState, bytes.TrimSpace(said.Bytes()))
+	return false, errViolated
+}
+
+// listen reads what the process prints until it ends.
+func (p *process) listen(out io.Reader, began time.Time) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		p.mu.Lock()
+		p.moved = time.Now()
+		if words[0] == isReady {
+			close(p.ready)
+			if p.job.Life > 1 {
+				p.recoveries = append(p.recoveries, time.Since(began))
 			}
+		} else {
+			p.job.Done++
+			p.promises = append(p.promises, promise{p.job.Name, words})
 		}
+		p.mu.Unlock()
 	}
 }
 
-// killAndStop kills and stops as many workers as the progress asks for, and reports whether kills or stops are
-// overdue. It kills from outside what random points have not killed.
-func (c *workers) killAndStop(ctx context.Context, progress float64) (behind bool) {
-	kills := due(c.chaos.kills, progress) - c.points - c.outside - c.killsUnderWay
-	stops := due(c.chaos.stops, progress) - c.stops
-	fits := func(h *worker) bool { return h.alive && !h.isStopped }
-	if kills > 0 {
-		if h := c.any(fits); h != nil && h.cmd.Process.Kill() == nil {
-			h.alive, h.struck = false, true // its end comes by the channel, and counts it
-			c.killsUnderWay++
-		}
-	}
-	if c.stopsUnderWay < min(stops, max(c.chaos.together, 1)) {
-		if h := c.any(fits); h != nil && halt(h.cmd.Process) == nil {
-			c.stopAndContinue(ctx, h)
-		}
-	}
-	return kills > 0 || stops > 0
-}
+// note returns the path of the file that gets the names of the points at which the process stops or dies.
+func (p *process) note() string { return p.at(fmt.Sprintf("tmp/%s-%d.point", p.job.Name, p.job.Life)) }
 
-// hold makes the workers wait while kills and stops are overdue, and longer near the end of the work. Without it a slow
-// machine would finish the work before it has killed enough workers.
-func (c *workers) hold(behind bool, progress float64) error {
-	how := ""
-	if behind {
-		how = waiting
-		if progress > 1/leadFactor {
-			how = waitingLong
-		}
-	}
-	if how == c.held {
-		return nil
-	}
-	if c.held = how; how == "" {
-		return os.Remove(c.a.at(holding))
-	}
-	return os.WriteFile(c.a.at(holding), []byte(how), 0o600)
-}
-
-// maxStop is how long a worker is stopped at most.
-const maxStop = time.Second
-
-// stopAndContinue calls chaos.stopped for a stopped worker and then continues the worker, in the background. The result
-// arrives on c.woken.
-func (c *workers) stopAndContinue(ctx context.Context, h *worker) {
-	h.isStopped = true
-	c.stopsUnderWay++
-	p := h.cmd.Process
-	go func() {
-		done := make(chan bool, 1)
-		go func() { done <- c.chaos.stopped(ctx, h, p.Pid) }()
-		w := wakeup{h: h}
+// meet does to the process what its fate says, until it ends. It reports whether it killed the process.
+func (p *process) meet(ctx context.Context, ended <-chan struct{}) (struck bool) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	var ready <-chan struct{} = p.ready
+	var due time.Time // when it is stopped or killed from outside
+	stops := p.fate != nil && p.fate.stop
+	for {
 		select {
-		case w.counts = <-done:
-			_ = wake(p)
-		case <-time.After(maxStop): // it may hold a lock that everybody waits for
-			_ = wake(p)
-			w.counts = <-done
-		}
-		time.Sleep(50 * time.Millisecond) // it notes a point before it stops there, and may have been woken too early
-		_ = wake(p)
-		c.woken <- w
-	}()
-}
-
-// atPoints continues, later, the workers that have stopped themselves at a point.
-func (c *workers) atPoints(ctx context.Context) {
-	for _, h := range c.list {
-		if !h.alive || h.isStopped || !strings.HasPrefix(h.armed, "stop:") {
+		case <-ended:
+			return struck
+		case <-ready:
+			ready, due = nil, time.Now().Add(time.Duration(p.rng.Int64N(int64(200*time.Millisecond))))
 			continue
+		case <-tick.C:
 		}
-		if _, err := os.Stat(c.noteOf(h)); err == nil {
-			h.armed = ""
-			c.stopAndContinue(ctx, h)
+		p.checkMoving()
+		isDue := !due.IsZero() && time.Now().After(due)
+		switch {
+		case p.fate == nil || struck:
+		case stops && p.fate.stopsItself():
+			if note, err := os.ReadFile(p.note()); err == nil && len(note) > 0 {
+				p.stop(ctx)
+				stops = false
+			}
+		case stops && isDue:
+			stops = !p.stop(ctx) // again, until it counts
+			due = time.Now().Add(time.Duration(p.rng.Int64N(int64(50 * time.Millisecond))))
+		case isDue && !p.fate.dies():
+			struck = p.cmd.Process.Kill() == nil
 		}
 	}
 }
 
-// any returns a random worker that fits, nil if there is none.
-func (c *workers) any(fits func(*worker) bool) *worker {
-	var some []*worker
-	for _, h := range c.list {
-		if fits(h) {
-			some = append(some, h)
-		}
+// stop stops the process, calls stopped, and continues the process. It reports whether the stop counts.
+func (p *process) stop(ctx context.Context) (counts bool) {
+	if halt(p.cmd.Process) != nil {
+		return false // it has just ended
 	}
-	if len(some) == 0 {
-		return nil
+	counts = p.stopped(ctx, p.job.Name)
+	_ = wake(p.cmd.Process)
+	time.Sleep(50 * time.Millisecond) // it notes a point before it stops there, and may have been woken too early
+	_ = wake(p.cmd.Process)
+	if counts {
+		p.mu.Lock()
+		p.row.Stops++
+		p.mu.Unlock()
 	}
-	return some[c.a.rng.IntN(len(some))]
+	return counts
 }
 
-// killAll kills the workers that are left, and waits for the stops under way.
-func (c *workers) killAll() {
-	for _, h := range c.list {
-		if !h.done && h.cmd != nil && h.cmd.Process != nil {
-			_ = h.cmd.Process.Kill()
-		}
+// checkMoving ends the scenario when no worker has done anything for stuckAfter.
+func (w *workers) checkMoving() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.moved) > stuckAfter && w.row.Stuck == 0 {
+		w.fail(&w.row.Stuck, "no worker has done anything for %s", stuckAfter)
+		w.cancel(errViolated)
 	}
-	for c.stopsUnderWay > 0 {
-		if w := <-c.woken; w.counts {
-			c.stops++
-		}
-		c.stopsUnderWay--
-	}
+}
+
+// finish is the file beside the state that tells workers to finish.
+const finish = "finish"
+
+// isFinishing reports whether the workers were told to finish.
+func (r *services) isFinishing() bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(r.Dir), finish))
+	return err == nil
 }
