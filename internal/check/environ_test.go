@@ -9,14 +9,15 @@ import (
 
 	"muster/internal/check"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 // venv makes a virtual environment with a file in its site-packages, and returns it with the variables that activate it.
 func venv(t *testing.T, file, text string) (dir string, env []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "venv")
-	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", dir).CombinedOutput(); err != nil {
-		t.Skipf("no virtual environment can be made: %v %s", err, out)
+	if out, err := exec.Command(tier.Needs(t, "python3"), "-m", "venv", "--without-pip", dir).CombinedOutput(); err != nil {
+		tier.Missing(t, "python3 makes no virtual environment: "+string(out))
 	}
 	site, _ := filepath.Glob(filepath.Join(dir, "lib", "python*", "site-packages"))
 	if len(site) != 1 {
@@ -46,6 +47,9 @@ func TestAnEditableInstallIsNotTheMergedTree(t *testing.T) {
 		"what is of no concern": {file: "other.pth", text: func(root string) string { return root + "-other/src\n" }, isHidden: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "a path" && name != "another finder" {
+				tier.All(t)
+			}
 			t.Parallel()
 			w := newWorld(t, map[string]string{"src/pkg/__init__.py": "value = 1\n"})
 			_, env := venv(t, c.file, c.text(w.root))

@@ -17,7 +17,5 @@ func WriteLog(f *os.File, head, tail int, chunks ...[]byte) ([]string, error) {
 	return strings.Split(l.lines(maxTail), "\n"), l.close()
 }
 
-var Probe = probeWrite
-
 // SpoilLog makes the log of a check unwritable, as a full disk does. out is what the check writes to.
 func SpoilLog(out io.Writer) { _ = out.(*checkLog).file.Close() }

@@ -114,24 +114,3 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 }
-
-func TestAProbeFindsAFullDisk(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := check.Probe(filepath.Join(dir, "room")); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("this system has no /dev/full")
-	}
-	path := filepath.Join(dir, "full")
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
-	}
-	if err := check.Probe(path); !errors.Is(err, syscall.ENOSPC) {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left over: %v, %v", left, err)
-	}
-}

@@ -72,6 +72,7 @@ func TestChecksAtOnceAreBounded(t *testing.T) {
 // What several checks say together: only those that are required decide, and all that is wrong is told.
 func TestWhatSeveralChecksSay(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t, threeFiles)
 	const fails = `printf -- '--- FAIL: TestA (0.00s)\n    a_test.go:3: no\nFAIL\nFAIL\tm\t0.1s\n'; exit 1`
 	for name, c := range map[string]struct {
 		checks        []muster.NamedCheck
@@ -96,8 +97,6 @@ func TestWhatSeveralChecksSay(t *testing.T) {
 			how: "it did not end within 200ms", failed: "a: it did not end within 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, threeFiles)
 			res := w.head(w.named(t.TempDir(), c.checks...))
 			if res.Green != c.green || res.CannotRun != c.cannot || res.How != c.how || res.Failed != c.failed ||
 				!slices.Equal(res.FailedTests, c.tests) || advice(res) != c.advice {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 // reportOf is a report of JUnit with a test that has failed, in single quotes for the shell.
@@ -23,6 +24,7 @@ func TestReportsOfACheck(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "junit.xml"), []byte(strings.Trim(reportOf("outside"), "'")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	w := newWorld(t, map[string]string{"reports/junit-old.xml": strings.Trim(reportOf("old"), "'") + "\n"})
 	for name, c := range map[string]struct {
 		command string
 		want    string // the tests; "" where none is known
@@ -48,8 +50,9 @@ func TestReportsOfACheck(t *testing.T) {
 		"killed":           {"echo " + reportOf("x") + " > junit.xml; kill -9 $$", "x", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, map[string]string{"reports/junit-old.xml": strings.Trim(reportOf("old"), "'") + "\n"})
+			if strings.Contains(name, "large") {
+				tier.All(t)
+			}
 			res := w.head(w.runner(c.command + "; exit 1"))
 			var want []string
 			for _, x := range strings.Fields(c.want) {

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 // kept makes checks run in slots.
@@ -40,6 +41,12 @@ var threeFiles = map[string]string{"a.txt": "a\n", "b.txt": "b\n", "d/c.txt": "c
 // Whatever a check does to its directory, the next one finds nothing of it.
 func TestASlotIsCleanForEachCheck(t *testing.T) {
 	t.Parallel()
+	w, cache := newWorld(t, threeFiles), t.TempDir()
+	out := filepath.Join(t.TempDir(), "modes")
+	elsewhere := out + ".elsewhere"
+	gittest.Write(t, elsewhere, map[string]string{"keep": "mine\n"})
+	env := `OUT='` + out + `'; export OUT; `
+	w.green(cache, env+`find . -name .git -prune -o -printf '%p %m\n' | sort > "$OUT"`)
 	for name, mess := range map[string]string{
 		"files":             `echo x > new; echo x > y.ignored; mkdir -p e/f; echo x > e/f/g; rm b.txt; echo x > a.txt`,
 		"a nested git":      `git init -q nested; touch nested/file`,
@@ -62,21 +69,14 @@ func TestASlotIsCleanForEachCheck(t *testing.T) {
 		"the list of ours":  `printf '{"a.txt":' > ../../slot-1.files`,
 		"no list":           `rm ../../slot-1.files`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, cache := newWorld(t, threeFiles), t.TempDir()
-			out := filepath.Join(t.TempDir(), "modes")
-			elsewhere := filepath.Join(out + ".elsewhere")
-			gittest.Write(t, elsewhere, map[string]string{"keep": "mine\n"})
-			env := `OUT='` + out + `'; export OUT; `
-			w.green(cache, env+`find . -name .git -prune -o -printf '%p %m\n' | sort > "$OUT"`)
-			w.green(cache, env+isClean)
-			w.green(cache, env+mess)
-			w.green(cache, env+isClean)
-			if gittest.Read(t, elsewhere, "keep") != "mine\n" {
-				t.Error("a file elsewhere has changed")
-			}
-		})
+		w.green(cache, env+mess)
+		w.green(cache, env+isClean)
+		if gittest.Read(t, elsewhere, "keep") != "mine\n" {
+			t.Error("a file elsewhere has changed")
+		}
+		if t.Failed() {
+			t.Fatalf("after %s", name)
+		}
 	}
 }
 
@@ -100,6 +100,7 @@ func TestASlotKeepsWhatStaysTheSame(t *testing.T) {
 
 // The second check of a Go module in which only its README has changed finds the results of its tests.
 func TestASecondCheckUsesTheCacheOfTests(t *testing.T) {
+	tier.All(t) // it builds a test twice; TestASlotKeepsWhatStaysTheSame has what that rests on
 	t.Parallel()
 	w, cache := newWorld(t, map[string]string{"go.mod": "module m\n\ngo 1.24\n", "README": "one\n", "m.go": "package m\n",
 		"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestM(t *testing.T) {}\n"}), t.TempDir()
