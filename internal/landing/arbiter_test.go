@@ -10,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 	"muster/internal/worktree"
 )
 
@@ -50,6 +51,7 @@ func arbiter(t *testing.T, asked *int, lane, text string) landing.Agents {
 
 // The third red check brings an arbiter, whose work lands by the check.
 func TestAnArbiterGetsOneChance(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, two, lane := dispute(t)
 	asked := 0
@@ -66,6 +68,7 @@ func TestAnArbiterGetsOneChance(t *testing.T) {
 
 // What an arbiter says is no proof: where the check is red, the task is set aside, and no other arbiter is asked.
 func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, two, lane := dispute(t)
 	asked := 0
@@ -80,6 +83,7 @@ func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
 
 // A task that has conflicted again and again brings its conflicts to the arbiter. Markers that it leaves do not land.
 func TestAnArbiterResolvesConflicts(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	for name, leaves := range map[string]string{"resolved": "both\n", "unresolved": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +123,7 @@ func TestAnArbiterResolvesConflicts(t *testing.T) {
 
 // Red checks of a task that has met nobody's work bring no arbiter, and neither do landings without one.
 func TestNoArbiterWithoutADispute(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	asked := 0
 	w := newWorld(t, "! test -e bad", map[string]string{"a": "a\n"})
@@ -140,6 +145,7 @@ func TestNoArbiterWithoutADispute(t *testing.T) {
 // A process that dies while an arbiter works leaves it to the next one; one that dies after it has ended repeats
 // nothing, and what the arbiter has done lands.
 func TestACrashNeitherRepeatsNorSkipsAnArbiter(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, two, lane := dispute(t)
 	asked := 0
@@ -177,6 +183,7 @@ func TestACrashNeitherRepeatsNorSkipsAnArbiter(t *testing.T) {
 
 // An arbiter that cannot work takes nothing away: the task is set aside as it would have been without.
 func TestAnArbiterThatCannotWork(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, two, _ := dispute(t)
 	broken := landing.Agents{Arbitrate: func(context.Context, landing.Dispute) (landing.ArbiterReport, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 // starter is a launcher whose programs are started by a function.
@@ -59,13 +59,6 @@ func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 		"no temporary directory": {breaks: func(t *testing.T, _ *world, _ *landing.Options) {
 			t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 		}, code: muster.ErrUnavailable, says: "no directory for the check can be made"},
-		// The longest path is 4,095 bytes, and the directory's own name takes 44 with that of the repository.
-		"no room for git's directories": {breaks: func(t *testing.T, _ *world, _ *landing.Options) {
-			deepTemp(t, 4095-45-len("/.git/objects"))
-		}, code: muster.ErrUnavailable, says: "the merged tree cannot be checked out"},
-		"no room for git's files": {breaks: func(t *testing.T, _ *world, _ *landing.Options) {
-			deepTemp(t, 4095-45-len("/.git/objects/info/"))
-		}, code: muster.ErrUnavailable, says: "the merged tree cannot be checked out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
@@ -95,26 +88,6 @@ func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// deepTemp makes the path of the directory for temporary files so many bytes long.
-func deepTemp(t *testing.T, length int) {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rest := length - len(dir); rest > 0; rest = length - len(dir) {
-		n := min(rest-1, 200)
-		if rest-1-n == 1 { // no name would be left for the last one
-			n--
-		}
-		dir += "/" + strings.Repeat("d", n)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TMPDIR", dir)
 }
 
 // Why a file could not be written is in the error, so that callers can wait for a disk with room.
@@ -165,6 +138,7 @@ func TestTheCheckoutIsLikeTheUsers(t *testing.T) {
 
 // A repository may name its objects by SHA-256.
 func TestALandingWithSHA256(t *testing.T) {
+	tier.All(t)
 	t.Setenv("GIT_DEFAULT_HASH", "sha256")
 	w := newWorld(t, `test "$(git rev-parse HEAD | wc -c)" = 65 && git diff --exit-code`, map[string]string{"a.txt": "a\n"})
 	task, _ := w.task("One", "alice", map[string]string{"b.txt": "b\n"})

@@ -1,10 +1,9 @@
 package landing_test
 
 import (
-	"bytes"
+	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -215,28 +214,6 @@ func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
 	}
 }
 
-// A check that prints without end takes a bounded part of the disk, and what it says last is read.
-func TestTheLogOfACheckIsBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `echo first; yes 'a line of a test that loops' | head -c 30000000; echo; seq 1 150; exit 1`, map[string]string{"a.txt": "a\n"})
-	v, err := w.land.CheckBase(w.ctx())
-	if err != nil || v.Green {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	lines := strings.Split(strings.TrimPrefix(v.Output, "Its last lines:\n"), "\n")
-	if n := len(lines); n != 100 || lines[0] != "52" || lines[n-2] != "150" || !strings.HasPrefix(lines[n-1], "[exit 1 after") {
-		t.Errorf("the last lines are %q", lines)
-	}
-	log, err := os.ReadFile(v.Log)
-	if err != nil || len(log) > 17<<20 {
-		t.Fatalf("the log has %d bytes, %v", len(log), err)
-	}
-	said := regexp.MustCompile(`\n\[\.\.\. \d+ bytes are left out here`)
-	if !bytes.HasPrefix(log, []byte("$ echo first")) || !said.Match(log) || !bytes.HasSuffix(log, []byte(strings.Join(lines[1:], "\n")+"\n")) {
-		t.Errorf("the log begins with %.100q and ends with %q", log, log[len(log)-100:])
-	}
-}
-
 // A landing has turned a red base green, and its process has died before it said so: red is no excuse any more.
 func TestGreenThatACrashKeptUnrecorded(t *testing.T) {
 	t.Parallel()
@@ -247,5 +224,37 @@ func TestGreenThatACrashKeptUnrecorded(t *testing.T) {
 	w.back(breaks)
 	if w.state != landing.BaseGreen {
 		t.Errorf("the base is said to be %q", w.state)
+	}
+}
+
+// A hook of the user decides after the check, on the merged tree. Work that it refuses comes back with its words. It does
+// not run after a red check.
+func TestAHookRefuses(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	w := newWorld(t, "test ! -e red", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) {
+		o.Hook = func(_ context.Context, task muster.Task, dir string, _ []string) (string, error) {
+			asked++
+			if gittest.Read(t, dir, "a.txt") != "a\n" || gittest.Read(t, dir, "one") == "" || task.Subject != "One" {
+				t.Errorf("the hook sees %s of task %q", dir, task.Subject)
+			}
+			if gittest.Read(t, dir, "one") == "bad\n" {
+				return "No bad files, please.", nil
+			}
+			return "", nil
+		}
+	})
+	w.state = landing.BaseGreen
+	red, _ := w.task("Red", "bob", map[string]string{"red": "1\n"})
+	w.back(red)
+	one, lane := w.task("One", "alice", map[string]string{"one": "bad\n"})
+	v := w.back(one)
+	if !strings.HasPrefix(v.Text, "A hook of the user refused your work merged with muster/demo.") ||
+		!strings.Contains(v.Text, "No bad files, please.") || v.Task.Owner != "alice" || asked != 1 {
+		t.Errorf("asked %d times: %+v", asked, v)
+	}
+	w.write(lane, map[string]string{"one": "good\n"})
+	if v := w.lands(one); v.Task.Landed.Receipt != muster.ReceiptGreen || asked != 2 {
+		t.Errorf("asked %d times: %+v", asked, v)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
@@ -85,6 +86,7 @@ func TestARedCheckNamesWhatHasLanded(t *testing.T) {
 // TestARedCheckNamesTheOtherHalf checks that a change is found whose file the output does not name, by what it renamed,
 // and that its owner's intent and difference are told.
 func TestARedCheckNamesTheOtherHalf(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t, "if grep -q oldName lib.go; then exit 0; fi; test ! -e use.go || "+
 		"{ echo './use.go:3:9: undefined: oldName'; exit 1; }", map[string]string{"lib.go": "func oldName() {}\n"})
@@ -100,30 +102,6 @@ func TestARedCheckNamesTheOtherHalf(t *testing.T) {
 	if strings.Contains(v.Text, "carol") || !strings.HasSuffix(v.Task.Returned, "; landed meanwhile: task 3 of alice") {
 		t.Errorf("%q in %s", v.Task.Returned, v.Text)
 	}
-}
-
-// TestTheLastReturn checks that the text for an owner that has lost its task asks for nothing.
-func TestTheLastReturn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "test ! -e bad", map[string]string{"a": "a"})
-	bad, _ := w.task("Bad", "bob", map[string]string{"bad": "bad\n"})
-	for i := range 20 {
-		v, err := w.try(bad)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v.Task.Status != muster.NeedsAttention {
-			if !strings.Contains(v.Text, "complete_task again") {
-				t.Fatalf("return %d: %s", i, v.Text)
-			}
-			continue
-		}
-		if !strings.Contains(v.Text, "no longer yours") || strings.Contains(v.Text, "again") || !strings.HasPrefix(v.Text, red) {
-			t.Errorf("the last return: %s", v.Text)
-		}
-		return
-	}
-	t.Error("it came back for ever")
 }
 
 // TestACommitOfTheUser checks that what no landing has made is told as nobody's.

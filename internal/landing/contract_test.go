@@ -6,6 +6,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/testing/tier"
 )
 
 // publish has the owner of a task publish a check.
@@ -19,6 +20,7 @@ func (w *world) publish(t muster.Task, name, command string) {
 // TestContract checks that a published check holds for its own landing and each later one, with and without a check of
 // the run, and that one that breaks it hears whose it is, until it is retired.
 func TestContract(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	for _, check := range []string{"", "true"} {
 		w := newWorld(t, check, map[string]string{"a": "a\n"})
@@ -52,6 +54,7 @@ func TestContract(t *testing.T) {
 // TestAContractOnARedBase checks that a run whose check was red from the start keeps published checks green all the
 // same.
 func TestAContractOnARedBase(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t, "false", map[string]string{"a": "a\n"})
 	api, _ := w.task("Api", "alice", map[string]string{"api": "v1\n"})
@@ -68,6 +71,7 @@ func TestAContractOnARedBase(t *testing.T) {
 // TestUndoTakesPublishedChecks checks that a task that takes another one back is not held to what that has published,
 // and nobody after it, until it is taken back itself.
 func TestUndoTakesPublishedChecks(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t, "true", map[string]string{"a": "a\n"})
 	api, _ := w.task("Api", "alice", map[string]string{"api": "v1\n"})
@@ -102,6 +106,7 @@ func (w *world) undo(id muster.TaskID, files map[string]string) muster.Task {
 // TestAContractThatTheBoardHearsOfLate checks that a published check holds as soon as its task is on the target: the
 // board is told later, and after a crash only when somebody goes on with it.
 func TestAContractThatTheBoardHearsOfLate(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t, "true", map[string]string{"a": "a\n"})
 	one := w.landedUnrecorded(muster.ReceiptGreen)

@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"muster"
@@ -11,9 +12,14 @@ import (
 
 // A git that fails never makes work look landed, and loses none: whoever lands again lands it.
 func TestAFailedGitLandsNothing(t *testing.T) {
+	w := newWorld(t, "", map[string]string{"a": "a\n"})
+	n := 0
 	gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
-		w := newWorld(t, "test -f b", map[string]string{"a": "a\n"})
-		task, _ := w.task("one", "ann", map[string]string{"b": "b\n"})
+		w.t = t
+		w.process("ls b-*") // a process that does not know yet what git has answered
+		n++
+		file := fmt.Sprint("b-", n)
+		task, _ := w.task("one", "ann", map[string]string{file: "b\n"})
 		tip := w.git("rev-parse", target)
 		if err := failing(func() error { _, err := w.try(task); return err }); err != nil {
 			if now, getErr := w.board.Get(w.ctx(), task.ID); getErr != nil || now.Owner != "ann" || now.Fence != task.Fence || errors.Is(err, muster.ErrFenced) {
@@ -21,7 +27,7 @@ func TestAFailedGitLandsNothing(t *testing.T) {
 			}
 			w.lands(task)
 		}
-		if w.show("b") != "b" || w.git("rev-parse", target+"^") != tip {
+		if w.show(file) != "b" || w.git("rev-parse", target+"^") != tip {
 			t.Error("the work has not landed, or twice")
 		}
 		w.noRefs()

@@ -36,6 +36,9 @@ func TestAClaimThatEndsInTheCheckNeverLands(t *testing.T) {
 			w.edit(task.ID, `"landing"`, `"pending"`)
 			gittest.Git(w.t, lane, "reset", "-q", "--hard", task.Base)
 		}, "it was given back to the board"},
+		"marked as deleted by another program": {"true", func(w *world, task muster.Task, _ string) {
+			w.edit(task.ID, `"landing"`, `"deleted"`)
+		}, "it was deleted"},
 		"claimed by another program, lane used": {"true", func(w *world, task muster.Task, lane string) {
 			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
 			gittest.Write(w.t, lane, map[string]string{"more": "more\n"})

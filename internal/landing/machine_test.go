@@ -3,6 +3,7 @@ package landing_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/testing/tier"
 )
 
 // TestMachine has teams land work of all kinds in any order, while processes die, claims are taken back and the target
@@ -19,7 +21,7 @@ import (
 //
 // It is slow, because its git is real. docs/reliability.md has the command for many draws.
 func TestMachine(t *testing.T) {
-	fewChecks(t, map[string]string{"rapid.checks": "10", "rapid.steps": "8"})
+	fewChecks(t, map[string]string{"rapid.checks": fmt.Sprint(tier.Amount(2, 10)), "rapid.steps": fmt.Sprint(tier.Amount(4, 8))})
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMachine(t, r)
 		r.Repeat(map[string]func(*rapid.T){

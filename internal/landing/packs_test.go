@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"muster/internal/durable"
+	"muster/internal/testing/tier"
 )
 
 // Landings and the archives of their lanes leave few packs, however many there are, and no loose ends of git's.
 func TestManyLandingsLeaveFewPacks(t *testing.T) {
+	tier.All(t) // forty landings
 	t.Parallel()
 	w := newWorld(t, "", nil)
 	const most = 21 // when there are more they are merged

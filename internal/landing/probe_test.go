@@ -9,11 +9,13 @@ import (
 
 	"muster"
 	"muster/internal/landing"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
 
 // A check that has only just begun is given up for those who come then: one check proves them all.
 func TestNewcomersJoinAYoungCheck(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	h := newHold(t)
 	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})

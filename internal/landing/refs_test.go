@@ -41,67 +41,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// The claim is revoked while the check runs: nothing lands, and the work is kept aside.
-func TestALateOwnerCannotLand(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	tip := w.git("rev-parse", target)
-	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
-	_, err := w.during(task, func() {
-		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
-		_, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.User, "too slow")
-		w.must(err)
-	})
-	wants(t, err, muster.ErrFenced, "no longer yours")
-	var e *muster.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, "refs/muster/archive/") {
-		t.Errorf("hint %v", err)
-	}
-	if w.git("rev-parse", target) != tip {
-		t.Fatal("it landed")
-	}
-	refs := strings.Fields(w.git("for-each-ref", "--format=%(refname)", "refs/muster/archive"))
-	if len(refs) == 0 || w.git("show", refs[0]+":late") != "late" {
-		t.Errorf("kept aside: %v", refs)
-	}
-	w.noRefs()
-	// Again, with the old fence: still refused; and the next owner lands.
-	_, err = w.try(task)
-	wants(t, err, muster.ErrFenced, "no longer yours")
-	next, _ := w.claim(task.ID, "bob", map[string]string{"next": "next\n"})
-	w.lands(next)
-	if got := w.git("ls-tree", "--name-only", target); got != "a.txt\nnext" {
-		t.Errorf("the target has %q", got)
-	}
-}
-
-// Revoking comes between any two steps: a claim whose landing ref was deleted never makes it again.
-func TestARevokedClaimDoesNotComeBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
-	for range 2 {
-		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence)) // the board does not know yet
-	}
-	_, err := w.try(task)
-	wants(t, err, muster.ErrFenced, "no longer yours")
-	if w.git("ls-tree", "--name-only", target) != "a.txt" {
-		t.Error("it landed")
-	}
-}
-
-// Revoked after it has landed, before the board heard of it: completed, not done again.
-func TestRevokedTooLate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task := w.landedUnrecorded(muster.ReceiptUnchecked)
-	err := w.land.Revoke(w.ctx(), task.ID, task.Fence)
-	wants(t, err, muster.ErrHeld, "has just landed")
-	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed || got.Landed == nil {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // landedUnrecorded is a task whose commit is on the target while the board still says landing: what a crash leaves.
 func (w *world) landedUnrecorded(receipt string) muster.Task {
 	w.t.Helper()

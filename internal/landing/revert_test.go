@@ -59,9 +59,12 @@ func TestRevert(t *testing.T) {
 		!slices.Equal(conflict.Later, []string{second}) {
 		t.Errorf("the conflict is %+v, %v", conflict, err)
 	}
-	if _, err = landing.Revert(t.Context(), repo, got, []string{second}, "back\n"); err == nil {
-		t.Error("a commit was taken back twice")
+	once, err := landing.Revert(t.Context(), repo, tip, []string{tip}, "back\n")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, err = landing.Revert(t.Context(), repo, once, []string{tip}, "back\n")
+	wants(t, err, muster.ErrInvalid, "taken back already")
 	if _, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n"); !errors.Is(err, muster.ErrNotFound) {
 		t.Errorf("of a commit that is not there: %v", err)
 	}

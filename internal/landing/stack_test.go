@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/proc"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -167,6 +168,9 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 		{"all", 2, []int{1, 2, 3, 4, 5, 6, 7, 8}, 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "one" && c.name != "one, several checks at once" {
+				tier.All(t)
+			}
 			t.Parallel()
 			h := newHold(t)
 			w := newWorld(t, h.check("! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},

@@ -94,8 +94,10 @@ func TestPrepareTarget(t *testing.T) {
 	wants(t, err, muster.ErrHeld, "main is checked out at "+root)
 	_, err = prepare("release", true, true)
 	wants(t, err, muster.ErrInvalid, "--fresh")
-	_, err = prepare("bad..name", true, false)
-	wants(t, err, muster.ErrInvalid, "cannot be the name of a branch")
+	for _, name := range []string{"bad..name", "-x", "--all", "@{-1}", "HEAD", "a b", ""} {
+		_, err = prepare(name, true, false)
+		wants(t, err, muster.ErrInvalid, "cannot be the name of a branch")
+	}
 	// A branch whose name is in the way.
 	run("branch", "muster2")
 	_, err = prepare("muster2/team", false, false)

@@ -3,6 +3,7 @@ package landing_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -130,5 +131,45 @@ func TestRewoundWhileALandingIsRecorded(t *testing.T) {
 	w.lands(two)
 	if w.show("one") != "1" || w.show("two") != "2" {
 		t.Error("what had landed is gone")
+	}
+}
+
+// Work that a lane puts on the target by itself is taken off it. Its owner is told, and can land it; others are not held
+// up by it.
+func TestALaneMovesTheTarget(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	one, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	gittest.Git(t, lane, "add", "-A")
+	gittest.Git(t, lane, "commit", "-qm", "by hand")
+	moved := gittest.Git(t, lane, "rev-parse", "HEAD")
+	w.git("update-ref", target, moved)
+	w.lands(two)
+	if files := w.git("ls-tree", "--name-only", target); files != "a.txt\ntwo" {
+		t.Errorf("on the target is %s", files)
+	}
+	w.git("update-ref", target, moved)
+	v, err := w.try(one)
+	if err != nil || v.Task.Status != muster.InProgress || v.Task.Owner != "alice" || !strings.Contains(v.Text, "Only landings move muster/demo") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	w.lands(one)
+	if w.show("one") != "1" || w.show("two") != "2" {
+		t.Error("not all of the work is on the target")
+	}
+	// A target that is gone, or that was built on, goes back to the last commit that has landed.
+	last := w.git("rev-parse", target)
+	base := w.git("rev-parse", last+"^")
+	r.tips = []muster.Tip{{Commit: base}, {Commit: last, Onto: base}, {Commit: moved, Onto: last}} // the last one never landed
+	for _, at := range []string{"", w.git("commit-tree", "-p", last, "-m", "by hand", "main^{tree}")} {
+		if at == "" {
+			w.git("update-ref", "-d", target)
+		} else {
+			w.git("update-ref", target, at)
+		}
+		if tip, d, err := w.land.Secure(w.ctx()); err != nil || d == nil || tip != last || w.git("rev-parse", target) != last {
+			t.Errorf("the target was put back to %s, %v, %v", tip, d, err)
+		}
 	}
 }

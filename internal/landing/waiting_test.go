@@ -8,11 +8,13 @@ import (
 
 	"muster"
 	"muster/internal/landing"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
 
 // A task that waits and conflicts with what has just landed comes back while checks still find out what else is red.
 func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	h := newHold(t)
 	h.inOrder = true
