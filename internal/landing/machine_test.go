@@ -25,12 +25,11 @@ func TestMachine(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMachine(t, r)
 		r.Repeat(map[string]func(*rapid.T){
-			"begin":  func(*rapid.T) { m.beginSome() },
-			"land":   func(*rapid.T) { m.landSome() },
-			"again":  func(*rapid.T) { m.landSome() },
-			"undo":   func(*rapid.T) { m.undo() },
-			"retire": func(*rapid.T) { m.retire() },
-			"":       func(*rapid.T) { m.look() },
+			"begin": func(*rapid.T) { m.beginSome() },
+			"land":  func(*rapid.T) { m.landSome() },
+			"again": func(*rapid.T) { m.landSome() },
+			"undo":  func(*rapid.T) { m.undo() },
+			"":      func(*rapid.T) { m.look() },
 		})
 		m.finish()
 	})
@@ -74,11 +73,6 @@ func (m *machine) claimAll() {
 		m.write(lane, p.files)
 		if p.kind == "shared" {
 			m.addLine(lane, t.ID)
-		}
-		if p.publishes != "" {
-			_, err := board.Publish(m.ctx, m.life.board, t.ID, t.Fence,
-				muster.PublishedCheck{Name: m.name("api", int(t.ID)), Command: p.publishes})
-			m.must(err)
 		}
 	}
 }
@@ -158,7 +152,7 @@ func (m *machine) judge(t muster.Task, v landing.Verdict, err error, e *event) {
 	}
 	lane := m.workdir(v.Task)
 	m.resolve(lane)
-	if isReturned || isRed && !p.isStubborn {
+	if isReturned || isRed {
 		m.write(lane, p.mend)
 	}
 }
@@ -202,17 +196,6 @@ func (m *machine) undo() {
 	}
 	delete(m.cutOff, t.ID)
 	delete(m.pieces, t.ID)
-}
-
-// retire retires a published check.
-func (m *machine) retire() {
-	all, err := board.Contracts(m.ctx, m.life.board)
-	m.must(err)
-	if len(all) > 0 {
-		c := rapid.SampledFrom(all).Draw(m.r, "retired")
-		_, err := board.Retire(m.ctx, m.life.board, c.Task.ID, c.Name, muster.Lead)
-		m.must(err)
-	}
 }
 
 // finish lets all work come to its end.

@@ -7,8 +7,7 @@ import (
 	"muster/internal/landing"
 )
 
-// agents are the reviewer and the arbiter of a process. The reviewer returns what is shoddy. The arbiter brings
-// together what is in conflict, and mends what the owner does not.
+// agents are those of a process: a reviewer, which returns what is shoddy.
 func (m *machine) agents(l *life) landing.Agents {
 	return landing.Agents{
 		Review: func(_ context.Context, r landing.ReviewRequest) (landing.ReviewVerdict, error) {
@@ -21,16 +20,6 @@ func (m *machine) agents(l *life) landing.Agents {
 			}
 			v.Approved, v.Model = len(v.Comments) == 0, "m/1"
 			return v, nil
-		},
-		Arbitrate: func(ctx context.Context, d landing.Dispute) (landing.ArbiterReport, error) {
-			l.hit("landing.asked")
-			lane, err := l.lanes.Enter(ctx, d.Task.Worktree)
-			if err != nil {
-				return landing.ArbiterReport{}, err
-			}
-			m.resolve(lane)
-			m.write(lane, m.pieces[d.Task.ID].mend)
-			return landing.ArbiterReport{Model: "m/1"}, nil
 		},
 	}
 }

@@ -13,12 +13,9 @@ import (
 
 // piece is what a task is about.
 type piece struct {
-	kind      string
-	files     map[string]string // what its owner does
-	mend      map[string]string // what helps when the check is red; nil: it never is because of this task
-	publishes string            // the command of a check that it publishes
-	// isStubborn says that its owner mends nothing when the check is red: an arbiter may.
-	isStubborn bool
+	kind  string
+	files map[string]string // what its owner does
+	mend  map[string]string // what helps when the check is red; nil: it never is because of this task
 }
 
 // draw says what a task is about. Each task has a file of its own, by which its work is known on the target; a shared
@@ -27,16 +24,7 @@ type piece struct {
 func (m *machine) draw(id muster.TaskID) *piece {
 	n := strconv.Itoa(int(id))
 	p := &piece{files: map[string]string{"work-" + n: n + "\n"}}
-	p.kind = rapid.SampledFrom([]string{"good", "good", "shared", "shared", "pair", "pair", "broken", "flaky", "publish", "veto", "cure", "shoddy"}).Draw(m.r, "kind")
-	var publishers []muster.TaskID
-	for other, o := range m.pieces {
-		if o.publishes != "" {
-			publishers = append(publishers, other)
-		}
-	}
-	if slices.Sort(publishers); p.kind == "veto" && len(publishers) == 0 {
-		p.kind = "publish"
-	}
+	p.kind = rapid.SampledFrom([]string{"good", "good", "shared", "shared", "pair", "pair", "broken", "flaky", "cure", "shoddy"}).Draw(m.r, "kind")
 	switch p.kind {
 	case "pair": // two merge cleanly, and break the check together
 		if m.isHalf = !m.isHalf; m.isHalf {
@@ -48,18 +36,11 @@ func (m *machine) draw(id muster.TaskID) *piece {
 		p.files["broken-"+n], p.mend = "broken-"+n+"\n", map[string]string{"broken-" + n: ""}
 	case "flaky": // the check is red once, and then green on the very same tree
 		p.files["flaky-"+n] = "flaky-" + n + "\n"
-	case "publish":
-		p.files["api-"+n], p.publishes = "api-"+n+"\n", fmt.Sprintf("[ -e api-%[1]s ] && [ ! -e veto-%[1]s ]", n)
-		p.mend = map[string]string{"veto-" + n: ""}
-	case "veto": // it breaks a published check
-		veto := fmt.Sprintf("veto-%d", rapid.SampledFrom(publishers).Draw(m.r, "publisher"))
-		p.files[veto], p.mend = veto+"\n", map[string]string{veto: ""}
 	case "shoddy": // the check passes, and a reviewer returns it
 		p.files["shoddy-"+n], p.mend = "shoddy-"+n+"\n", map[string]string{"shoddy-" + n: ""}
 	case "cure": // of a red base
 		p.files["broken-base"] = ""
 	}
-	p.isStubborn = p.mend != nil && rapid.IntRange(0, 3).Draw(m.r, "stubborn") == 0
 	return p
 }
 
@@ -79,7 +60,7 @@ func (m *machine) look() {
 	history := m.landed(tip)
 	m.lookAtBoard(tasks, history)
 	m.lookAtContent(tip, tasks)
-	m.lookAtGreen(tip, tasks, history)
+	m.lookAtGreen(tip, history)
 	m.lookAtReviews(tip, history)
 	m.lookAtRefs(tasks)
 	m.lookAtReceipts()
@@ -155,8 +136,8 @@ func (m *machine) lookAtContent(tip string, tasks []muster.Task) {
 	}
 }
 
-// lookAtGreen wants the target to be green, unless it never was, and what tasks have published to hold.
-func (m *machine) lookAtGreen(tip string, tasks []muster.Task, history []landedCommit) {
+// lookAtGreen wants the target to be green, unless it never was.
+func (m *machine) lookAtGreen(tip string, history []landedCommit) {
 	tree := m.git(m.root, "rev-parse", tip+"^{tree}")
 	isGreen := m.isGreen(tree)
 	for _, c := range history {
@@ -166,18 +147,6 @@ func (m *machine) lookAtGreen(tip string, tasks []muster.Task, history []landedC
 	}
 	if m.state == "ok" && !isGreen {
 		m.r.Fatalf("%s is red, and is said to be green", target)
-	}
-	files := strings.Fields(m.git(m.root, "ls-tree", "--name-only", tip))
-	for _, t := range tasks {
-		n := strconv.Itoa(int(t.ID))
-		for _, c := range t.Checks {
-			if c.Retired || t.Landed == nil || undoneBy(tasks, t.ID) != 0 {
-				continue
-			}
-			if !slices.Contains(files, "api-"+n) || slices.Contains(files, "veto-"+n) {
-				m.r.Fatalf("the check %s of task %d does not hold: %v", c.Name, t.ID, files)
-			}
-		}
 	}
 }
 

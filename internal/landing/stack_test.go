@@ -346,3 +346,20 @@ func TestAnOwnerComesWhenTheLastHasLeft(t *testing.T) {
 	landing.EndDrainer(w.ctx(), w.land, muster.CauseUser)
 	w.lands(task)
 }
+
+// Work that another one in the stack brings too lands by itself where the other one is red.
+func TestWorkThatAnotherInTheStackBrings(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	h.inOrder = true
+	w := newWorld(t, h.check("test ! -e bad"), map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"same": "1\n", "bad": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"same": "1\n"})
+	verdicts := w.queued(h, one, two)
+	if v := verdicts[one.ID]; v.Task.Status != muster.InProgress || !strings.HasPrefix(v.Text, red) {
+		t.Errorf("%+v", v)
+	}
+	if v := verdicts[two.ID]; v.Task.Landed == nil || w.show("same") != "1" {
+		t.Errorf("%+v", v)
+	}
+}
