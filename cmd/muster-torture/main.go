@@ -103,10 +103,7 @@ func crash(ctx context.Context, args []string) int {
 	f.Float64Var(&c.Minutes, "minutes", 1, "about how long, in minutes")
 	f.Uint64Var(&c.Seed, "seed", uint64(time.Now().UnixNano())%1_000_000+1, "the seed of its random numbers")
 	f.StringVar(&c.Dir, "dir", "", "an empty or new `directory` to work in (default a temporary one)")
-	f.Func("only", "these `scenarios`, with commas between them: "+strings.Join(torture.Scenarios(), ", "), func(s string) error {
-		c.Only = strings.Split(s, ",")
-		return nil
-	})
+	only := f.String("only", "", "these `scenarios`, with commas between: "+strings.Join(torture.Scenarios(), ", "))
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitDone
 	} else if err != nil {
@@ -116,6 +113,9 @@ func crash(ctx context.Context, args []string) int {
 		f.Usage()
 		return exitUsage
 	}
+	if *only != "" {
+		c.Only = strings.Split(*only, ",")
+	}
 	isTemporary := c.Dir == ""
 	if isTemporary {
 		if c.Dir, err = os.MkdirTemp("", "muster-torture-"); err != nil {
@@ -124,8 +124,8 @@ func crash(ctx context.Context, args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "muster-torture: seed %d, in %s\n", c.Seed, c.Dir)
 	c.Row = func(r torture.Row) {
-		fmt.Fprintf(os.Stderr, "%-9s %d %s, %d kills, %d stops in %.0fs\n", r.Scenario, r.Operations, r.What, r.Kills, r.Stops,
-			r.Took.Seconds())
+		fmt.Fprintf(os.Stderr, "%-9s %d %s, %d kills, %d stops in %.0fs\n", r.Scenario, r.Operations, r.What, r.Kills,
+			r.Stops, r.Took.Seconds())
 	}
 	rows, err := torture.Run(ctx, c)
 	if err != nil && ctx.Err() != nil {
@@ -136,8 +136,9 @@ func crash(ctx context.Context, args []string) int {
 	}
 	printTable(rows)
 	if last := rows[len(rows)-1]; last.Bad() {
-		fmt.Fprintf(os.Stderr, "muster-torture: %s: %s\nThe state is kept in %s.\nAgain: %s -only %s -seed %d -minutes %g\n",
-			last.Scenario, strings.Join(last.Violations, "\n"), last.Evidence, torture.Command, last.Scenario, c.Seed,
+		fmt.Fprintf(os.Stderr, "muster-torture: %s: %s\nThe state is kept in %s.\n", last.Scenario,
+			strings.Join(last.Violations, "\n"), last.Evidence)
+		fmt.Fprintf(os.Stderr, "Again: %s -only %s -seed %d -minutes %g\n", torture.Command, last.Scenario, c.Seed,
 			c.Minutes)
 		return exitError
 	}
@@ -149,11 +150,12 @@ func crash(ctx context.Context, args []string) int {
 
 // printTable prints one line for each scenario.
 func printTable(rows []torture.Row) {
-	fmt.Println("SCENARIO     OPERATIONS  KILLS  AT POINTS  STOPS  REFUSED  LOST  DOUBLED  STUCK  RECOVERY  SLOWEST   TIME")
+	fmt.Println("SCENARIO     OPERATIONS  KILLS  AT POINTS  STOPS  REFUSED  LOST  DOUBLED  STUCK  RECOVERY  SLOWEST" +
+		"   TIME")
 	for _, r := range rows {
-		fmt.Printf("%-9s %7d %-5s %6d %10d %6d %8d %5d %8d %6d %9s %8s %6s\n", r.Scenario, r.Operations, r.What, r.Kills,
-			r.AtPoints, r.Stops, r.Refused, r.Lost, r.Doubled, r.Stuck, seconds(r.Median), seconds(r.Worst),
-			fmt.Sprintf("%.0fs", r.Took.Seconds()))
+		fmt.Printf("%-9s %7d %-5s %6d %10d %6d %8d %5d %8d %6d %9s %8s %5.0fs\n", r.Scenario, r.Operations, r.What,
+			r.Kills, r.AtPoints, r.Stops, r.Refused, r.Lost, r.Doubled, r.Stuck, seconds(r.Median), seconds(r.Worst),
+			r.Took.Seconds())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/check"
+	"muster/internal/testing/tier"
 )
 
 // The log is what was printed, or its beginning and its end with the number of bytes between them.
@@ -96,7 +97,7 @@ func TestALogIsCutAtLines(t *testing.T) {
 func TestALogForWhichThereIsNoRoom(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("this system has no /dev/full")
+		tier.Missing(t, "this system has no /dev/full")
 	}
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.Symlink("/dev/full", path); err != nil {

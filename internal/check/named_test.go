@@ -28,7 +28,7 @@ func TestChecksRunSideBySide(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, threeFiles), t.TempDir()
 	meet := func(mine, other string) string {
-		return "pwd > " + dir + "/" + mine + "; for i in $(seq 1000); do test -e " + dir + "/" + other +
+		return "pwd > " + dir + "/" + mine + "; for i in $(seq 10000); do test -e " + dir + "/" + other +
 			" && exit 0; sleep 0.01; done; exit 1"
 	}
 	res := w.head(w.named(dir, muster.NamedCheck{Name: "one", Command: meet("1", "2")},

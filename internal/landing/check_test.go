@@ -79,10 +79,13 @@ func TestWaysToBeRed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) { o.Check = c.check })
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) {
+				o.Check.Command, o.Check.Setup = c.check.Command, c.check.Setup
+			})
 			if v, err := w.land.CheckBase(w.ctx()); err != nil || !v.Green {
 				t.Fatalf("base: %+v, %v", v, err)
 			}
+			w.process("", func(o *landing.Options) { o.Check = c.check }) // which may have a timeout
 			task, _ := w.task("Bad", "alice", map[string]string{"bad": "bad\n"})
 			if v := w.back(task); !strings.HasPrefix(v.Text, red) || !strings.Contains(v.Text, c.says) {
 				t.Errorf("%+v", v)

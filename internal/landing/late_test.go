@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -174,10 +173,8 @@ func TestALateOwnersLandingRefIsLocked(t *testing.T) {
 	w.must(w.lanes.Remove(w.ctx(), "task-1-one-alice", true))
 	w.must(takeBack(w, task))
 	w.git("update-ref", "refs/muster/landing/1-1", "main")
-	gittest.Write(t, w.root, map[string]string{".git/refs/muster/landing/1-1.lock": ""})
-	ctx, stop := context.WithTimeout(w.ctx(), 500*time.Millisecond)
-	defer stop()
-	_, err = w.land.Land(ctx, task.ID, task.Fence, "", task.Owner)
+	gittest.Write(t, w.root, map[string]string{".git/refs/muster/landing/1-1.lock/stays": ""})
+	_, err = w.try(task)
 	wants(t, err, muster.ErrFenced, "the claim was taken back")
 	if !strings.Contains(hint(err), "could not be kept aside") {
 		t.Errorf("hint %q", hint(err))

@@ -347,19 +347,50 @@ func TestAnOwnerComesWhenTheLastHasLeft(t *testing.T) {
 	w.lands(task)
 }
 
-// Work that another one in the stack brings too lands by itself where the other one is red.
-func TestWorkThatAnotherInTheStackBrings(t *testing.T) {
+// Work that another one in the stack brings too, or is in conflict with, lands by itself where the other one is red.
+func TestTheOthersOfARedOne(t *testing.T) {
 	t.Parallel()
 	h := newHold(t)
 	h.inOrder = true
 	w := newWorld(t, h.check("test ! -e bad"), map[string]string{"a.txt": "a\n"})
-	one, _ := w.task("One", "alice", map[string]string{"same": "1\n", "bad": "1\n"})
-	two, _ := w.task("Two", "bob", map[string]string{"same": "1\n"})
-	verdicts := w.queued(h, one, two)
+	one, _ := w.task("One", "alice", map[string]string{"same": "1\n", "bad": "1\n", "a.txt": "one\n"})
+	same, _ := w.task("Same", "bob", map[string]string{"same": "1\n"})
+	conflict, _ := w.task("Conflict", "carol", map[string]string{"a.txt": "conflict\n"})
+	verdicts := w.queued(h, one, same, conflict)
 	if v := verdicts[one.ID]; v.Task.Status != muster.InProgress || !strings.HasPrefix(v.Text, red) {
 		t.Errorf("%+v", v)
 	}
-	if v := verdicts[two.ID]; v.Task.Landed == nil || w.show("same") != "1" {
-		t.Errorf("%+v", v)
+	for _, task := range []muster.Task{same, conflict} {
+		if kinds := w.kinds(task.ID); verdicts[task.ID].Task.Landed == nil || kinds != "created claimed landing completed" {
+			t.Errorf("%s: %+v", kinds, verdicts[task.ID])
+		}
+	}
+	if w.show("same") != "1" || w.show("a.txt") != "conflict" {
+		t.Error("not all of their work is on the target")
+	}
+}
+
+// A hook of the user is asked about each task of those that wait, and its word about one decides nothing for the others.
+func TestAHookDecidesAboutEachTask(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"}, func(o *landing.Options) {
+		o.Hook = func(_ context.Context, task muster.Task, _ string, _ []string) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[task.Subject]++
+			if task.Subject == "Task 2" {
+				return "Not this one.", nil
+			}
+			return "", nil
+		}
+	})
+	w.state = landing.BaseGreen
+	for _, v := range w.queued(h, w.many(3)...) {
+		if name := v.Task.Subject; (v.Task.Landed == nil) != (name == "Task 2") || asked[name] != 1 {
+			t.Errorf("%s: asked %d times, %+v", name, asked[name], v)
+		}
 	}
 }

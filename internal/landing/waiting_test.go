@@ -21,7 +21,7 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	told := filepath.Join(h.dir, "told")
 	// The check of "good" alone waits until the conflict was told.
 	w := newWorld(t, h.check(fmt.Sprintf("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; "+
-		"n=0; while [ ! -e %s ]; do n=$((n+1)); [ $n -lt 500 ] || exit 1; sleep 0.01; done", told)),
+		"n=0; while [ ! -e %s ]; do n=$((n+1)); [ $n -lt 10000 ] || exit 1; sleep 0.01; done", told)),
 		map[string]string{"a.txt": "a\n"})
 	landing.Halve(w.land)
 	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})

@@ -50,7 +50,8 @@ func landings(ctx context.Context, a *env) error {
 		jobs = append(jobs, Job{Kind: "land", Name: fmt.Sprintf("l%d", i+1), Seed: a.rng.Uint64()})
 	}
 	w := &workers{env: a, stopped: func(ctx context.Context, worker string) bool {
-		return r.giveToAnother(ctx, muster.Name(worker), func(t muster.Task) error { return g.lander.Revoke(ctx, t.ID, t.Fence) })
+		revoke := func(t muster.Task) error { return g.lander.Revoke(ctx, t.ID, t.Fence) }
+		return r.giveToAnother(ctx, muster.Name(worker), revoke)
 	}}
 	if err := w.run(ctx, jobs, a.fatesOfLandings(a.amount(150, 12))); err != nil || a.row.Bad() {
 		return err

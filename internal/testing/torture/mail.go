@@ -30,7 +30,8 @@ func mail(ctx context.Context, a *env) error {
 		jobs = append(jobs, Job{Kind: "send", Name: fmt.Sprintf("s%d", i+1), Seed: a.rng.Uint64(), To: box(i % boxes)})
 	}
 	for i := range boxes {
-		jobs = append(jobs, Job{Kind: "read", Name: box(i), Seed: a.rng.Uint64(), Senders: (senders + boxes - 1 - i) / boxes})
+		jobs = append(jobs, Job{Kind: "read", Name: box(i), Seed: a.rng.Uint64(),
+			Senders: (senders + boxes - 1 - i) / boxes})
 	}
 	tearing, stop := context.WithCancel(ctx)
 	defer stop()

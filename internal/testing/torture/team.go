@@ -147,8 +147,8 @@ func (a *env) killTeam(ctx context.Context, name string, points []string) error 
 	return os.RemoveAll(w.dir)
 }
 
-// newTeam creates a repository with a board of one task and two teammates who are to be started. The environment that it
-// returns counts in the same row.
+// newTeam creates a repository with a board of one task and two teammates who are to be started. The environment that
+// it returns counts in the same row.
 func (a *env) newTeam(ctx context.Context, name string) (*env, error) {
 	w := *a
 	w.dir = a.at(name)
@@ -279,7 +279,8 @@ func (a *env) checkPost(ctx context.Context, r *services) error {
 		}
 		if e.Kind == journal.MailSent && !slices.Contains(isOfRequest, muster.MessageType(e.Text("type"))) &&
 			e.Text("to") != string(muster.User) && had[e.Text("to")+" "+e.Text("id")] == 0 {
-			a.fail(&a.row.Lost, "mail %s (%s) from %s to %s is nowhere", e.Text("id"), e.Text("type"), e.Member, e.Text("to"))
+			a.fail(&a.row.Lost, "mail %s (%s) from %s to %s is nowhere", e.Text("id"), e.Text("type"), e.Member,
+				e.Text("to"))
 		}
 	}
 	return nil

@@ -67,7 +67,8 @@ func Work(ctx context.Context, open func(root string) (muster.Store, error), tex
 func newServices(j Job, s muster.Store) *services {
 	log := journal.New(s.Log())
 	everybody := func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil }
-	return &services{Job: j, out: os.Stdout, store: s, journal: log, board: board.New(s, log), post: mailbox.New(s, log, everybody)}
+	return &services{Job: j, out: os.Stdout, store: s, journal: log, board: board.New(s, log),
+		post: mailbox.New(s, log, everybody)}
 }
 
 // openServices opens the services for the process that checks.
@@ -80,7 +81,9 @@ func (a *env) openServices() (*services, error) {
 }
 
 // report prints a promise in one write, so that a kill does not cut it.
-func (r *services) report(words ...any) { _, _ = io.WriteString(r.out, fmt.Sprintln(words...)) }
+func (r *services) report(words ...any) {
+	_, _ = io.WriteString(r.out, fmt.Sprintln(words...)) // a worker that nobody listens to is about to be killed
+}
 
 // isReady is the line that a worker prints after its first step.
 const isReady = "ready"

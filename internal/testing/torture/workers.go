@@ -54,8 +54,8 @@ func (a *env) atRandom(n int) (fates []fate) {
 	return fates
 }
 
-// workers are the worker processes of a scenario. Each job is done by one process after the other, each of which meets a
-// fate. When all fates are met, the workers are told to finish.
+// workers are the worker processes of a scenario. Each job is done by one process after the other, each of which meets
+// a fate. When all fates are met, the workers are told to finish.
 type workers struct {
 	*env
 	// stopped is called while a worker's process is stopped. It reports whether the stop counts: a worker that owns
