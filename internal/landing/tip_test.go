@@ -173,3 +173,22 @@ func TestALaneMovesTheTarget(t *testing.T) {
 		}
 	}
 }
+
+// A target that is displaced while work is checked is put back, and the work does not land on what was there.
+func TestTheTargetIsDisplacedDuringTheCheck(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	base := w.git("rev-parse", target)
+	moved := w.git("commit-tree", "-p", base, "-m", "by hand", "main^{tree}")
+	l := w.lander("true", launchAfter(func() { w.git("update-ref", target, moved) }, launch), r.share)
+	v, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
+	if err != nil || v.Task.Status != muster.InProgress || !strings.Contains(v.Text, "Only landings move muster/demo") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if now := w.git("rev-parse", target); now != base {
+		t.Errorf("the target is at %s", now)
+	}
+	w.noRefs()
+	w.lands(task)
+}
