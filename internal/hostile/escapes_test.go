@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"muster/internal/sandbox"
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 )
 
 // secret stands in each file that a confined command must not read.
@@ -99,33 +102,42 @@ var escapes = map[string]string{
 	"settings of muster": `mkdir -p $USER_HOME/config/muster; echo 'check: "true"' > $USER_HOME/config/muster/config.yaml; cat $USER_HOME/config/muster/config.yaml`,
 }
 
-// TestEscapes has an obedient member try each way out of its lane: 0 succeed.
-func TestEscapes(t *testing.T) {
-	t.Run("user", func(t *testing.T) {
-		if os.Getuid() == 0 {
-			tryEscapes(t, newEscapeWorld(t, nobody))
-			return
-		}
-		tryEscapes(t, newEscapeWorld(t, os.Getuid()))
-	})
-	if os.Getuid() == 0 {
-		t.Run("root", func(t *testing.T) { tryEscapes(t, newEscapeWorld(t, 0)) })
+// inFirstTier are the ways that the first tier tries: some of each kind.
+var inFirstTier = []string{"write beside", "read a key", "write the settings", "modes and dates", "symbolic link out",
+	"hard link", "environment of a process", "core pattern", "signal", "process in the distance", "new user namespace",
+	"a socket of the user", "an abstract socket", "loopback of the user", "git config", "another branch", "alternates",
+	"settings of muster"}
+
+// waysOut returns the names of the ways out that this tier tries.
+func waysOut() []string {
+	if tier.IsAll() {
+		return slices.Sorted(maps.Keys(escapes))
 	}
+	return inFirstTier
 }
+
+// asEachUser runs a test as this user and, where that is root, as one without rights.
+func asEachUser(t *testing.T, test func(t *testing.T, w *escapeWorld)) {
+	t.Helper()
+	if _, err := sandbox.Find(t.Context(), os.Environ()); err != nil {
+		tier.Missing(t, err.Error())
+	}
+	if os.Getuid() == 0 && tier.IsAll() {
+		t.Run("nobody", func(t *testing.T) { test(t, newEscapeWorld(t, nobody)) })
+	}
+	t.Run("this user", func(t *testing.T) { test(t, newEscapeWorld(t, os.Getuid())) })
+}
+
+// TestEscapes has an obedient member try each way out of its lane: 0 succeed.
+func TestEscapes(t *testing.T) { asEachUser(t, tryEscapes) }
 
 // TestEscapesFromLandlock is TestEscapes where bubblewrap does not work.
 func TestEscapesFromLandlock(t *testing.T) {
-	users := map[string]int{"user": cmp.Or(os.Getuid(), nobody)}
-	if os.Getuid() == 0 {
-		users["root"] = 0
-	}
-	for name, uid := range users {
-		t.Run(name, func(t *testing.T) {
-			w := newEscapeWorld(t, uid)
-			w.breakBubblewrap()
-			tryEscapes(t, w)
-		})
-	}
+	tier.All(t)
+	asEachUser(t, func(t *testing.T, w *escapeWorld) {
+		w.breakBubblewrap()
+		tryEscapes(t, w)
+	})
 }
 
 // breakBubblewrap puts a program before bubblewrap that fails, as it does where user namespaces are forbidden.
@@ -138,10 +150,7 @@ const nobody = 65534
 
 // tryEscapes has a member try them all.
 func tryEscapes(t *testing.T, w *escapeWorld) {
-	names := slices.Sorted(maps.Keys(escapes))
-	if len(names) < 40 {
-		t.Errorf("only %d ways are tried", len(names))
-	}
+	names := waysOut()
 	call := func(tool string, input any) []any { return []any{map[string]any{tool: input}} }
 	turns := []any{map[string]any{"do": call("task_create", map[string]any{"subject": "work"})},
 		map[string]any{"do": call("claim_task", map[string]any{"task_id": "${task:work}"})}}
@@ -196,10 +205,11 @@ func (w *escapeWorld) isUnharmed(names []string, before map[string]string, out s
 
 // TestEscapesOfAChecksCode has a member leave each way out in what the set-up and the check run: 0 succeed.
 func TestEscapesOfAChecksCode(t *testing.T) {
+	tier.All(t)
 	for name, which := range map[string]string{"check": "check", "setup": "setup", "check under Landlock": "check"} {
 		t.Run(name, func(t *testing.T) {
 			w := newEscapeWorld(t, os.Getuid())
-			names := slices.Sorted(maps.Keys(escapes))
+			names := waysOut()
 			if name != "check" { // the others are started like it, so some of them are enough
 				names = slices.DeleteFunc(names, func(name string) bool { return len(name)%4 > 0 })
 			}
@@ -259,10 +269,8 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 	for _, dir := range []string{"out", "home/.local/bin", "home/.cache/go-build"} {
 		w.must(os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	program, err := exec.LookPath("muster")
-	w.must(err)
 	w.must(os.MkdirAll(filepath.Join(base, "bin"), 0o755))
-	w.must(exec.Command("cp", program, filepath.Join(base, "bin", "muster")).Run())
+	w.must(exec.Command("cp", program.Path(t), filepath.Join(base, "bin", "muster")).Run())
 	for _, name := range []string{"repo", "other"} {
 		dir := filepath.Join(base, name)
 		w.must(os.MkdirAll(dir, 0o755))
@@ -441,8 +449,9 @@ func (w *escapeWorld) changes(before map[string]string) (all []string) {
 }
 
 // A home directory that is itself a repository is no reason to show what is in it.
-func TestTheHomeDirectoryIsTheRepository(t *testing.T) {
-	w := newEscapeWorld(t, os.Getuid())
+func TestTheHomeDirectoryIsTheRepository(t *testing.T) { asEachUser(t, homeIsRepository) }
+
+func homeIsRepository(t *testing.T, w *escapeWorld) {
 	w.home = w.repo
 	w.write("repo/.netrc", secret)
 	model := w.write("agent.yaml", `speakers: {lead: [

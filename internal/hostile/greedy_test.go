@@ -5,12 +5,13 @@ package hostile
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // greedy are commands that take more of the machine than a command may, and what the member reads of it.
@@ -31,16 +32,8 @@ var greedy = map[string][2]string{
 // What a command takes of the machine harms neither the other members nor muster: each greedy command ends, its member
 // reads why, and what another does meanwhile lands.
 func TestGreedyCommands(t *testing.T) {
-	t.Run("user", func(t *testing.T) {
-		uid := os.Getuid()
-		if uid == 0 {
-			uid = nobody // who can make no control group: muster counts
-		}
-		beGreedy(t, newEscapeWorld(t, uid))
-	})
-	if os.Getuid() == 0 {
-		t.Run("root", func(t *testing.T) { beGreedy(t, newEscapeWorld(t, 0)) })
-	}
+	tier.All(t)
+	asEachUser(t, beGreedy) // nobody can make no control group: muster counts
 }
 
 // beGreedy has one member take what it can get, while another does its work.

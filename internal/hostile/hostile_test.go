@@ -3,87 +3,104 @@
 // comment "# case: NAME" and is judged by what happened outside of the program: files, refs, processes, requests,
 // bytes.
 //
+// "./test.sh all" runs all cases. The first tier runs what stands in a script before the line "# The first tier ends
+// here.", and no script without that line: at least one case of each class.
+//
 // Read hostile_test.go first: it runs the tables and has the commands that all of them share. The commands of one table
 // alone are in the file that is named for it.
 package hostile
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 )
 
+// endOfFirstTier is the line of a script at which the first tier stops.
+const endOfFirstTier = "# The first tier ends here.\n"
+
 func TestMain(m *testing.M) {
-	testscript.Main(building{m}, map[string]func(){"measured": measured})
+	testscript.Main(withProgram{m}, map[string]func(){"measured": measured})
 }
 
-// building builds the program before the tests run, and puts it first in the PATH. It is what people install, without
-// the race detector: the tables judge from outside, also by memory and by what /proc shows.
-type building struct{ *testing.M }
+// withProgram puts the program first in the PATH before the tests run. It is built without the race detector, because
+// the tables judge from outside, also by memory and by what /proc shows.
+type withProgram struct{ *testing.M }
 
-// Run builds the program and runs the tests.
-func (b building) Run() int {
-	dir, err := os.MkdirTemp("", "muster-hostile-")
+// Run runs the tests.
+func (w withProgram) Run() int {
+	path, err := program.Find()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	cmd := exec.Command("go", "build", "-o", dir, "muster/cmd/muster")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the program cannot be built: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return b.M.Run()
+	os.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return w.M.Run()
 }
 
 // A command is what a script may say beside the commands of testscript.
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// runTable runs the scripts of testdata/name with the commands of the table beside the shared ones, and fails when the
-// table has fewer than least cases.
-func runTable(t *testing.T, name string, least int, own map[string]command) {
+// runTable runs the scripts of testdata/name with the commands of the table beside the shared ones.
+func runTable(t *testing.T, name string, own map[string]command) {
 	t.Helper()
-	dir := filepath.Join("testdata", name)
-	if n := countCases(t, dir); n < least {
-		t.Errorf("%s has %d cases; at least %d are wanted", dir, n, least)
-	}
 	commands := map[string]command{"repo": repo, "exits": exits, "contains": contains}
 	maps.Copy(commands, own)
-	testscript.Run(t, testscript.Params{Dir: dir, Setup: setup, Cmds: commands, Condition: isCI,
+	testscript.Run(t, testscript.Params{Files: scriptsOf(t, name), Setup: setup, Cmds: commands, Condition: isCI,
 		RequireExplicitExec: true})
 }
 
-// isCI is the condition "ci": there nothing is skipped for want of a program.
-func isCI(condition string) (bool, error) {
-	if condition != "ci" {
-		return false, fmt.Errorf("unknown condition %q", condition)
-	}
-	return os.Getenv("CI") == "true", nil
-}
-
-// countCases counts the lines "# case: NAME" of the scripts in dir.
-func countCases(t *testing.T, dir string) (n int) {
+// scriptsOf returns the scripts of a table, cut off where this tier ends.
+func scriptsOf(t *testing.T, table string) (paths []string) {
 	t.Helper()
-	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
+	all, err := filepath.Glob(filepath.Join("testdata", table, "*.txtar"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(table, " has no scripts: ", err)
 	}
-	for _, path := range scripts {
+	if tier.IsAll() {
+		return all
+	}
+	dir, cases, run := t.TempDir(), 0, 0
+	for _, path := range all {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += strings.Count("\n"+string(text), "\n# case: ")
+		cases += countCases(text)
+		first, rest, ok := bytes.Cut(text, []byte(endOfFirstTier))
+		if !ok {
+			continue
+		}
+		run += countCases(first)
+		if at := bytes.Index(rest, []byte("\n-- ")); at >= 0 { // the files of the script
+			first = append(first, rest[at+1:]...)
+		}
+		paths = append(paths, filepath.Join(dir, filepath.Base(path)))
+		if err := os.WriteFile(paths[len(paths)-1], first, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return n
+	t.Logf("%d of %d cases run; ./test.sh all runs the others", run, cases)
+	return paths
+}
+
+func countCases(script []byte) int { return bytes.Count(script, []byte("# case: ")) }
+
+// isCI is the condition "ci": where programs may not be missing, nothing is skipped for want of one.
+func isCI(condition string) (bool, error) {
+	if condition != "ci" {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	return tier.IsAll() || os.Getenv("CI") == "true", nil
 }
 
 // setup gives a script a home of its own, git's settings from nowhere else, and no keys.
@@ -92,8 +109,7 @@ func setup(e *testscript.Env) error {
 		"HOME": e.WorkDir + "/home", "XDG_CONFIG_HOME": e.WorkDir + "/home/config",
 		"XDG_STATE_HOME": e.WorkDir + "/home/state", "TZ": "UTC",
 		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": e.WorkDir,
-		"MUSTER_SANDBOX_ENABLED": "false",             // what muster holds by itself is tried; escapes_test.go tries the sandbox
-		"GORACE":                 "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
+		"MUSTER_SANDBOX_ENABLED": "false", // what muster holds by itself is tried; escapes_test.go tries the sandbox
 		"GIT_AUTHOR_NAME":        "user", "GIT_AUTHOR_EMAIL": "user@example.org",
 		"GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",
 	} {

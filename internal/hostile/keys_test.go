@@ -24,7 +24,7 @@ import (
 
 // No key of the user's reaches a command, a file, a commit, the terminal or another server.
 func TestKeys(t *testing.T) {
-	runTable(t, "keys", 108, map[string]command{"clean": clean, "server": server})
+	runTable(t, "keys", map[string]command{"clean": clean, "server": server})
 }
 
 // clean SECRET... checks that none of the secrets is in what the last program printed, or in a file below $WORK: the

@@ -12,7 +12,7 @@ import (
 
 // TestLanding runs what agents do to get around the landing, or to change what is the user's.
 func TestLanding(t *testing.T) {
-	runTable(t, "landing", 105, map[string]command{"team": teamRun, "does": does, "landed": landed, "at": at,
+	runTable(t, "landing", map[string]command{"team": teamRun, "does": does, "landed": landed, "at": at,
 		"held": held, "theirs": theirs, "told": told})
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // allToolchains has the commands of every toolchain tried, and not only of those that are quick.
@@ -55,43 +57,29 @@ var projects = map[string]project{
 		commands: []string{"java -version", "javac X.java", "java X", "jar cf x.jar X.class", "java -cp x.jar X", "javadoc -quiet -d doc X.java || true"}},
 }
 
-// TestOrdinaryCommands: what developers type works confined where it works unconfined. Of a hundred at most one may not.
+// TestOrdinaryCommands: what developers type works confined where it works unconfined. Under Landlock, what needs a
+// socket or /tmp may fail, as docs/sandbox.md says.
 func TestOrdinaryCommands(t *testing.T) {
-	hindered, tried := []string(nil), 0
-	for name, p := range projects {
-		if _, err := exec.LookPath(p.needs); err != nil || !p.isQuick && !*allToolchains {
-			continue
-		}
-		plain, confined := p.try(t), p.try(t, "--sandbox")
-		for i, command := range p.commands {
-			if tried++; plain[i] == "" && confined[i] != "" {
-				hindered = append(hindered, name+": "+command+"\n"+confined[i])
-			}
-			if plain[i] != "" && *allToolchains {
-				t.Logf("%s: %s fails unconfined, too: %s", name, command, plain[i])
-			}
-		}
-	}
-	t.Logf("%d of %d commands hindered", len(hindered), tried)
-	if least := map[bool]int{false: 65, true: 100}[*allToolchains]; tried < least || len(hindered) > tried/100 {
-		t.Errorf("%d of %d commands hindered:\n%s", len(hindered), tried, strings.Join(hindered, "\n"))
-	}
-}
-
-// TestOrdinaryCommandsUnderLandlock is TestOrdinaryCommands where bubblewrap does not work. What needs a socket or
-// /tmp may fail, as docs/sandbox.md says.
-func TestOrdinaryCommandsUnderLandlock(t *testing.T) {
+	tier.All(t)
 	tried := 0
 	for name, p := range projects {
 		if _, err := exec.LookPath(p.needs); err != nil || !p.isQuick && !*allToolchains {
 			continue
 		}
+		plain, confined := p.try(newEscapeWorld(t, os.Getuid())), p.try(newEscapeWorld(t, os.Getuid()), "--sandbox")
 		w := newEscapeWorld(t, os.Getuid())
 		w.breakBubblewrap()
-		plain, confined := p.try(t), p.tryIn(w, "--sandbox")
+		landlocked := p.try(w, "--sandbox")
 		for i, command := range p.commands {
-			if tried++; plain[i] == "" && confined[i] != "" && !slices.Contains(underLandlock[name], command) {
+			tried++
+			if plain[i] != "" {
+				continue
+			}
+			if confined[i] != "" {
 				t.Errorf("%s: %s\n%s", name, command, confined[i])
+			}
+			if landlocked[i] != "" && !slices.Contains(underLandlock[name], command) {
+				t.Errorf("%s: %s under Landlock\n%s", name, command, landlocked[i])
 			}
 		}
 	}
@@ -107,13 +95,7 @@ var underLandlock = map[string][]string{
 }
 
 // try has a member run the commands in its lane, and returns for each what it says where it fails.
-func (p project) try(t *testing.T, flags ...string) (failures []string) {
-	w := newEscapeWorld(t, os.Getuid())
-	return p.tryIn(w, flags...)
-}
-
-// tryIn is try in a world.
-func (p project) tryIn(w *escapeWorld, flags ...string) (failures []string) {
+func (p project) try(w *escapeWorld, flags ...string) (failures []string) {
 	// The toolchains are those of whoever runs the test. What stands in bin takes the place of a program of the system.
 	w.env = []string{"PATH=" + filepath.Join(w.base, "bin") + ":" + os.Getenv("PATH")}
 	if home, err := os.UserHomeDir(); err == nil {

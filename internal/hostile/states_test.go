@@ -11,5 +11,5 @@ func TestStates(t *testing.T) {
 	for _, commands := range []map[string]command{recordCommands, settingsCommands} {
 		maps.Copy(own, commands)
 	}
-	runTable(t, "states", 200, own)
+	runTable(t, "states", own)
 }
