@@ -27,7 +27,7 @@ import (
 // Nothing that a server sends, a tool prints or a file holds makes muster need much memory, disk or time.
 func TestLimits(t *testing.T) {
 	runTable(t, "limits", map[string]command{
-		"server": hostileServer, "requests": requests, "asked": asked, "peak": peak, "expand": expand, "sparse": sparse,
+		"server": hostileServer, "requests": requests, "asked": asked, "peak": peak, "expand": expand,
 		"smaller": smaller,
 	})
 }
@@ -98,21 +98,6 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// sparse FILE BYTES [TEXT] makes a file of that size, which begins with ten thousand times the text and goes on with
-// NUL bytes that take no room.
-func sparse(ts *testscript.TestScript, _ bool, args []string) {
-	size, err := strconv.ParseInt(args[1], 10, 64)
-	ts.Check(err)
-	f, err := os.Create(ts.MkAbs(args[0]))
-	ts.Check(err)
-	defer f.Close()
-	if len(args) > 2 {
-		_, err = f.WriteString(strings.Repeat(strings.ReplaceAll(args[2], `\n`, "\n"), 10_000))
-		ts.Check(err)
-	}
-	ts.Check(f.Truncate(size))
-}
-
 // smaller DIR MB checks that the files below a directory have less than that together.
 func smaller(ts *testscript.TestScript, _ bool, args []string) {
 	most, _ := strconv.ParseInt(args[1], 10, 64)
@@ -161,9 +146,6 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 // the variable.
 func hostileServer(ts *testscript.TestScript, _ bool, args []string) {
 	kind := kinds[args[1]]
-	if kind == nil {
-		kind = oddKinds[args[1]]
-	}
 	if kind == nil {
 		ts.Fatalf("there is no server %q", args[1])
 	}
@@ -324,9 +306,7 @@ var kinds = map[string]func(*answer){
 	"long-id":        reply(func(a *answer) { a.call(long, `{"command":"touch ran"}`) }),
 	"large-usage":    object(`{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9000000000000000000,"completion_tokens":-9000000000000000000}}`),
 	"long-model":     object(`{"model":%q,"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}`, long),
-	"json-chat":      object(` {"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`),
 	"json-anthropic": object(`{"type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hello"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`),
-	"json-responses": object(`{"object":"response","status":"completed","model":"m","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hello"}]}]}`),
 	"redirect": func(a *answer) {
 		a.Header().Set("Location", "/v1/chat/completions")
 		a.WriteHeader(http.StatusTemporaryRedirect)
@@ -346,6 +326,28 @@ var kinds = map[string]func(*answer){
 			}
 		})(a)
 	},
+	"many-choices": reply(func(a *answer) {
+		event := `{"choices":[` + strings.Repeat(`{"delta":{"content":"x"}},`, 9999) + `{"delta":{"content":"x"}}]}`
+		for range 20 {
+			a.event("%s", event)
+		}
+	}),
+	"one-byte": reply(func(a *answer) {
+		for range 100_000 {
+			a.raw("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n")
+		}
+	}),
+	"unkept-deltas": reply(func(a *answer) {
+		event := `data: {"type":"response.output_text.delta","delta":"` + long + "\"}\n\n" // quoting each takes long
+		a.forever(func() { a.raw(event) })
+	}),
+	"huge-usage": withUsage(`{"prompt_tokens":1e300,"completion_tokens":-1.5,"input_tokens":1e300}`),
+	"text-usage": withUsage(`"many"`),
+	"odd-name": reply(func(a *answer) {
+		a.pieces(`{"index":0,"id":"\u001b[2J\r\nx","function":{"name":"bash\u001b]0;evil\u0007\r\n","arguments":"{}"}}`)
+	}),
+	"no-name":     reply(func(a *answer) { a.pieces(`{"index":0,"id":"","function":{"name":" ","arguments":"{}"}}`) }),
+	"calls-again": reply(func(a *answer) { a.call("same", `{"command":"true"}`) }),
 }
 
 // called says that the server of the kind same-call has made its calls.
@@ -358,4 +360,19 @@ func calls(n int, input string) func(*answer) {
 			a.call(fmt.Sprint("c", i), input)
 		}
 	})
+}
+
+// pieces writes an event of Chat Completions with pieces of calls.
+func (a *answer) pieces(all string) { a.event(`{"choices":[{"delta":{"tool_calls":[%s]}}]}`, all) }
+
+// withUsage answers with a report of usage.
+func withUsage(usage string) func(*answer) {
+	return func(a *answer) {
+		if a.api == "responses" {
+			object(`{"object":"response","status":"completed","output":[{"type":"message","content":[`+
+				`{"type":"output_text","text":"hello"}]}],"usage":%s}`, usage)(a)
+			return
+		}
+		object(`{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}],"usage":%s}`, usage)(a)
+	}
 }
