@@ -69,9 +69,7 @@ func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
 		t.Fatal(out)
 	}
 	ref, err := w.Archive(w.ctx(), "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := w.git(w.root, "log", "-1", "--format=%P", ref); got != beside+" "+tip+" "+w.git(w.root, "rev-parse", "main") {
 		t.Errorf("the parents are %s", got)
 	}
@@ -89,9 +87,7 @@ func TestWhatCannotBeArchivedIsNamed(t *testing.T) {
 	wants(t, err, muster.ErrInvalid, "no temporary directory")
 	t.Setenv("TMPDIR", tmp)
 	index := w.git(lane.Path, "rev-parse", "--absolute-git-dir") + "/index"
-	if err := errors.Join(os.Remove(index), os.Mkdir(index, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.Remove(index), os.Mkdir(index, 0o700)))
 	_, err = w.Preserve(w.ctx(), "one")
 	wants(t, err, muster.ErrInvalid, "the lane's index cannot be read")
 }
@@ -119,9 +115,7 @@ func TestALaneWithNothingLeftGoes(t *testing.T) {
 	}
 	// One that is being removed is removed without another question, whatever became of its files.
 	w.create("two")
-	if err := os.Remove(lane.Path + "/.git"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(lane.Path+"/.git"))
 	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
 	_, err := w.Enter(w.ctx(), "two")
 	wants(t, err, muster.ErrHeld, "being removed")
@@ -136,9 +130,7 @@ func TestEachCompletionIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	if err := w.Keep(w.ctx(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Keep(w.ctx(), "one"))
 	for _, fence := range []int{1, 1, 2, 2} {
 		ref, err := w.ArchiveCompleted(w.ctx(), muster.Task{ID: 1, Fence: fence, Worktree: "one", Status: muster.Completed})
 		if ref != "" || err != nil {

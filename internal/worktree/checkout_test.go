@@ -88,9 +88,7 @@ func TestTheFingerprintOfALane(t *testing.T) {
 	look := func(what string, want ...string) {
 		t.Helper()
 		got, err := w.Fingerprint(w.ctx(), "one")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if again, _ := w.Fingerprint(w.ctx(), "one"); again != got {
 			t.Errorf("%s: it changes by itself", what)
 		}
@@ -135,9 +133,7 @@ func TestTheStatusOfALane(t *testing.T) {
 	status := func() string {
 		t.Helper()
 		s, err := w.Status(w.ctx(), "one")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return s
 	}
 	has := func(s string, parts ...string) {
@@ -153,9 +149,7 @@ func TestTheStatusOfALane(t *testing.T) {
 		gittest.Write(t, lane.Path, map[string]string{fmt.Sprintf("file-%02d", n): "new\n"})
 	}
 	has(status(), "uncommitted:\n", "  ?? file-19\n", "  and 1 more\n", "!file-20")
-	if err := os.Remove(lane.Path + "/file-20"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(lane.Path+"/file-20"))
 	has(status(), "  ?? file-19\n", "!more")
 	w.git(lane.Path, "checkout", "-q", "--detach")
 	has(status(), "its HEAD is not on its branch: HEAD\n")
@@ -180,18 +174,14 @@ func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	w.git(lane.Path, "add", "sub")
 	w.git(inner, "commit", "-q", "--allow-empty", "-m", "not staged")
 	head, _, err := w.Commit(w.ctx(), "one", "a submodule")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := w.git(lane.Path, "rev-parse", head+":sub"); got != staged {
 		t.Errorf("committed %s", got)
 	}
 	// A link to a repository whose files are gone is removed, as any other file that is gone.
 	w.git(lane.Path, "update-index", "--add", "--cacheinfo", "160000,"+staged+",other")
 	head, _, err = w.Commit(w.ctx(), "one", "no other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := w.git(lane.Path, "ls-tree", "--name-only", head); got != ".gitmodules\na\nsub" {
 		t.Errorf("files %s", got)
 	}
@@ -251,9 +241,7 @@ func TestALinkInConflict(t *testing.T) {
 	link := func(dir, to string) {
 		t.Helper()
 		_ = os.Remove(dir + "/link") // unless it is the first
-		if err := os.Symlink(to, dir+"/link"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Symlink(to, dir+"/link"))
 	}
 	lane := w.create("one")
 	link(lane.Path, "ours")

@@ -7,31 +7,6 @@ import (
 	"muster/internal/testing/gittest"
 )
 
-// Where nothing is begun in the lane, no git commit looks at each of its files once more.
-func TestACommitOfWhatIsStaged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n"})
-	w.git(lane.Path, "rm", "-q", "b")
-	head, _, err := w.Commit(w.ctx(), "one", "Work\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.git(lane.Path, "log", "-1", "--format=%H %P %s"); got != head+" "+lane.Base+" Work" {
-		t.Errorf("HEAD is %s", got)
-	}
-	if got := w.git(lane.Path, "diff", "--name-status", lane.Base, "HEAD"); got != "M\ta\nD\tb" {
-		t.Errorf("committed %s", got)
-	}
-	if got := w.git(lane.Path, "status", "--porcelain"); got != "" {
-		t.Errorf("left over: %s", got)
-	}
-	if got := w.git(lane.Path, "reflog", "-1", "--format=%gs"); got != "fast-import" {
-		t.Errorf("committed by %s", got)
-	}
-}
-
 // What the owner's git has begun is ended by the commit, as git commit ends it.
 func TestACommitEndsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package worktree_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -33,64 +32,6 @@ func TestALaneThatIsNotThere(t *testing.T) {
 		if !errors.Is(err, muster.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// A line that begins with a blank, or with many signs and no label, is no conflict marker.
-func TestTheLineOfAConflict(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"text": " indented\n<<<<<<<<\n> quoted\n4\n"})
-	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{"text": " indented\n<<<<<<<<\n> quoted\ntheirs\n"})
-	w.git(w.root, "commit", "-q", "-a", "-m", "theirs")
-	gittest.Write(t, lane.Path, map[string]string{"text": " indented\n<<<<<<<<\n> quoted\nours\n"})
-	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
-		t.Fatal(err)
-	}
-	if open, err := w.Unresolved(w.ctx(), "one"); err != nil || fmt.Sprint(open) != "[text line 4]" {
-		t.Errorf("open: %v, %v", open, err)
-	}
-}
-
-// A note that names something else than a directory for checks removes nothing.
-func TestANoteOfSomethingElseRemovesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	dir, remove, err := w.CheckDirs.Create()
-	if err != nil {
-		t.Fatal(err)
-	}
-	remove()
-	precious := t.TempDir()
-	gittest.Write(t, precious, map[string]string{"a": "a\n"})
-	relative := "." + string(filepath.Separator) + filepath.Base(dir)
-	for _, named := range []string{precious, relative} {
-		gittest.Write(t, w.root, map[string]string{".team/locks/check-1": named + "\n"})
-		removed, err := w.CheckDirs.RemoveAbandoned()
-		if err != nil || len(removed) != 0 || gittest.Read(t, precious, "a") != "a\n" {
-			t.Errorf("of %s, %v was removed, %v", named, removed, err)
-		}
-	}
-}
-
-// The end of a call does not look like a checkout.
-func TestAScratchCheckoutOfACancelledCall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	head, err := w.repo.Head(w.ctx())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Scratch(w.ctx(), "alice", head); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(w.ctx())
-	cancel()
-	if _, err := w.Scratch(ctx, "alice", head); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -133,9 +74,7 @@ func (w *world) on(fs durable.FS) *worktree.Lanes {
 	w.t.Helper()
 	log := mem.New().Log()
 	l, err := worktree.Open(w.repo, durable.New(fs), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, err)
 	return l
 }
 
@@ -160,20 +99,6 @@ func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
 	}
 }
 
-// An index whose rows are no table is damaged: its bytes are kept, and the lanes are found again.
-func TestAnIndexWithoutATableIsDamaged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.create("one")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees": 7}`})
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 1 || all[0].Name != "one" {
-		t.Errorf("the lanes are %+v, %v", all, err)
-	}
-	if kept, _ := filepath.Glob(w.root + "/.team/damaged/*"); len(kept) != 1 {
-		t.Errorf("kept as damaged: %v", kept)
-	}
-}
-
 // What a maker was starting when it died has the maker's lease for another instant, and recovery waits for that.
 func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 	t.Parallel()
@@ -185,16 +110,12 @@ func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 			`"maker":"lane-maker-1"}}}`,
 		w.root+"/.worktrees/one", head)})
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	l := w.on(&onDisk{name: "lane-maker-1.lock", left: 2, act: func() {
 		if err := unlock(); err != nil {
 			t.Error(err)
 		}
 	}})
-	if err := l.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, l.Recover(w.ctx()))
 	w.tidy()
 }

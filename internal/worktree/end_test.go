@@ -22,17 +22,11 @@ func TestArchivedAfterTheSameContentWasKeptAside(t *testing.T) {
 	lane := w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
 	aside, err := w.Preserve(ctx, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	head, _, err := w.Commit(ctx, "one", "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ref, err := w.Archive(ctx, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if ref == aside || w.git(w.root, "rev-parse", ref) != head {
 		t.Errorf("archived as %s", ref)
 	}
@@ -48,18 +42,12 @@ func TestRecoveryEndsARemovalWhoseBranchIsElsewhere(t *testing.T) {
 	lane := w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
 	aside, err := w.Preserve(ctx, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	head, _, err := w.Commit(ctx, "one", "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+aside+`"}`, 1)
 	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
-	if err := w.Recover(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(ctx))
 	w.tidy()
 	if w.git(w.root, "for-each-ref", "--points-at", head, "refs/muster/archive/") == "" {
 		t.Error("the branch's commit is nowhere")
@@ -75,9 +63,7 @@ func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
 	w.git(w.root, "worktree", "lock", stuck.Path)
 	marked := strings.ReplaceAll(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": ""}`)
 	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
-	if err := w.Recover(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(ctx))
 	w.tidy("aaa")
 	if got := strings.Join(w.events(), ", "); !strings.Contains(got, "worktree.remove.failed aaa") {
 		t.Errorf("events %s", got)
@@ -97,9 +83,7 @@ func TestRecoveryBreaksLocks(t *testing.T) {
 		w.age(lock)
 	}
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	if _, _, err := w.Commit(w.ctx(), "one", "work"); err != nil {
 		t.Error(err)
 	}
@@ -113,9 +97,7 @@ func TestAFailedRemovalNamesItsLane(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create("one")
 	unlock, err := durable.New(durable.OS{}).Lock(w.ctx(), w.root+"/.team/locks/lanes.lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx, cancel := context.WithTimeout(w.ctx(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := w.Archive(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) { // its row cannot be marked
@@ -143,16 +125,12 @@ func TestArchiveCompleted(t *testing.T) {
 	ctx := w.ctx()
 	for i, name := range []muster.Name{"released", "kept", "both"} {
 		lane, err := w.Create(ctx, name, muster.TaskID(i+1), "HEAD")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		gittest.Write(t, lane.Path, map[string]string{"b": string(name) + "\n"})
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	}
 	must(w.Release(ctx, "released"))
 	must(w.Keep(ctx, "kept"))
@@ -185,9 +163,7 @@ func TestArchiveCompleted(t *testing.T) {
 				Status muster.TaskStatus
 			}
 		}
-		if err := errors.Join(err, json.Unmarshal(r.Data, &e)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, errors.Join(err, json.Unmarshal(r.Data, &e)))
 		if e.Event == "task.completed" && (e.Task.ID == 0 || e.Task.Status != muster.Completed) {
 			t.Errorf("%s", r.Data)
 		}
@@ -202,7 +178,5 @@ func TestArchiveCompleted(t *testing.T) {
 func (w *world) age(name string) {
 	w.t.Helper()
 	at := time.Now().Add(-time.Minute)
-	if err := os.Chtimes(w.root+"/"+name, at, at); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, os.Chtimes(w.root+"/"+name, at, at))
 }

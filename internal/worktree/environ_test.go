@@ -44,9 +44,7 @@ func rowPorts(t *testing.T, lane muster.Lane) (all []int) {
 // leave makes a file, as a compiler that is killed leaves it.
 func leave(t *testing.T, path string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)))
 }
 
 // Lanes of several repositories and processes have ports and a temporary directory each, which stay.
@@ -81,9 +79,7 @@ func TestLanesHaveSurroundingsOfTheirOwn(t *testing.T) {
 			t.Errorf("the temporary directory is %s", temporary)
 		}
 		// After a restart, and when the table is lost, they are the same: the row has them.
-		if err := os.Remove(filepath.Join(cache, "ports.json")); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Remove(filepath.Join(cache, "ports.json")))
 		again := surrounded(t, x.w.root, cache)
 		if after := again.environ(x.lane); after["PORT"] != got["PORT"] || after["TMPDIR"] != temporary {
 			t.Errorf("%v, and after a restart %v", got, after)
@@ -106,13 +102,9 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	lane := w.create("one")
 	temporary := w.environ(lane)["TMPDIR"]
 	leave(t, temporary+"/go-build1/b001/x")
-	if err := os.Chmod(filepath.Join(temporary, "go-build1"), 0o500); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(filepath.Join(temporary, "go-build1"), 0o500))
 	had := rowPorts(t, lane)
-	if err := w.Remove(w.ctx(), "one", false); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Remove(w.ctx(), "one", false))
 	if _, err := os.Stat(temporary); !os.IsNotExist(err) {
 		t.Errorf("%s is there after the lane: %v", temporary, err)
 	}
@@ -121,9 +113,7 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	}
 	// A lane that somebody removes by hand, with its repository or without it, leaves them to the next clean.
 	temporary = w.environ(lane)["TMPDIR"]
-	if err := os.RemoveAll(w.root); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(w.root))
 	other := surrounded(t, gittest.Repo(t, nil), cache)
 	if removed, err := worktree.RemoveTemporaries(t.Context(), other.Lanes); err != nil || !slices.Equal(removed, []string{temporary}) {
 		t.Errorf("removed are %v and not %s, %v", removed, temporary, err)
@@ -147,9 +137,7 @@ func TestLeftoversGoWithTheNextMember(t *testing.T) {
 	} {
 		temporary := w.environ(lane)["TMPDIR"]
 		leave(t, temporary+"/go-build1/x")
-		if err := w.Occupy(w.ctx(), "one", step.old, step.new); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Occupy(w.ctx(), "one", step.old, step.new))
 		if _, err := os.Stat(filepath.Join(temporary, "go-build1")); (err == nil) != step.stays {
 			t.Errorf("from %v to %v: %v", step.old, step.new, err)
 		}
@@ -163,16 +151,10 @@ func TestTemporaryRootOfAnother(t *testing.T) {
 	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
 	lane := w.create("one")
 	root := filepath.Dir(w.environ(lane)["TMPDIR"])
-	if err := os.RemoveAll(root); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, root); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(root))
+	check(t, os.Symlink(elsewhere, root))
 	if got := w.environ(lane); got["TMPDIR"] != "" || got["PORT"] == "" {
 		t.Errorf("behind a link the lane has %v", got)
 	}
-	if err := w.Remove(w.ctx(), "one", false); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Remove(w.ctx(), "one", false))
 }

@@ -74,9 +74,7 @@ func TestWhatStaysOfADamagedIndex(t *testing.T) {
 				if err := json.Unmarshal([]byte(w.index()), &top); err != nil {
 					t.Fatalf("the index is still %s", w.index())
 				}
-				if err := json.Unmarshal(top["worktrees"], &rows); err != nil {
-					t.Fatal(err)
-				}
+				check(t, json.Unmarshal(top["worktrees"], &rows))
 				if got := slices.Sorted(maps.Keys(top)); !slices.Equal(got, c.fields) {
 					t.Errorf("the fields are %v", got)
 				}
@@ -127,17 +125,11 @@ func TestWhichWorktreesAreFoundAsLanes(t *testing.T) {
 		}
 		w.git(w.root, "worktree", "add", "-q", "-b", branch, path)
 	}
-	if err := os.RemoveAll(w.root + "/.worktrees/gone"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(w.root+"/.worktrees/gone"))
 	lane, err := w.Create(w.ctx(), "lost", 7, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	w.rows()
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	all, err := w.List(w.ctx())
 	if err != nil || len(all) != 1 || all[0].Name != "lost" || all[0].TaskID != 7 || all[0].Status != muster.LaneActive ||
 		all[0].CreatedAt < lane.CreatedAt || all[0].Branch != "wt/lost" || all[0].Path != lane.Path {
@@ -152,9 +144,7 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	w.create("one")
 	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
 		".worktrees/notes": "mine\n"})
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	entries, err := os.ReadDir(w.root + "/.worktrees")
 	var names []string
 	for _, e := range entries {
@@ -169,18 +159,14 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 func TestWhereLanesAreMade(t *testing.T) {
 	t.Parallel()
 	root, real := gittest.Repo(t, nil), t.TempDir()
-	if err := os.Symlink(real, root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(real, root+"/link"))
 	for dir, want := range map[string]string{"made/here": root + "/made/here/one", "link/lanes": real + "/lanes/two"} {
 		w := openWorld(t, root, worktree.Options{Dir: dir})
 		if lane := w.create(muster.Name(filepath.Base(want))); lane.Path != want {
 			t.Errorf("made in %s", lane.Path)
 		}
 		w.rows() // a lane is found again there
-		if err := w.Recover(w.ctx()); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Recover(w.ctx()))
 		if lane, err := w.Get(w.ctx(), muster.Name(filepath.Base(want))); err != nil || lane.Path != want {
 			t.Errorf("found %+v, %v", lane, err)
 		}
@@ -191,15 +177,11 @@ func TestWhereLanesAreMade(t *testing.T) {
 func TestWhereLanesCannotBeMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if err := os.Symlink("loop", w.root+"/loop"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink("loop", w.root+"/loop"))
 	_, err := worktree.Open(w.repo, nil, "", nil, nil, worktree.Options{Dir: w.root + "/loop"})
 	wants(t, err, muster.ErrInvalid, "lanes cannot be made in")
 	w = openWorld(t, w.root, worktree.Options{Dir: "lanes"})
-	if err := os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"))
 	_, err = w.Create(w.ctx(), "one", 0, "")
 	wants(t, err, muster.ErrUnavailable, "the lanes' directory cannot be made")
 	w.tidy()
@@ -210,9 +192,7 @@ func TestSetOccupantCopies(t *testing.T) {
 	t.Parallel()
 	alice := worktree.Occupant{Member: "alice", Host: "host-1.1"}
 	with, err := worktree.SetOccupant(muster.Lane{Name: "one"}, worktree.Occupant{}, alice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	without, err := worktree.SetOccupant(with, alice, worktree.Occupant{})
 	if err != nil || worktree.OccupantOf(with) != alice || worktree.OccupantOf(without) != (worktree.Occupant{}) {
 		t.Errorf("%+v, %+v, %v", with, without, err)

@@ -37,9 +37,7 @@ func TestOccupy(t *testing.T) {
 			t.Errorf("%v in the place of %v: it is %v, %v", step.who, step.was, now, err)
 		}
 	}
-	if err := w.Release(w.ctx(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Release(w.ctx(), "one"))
 	if lane, _ := w.Get(w.ctx(), "one"); worktree.OccupantOf(lane) != bob {
 		t.Errorf("another change of the row lost its occupant: %v", lane)
 	}

@@ -33,16 +33,12 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			lane := w.create("one")
-			if err := w.Occupy(w.ctx(), "one", worktree.Occupant{}, alice); err != nil {
-				t.Fatal(err)
-			}
+			check(t, w.Occupy(w.ctx(), "one", worktree.Occupant{}, alice))
 			gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
 			var doc struct {
 				Worktrees map[string]map[string]any `json:"worktrees"`
 			}
-			if err := json.Unmarshal([]byte(w.index()), &doc); err != nil {
-				t.Fatal(err)
-			}
+			check(t, json.Unmarshal([]byte(w.index()), &doc))
 			if c.old == nil {
 				delete(doc.Worktrees, "one")
 			} else {
@@ -80,9 +76,7 @@ func TestALaneWithoutARowIsFoundByItsWorktree(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	w.rows()
-	if err := os.RemoveAll(lane.Path); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(lane.Path))
 	for _, l := range []*worktree.Lanes{w.Lanes, other} {
 		_, err := l.Get(w.ctx(), "one")
 		wants(t, err, muster.ErrNotFound, "one")

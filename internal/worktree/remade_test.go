@@ -2,44 +2,19 @@ package worktree_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"muster/internal/durable"
-	"muster/internal/git"
-	"muster/internal/paths"
 	"muster/internal/testing/gittest"
-	"muster/internal/worktree"
-	"muster/journal"
-	"muster/store/mem"
 )
-
-// beforeLock is a file system in which somebody else acts once, right before a lock of that name is tried.
-type beforeLock struct {
-	durable.OS
-	name string
-	act  func()
-}
-
-func (f *beforeLock) TryLock(name string, how durable.LockMode) (durable.Locked, error) {
-	if strings.HasSuffix(name, "/"+f.name) && f.act != nil {
-		act := f.act
-		f.act = nil
-		act()
-	}
-	return f.OS.TryLock(name, how)
-}
 
 // Recovery undoes a half-made lane only if it is still the one that it looked at. Between the look and the maker's
 // lease, somebody else can have undone it and begun to make a lane of the same name, under another lease. That maker is
 // alive, and its branch must stay.
 func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
 	t.Parallel()
-	root := gittest.Repo(t, map[string]string{"a": "a\n"})
-	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	root := w.root
 	head := gittest.Git(t, root, "rev-parse", "HEAD")
 	madeBy := func(maker string) {
 		gittest.Write(t, root, map[string]string{".worktrees/index.json": fmt.Sprintf(
@@ -48,25 +23,16 @@ func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
 	}
 	gittest.Git(t, root, "branch", "wt/one")
 	madeBy("lane-maker-1") // which has died
-	files := &beforeLock{name: "lane-maker-1.lock"}
-	files.act = func() {
+	isAsked := false
+	lanes := w.on(&onDisk{name: "lane-maker-1.lock", act: func() {
+		isAsked = true
 		unlock, err := durable.New(durable.OS{}).TryLock(root + "/.team/locks/lane-maker-2.lock")
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		check(t, err)
 		t.Cleanup(func() { _ = unlock() })
 		madeBy("lane-maker-2")
-	}
-	log := mem.New().Log()
-	lanes, err := worktree.Open(repo, durable.New(files), paths.Dir(root), journal.New(log), log, worktree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lanes.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if files.act != nil {
+	}})
+	check(t, lanes.Recover(t.Context()))
+	if !isAsked {
 		t.Fatal("recovery never asked whether the maker lives")
 	}
 	if got := gittest.Git(t, root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"); got != "one" {

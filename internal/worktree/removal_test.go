@@ -29,9 +29,7 @@ func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 	_, err := w.Archive(w.ctx(), "one")
 	wants(t, err, muster.ErrHeld, "cannot be removed, so it is kept")
 	for range 2 { // it stays so, and is no error of the recovery
-		if err := w.Recover(w.ctx()); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Recover(w.ctx()))
 		if found := w.findings(); len(found) != 1 || !strings.Contains(found[0].Text, "its removal was interrupted") {
 			t.Errorf("found %+v", found)
 		}
@@ -39,13 +37,9 @@ func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 			t.Error("the lane is no worktree any more")
 		}
 	}
-	if err := exec.Command("chattr", "-i", stays).Run(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, exec.Command("chattr", "-i", stays).Run())
 	gittest.Write(t, lane.Path, map[string]string{"late": "late\n"}) // by a process that is still at work there
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	w.tidy()
 	for ref, file := range map[string]string{"one-1": "b", "one-2": "late"} {
 		if w.git(w.root, "show", "refs/muster/archive/"+ref+":"+file) != file {
@@ -64,24 +58,16 @@ func TestARemovalOfSomethingElseKeepsIt(t *testing.T) {
 			w.git(path, "commit", "-q", "--allow-empty", "-m", "mine")
 		},
 		"a file": func(w *world, path string) {
-			if err := os.WriteFile(path+".new", []byte("mine\n"), 0o600); err != nil {
-				w.t.Fatal(err)
-			}
-			if err := os.RemoveAll(path); err != nil {
-				w.t.Fatal(err)
-			}
-			if err := os.Rename(path+".new", path); err != nil {
-				w.t.Fatal(err)
-			}
+			check(w.t, os.WriteFile(path+".new", []byte("mine\n"), 0o600))
+			check(w.t, os.RemoveAll(path))
+			check(w.t, os.Rename(path+".new", path))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			lane := w.create("one")
-			if err := os.RemoveAll(lane.Path); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.RemoveAll(lane.Path))
 			gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
 			replace(w, lane.Path)
 			for _, more := range []string{"", `,"removing":{"ref":""}`} {

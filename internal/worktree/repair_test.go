@@ -64,9 +64,7 @@ func TestRepairSaysWhatBecameOfEachFinding(t *testing.T) {
 				t.Error("the check changed the index")
 			}
 			done, err := w.Repair(w.ctx())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if c.done == "" {
 				if len(done) != 0 || !slices.Equal(w.findings(), found) {
 					t.Errorf("mended %+v", done)
@@ -101,9 +99,7 @@ func TestALaneInTheMakingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = unlock() }()
 	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`), w.row("two", muster.LaneFailed, ""))
 	if found := w.findings(); len(found) != 0 {
@@ -141,9 +137,7 @@ func TestNothingIsWrittenWhereNothingIsWrong(t *testing.T) {
 			t.Errorf("%s was made (%v)", dir, err)
 		}
 	}
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	if got := w.index(); got != "" {
 		t.Errorf("the index is now %s", got)
 	}
@@ -261,9 +255,7 @@ func TestArchiveAll(t *testing.T) {
 		t.Errorf("saved %v", saved)
 	}
 	w.tidy("ccc", "ddd")
-	if err := os.RemoveAll(w.root + "/.worktrees/ccc/inner"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(w.root+"/.worktrees/ccc/inner"))
 	full := errors.New("full")
 	if err := w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return full }); !errors.Is(err, full) {
 		t.Error(err)
@@ -286,9 +278,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	}
 	w.git(w.root, "branch", "wt/two")
 	w.rows(w.row("two", muster.LaneCreating, `,"maker":"lane-maker-1"`)) // with files that nobody knows of
-	if err := w.Recover(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(w.ctx()))
 	two, err := w.Get(w.ctx(), "two")
 	if err != nil || two.Status != muster.LaneFailed || len(two.Extra) != 0 {
 		t.Errorf("%+v, %v", two, err)
@@ -298,9 +288,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	}
 	var told []string
 	for e, err := range journal.New(w.log).Read(w.ctx(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		told = append(told, strings.Join([]string{e.Kind, e.Text("lane"), e.Text("branch"), e.Text("ref"), e.Text("text")}, "|"))
 	}
 	why := "cannot verify that the half-made lane two has nothing to lose, so it is kept: " + two.Path +
@@ -312,9 +300,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	}
 	last := ""
 	for r, err := range w.log.Read(w.ctx(), muster.StreamLanes, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		last = string(r.Data)
 	}
 	if !strings.Contains(last, why) || !strings.Contains(last, `"status":"failed"`) {

@@ -22,17 +22,13 @@ func TestABrokenScratchCheckoutIsKeptAside(t *testing.T) {
 	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "two")
 	second := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for n, breaks := range []func(){
 		func() { // git knows the checkout, and cannot change it
 			gittest.Write(t, w.git(dir, "rev-parse", "--absolute-git-dir"), map[string]string{"index": "no index"})
 		},
 		func() {
-			if err := os.Remove(dir + "/.git"); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Remove(dir+"/.git"))
 			w.git(dir, "init", "-q")
 		},
 	} {
@@ -65,9 +61,7 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 	w.git(w.root, "worktree", "add", "-q", "-b", "users", users)
 	gittest.Write(t, users, map[string]string{"a": "changed\n"})
 	scratch := filepath.Join(w.root, ".team", "scratch")
-	if err := errors.Join(os.MkdirAll(scratch, 0o700), os.Symlink(users, filepath.Join(scratch, "alice"))); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.MkdirAll(scratch, 0o700), os.Symlink(users, filepath.Join(scratch, "alice"))))
 	dir, err := w.Scratch(w.ctx(), "alice", first)
 	if err != nil || w.git(dir, "rev-parse", "HEAD") != first {
 		t.Fatal(dir, err)
@@ -76,9 +70,7 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 		t.Error("the user's checkout was changed")
 	}
 	elsewhere := t.TempDir()
-	if err := errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)))
 	_, err = w.Scratch(w.ctx(), "alice", first)
 	wants(t, err, muster.ErrUnavailable, "symbolic link")
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
@@ -94,9 +86,7 @@ func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	wants(t, err, muster.ErrUnavailable, "cannot be made")
 	head := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if err := os.Remove(dir + "/.git"); err != nil { // so that only git can tell what it is
 		t.Fatal(err)
 	}

@@ -16,9 +16,7 @@ import (
 func file(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return info
 }
 
@@ -41,9 +39,7 @@ func TestALaneOfASpare(t *testing.T) {
 		t.Error("a spare of no commit")
 	}
 	head := w.git(w.root, "rev-parse", "HEAD")
-	if err := w.Spares.Prepare(w.ctx(), head); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Spares.Prepare(w.ctx(), head))
 	was := file(t, w.root+"/.worktrees/.spare-1/files/dir/b")
 	lane := w.create("same")
 	if !os.SameFile(was, file(t, lane.Path+"/dir/b")) {
@@ -54,20 +50,12 @@ func TestALaneOfASpare(t *testing.T) {
 		t.Error("the spare is still there")
 	}
 
-	if err := w.Spares.Prepare(w.ctx(), head); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Spares.Prepare(w.ctx(), head))
 	gittest.Write(t, w.root, map[string]string{"a": "another a\n", "new/c": "c\n", "swap.tmp": ""})
 	w.git(w.root, "rm", "-q", "-r", "gone", "dir/gone", "swap/x")
-	if err := os.Rename(w.root+"/swap.tmp", w.root+"/swap"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(w.root+"/run.sh", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("a", w.root+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(w.root+"/swap.tmp", w.root+"/swap"))
+	check(t, os.Chmod(w.root+"/run.sh", 0o755))
+	check(t, os.Symlink("a", w.root+"/link"))
 	w.git(w.root, "add", ".")
 	w.git(w.root, "commit", "-q", "-m", "another")
 	was = file(t, w.root+"/.worktrees/.spare-1/files/dir/b")
@@ -108,12 +96,8 @@ func TestASpareThatWasWrittenTo(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, map[string]string{"a": "a\n", "dir/b": "b\n", ".gitignore": "*.log\n/other/\n"})
 			head := w.git(w.root, "rev-parse", "HEAD")
-			if err := w.Spares.Prepare(w.ctx(), head); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(w.root + "/.worktrees/.spare-1"); err != nil {
-				t.Fatal(err)
-			}
+			check(t, w.Spares.Prepare(w.ctx(), head))
+			check(t, change(w.root+"/.worktrees/.spare-1"))
 			w.isPristine(w.create("lane").Path, head)
 			w.tidy("lane")
 		})
@@ -141,9 +125,7 @@ func TestServeSpares(t *testing.T) {
 		wait.For(t, "two spares", func() bool { return w.Spares.Count() == 2 })
 		lane := w.create("lane")
 		w.isPristine(lane.Path, "HEAD")
-		if err := w.Remove(w.ctx(), "lane", false); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Remove(w.ctx(), "lane", false))
 	}
 	cancel()
 	<-ended

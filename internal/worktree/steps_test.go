@@ -94,9 +94,7 @@ func (w *world) failEachStep(part string, prepare func(n int), work func(l *work
 		disk := &brokenDisk{part: part, left: n}
 		log := brokenLog{w.log, disk}
 		l, err := worktree.Open(w.repo, durable.New(disk), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		check(w.t, err)
 		err = work(l, n)
 		if disk.failed == "" {
 			if err != nil || n == 1 {
@@ -151,9 +149,7 @@ func TestAStepThatFailsIsTold(t *testing.T) {
 		})
 	w.rows()
 	w.failEachStep("", func(int) {
-		if err := w.Recover(w.ctx()); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Recover(w.ctx()))
 	}, func(l *worktree.Lanes, n int) error {
 		_, err := l.Create(w.ctx(), muster.Name(fmt.Sprintf("lane-%d", n)), 1, "HEAD")
 		return err
@@ -241,9 +237,7 @@ func TestAMakerThatCannotUndoDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.failEachStep("index.json", func(int) {
-		if err := w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return nil }))
 		w.git(w.root, "branch", "wt/old")
 		w.rows(w.row("old", muster.LaneCreating, `,"maker":"lane-maker-1"`))
 	}, func(l *worktree.Lanes, _ int) error {
@@ -300,9 +294,7 @@ func TestACreationThatNobodyIsToldOfIsUndone(t *testing.T) {
 	w := newWorld(t, nil)
 	log := unwritable{mem.New().Log()}
 	l, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_, err = l.Create(w.ctx(), "one", 0, "")
 	wants(t, err, muster.ErrUnavailable, "could not be undone")
 	w.tidy()

@@ -39,9 +39,7 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 	ctx := w.ctx()
 	log := &meanwhile{Log: w.log}
 	late, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, is := range map[muster.Name]struct {
 		gone bool
 		left func(muster.Lane) error
@@ -103,9 +101,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 		if got := w.findings(); len(got) != 1 || got[0].Fix != unlock || !strings.Contains(got[0].Text, "locked") {
 			t.Errorf("found %+v", got)
 		}
-		if err := w.Recover(ctx); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Recover(ctx))
 	}
 	if out, err := exec.Command("sh", "-c", "cd '"+w.root+"' && "+unlock).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", unlock, err, out)
@@ -113,9 +109,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 	if got := w.findings(); len(got) != 1 || got[0].Fix != "" {
 		t.Errorf("unlocked: %+v", got)
 	}
-	if err := w.Recover(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Recover(ctx))
 	w.tidy()
 }
 
@@ -126,9 +120,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	ctx := w.ctx()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	}
 	found := func(fix string) {
 		t.Helper()
@@ -188,8 +180,6 @@ func TestALostLaneIsFound(t *testing.T) {
 func (w *world) findings() []worktree.Finding {
 	w.t.Helper()
 	all, err := w.Check(w.ctx())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, err)
 	return all
 }

@@ -16,9 +16,7 @@ import (
 func (w *world) scratchAt(member muster.Name) string {
 	w.t.Helper()
 	dir, err := w.Scratch(w.ctx(), member, w.git(w.root, "rev-parse", "HEAD"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, err)
 	return dir
 }
 
@@ -46,9 +44,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		}, "dir/new new"},
 		"a file in a directory that was empty": {func(w *world, dir string) {
 			for range 2 {
-				if err := os.MkdirAll(filepath.Join(dir, "empty", "too"), 0o755); err != nil {
-					w.t.Fatal(err)
-				}
+				check(w.t, os.MkdirAll(filepath.Join(dir, "empty", "too"), 0o755))
 				if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || len(files) > 0 {
 					w.t.Errorf("an empty directory: %v, %v", files, err)
 				}
@@ -151,15 +147,11 @@ func TestWhatLanesHoldAtTheEnd(t *testing.T) {
 		"late": {"e": "mine\n"},
 	} {
 		lane, err := w.Create(w.ctx(), name, 0, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		gittest.Write(t, lane.Path, files)
 		if name == "gone" || name == "gone-same" || name == "late" {
 			ref, err := w.Archive(w.ctx(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			archived = append(archived, worktree.Archived{Lane: name, Ref: ref, HasLanded: name == "late"})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestCommit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.log\n"})
+	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n", ".gitignore": "*.log\n"})
 	lane := w.create("one")
 	ctx := w.ctx()
 	head, changed, err := w.Commit(ctx, "one", "nothing")
@@ -23,6 +23,7 @@ func TestCommit(t *testing.T) {
 		t.Errorf("nothing to commit: %s %v %v", head, changed, err)
 	}
 	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "dir/new ü.txt": "new\n", "x.log": "noise\n"})
+	w.git(lane.Path, "rm", "-q", "b")
 	if changed, err := w.Changed(ctx, "one"); !changed || err != nil {
 		t.Error(changed, err)
 	}
@@ -35,6 +36,9 @@ func TestCommit(t *testing.T) {
 	}
 	if got := w.git(lane.Path, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", head); got != ".gitignore\na\ndir/new ü.txt" {
 		t.Errorf("files %q", got)
+	}
+	if got := w.git(lane.Path, "rev-parse", "HEAD", "HEAD~"); got != head+"\n"+lane.Base {
+		t.Errorf("HEAD and its parent are %s", got)
 	}
 	if again, _, err := w.Commit(ctx, "one", "again"); err != nil || again != head {
 		t.Error(again, err)
@@ -72,9 +76,7 @@ func TestCommitPastALockThatWasLeft(t *testing.T) {
 	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n"})
 	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock": ""})
 	at := time.Now().Add(-9900 * time.Millisecond)
-	if err := os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at))
 	if _, changed, err := w.Commit(w.ctx(), "one", "Work\n"); err != nil || !changed {
 		t.Error(changed, err)
 	}
@@ -85,9 +87,7 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	lane := w.create("one")
 	inner := lane.Path + "/vendor/inner"
-	if err := os.MkdirAll(inner, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(inner, 0o755))
 	w.git(inner, "init", "-q")
 	gittest.Write(t, inner, map[string]string{"x": "x\n"})
 	for range 2 { // the second time it has a commit
@@ -105,36 +105,32 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 	_, _, err := w.Commit(w.ctx(), "one", "x")
 	wants(t, err, muster.ErrInvalid, "vendor/inner")
 	w.git(lane.Path, "rm", "-q", "--cached", "vendor/inner")
-	if err := os.RemoveAll(inner + "/.git"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(inner+"/.git"))
 	head, _, err := w.Commit(w.ctx(), "one", "files")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := w.git(lane.Path, "show", head+":vendor/inner/x"); got != "x" {
 		t.Error(got)
 	}
 }
 
-// A merge with every kind of conflict: markers, binary, deleted there.
+// A merge with every kind of conflict: markers, binary, deleted there. A line that begins with a blank, or with many
+// signs and no label, is no marker.
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"text": "1\n2\n3\n", "bin": "\x00one", "gone": "gone\n", "calm": "calm\n"})
+	const like = " indented\n<<<<<<<<\n> quoted\n"
+	w := newWorld(t, map[string]string{"text": like + "1\n2\n3\n", "bin": "\x00one", "gone": "gone\n", "calm": "calm\n"})
 	ctx := w.ctx()
 	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{"text": "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
+	gittest.Write(t, w.root, map[string]string{"text": like + "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
 	w.git(w.root, "rm", "-q", "gone")
 	w.git(w.root, "add", "-A")
 	w.git(w.root, "commit", "-q", "-m", "theirs")
 	theirs, _ := w.repo.Head(ctx)
-	gittest.Write(t, lane.Path, map[string]string{"text": "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
+	gittest.Write(t, lane.Path, map[string]string{"text": like + "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
 	_, err := w.Merge(ctx, "one", theirs)
 	wants(t, err, muster.ErrInvalid, "uncommitted")
 	mine, _, err := w.Commit(ctx, "one", "ours")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for range 2 { // the second time as after a crash
 		conflicts, err := w.Merge(ctx, "one", w.git(w.root, "rev-parse", "main"))
 		if err != nil || strings.Join(conflicts, " ") != "bin gone text" {
@@ -151,17 +147,15 @@ func TestMerge(t *testing.T) {
 			wants(t, err, muster.ErrInvalid, "not resolved")
 		}
 	}
-	says("[bin (no marker: choose what it should be) gone (no marker: choose what it should be) text line 1]")
+	says("[bin (no marker: choose what it should be) gone (no marker: choose what it should be) text line 4]")
 	w.git(lane.Path, "add", "bin")
-	says("[gone (no marker: choose what it should be) text line 1]")
-	if err := os.Remove(lane.Path + "/gone"); err != nil {
-		t.Fatal(err)
-	}
-	says("[text line 1]")
+	says("[gone (no marker: choose what it should be) text line 4]")
+	check(t, os.Remove(lane.Path+"/gone"))
+	says("[text line 4]")
 	// Added with its markers still in it: git believes it, we do not.
 	w.git(lane.Path, "add", "text")
-	says("[text line 1]")
-	gittest.Write(t, lane.Path, map[string]string{"text": "1 both\n2\n3\n"})
+	says("[text line 4]")
+	gittest.Write(t, lane.Path, map[string]string{"text": like + "1 both\n2\n3\n"})
 	head, changed, err := w.Commit(ctx, "one", "merged")
 	if err != nil || !changed {
 		t.Fatal(err)
@@ -199,9 +193,7 @@ func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
 		t.Fatal(conflicts, err)
 	}
 	head, _, err := w.Commit(w.ctx(), "one", "merge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if n := len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P", head))); n != 2 {
 		t.Errorf("%d parents", n)
 	}
@@ -215,15 +207,11 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	lane := w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"a": "committed\n"})
 	mine, _, err := w.Commit(ctx, "one", "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	gittest.Write(t, lane.Path, map[string]string{"b": "staged\n", "untracked/file": "untracked\n", "x.log": "noise\n"})
 	w.git(lane.Path, "add", "b")
 	gittest.Write(t, lane.Path, map[string]string{"b": "changed after\n"})
-	if err := os.Remove(lane.Path + "/.gitignore"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(lane.Path+"/.gitignore"))
 	gittest.Write(t, lane.Path, map[string]string{".gitignore": "*.log\n# more\n"})
 
 	index := w.git(lane.Path, "ls-files", "-s")
@@ -256,9 +244,7 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	// The same name again, with other work: another ref.
 	lane = w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"a": "other\n"})
-	if err := w.Remove(ctx, "one", true); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Remove(ctx, "one", true))
 	if got := w.git(w.root, "show", "refs/muster/archive/one-2:a"); got != "other" {
 		t.Error(got)
 	}
@@ -280,15 +266,11 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	ctx := w.ctx()
 	lane := w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
-	if err := w.Keep(ctx, "one"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Keep(ctx, "one"))
 	wants(t, w.Remove(ctx, "one", false), muster.ErrHeld, "is kept")
 	// Its index cannot be read: nobody can tell what it holds.
 	gitdir := w.git(lane.Path, "rev-parse", "--git-dir")
-	if err := os.WriteFile(gitdir+"/index", []byte("no index"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(gitdir+"/index", []byte("no index"), 0o644))
 	if _, err := w.Changed(ctx, "one"); err == nil || !strings.Contains(err.Error(), "cannot verify") {
 		t.Error(err)
 	}
@@ -296,9 +278,7 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	if gittest.Read(t, lane.Path, "mine") != "mine\n" {
 		t.Fatal("it is gone")
 	}
-	if err := os.Remove(gitdir + "/index"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(gitdir+"/index"))
 	w.git(lane.Path, "reset", "-q")
 	// The user has locked it.
 	w.git(w.root, "worktree", "lock", lane.Path)
@@ -307,9 +287,7 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 		t.Fatal("it is gone")
 	}
 	w.git(w.root, "worktree", "unlock", lane.Path)
-	if err := w.Remove(ctx, "one", true); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.Remove(ctx, "one", true))
 	w.tidy()
 	if got := w.git(w.root, "show", "refs/muster/archive/one-1:mine"); got != "mine" {
 		t.Error(got)
@@ -321,9 +299,7 @@ func TestCommitStagesFilesByName(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n", "gone": "x\n", "dir/file": "x\n", "file": "x\n"})
 	lane := w.create("one")
 	for _, name := range []string{"gone", "dir", "file"} {
-		if err := os.RemoveAll(filepath.Join(lane.Path, name)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.RemoveAll(filepath.Join(lane.Path, name)))
 	}
 	gittest.Write(t, lane.Path, map[string]string{"*": "star\n", ":(top)x": "magic\n", "dir": "a file now\n",
 		"file/inside": "a directory now\n", "late": "late\n"})
@@ -335,9 +311,7 @@ func TestCommitStagesFilesByName(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := strings.ReplaceAll(w.git(lane.Path, "ls-tree", "-r", "--name-only", "HEAD"), "\n", " "); got != "* :(top)x a dir file/inside" {
 		t.Errorf("the lane's commit has %s", got)
 	}
