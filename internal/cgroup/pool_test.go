@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // Groups are made where this user may, whichever versions the system has mounted.
@@ -69,10 +71,10 @@ func newPool(t testing.TB, name string) *Pool {
 	t.Helper()
 	pool, err := NewPool(name, Limits{})
 	if err != nil {
-		if os.Getenv("CI") == "true" && os.Getuid() == 0 {
-			t.Fatal(err)
+		if os.Getuid() != 0 {
+			t.Skipf("left out: this user can make no control groups: %v", err)
 		}
-		t.Skipf("skipped without control groups: %v", err)
+		tier.Missing(t, err.Error())
 	}
 	t.Cleanup(pool.Close)
 	if processes, _ := pool.Limits(); !processes {

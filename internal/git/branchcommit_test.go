@@ -16,9 +16,7 @@ func commitStaged(t *testing.T, r *git.Repo, root, message string) (string, erro
 	t.Helper()
 	onto := gittest.Git(t, root, "rev-parse", "main")
 	_, changes, err := git.StagedChanges(t.Context(), r, root, onto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return git.CommitChanges(t.Context(), r, root, "refs/heads/main", onto, message, changes)
 }
 

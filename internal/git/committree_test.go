@@ -19,17 +19,13 @@ func TestCommitTreeWithoutGit(t *testing.T) {
 			gittest.Git(t, root, "init", "-q", "--object-format="+format)
 			gittest.Git(t, root, "commit", "-q", "--allow-empty", "-m", "start")
 			r, err := git.Open(t.Context(), root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			head := gittest.Git(t, root, "rev-parse", "HEAD")
 			tree := gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
 			commit := func(message string, parents ...string) string {
 				t.Helper()
 				id, err := r.CommitTree(t.Context(), tree, parents, message)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				return id
 			}
 			side := commit("made by git\n", head)
@@ -81,9 +77,7 @@ func TestTheTreeOfAMadeCommit(t *testing.T) {
 	var made []string
 	for range 3 {
 		id, err := r.CommitTree(t.Context(), tree, []string{head}, "x\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		head, made = id, append(made, head)
 	}
 	path := os.Getenv("PATH")

@@ -77,28 +77,20 @@ func TestNoSettingHidesAChange(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "a\n", "b": "b\n"})
 	r := open(t, root)
 	hidden := filepath.Join(t.TempDir(), "ignore")
-	if err := os.WriteFile(hidden, []byte("*\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(hidden, []byte("*\n"), 0o600))
 	for key, value := range map[string]string{"core.excludesFile": hidden, "core.fileMode": "false", "core.ignoreCase": "true",
 		"core.ignoreStat": "true", "core.symlinks": "false", "core.trustctime": "false", "core.checkStat": "minimal"} {
 		gittest.Git(t, root, "config", key, value)
 	}
 	gittest.Write(t, root, map[string]string{"new": "n\n", "A": "A\n"})
-	if err := os.Chmod(filepath.Join(root, "a"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("a", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(filepath.Join(root, "a"), 0o755))
+	check(t, os.Symlink("a", filepath.Join(root, "link")))
 	out, err := r.Run(t.Context(), root, "add", "-A")
 	if err != nil {
 		t.Fatal(out, err)
 	}
 	out, err = r.Run(t.Context(), root, "diff-tree", "-r", "HEAD", strings.TrimSpace(gittest.Git(t, root, "write-tree")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, want := range []string{"A\tA", "100755", "120000", "A\tnew"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)

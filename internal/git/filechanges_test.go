@@ -18,14 +18,10 @@ func TestFileChanges(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "a\n", "moved": long, "gone": "gone\n"})
 	run := func(args ...string) string { return strings.TrimSpace(gittest.Git(t, root, args...)) }
 	write := func(path, text string) {
-		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 	}
 	r, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	base := run("rev-parse", "HEAD")
 	run("checkout", "-qb", "side")
 	write("a", "side\n")
@@ -55,15 +51,11 @@ func TestFileChanges(t *testing.T) {
 	head := run("rev-parse", "HEAD")
 	name := func(id string) string {
 		blobs, err := git.Blobs(t.Context(), r, []string{id}, 1000, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return string(blobs[id][:min(5, len(blobs[id]))])
 	}
 	shown := func(all []git.FileChange, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var lines []string
 		for _, c := range all {
 			var old []string

@@ -1,10 +1,7 @@
 package git_test
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,15 +17,11 @@ func TestFingerprint(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "1\n", "d/b": "1\n", ".gitignore": "*.log\n"})
 	gittest.Write(t, root, map[string]string{"notes": "mine\n"})
 	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	take := func(before *git.Fingerprint) *git.Fingerprint {
 		t.Helper()
 		f, err := git.TakeFingerprint(t.Context(), repo, before, skipOwn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return f
 	}
 	last := take(nil)
@@ -72,34 +65,5 @@ func TestFingerprint(t *testing.T) {
 	}
 	if got := last.UsersCommits(); got["HEAD"] == "" || got["refs/heads/main"] == "" || got["refs/tags/v1"] == "" {
 		t.Errorf("%v", got)
-	}
-}
-
-func BenchmarkFingerprint(b *testing.B) {
-	root := b.TempDir()
-	for i := range 5000 {
-		path := filepath.Join(root, fmt.Sprintf("dir%02d", i%50), fmt.Sprintf("sub%d", i%7), fmt.Sprintf("file%d.txt", i))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := git.Init(b.Context(), root, "start"); err != nil {
-		b.Fatal(err)
-	}
-	repo, err := git.Open(b.Context(), root)
-	if err != nil {
-		b.Fatal(err)
-	}
-	f, err := git.TakeFingerprint(b.Context(), repo, nil, skipOwn)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if f, err = git.TakeFingerprint(b.Context(), repo, f, skipOwn); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"muster/internal/failpoint"
 	"muster/internal/git"
+	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 // packed is a repository whose packs are counted.
@@ -91,9 +92,7 @@ func TestAPackReplacesAnEarlierOne(t *testing.T) {
 	one, first, base := p.pack("one")
 	second, _ := p.commit("two")
 	two, err := p.repo.Pack(t.Context(), base, one, first, second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got, want := p.packs(), append(users, two); len(got) != 2 || !slices.Contains(got, users[0]) || !slices.Contains(got, two) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -163,9 +162,7 @@ func TestPacksAreMerged(t *testing.T) {
 	gittest.Write(t, p.root, map[string]string{".git/muster/packs/pack-" + strings.Repeat("0", 40): "", ".git/muster/packs/odd": ""})
 	copyPack(t, p, gone)
 	for range 2 { // the second time there is nothing to do
-		if err := p.repo.MergePacks(t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
+		check(t, p.repo.MergePacks(t.Context(), 2))
 		if got := p.packs(); len(got) != 3 || !slices.Contains(got, users[0]) || !slices.Contains(got, kept) {
 			t.Errorf("%v, want %v, %v and one more", got, users, kept)
 		}
@@ -178,14 +175,10 @@ func TestPacksAreMerged(t *testing.T) {
 func copyPack(t *testing.T, p packed, pack string) {
 	t.Helper()
 	data, err := os.ReadFile(p.path(pack + ".pack"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	left := "pack-" + strings.Repeat("1", 40)
 	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
-		if err := os.WriteFile(file, data, 0o444); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, data, 0o444))
 	}
 }
 
@@ -202,16 +195,10 @@ func TestReadersGoOnAfterAMerge(t *testing.T) {
 	cmd := exec.Command("git", "cat-file", "--batch")
 	cmd.Dir = p.root
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	lines := bufio.NewReader(out)
 	read := func(id string) {
 		t.Helper()
@@ -243,6 +230,7 @@ func TestReadersGoOnAfterAMerge(t *testing.T) {
 
 // Several processes pack and merge while the user's git repacks everything in other ways. No object is lost.
 func TestPacksBesideTheUsersGit(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	p := newPacked(t)
 	_, tip := p.commit("base")
@@ -287,42 +275,23 @@ func TestPacksBesideTheUsersGit(t *testing.T) {
 	p.check()
 }
 
-// A process that packs and merges is killed at any moment. Nothing is lost, and the next merge leaves one pack.
+// A process that packs and merges is killed at each step. Nothing is lost, and the next merge leaves one pack.
 func TestKilledWhilePacking(t *testing.T) {
 	t.Parallel()
-	p := newPacked(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	if !failpoint.Enabled {
+		t.Skip("needs -tags failpoint")
 	}
-	moment := 120 * time.Millisecond // by which the process is killed
-	for round := range 12 {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), "PACKS_TO_KILL="+p.root)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
+	p := newPacked(t)
+	for _, point := range []string{"objects.packed", "packs.noted", "packs.merged", "packs.removing", "packs.removing:2",
+		"refs.begin:2", "refs.moved:2"} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PACKS_TO_KILL="+p.root, faultinject.Variable+"=kill:"+point)
+		if out, err := cmd.CombinedOutput(); err == nil || len(out) > 0 {
+			t.Fatalf("not killed at %s: %v\n%s", point, err, out)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		said := bufio.NewReader(out)
-		if _, err := said.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-		if began := time.Now(); round == 0 { // so that each step is met on a slow machine, too
-			if _, err := said.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-			moment = max(moment, 2*time.Since(began))
-		}
-		time.AfterFunc(rand.N(moment), func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
 		p.complete()
 	}
-	if err := p.repo.MergePacks(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
+	check(t, p.repo.MergePacks(t.Context(), 2))
 	notes, _ := os.ReadDir(filepath.Join(p.root, ".git/muster/packs"))
 	if len(notes) != 1 {
 		t.Errorf("%v are noted", notes)
@@ -332,24 +301,18 @@ func TestKilledWhilePacking(t *testing.T) {
 
 // packUntilKilled is the process of TestKilledWhilePacking.
 func packUntilKilled(root string) {
-	repo, err := git.Open(context.Background(), root)
-	if err != nil {
-		panic(err)
-	}
 	ctx := context.Background()
-	tip, err := repo.Resolve(ctx, "refs/heads/main")
-	if err != nil {
+	repo, err := git.Open(ctx, root)
+	if err := errors.Join(err, faultinject.Arm()); err != nil {
 		panic(err)
 	}
-	fmt.Println("ready")
-	for n := 0; ; n++ {
+	tip, err := repo.Resolve(ctx, "refs/heads/main")
+	for n := 0; err == nil && n < 20; n++ {
 		name := fmt.Sprintf("%d-%d", os.Getpid(), n)
-		if err := errors.Join(pack(ctx, repo, tip, name), repo.MergePacks(ctx, 3)); err != nil {
-			panic(err)
-		}
-		if n == 0 {
-			fmt.Println("packed")
-		}
+		err = errors.Join(pack(ctx, repo, tip, name), repo.MergePacks(ctx, 3))
+	}
+	if err != nil {
+		panic(err)
 	}
 }
 

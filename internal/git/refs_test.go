@@ -20,13 +20,9 @@ func TestUpdateRefs(t *testing.T) {
 	ctx := t.Context()
 	one, _ := r.Head(ctx)
 	tree, err := r.Tree(ctx, one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	two, err := r.CommitTree(ctx, tree, []string{one}, "two")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	do := func(want *muster.Error, u ...git.RefUpdate) {
 		t.Helper()
 		err := r.UpdateRefs(ctx, u)
@@ -68,14 +64,10 @@ func TestUpdateRefsWaitsForALock(t *testing.T) {
 	r := open(t, root)
 	head, _ := r.Head(t.Context())
 	lock := filepath.Join(root, ".git/refs/heads/x.lock")
-	if err := os.WriteFile(lock, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(lock, nil, 0o644))
 	timer := time.AfterFunc(100*time.Millisecond, func() { os.Remove(lock) })
 	defer timer.Stop()
-	if err := r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}))
 }
 
 // Many writers count on one ref: no step is lost, and whoever was too late is told so.
@@ -86,9 +78,7 @@ func TestUpdateRefsIsCompareAndSet(t *testing.T) {
 	head, _ := r.Head(ctx)
 	tree, _ := r.Tree(ctx, head)
 	const ref = "refs/heads/count"
-	if err := r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: head}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: head}}))
 	var wg sync.WaitGroup
 	var stale atomic.Int32
 	for range 4 {

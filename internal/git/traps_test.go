@@ -17,9 +17,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	trap := func(name string) string {
 		path := filepath.Join(traces, name+".sh")
 		script := "#!/bin/sh\ntouch " + filepath.Join(traces, "ran-"+name) + "\ncat 2>/dev/null\nexit 0\n"
-		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(script), 0o755))
 		return path
 	}
 	set := func(key, value string) { gittest.Git(t, root, "config", key, value) }
@@ -40,13 +38,9 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 		set("core.sshCommand", trap("ssh"))
 		set("remote.origin.url", "ssh://localhost/x")
 		set("core.hooksPath", traces+"/hooks")
-		if err := os.MkdirAll(traces+"/hooks", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(traces+"/hooks", 0o755))
 		for _, h := range []string{"pre-commit", "post-commit", "post-checkout", "post-merge", "reference-transaction", "commit-msg", "prepare-commit-msg", "post-index-change", "pre-merge-commit"} {
-			if err := os.Rename(trap(h), traces+"/hooks/"+h); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Rename(trap(h), traces+"/hooks/"+h))
 		}
 		// An include that only a linked worktree sees.
 		gittest.Write(t, traces, map[string]string{"inc": "[filter \"late\"]\n\tsmudge = " + trap("late") + "\n\tclean = " + trap("late") + "\n"})
@@ -76,13 +70,9 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	r := open(t, root)
 	ctx := t.Context()
 	head, err := r.Head(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	lane := root + "-lane"
-	if err := r.AddWorktree(ctx, lane, "", head, nil); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.AddWorktree(ctx, lane, "", head, nil))
 	if got := gittest.Read(t, lane, "b.late"); got != "b\n" {
 		t.Errorf("checked out: %q", got)
 	}
@@ -103,9 +93,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	}
 	future := time.Now().Add(time.Hour) // git must read these again to know whether they are as they were staged
 	for _, name := range []string{"a.txt", "b.late"} {
-		if err := os.Chtimes(filepath.Join(lane, name), future, future); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chtimes(filepath.Join(lane, name), future, future))
 	}
 	run("add", "-A")
 	run("write-tree")
@@ -113,9 +101,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	run("log", "-p", "-1")
 	run("show", "HEAD")
 	mine, err := r.ResolveIn(ctx, lane, "HEAD")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	// A conflict in a file with a merge driver, without a checkout and in one.
 	run("checkout", "-q", "--detach", head)
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 other\n2\n3\n"})

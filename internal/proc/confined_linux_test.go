@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/landlock"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
 
@@ -16,9 +17,7 @@ import (
 func ruleset(t *testing.T, dir string) *os.File {
 	t.Helper()
 	set, err := landlock.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	f := set.File
 	t.Cleanup(func() { _ = f.Close() })
 	for path, a := range map[string]landlock.Access{"/usr": landlock.Read, "/lib": landlock.Read, "/lib64": landlock.Read, dir: landlock.Write} {
@@ -32,8 +31,8 @@ func ruleset(t *testing.T, dir string) *os.File {
 // A tool with a ruleset is under it, with its limits, and so is what it starts; tools without one are not. The threads
 // that start them end with them.
 func TestRulesets(t *testing.T) {
-	if landlock.Version() < landlock.MinVersion && os.Getenv("CI") != "true" {
-		t.Skip("this kernel has no Landlock")
+	if landlock.Version() < landlock.MinVersion {
+		tier.Missing(t, "this kernel has no Landlock")
 	}
 	g := guardOf(t)
 	in, out := yard(t), yard(t)
@@ -62,7 +61,7 @@ func TestRulesets(t *testing.T) {
 			t.Fatalf("with a ruleset: %q", got)
 		}
 	}
-	wait.Within(t, patience, "the threads end", func() bool { return threads() <= before+5 })
+	wait.For(t, "the threads end", func() bool { return threads() <= before+5 })
 	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
 		t.Errorf("afterwards, without a ruleset: %q", got)
 	}

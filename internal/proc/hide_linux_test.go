@@ -28,9 +28,7 @@ func TestHideEnvironment(t *testing.T) {
 	cmd.Env = []string{"HIDE_KEY=" + key, "TWICE=" + key + key, "OTHER=stays"}
 	cmd.Env = append(cmd.Env, "SHORT=me", "ME=menu")
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer file.Close()
 	if _, err := file.WriteAt([]byte("of the file"), 0); err != nil {
 		t.Fatal(err)

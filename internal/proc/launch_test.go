@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
 
@@ -25,6 +25,7 @@ func sh(script string) Spec {
 }
 
 func TestWhatAProgramGets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		spec Spec
@@ -56,11 +57,10 @@ func TestWhatAProgramGets(t *testing.T) {
 
 // With a file of its own for stderr, Out gets stdout alone.
 func TestStderrOfItsOwn(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer r.Close()
 		var out bytes.Buffer
 		s := sh("echo a; echo b >&2; echo c")
@@ -76,6 +76,7 @@ func TestStderrOfItsOwn(t *testing.T) {
 }
 
 func TestStdinAndFiles(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		var out bytes.Buffer
 		long := strings.Repeat("0123456789", 1<<20/10*3)
@@ -93,9 +94,7 @@ func TestStdinAndFiles(t *testing.T) {
 			t.Errorf("endless stdin: exit %d, error %v", exit, err)
 		}
 		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer f.Close()
 		s = sh("cat; echo file")
 		s.Stdin, s.Out = strings.NewReader("in "), f
@@ -113,6 +112,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortBuffer }
 
 func TestOutThatFails(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		s := sh("yes")
 		s.Out = full{}
@@ -124,10 +124,9 @@ func TestOutThatFails(t *testing.T) {
 }
 
 func TestRefusedStarts(t *testing.T) {
+	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(plain, []byte("text"), 0o600))
 	for name, c := range map[string]struct {
 		spec Spec
 		want error
@@ -171,6 +170,7 @@ func TestRefusedStarts(t *testing.T) {
 }
 
 func TestArgumentsAreLimitedByTheSystemOnly(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		var out bytes.Buffer
 		s := Spec{Argv: []string{"sh", "-c", `echo $# ${#A}`, "sh"}, Out: &out}
@@ -184,7 +184,7 @@ func TestArgumentsAreLimitedByTheSystemOnly(t *testing.T) {
 	})
 }
 
-// TestNothingLeaks: after 200 starts, many at a time, everything is as before.
+// TestNothingLeaks: after many starts, ten at a time, everything is as before.
 func TestNothingLeaks(t *testing.T) {
 	each(t, func(t *testing.T, l Launcher) {
 		count := func() (descriptors, goroutines, processes int) {
@@ -214,13 +214,13 @@ func TestNothingLeaks(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				for range 20 {
+				for range tier.Amount(5, 20) {
 					run()
 				}
 			})
 		}
 		all.Wait()
-		wait.Within(t, 2*time.Second, "as before", func() bool {
+		wait.For(t, "as before", func() bool {
 			d, g, p := count()
 			return d <= d0 && g <= g0 && p <= p0
 		})
@@ -228,6 +228,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 func TestKillAndWaitFromManySides(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		p := start(t, l, t.Context(), sh("sleep 100"))
 		var all sync.WaitGroup
@@ -246,32 +247,6 @@ func TestKillAndWaitFromManySides(t *testing.T) {
 		all.Wait()
 		if err := p.Kill(); err != nil {
 			t.Errorf("killing the dead: %v", err)
-		}
-	})
-}
-
-func BenchmarkStart(b *testing.B) {
-	s := Spec{Argv: []string{"true"}, Env: os.Environ()}
-	bench := func(l Launcher) func(*testing.B) {
-		return func(b *testing.B) {
-			for b.Loop() {
-				if _, err := start(b, l, b.Context(), s).Wait(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	}
-	b.Run("guard", bench(guardOf(b)))
-	b.Run("groups", bench(newGroups()))
-	b.Run("bare", func(b *testing.B) {
-		for b.Loop() {
-			p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Env: s.Env})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := p.Wait(); err != nil {
-				b.Fatal(err)
-			}
 		}
 	})
 }

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"muster/internal/testing/tier"
 )
 
-// A tool that takes more of the machine than it may is stopped, and whoever reads its output is told why. The first time
-// as the user of this test, for whom control groups may keep the limits; then as one who can make none.
+// A tool that takes more of the machine than it may is stopped, and whoever reads its output is told why: as the user of
+// this test, for whom control groups may keep the limits, and in all also as one who can make none.
 func TestLimitsHold(t *testing.T) {
 	t.Run("user", func(t *testing.T) {
 		if err := exceedLimits(guardOf(t), t.TempDir()); err != nil {
@@ -24,24 +26,20 @@ func TestLimitsHold(t *testing.T) {
 		}
 	})
 	t.Run("nobody", func(t *testing.T) {
+		tier.All(t)
 		if os.Getuid() != 0 {
-			t.Log("the tools of an ordinary user were tried above")
-			return
+			tier.Missing(t, "only root can be another user")
 		}
 		// Nobody can go there, and start this program.
 		dir, err := os.MkdirTemp("/tmp", "muster-limits-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		self, err := os.Executable()
 		if err == nil {
 			err = exec.Command("cp", self, filepath.Join(dir, "program")).Run()
 		}
 		const nobody = 65534
-		if err := errors.Join(err, os.Chown(dir, nobody, nobody)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, errors.Join(err, os.Chown(dir, nobody, nobody)))
 		playLimits(t, filepath.Join(dir, "program"), "limits", dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 	})
 }
@@ -53,9 +51,7 @@ func TestLimitsOfWhatHasStarted(t *testing.T) {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	var last int
 	if _, err := fmt.Fscan(out, &last); err != nil {
@@ -72,9 +68,7 @@ func TestLimitsOfWhatHasStarted(t *testing.T) {
 // Before a disk is full, the tool that fills it is killed, and no other. One that starts then can make room.
 func TestDiskStaysFree(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS} // so that it can mount a disk of its own
 	if os.Getuid() != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -135,18 +129,19 @@ func exceedLimits(l Launcher, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range []struct {
+	cases := []struct {
 		name, script string
 		limits       Limits
 		want         string
 	}{
 		{"processes", "i=0; while [ $i -lt 500 ]; do sleep 3600 & i=$((i+1)); done 2>/dev/null; wait", Limits{Processes: 40}, "its limit of 40 processes"},
-		{"a fork bomb", "b() { [ $1 -gt 11 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 60; }; b 0 2>/dev/null; sleep 3600", Limits{Processes: 100}, "its limit of 100 processes"},
-		{"memory", "exec dd if=/dev/zero of=/dev/null bs=200M", Limits{Memory: 64 << 20}, "its limit of 64 MB of memory"},
-		{"memory of many", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=30M & done; wait", Limits{Memory: 100 << 20}, "its limit of 100 MB of memory"},
 		{"a file", "head -c 5M /dev/zero > f; exec wc -c f", Limits{FileSize: 1 << 20}, "1048576 f"},
 		{"nothing", "echo fine", Limits{Processes: 40, Memory: 1 << 30, FileSize: 1 << 20, FreeDisk: 1}, "fine\n"},
-	} {
+		{"memory", "exec dd if=/dev/zero of=/dev/null bs=200M", Limits{Memory: 64 << 20}, "its limit of 64 MB of memory"},
+		{"a fork bomb", "b() { [ $1 -gt 11 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 60; }; b 0 2>/dev/null; sleep 3600", Limits{Processes: 100}, "its limit of 100 processes"},
+		{"memory of many", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=30M & done; wait", Limits{Memory: 100 << 20}, "its limit of 100 MB of memory"},
+	}
+	for _, c := range cases[:tier.Amount(4, len(cases))] { // a fork bomb and much memory run alone
 		var out bytes.Buffer
 		s := sh(c.script)
 		s.Dir, s.Limits, s.Out = dir, c.limits, &out

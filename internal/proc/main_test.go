@@ -25,6 +25,7 @@ import (
 // the test's directory as its last argument, so that alive finds it whatever it did to its environment.
 func TestMain(m *testing.M) {
 	GuardMain()
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP) // under nohup what the tests start would ignore it
 	if len(os.Args) == 4 && os.Args[1] == "play" {
 		play(os.Args[2], os.Args[3])
 	}
@@ -99,9 +100,7 @@ func sleeps(dir string) bool {
 // tool is a Spec for a mode. Its environment is empty unless a test says otherwise.
 func tool(t testing.TB, mode, dir string) Spec {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return Spec{Argv: []string{self, "play", mode, dir}}
 }
 
@@ -137,14 +136,20 @@ func awaitDead(t testing.TB, dir string) {
 			t.Logf("alive: %s", strings.Join(alive(dir), "\n"))
 		}
 	}()
-	wait.Within(t, patience, "everything is dead", func() bool { return len(alive(dir)) == 0 })
+	wait.For(t, "everything is dead", func() bool { return len(alive(dir)) == 0 })
+}
+
+// check fails the test at an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func guardOf(t testing.TB) *Guard {
 	l, err := New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -166,16 +171,14 @@ func each(t *testing.T, f func(t *testing.T, l Launcher)) {
 func start(t testing.TB, l Launcher, ctx context.Context, s Spec) Process {
 	t.Helper()
 	p, err := l.Start(ctx, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return p
 }
 
 // awaitReady waits until g's guard catches signals.
 func awaitReady(t testing.TB, g *Guard) {
 	t.Helper()
-	wait.Within(t, patience, "the guard is ready", func() bool {
+	wait.For(t, "the guard is ready", func() bool {
 		name, _ := os.ReadFile("/proc/" + itoa(g.PID()) + "/comm")
 		return string(name) == "muster-guard\n"
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/tier"
 )
 
 func TestMain(m *testing.M) {
@@ -18,22 +19,45 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// find returns the method that works here. CI has one.
-func find(t testing.TB) (Method, proc.Launcher) {
+// check fails the test at an error.
+func check(t testing.TB, err error) {
 	t.Helper()
-	l, err := proc.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// find returns the method that works here.
+func find(t testing.TB) (Method, proc.Launcher) {
+	t.Helper()
+	l, err := proc.New(t.Context())
+	check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	m, err := Find(t.Context(), os.Environ())
 	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("skipped without a sandbox: %v", err)
+		tier.Missing(t, err.Error())
 	}
 	return m, l
+}
+
+// findNamespaces is find for what Landlock cannot do.
+func findNamespaces(t testing.TB) (Method, proc.Launcher) {
+	t.Helper()
+	m, l := find(t)
+	if m.Name() == "Landlock" {
+		tier.Missing(t, "bubblewrap does not work")
+	}
+	return m, l
+}
+
+// write makes files with a text for each name below a directory.
+func write(t testing.TB, dir string, text func(name string) string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(text(name)), 0o600))
+	}
 }
 
 // run runs a shell command with the rules, and returns what it prints.
@@ -45,25 +69,15 @@ func run(t testing.TB, m Method, l proc.Launcher, r Rules, command string) strin
 	if err == nil {
 		_, err = p.Wait()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return out.String()
 }
 
 // A rule for a path counts more than one for a directory above it, in whatever order the two are given.
 func TestRulesBelowOthers(t *testing.T) {
-	m, l := find(t)
+	m, l := findNamespaces(t)
 	base := t.TempDir()
-	for _, name := range []string{"read/a", "read/hidden/b", "read/hidden/shown/c", "read/write/d", "read/write/kept/e", "other/f"} {
-		path := filepath.Join(base, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(filepath.Base(name)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, base, filepath.Base, "read/a", "read/hidden/b", "read/hidden/shown/c", "read/write/d", "read/write/kept/e", "other/f")
 	at := func(name string) string { return filepath.Join(base, name) }
 	rules := Rules{{Path: at("read")}, {Path: at("read/hidden"), Access: Empty}, {Path: at("read/hidden/shown")},
 		{Path: at("read/write"), Access: Write}, {Path: at("read/write/kept")}, {Path: at("read/a"), Access: Masked},
@@ -98,17 +112,10 @@ func TestTheLaterRuleCounts(t *testing.T) {
 
 // The home directory has toolchains and no passwords, also where a variable leads there.
 func TestHome(t *testing.T) {
-	m, l := find(t)
+	m, l := findNamespaces(t)
 	home := t.TempDir()
-	for _, name := range []string{"go/pkg/mod/x", ".cargo/registry/x", ".cargo/credentials.toml", ".ssh/id", ".m2/settings.xml", ".m2/repository/x", ".npmrc"} {
-		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, home, filepath.Base, "go/pkg/mod/x", ".cargo/registry/x", ".cargo/credentials.toml", ".ssh/id", ".m2/settings.xml",
+		".m2/repository/x", ".npmrc")
 	env := []string{"CARGO_HOME=" + home + "/.cargo", "PATH=" + home + "/bin:/usr/bin:/bin", "GOPATH=" + home, "JAVA_HOME=relative"}
 	got := run(t, m, l, slices.Concat(System(), Home(home), Toolchains(env, home)), "cd "+home+"; find . -type f | sort | tr '\n' ' '")
 	if got != "./.cargo/registry/x ./.m2/repository/x ./go/pkg/mod/x " {
@@ -132,9 +139,7 @@ func TestWithoutBubblewrap(t *testing.T) {
 		"one that fails, on one line":          {[]string{"PATH=" + dir + ":/usr/bin:/bin"}, nil, "bwrap: Creating new namespace failed: no"},
 		"one in the repository is not trusted": {[]string{"PATH=" + dir}, []string{dir}, "bubblewrap is not installed"},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700))
 		m, err := Find(t.Context(), c.env, c.dirs...)
 		said := fmt.Sprint(err)
 		if err == nil {
@@ -149,68 +154,19 @@ func TestWithoutBubblewrap(t *testing.T) {
 	}
 }
 
-// BenchmarkTrue is what confining a command costs: /bin/true, plain and confined, by the same launcher.
-func BenchmarkTrue(b *testing.B) {
-	m, l := find(b)
-	plain := proc.Spec{Argv: []string{"/bin/true"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
-	all := slices.Concat(System(), Home(os.Getenv("HOME")), Toolchains(os.Environ(), os.Getenv("HOME")))
-	p, err := StartProxy([]string{"example.org"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close()
-	argv, rules, err := WithNetwork(plain.Argv, p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	network, landlocked := plain, findLandlocked(b)
-	network.Argv = argv
-	for _, c := range []struct {
-		name  string
-		start func() (proc.Process, error)
-	}{
-		{"plain", func() (proc.Process, error) { return l.Start(b.Context(), plain) }},
-		{"Landlock", func() (proc.Process, error) { return landlocked.Start(b.Context(), l, plain, all) }},
-		{m.Name(), func() (proc.Process, error) { return m.Start(b.Context(), l, plain, all) }},
-		{m.Name() + " with network", func() (proc.Process, error) {
-			return m.Start(b.Context(), l, network, append(System(), rules...))
-		}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				p, err := c.start()
-				if err == nil {
-					_, err = p.Wait()
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A home directory has links to toolchains. What a program has put in its place leads nowhere else.
 func TestMakeHome(t *testing.T) {
 	dir, home, outside := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
 	for range 2 { // the second time it is there already
-		if err := MakeHome(dir, "home", home); err != nil {
-			t.Fatal(err)
-		}
+		check(t, MakeHome(dir, "home", home))
 	}
 	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != filepath.Join(home, ".cargo/bin") {
 		t.Errorf("leads to %q, %v", to, err)
 	}
 	for _, name := range []string{"link", "below/.cargo"} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(outside, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		check(t, os.Symlink(outside, filepath.Join(dir, name)))
 		if err := MakeHome(dir, strings.TrimSuffix(name, "/.cargo"), home); err == nil {
 			t.Errorf("%s: a link that leads out is no error", name)
 		}

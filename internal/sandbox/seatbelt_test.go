@@ -13,24 +13,16 @@ import (
 // own syntax is a part of the string. No test here runs it: macOS does, in findSeatbelt.
 func TestProfile(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	quoted := filepath.Join(base, `a") (allow default) "\`)
 	for _, dir := range []string{"home/tools", "home/lane", quoted[len(base):]} {
-		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}
-	if err := os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")))
 	at := func(name string) string { return filepath.Join(base, name) }
 	got, err := Rules{{Path: at("link/lane"), Access: Write}, {Path: at("home/tools")}, {Path: at("home"), Access: Empty},
 		{Path: at("missing")}, {Path: at("elsewhere"), From: at("home")}, {Path: quoted}}.profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_, rules, _ := strings.Cut(got, "\"/dev/tty\"))\n")
 	want := strings.NewReplacer("BASE", base).Replace(`(allow file-read* (subpath "BASE/a\") (allow default) \"\\"))
 (deny file-write* (subpath "BASE/a\") (allow default) \"\\"))

@@ -7,16 +7,17 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-	"time"
 
 	"muster/internal/proc"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
 
 // What a confined program serves on its own loopback is found by the directory that it works in, and reached; nobody
 // reaches it without.
 func TestServersOfASandbox(t *testing.T) {
-	m, l := find(t)
+	tier.Needs(t, "python3")
+	m, l := findNamespaces(t)
 	dir := t.TempDir()
 	const script = `import http.server
 class Hello(http.server.BaseHTTPRequestHandler):
@@ -28,11 +29,9 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 	}
 	s := proc.Spec{Argv: []string{"python3", "-c", script}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}}
 	p, err := m.Start(t.Context(), l, s, append(System(), Rule{Path: dir, Access: Write}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var all []Server
-	wait.Within(t, 30*time.Second, "the server listens", func() bool { all = Servers(dir); return len(all) > 0 })
+	wait.For(t, "the server listens", func() bool { all = Servers(dir); return len(all) > 0 })
 	if len(all) != 1 || all[0].Port != 28123 || all[0].Program != "python3" {
 		t.Errorf("%+v", all)
 	}
@@ -41,19 +40,13 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 		t.Error("it listens on the loopback of the user")
 	}
 	near, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer near.Close()
 	client, err := net.Dial("tcp", near.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	passed, err := near.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		err := all[0].Connect(t.Context(), passed.(*net.TCPConn))
@@ -64,9 +57,7 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || string(body) != "hello /there" {
 		t.Errorf("%q, %v", body, err)
