@@ -18,6 +18,8 @@ import (
 	"muster/store/mem"
 )
 
+func TestMain(m *testing.M) { gittest.Main(m) }
+
 const target = "refs/heads/muster/t"
 
 // world is a repository with a board, lanes, and a watcher whose Look the test calls.
@@ -35,22 +37,24 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	root := gittest.Repo(t, files)
 	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := repo.Exclude(t.Context(), paths.Excluded); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, repo.Exclude(t.Context(), paths.Excluded))
 	gittest.Git(t, root, "branch", "muster/t")
 	s := mem.New()
 	w := &world{t: t, root: root, repo: repo, journal: journal.New(s.Log())}
 	w.board = board.New(s, w.journal)
 	w.lanes, err = worktree.Open(repo, durable.New(durable.OS{}), paths.Dir(root), w.journal, s.Log(), worktree.Options{})
+	check(t, err)
+	w.Watcher = w.newWatcher()
+	return w
+}
+
+// check fails the test at an error.
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Watcher = w.newWatcher()
-	return w
 }
 
 // newWatcher is the watcher of a process that begins.
@@ -69,9 +73,7 @@ func (w *world) task(owner muster.Name) (id muster.TaskID, dir string) {
 	if err == nil {
 		t, err = w.board.Claim(ctx, t.ID, board.Claim{Owner: owner})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, err)
 	name := muster.Name(fmt.Sprintf("lane-%d", t.ID))
 	lane, err := w.lanes.Create(ctx, name, t.ID, target)
 	if err == nil {
@@ -80,9 +82,7 @@ func (w *world) task(owner muster.Name) (id muster.TaskID, dir string) {
 	if err == nil {
 		_, err = w.board.SetLane(ctx, t.ID, t.Fence, name, lane.Base)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, err)
 	return t.ID, lane.Path
 }
 
@@ -95,9 +95,7 @@ func (w *world) write(dir string, files map[string]string) {
 
 func (w *world) mustLook() {
 	w.t.Helper()
-	if err := w.Look(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.Look(w.t.Context()))
 }
 
 // hears returns what a member is told, in short.
@@ -131,9 +129,7 @@ func short(c muster.Collision) string {
 func (w *world) events() (n int) {
 	w.t.Helper()
 	for e, err := range w.journal.Read(w.t.Context(), 0) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		check(w.t, err)
 		if e.Kind == journal.LaneCollides {
 			n++
 		}

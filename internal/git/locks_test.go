@@ -98,9 +98,7 @@ func TestALockIsBrokenWhenItIsOldEnough(t *testing.T) {
 	plant(t, root, "refs/heads/x.lock", 4800*time.Millisecond)
 	plant(t, root, "packed-refs.lock", 4800*time.Millisecond)
 	plant(t, root, "refs/heads/y.lock", 0)
-	if err := r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}); err != nil {
-		t.Error(err)
-	}
+	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}))
 	if left := locks(t, root); len(left) != 1 { // y's was in nobody's way
 		t.Errorf("left over: %v", left)
 	}

@@ -222,9 +222,7 @@ func TestReadersGoOnAfterAMerge(t *testing.T) {
 	}
 	in.Close()
 	_, _ = io.Copy(io.Discard, lines)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	check(t, cmd.Wait())
 	p.check()
 }
 

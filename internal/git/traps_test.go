@@ -117,9 +117,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<< ") || !strings.Contains(got, "1 other") || !strings.Contains(got, "1 lane") {
 		t.Errorf("after the merge: %q", got)
 	}
-	if err := r.RemoveWorktree(ctx, lane); err != nil {
-		t.Error(err)
-	}
+	check(t, r.RemoveWorktree(ctx, lane))
 	if _, err := r.Run(ctx, root, "fetch", "origin"); err == nil {
 		t.Error("something was fetched")
 	}

@@ -119,9 +119,7 @@ func TestStopsStop(t *testing.T) {
 		check(t, err)
 		p := start(t, l, t.Context(), tool(t, "tool", dir))
 		wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, l.Close())
 		if left := alive(dir); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}

@@ -160,9 +160,7 @@ func TestRefusedStarts(t *testing.T) {
 		if _, err := l.Start(ctx, sh("exit")); !errors.Is(err, muster.CauseUser) {
 			t.Errorf("after the end of ctx: %v", err)
 		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, l.Close())
 		if _, err := l.Start(t.Context(), sh("exit")); !errors.Is(err, muster.ErrUnavailable) {
 			t.Errorf("after Close: %v", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -226,20 +225,5 @@ func TestSecretsOfAnEnvironment(t *testing.T) {
 	want := []string{"one", "two", "three", "/four", "five", "six", "abcdefghijklmnop01", "seven", "eight"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func BenchmarkBytes(b *testing.B) {
-	s := New(key, "another-secret-of-some-length-0123456789", "0123456789abcdef0123456789abcdef01234567")
-	data := []byte(strings.Repeat(fmt.Sprintln("a line of ordinary output, as a list of tasks has it", 123456), 1<<14))
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		s.Bytes(data)
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	for b.Loop() {
-		New(key, "another-secret-of-some-length-0123456789", "0123456789abcdef0123456789abcdef01234567").Contains("some text")
 	}
 }

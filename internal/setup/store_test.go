@@ -40,9 +40,7 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	}
 	w := &world{t: t, root: gittest.Repo(t, all), cache: cache}
 	repo, err := git.Open(t.Context(), w.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.must(err)
 	w.store = setup.Open(repo, w.cache, nil)
 	return w
 }
@@ -103,6 +101,14 @@ func install(dir string) error {
 	)
 }
 
+// hasIndex fails the test unless a checkout has the file that install makes.
+func (w *world) hasIndex(dir string) {
+	w.t.Helper()
+	if got := gittest.Read(w.t, dir, "node_modules/a/index.js"); got != "index\n" {
+		w.t.Errorf("%q", got)
+	}
+}
+
 // look describes what is in a directory.
 func look(t *testing.T, dir string) string {
 	t.Helper()
@@ -161,9 +167,7 @@ func TestSetupRunsOncePerLockfile(t *testing.T) {
 	w.must(os.WriteFile(filepath.Join(second, "node_modules", "a", "index.js"), []byte("spoiled"), 0o600))
 	third := w.checkout()
 	w.prepare(third, install)
-	if data, err := os.ReadFile(filepath.Join(third, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
-		t.Errorf("%q, %v", data, err)
-	}
+	w.hasIndex(third)
 	for _, change := range []struct{ file, text string }{{"package-lock.json", "2\n"}, {".npmrc", "x=y\n"}} {
 		runs := w.runs
 		w.commit(change.file, change.text)
@@ -200,9 +204,7 @@ func TestWhatIsKeptIsNoLinkToAStore(t *testing.T) {
 	if o := w.prepare(second, linked); !o.Reused {
 		t.Errorf("%+v", o)
 	}
-	if data, err := os.ReadFile(filepath.Join(second, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
-		t.Errorf("%q, %v", data, err)
-	}
+	w.hasIndex(second)
 }
 
 func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
@@ -227,9 +229,7 @@ func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
 	if o := w.prepare(dir, install); o.Reused {
 		t.Errorf("%+v", o)
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
-		t.Errorf("%q, %v", data, err)
-	}
+	w.hasIndex(dir)
 	if o := w.prepare(w.checkout(), install); !o.Reused {
 		t.Errorf("the new result was not kept: %+v", o)
 	}
@@ -238,6 +238,7 @@ func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
 func TestHalfEntriesAreNotUsed(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"entry.json", "files.json", "content/node_modules/a/index.js"} {
+		t.Log("without ", what)
 		w := newWorld(t, nil)
 		w.prepare(w.checkout(), install)
 		w.must(os.RemoveAll(filepath.Join(w.only().Dir(), filepath.FromSlash(what))))
@@ -245,9 +246,7 @@ func TestHalfEntriesAreNotUsed(t *testing.T) {
 		if o := w.prepare(dir, install); o.Reused {
 			t.Errorf("without %s: %+v", what, o)
 		}
-		if data, err := os.ReadFile(filepath.Join(dir, "node_modules", "a", "index.js")); err != nil || string(data) != "index\n" {
-			t.Errorf("without %s: %q, %v", what, data, err)
-		}
+		w.hasIndex(dir)
 	}
 }
 
@@ -341,25 +340,19 @@ func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
 	if status := gittest.Git(t, lane, "status", "--porcelain"); status != "" {
 		t.Errorf("git sees\n%s", status)
 	}
-	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
-		t.Error(err)
-	}
+	w.hasIndex(lane)
 	// What a member has there already is left alone.
 	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsUsed || s.IsReady || err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
-		t.Error(err)
-	}
+	w.hasIndex(lane)
 	// What a process that died has put in part is put again.
 	w.must(os.Remove(filepath.Join(lane, "node_modules", "a", "index.js")))
 	w.must(os.WriteFile(filepath.Join(gittest.Git(t, lane, "rev-parse", "--absolute-git-dir"), "muster-setup"), nil, 0o600))
 	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsReady || err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := os.Stat(filepath.Join(lane, "node_modules", "a", "index.js")); err != nil {
-		t.Error(err)
-	}
+	w.hasIndex(lane)
 }
 
 func TestPreparingAtOnce(t *testing.T) {

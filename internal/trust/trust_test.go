@@ -13,6 +13,14 @@ import (
 	"muster/internal/durable"
 )
 
+// check fails the test at an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newRegistry returns a registry in a directory of its own.
 func newRegistry(t *testing.T) *Registry {
 	t.Helper()
@@ -25,9 +33,7 @@ func newRepo(t *testing.T) Repository {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{".git", ".tasks"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 	}
 	return Repository{Root: root, Common: filepath.Join(root, ".git"),
 		Tracked: func([]string) ([]string, error) { return nil, nil }}
@@ -36,9 +42,7 @@ func newRepo(t *testing.T) Repository {
 func mustMark(t *testing.T, r *Registry, repo Repository) string {
 	t.Helper()
 	id, err := r.Mark(t.Context(), repo.Common, repo.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return id
 }
 
@@ -48,9 +52,7 @@ func TestStateNeedsAMark(t *testing.T) {
 		t.Errorf("without a mark: %v", err)
 	}
 	id := mustMark(t, r, repo)
-	if err := r.CheckState(repo); err != nil {
-		t.Error(err)
-	}
+	check(t, r.CheckState(repo))
 	if again := mustMark(t, r, repo); again != id {
 		t.Errorf("marked again: %s, then %s", id, again)
 	}
@@ -65,22 +67,16 @@ func TestForeignMarks(t *testing.T) {
 	mustMark(t, mine, newRepo(t)) // the user has a key
 	mustMark(t, other, repo)
 	foreign, err := os.ReadFile(markPath(repo.Common))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	id, _, _ := strings.Cut(string(foreign), " ")
 	for _, text := range []string{string(foreign), id, id + " ", "", "../../../x " + strings.Repeat("0", 64), strings.Repeat("a", 1<<20)} {
-		if err := os.WriteFile(markPath(repo.Common), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(markPath(repo.Common), []byte(text), 0o600))
 		if err := mine.CheckState(repo); !errors.Is(err, muster.ErrInvalid) {
 			t.Errorf("%.80q: %v", text, err)
 		}
 	}
 	mustMark(t, mine, repo)
-	if err := mine.CheckState(repo); err != nil {
-		t.Error(err)
-	}
+	check(t, mine.CheckState(repo))
 }
 
 // A moved repository keeps its mark, also after its record was pruned. A copy has none while the original exists.
@@ -90,9 +86,7 @@ func TestMovedAndCopied(t *testing.T) {
 	copied := repo
 	copied.Root = filepath.Join(t.TempDir(), "copy")
 	copied.Common = filepath.Join(copied.Root, ".git")
-	if err := os.CopyFS(copied.Root, os.DirFS(repo.Root)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.CopyFS(copied.Root, os.DirFS(repo.Root)))
 	err := r.CheckState(copied)
 	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), "copy") || !strings.Contains(err.Error(), repo.Root) {
 		t.Errorf("a copy: %v", err)
@@ -102,9 +96,7 @@ func TestMovedAndCopied(t *testing.T) {
 	}
 
 	moved := filepath.Join(t.TempDir(), "moved")
-	if err := os.Rename(repo.Root, moved); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(repo.Root, moved))
 	repo.Root, repo.Common = moved, filepath.Join(moved, ".git")
 	mustMark(t, r, newRepo(t)) // prunes the record of the old place
 	if rec, err := r.Get(id); err != nil || rec.ID != "" {
@@ -165,9 +157,7 @@ func TestStatePaths(t *testing.T) {
 	} {
 		repo := newRepo(t)
 		mustMark(t, r, repo)
-		if err := make(repo.Root); err != nil {
-			t.Fatal(err)
-		}
+		check(t, make(repo.Root))
 		if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || muster.HintOf(err) == "" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -219,15 +209,11 @@ func TestNoRegistry(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		sealed := t.TempDir()
-		if err := os.Chmod(sealed, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(sealed, 0o500))
 		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": sealed}[name] })
 	} else { // for root everything is writable but what is no directory
 		file := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, nil, 0o600))
 		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": file}[name] })
 	}
 	if _, err = r.Mark(t.Context(), repo.Common, repo.Root); !errors.Is(err, muster.ErrUnavailable) ||
@@ -248,9 +234,7 @@ func TestMarkOfAnotherUser(t *testing.T) {
 		t.Errorf("%v: %s", err, muster.HintOf(err))
 	}
 	mustMark(t, sealed, repo)
-	if err := r.CheckState(repo); err != nil {
-		t.Error(err)
-	}
+	check(t, r.CheckState(repo))
 }
 
 // sealedFS does not let one file be read. Root can read every file of a real one.
@@ -270,22 +254,14 @@ func (f sealedFS) OpenFile(name string, flag int, perm fs.FileMode) (durable.Fil
 func TestDamagedRecord(t *testing.T) {
 	r, damaged, other := newRegistry(t), newRepo(t), newRepo(t)
 	path := r.recordPath(mustMark(t, r, damaged))
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte("{"), 0o600))
 	mustMark(t, r, other)
-	if err := r.CheckState(other); err != nil {
-		t.Error(err)
-	}
+	check(t, r.CheckState(other))
 	if err := r.CheckState(damaged); !strings.Contains(muster.HintOf(err), "rm "+path) {
 		t.Errorf("%v: %s", err, muster.HintOf(err))
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.CheckState(damaged); err != nil {
-		t.Error(err)
-	}
+	check(t, os.Remove(path))
+	check(t, r.CheckState(damaged))
 }
 
 // An item is trusted under its name and its file, with just its content. Those of muster.yaml keep the names that were

@@ -15,9 +15,7 @@ func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *file.Store {
 		s, err := file.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -30,13 +28,9 @@ func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	w, err := OpenRoot(dir, Options{Store: archived})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, files: durable.New(durable.OS{})}
-	if err := a.moveTasks(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.moveTasks(t.Context()))
 	if a.Tasks != 1 || a.NextID != 2 {
 		t.Errorf("archived: %+v", a.ArchivedTeam)
 	}

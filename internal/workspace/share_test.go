@@ -14,23 +14,17 @@ import (
 func TestShare(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"README": "read me\n"})
 	w, err := Open(t.Context(), dir, Options{OpenStore: openFileStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	root := w.Root()
 	outside := filepath.Join(t.TempDir(), "outside.txt")
 	for path, text := range map[string]string{filepath.Join(root, "new.txt"): "new", outside: "outside"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	share := func(path, want string) string {
 		t.Helper()
 		at, err := Share(t.Context(), w, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		text := ""
 		if at != "" {
 			data, err := os.ReadFile(at)
@@ -50,24 +44,18 @@ func TestShare(t *testing.T) {
 		t.Errorf("the same content is at %s and %s", first, again)
 	}
 	share(outside, "outside")
-	if err := os.WriteFile(filepath.Join(root, "README"), []byte("changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(root, "README"), []byte("changed"), 0o600))
 	share("README", "changed")
 	for _, path := range []string{"none.txt", ".", "../"} {
 		if at, err := Share(t.Context(), w, path); !errors.Is(err, muster.ErrNotFound) {
 			t.Errorf("%s: %q, %v", path, at, err)
 		}
 	}
-	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(outside, filepath.Join(root, "link")))
 	if at, err := Share(t.Context(), w, "link"); err == nil {
 		t.Errorf("a link out of the repository is at %q", at)
 	}
-	if err := os.Truncate(filepath.Join(root, "new.txt"), maxShared+1); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Truncate(filepath.Join(root, "new.txt"), maxShared+1))
 	if at, err := Share(t.Context(), w, "new.txt"); !errors.Is(err, muster.ErrInvalid) {
 		t.Errorf("a huge file: %q, %v", at, err)
 	}

@@ -13,26 +13,28 @@ import (
 
 func openFileStore(root string) (muster.Store, error) { return file.Open(root) }
 
+// check fails the test at an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newPlainRepository returns a directory that looks like a repository with a team's state, but is none to git.
 func newPlainRepository(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, sub := range []string{".git", ".tasks", "sub"} {
-		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
 	// As git names it: without symbolic links.
 	dir, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		_, err = trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(dir, ".git"), dir)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return dir
 }
 
@@ -41,9 +43,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 	dir := newPlainRepository(t)
 	t.Setenv("PATH", t.TempDir()) // no git
 	w, err := Open(t.Context(), filepath.Join(dir, "sub"), Options{OpenStore: openFileStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	if all, err := w.Board().List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("the board has %v, %v", all, err)
@@ -65,9 +65,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 // Each service is opened once, so that what is registered with one of them holds for everybody.
 func TestServicesAreOpenedOnce(t *testing.T) {
 	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	ctx := t.Context()
 	tasks, mail, members, requests := w.Board(), w.Mail(ctx), w.Roster(ctx), w.Requests(ctx)
@@ -79,15 +77,11 @@ func TestServicesAreOpenedOnce(t *testing.T) {
 // A board of the workspace runs what follows from the end of a task without anybody registering it.
 func TestTheEndOfATaskIsReported(t *testing.T) {
 	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	ctx := t.Context()
 	task, err := w.Board().Create(ctx, board.Draft{Subject: "one", CreatedBy: muster.User})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if task, err = w.Board().CompleteByHand(ctx, task.ID, muster.User, "done"); err != nil || len(task.Effects) != 0 {
 		t.Fatalf("%v are left to follow, %v", task.Effects, err)
 	}
@@ -100,9 +94,7 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 // Files does not leave the repository, by a name or by a link.
 func TestFilesStayInTheRepository(t *testing.T) {
 	dir := newPlainRepository(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600))
 	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -110,14 +102,10 @@ func TestFilesStayInTheRepository(t *testing.T) {
 		t.Skip("no symbolic links here")
 	}
 	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	f, err := w.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, name := range []string{"../outside", "link"} {
 		if data, err := f.ReadFile(name); err == nil {
 			t.Errorf("%s was read: %q", name, data)

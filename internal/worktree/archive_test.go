@@ -119,9 +119,7 @@ func TestALaneWithNothingLeftGoes(t *testing.T) {
 	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
 	_, err := w.Enter(w.ctx(), "two")
 	wants(t, err, muster.ErrHeld, "being removed")
-	if err := w.Remove(w.ctx(), "two", false); err != nil {
-		t.Error(err)
-	}
+	check(t, w.Remove(w.ctx(), "two", false))
 	w.tidy()
 }
 

@@ -181,18 +181,14 @@ func TestCreate(t *testing.T) {
 func TestABranchNamedAsTheLanesDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if err := worktree.CheckBranchNames(w.ctx(), w.repo); err != nil {
-		t.Error(err)
-	}
+	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
 	w.git(w.root, "branch", "wt")
 	wants(t, worktree.CheckBranchNames(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
 	_, err := w.Create(w.ctx(), "one", 0, "")
 	wants(t, err, muster.ErrInvalid, "your branch wt")
 	w.git(w.root, "branch", "-m", "wt", "mine")
 	w.create("one")
-	if err := worktree.CheckBranchNames(w.ctx(), w.repo); err != nil {
-		t.Error(err)
-	}
+	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
 }
 
 func TestAFailedCreateLeavesNothing(t *testing.T) {

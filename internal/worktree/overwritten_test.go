@@ -58,9 +58,7 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 			if _, changed, err := w.Commit(w.ctx(), "one", "work"); err != nil || !changed {
 				t.Errorf("committed %v, %v", changed, err)
 			}
-			if err := w.Occupy(w.ctx(), "one", alice, worktree.Occupant{}); err != nil {
-				t.Error(err)
-			}
+			check(t, w.Occupy(w.ctx(), "one", alice, worktree.Occupant{}))
 		})
 	}
 }

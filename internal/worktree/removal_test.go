@@ -75,9 +75,7 @@ func TestARemovalOfSomethingElseKeepsIt(t *testing.T) {
 				if _, err := w.Archive(w.ctx(), "one"); err == nil {
 					t.Error("it was archived as the lane")
 				}
-				if err := w.Recover(w.ctx()); err != nil {
-					t.Error(err)
-				}
+				check(t, w.Recover(w.ctx()))
 			}
 			at := filepath.Join(lane.Path, "mine")
 			if name == "a file" {

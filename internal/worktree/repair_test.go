@@ -261,9 +261,7 @@ func TestArchiveAll(t *testing.T) {
 		t.Error(err)
 	}
 	w.tidy("ddd")
-	if err := w.ArchiveAll(w.ctx(), save); err != nil {
-		t.Error(err)
-	}
+	check(t, w.ArchiveAll(w.ctx(), save))
 	w.tidy()
 }
 

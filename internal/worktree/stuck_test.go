@@ -59,14 +59,10 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 				return
 			}
 			ref, err := w.Preserve(ctx, name)
-			if err != nil {
-				t.Error(err)
-			}
+			check(t, err)
 			marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+ref+`"}`, 1)
 			gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
-			if err := is.left(lane); err != nil {
-				t.Error(err)
-			}
+			check(t, is.left(lane))
 		}
 		if _, err := late.ArchiveCompleted(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
 			t.Errorf("%s: %v", name, err)
