@@ -79,8 +79,7 @@ func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
 // What cannot be read is not archived as if it were nothing, and the error says what it is.
 func TestWhatCannotBeArchivedIsNamed(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	lane := w.create("one", map[string]string{"b": "b\n"})
 	tmp := os.TempDir()
 	t.Setenv("TMPDIR", w.root+"/missing")
 	_, err := w.Preserve(w.ctx(), "one")

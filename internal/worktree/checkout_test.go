@@ -44,6 +44,9 @@ func TestWhereALaneHasChanged(t *testing.T) {
 	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "at HEAD only")
 	changed(true)
 	w.git(lane.Path, "reset", "-q", "--hard", lane.Base)
+	w.git(w.root, "branch", "-f", "wt/one", w.git(w.root, "commit-tree", "-p", lane.Base, "-m", "on the branch only", "HEAD^{tree}"))
+	changed(true)
+	wants(t, w.Remove(w.ctx(), "one", false), muster.ErrHeld, "one")
 	w.git(w.root, "branch", "-D", "wt/one")
 	changed(false)
 	unclear := func(says string) {
@@ -155,9 +158,7 @@ func TestTheStatusOfALane(t *testing.T) {
 	has(status(), "its HEAD is not on its branch: HEAD\n")
 	w.git(lane.Path, "checkout", "-q", "wt/one")
 	w.git(lane.Path, "clean", "-qf")
-	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")))
 	has(status(), "in conflict: a line 1\n")
 }
 
@@ -190,9 +191,7 @@ func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	two := w.create("two")
 	w.git(two.Path, "update-index", "--cacheinfo", "160000,"+lane.Base+",sub")
 	gittest.Write(t, two.Path, map[string]string{".gitmodules": "\n"})
-	if _, _, err := w.Commit(w.ctx(), "two", "moved"); err != nil {
-		t.Error(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "two", "moved"))
 }
 
 // A lock that cannot be removed keeps a lane from being committed, and the error says so.
@@ -226,9 +225,7 @@ func TestOneMergeAtATime(t *testing.T) {
 	// A merge without conflicts leaves no note.
 	w.create("two")
 	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "more")
-	if _, err := w.Merge(w.ctx(), "two", w.git(w.root, "rev-parse", "main")); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.Merge(w.ctx(), "two", w.git(w.root, "rev-parse", "main")))
 	if two, err := w.Get(w.ctx(), "two"); err != nil || two.Extra != nil {
 		t.Errorf("%+v, %v", two, err)
 	}
@@ -245,19 +242,13 @@ func TestALinkInConflict(t *testing.T) {
 	}
 	lane := w.create("one")
 	link(lane.Path, "ours")
-	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
-		t.Fatal(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "one", "ours"))
 	link(w.root, "theirs")
 	w.git(w.root, "add", "link")
 	w.git(w.root, "commit", "-q", "-m", "theirs")
-	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")))
 	_, _, err := w.Commit(w.ctx(), "one", "too early")
 	wants(t, err, muster.ErrInvalid, "not resolved: link (no marker")
 	link(lane.Path, "both")
-	if _, _, err := w.Commit(w.ctx(), "one", "both"); err != nil {
-		t.Error(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "one", "both"))
 }

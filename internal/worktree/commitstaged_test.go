@@ -15,16 +15,13 @@ func TestACommitEndsWhatIsUnderWay(t *testing.T) {
 	w.git(w.root, "checkout", "-q", "-b", "theirs")
 	w.git(w.root, "commit", "-q", "-a", "-m", "theirs")
 	w.git(w.root, "checkout", "-q", "main")
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"a": "mine\n"})
+	lane := w.create("one", map[string]string{"a": "mine\n"})
 	w.git(lane.Path, "commit", "-q", "-a", "-m", "mine")
 	if _, err := gittest.Try(lane.Path, "cherry-pick", "theirs"); err == nil {
 		t.Fatal("no conflict")
 	}
 	gittest.Write(t, lane.Path, map[string]string{"a": "both\n"})
-	if _, _, err := w.Commit(w.ctx(), "one", "Work\n"); err != nil {
-		t.Fatal(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "one", "Work\n"))
 	if got := w.git(lane.Path, "status"); strings.Contains(got, "cherry-pick") {
 		t.Errorf("still under way: %s", got)
 	}

@@ -14,7 +14,6 @@ import (
 	"muster/internal/testing/gittest"
 	"muster/internal/worktree"
 	"muster/journal"
-	"muster/store/mem"
 )
 
 // Whatever is asked of a lane that is not there, the answer is that it is not there.
@@ -72,8 +71,7 @@ func (f *onDisk) TryLock(name string, how durable.LockMode) (durable.Locked, err
 // on opens the lanes of w on another file system.
 func (w *world) on(fs durable.FS) *worktree.Lanes {
 	w.t.Helper()
-	log := mem.New().Log()
-	l, err := worktree.Open(w.repo, durable.New(fs), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
+	l, err := worktree.Open(w.repo, durable.New(fs), paths.Dir(w.root), journal.New(w.log), w.log, worktree.Options{})
 	check(w.t, err)
 	return l
 }
@@ -84,7 +82,7 @@ func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create("one")
 	whole := w.index()
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": whole[:len(whole)/2]})
+	w.writeIndex(whole[:len(whole)/2])
 	l := w.on(&onDisk{name: "index.json", act: func() {
 		gittest.Write(t, w.root, map[string]string{"new.json": whole})
 		if err := os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"); err != nil {

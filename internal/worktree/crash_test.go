@@ -84,8 +84,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				if lane.Status != muster.LaneActive {
 					t.Errorf("%s is %s", lane.Name, lane.Status)
 				}
-				_, err := w.Enter(w.ctx(), lane.Name)
-				check(t, err)
+				w.ok(w.Enter(w.ctx(), lane.Name))
 				check(t, w.Remove(w.ctx(), lane.Name, true))
 			}
 			w.tidy()
@@ -133,9 +132,6 @@ func TestRecover(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
 	head, _ := w.repo.Head(ctx)
-	row := func(name, extra string) string {
-		return fmt.Sprintf(`%q:{"name":%q,"path":%q,"branch":"wt/%s","status":"creating","base":%q%s}`, name, name, w.root+"/.worktrees/"+name, name, head, extra)
-	}
 	// intent only; branch only; branch and worktree; branch that has moved; being made by a living process.
 	for _, b := range []string{"branch", "moved", "whole", "living"} {
 		w.git(w.root, "branch", "wt/"+b)
@@ -146,9 +142,9 @@ func TestRecover(t *testing.T) {
 	gittest.Write(t, w.root, map[string]string{".git/refs/heads/wt/branch.lock": ""}) // as a killed git leaves it
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-9.lock")
 	check(t, err)
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{` + strings.Join([]string{
-		row("intent", ""), row("branch", `,"maker":"lane-maker-1"`), row("moved", ""), row("whole", `,"maker":"lane-maker-2"`), row("living", `,"maker":"lane-maker-9"`),
-	}, ",") + `}}`})
+	creating := func(name, more string) string { return w.row(name, muster.LaneCreating, more) }
+	w.rows(creating("intent", ""), creating("branch", `,"maker":"lane-maker-1"`), creating("moved", ""),
+		creating("whole", `,"maker":"lane-maker-2"`), creating("living", `,"maker":"lane-maker-9"`))
 	check(t, w.Recover(ctx))
 	status := map[muster.Name]muster.LaneStatus{}
 	for _, lane := range w.must(w.List(ctx)) {
@@ -165,7 +161,5 @@ func TestRecover(t *testing.T) {
 		t.Error("took a lane from its living maker")
 	}
 	check(t, unlock())
-	if _, err := w.Create(ctx, "living", 0, ""); err != nil {
-		t.Error(err)
-	}
+	w.ok(w.Create(ctx, "living", 0, ""))
 }

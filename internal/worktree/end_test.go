@@ -10,47 +10,30 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/testing/gittest"
 )
 
-// What a release kept aside and what its owner committed afterwards have one content and two ids: the lane goes anyway.
+// What a release kept aside and what its owner committed afterwards have one content and two ids: the lane goes anyway,
+// also when an earlier version has noted the first ref in a removal that recovery ends.
 func TestArchivedAfterTheSameContentWasKeptAside(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	ctx := w.ctx()
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-	aside, err := w.Preserve(ctx, "one")
-	check(t, err)
-	head, _, err := w.Commit(ctx, "one", "work")
-	check(t, err)
-	ref, err := w.Archive(ctx, "one")
-	check(t, err)
-	if ref == aside || w.git(w.root, "rev-parse", ref) != head {
-		t.Errorf("archived as %s", ref)
-	}
-	w.tidy()
-}
-
-// A removal that an earlier version marked with such a ref, or whose branch has moved since: what the branch has is
-// archived too, and recovery ends it.
-func TestRecoveryEndsARemovalWhoseBranchIsElsewhere(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	ctx := w.ctx()
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-	aside, err := w.Preserve(ctx, "one")
-	check(t, err)
-	head, _, err := w.Commit(ctx, "one", "work")
-	check(t, err)
-	marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+aside+`"}`, 1)
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
-	check(t, w.Recover(ctx))
-	w.tidy()
-	if w.git(w.root, "for-each-ref", "--points-at", head, "refs/muster/archive/") == "" {
-		t.Error("the branch's commit is nowhere")
+	for _, isInterrupted := range []bool{false, true} {
+		w := newWorld(t, map[string]string{"a": "a\n"})
+		w.create("one", map[string]string{"b": "b\n"})
+		aside, err := w.Preserve(w.ctx(), "one")
+		check(t, err)
+		head, _, err := w.Commit(w.ctx(), "one", "work")
+		check(t, err)
+		if isInterrupted {
+			w.removing(aside)
+			check(t, w.Recover(w.ctx()))
+		} else if ref, err := w.Archive(w.ctx(), "one"); err != nil || ref == aside {
+			t.Errorf("archived as %s, %v", ref, err)
+		}
+		w.tidy()
+		if w.git(w.root, "for-each-ref", "--points-at", head, "refs/muster/archive/") == "" {
+			t.Error("the branch's commit is nowhere")
+		}
 	}
 }
 
@@ -61,8 +44,7 @@ func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
 	ctx := w.ctx()
 	stuck, _ := w.create("aaa"), w.create("bbb")
 	w.git(w.root, "worktree", "lock", stuck.Path)
-	marked := strings.ReplaceAll(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": ""}`)
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
+	w.removing("")
 	check(t, w.Recover(ctx))
 	w.tidy("aaa")
 	if got := strings.Join(w.events(), ", "); !strings.Contains(got, "worktree.remove.failed aaa") {
@@ -84,9 +66,7 @@ func TestRecoveryBreaksLocks(t *testing.T) {
 	}
 	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
 	check(t, w.Recover(w.ctx()))
-	if _, _, err := w.Commit(w.ctx(), "one", "work"); err != nil {
-		t.Error(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "one", "work"))
 	for _, ref := range []string{"refs/muster/landing/7-1", "refs/muster/archive/x-1"} {
 		w.git(w.root, "update-ref", ref, "HEAD")
 	}
@@ -96,14 +76,11 @@ func TestAFailedRemovalNamesItsLane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	unlock, err := durable.New(durable.OS{}).Lock(w.ctx(), w.root+"/.team/locks/lanes.lock")
-	check(t, err)
-	ctx, cancel := context.WithTimeout(w.ctx(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := w.Archive(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) { // its row cannot be marked
+	ctx, cancel := context.WithCancel(w.ctx())
+	l := w.on(&onDisk{name: "lanes.lock", act: cancel}) // its row cannot be marked
+	if _, err := l.Archive(ctx, "one"); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	unlock()
 	if got := strings.Join(w.events(), ", "); !strings.HasSuffix(got, "worktree.remove.failed one") {
 		t.Errorf("events %s", got)
 	}

@@ -19,11 +19,8 @@ func TestAFailedGitIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
 				w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.log\n"})
-				lane := w.create("one")
-				gittest.Write(t, lane.Path, map[string]string{"c": "c\n"})
-				if _, _, err := w.Commit(w.ctx(), "one", "second"); err != nil {
-					t.Fatal(err)
-				}
+				lane := w.create("one", map[string]string{"c": "c\n"})
+				w.ok2(w.Commit(w.ctx(), "one", "second"))
 				gittest.Write(t, lane.Path, map[string]string{"b": "b\n", "x.log": "x\n"})
 				act(w, failing)
 			})
@@ -107,12 +104,8 @@ func (w *world) failLook(failing gittest.Failing) {
 }
 
 func (w *world) failMerge(failing gittest.Failing) {
-	if _, _, err := w.Commit(w.ctx(), "one", "work"); err != nil {
-		w.t.Fatal(err)
-	}
-	gittest.Write(w.t, w.root, map[string]string{"c": "theirs\n"})
-	w.git(w.root, "add", "-A")
-	w.git(w.root, "commit", "-q", "-m", "theirs")
+	w.ok2(w.Commit(w.ctx(), "one", "work"))
+	w.land(map[string]string{"c": "theirs\n"})
 	theirs := w.git(w.root, "rev-parse", "HEAD")
 	var conflicts []string
 	w.whole(failing, func() (err error) {

@@ -28,15 +28,13 @@ func TestRowsOfOtherPrograms(t *testing.T) {
 	if got, err := w.Get(w.ctx(), "one"); err != nil || got.Name != "one" || worktree.IsAskedToKeep(got) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := w.Enter(w.ctx(), "one"); err != nil {
-		t.Error(err)
-	}
+	w.ok(w.Enter(w.ctx(), "one"))
 	if head, changed, err := w.Commit(w.ctx(), "one", "x"); err != nil || head != lane.Base || !changed {
 		t.Errorf("of an unknown base: %s, %v, %v", head, changed, err)
 	}
 	_, err := w.Get(w.ctx(), "odd")
 	wants(t, err, muster.ErrCorrupt, "odd")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"version":7}`})
+	w.writeIndex(`{"version":7}`)
 	if all, err := w.List(w.ctx()); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -66,7 +64,7 @@ func TestWhatStaysOfADamagedIndex(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			for range 2 { // the same damage may come again
-				gittest.Write(t, w.root, map[string]string{".worktrees/index.json": c.text})
+				w.writeIndex(c.text)
 				// A change that is refused leaves a whole index too.
 				wants(t, w.Keep(w.ctx(), "none"), muster.ErrNotFound, "none")
 				var top map[string]json.RawMessage
@@ -100,7 +98,7 @@ func TestADamagedIndexThatSomebodyElseRebuilds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"one":{`})
+	w.writeIndex(`{"worktrees":{"one":{`)
 	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() {
 		if err := w.Keep(w.ctx(), "one"); err != nil {
 			t.Error(err)

@@ -47,8 +47,7 @@ func (w *world) cancelledAt(pattern string, work func(ctx context.Context) error
 // What git cannot tell is never taken for an answer: neither for "no" nor for "nothing".
 func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	lane := w.create("one", map[string]string{"b": "b\n"})
 	w.git(lane.Path, "add", "-A")
 	w.git(lane.Path, "commit", "-q", "-m", "work")
 	link := w.git(lane.Path, "rev-parse", "HEAD")
@@ -68,13 +67,7 @@ func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
 		{"MERGE_HEAD", preserve, muster.ErrInvalid, "cannot verify"},
 		{"MERGE_HEAD", func() error { _, err := w.Merge(w.ctx(), "one", link); return err }, nil, ""},
 		{"--unmerged", func() error { _, err := w.Unresolved(w.ctx(), "one"); return err }, muster.ErrUnavailable, "list the conflicts"},
-		{"--others", commit, muster.ErrInvalid, "cannot be committed"},
-		{"diff-tree", commit, muster.ErrInvalid, "cannot be committed"},
 		{"write-tree", preserve, muster.ErrInvalid, "write-tree"},
-		{"add -A", func() error {
-			gittest.Write(t, lane.Path, map[string]string{"c": "c\n"}) // what is staged already is not added
-			return preserve()
-		}, muster.ErrInvalid, "git add"},
 		{"worktree list", func() error { return w.Recover(w.ctx()) }, muster.ErrUnavailable, "list the worktrees"},
 		{"worktree list", func() error { _, err := w.Check(w.ctx()); return err }, muster.ErrUnavailable, "list the worktrees"},
 	} {
@@ -94,7 +87,7 @@ func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrInvalid) {
 		t.Errorf("cancelled: %v", err)
 	}
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{`})
+	w.writeIndex(`{"worktrees":{`)
 	list := func() error { _, err := w.List(w.ctx()); return err }
 	wants(t, w.with("worktree list", "exit 128", list), muster.ErrUnavailable, "list the worktrees")
 }

@@ -49,10 +49,14 @@ func openWorld(t *testing.T, root string, o worktree.Options) *world {
 
 func (w *world) ctx() context.Context { return w.t.Context() }
 
-func (w *world) create(name muster.Name) muster.Lane {
+// create makes a lane, and writes files into it.
+func (w *world) create(name muster.Name, files ...map[string]string) muster.Lane {
 	w.t.Helper()
 	lane, err := w.Create(w.ctx(), name, 0, "HEAD")
 	check(w.t, err)
+	for _, f := range files {
+		gittest.Write(w.t, lane.Path, f)
+	}
 	return lane
 }
 
@@ -75,6 +79,17 @@ func (w *world) events() []string {
 		all = append(all, e.Event+" "+e.Worktree.Name)
 	}
 	return all
+}
+
+func (w *world) writeIndex(text string) {
+	w.t.Helper()
+	gittest.Write(w.t, w.root, map[string]string{".worktrees/index.json": text})
+}
+
+// removing says in the index that all active lanes are being removed, and that their work is at a ref.
+func (w *world) removing(ref string) {
+	w.t.Helper()
+	w.writeIndex(strings.ReplaceAll(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+ref+`"}`))
 }
 
 func (w *world) index() string { return gittest.Read(w.t, w.root, ".worktrees/index.json") }
@@ -118,6 +133,17 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ok fails the test at an error of what returns something else, too.
+func (w *world) ok(_ any, err error) {
+	w.t.Helper()
+	check(w.t, err)
+}
+
+func (w *world) ok2(_, _ any, err error) {
+	w.t.Helper()
+	check(w.t, err)
 }
 
 func exists(path string) bool { return !durable.IsMissing(path) }
@@ -271,7 +297,7 @@ func TestOneLaneAName(t *testing.T) {
 func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"version":7,"worktrees":{"theirs":{"name":"theirs","path":".worktrees/theirs","branch":"wt/theirs","task_id":null,"status":"active","mood":"good"},"odd":["what"]}}`})
+	w.writeIndex(`{"version":7,"worktrees":{"theirs":{"name":"theirs","path":".worktrees/theirs","branch":"wt/theirs","task_id":null,"status":"active","mood":"good"},"odd":["what"]}}`)
 	w.create("ours")
 	check(t, w.Keep(w.ctx(), "theirs"))
 	var x struct {
@@ -304,7 +330,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	was := w.index()
 	at := strings.Index(was, `"b-two": {`) + 20
 	torn := was[:at] + "\x00" + was[at+1:]
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": torn})
+	w.writeIndex(torn)
 	var g sync.WaitGroup
 	for range 4 {
 		g.Go(func() {
@@ -344,7 +370,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 		t.Errorf("said %d times", said)
 	}
 	// And in the middle of a change.
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": was[:at]})
+	w.writeIndex(was[:at])
 	if _, err := w.Create(w.ctx(), "d-four", 4, "HEAD"); err != nil {
 		t.Error(err)
 	}
@@ -370,9 +396,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	_, err = w.Enter(w.ctx(), "one")
 	wants(t, err, muster.ErrInvalid, "on no branch")
 	w.git(lane.Path, "checkout", "-q", "wt/one")
-	if _, err = w.Enter(w.ctx(), "one"); err != nil {
-		t.Error(err)
-	}
+	w.ok(w.Enter(w.ctx(), "one"))
 	// Without its .git file the directory is just a part of the user's checkout.
 	check(t, os.Remove(lane.Path+"/.git"))
 	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
@@ -403,9 +427,7 @@ func TestScratch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a1\n", "b": "b1\n"})
 	first, _ := w.repo.Head(w.ctx())
-	gittest.Write(t, w.root, map[string]string{"a": "a2\n", "new": "new\n"})
-	w.git(w.root, "add", "-A")
-	w.git(w.root, "commit", "-q", "-m", "two")
+	w.land(map[string]string{"a": "a2\n", "new": "new\n"})
 	second, _ := w.repo.Head(w.ctx())
 	before := gittest.Checkout(t, w.root)
 	scratch := func(commit string) string {
@@ -434,9 +456,7 @@ func TestScratch(t *testing.T) {
 	if w.git(w.root, "rev-parse", "wander") != first {
 		t.Error("a branch was moved")
 	}
-	if _, err := w.Scratch(w.ctx(), "lead", second); err != nil {
-		t.Error(err)
-	}
+	w.ok(w.Scratch(w.ctx(), "lead", second))
 	_, err := w.Scratch(w.ctx(), "../x", second)
 	wants(t, err, muster.ErrInvalid, "cannot be a name")
 	if gittest.Checkout(t, w.root) != before {

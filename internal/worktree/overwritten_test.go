@@ -46,7 +46,7 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 			}
 			old, _ := json.Marshal(doc)
 			for range 2 { // as often as the other program writes it
-				gittest.Write(t, w.root, map[string]string{".worktrees/index.json": string(old)})
+				w.writeIndex(string(old))
 				if dir, err := w.Workdir(w.ctx(), "one"); err != nil || dir != lane.Path {
 					t.Fatalf("works in %q, %v", dir, err)
 				}

@@ -16,8 +16,7 @@ import (
 func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n", "sub/stays": "stays\n"})
+	lane := w.create("one", map[string]string{"b": "b\n", "sub/stays": "stays\n"})
 	stays := filepath.Join(lane.Path, "sub", "stays")
 	if out, err := exec.Command("chattr", "+i", stays).CombinedOutput(); err != nil {
 		if os.Getenv("CI") == "true" {

@@ -83,7 +83,7 @@ func TestRepairOfADamagedIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"one":{`})
+	w.writeIndex(`{"worktrees":{"one":{`)
 	found := w.findings()
 	if len(found) != 2 || found[0].Lane != "" || !strings.Contains(found[0].Text, "cannot be read") || found[1].Lane != "one" {
 		t.Errorf("found %+v", found)
@@ -182,26 +182,20 @@ func TestACheckOfACancelledCall(t *testing.T) {
 	gittest.Write(t, w.root, map[string]string{".worktrees/one/b": "b\n"})
 	ctx, cancel := context.WithCancel(w.ctx())
 	cancel()
-	if found, err := w.Check(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("found %+v, %v", found, err)
+	is := func(_ any, err error) {
+		t.Helper()
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
-	if found, err := w.Repair(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("mended %+v, %v", found, err)
-	}
-	if ref, err := w.Preserve(ctx, "one"); !errors.Is(err, context.Canceled) {
-		t.Errorf("preserved as %q, %v", ref, err)
-	}
-	if dir, err := w.Workdir(ctx, "one"); !errors.Is(err, context.Canceled) {
-		t.Errorf("works in %q, %v", dir, err)
-	}
+	is(w.Check(ctx))
+	is(w.Repair(ctx))
+	is(w.Preserve(ctx, "one"))
+	is(w.Workdir(ctx, "one"))
 	w.rows(w.row("one", muster.LaneActive, `,"removing":{"ref":""}`))
-	if _, err := w.Archive(ctx, "one"); !errors.Is(err, context.Canceled) {
-		t.Errorf("archived: %v", err)
-	}
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees":{"one":{`})
-	if _, err := w.List(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("listed: %v", err)
-	}
+	is(w.Archive(ctx, "one"))
+	w.writeIndex(`{"worktrees":{"one":{`)
+	is(w.List(ctx))
 	w.rows(w.row("two", muster.LaneCreating, ""))
 	ctx, cancel = context.WithCancel(w.ctx())
 	if err := w.on(&onDisk{name: "lanes.lock", act: cancel}).Recover(ctx); !errors.Is(err, context.Canceled) {
@@ -271,9 +265,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	w.create("one")
 	gittest.Write(t, w.root, map[string]string{".worktrees/one/b": "b\n", ".worktrees/two/mine": "mine\n"})
-	if _, err := w.Archive(w.ctx(), "one"); err != nil {
-		t.Fatal(err)
-	}
+	w.ok(w.Archive(w.ctx(), "one"))
 	w.git(w.root, "branch", "wt/two")
 	w.rows(w.row("two", muster.LaneCreating, `,"maker":"lane-maker-1"`)) // with files that nobody knows of
 	check(t, w.Recover(w.ctx()))

@@ -225,7 +225,7 @@ func TestARebuildThatFailsIsTold(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create("one")
 	w.failEachStep("", func(n int) {
-		gittest.Write(t, w.root, map[string]string{".worktrees/index.json": fmt.Sprintf(`{"version":%d,"work`, n)})
+		w.writeIndex(fmt.Sprintf(`{"version":%d,"work`, n))
 	}, func(l *worktree.Lanes, _ int) error { _, err := l.List(w.ctx()); return err })
 	if all, err := w.List(w.ctx()); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
@@ -279,11 +279,8 @@ func (w *world) conflict() muster.Lane {
 	w.t.Helper()
 	lane := w.create("one")
 	gittest.Write(w.t, lane.Path, map[string]string{"a": "ours\n"})
-	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
-		w.t.Fatal(err)
-	}
-	gittest.Write(w.t, w.root, map[string]string{"a": "theirs\n"})
-	w.git(w.root, "commit", "-q", "-a", "-m", "theirs")
+	w.ok2(w.Commit(w.ctx(), "one", "ours"))
+	w.land(map[string]string{"a": "theirs\n"})
 	return lane
 }
 

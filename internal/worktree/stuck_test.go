@@ -53,15 +53,12 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 		gittest.Write(t, lane.Path, map[string]string{"b": "b\n", "c": "c\n"})
 		log.do = func() {
 			if is.gone {
-				if _, err := w.Archive(ctx, name); err != nil {
-					t.Error(err)
-				}
+				w.ok(w.Archive(ctx, name))
 				return
 			}
 			ref, err := w.Preserve(ctx, name)
 			check(t, err)
-			marked := strings.Replace(w.index(), `"status": "active"`, `"status": "active", "removing": {"ref": "`+ref+`"}`, 1)
-			gittest.Write(t, w.root, map[string]string{".worktrees/index.json": marked})
+			w.removing(ref)
 			check(t, is.left(lane))
 		}
 		if _, err := late.ArchiveCompleted(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
@@ -129,8 +126,7 @@ func TestALostLaneIsFound(t *testing.T) {
 		_, err = w.Archive(ctx, "one")
 		wants(t, err, muster.ErrInvalid, "cannot verify")
 	}
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
+	lane := w.create("one", map[string]string{"b": "b\n"})
 	if got := w.findings(); len(got) != 0 {
 		t.Errorf("whole: %+v", got)
 	}

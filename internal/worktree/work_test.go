@@ -72,8 +72,7 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 func TestCommitPastALockThatWasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n"})
+	w.create("one", map[string]string{"a": "a2\n"})
 	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock": ""})
 	at := time.Now().Add(-9900 * time.Millisecond)
 	check(t, os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at))
@@ -121,10 +120,8 @@ func TestMerge(t *testing.T) {
 	w := newWorld(t, map[string]string{"text": like + "1\n2\n3\n", "bin": "\x00one", "gone": "gone\n", "calm": "calm\n"})
 	ctx := w.ctx()
 	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{"text": like + "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
 	w.git(w.root, "rm", "-q", "gone")
-	w.git(w.root, "add", "-A")
-	w.git(w.root, "commit", "-q", "-m", "theirs")
+	w.land(map[string]string{"text": like + "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
 	theirs, _ := w.repo.Head(ctx)
 	gittest.Write(t, lane.Path, map[string]string{"text": like + "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
 	_, err := w.Merge(ctx, "one", theirs)
@@ -182,13 +179,9 @@ func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{"b": "b\n"})
-	w.git(w.root, "add", "-A")
-	w.git(w.root, "commit", "-q", "-m", "theirs")
+	w.land(map[string]string{"b": "b\n"})
 	gittest.Write(t, lane.Path, map[string]string{"c": "c\n"})
-	if _, _, err := w.Commit(w.ctx(), "one", "ours"); err != nil {
-		t.Fatal(err)
-	}
+	w.ok2(w.Commit(w.ctx(), "one", "ours"))
 	if conflicts, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil || len(conflicts) > 0 {
 		t.Fatal(conflicts, err)
 	}
@@ -204,8 +197,7 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n", ".gitignore": "*.log\n"})
 	ctx := w.ctx()
 	before := gittest.Checkout(t, w.root)
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"a": "committed\n"})
+	lane := w.create("one", map[string]string{"a": "committed\n"})
 	mine, _, err := w.Commit(ctx, "one", "work")
 	check(t, err)
 	gittest.Write(t, lane.Path, map[string]string{"b": "staged\n", "untracked/file": "untracked\n", "x.log": "noise\n"})
@@ -264,8 +256,7 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
-	lane := w.create("one")
-	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
+	lane := w.create("one", map[string]string{"mine": "mine\n"})
 	check(t, w.Keep(ctx, "one"))
 	wants(t, w.Remove(ctx, "one", false), muster.ErrHeld, "is kept")
 	// Its index cannot be read: nobody can tell what it holds.
@@ -280,13 +271,6 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	}
 	check(t, os.Remove(gitdir+"/index"))
 	w.git(lane.Path, "reset", "-q")
-	// The user has locked it.
-	w.git(w.root, "worktree", "lock", lane.Path)
-	wants(t, w.Remove(ctx, "one", true), muster.ErrHeld, "locked")
-	if gittest.Read(t, lane.Path, "mine") != "mine\n" {
-		t.Fatal("it is gone")
-	}
-	w.git(w.root, "worktree", "unlock", lane.Path)
 	check(t, w.Remove(ctx, "one", true))
 	w.tidy()
 	if got := w.git(w.root, "show", "refs/muster/archive/one-1:mine"); got != "mine" {
