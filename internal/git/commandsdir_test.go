@@ -120,65 +120,34 @@ func TestCommandsGitDirOutlivesItsProcess(t *testing.T) {
 // What hostile commands leave in their git directory, or in the place of .git, reaches neither the repository nor
 // muster's git.
 func TestCommandsGitDirIsNotTrusted(t *testing.T) {
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.MkdirAll(outside, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	hostile := gittest.Repo(t, map[string]string{"x": "x\n"})
-	at := func(l *privateLane, name string) string { return filepath.Join(l.p.GitDir(), name) }
-	link := func(l *privateLane, name, to string) error {
-		l.must(os.RemoveAll(at(l, name)))
-		return os.Symlink(to, at(l, name))
-	}
-	for name, spoil := range map[string]func(l *privateLane) error{
-		"settings of the worktree": func(l *privateLane) error {
-			return os.WriteFile(at(l, "config.worktree"), []byte("[core]\n\tworktree = /\n"), 0o600)
-		},
-		"another repository": func(l *privateLane) error {
-			return os.WriteFile(at(l, "commondir"), []byte(filepath.Join(hostile, ".git")+"\n"), 0o600)
-		},
-		"another worktree": func(l *privateLane) error {
-			return os.WriteFile(at(l, "gitdir"), []byte(filepath.Join(hostile, ".git")+"\n"), 0o600)
-		},
-		"no HEAD":                 func(l *privateLane) error { return os.Remove(at(l, "HEAD")) },
-		"a HEAD of nonsense":      func(l *privateLane) error { return os.WriteFile(at(l, "HEAD"), []byte("nonsense"), 0o600) },
-		"more than there is":      func(l *privateLane) error { return os.WriteFile(at(l, "hooks"), []byte("x"), 0o600) },
-		"other spellings":         func(l *privateLane) error { return os.WriteFile(at(l, "CommonDir"), []byte(hostile), 0o600) },
-		"a HEAD that is none":     func(l *privateLane) error { return link(l, "HEAD", "/etc/passwd") },
-		"a name that is no text":  func(l *privateLane) error { return os.MkdirAll(at(l, "refs/\xff/x"), 0o700) },
-		"a name that is too long": func(l *privateLane) error { return os.WriteFile(at(l, "logs/"+strings.Repeat("x", 253)), nil, 0o600) },
-		"no directory": func(l *privateLane) error {
-			l.must(os.RemoveAll(at(l, "logs")))
-			return os.WriteFile(at(l, "logs"), nil, 0o600)
-		},
-		"what is closed": func(l *privateLane) error {
-			return errors.Join(os.Chmod(at(l, "index"), 0), os.Chmod(at(l, "logs"), 0), os.Chmod(l.p.GitDir(), 0), os.Chmod(filepath.Join(l.p.Dir, "objects"), 0), os.Chmod(filepath.Join(l.p.Dir, "refs/heads"), 0))
-		},
-		"an index that is a link": func(l *privateLane) error { return link(l, "index", "HEAD") },
-		"logs that lead out":      func(l *privateLane) error { return link(l, "logs", outside) },
-		"a lock":                  func(l *privateLane) error { return os.WriteFile(at(l, "HEAD.lock"), nil, 0o600) },
-		"the .git of another": func(l *privateLane) error {
-			return os.WriteFile(filepath.Join(l.dir, ".git"), []byte("gitdir: "+filepath.Join(hostile, ".git")+"\n"), 0o600)
-		},
-		"the directory of another lane": func(l *privateLane) error {
-			return os.WriteFile(filepath.Join(l.dir, ".git"), []byte("gitdir: "+filepath.Join(l.repo.CommonDir(), "muster/lanes/b/git")+"\n"), 0o600)
-		},
-		"a repository of its own": func(l *privateLane) error {
-			l.must(os.Remove(filepath.Join(l.dir, ".git")))
-			gittest.Git(l.T, l.dir, "init", "-q")
-			return nil
-		},
-		"no .git": func(l *privateLane) error { return os.Remove(filepath.Join(l.dir, ".git")) },
-		"a .git that is a link": func(l *privateLane) error {
-			l.must(os.Remove(filepath.Join(l.dir, ".git")))
-			return os.Symlink(filepath.Join(l.repo.CommonDir(), "config"), filepath.Join(l.dir, ".git"))
-		},
+	outside, hostile := t.TempDir(), gittest.Repo(t, map[string]string{"x": "x\n"})
+	for name, script := range map[string]string{
+		"settings of the worktree":      `printf '[core]\n\tworktree = /\n' >config.worktree`,
+		"another repository":            `echo $HOSTILE/.git >commondir`,
+		"another worktree":              `echo $HOSTILE/.git >gitdir`,
+		"no HEAD":                       `rm HEAD`,
+		"a HEAD of nonsense":            `printf nonsense >HEAD`,
+		"more than there is":            `printf x >hooks`,
+		"other spellings":               `printf %s $HOSTILE >CommonDir`,
+		"a HEAD that is none":           `ln -sf /etc/passwd HEAD`,
+		"a name that is no text":        `mkdir -p "$(printf 'refs/\377/x')"`,
+		"a name that is too long":       `: >logs/$(printf %0253d 0)`,
+		"no directory":                  `rm -r logs; : >logs`,
+		"what is closed":                `chmod 0 index logs $PLACE/objects $PLACE/refs/heads .`,
+		"an index that is a link":       `ln -sf HEAD index`,
+		"logs that lead out":            `rm -r logs; ln -s $OUT logs`,
+		"a lock":                        `: >HEAD.lock`,
+		"the .git of another":           `echo "gitdir: $HOSTILE/.git" >$LANE/.git`,
+		"the directory of another lane": `echo "gitdir: $COMMON/muster/lanes/b/git" >$LANE/.git`,
+		"a repository of its own":       `rm $LANE/.git; git init -q $LANE`,
+		"no .git":                       `rm $LANE/.git`,
+		"a .git that is a link":         `rm $LANE/.git; ln -s $COMMON/config $LANE/.git`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newPrivateLane(t, false)
 			before := plainFiles(t, l.repo.CommonDir())
-			l.must(spoil(l))
-			if want := isMissing(at(l, "HEAD.lock")) && strings.Contains(name, ".git") || strings.HasSuffix(name, "own") ||
+			l.spoil(l.p.GitDir(), script, "HOSTILE="+hostile, "OUT="+outside)
+			if want := isMissing(filepath.Join(l.p.GitDir(), "HEAD.lock")) && strings.Contains(name, ".git") || strings.HasSuffix(name, "own") ||
 				strings.HasSuffix(name, "lane"); l.end() != want {
 				t.Errorf("the .git file counts as changed: %v", !want)
 			}

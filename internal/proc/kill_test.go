@@ -3,10 +3,8 @@
 package proc
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 
 	"muster"
 	"muster/internal/testing/tier"
@@ -354,32 +351,6 @@ func TestWithoutMarks(t *testing.T) {
 	want("only one that began later runs", 0, 1)
 	g.closing = true
 	want("the end", 0, 1)
-}
-
-func TestFrames(t *testing.T) {
-	text := rapid.StringMatching(`[^\x00]*`)
-	rapid.Check(t, func(t *rapid.T) {
-		want := frame{kind: text.Draw(t, "kind"), call: rapid.Uint64().Draw(t, "call"),
-			args: rapid.SliceOf(text).Draw(t, "args")}
-		read := func(data []byte) (frame, error) {
-			r := bytes.NewReader(data)
-			return readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
-		}
-		whole := want.encode()
-		if got, err := read(whole); err != nil || got.kind != want.kind || got.call != want.call ||
-			!slices.Equal(got.args, want.args) {
-			t.Fatalf("%+v, error %v, want %+v", got, err, want)
-		}
-		// What is cut is refused and nothing worse.
-		if got, err := read(whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]); err == nil {
-			t.Fatalf("a cut frame was read: %+v", got)
-		}
-		// So is what has no number.
-		damaged := slices.Concat(whole[:lengthSize], bytes.Repeat([]byte{'x'}, len(whole)-lengthSize))
-		if got, err := read(damaged); err == nil {
-			t.Fatalf("a damaged frame was read: %+v", got)
-		}
-	})
 }
 
 // An order that names more arguments than it has starts nothing.
