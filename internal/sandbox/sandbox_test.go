@@ -110,6 +110,27 @@ func TestTheLaterRuleCounts(t *testing.T) {
 	}
 }
 
+// A program has namespaces and no capability of its own, can make no more of them, and writes neither to the root nor to
+// the settings of the kernel.
+func TestAProgramIsAlone(t *testing.T) {
+	m, l := findNamespaces(t)
+	got := run(t, m, l, System(), `for n in user pid net ipc uts mnt; do readlink /proc/self/ns/$n; done
+grep -E '^Cap(Prm|Eff|Bnd|Amb):' /proc/self/status | tr -d '\t0\n'; echo
+unshare -U true 2>/dev/null && echo made a namespace
+test ! -w /proc/sys/kernel/core_pattern || echo can write settings
+(: >/new) 2>/dev/null && echo wrote to the root
+true`)
+	lines := strings.Split(got, "\n")
+	for i, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
+		if own, err := os.Readlink("/proc/self/ns/" + name); err != nil || lines[i] == own || lines[i] == "" {
+			t.Errorf("its %s namespace is %s, and ours %s, %v", name, lines[i], own, err)
+		}
+	}
+	if rest := strings.Join(lines[6:], "\n"); rest != "CapPrm:CapEff:CapBnd:CapAmb:\n" {
+		t.Errorf("it says\n%s", rest)
+	}
+}
+
 // The home directory has toolchains and no passwords, also where a variable leads there.
 func TestHome(t *testing.T) {
 	m, l := findNamespaces(t)
