@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -252,29 +251,4 @@ func TestAnyText(t *testing.T) {
 			}
 		}
 	})
-}
-
-// BenchmarkScan looks at 10,000 added lines of this repository's source, which speaks of keys often.
-func BenchmarkScan(b *testing.B) {
-	var text strings.Builder
-	files, err := filepath.Glob("../*/*.go")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			b.Fatal(err)
-		}
-		text.Write(data)
-	}
-	lines := strings.SplitAfter(text.String(), "\n")
-	if len(lines) < 10_000 {
-		b.Fatalf("%d lines", len(lines))
-	}
-	changes := []Change{{Path: "a.go", New: []byte(strings.Join(lines[:10_000], ""))}}
-	Scan(changes) // compiles the expressions
-	for b.Loop() {
-		Scan(changes)
-	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"muster/internal/testing/tier"
 )
 
 // standIns are the programs of a PATH on which each notes that it was started. None does anything else.
@@ -50,7 +52,7 @@ func newBash(t *testing.T) func(script string) []string {
 		t.Fatal(err)
 	}
 	return func(script string) []string {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		// Each script has a directory of its own: what it starts in the background may come late.
 		runs++
@@ -114,6 +116,7 @@ var pieces = []string{
 // TestBashStartsWhatIsNamed: of generated scripts, each program that a real bash starts is named, or the script is said
 // to be unknown.
 func TestBashStartsWhatIsNamed(t *testing.T) {
+	tier.All(t)
 	run := newBash(t)
 	rapid.Check(t, func(t *rapid.T) {
 		script := "%"

@@ -95,12 +95,7 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 func TestFilesStayInTheRepository(t *testing.T) {
 	dir := newPlainRepository(t)
 	check(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600))
-	if err := os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("no symbolic links here")
-	}
+	check(t, os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")))
 	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})
 	check(t, err)
 	defer w.Close()
