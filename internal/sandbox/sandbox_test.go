@@ -44,7 +44,7 @@ func find(t testing.TB) (Method, proc.Launcher) {
 func findNamespaces(t testing.TB) (Method, proc.Launcher) {
 	t.Helper()
 	m, l := find(t)
-	if m.Name() == "Landlock" {
+	if !m.HasNamespaces() {
 		tier.Missing(t, "bubblewrap does not work")
 	}
 	return m, l

@@ -53,32 +53,31 @@ func TestWhereChecksRun(t *testing.T) {
 	}
 }
 
-// What a dead process left is removed and returned, once, and its lease is free again. What is in use stays.
+// What a dead process left is removed and returned, once, and its lease is free again. What a living one has stays.
 func TestAbandonedDirectoriesAreReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	living, removeLiving, err := w.CheckDirs.Create()
+	check(t, err)
+	defer removeLiving()
 	dir, remove, err := w.CheckDirs.Create()
 	check(t, err)
-	note := gittest.Read(t, w.root, ".team/locks/check-1")
-	if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || len(removed) != 0 || !exists(dir) {
-		t.Errorf("removed %v while it is in use, %v", removed, err)
-	}
+	note := gittest.Read(t, w.root, ".team/locks/check-2")
 	remove()
 	gittest.Write(t, dir, map[string]string{"sealed/b": "b\n"})
 	check(t, os.Chmod(dir+"/sealed", 0o500))
-	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": note})
+	gittest.Write(t, w.root, map[string]string{".team/locks/check-2": note})
 	for _, want := range []string{dir, ""} {
-		if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || strings.Join(removed, " ") != want {
+		if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || strings.Join(removed, " ") != want || !exists(living) {
 			t.Errorf("removed %v, %v; want %s", removed, err, want)
 		}
 	}
-	if _, remove, err = w.CheckDirs.Create(); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.leases(); got != "check-1 check-1.lock" {
+	_, remove, err = w.CheckDirs.Create()
+	check(t, err)
+	defer remove()
+	if got := w.leases(); got != "check-1 check-1.lock check-2 check-2.lock" {
 		t.Errorf("held: %s", got)
 	}
-	remove()
 }
 
 // A step that fails is told: a directory that is not noted is never made.

@@ -166,3 +166,21 @@ func TestWhatLanesHoldAtTheEnd(t *testing.T) {
 		t.Errorf("%v, want %s; %v", got, want, err)
 	}
 }
+
+// What has more than 256 MB is told, and stays in its checkout.
+func TestALargeScratchCheckoutStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	dir := w.scratchAt("alice")
+	gittest.Write(t, dir, map[string]string{"large": ""})
+	check(t, os.Truncate(dir+"/large", 257<<20))
+	tips := []string{w.git(w.root, "rev-parse", "HEAD")}
+	if files, err := w.ScratchChanges(w.ctx(), "alice", tips); err != nil || !slices.Equal(files, []string{"large"}) {
+		t.Errorf("%v, %v", files, err)
+	}
+	all, err := w.Unlanded(w.ctx(), tips, nil)
+	check(t, err)
+	if len(all) != 1 || all[0].Err == nil || all[0].Ref != "" || !exists(dir+"/large") {
+		t.Errorf("%+v", all)
+	}
+}
