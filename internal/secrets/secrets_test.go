@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
