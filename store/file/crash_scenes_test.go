@@ -125,13 +125,10 @@ var scenes = []scene{
 	{name: "rotation", cuts: 20, run: rotationRun, after: rotationAfter},
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
-	{name: "mail", cuts: 70, before: mailBefore, run: mailRun, after: deliverAll},
 	{name: "board", cuts: 5, long: true, run: boardRun, after: boardAfter},
-	{name: "graph", cuts: 3, long: true, before: graphBefore, run: graphRun, after: boardAfter},
 	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
 	{name: "roster", cuts: 20, run: rosterRun, after: rosterAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
-	{name: "run record", cuts: 40, run: runRun, after: tableAfter},
 	{name: "lanes' index", cuts: 40, run: indexRun, after: indexAfter},
 }
 
@@ -382,29 +379,6 @@ func deliverAll(c, was *crew) error {
 	return nil
 }
 
-func mailBefore(c *crew) error {
-	return steps(
-		func() error { return did(c.roster.Add(c.ctx, muster.Member{Name: "alice", Role: "dev"})) },
-		func() error { return send(c, "a1") },
-	)
-}
-
-func mailRun(c *crew) error {
-	post := func(id string) func() error {
-		return func() error {
-			m := muster.Message{ID: muster.MessageID(id), From: muster.Name("sender-" + id[:1]), To: "alice",
-				Content: "text of " + id}
-			_, err := c.post.Send(c.ctx, m)
-			if err == nil {
-				c.ack("mail ", id)
-			}
-			return err
-		}
-	}
-	return steps(post("a2"), post("b1"), func() error { return deliver(c, 10) }, post("b2"),
-		func() error { return deliver(c, 10) }, post("a3"))
-}
-
 func create(c *crew, subject string, on ...muster.TaskID) func() error {
 	return func() error {
 		t, err := c.Create(c.ctx, board.Draft{Subject: subject, BlockedBy: on, CreatedBy: muster.Lead})
@@ -442,21 +416,6 @@ func boardRun(c *crew) error {
 		claim(2),
 		step(c, func() (muster.Task, error) { return c.Release(c.ctx, 2, 1, board.Release{Reason: "no"}) }),
 		create(c, "three"), func() error { return c.acks(c.Delete(c.ctx, 3, false), "deleted ", 3) }, create(c, "four"),
-	)
-}
-
-func graphBefore(c *crew) error {
-	return steps(create(c, "1"), create(c, "2", 1), create(c, "3"), create(c, "4", 2))
-}
-
-func graphRun(c *crew) error {
-	return steps(
-		func() error { return did(c.Update(c.ctx, 4, board.Patch{AddBlockers: []muster.TaskID{1, 3}})) },
-		func() error { return did(c.Update(c.ctx, 4, board.Patch{RemoveBlockers: []muster.TaskID{3}})) },
-		step(c, func() (muster.Task, error) { return c.Claim(c.ctx, 1, board.Claim{Owner: "alice"}) }),
-		step(c, func() (muster.Task, error) { return c.Revoke(c.ctx, 1, 1, muster.Lead, "why") }),
-		func() error { return c.acks(c.Delete(c.ctx, 2, true), "deleted ", 2) },
-		step(c, func() (muster.Task, error) { return c.CompleteByHand(c.ctx, 1, muster.User, "done") }),
 	)
 }
 
@@ -706,23 +665,6 @@ func transcriptAfter(c, was *crew) error {
 		return errors.New("what was read again is another conversation")
 	}
 	return nil
-}
-
-func runRun(c *crew) error {
-	var rev muster.Rev
-	record := func(r muster.Run) func() error {
-		return func() error {
-			data, err := muster.Encode(r)
-			if err != nil {
-				return err
-			}
-			return put(c, muster.TableTeam, "run", string(data), &rev)()
-		}
-	}
-	r := muster.Run{Team: "t", Goal: strings.Repeat("a goal ", 90), Target: "main", Cap: 3}
-	ended := r
-	ended.EndedAt = 7
-	return steps(record(r), record(ended), record(muster.Run{Team: "t", Goal: "another"}))
 }
 
 // indexRun does with the lanes' index and a file beside it what rooms do that have no table: Create, Replace, Truncate,

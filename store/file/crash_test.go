@@ -11,9 +11,13 @@ import (
 	"testing/synctest"
 
 	"muster/internal/durable"
-	"muster/internal/testing/race"
 	"muster/internal/testing/simfs"
+	"muster/internal/testing/tier"
 )
+
+// inSample reports whether a test examines its nth case: every one in "./test.sh all", every seventh in the first tier.
+// The step is odd, because cases often alternate.
+func inSample(n int) bool { return n%tier.Amount(7, 1) == 0 }
 
 // played is a scene that was played to its end on a disk through a file system over it.
 type played struct {
@@ -113,7 +117,7 @@ func (p *played) crashes(ctx context.Context, most int, found func(c simfs.Crash
 			}
 		}
 		distinct[c.Seen], withTemporaries[c.Sum] = true, true
-		if n++; !race.InSample(n) {
+		if n++; !inSample(n) {
 			continue
 		}
 		further := !gone[at]
@@ -154,9 +158,7 @@ func TestPowerLoss(t *testing.T) {
 			if err == nil {
 				err = p.err
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p.crew.store.Close()
 			states, all, bad := p.crashes(t.Context(), 3, func(c simfs.Crash, wrong []string) {
 				t.Errorf("%v\n%v", wrong, c)
@@ -175,12 +177,12 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// stride is how far apart the calls are that are tried in turn.
+// stride returns how far apart the calls are that fail in turn.
 func (s scene) stride() int {
 	if s.long {
-		return 3
+		return tier.Amount(7, 3)
 	}
-	return 1
+	return tier.Amount(3, 1)
 }
 
 // errKilled is what a dead process's calls answer.
@@ -205,29 +207,20 @@ func TestKillThenPowerLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s scene) {
 		for n := 0; ; n += s.stride() {
 			p, err := play(t.Context(), s, killed(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p.crew.store.Close()
 			ended := p.err == nil
 			was := *p.crew
 			was.now = p.sim.Calls()
 			next, err := enter(t.Context(), p.sim, p.h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := s.after(next, &was); err != nil {
 				t.Fatalf("killed at change %d, then: %v", n+1, err)
 			}
 			next.store.Close()
-			if !ended && !race.InSample(n) {
-				continue
-			}
 			for c := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1}) {
 				one, err := enter(t.Context(), c.FS(), newHistory(c.FS()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if wrong := p.h.compare(t.Context(), one.store.Store, c.Calls); len(wrong) > 0 {
 					t.Fatalf("killed at change %d, then finished by another, then: %v\n%v", n+1, wrong, c)
 				}
@@ -261,9 +254,7 @@ func TestVariantsLosePower(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					p, err := play(t.Context(), s, v.broken)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					p.crew.store.Close()
 					if _, _, bad := p.crashes(t.Context(), 1, func(simfs.Crash, []string) {}); bad == 0 {
 						t.Errorf("%s does not catch it", s.name)

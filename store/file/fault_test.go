@@ -10,7 +10,6 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/testing/race"
 	"muster/internal/testing/simfs"
 )
 
@@ -61,10 +60,6 @@ func (s scene) each(t *testing.T, err error, kinds []simfs.Kind, check func(f *f
 			}
 			return
 		}
-		if !race.InSample(n) {
-			p.crew.store.Close()
-			continue
-		}
 		check(f, p)
 		if t.Failed() {
 			t.FailNow()
@@ -108,9 +103,7 @@ func goesOn(t *testing.T, f *fault, p *played, c *crew) {
 	}
 	for crash := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1, Journal: true}) {
 		one, err := enter(t.Context(), crash.FS(), newHistory(crash.FS()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if wrong := p.h.compare(t.Context(), one.store.Store, crash.Calls); len(wrong) > 0 {
 			t.Errorf("%s %s failed, the work went on, then: %v\n%v", f.kind, f.name, wrong, crash)
 		}
@@ -176,9 +169,7 @@ func TestFailedSyncEndsWriting(t *testing.T) {
 				}
 			}
 			next, err := enter(t.Context(), p.sim, p.h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			goesOn(t, f, p, next)
 		})
 	})

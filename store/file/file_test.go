@@ -40,8 +40,6 @@ func TestStoreThatRotates(t *testing.T) {
 func open(t testing.TB, root string) *file.Store {
 	t.Helper()
 	s, err := file.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }

@@ -18,9 +18,7 @@ func TestFreeze(t *testing.T) {
 	root := t.TempDir()
 	tasks := open(t, root).Table(muster.TableTasks)
 	unlock, err := durable.New(durable.OS{}).LockAll(t.Context(), paths.Dir(root).TableLocks(muster.TableTasks))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const n = 100 // enough for every lock there is
 	put := func(ctx context.Context, want error) {
 		t.Helper()

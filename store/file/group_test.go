@@ -19,18 +19,14 @@ import (
 func disk(t *testing.T, syncs *atomic.Int64) *Store {
 	t.Helper()
 	sim := simfs.New()
-	if err := sim.Mkdir("/r", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sim.Mkdir("/r", 0o700))
 	s, err := OpenOn(durable.New(simfs.Tap{FS: sim, Ask: func(k simfs.Kind, _ string) error {
 		if k == simfs.Sync {
 			syncs.Add(1)
 		}
 		return nil
 	}}), "/r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -43,13 +39,9 @@ func TestAppendsShareASync(t *testing.T) {
 		s := disk(t, &syncs)
 		l := logs{s}
 		first, err := l.Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		unlock, err := l.lock(t.Context(), muster.StreamEvents)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before := syncs.Load()
 		places := make([]muster.Pos, 50)
 		var all sync.WaitGroup
@@ -69,9 +61,7 @@ func TestAppendsShareASync(t *testing.T) {
 		}
 		got := map[muster.Pos]string{}
 		for r, err := range l.Read(t.Context(), muster.StreamEvents, first) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got[r.Pos] = string(r.Data)
 		}
 		for n, at := range places {
@@ -89,13 +79,9 @@ func TestOneLeavesAGroup(t *testing.T) {
 			var syncs atomic.Int64
 			s := disk(t, &syncs)
 			b, err := s.boxes.box(t.Context(), "alice")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			unlock, err := b.lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			errs := make([]error, 3)
 			ctxs := []context.Context{t.Context(), t.Context(), t.Context()}
 			ctx, cancel := context.WithCancel(t.Context())

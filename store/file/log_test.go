@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -97,15 +96,4 @@ func (b broken) ReadAt(p []byte, at int64) (int, error) {
 		return n, io.ErrClosedPipe
 	}
 	return b.ReaderAt.ReadAt(p, at)
-}
-
-// Whatever white space stands between the records of another program, it is not counted.
-func TestTailCountsRecords(t *testing.T) {
-	text := "{}\n\n  \n{}\r\n\n{}\n \n"
-	s := logSegment{to: int64(len(text)), file: readOnly{ReaderAt: bytes.NewReader([]byte(text))}}
-	for n, want := range []muster.Pos{muster.Pos(len(text)), 12, 7, 0, 0} {
-		if place, more, err := s.tail(n); err != nil || place != want || more != max(n-3, 0) {
-			t.Errorf("the last %d begin at %d, %d more, not at %d: %v", n, place, more, want, err)
-		}
-	}
 }

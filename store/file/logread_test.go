@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/tier"
 )
 
 // rotating opens a store that rotates early.
@@ -31,9 +32,7 @@ func files(t testing.TB, s *Store) []logSegment {
 	t.Helper()
 	l := logs{s}
 	all, err := l.openLog(filepath.Join(s.dir.Team(), "events.jsonl"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeSegments(all)
 	old := all[:len(all)-1]
 	for i := range old {
@@ -62,9 +61,7 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 	places := []muster.Pos{0}
 	for n := range 100 {
 		end, err := []*Store{a, b}[n%2].Log().Append(t.Context(), muster.StreamEvents, places[n], line(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all, places = append(all, string(line(n))), append(places, end)
 	}
 	if n := len(files(t, a)); n < 10 {
@@ -85,16 +82,12 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 func TestTrimRemovesRotatedFiles(t *testing.T) {
 	s := rotating(t, t.TempDir(), 300)
 	for n := range 60 {
-		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n))))
 	}
 	all, places := after(t, s, 0)
 	old := files(t, s)
 	for _, f := range old {
-		if err := s.Log().Trim(t.Context(), muster.StreamEvents, muster.Pos(f.to)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Log().Trim(t.Context(), muster.StreamEvents, muster.Pos(f.to)))
 		first := files(t, s)[0]
 		if last := old[len(old)-1]; first.from != f.to && first != last {
 			t.Fatalf("after a trim at %d it begins at %d", f.to, first.from)
@@ -128,18 +121,15 @@ func TestTrimRemovesRotatedFiles(t *testing.T) {
 
 // A line that a program without our lock appends to a file after it was rotated moves no place.
 func TestLateLinesMoveNothing(t *testing.T) {
+	tier.All(t)
 	s := rotating(t, t.TempDir(), 200)
 	for n := range 30 {
-		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n))))
 	}
 	all, places := after(t, s, 0)
 	for _, f := range files(t, s)[1:] {
 		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = file.WriteString(`{"event":"late"}` + "\n")
 		must(t, errors.Join(err, file.Close()))
 	}
@@ -199,6 +189,7 @@ func TestRotationLosesNoReader(t *testing.T) {
 
 // Whatever files lie there, a read ends, and its places grow.
 func TestForeignNumbersAreNoFiles(t *testing.T) {
+	tier.All(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		root := t.TempDir()
 		s := rotating(t, root, 100)
@@ -236,15 +227,11 @@ func TestStreamsAreBounded(t *testing.T) {
 		s := rotating(t, t.TempDir(), 200)
 		s.keepRotated = 1000
 		for n := range 300 {
-			if _, err := s.Log().Append(t.Context(), stream, muster.Anywhere, line(n)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, did(s.Log().Append(t.Context(), stream, muster.Anywhere, line(n))))
 		}
 		var want, got []string // what the files hold is the end of the stream
 		for r, err := range s.Log().Read(t.Context(), stream, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got = append(got, string(r.Data))
 		}
 		for n := range got {

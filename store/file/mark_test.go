@@ -10,25 +10,16 @@ import (
 	"testing"
 
 	"muster"
-	"muster/store/file"
+	"muster/internal/testing/tier"
 )
 
 // A document that an editor on Windows wrote is one like others; what it had before its text goes with the next change.
 func TestByteOrderMark(t *testing.T) {
-	root := t.TempDir()
+	tier.All(t)
+	s, root := one(t)
 	path := filepath.Join(root, ".tasks", "task_1.json")
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	const text = "{\"id\": 1,\r\n \"z\": 1.10}\r\n"
-	if err := os.WriteFile(path, []byte("\ufeff"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := file.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	write(t, path, "\ufeff"+text)
 	tasks := s.Table(muster.TableTasks)
 	for range 2 { // read at the look, and again after it
 		n := 0
@@ -45,12 +36,7 @@ func TestByteOrderMark(t *testing.T) {
 	if err != nil || string(doc.Data) != text {
 		t.Fatalf("%q %v", doc.Data, err)
 	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != "\ufeff"+text {
-		t.Errorf("reading has changed it: %q %v", data, err)
-	}
-	if _, err := tasks.Put(t.Context(), "1", []byte(text), doc.Rev); err != nil {
-		t.Fatal(err)
-	}
+	must(t, did(tasks.Put(t.Context(), "1", []byte(text), doc.Rev)))
 	if data, err := os.ReadFile(path); err != nil || string(data) != text {
 		t.Errorf("%q %v", data, err)
 	}
@@ -58,22 +44,13 @@ func TestByteOrderMark(t *testing.T) {
 
 // A large document is looked at byte by byte once only: another content of it is looked at again.
 func TestLargeDocument(t *testing.T) {
-	root := t.TempDir()
-	s, err := file.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, root := one(t)
 	team := s.Table(muster.TableTeam)
 	text := []byte(`{"a":"` + strings.Repeat("long ", 50_000) + `"}`)
-	if _, err := team.Put(t.Context(), "config", text, muster.None); err != nil {
-		t.Fatal(err)
-	}
+	must(t, did(team.Put(t.Context(), "config", text, muster.None)))
 	path := filepath.Join(root, ".team", "config.json")
 	for i, content := range [][]byte{text, text[:len(text)-1], text, append(slices.Clone(text), '\xff'), text} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o600))
 		for range 2 {
 			doc, err := team.Get(t.Context(), "config")
 			if whole := len(content) == len(text); whole != (err == nil) || !whole &&

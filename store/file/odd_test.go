@@ -4,7 +4,6 @@ package file_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,20 +37,14 @@ func odd(t *testing.T, make func(path string) error, at string) (*file.Store, st
 	t.Helper()
 	root := t.TempDir()
 	closed := filepath.Join(root, at)
-	if err := os.MkdirAll(filepath.Dir(closed), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := make(closed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(closed), 0o700))
+	must(t, make(closed))
 	var on durable.FS = durable.OS{}
 	if fi, err := os.Stat(closed); err == nil && fi.Mode().IsRegular() { // tests run as root, whom no mode keeps out
 		on = closedTo{file: fi}
 	}
 	s, err := file.OpenOn(durable.New(on), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, closed
 }
@@ -70,9 +63,7 @@ func TestOneOddDocument(t *testing.T) {
 			s, path := odd(t, make, ".tasks/task_9.json")
 			tasks := s.Table(muster.TableTasks)
 			rev, err := tasks.Put(t.Context(), "1", []byte(`{"id":1}`), muster.None)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			list := func(from muster.Mark) (good, bad []string, mark muster.Mark) {
 				for c, err := range tasks.Changes(t.Context(), from) {
 					switch {
@@ -108,9 +99,7 @@ func TestOneOddDocument(t *testing.T) {
 			if _, err := tasks.Put(t.Context(), "1", []byte(`{"id":1,"a":1}`), rev); err != nil {
 				t.Error(err)
 			}
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(path))
 			if _, _, after := list(mark); after == 0 {
 				t.Error("that it is gone is no change")
 			}
@@ -127,37 +116,21 @@ func TestOneOddInbox(t *testing.T) {
 	for name, make := range oddities {
 		t.Run(name, func(t *testing.T) {
 			s, _ := odd(t, make, ".team/inbox/alice.jsonl")
-			var said []string
-			s.OnReject = func(box muster.Name, line []byte, why string) { said = append(said, string(box)+": "+why) }
-			put := func(id muster.MessageID) {
-				t.Helper()
-				if err := s.Inbox().Put(t.Context(), "alice",
-					muster.Message{ID: id, From: "bob", Content: "hello"}); err != nil {
-					t.Fatal(err)
-				}
+			var told []string
+			s.OnReject = func(box muster.Name, _ []byte, why string) { told = append(told, string(box)+": "+why) }
+			if ms, _ := pending(t, s); len(ms) > 0 {
+				t.Errorf("there is %q", said(ms))
 			}
-			peek := func(s muster.Store, want ...muster.MessageID) muster.Pos {
-				t.Helper()
-				mails, end, err := s.Inbox().Peek(context.Background(), "alice", 0, 10)
-				var got []muster.MessageID
-				for _, m := range mails {
-					got = append(got, m.ID)
+			for _, text := range []string{"one", "two"} {
+				must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+				ms, end := pending(t, s)
+				if said(ms) != text {
+					t.Fatalf("there is %q, want %q", said(ms), text)
 				}
-				if err != nil || !slices.Equal(got, want) {
-					t.Fatalf("%v, want %v: %v", got, want, err)
-				}
-				return end
+				must(t, s.Inbox().Drop(t.Context(), "alice", end))
 			}
-			peek(s)
-			put("one")
-			end := peek(s, "one")
-			if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
-				t.Fatal(err)
-			}
-			put("two")
-			peek(s, "two")
-			if len(said) != 1 || !strings.HasPrefix(said[0], "alice: ") {
-				t.Errorf("%q", said)
+			if len(told) != 1 || !strings.HasPrefix(told[0], "alice: ") {
+				t.Errorf("%q", told)
 			}
 		})
 	}
@@ -168,61 +141,38 @@ func TestAnothersMailWaits(t *testing.T) {
 	const line = `{"id":"his","type":"message","from":"user","to":"alice","content":"hello"}` + "\n"
 	s, path := odd(t, func(path string) error { return os.WriteFile(path, []byte(line), 0o600) },
 		".team/inbox/alice.jsonl")
-	if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob",
-		Content: "hello"}); err != nil {
-		t.Fatal(err)
-	}
-	mine, err := file.Open(filepath.Dir(filepath.Dir(filepath.Dir(path))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob", Content: "hello"}))
+	mine := open(t, filepath.Dir(filepath.Dir(filepath.Dir(path))))
 	defer mine.Close()
-	mails, _, err := mine.Inbox().Peek(t.Context(), "alice", 0, 10)
-	if err != nil || len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {
-		t.Fatal(mails, err)
+	if mails, _ := pending(t, mine); len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {
+		t.Fatal(mails)
 	}
 }
 
 // A copy that somebody keeps beside a segment is not a part of the inbox, and no step takes one for the other.
 func TestACopyBesideASegmentIsNoMail(t *testing.T) {
-	root := t.TempDir()
-	s, err := file.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, root := one(t)
 	for n := range 3 {
-		if err := s.Inbox().Put(t.Context(), "alice", muster.Message{ID: muster.MessageID(fmt.Sprint(n)), From: "bob",
-			Type: muster.MailMessage, Content: "words"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(n)}))
 	}
 	live := filepath.Join(root, ".team", "inbox", "alice.jsonl")
 	all, err := os.ReadFile(live)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	segments := filepath.Join(root, ".team", "inbox", "alice.segments")
-	if err := errors.Join(os.Mkdir(segments, 0o700), os.Rename(live, filepath.Join(segments, "00000001-0.jsonl")),
-		os.WriteFile(filepath.Join(segments, "00000001-0.jsonl.bak"), all[:1+bytes.IndexByte(all, '\n')], 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	var got []muster.MessageID
+	must(t, errors.Join(os.Mkdir(segments, 0o700), os.Rename(live, filepath.Join(segments, "00000001-0.jsonl")),
+		os.WriteFile(filepath.Join(segments, "00000001-0.jsonl.bak"), all[:1+bytes.IndexByte(all, '\n')], 0o600)))
+	var got []string
 	for at := muster.Pos(0); ; {
 		mails, end, err := s.Inbox().Peek(t.Context(), "alice", at, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(mails) == 0 {
 			break
 		}
-		got = append(got, mails[0].ID)
-		if err := s.Inbox().Drop(t.Context(), "alice", end); err != nil {
-			t.Fatal(err)
-		}
+		got = append(got, mails[0].Content)
+		must(t, s.Inbox().Drop(t.Context(), "alice", end))
 		at = end
 	}
-	if !slices.Equal(got, []muster.MessageID{"0", "1", "2"}) {
+	if !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("the mails are %v", got)
 	}
 	if _, err := os.Stat(filepath.Join(segments, "00000001-0.jsonl.bak")); err != nil {

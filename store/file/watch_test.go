@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -22,9 +23,7 @@ import (
 func opened(t testing.TB, root string) *Store {
 	t.Helper()
 	s, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -32,9 +31,7 @@ func opened(t testing.TB, root string) *Store {
 func put(t testing.TB, tab muster.Table, key string, at muster.Rev) muster.Rev {
 	t.Helper()
 	rev, err := tab.Put(context.Background(), key, fmt.Appendf(nil, `{"now":%d}`, time.Now().UnixNano()), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rev
 }
 
@@ -42,7 +39,7 @@ func hinted(t *testing.T, w <-chan struct{}, after string) {
 	t.Helper()
 	select {
 	case <-w:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("no hint after %s", after)
 	}
 }
@@ -58,33 +55,19 @@ func TestWatchBeforeItsDirectory(t *testing.T) {
 	for range 3 {
 		put(t, other.Table(muster.TableMembers), "alice", muster.None)
 		hinted(t, watch, "a document in a new directory")
-		if err := other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 		hinted(t, mail, "mail in a new directory")
-		if _, err := other.Log().Append(t.Context(), muster.StreamTranscripts+"alice", 0, []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, did(other.Log().Append(t.Context(), muster.StreamTranscripts+"alice", 0, []byte("{}"))))
 		hinted(t, log, "a record in a new directory")
-		n := 0
-		for _, err := range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
-			must(t, err)
-			n++
-		}
-		if n != 1 {
+		if n, _ := changes(t, s.Table(muster.TableMembers), 0); n != 1 {
 			t.Fatalf("%d documents", n)
 		}
 		for _, dir := range []string{".team", ".transcripts"} {
-			if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(filepath.Join(root, dir)))
 		}
 		hinted(t, watch, "the removal")
-		for gone := false; !gone; { // the events of the removal come one by one
-			gone = true
-			for _, err := range s.Table(muster.TableMembers).Changes(t.Context(), 0) {
-				must(t, err)
-				gone = false
+		for left := 1; left > 0; { // the events of the removal come one by one
+			if left, _ = changes(t, s.Table(muster.TableMembers), 0); left > 0 {
 				hinted(t, watch, "the removal")
 			}
 		}
@@ -127,20 +110,11 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 			for i := range 3 {
 				rev = put(t, other.Table(muster.TableTasks), "1", rev)
 				for n := 0; n == 0; {
-					for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
-						if err != nil {
-							t.Fatal(err)
-						}
-						mark, n = c.Mark, n+1
-					}
-					if n == 0 {
+					if n, mark = changes(t, s.Table(muster.TableTasks), mark); n == 0 {
 						hinted(t, watch, "another's put")
 					}
 				}
-				if err := other.Inbox().Put(t.Context(), "alice",
-					muster.Message{From: "bob", Content: fmt.Sprint(i)}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}))
 				hinted(t, mail, "another's mail")
 			}
 		})
@@ -157,17 +131,11 @@ func TestOwnChangesHintAtOnce(t *testing.T) {
 	documents, mail, log := tab.Watch(ctx), s.Inbox().Watch(ctx, "alice"), s.Log().Watch(ctx, muster.StreamEvents)
 	rev := put(t, tab, "1", muster.None)
 	hinted(t, documents, "a put")
-	if err := tab.Delete(ctx, "1", rev); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tab.Delete(ctx, "1", rev))
 	hinted(t, documents, "a deletion")
-	if err := s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}))
 	hinted(t, mail, "a mail")
-	if _, err := s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, did(s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}"))))
 	hinted(t, log, "a record")
 }
 
@@ -188,19 +156,13 @@ func (c coarse) Stat(name string) (os.FileInfo, error) {
 func TestCoarseClock(t *testing.T) {
 	root := t.TempDir()
 	s, err := OpenOn(durable.New(coarse{}), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	path := filepath.Join(root, ".tasks", "task_1.json")
-	if err := os.Mkdir(s.dir.Tasks(), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(s.dir.Tasks(), 0o700))
 	var mark muster.Mark
 	for i := range 5 {
-		if err := os.WriteFile(path, fmt.Appendf(nil, `{"n":%d}`, i), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, fmt.Appendf(nil, `{"n":%d}`, i), 0o600))
 		n := 0
 		for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
 			if err != nil || string(c.Data) != fmt.Sprintf(`{"n":%d}`, i) {
@@ -226,28 +188,29 @@ func TestSweepBesideAHealthyWatcher(t *testing.T) {
 	s.watch.mu.Lock()
 	must(t, s.watch.sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
 	s.watch.mu.Unlock()
-	if err := os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600))
 	for n := 0; n == 0; {
-		for _, err := range tasks.Changes(t.Context(), mark) {
-			must(t, err)
-			n++
-		}
-		if n == 0 {
+		if n, mark = changes(t, tasks, mark); n == 0 {
 			hinted(t, watch, "the sweep")
 		}
 	}
 }
 
-func all(t testing.TB, s *Store) (mark muster.Mark) {
+// changes returns how many documents of a table have changed after a mark, and the mark to go on from.
+func changes(t testing.TB, tab muster.Table, since muster.Mark) (n int, mark muster.Mark) {
 	t.Helper()
-	for c, err := range s.Table(muster.TableTasks).Changes(context.Background(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		mark = c.Mark
+	mark = since
+	for c, err := range tab.Changes(context.Background(), since) {
+		must(t, err)
+		n, mark = n+1, c.Mark
 	}
+	return n, mark
+}
+
+// all reads all tasks.
+func all(t testing.TB, s *Store) muster.Mark {
+	t.Helper()
+	_, mark := changes(t, s.Table(muster.TableTasks), 0)
 	return mark
 }
 
@@ -277,32 +240,17 @@ func (c *counting) reset() { c.stats.Store(0); c.opens.Store(0); c.lists.Store(0
 // With a watch, a change costs a look at one file; without one a look at each file's times; Get and Put never list.
 func TestChangesLookAtLittle(t *testing.T) {
 	const tasks = 300
-	root := t.TempDir()
+	root, _ := withTasks(t, tasks)
 	disk := &counting{FS: durable.OS{}}
 	s, err := OpenOn(durable.New(disk), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
-	s.watch.open = fsnotify.NewWatcher
-	if err := os.Mkdir(s.dir.Tasks(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	old := time.Now().Add(-time.Hour)
-	for i := 1; i <= tasks; i++ {
-		path := filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", i))
-		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		must(t, os.Chtimes(path, old, old))
-	}
+	s.watch.open, s.watch.sweepHealthy = fsnotify.NewWatcher, time.Hour
 	letStampsAge(t)
 
 	tab := s.Table(muster.TableTasks)
 	d, err := tab.Get(t.Context(), "7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, tab, "7", d.Rev)
 	if n := disk.lists.Load(); n > 0 {
 		t.Errorf("a Get and a Put listed %d directories", n)
@@ -312,8 +260,8 @@ func TestChangesLookAtLittle(t *testing.T) {
 	mark := all(t, s)
 
 	disk.reset()
-	for c, err := range tab.Changes(t.Context(), mark) {
-		t.Errorf("%s changed, %v", c.Key, err)
+	if n, _ := changes(t, tab, mark); n > 0 {
+		t.Errorf("%d changes of nothing", n)
 	}
 	if disk.lists.Load() != 1 || disk.stats.Load() > tasks+5 || disk.opens.Load() > 2 {
 		t.Errorf("unwatched: %d lists, %d stats, %d opens", disk.lists.Load(), disk.stats.Load(), disk.opens.Load())
@@ -322,18 +270,11 @@ func TestChangesLookAtLittle(t *testing.T) {
 	watch := tab.Watch(t.Context())
 	mark = all(t, s)
 	d, err = tab.Get(t.Context(), "7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk.reset()
 	put(t, tab, "7", d.Rev)
 	hinted(t, watch, "a put")
-	n := 0
-	for c, err := range tab.Changes(t.Context(), mark) {
-		must(t, err)
-		n, mark = n+1, c.Mark
-	}
-	if n != 1 {
+	if n, _ := changes(t, tab, mark); n != 1 {
 		t.Errorf("%d changes", n)
 	}
 	if disk.lists.Load() > 0 || disk.stats.Load() > 10 || disk.opens.Load() > 10 {
@@ -346,9 +287,7 @@ func TestManyWatches(t *testing.T) {
 	const boxes = 10_000
 	root := t.TempDir()
 	s, other := opened(t, root), opened(t, root)
-	if err := os.MkdirAll(s.dir.Inbox(), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(s.dir.Inbox(), 0o700))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	before := runtime.NumGoroutine()
@@ -362,9 +301,7 @@ func TestManyWatches(t *testing.T) {
 	if n := len(s.watch.sys.WatchList()); n != 1 {
 		t.Errorf("the system watches %d directories", n)
 	}
-	if err := other.Inbox().Put(ctx, "m4711", muster.Message{From: "bob", Content: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Inbox().Put(ctx, "m4711", muster.Message{From: "bob", Content: "x"}))
 	hinted(t, watches[4711], "a mail")
 	s.watch.sweep(s.watch.stop, nil)
 	told := 0
@@ -394,75 +331,51 @@ func TestManyWatches(t *testing.T) {
 
 // What is delivered is removed after the grace, by the timer or by a later process; what is not stays.
 func TestSegmentsAreRemoved(t *testing.T) {
-	root := t.TempDir()
-	s := opened(t, root)
-	s.boxes.grace = 30 * time.Millisecond
-	ctx := t.Context()
-	deliver := func(s *Store) {
-		t.Helper()
-		if err := s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := disk(t, new(atomic.Int64))
+		deliver := func() {
+			t.Helper()
+			must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+			ms, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
+			if err != nil || len(ms) != 1 {
+				t.Fatal(ms, err)
+			}
+			must(t, s.Inbox().Drop(t.Context(), "alice", end))
 		}
-		ms, end, err := s.Inbox().Peek(ctx, "alice", 0, 10)
-		if err != nil || len(ms) != 1 {
-			t.Fatal(ms, err)
+		look := func(when string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			b, err := s.boxes.box(t.Context(), "alice")
+			must(t, err)
+			segs, err := b.segments()
+			must(t, err)
+			bytes := int64(0)
+			for _, p := range segs {
+				bytes += p.size
+			}
+			if isClean := len(segs) == 1 && bytes == 0; isClean != want || len(segs) == 0 {
+				t.Errorf("%s there are %d segments with %d bytes", when, len(segs), bytes)
+			}
 		}
-		if err := s.Inbox().Drop(ctx, "alice", end); err != nil {
-			t.Fatal(err)
+		for range 3 {
+			deliver()
 		}
-	}
-	sizes := func() (n int, bytes int64) {
-		b, err := s.boxes.box(ctx, "alice")
-		if err != nil {
-			t.Fatal(err)
-		}
-		segs, err := b.segments()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range segs {
-			bytes += p.size
-		}
-		return len(segs), bytes
-	}
-	for range 3 {
-		deliver(s)
-	}
-	if n, bytes := sizes(); n == 0 || bytes == 0 {
-		t.Fatalf("at once there are %d segments with %d bytes", n, bytes)
-	}
-	wait.For(t, "one empty segment is left", func() bool {
-		n, bytes := sizes()
-		return n == 1 && bytes == 0
+		look("at once", false)
+		time.Sleep(segmentGrace - time.Second)
+		look("within the grace", false)
+		time.Sleep(2 * time.Second)
+		look("after the grace", true)
+		deliver()
+		s.Close()
+		var err error
+		s, err = OpenOn(s.files, "/r")
+		must(t, err)
+		defer s.Close()
+		deliver()
+		look("in another process", false)
+		time.Sleep(segmentGrace + time.Second)
+		look("in another process, after the grace", true)
 	})
-	deliver(s)
-	s.Close()
-	later := opened(t, root)
-	later.boxes.grace = time.Nanosecond
-	deliver(later)
-	later.cleanNow(t, "alice")
-	s = later
-	if n, bytes := sizes(); n != 1 || bytes != 0 {
-		t.Errorf("another process leaves %d segments with %d bytes", n, bytes)
-	}
-}
-
-func (s *Store) cleanNow(t *testing.T, name muster.Name) {
-	t.Helper()
-	b, err := s.boxes.box(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		unlock, err := b.lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.clean(); err != nil {
-			t.Fatal(err)
-		}
-		unlock()
-	}
 }
 
 // letStampsAge waits until the change times of all files are old enough to be trusted. Nothing can set them, and the
