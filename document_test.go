@@ -14,6 +14,14 @@ import (
 	"muster"
 )
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Every kind of document keeps, through a reading and a writing, the fields that it does not know.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	for _, tc := range []struct {
@@ -27,9 +35,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		{&muster.Run{}, `{"team":"api-v2","goal":"g","target":"muster/api-v2","cap":4,"started_at":1,"later":null}`},
 	} {
 		var want, got map[string]any
-		if err := json.Unmarshal([]byte(tc.doc), &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(tc.doc), &want))
 		if err := json.Unmarshal([]byte(tc.doc), tc.into); err != nil {
 			t.Fatalf("%T: %v", tc.into, err)
 		}
@@ -53,9 +59,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		}
 		// Written and read again it is the same.
 		again := reflect.New(reflect.TypeOf(tc.into).Elem())
-		if err := json.Unmarshal(data, again.Interface()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(data, again.Interface()))
 		if twice, _ := muster.Encode(again.Elem().Interface()); string(twice) != string(data) {
 			t.Errorf("%T: %s became %s", tc.into, data, twice)
 		}
@@ -99,13 +103,9 @@ func TestTaskAsOthersReadIt(t *testing.T) {
 		t.Errorf("%s, %v", shown, err)
 	}
 	data, err := muster.Encode(muster.StoredTask(task))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var m map[string]any
-	if err := json.Unmarshal(data, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &m))
 	if _, stored := m["blocks"]; stored || m["theirs"] != 1.0 {
 		t.Errorf("%s", data)
 	}
@@ -146,9 +146,7 @@ func TestTasksOfOthers(t *testing.T) {
 	}
 	// The two lists are not one: changing the first leaves the second.
 	var got muster.Task
-	if err := json.Unmarshal([]byte(`{"id":1,"blockedBy":[2,4]}`), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(`{"id":1,"blockedBy":[2,4]}`), &got))
 	got.BlockedBy[0] = 9
 	if got.DependsOn[0] != 2 {
 		t.Error("blockedBy and dependsOn share their memory")
@@ -224,9 +222,7 @@ func TestMailOfOthers(t *testing.T) {
 	if err != nil || strings.Contains(string(line), "\n") || !strings.Contains(string(line), "<b> &") {
 		t.Fatalf("%s, %v", line, err)
 	}
-	if err := json.Unmarshal(line, &back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &back))
 	if d := cmp.Diff(in, back); d != "" {
 		t.Error(d)
 	}
@@ -246,17 +242,13 @@ func TestEventIsOneFlatLine(t *testing.T) {
 		t.Fatalf("%s, %v", line, err)
 	}
 	var flat map[string]any
-	if err := json.Unmarshal(line, &flat); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &flat))
 	want := map[string]any{"event": "task.claimed", "ts": 1714567890.123456, "member": "alice", "task_id": 3.0, "role": "coder", "fence": 2.0, "text": "a\nb <c>"}
 	if d := cmp.Diff(want, flat); d != "" {
 		t.Error(d)
 	}
 	var out muster.Event
-	if err := json.Unmarshal(line, &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &out))
 	if out.Kind != in.Kind || out.At != in.At || out.Member != "alice" || out.Task != 3 || out.Text("role") != "coder" || out.Number("fence") != 2 || len(out.Fields) != 3 {
 		t.Errorf("%+v", out)
 	}

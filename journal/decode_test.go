@@ -12,34 +12,6 @@ import (
 	"muster"
 )
 
-// An event that is read in one pass is the one that encoding/json reads.
-func TestPlainEvents(t *testing.T) {
-	some := 0
-	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.String().AsAny(), rapid.Float64().AsAny(), rapid.Bool().AsAny(), rapid.SliceOf(rapid.String()).AsAny(), rapid.Just[any](nil))
-		in := muster.Event{Kind: rapid.String().Draw(t, "kind"), At: float64(rapid.Int64Range(0, 1<<52).Draw(t, "us")) / 1e6,
-			Member: muster.Name(rapid.String().Draw(t, "member")), Task: muster.TaskID(rapid.IntRange(0, 1000).Draw(t, "task")),
-			Fields: rapid.MapOf(rapid.SampledFrom([]string{"text", "Event", "TS", "seconds", "é", "event", "ſ"}), value).Draw(t, "fields")}
-		data, err := muster.MarshalLine(in)
-		if err != nil {
-			t.Skip(err)
-		}
-		var want muster.Event
-		if err := json.Unmarshal(data, &want); err != nil {
-			return
-		}
-		if got, ok := new(decoder).decodeCompact(data, nil); ok {
-			some++
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s is read as %#v, not %#v", data, got, want)
-			}
-		}
-	})
-	if some == 0 {
-		t.Error("no event was read")
-	}
-}
-
 // asByJSON fails when d reads a line otherwise than encoding/json.
 func asByJSON(t rapid.TB, d *decoder, line []byte) {
 	t.Helper()
@@ -107,30 +79,5 @@ func TestEventsInARow(t *testing.T) {
 	})
 	if quick == 0 || damaged == 0 {
 		t.Errorf("%d lines were read the quick way, %d were damaged", quick, damaged)
-	}
-}
-
-// What is read stays as it was when others are read.
-func TestEventsStay(t *testing.T) {
-	d := new(decoder)
-	line := []byte(`{"event":"a","member":"alice","n":1,"text":"one"}`)
-	one, err := d.decode(line, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(line, `{"event":"b","member":"bobby","n":2,"text":"two"}`)
-	two, err := d.decode(line, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(line)
-	for _, c := range []struct {
-		got  muster.Event
-		want muster.Event
-	}{{one, muster.Event{Kind: "a", Member: "alice", Fields: map[string]any{"n": 1.0, "text": "one"}}},
-		{two, muster.Event{Kind: "b", Member: "bobby", Fields: map[string]any{"n": 2.0, "text": "two"}}}} {
-		if !reflect.DeepEqual(c.got, c.want) {
-			t.Errorf("%#v, not %#v", c.got, c.want)
-		}
 	}
 }

@@ -21,11 +21,17 @@ import (
 	"muster/store/mem"
 )
 
-func emit(t *testing.T, j *journal.Journal, kind string, fields map[string]any) {
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
 	t.Helper()
-	if err := j.Emit(t.Context(), muster.Event{Kind: kind, Member: "alice", Task: 3, Fields: fields}); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func emit(t *testing.T, j *journal.Journal, kind string, fields map[string]any) {
+	t.Helper()
+	must(t, j.Emit(t.Context(), muster.Event{Kind: kind, Member: "alice", Task: 3, Fields: fields}))
 }
 
 // all are the kinds after a place, errors by their code.
@@ -63,9 +69,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			t.Fatal(kinds)
 		}
 		from, err := j.Tail(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for e, err := range j.Read(t.Context(), from) {
 			if err != nil || e.Kind != journal.TaskClaimed || e.Number("fence") != 1 || e.Member != "alice" || e.Task != 3 {
 				t.Fatalf("%+v, %v", e, err)
@@ -75,9 +79,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			}
 			break
 		}
-		if err := j.Emit(t.Context(), muster.Event{Kind: journal.RunNote, At: 5}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Emit(t.Context(), muster.Event{Kind: journal.RunNote, At: 5}))
 		from, _ = j.Tail(t.Context(), 1)
 		for e, err := range j.Read(t.Context(), from) {
 			if err != nil || e.At != 5 {
@@ -318,16 +320,12 @@ func TestEntriesStay(t *testing.T) {
 	for _, task := range []muster.TaskID{0, 2} {
 		var kept []journal.Entry
 		for e, err := range j.ReadTask(t.Context(), task, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			kept = append(kept, e)
 		}
 		for _, e := range kept {
 			var want muster.Event
-			if err := want.UnmarshalJSON(lines[e.Pos-1]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, want.UnmarshalJSON(lines[e.Pos-1]))
 			if !reflect.DeepEqual(e.Event, want) {
 				t.Fatalf("line %d is read as %v, not %v", e.Pos, e, want)
 			}
@@ -351,9 +349,7 @@ func TestEntriesStay(t *testing.T) {
 // Every kind is a word.word of its own and says in a comment what it carries.
 func TestKinds(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "kinds.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rule := regexp.MustCompile(`^"[a-z]+\.[a-z_]+"$`)
 	seen := map[string]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/state"
-	"muster/store/mem"
 )
 
 // A claim in a warm process: what it costs must not grow with the board.
@@ -28,23 +26,6 @@ func BenchmarkClaimNext(bm *testing.B) {
 	}
 }
 
-// The graph's part of it: what changes when one task is claimed and given back, without the store.
-func BenchmarkGraph(bm *testing.B) {
-	for _, n := range []int{100, 10000} {
-		bm.Run(fmt.Sprint(n), func(bm *testing.B) {
-			b := filled(bm, n)
-			bm.ResetTimer()
-			for range bm.N {
-				free := b.graph.queue("").nodes()[0].task
-				claimed := *free
-				claimed.Status = muster.InProgress
-				b.graph.onChange(state.Change[muster.Task]{Key: key(free.ID), New: &claimed})
-				b.graph.onChange(state.Change[muster.Task]{Key: key(free.ID), New: free})
-			}
-		})
-	}
-}
-
 func BenchmarkSettleWithNothingToDo(bm *testing.B) {
 	b := filled(bm, 10000)
 	if err := b.Settle(bm.Context()); err != nil {
@@ -59,8 +40,7 @@ func BenchmarkSettleWithNothingToDo(bm *testing.B) {
 
 // filled is a board of n tasks, every second of which waits for the one before, in a process that knows them.
 func filled(bm *testing.B, n int) *Board {
-	s := mem.New()
-	w := newWorld(bm, func() muster.Store { return s.Handle() })
+	w := inMemory(bm)
 	for id := 1; id <= n; id++ {
 		t := muster.Task{ID: muster.TaskID(id), Subject: "x", Status: muster.Pending}
 		if id%2 == 0 {

@@ -99,60 +99,47 @@ func TestALife(t *testing.T) {
 func lastErr(_ muster.Task, err error) error { return err }
 
 func TestSentences(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "one")
-		c := w.take(b, 1, "bob")
-		at := muster.Time(c.ClaimedAt).Format("15:04")
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	c := w.take(b, 1, "bob")
+	at := muster.Time(c.ClaimedAt).Format("15:04")
 
-		_, err := b.Claim(w.ctx, 1, Claim{Owner: "alice"})
-		w.refused(err, muster.Held, "task 1 is bob's since "+at)
-		if hint(err) != "take it back with: muster task release 1" {
-			t.Errorf("hint %q", hint(err))
-		}
-		r, err := b.Revoke(w.ctx, 1, c.Fence, muster.User, "wanted back")
-		if must(w, r, err).Fence != 2 || r.Owner != "" || r.Status != muster.Pending {
-			t.Fatalf("revoked %+v", r)
-		}
-		_, err = b.Complete(w.ctx, 1, c.Fence, Outcome{})
-		w.refused(err, muster.Fenced, "task 1 is no longer yours: it went back to the board at "+at)
-		w.take(b, 1, "alice")
-		_, err = b.Release(w.ctx, 1, c.Fence, Release{})
-		w.refused(err, muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
-		_, err = b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")
-		w.refused(err, muster.Fenced, "that claim of task 1 is over")
-		must(w, r, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
-		_, err = b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})
-		w.refused(err, muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
-		_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
-		w.refused(err, muster.Invalid, "task 1 is completed")
-		_, err = b.Get(w.ctx, 7)
-		w.refused(err, muster.NotFound, "there is no task 7")
-		_, err = b.Claim(w.ctx, 7, Claim{Owner: "bob"})
-		w.refused(err, muster.NotFound, "there is no task 7")
-		_, err = b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})
-		w.refused(err, muster.Invalid, "")
-
-		gated, err := b.Create(w.ctx, Draft{Subject: "two", Role: "tester"})
-		must(w, gated, err)
-		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "coder"})
-		w.refused(err, muster.Invalid, "task 2 is for the role tester only, not for coder")
-		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
-		w.refused(err, muster.Invalid, "task 2 is for the role tester only")
-		must(w, gated, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "Tester"})))
-	})
-}
-
-func TestClockNamesTheDayWhenItIsNotToday(t *testing.T) {
-	old := muster.Task{ID: 3, Owner: "bob", Status: muster.InProgress, ClaimedAt: 1714567890}
-	day := muster.Time(old.ClaimedAt).Format("2006-01-02 15:04")
-	if got, want := errHeld(old).Error(), "task 3 is bob's since "+day; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	_, err := b.Claim(w.ctx, 1, Claim{Owner: "alice"})
+	w.refused(err, muster.Held, "task 1 is bob's since "+at)
+	if hint(err) != "take it back with: muster task release 1" {
+		t.Errorf("hint %q", hint(err))
 	}
-	old.ClaimedAt = 0
-	if got, want := errHeld(old).Error(), "task 3 is bob's"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	r, err := b.Revoke(w.ctx, 1, c.Fence, muster.User, "wanted back")
+	if must(w, r, err).Fence != 2 || r.Owner != "" || r.Status != muster.Pending {
+		t.Fatalf("revoked %+v", r)
 	}
+	_, err = b.Complete(w.ctx, 1, c.Fence, Outcome{})
+	w.refused(err, muster.Fenced, "task 1 is no longer yours: it went back to the board at "+at)
+	w.take(b, 1, "alice")
+	_, err = b.Release(w.ctx, 1, c.Fence, Release{})
+	w.refused(err, muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
+	_, err = b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")
+	w.refused(err, muster.Fenced, "that claim of task 1 is over")
+	must(w, r, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
+	_, err = b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})
+	w.refused(err, muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
+	_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
+	w.refused(err, muster.Invalid, "task 1 is completed")
+	_, err = b.Get(w.ctx, 7)
+	w.refused(err, muster.NotFound, "there is no task 7")
+	_, err = b.Claim(w.ctx, 7, Claim{Owner: "bob"})
+	w.refused(err, muster.NotFound, "there is no task 7")
+	_, err = b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})
+	w.refused(err, muster.Invalid, "")
+
+	gated, err := b.Create(w.ctx, Draft{Subject: "two", Role: "tester"})
+	must(w, gated, err)
+	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "coder"})
+	w.refused(err, muster.Invalid, "task 2 is for the role tester only, not for coder")
+	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
+	w.refused(err, muster.Invalid, "task 2 is for the role tester only")
+	must(w, gated, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "Tester"})))
 }
 
 // The day is left out only when it is today's: neither the same day of another year nor another day of this year is.
@@ -166,156 +153,228 @@ func TestClockNamesAnotherDay(t *testing.T) {
 				t.Errorf("after %v: %q, want %q", later, got, want)
 			}
 		}
+		at.ClaimedAt = 0
+		if got, want := errHeld(at).Error(), "task 3 is bob's"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	})
 }
 
 func TestReleaseCounts(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "hard")
-		w.add(b, "after", 1)
-		for i := 1; i <= 3; i++ {
-			c := w.take(b, 1, "alice")
-			must(w, c, lastErr(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
-			r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted"})
-			if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending {
-				t.Fatalf("%+v", r)
-			}
-			again, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted", Counts: true})
-			if must(w, again, err).Attempts != i-1 {
-				t.Fatalf("giving back twice counted: %+v", again)
-			}
-			c = w.take(b, 1, "alice")
-			r, err = b.Release(w.ctx, 1, c.Fence, Release{Reason: "50 turns", Note: "try the other way", Counts: true})
-			if must(w, r, err).Attempts != i || r.Note != "try the other way" || r.Owner != "" || r.Worktree != "task-1-hard" {
-				t.Fatalf("%+v", r)
-			}
-		}
-		got := w.get(b, 1)
-		if got.Status != muster.NeedsAttention || got.Result != "given back 3 times, last: 50 turns" {
-			t.Fatalf("%+v", got)
-		}
-		if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result {
-			t.Errorf("attention: %+v", e)
-		}
-		_, err := b.Complete(w.ctx, 1, got.Fence-1, Outcome{})
-		w.refused(err, muster.Fenced, "")
-		_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
-		w.refused(err, muster.Invalid, "task 1 needs attention: given back 3 times, last: 50 turns")
-		if hint(err) != "muster task retry 1" {
-			t.Errorf("hint %q", hint(err))
-		}
-		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
-		w.refused(err, muster.Invalid, "task 2 waits for 1 (needs attention)")
-		r, err := b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})
-		if must(w, r, err).Status != muster.Pending || r.Attempts != 0 || r.Result != "" || r.Note == "" {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "hard")
+	w.add(b, "after", 1)
+	for i := 1; i <= 3; i++ {
+		c := w.take(b, 1, "alice")
+		must(w, c, lastErr(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
+		r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted"})
+		if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending {
 			t.Fatalf("%+v", r)
 		}
-		w.take(b, 1, "bob")
-	})
+		again, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted", Counts: true})
+		if must(w, again, err).Attempts != i-1 {
+			t.Fatalf("giving back twice counted: %+v", again)
+		}
+		c = w.take(b, 1, "alice")
+		r, err = b.Release(w.ctx, 1, c.Fence, Release{Reason: "50 turns", Note: "try the other way", Counts: true})
+		if must(w, r, err).Attempts != i || r.Note != "try the other way" || r.Owner != "" || r.Worktree != "task-1-hard" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	got := w.get(b, 1)
+	if got.Status != muster.NeedsAttention || got.Result != "given back 3 times, last: 50 turns" {
+		t.Fatalf("%+v", got)
+	}
+	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result {
+		t.Errorf("attention: %+v", e)
+	}
+	_, err := b.Complete(w.ctx, 1, got.Fence-1, Outcome{})
+	w.refused(err, muster.Fenced, "")
+	_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
+	w.refused(err, muster.Invalid, "task 1 needs attention: given back 3 times, last: 50 turns")
+	if hint(err) != "muster task retry 1" {
+		t.Errorf("hint %q", hint(err))
+	}
+	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
+	w.refused(err, muster.Invalid, "task 2 waits for 1 (needs attention)")
+	r, err := b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})
+	if must(w, r, err).Status != muster.Pending || r.Attempts != 0 || r.Result != "" || r.Note == "" {
+		t.Fatalf("%+v", r)
+	}
+	w.take(b, 1, "bob")
 }
 
 func TestReturns(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	c := w.take(b, 1, "alice")
+	_, err := b.Return(w.ctx, 1, 1, "check", Details{})
+	w.refused(err, muster.Invalid, "task 1 is not landing")
+	for i := 1; i <= 3; i++ {
+		must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+		r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
+		must(w, r, err)
+		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
+		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
+			t.Errorf("after return %d: %d events of attention, and the log has %d lines", i, n, lines)
+		}
+		if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1) {
+			t.Fatalf("return %d: %+v", i, r)
+		}
+	}
+	got := w.get(b, 1)
+	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
+		t.Fatalf("%+v", got)
+	}
+	_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})
+	w.refused(err, muster.Fenced, "")
+	e := w.events(journal.TaskReturned)
+	if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
+		t.Errorf("%+v", e)
+	}
+	if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A return that only a moving target has caused does not count, but a task that never gets through is given up too.
+func TestReturnsOfAMovingTarget(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	w.take(b, 1, "alice")
+	for i := 1; i <= maxRounds; i++ {
+		must(w, 0, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+		got, err := b.Return(w.ctx, 1, 1, "conflict", Details{Text: "a.go\nb.go", Moved: true, With: "task 7"})
+		if must(w, got, err); got.Returns != 0 || got.Rounds != i || (got.Status == muster.NeedsAttention) != (i == maxRounds) {
+			t.Fatalf("after round %d: %+v", i, got)
+		}
+	}
+	if got := w.get(b, 1).Result; got != "came back 12 times, last: conflict in a.go b.go; landed meanwhile: task 7" {
+		t.Errorf("%q", got)
+	}
+	if e := w.events(journal.TaskReturned); e[0].Fields["counts"] != false || e[0].Text("with") != "task 7" {
+		t.Errorf("%+v", e[0])
+	}
+}
+
+// A task that only the user can help is set aside at once.
+func TestAFinalRelease(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	w.take(b, 1, "alice")
+	got, err := b.Release(w.ctx, 1, 1, Release{Reason: "no network", Note: "see the log", Final: true})
+	if must(w, got, err); got.Status != muster.NeedsAttention || got.Result != "no network" || got.Fence != 2 ||
+		got.Attempts != 0 || got.Note != "see the log" || len(w.events(journal.TaskAttention)) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The lane that is removed is forgotten by the completed task that had it, and by no other.
+func TestForgetLane(t *testing.T) {
+	for name, c := range map[string]struct {
+		task string
+		lane muster.Lane
+		want muster.Name
+	}{
+		"completed":    {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane", TaskID: 1}, ""},
+		"another lane": {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "other", TaskID: 1}, "lane"},
+		"pending":      {`"status": "pending"`, muster.Lane{Name: "lane", TaskID: 1}, "lane"},
+		"of no task":   {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane"}, "lane"},
+		"of one gone":  {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane", TaskID: 9}, "lane"},
+	} {
+		w := inMemory(t)
+		w.write("1", `{"id": 1, "subject": "a", "worktree": "lane", `+c.task+`}`)
 		b := w.board()
-		w.add(b, "one")
-		c := w.take(b, 1, "alice")
-		_, err := b.Return(w.ctx, 1, 1, "check", Details{})
-		w.refused(err, muster.Invalid, "task 1 is not landing")
-		for i := 1; i <= 3; i++ {
-			must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-			r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
-			must(w, r, err)
-			if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1) {
-				t.Fatalf("return %d: %+v", i, r)
-			}
+		must(w, 0, b.ForgetLane(w.ctx, c.lane))
+		if got := w.get(b, 1).Worktree; got != c.want {
+			t.Errorf("%s: the lane is %q, want %q", name, got, c.want)
 		}
-		got := w.get(b, 1)
-		if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
-			t.Fatalf("%+v", got)
-		}
-		_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})
-		w.refused(err, muster.Fenced, "")
-		e := w.events(journal.TaskReturned)
-		if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
-			t.Errorf("%+v", e)
-		}
-		if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
-			t.Errorf("%+v", r)
-		}
-	})
+	}
 }
 
 func TestReadyInOrder(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		for _, d := range []Draft{
-			{Subject: "1"}, {Subject: "2", Role: "tester"}, {Subject: "3", Priority: 5}, {Subject: "4", Role: "Tester", Priority: 9},
-			{Subject: "5", Role: "coder", Priority: 5}, {Subject: "6", BlockedBy: []muster.TaskID{1}}, {Subject: "7", Priority: -1},
-		} {
-			must(w, 0, lastErr(b.Create(w.ctx, d)))
-		}
-		ids := func(role string) (out []muster.TaskID) {
-			all, err := b.Ready(w.ctx, role, false)
-			for _, t := range must(w, all, err) {
-				out = append(out, t.ID)
-				if !t.Claimable(role) {
-					w.Errorf("%d is not claimable for %q: %+v", t.ID, role, t)
-				}
-			}
-			return out
-		}
-		for role, want := range map[string][]muster.TaskID{"": {3, 1, 7}, "tester": {4, 3, 1, 2, 7}, "coder": {3, 5, 1, 7}, "cook": {3, 1, 7}} {
-			if got := ids(role); !slices.Equal(got, want) {
-				t.Errorf("ready for %q: %v, want %v", role, got, want)
+	w := inMemory(t)
+	b := w.board()
+	for _, d := range []Draft{
+		{Subject: "1"}, {Subject: "2", Role: "tester"}, {Subject: "3", Priority: 5}, {Subject: "4", Role: "Tester", Priority: 9},
+		{Subject: "5", Role: "coder", Priority: 5}, {Subject: "6", BlockedBy: []muster.TaskID{1}}, {Subject: "7", Priority: -1},
+	} {
+		must(w, 0, lastErr(b.Create(w.ctx, d)))
+	}
+	ids := func(role string, onlyOwn bool) (out []muster.TaskID) {
+		all, err := b.Ready(w.ctx, role, onlyOwn)
+		for _, t := range must(w, all, err) {
+			out = append(out, t.ID)
+			if !t.Claimable(role) {
+				w.Errorf("%d is not claimable for %q: %+v", t.ID, role, t)
 			}
 		}
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-		top := 10
-		must(w, 0, lastErr(b.Update(w.ctx, 7, Patch{Priority: &top})))
-		if got, want := ids(""), []muster.TaskID{7, 3, 6}; !slices.Equal(got, want) {
-			t.Errorf("ready: %v, want %v", got, want)
+		return out
+	}
+	for role, want := range map[string][]muster.TaskID{"": {3, 1, 7}, "tester": {4, 3, 1, 2, 7}, "coder": {3, 5, 1, 7}, "cook": {3, 1, 7}} {
+		if got := ids(role, false); !slices.Equal(got, want) {
+			t.Errorf("ready for %q: %v, want %v", role, got, want)
 		}
-	})
+	}
+	for role, want := range map[string][]muster.TaskID{"tester": {4, 2}, "coder": {5}, "cook": nil} {
+		if got := ids(role, true); !slices.Equal(got, want) {
+			t.Errorf("ready for nobody but %q: %v, want %v", role, got, want)
+		}
+		got, ok, err := b.ClaimNext(w.ctx, Claim{Owner: "ann", Role: role, OnlyOwn: true})
+		if must(w, got, err); ok != (want != nil) || ok && got.ID != want[0] {
+			t.Errorf("%q claims %+v", role, got)
+		}
+	}
+	if all, err := b.Claimed(w.ctx); err != nil || len(all) != 2 || all[0].ID != 4 || all[1].ID != 5 {
+		t.Errorf("claimed are %+v, %v", all, err)
+	}
+	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	top := 10
+	must(w, 0, lastErr(b.Update(w.ctx, 7, Patch{Priority: &top})))
+	if got, want := ids("", false), []muster.TaskID{7, 3, 6}; !slices.Equal(got, want) {
+		t.Errorf("ready: %v, want %v", got, want)
+	}
 }
 
 func TestCreateRefuses(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		for name, d := range map[string]Draft{
-			"no subject":      {Subject: " "},
-			"two lines":       {Subject: "a\nb"},
-			"bell":            {Subject: "a\ab"},
-			"long":            {Subject: strings.Repeat("ü", 201)},
-			"not UTF-8":       {Subject: "a\xff"},
-			"too much text":   {Subject: "a", Description: strings.Repeat("x", 64<<10+1)},
-			"escape":          {Subject: "a", Description: "\x1b[31m"},
-			"role of words":   {Subject: "a", Role: "two words"},
-			"unknown blocker": {Subject: "a", BlockedBy: []muster.TaskID{4}},
-		} {
-			_, err := b.Create(w.ctx, d)
-			if !errors.Is(err, muster.ErrInvalid) {
-				t.Errorf("%s: %v", name, err)
-			}
+	w := inMemory(t)
+	b := w.board()
+	for name, d := range map[string]Draft{
+		"no subject":      {Subject: " "},
+		"two lines":       {Subject: "a\nb"},
+		"bell":            {Subject: "a\ab"},
+		"long":            {Subject: strings.Repeat("ü", 201)},
+		"not UTF-8":       {Subject: "a\xff"},
+		"too much text":   {Subject: "a", Description: strings.Repeat("x", 64<<10+1)},
+		"escape":          {Subject: "a", Description: "\x1b[31m"},
+		"role of words":   {Subject: "a", Role: "two words"},
+		"unknown blocker": {Subject: "a", BlockedBy: []muster.TaskID{4}},
+	} {
+		_, err := b.Create(w.ctx, d)
+		if !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
 		}
-		if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
-			t.Fatalf("%v, %v", all, err)
-		}
-		must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
-		_, err := b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})
-		w.refused(err, muster.Invalid, "the description is not UTF-8 in line 2")
-	})
+	}
+	if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
+	_, err := b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})
+	w.refused(err, muster.Invalid, "the description is not UTF-8 in line 2")
 }
 
 func TestBlockersThatAreDone(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "one")
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-		two := w.add(b, "two", 1, 1)
-		if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
-			t.Fatalf("%+v", two)
-		}
-		w.take(b, 2, "alice")
-	})
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	two := w.add(b, "two", 1, 1)
+	if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
+		t.Fatalf("%+v", two)
+	}
+	w.take(b, 2, "alice")
 }

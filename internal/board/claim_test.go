@@ -166,39 +166,6 @@ func TestWhoCompletedATaskThatNobodyHad(t *testing.T) {
 	}
 }
 
-// The third return in a row is told as a return, as the end of a claim and as a task that needs attention, each once.
-// The ones before it end no claim.
-func TestTheThirdReturnEndsTheClaim(t *testing.T) {
-	w := inMemory(t)
-	b := withHandlers(w.board())
-	w.add(b, "one")
-	w.take(b, 1, "ann")
-	for i := 1; i <= 3; i++ {
-		must(w, 0, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		must(w, 0, lastErr(b.Return(w.ctx, 1, 1, "check", Details{})))
-		ended := i / 3
-		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
-			t.Errorf("after return %d: %d events of attention, and the log has %d lines", i, n, lines)
-		}
-	}
-	if got := w.get(b, 1); len(got.Effects) != 0 {
-		t.Errorf("left are %v", got.Effects)
-	}
-}
-
-// Numbers that no document can have are refused, and the task stays as it is.
-func TestATaskThatCannotBeWrittenStays(t *testing.T) {
-	w := inMemory(t)
-	b := w.board()
-	w.add(b, "one")
-	w.take(b, 1, "ann")
-	zero := 0.0
-	w.refused(lastErr(b.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Seconds: zero / zero}})), muster.Invalid, "")
-	if got := w.get(b, 1); got.Status != muster.InProgress || w.eventCount() != 2 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // What an earlier life of a task left in it is gone when it is claimed.
 func TestAClaimBeginsAnew(t *testing.T) {
 	w := inMemory(t)

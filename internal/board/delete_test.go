@@ -10,7 +10,6 @@ import (
 
 	"muster"
 	"muster/journal"
-	"muster/store/mem"
 	"muster/store/storetest"
 )
 
@@ -96,9 +95,8 @@ func (w *world) takenBoard(s muster.Store, times int) *Board {
 func TestAnIDThatIsTakenIsLookedForAgain(t *testing.T) {
 	isList := func(op string) bool { return op == "list tasks" }
 	storetest.FailEach(t, isList, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
-		got, err := w.takenBoard(wrap(s.Handle()), 2).Create(w.ctx, Draft{Subject: "new"})
+		w := inMemory(t)
+		got, err := w.takenBoard(wrap(w.open()), 2).Create(w.ctx, Draft{Subject: "new"})
 		if err == nil && got.ID != 3 {
 			t.Errorf("%+v", got)
 		}

@@ -13,39 +13,38 @@ import (
 )
 
 func TestCyclesAreRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		w.add(b, "2", 1)
-		w.add(b, "3", 2)
-		_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{3}})
-		w.refused(err, muster.Invalid, "task 1 cannot wait for task 3: 1 -> 3 -> 2 -> 1 would wait for each other")
-		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{1}})
-		w.refused(err, muster.Invalid, "task 1 cannot wait for itself")
-		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{9}})
-		w.refused(err, muster.Invalid, "task 1 cannot wait for task 9: there is no task 9")
-		got, err := b.Update(w.ctx, 3, Patch{AddBlockers: []muster.TaskID{1, 2}})
-		if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1, 2}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1, 2}) {
-			t.Fatalf("%+v", got)
-		}
-		if m := w.raw("meta"); m["edges"] != 1.0 || m["adding"] != nil {
-			t.Errorf("meta: %v", m)
-		}
-		got, err = b.Update(w.ctx, 3, Patch{RemoveBlockers: []muster.TaskID{2, 8}, By: muster.Lead})
-		if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
-			t.Fatalf("%+v", got)
-		}
-		if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
-			t.Errorf("%+v", e)
-		}
-		must(w, got, lastErr(b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{3}})))
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "1")
+	w.add(b, "2", 1)
+	w.add(b, "3", 2)
+	_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{3}})
+	w.refused(err, muster.Invalid, "task 1 cannot wait for task 3: 1 -> 3 -> 2 -> 1 would wait for each other")
+	_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{1}})
+	w.refused(err, muster.Invalid, "task 1 cannot wait for itself")
+	_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{9}})
+	w.refused(err, muster.Invalid, "task 1 cannot wait for task 9: there is no task 9")
+	got, err := b.Update(w.ctx, 3, Patch{AddBlockers: []muster.TaskID{1, 2}})
+	if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1, 2}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1, 2}) {
+		t.Fatalf("%+v", got)
+	}
+	if m := w.raw("meta"); m["edges"] != 1.0 || m["adding"] != nil {
+		t.Errorf("meta: %v", m)
+	}
+	got, err = b.Update(w.ctx, 3, Patch{RemoveBlockers: []muster.TaskID{2, 8}, By: muster.Lead})
+	if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
+		t.Fatalf("%+v", got)
+	}
+	if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
+		t.Errorf("%+v", e)
+	}
+	must(w, got, lastErr(b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{3}})))
+	must(w, 0, b.Settle(w.ctx))
+	w.whole()
 
-		w.take(b, 1, "bob")
-		_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
-		w.refused(err, muster.Held, "")
-	})
+	w.take(b, 1, "bob")
+	_, err = b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
+	w.refused(err, muster.Held, "")
 }
 
 func TestTwoHalvesOfACycle(t *testing.T) {
@@ -134,21 +133,19 @@ func TestAnUnreadableMetaIsMadeAnew(t *testing.T) {
 		must(w, 0, b.Delete(w.ctx, 3, false)) // only the events know of it then
 		w.write("meta", `{"next_id": "seven", "theirs": {"a": [1]}}`)
 		var g sync.WaitGroup
-		ids := make(chan muster.TaskID, 4)
-		for range 4 {
+		given := make([]muster.TaskID, 4)
+		for i := range given {
 			b := w.board()
 			g.Go(func() {
 				got, err := b.Create(w.ctx, Draft{Subject: "x"})
 				if err != nil {
 					t.Error(err)
 				}
-				ids <- got.ID
+				given[i] = got.ID
 			})
 		}
 		g.Wait()
-		close(ids)
-		given := slices.Sorted(chans(ids))
-		if !slices.Equal(given, []muster.TaskID{4, 5, 6, 7}) {
+		if slices.Sort(given); !slices.Equal(given, []muster.TaskID{4, 5, 6, 7}) {
 			t.Errorf("ids %v", given)
 		}
 		if m := w.raw("meta"); m["next_id"] != 4.0 || m["theirs"] == nil {
@@ -172,41 +169,30 @@ func TestAnUnreadableMetaIsMadeAnew(t *testing.T) {
 	})
 }
 
-func chans[T any](c <-chan T) func(func(T) bool) {
-	return func(yield func(T) bool) {
-		for v := range c {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
 func TestUpdate(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		text, role, plan := "new", "tester", true
-		got, err := b.Update(w.ctx, 1, Patch{Subject: &text, Role: &role, RequirePlan: &plan, By: muster.Lead})
-		if must(w, got, err); got.Subject != "new" || got.ClaimRole != "tester" || !got.RequirePlan || got.Description != "" {
-			t.Fatalf("%+v", got)
-		}
-		must(w, got, lastErr(b.Update(w.ctx, 1, Patch{Subject: &text})))
-		e := w.events(journal.TaskUpdated)
-		if len(e) != 1 || e[0].Member != muster.Lead || len(e[0].Fields["changed"].([]any)) != 3 {
-			t.Errorf("%+v", e)
-		}
-		bad := "two\nlines"
-		_, err = b.Update(w.ctx, 1, Patch{Subject: &bad})
-		w.refused(err, muster.Invalid, "")
-		c, err := b.Claim(w.ctx, 1, Claim{Owner: "alice", Role: "tester"})
-		must(w, c, err)
-		_, err = b.Update(w.ctx, 1, Patch{Retry: true})
-		w.refused(err, muster.Held, "")
-		must(w, c, lastErr(b.Complete(w.ctx, 1, c.Fence, Outcome{})))
-		_, err = b.Update(w.ctx, 1, Patch{Retry: true})
-		w.refused(err, muster.Invalid, "task 1 is completed")
-		_, err = b.Update(w.ctx, 2, Patch{})
-		w.refused(err, muster.NotFound, "there is no task 2")
-	})
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "1")
+	text, role, plan := "new", "tester", true
+	got, err := b.Update(w.ctx, 1, Patch{Subject: &text, Role: &role, RequirePlan: &plan, By: muster.Lead})
+	if must(w, got, err); got.Subject != "new" || got.ClaimRole != "tester" || !got.RequirePlan || got.Description != "" {
+		t.Fatalf("%+v", got)
+	}
+	must(w, got, lastErr(b.Update(w.ctx, 1, Patch{Subject: &text})))
+	e := w.events(journal.TaskUpdated)
+	if len(e) != 1 || e[0].Member != muster.Lead || len(e[0].Fields["changed"].([]any)) != 3 {
+		t.Errorf("%+v", e)
+	}
+	bad := "two\nlines"
+	_, err = b.Update(w.ctx, 1, Patch{Subject: &bad})
+	w.refused(err, muster.Invalid, "")
+	c, err := b.Claim(w.ctx, 1, Claim{Owner: "alice", Role: "tester"})
+	must(w, c, err)
+	_, err = b.Update(w.ctx, 1, Patch{Retry: true})
+	w.refused(err, muster.Held, "")
+	must(w, c, lastErr(b.Complete(w.ctx, 1, c.Fence, Outcome{})))
+	_, err = b.Update(w.ctx, 1, Patch{Retry: true})
+	w.refused(err, muster.Invalid, "task 1 is completed")
+	_, err = b.Update(w.ctx, 2, Patch{})
+	w.refused(err, muster.NotFound, "there is no task 2")
 }

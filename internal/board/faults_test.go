@@ -10,7 +10,6 @@ import (
 
 	"muster"
 	"muster/journal"
-	"muster/store/mem"
 	"muster/store/storetest"
 )
 
@@ -136,10 +135,9 @@ func TestNoFailureIsHidden(t *testing.T) {
 			}
 			storetest.FailEach(t, isCounted, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 				seen = 0
-				s := mem.New()
-				w := newWorld(t, func() muster.Store { return s.Handle() })
+				w := inMemory(t)
 				w.fillForFaults()
-				faulty := wrap(s.Handle())
+				faulty := wrap(w.open())
 				b := w.board()
 				err := c.do(w.ctx, New(faulty, journal.New(faulty.Log())))
 				if err != nil {
@@ -172,10 +170,9 @@ func TestNoFailedReadIsHidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			isRead := func(op string) bool { return strings.Contains(op, " tasks") }
 			storetest.FailEach(t, isRead, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-				s := mem.New()
-				w := newWorld(t, func() muster.Store { return s.Handle() })
+				w := inMemory(t)
 				w.fillForFaults()
-				faulty := wrap(s.Handle())
+				faulty := wrap(w.open())
 				return read(w.ctx, New(faulty, journal.New(faulty.Log())))
 			})
 		})
@@ -193,10 +190,9 @@ func TestNoLostEventIsHidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			isEvent := func(op string) bool { return strings.HasPrefix(op, "append ") } // of the journal and of the claims
 			storetest.FailEach(t, isEvent, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-				s := mem.New()
-				w := newWorld(t, func() muster.Store { return s.Handle() })
+				w := inMemory(t)
 				w.fillForFaults()
-				faulty := wrap(s.Handle())
+				faulty := wrap(w.open())
 				err := c.do(w.ctx, New(faulty, journal.New(faulty.Log())))
 				if !c.isDone(w, w.board()) {
 					t.Errorf("it is not done, with the error %v", err)
@@ -230,11 +226,10 @@ func (w *world) fillForFaults() {
 func TestNoFailureIsHiddenFromWhoCompletesAgain(t *testing.T) {
 	isTask := func(op string) bool { return strings.Contains(op, " tasks/") } // a failed listing leaves the effect, and is no error
 	storetest.FailEach(t, isTask, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
+		w := inMemory(t)
 		w.fillForFaults()
 		must(w, 0, lastErr(w.board().Complete(w.ctx, 1, 1, Outcome{}))) // nobody is told there
-		faulty := wrap(s.Handle())
+		faulty := wrap(w.open())
 		err := lastErr(withHandlers(New(faulty, journal.New(faulty.Log()))).Complete(w.ctx, 1, 1, Outcome{}))
 		done, again := withHandlers(w.board()).Complete(w.ctx, 1, 1, Outcome{})
 		if must(w, 0, again); len(done.Effects) != 0 {

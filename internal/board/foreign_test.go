@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
-	"muster/store/mem"
 )
 
 // What programs written after the seeds' tutorials leave on disk.
@@ -67,65 +66,48 @@ func TestForeignFiles(t *testing.T) {
 }
 
 func TestForeignCompletion(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b, other := w.board(), w.board()
-		w.add(b, "1")
-		w.add(b, "2", 1)
-		c := w.take(b, 1, "alice")
-		must(w, c, lastErr(b.SetLane(w.ctx, 1, 1, "task-1-x", "abc")))
-		// A seed's program completes it, keeping the fields it does not know.
-		doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
-		must(w, doc, err)
-		w.write("1", replace(string(doc.Data), `"status": "in_progress"`, `"status": "completed"`))
+	tier.All(t)
+	w := inMemory(t)
+	b, other := w.board(), w.board()
+	w.add(b, "1")
+	w.add(b, "2", 1)
+	c := w.take(b, 1, "alice")
+	must(w, c, lastErr(b.SetLane(w.ctx, 1, 1, "task-1-x", "abc")))
+	// A seed's program completes it, keeping the fields it does not know.
+	doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
+	must(w, doc, err)
+	w.write("1", replace(string(doc.Data), `"status": "in_progress"`, `"status": "completed"`))
 
-		if ready, err := other.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 2 {
-			t.Fatalf("ready: %v, %v", ready, err)
-		}
-		for _, p := range []*Board{other, b, other} {
-			must(w, 0, p.Settle(w.ctx))
-		}
-		if e := w.events(journal.TaskForeign); len(e) != 1 || e[0].Task != 1 || e[0].Member != "alice" || e[0].Text("text") == "" {
-			t.Errorf("%+v", e)
-		}
-		got := w.get(b, 1)
-		if got.CompletedBy != muster.System || got.Landed != nil || !slices.Equal(got.Effects, []muster.Effect{muster.EffectTell}) {
-			t.Errorf("its lane is kept and the lead is told: %+v", got)
-		}
-		if got := w.raw("2"); len(got["blockedBy"].([]any)) != 0 {
-			t.Errorf("%v", got)
-		}
-		w.whole()
-		if len(w.events(journal.TaskCompleted)) != 0 {
-			t.Error("a completion that was not ours was told as ours")
-		}
-		must(w, c, lastErr(b.Complete(w.ctx, 1, 1, Outcome{Result: "late"})))
-		if got := w.get(b, 1); got.CompletedBy != muster.System || got.Result != "" {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-func TestForeignReopening(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		w.add(b, "2", 1)
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-		must(w, 0, b.Settle(w.ctx))
-		doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
-		must(w, doc, err)
-		w.write("1", replace(string(doc.Data), `"status": "completed"`, `"status": "pending"`))
-		if ready, err := b.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 1 {
-			t.Fatalf("ready: %v, %v", ready, err)
-		}
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
-	})
+	if ready, err := other.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 2 {
+		t.Fatalf("ready: %v, %v", ready, err)
+	}
+	for _, p := range []*Board{other, b, other} {
+		must(w, 0, p.Settle(w.ctx))
+	}
+	if e := w.events(journal.TaskForeign); len(e) != 1 || e[0].Task != 1 || e[0].Member != "alice" || e[0].Text("text") == "" {
+		t.Errorf("%+v", e)
+	}
+	got := w.get(b, 1)
+	if got.CompletedBy != muster.System || got.Landed != nil || !slices.Equal(got.Effects, []muster.Effect{muster.EffectTell}) {
+		t.Errorf("its lane is kept and the lead is told: %+v", got)
+	}
+	if got := w.raw("2"); len(got["blockedBy"].([]any)) != 0 {
+		t.Errorf("%v", got)
+	}
+	w.whole()
+	if len(w.events(journal.TaskCompleted)) != 0 {
+		t.Error("a completion that was not ours was told as ours")
+	}
+	must(w, c, lastErr(b.Complete(w.ctx, 1, 1, Outcome{Result: "late"})))
+	if got := w.get(b, 1); got.CompletedBy != muster.System || got.Result != "" {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Another program that puts a task back, or opens a completed one again, leaves the owner's name; or it takes the name and
 // leaves the status. Such a task is nobody's, and everybody's to claim.
 func TestForeignStatusWithoutItsOwner(t *testing.T) {
+	tier.All(t)
 	for name, c := range map[string]struct {
 		end      bool
 		old, new string
@@ -176,75 +158,15 @@ func replace(s, old, new string) string {
 	panic("not there: " + old)
 }
 
-func TestBlockedByThatDisagrees(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.write("1", `{"id": 1, "subject": "a", "status": "completed", "completed_by": "zoe"}`)
-		w.write("2", `{"id": 2, "subject": "b", "status": "pending"}`)
-		w.write("3", `{"id": 3, "subject": "stale", "status": "pending", "blockedBy": [1], "dependsOn": [1]}`)
-		w.write("4", `{"id": 4, "subject": "emptied", "status": "pending", "blockedBy": [], "dependsOn": [2]}`)
-		_, err := b.Claim(w.ctx, 4, Claim{Owner: "alice"})
-		w.refused(err, muster.Invalid, "task 4 waits for 2 (pending)")
-		if got := w.get(b, 4); !slices.Equal(got.BlockedBy, []muster.TaskID{2}) {
-			t.Errorf("not repaired: %+v", got)
-		}
-		if ready, err := b.Ready(w.ctx, "", false); err != nil || len(ready) != 2 || ready[0].ID != 2 || ready[1].ID != 3 {
-			t.Errorf("ready: %+v, %v", ready, err)
-		}
-		if c := w.take(b, 3, "alice"); len(c.BlockedBy) != 0 {
-			t.Errorf("%+v", c)
-		}
-		w.write("4", `{"id": 4, "subject": "emptied again", "status": "pending", "blockedBy": [], "dependsOn": [2]}`)
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
-	})
-}
-
-func TestForeignCycleIsParkedAndSaidOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		w.write("1", `{"id": 1, "subject": "a", "blockedBy": [3]}`)
-		w.write("2", `{"id": 2, "subject": "b", "blockedBy": [1]}`)
-		w.write("3", `{"id": 3, "subject": "c", "blockedBy": [2]}`)
-		w.write("4", `{"id": 4, "subject": "behind the cycle", "blockedBy": [3]}`)
-		w.write("5", `{"id": 5, "subject": "itself", "blockedBy": [5]}`)
-		w.write("6", `{"id": 6, "subject": "free"}`)
-		b, other := w.board(), w.board()
-		for _, p := range []*Board{b, other, b, other} {
-			if ready, err := p.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 6 {
-				t.Fatalf("ready: %+v, %v", ready, err)
-			}
-			must(w, 0, p.Settle(w.ctx))
-		}
-		e := w.events(journal.TaskAttention)
-		if len(e) != 4 || e[0].Text("reason") != "waits for itself: 3 -> 2 -> 1 -> 3" || e[3].Text("reason") != "waits for itself: 5 -> 5" {
-			t.Fatalf("%+v", e)
-		}
-		if got := w.get(b, 4); got.Status != muster.Pending {
-			t.Errorf("4 is in no cycle: %+v", got)
-		}
-		_, err := b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{3}, Retry: true})
-		must(w, 0, err)
-		w.take(b, 1, "alice")
-		// One that is tried again while it still waits for itself is parked again.
-		_, err = b.Update(w.ctx, 5, Patch{Retry: true})
-		must(w, 0, err)
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.get(b, 5); got.Status != muster.NeedsAttention {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 func TestCorruptTaskHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
+		w := inMemory(t)
 		b, other := w.board(), w.board()
 		w.add(b, "1")
 		w.add(b, "2", 1)
 		w.write("3", `{"id": 3, "subject": ["no", "text"]}`)
 		w.write("4", "{\"id\": 4,\n\"subject\": \"\xff\"}")
-		w.write("5", `[1]`)
+		w.write("10", `[1]`)
 		w.write("6", `{"id": 6, "subject": "waits for one of them", "blockedBy": [3]}`)
 		for _, p := range []*Board{b, other, b, other} {
 			all, err := p.List(w.ctx)
@@ -254,10 +176,10 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 			must(w, 0, p.Settle(w.ctx))
 		}
 		bad := b.Corrupt()
-		if len(bad) != 3 || bad[0].ID != 3 || bad[1].Why != "task 4 cannot be read: line 2 is not UTF-8" || bad[2].ID != 5 {
+		if len(bad) != 3 || bad[0].ID != 3 || bad[1].Why != "task 4 cannot be read: line 2 is not UTF-8" || bad[2].ID != 10 {
 			t.Errorf("%+v", bad)
 		}
-		if e := w.events(journal.StateCorrupt); len(e) != 3 || e[0].Task != 3 || e[0].Text("text") == "" {
+		if e := w.events(journal.StateCorrupt); len(e) != 3 || e[1].Task != 3 || e[1].Text("text") == "" {
 			t.Errorf("said %d times: %+v", len(e), e)
 		}
 		_, err := b.Claim(w.ctx, 6, Claim{Owner: "alice"})
@@ -266,7 +188,7 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 		if !errors.Is(err, muster.ErrCorrupt) {
 			t.Errorf("got %v", err)
 		}
-		if got := w.add(b, "new"); got.ID != 7 {
+		if got := w.add(b, "new"); got.ID != 11 {
 			t.Errorf("the id of an unreadable task was given to %+v", got)
 		}
 		w.write("3", `{"id": 3, "subject": "mended", "status": "completed"}`)
@@ -278,120 +200,31 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 	})
 }
 
-func TestHalfWrittenFileIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
-		b := w.board()
-		w.write("1", `{"id": 1, "subject": []}`)
-		go func() {
-			time.Sleep(30 * time.Millisecond)
-			w.write("1", `{"id": 1, "subject": "whole"}`)
-		}()
-		all, err := b.List(w.ctx)
-		if must(w, all, err); len(all) != 1 || all[0].Subject != "whole" {
-			t.Fatalf("%+v", all)
-		}
-		w.write("1", `{"id": 1, "subject": []}`)
-		go func() {
-			time.Sleep(30 * time.Millisecond)
-			w.write("1", `{"id": 1, "subject": "whole again"}`)
-		}()
-		w.take(b, 1, "alice")
-		if e := w.events(journal.StateCorrupt); len(e) != 0 {
-			t.Errorf("%+v", e)
-		}
-	})
-}
-
-func TestABlockerThatNeverComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
-		b := w.board()
-		// 2 is copied before 1; 3 waits for a task that was removed by hand; 4 for one that does not exist yet.
-		w.write("2", `{"id": 2, "subject": "b", "blockedBy": [1]}`)
-		w.write("4", `{"id": 4, "subject": "d", "blockedBy": [9]}`)
-		w.write("5", `{"id": 5, "subject": "e", "blockedBy": [3]}`)
-		must(w, 0, b.Settle(w.ctx))
-		_, err := b.Claim(w.ctx, 2, Claim{Owner: "alice"})
-		w.refused(err, muster.Invalid, "task 2 waits for 1, which does not exist")
-		time.Sleep(5 * time.Second)
-		must(w, 0, b.Settle(w.ctx))
-		w.write("1", `{"id": 1, "subject": "a"}`)
-		must(w, 0, b.Settle(w.ctx))
-		time.Sleep(6 * time.Second)
-		must(w, 0, b.Settle(w.ctx))
-		if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 5 || e[0].Number("blocker") != 3 {
-			t.Fatalf("%+v", e)
-		}
-		if got := w.get(b, 2); !slices.Equal(got.DependsOn, []muster.TaskID{1}) {
-			t.Errorf("%+v", got)
-		}
-		if got := w.get(b, 4); !slices.Equal(got.BlockedBy, []muster.TaskID{9}) {
-			t.Errorf("%+v", got)
-		}
-		// Nobody else's new task is the one that 4 waits for.
-		for range 4 {
-			if got := w.add(b, "x"); got.ID == 9 {
-				t.Error("id 9 was given away")
-			}
-		}
-	})
-}
-
-func TestDeletedByOthers(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		w.add(b, "2", 1)
-		w.add(b, "3", 2)
-		must(w, 0, b.Settle(w.ctx))
-		doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
-		must(w, 0, err)
-		must(w, 0, w.store.Table(muster.TableTasks).Delete(w.ctx, "1", doc.Rev)) // rm
-		w.write("3", `{"id": 3, "subject": "3", "status": "deleted"}`)
-		if all, err := b.List(w.ctx); err != nil || len(all) != 1 || all[0].ID != 2 {
-			t.Fatalf("%+v, %v", all, err)
-		}
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
-		w.take(b, 2, "alice")
-		if got := w.add(w.board(), "4"); got.ID != 4 {
-			t.Errorf("id %d", got.ID)
-		}
-		if e := w.events(journal.TaskDeleted); len(e) != 1 || e[0].Task != 3 {
-			t.Errorf("%+v", e)
-		}
-	})
-}
-
 // Blocks is derived. A document of an earlier version that stores it is read, whatever it says, and loses it at the next
 // write; who is told of a task is told what it blocks.
 func TestBlocksIsDerivedAndNotStored(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		w.write("1", `{"id": 1, "subject": "1", "status": "pending", "blockedBy": [], "dependsOn": [], "blocks": [7, 8], "theirs": 1}`)
-		w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "dependsOn": [1], "blocks": []}`)
-		b := w.board()
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.raw("1"); !slices.Equal(got["blocks"].([]any), []any{7.0, 8.0}) {
-			t.Errorf("1 needed no repair and was written: %v", got)
-		}
-		if got := w.get(b, 1); got.Blocks != nil {
-			t.Errorf("the stored blocks are believed: %v", got.Blocks)
-		}
-		all, err := b.List(w.ctx)
-		if must(w, all, err); !slices.Equal(all[0].Blocks, []muster.TaskID{2}) || len(all[1].Blocks) != 0 {
-			t.Errorf("%v and %v", all[0].Blocks, all[1].Blocks)
-		}
-		var told []muster.TaskID
-		b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told = t.Blocks; return nil })
-		must(w, all[0], lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-		if got := w.raw("1"); got["blocks"] != nil || got["theirs"] != 1.0 {
-			t.Errorf("written anew it is %v", got)
-		}
-		if !slices.Equal(told, []muster.TaskID{2}) {
-			t.Errorf("who was told knows of %v", told)
-		}
-	})
+	w := inMemory(t)
+	w.write("1", `{"id": 1, "subject": "1", "status": "pending", "blockedBy": [], "dependsOn": [], "blocks": [7, 8], "theirs": 1}`)
+	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "dependsOn": [1], "blocks": []}`)
+	b := w.board()
+	must(w, 0, b.Settle(w.ctx))
+	if got := w.raw("1"); !slices.Equal(got["blocks"].([]any), []any{7.0, 8.0}) {
+		t.Errorf("1 needed no repair and was written: %v", got)
+	}
+	if got := w.get(b, 1); got.Blocks != nil {
+		t.Errorf("the stored blocks are believed: %v", got.Blocks)
+	}
+	all, err := b.List(w.ctx)
+	if must(w, all, err); !slices.Equal(all[0].Blocks, []muster.TaskID{2}) || len(all[1].Blocks) != 0 {
+		t.Errorf("%v and %v", all[0].Blocks, all[1].Blocks)
+	}
+	var told []muster.TaskID
+	b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told = t.Blocks; return nil })
+	must(w, all[0], lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	if got := w.raw("1"); got["blocks"] != nil || got["theirs"] != 1.0 {
+		t.Errorf("written anew it is %v", got)
+	}
+	if !slices.Equal(told, []muster.TaskID{2}) {
+		t.Errorf("who was told knows of %v", told)
+	}
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 
 	"muster"
 	"muster/journal"
-	"muster/store/mem"
 )
 
 // interrupted is a process's store that lets others act at one place: right before an operation on a document.
@@ -66,200 +63,152 @@ func at(op, key string) func(string, string) bool {
 }
 
 func TestTheOtherHalfOfACycleComesBetween(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		other := w.board()
-		w.add(other, "1")
-		w.add(other, "2")
-		b := w.interruptedBoard(at("put", "meta"), func() {
-			must(w, 0, lastErr(other.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})))
-		})
-		_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
-		w.refused(err, muster.Invalid, "task 1 cannot wait for task 2: 1 -> 2 -> 1 would wait for each other")
+	w := inMemory(t)
+	other := w.board()
+	w.add(other, "1")
+	w.add(other, "2")
+	b := w.interruptedBoard(at("put", "meta"), func() {
+		must(w, 0, lastErr(other.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})))
 	})
+	_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
+	w.refused(err, muster.Invalid, "task 1 cannot wait for task 2: 1 -> 2 -> 1 would wait for each other")
 }
 
 // Somebody slow adds an edge; others write it for it, remove it again, and add the opposite one. The slow one must
 // not bring it back.
 func TestALateAdditionComesToNothing(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		other := w.board()
-		for _, slow := range []string{"get", "put"} {
-			one, two := w.add(other, "1").ID, w.add(other, "2").ID
-			decided := false
-			b := w.interruptedBoard(func(op, k string) bool {
-				was := decided
-				decided = decided || op == "put" && k == "meta"
-				return was && op == slow && k == key(one)
-			}, func() {
-				must(w, 0, other.Settle(w.ctx))
-				if got := w.get(other, one); !slices.Equal(got.DependsOn, []muster.TaskID{two}) {
-					w.Errorf("the edge was decided and nobody else wrote it: %+v", got)
-				}
-				must(w, 0, lastErr(other.Update(w.ctx, one, Patch{RemoveBlockers: []muster.TaskID{two}})))
-				must(w, 0, lastErr(other.Update(w.ctx, two, Patch{AddBlockers: []muster.TaskID{one}})))
-			})
-			must(w, 0, lastErr(b.Update(w.ctx, one, Patch{AddBlockers: []muster.TaskID{two}})))
+	w := inMemory(t)
+	other := w.board()
+	for _, slow := range []string{"get", "put"} {
+		one, two := w.add(other, "1").ID, w.add(other, "2").ID
+		decided := false
+		b := w.interruptedBoard(func(op, k string) bool {
+			was := decided
+			decided = decided || op == "put" && k == "meta"
+			return was && op == slow && k == key(one)
+		}, func() {
 			must(w, 0, other.Settle(w.ctx))
-			w.whole()
-			if got := w.get(other, one); len(got.DependsOn) != 0 {
-				t.Errorf("slow at %s: %+v", slow, got)
+			if got := w.get(other, one); !slices.Equal(got.DependsOn, []muster.TaskID{two}) {
+				w.Errorf("the edge was decided and nobody else wrote it: %+v", got)
 			}
+			must(w, 0, lastErr(other.Update(w.ctx, one, Patch{RemoveBlockers: []muster.TaskID{two}})))
+			must(w, 0, lastErr(other.Update(w.ctx, two, Patch{AddBlockers: []muster.TaskID{one}})))
+		})
+		must(w, 0, lastErr(b.Update(w.ctx, one, Patch{AddBlockers: []muster.TaskID{two}})))
+		must(w, 0, other.Settle(w.ctx))
+		w.whole()
+		if got := w.get(other, one); len(got.DependsOn) != 0 {
+			t.Errorf("slow at %s: %+v", slow, got)
 		}
-	})
+	}
 }
 
 // The same for who finishes what another one left.
 func TestALateFinisherBringsNothingBack(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		other := w.board()
-		w.add(other, "1")
-		w.add(other, "2")
-		w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-		b := w.interruptedBoard(at("get", "1"), func() {
-			must(w, 0, lastErr(other.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
-		})
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.get(other, 1); len(got.DependsOn) != 0 {
-			t.Errorf("%+v", got)
-		}
-		if m := w.raw("meta"); m["adding"] != nil {
-			t.Errorf("%v", m)
-		}
+	w := inMemory(t)
+	other := w.board()
+	w.add(other, "1")
+	w.add(other, "2")
+	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
+	b := w.interruptedBoard(at("get", "1"), func() {
+		must(w, 0, lastErr(other.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
 	})
+	must(w, 0, b.Settle(w.ctx))
+	if got := w.get(other, 1); len(got.DependsOn) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if m := w.raw("meta"); m["adding"] != nil {
+		t.Errorf("%v", m)
+	}
 }
 
 func TestRemovingAnEdgeThatWasOnlyDecided(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		w.add(b, "2")
-		w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-		must(w, 0, lastErr(b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.get(b, 1); len(got.DependsOn) != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "1")
+	w.add(b, "2")
+	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
+	must(w, 0, lastErr(b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
+	must(w, 0, b.Settle(w.ctx))
+	if got := w.get(b, 1); len(got.DependsOn) != 0 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // The task is claimed after an edge was decided and before it is written: the claim stands, the edge is refused.
 func TestAClaimComesBeforeTheEdge(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		other := w.board()
-		w.add(other, "1")
-		w.add(other, "2")
-		b := w.interruptedBoard(at("put", "1"), func() { w.take(other, 1, "alice") })
-		_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
-		w.refused(err, muster.Held, "")
-		if m := w.raw("meta"); m["adding"] != nil {
-			t.Errorf("%v", m)
-		}
-		// So it is when whoever decided it died before writing it.
-		w.write("meta", `{"edges": 7, "adding": [{"n": 7, "id": 1, "on": [2]}]}`)
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.get(b, 1); len(got.DependsOn) != 0 || got.Owner != "alice" {
-			t.Errorf("%+v", got)
-		}
-		if m := w.raw("meta"); m["adding"] != nil {
-			t.Errorf("%v", m)
-		}
-	})
+	w := inMemory(t)
+	other := w.board()
+	w.add(other, "1")
+	w.add(other, "2")
+	b := w.interruptedBoard(at("put", "1"), func() { w.take(other, 1, "alice") })
+	_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
+	w.refused(err, muster.Held, "")
+	if m := w.raw("meta"); m["adding"] != nil {
+		t.Errorf("%v", m)
+	}
+	// So it is when whoever decided it died before writing it.
+	w.write("meta", `{"edges": 7, "adding": [{"n": 7, "id": 1, "on": [2]}]}`)
+	must(w, 0, b.Settle(w.ctx))
+	if got := w.get(b, 1); len(got.DependsOn) != 0 || got.Owner != "alice" {
+		t.Errorf("%+v", got)
+	}
+	if m := w.raw("meta"); m["adding"] != nil {
+		t.Errorf("%v", m)
+	}
 }
 
 func TestAnEdgeThatWasOnlyDecidedCountsForCycles(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		w.add(b, "2")
-		w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-		_, err := b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})
-		w.refused(err, muster.Invalid, "task 2 cannot wait for task 1: 2 -> 1 -> 2 would wait for each other")
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
-	})
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "1")
+	w.add(b, "2")
+	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
+	_, err := b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})
+	w.refused(err, muster.Invalid, "task 2 cannot wait for task 1: 2 -> 1 -> 2 would wait for each other")
+	must(w, 0, b.Settle(w.ctx))
+	w.whole()
 }
 
 // A repair from an index that is behind does not undo an unblocking.
 func TestALateRepairBlocksNobody(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b, other := w.board(), w.board()
-		w.add(other, "1")
-		w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "blocks": [7]}`)
-		must(w, 0, b.tasks.Refresh(w.ctx))
-		must(w, 0, lastErr(other.CompleteByHand(w.ctx, 1, muster.User, "")))
-		must(w, 0, b.updateBlockedBy(w.ctx, 2))
-		if got := w.get(b, 2); len(got.BlockedBy) != 0 {
-			t.Errorf("%+v", got)
-		}
-		if _, stored := w.raw("2")["blocks"]; stored {
-			t.Errorf("blocks, which is derived, was written again: %v", w.raw("2"))
-		}
-	})
+	w := inMemory(t)
+	b, other := w.board(), w.board()
+	w.add(other, "1")
+	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "blocks": [7]}`)
+	must(w, 0, b.tasks.Refresh(w.ctx))
+	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, b.updateBlockedBy(w.ctx, 2))
+	if got := w.get(b, 2); len(got.BlockedBy) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if _, stored := w.raw("2")["blocks"]; stored {
+		t.Errorf("blocks, which is derived, was written again: %v", w.raw("2"))
+	}
+	w.write("4", `{"id": 4, "subject": "4", "status": "pending"}`) // so it is with a blocker that was missing in blockedBy
+	w.write("5", `{"id": 5, "subject": "5", "status": "pending", "blockedBy": [], "dependsOn": [4]}`)
+	must(w, 0, b.tasks.Refresh(w.ctx))
+	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 4, muster.User, "")))
+	must(w, 0, b.updateBlockedBy(w.ctx, 5))
+	if got := w.get(b, 5); len(got.BlockedBy) != 0 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Between looking for a free id and taking it, a task of that id comes and goes.
 func TestAnIDThatCameAndWent(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		other := w.board()
-		w.add(other, "1")
-		b := w.interruptedBoard(at("put", "2"), func() {
-			w.add(other, "2")
-			w.add(other, "3")
-			must(w, 0, other.Delete(w.ctx, 2, false))
-		})
-		if got := w.add(b, "new"); got.ID == 2 {
-			t.Errorf("id %d was given again", got.ID)
-		}
-		if _, err := other.Get(w.ctx, 2); !errors.Is(err, muster.ErrNotFound) {
-			t.Errorf("task 2 is back: %v", err)
-		}
+	w := inMemory(t)
+	other := w.board()
+	w.add(other, "1")
+	b := w.interruptedBoard(at("put", "2"), func() {
+		w.add(other, "2")
+		w.add(other, "3")
+		must(w, 0, other.Delete(w.ctx, 2, false))
 	})
-}
-
-func TestAnEffectThatFailsStays(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "1")
-		fails := true
-		b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error {
-			if fails {
-				return muster.Errorf(muster.Invalid, "not now")
-			}
-			return nil
-		})
-		c := w.take(b, 1, "alice")
-		done, err := b.Complete(w.ctx, 1, c.Fence, Outcome{})
-		if must(w, done, err); !slices.Equal(done.Effects, []muster.Effect{muster.EffectTell}) {
-			t.Fatalf("%+v", done)
-		}
-		w.refused(b.Settle(w.ctx), muster.Invalid, "not now")
-		fails = false
-		must(w, 0, b.Settle(w.ctx))
-		if got := w.get(b, 1); len(got.Effects) != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-func TestAnEffectIsSettledByOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
-		b := w.board()
-		w.add(b, "1")
-		c := w.take(b, 1, "alice")
-		release := make(chan struct{})
-		calls := 0
-		b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { calls++; <-release; return nil })
-		var all sync.WaitGroup
-		all.Go(func() { _, _ = b.Complete(w.ctx, 1, c.Fence, Outcome{}) })
-		synctest.Wait()
-		must(w, 0, lastErr(b.Complete(w.ctx, 1, c.Fence, Outcome{})))
-		must(w, 0, b.Settle(w.ctx))
-		close(release)
-		all.Wait()
-		if calls != 1 || len(w.get(b, 1).Effects) != 0 {
-			t.Errorf("%d calls, %+v", calls, w.get(b, 1))
-		}
-	})
+	if got := w.add(b, "new"); got.ID == 2 {
+		t.Errorf("id %d was given again", got.ID)
+	}
+	if _, err := other.Get(w.ctx, 2); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("task 2 is back: %v", err)
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
@@ -30,7 +31,7 @@ var linearSeed = flag.Uint64("linear.seed", 0, "run this seed of the linearizabi
 func TestClaimsAreLinearizable(t *testing.T) {
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			for seed := range linearSeeds(100) {
+			for seed := range linearSeeds(tier.Amount(40, 100)) {
 				h := recordOn(t, name, open, seed, nil)
 				if got := h.check(); got != porcupine.Ok {
 					t.Fatalf("seed %d: the history is %s; again: go test ./internal/board -run 'TestClaimsAreLinearizable/%s' -linear.seed=%d%s", seed, got, name, seed, h)
@@ -48,7 +49,7 @@ func TestWithoutCompareAndSetClaimsAreNotLinearizable(t *testing.T) {
 	blind := func(s muster.Store) muster.Store { return blindStore{s} }
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
-			caught, seeds := 0, 20
+			caught, seeds := 0, tier.Amount(10, 40)
 			for seed := range linearSeeds(seeds) {
 				switch recordOn(t, name, open, seed, blind).check() {
 				case porcupine.Illegal:

@@ -9,7 +9,6 @@ import (
 
 	"muster"
 	"muster/journal"
-	"muster/store/mem"
 	"muster/store/storetest"
 )
 
@@ -18,11 +17,10 @@ func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		isCounted := func(op string) bool { return op != "get tasks/meta" } // which is read again whatever comes
 		storetest.FailEach(t, isCounted, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-			s := mem.New()
-			w := newWorld(t, func() muster.Store { return s.Handle() })
+			w := inMemory(t)
 			w.write("41", `{"id": 41, "subject": "of another program", "status": "pending"}`)
 			w.write("meta", `{"next_id": "many"}`)
-			faulty := wrap(s.Handle())
+			faulty := wrap(w.open())
 			b := New(faulty, journal.New(faulty.Log()))
 			_, err := b.meta.read(w.ctx)
 			if got := w.add(w.board(), "next"); got.ID != 42 {
@@ -30,28 +28,6 @@ func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
 			}
 			return err
 		})
-	})
-}
-
-// A meta document that another program is in the middle of writing is waited for, however often it begins anew.
-func TestAHalfWrittenMetaIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := inMemory(t)
-		b := w.board()
-		w.add(b, "1")
-		w.write("meta", `{"next_id": "half"}`)
-		go func() {
-			for _, data := range []string{`{"next_id": "again"}`, `{"next_id": 9}`} {
-				time.Sleep(30 * time.Millisecond)
-				w.write("meta", data)
-			}
-		}()
-		if got := w.add(b, "2"); got.ID != 9 {
-			t.Errorf("%+v", got)
-		}
-		if e := w.events(journal.StateCorrupt); len(e) != 0 {
-			t.Errorf("%+v", e)
-		}
 	})
 }
 

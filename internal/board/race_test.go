@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
 func TestOneWinner(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		b := w.board()
-		for round := 1; round <= 20; round++ {
+		for range tier.Amount(8, 20) {
 			id := w.add(b, "wanted").ID
 			var won atomic.Int32
 			var all sync.WaitGroup
@@ -50,14 +51,10 @@ func TestManyWorkers(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		const tasks, workers = 40, 6
 		b := w.board()
-		for i := 1; i <= tasks; i++ {
-			var on []muster.TaskID
-			for range rand.IntN(3) {
-				if i > 1 {
-					on = append(on, muster.TaskID(1+rand.IntN(i-1)))
-				}
-			}
-			w.add(b, "x", on...)
+		r := rand.New(rand.NewPCG(1, 2))
+		w.add(b, "x")
+		for i := 1; i < tasks; i++ {
+			w.add(b, "x", muster.TaskID(1+r.IntN(i)), muster.TaskID(1+r.IntN(i)))
 		}
 		var effects sync.Map
 		var all sync.WaitGroup

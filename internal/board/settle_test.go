@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
-	"muster/store/mem"
 	"muster/store/storetest"
 )
 
@@ -77,9 +77,8 @@ func TestSettleHidesNoFailure(t *testing.T) {
 		return op != "get tasks/11" && op != "get tasks/13" && (strings.Contains(op, " tasks") || op == "append "+muster.StreamEvents)
 	}
 	storetest.FailEach(t, isPart, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-		s := mem.New()
-		w := newWorld(t, func() muster.Store { return s.Handle() })
-		faulty := wrap(s.Handle())
+		w := inMemory(t)
+		faulty := wrap(w.open())
 		b := withHandlers(New(faulty, journal.New(faulty.Log())))
 		b.OnRevoke(func(context.Context, muster.Task) error { return nil })
 		if err := w.fillForRepair(b); err != nil {
@@ -201,6 +200,7 @@ func TestSettleWaitsNoLongerThanItsContext(t *testing.T) {
 
 // What another program mends before Settle comes to it is left as it is then: nobody loses a claim that is whole.
 func TestSettleLeavesWhatWasMended(t *testing.T) {
+	tier.All(t)
 	const (
 		broken  = `{"id": 1, "subject": "a", "status": "pending", "owner": "alice", "fence": 1}`
 		whole   = `{"id": 1, "subject": "a", "status": "in_progress", "owner": "alice", "fence": 1}`
@@ -249,6 +249,7 @@ func TestSettleLeavesWhatWasMended(t *testing.T) {
 // A task that another program marked as deleted and that nobody ever had can go although nothing can be revoked. It is
 // not there for anybody, from the mark on.
 func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
+	tier.All(t)
 	w := inMemory(t)
 	b := w.board()
 	w.write("1", `{"id": 1, "subject": "a", "status": "deleted"}`)
@@ -274,6 +275,7 @@ func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
 
 // Of the tasks of a cycle only those are set aside that nobody has.
 func TestACycleTakesNothingFromAnybody(t *testing.T) {
+	tier.All(t)
 	w := inMemory(t)
 	w.write("1", `{"id": 1, "subject": "a", "status": "in_progress", "owner": "zoe", "dependsOn": [3], "blockedBy": [3]}`)
 	w.write("2", `{"id": 2, "subject": "b", "status": "pending", "owner": "bob", "dependsOn": [1], "blockedBy": [1]}`)
@@ -286,18 +288,6 @@ func TestACycleTakesNothingFromAnybody(t *testing.T) {
 	}
 	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Task != 3 {
 		t.Errorf("%+v", e)
-	}
-}
-
-// Somebody breaks a cycle just before its first task is set aside: that one can be claimed then, and stays.
-func TestABrokenCycleStays(t *testing.T) {
-	w := inMemory(t)
-	w.write("1", `{"id": 1, "subject": "a", "dependsOn": [2], "blockedBy": [2]}`)
-	w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1], "blockedBy": [1]}`)
-	b := w.interruptedBoard(at("get", "1"), func() { w.write("1", `{"id": 1, "subject": "a"}`) })
-	must(w, 0, b.Settle(w.ctx))
-	if got := w.get(b, 1); got.Status != muster.Pending || got.Fence != 0 {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
@@ -123,17 +124,6 @@ func TestAHeldTaskCanBeChanged(t *testing.T) {
 	}
 }
 
-// A text that another program wrote and we would refuse keeps nobody from changing something else.
-func TestABadTextOfAnotherProgramIsInNobodysWay(t *testing.T) {
-	w := inMemory(t)
-	w.write("1", `{"id": 1, "subject": "two\nlines", "status": "pending", "claim_role": "two words"}`)
-	number, yes := 7, true
-	got, err := w.board().Update(w.ctx, 1, Patch{Priority: &number, RequirePlan: &yes})
-	if must(w, got, err); got.Priority != 7 || !got.RequirePlan || got.Subject != "two\nlines" {
-		t.Errorf("%+v", got)
-	}
-}
-
 // A task that is completed while it is being changed stays as it was completed.
 func TestACompletionComesBeforeTheChange(t *testing.T) {
 	w := inMemory(t)
@@ -235,6 +225,7 @@ func TestAnAnnouncedEdgeOfATaskThatIsOver(t *testing.T) {
 
 // Tasks that cannot be read, or are not there, close no cycle. An announced edge to one that cannot be read counts.
 func TestEdgesToWhatCannotBeRead(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
 		b := w.board()

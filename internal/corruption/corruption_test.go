@@ -14,21 +14,25 @@ import (
 	"muster/store/mem"
 )
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // look is what the events and the lead's inbox say; a mail that lies there twice is read once.
 func look(t *testing.T, s muster.Store) (events []string, mails map[muster.MessageID]string) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e.Kind == journal.StateCorrupt {
 			events = append(events, e.Text("key")+" "+e.Text("rev"))
 		}
 	}
 	all, _, err := s.Inbox().Peek(t.Context(), muster.Lead, 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mails = map[muster.MessageID]string{}
 	for _, m := range all {
 		if m.Type != muster.MailError || m.From != muster.System {
@@ -50,9 +54,7 @@ func TestSaidOnceByManyProcesses(t *testing.T) {
 			root := t.TempDir()
 			return func() muster.Store {
 				s, err := file.Open(root)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(func() { s.Close() })
 				return s
 			}
@@ -84,9 +86,7 @@ func TestSaidOnceByManyProcesses(t *testing.T) {
 			}
 			// Damaged again, otherwise: that is another.
 			bad.Rev = "r2"
-			if err := corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(t.Context(), bad, bad); err != nil {
-				t.Fatal(err)
-			}
+			must(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(t.Context(), bad, bad))
 			if events, mails = look(t, s); len(events) != 2 || len(mails) != 2 {
 				t.Fatalf("%q %q", events, mails)
 			}
@@ -113,9 +113,7 @@ func TestWhatCouldNotBeSaidIsSaidLater(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // its caller has gone: it is said all the same
-	if err := corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(ctx, bad); err != nil {
-		t.Fatal(err)
-	}
+	must(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(ctx, bad))
 	if events, mails := look(t, s); len(events) != 1 || len(mails) != 1 {
 		t.Fatalf("%q %q", events, mails)
 	}

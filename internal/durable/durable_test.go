@@ -18,100 +18,42 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/simfs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// faulty is the real file system with faults, and a list of what was done.
-type faulty struct {
-	durable.OS
+// disk is the real file system with faults, and a list of the changes that were made.
+type disk struct {
 	mu    sync.Mutex
 	done  []string
-	fault func(op, name string) error
-	short int // the next write takes so many bytes only; -1: all
+	fault func(op simfs.Kind, name string) error // nil: there is none
 }
 
-func newFaulty() *faulty { return &faulty{short: -1, fault: func(string, string) error { return nil }} }
-
-func (f *faulty) did(op, name string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	base := filepath.Base(name)
-	if durable.IsTemporary(base) {
-		base = "temp"
-	}
-	f.done = append(f.done, op+" "+base)
-	return f.fault(op, name)
-}
-
-func (f *faulty) OpenFile(name string, flag int, perm fs.FileMode) (durable.File, error) {
-	if flag&os.O_CREATE != 0 {
-		if err := f.did("create", name); err != nil {
-			return nil, err
+func (d *disk) fs() durable.FS {
+	return simfs.Tap{FS: durable.OS{}, Ask: func(op simfs.Kind, name string) error {
+		if op == simfs.Open || op == simfs.Lock || op == simfs.Truncate {
+			return nil
 		}
-	}
-	file, err := f.OS.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	return &faultyFile{file, f, name}, nil
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		base := filepath.Base(name)
+		if durable.IsTemporary(base) {
+			base = "temp"
+		}
+		d.done = append(d.done, string(op)+" "+base)
+		if d.fault == nil {
+			return nil
+		}
+		return d.fault(op, name)
+	}}
 }
 
-func (f *faulty) Mkdir(name string, perm fs.FileMode) error {
-	return errors.Join(f.did("mkdir", name), f.OS.Mkdir(name, perm))
-}
-
-func (f *faulty) Rename(from, to string) error {
-	if err := f.did("rename", to); err != nil {
-		return err
-	}
-	return f.OS.Rename(from, to)
-}
-
-func (f *faulty) Link(from, to string) error {
-	if err := f.did("link", to); err != nil {
-		return err
-	}
-	return f.OS.Link(from, to)
-}
-
-func (f *faulty) Remove(name string) error {
-	if err := f.did("remove", name); err != nil {
-		return err
-	}
-	return f.OS.Remove(name)
-}
-
-func (f *faulty) SyncDir(name string) error {
-	if err := f.did("syncdir", name); err != nil {
-		return err
-	}
-	return f.OS.SyncDir(name)
-}
-
-type faultyFile struct {
-	durable.File
-	f    *faulty
-	name string
-}
-
-func (x *faultyFile) Write(b []byte) (int, error) {
-	if err := x.f.did("write", x.name); err != nil {
-		return 0, err
-	}
-	if n := x.f.short; n >= 0 && n < len(b) {
-		x.f.short = -1
-		n, _ = x.File.Write(b[:n])
-		return n, syscall.ENOSPC
-	}
-	return x.File.Write(b)
-}
-
-func (x *faultyFile) Sync() error {
-	if err := x.f.did("sync", x.name); err != nil {
-		return err
-	}
-	return x.File.Sync()
+// did returns what was done so far, and forgets it.
+func (d *disk) did() string {
+	done := strings.Join(d.done, ", ")
+	d.done = nil
+	return done
 }
 
 func ok(t *testing.T, err error) {
@@ -137,24 +79,24 @@ func TestOrder(t *testing.T) {
 		{
 			"replace",
 			func(f *durable.Files, path string) error { return f.Replace(path, []byte("x")) },
-			"create temp, write temp, sync temp, rename x.json, syncdir d",
+			"create temp, write temp, sync temp, rename x.json, sync directory d",
 		},
 		{
 			"create",
 			func(f *durable.Files, path string) error { return f.Create(path, []byte("x")) },
-			"create temp, write temp, sync temp, link x.json, remove temp, syncdir d",
+			"create temp, write temp, sync temp, link x.json, remove temp, sync directory d",
 		},
 		{
 			"append", func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },
-			"create x.json, syncdir d, write x.json, sync x.json",
+			"create x.json, sync directory d, write x.json, sync x.json",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			disk := newFaulty()
+			var disk disk
 			dir := filepath.Join(t.TempDir(), "d")
 			ok(t, os.Mkdir(dir, 0o700))
-			ok(t, c.do(durable.New(disk), filepath.Join(dir, "x.json")))
-			if got := strings.Join(disk.done, ", "); got != c.want {
+			ok(t, c.do(durable.New(disk.fs()), filepath.Join(dir, "x.json")))
+			if got := disk.did(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -164,31 +106,31 @@ func TestOrder(t *testing.T) {
 // Who made a state directory, or an empty log in it, may have been killed before its sync: the next process does it,
 // once, before it writes.
 func TestWhatAKilledProcessMadeIsMadeDurable(t *testing.T) {
-	disk := newFaulty()
+	var disk disk
 	root := t.TempDir()
 	dir := filepath.Join(root, ".state", "alice")
 	ok(t, os.MkdirAll(dir, 0o700))
 	ok(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), nil, 0o600))
-	f := durable.New(disk)
+	f := durable.New(disk.fs())
 	for range 2 {
 		_, err := f.Append(filepath.Join(dir, "x.jsonl"), []byte("x"))
 		ok(t, err)
 	}
 	ok(t, f.MakeDir(dir))
-	want := fmt.Sprintf("syncdir .state, syncdir %s, syncdir alice, write x.jsonl, sync x.jsonl, write x.jsonl, sync x.jsonl", filepath.Base(root))
-	if got := strings.Join(disk.done, ", "); got != want {
+	want := fmt.Sprintf("sync directory .state, sync directory %s, sync directory alice, write x.jsonl, sync x.jsonl, write x.jsonl, sync x.jsonl", filepath.Base(root))
+	if got := disk.did(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 func TestDirectoriesAreMadeDurable(t *testing.T) {
-	disk := newFaulty()
+	var disk disk
 	root := t.TempDir()
 	path := filepath.Join(root, "a", "b", "x.json")
-	ok(t, durable.New(disk).Replace(path, []byte("x")))
-	want := fmt.Sprintf("create temp, mkdir b, mkdir a, syncdir %s, mkdir b, syncdir a, create temp",
+	ok(t, durable.New(disk.fs()).Replace(path, []byte("x")))
+	want := fmt.Sprintf("create temp, mkdir b, mkdir a, sync directory %s, mkdir b, sync directory a, create temp",
 		filepath.Base(root))
-	if got := strings.Join(disk.done, ", "); !strings.HasPrefix(got, want) {
+	if got := disk.did(); !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s ...", got, want)
 	}
 	if runtime.GOOS != "windows" {
@@ -227,15 +169,15 @@ func TestReplaceAndCreate(t *testing.T) {
 
 // A failed sync ends all writing of this process, is never tried again, and says so.
 func TestFailedSync(t *testing.T) {
-	for _, op := range []string{"sync", "syncdir"} {
+	for _, op := range []simfs.Kind{simfs.Sync, simfs.SyncDir} {
 		for name, do := range writers() {
-			t.Run(op+" "+name, func(t *testing.T) {
-				disk := newFaulty()
-				f := durable.New(disk)
+			t.Run(string(op)+" "+name, func(t *testing.T) {
+				var disk disk
+				f := durable.New(disk.fs())
 				dir := t.TempDir()
 				path := filepath.Join(dir, "x.json")
 				failures := 0
-				disk.fault = func(o, _ string) error {
+				disk.fault = func(o simfs.Kind, _ string) error {
 					if o == op {
 						failures++
 						return syscall.EIO
@@ -249,8 +191,7 @@ func TestFailedSync(t *testing.T) {
 				if failures != 1 {
 					t.Errorf("synced %d times", failures)
 				}
-				disk.fault = func(string, string) error { return nil }
-				disk.done = nil
+				disk.fault, disk.done = nil, nil
 				for name, again := range writers() {
 					if err := again(f, filepath.Join(dir, "y.json")); err == nil || err.Error() != first.Error() {
 						t.Errorf("%s afterwards: %v", name, err)
@@ -312,12 +253,18 @@ func TestTornTail(t *testing.T) {
 }
 
 func TestShortWriteIsCutOff(t *testing.T) {
-	disk := newFaulty()
-	f := durable.New(disk)
+	var disk disk
+	f := durable.New(disk.fs())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	_, err := f.Append(path, []byte("one"))
 	ok(t, err)
-	disk.short = 2
+	disk.fault = func(op simfs.Kind, _ string) error {
+		if op == simfs.Write {
+			disk.fault = nil
+			return simfs.Short{Err: syscall.ENOSPC}
+		}
+		return nil
+	}
 	_, err = f.Append(path, []byte("two"))
 	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
 		t.Errorf("the error is %v", err)
@@ -333,13 +280,13 @@ func TestShortWriteIsCutOff(t *testing.T) {
 }
 
 func TestFailedWriteLeavesNothing(t *testing.T) {
-	disk := newFaulty()
-	f := durable.New(disk)
+	var disk disk
+	f := durable.New(disk.fs())
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.json")
 	ok(t, f.Replace(path, []byte("old")))
-	for _, op := range []string{"create", "write", "rename"} {
-		disk.fault = func(o, _ string) error {
+	for _, op := range []simfs.Kind{simfs.Create, simfs.Write, simfs.Rename} {
+		disk.fault = func(o simfs.Kind, _ string) error {
 			if o == op {
 				return syscall.EACCES
 			}
@@ -357,20 +304,20 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 			t.Errorf("%s refused: %v is left", op, left)
 		}
 	}
-	disk.fault = func(string, string) error { return nil }
+	disk.fault = nil
 	ok(t, f.Replace(path, []byte("new"))) // a refused write is no end of writing
 }
 
 func TestRenameOverDirectories(t *testing.T) {
-	disk := newFaulty()
-	f := durable.New(disk)
+	var disk disk
+	f := durable.New(disk.fs())
 	root := t.TempDir()
 	from, to := filepath.Join(root, "a", "x"), filepath.Join(root, "b", "y")
 	ok(t, f.Replace(from, []byte("x")))
 	ok(t, f.MakeDir(filepath.Dir(to)))
 	disk.done = nil
 	ok(t, f.Rename(from, to))
-	if got, want := strings.Join(disk.done, ", "), "rename y, syncdir b, syncdir a"; got != want {
+	if got, want := disk.did(), "rename y, sync directory b, sync directory a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if err := f.Rename(from, to); !errors.Is(err, fs.ErrNotExist) {

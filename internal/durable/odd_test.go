@@ -14,21 +14,18 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/tier"
 )
 
 // What has a file's name and is none waits for nobody, is not written to, and concerns itself alone.
 func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
-		os.Symlink("loop", path("loop")), os.Symlink(os.DevNull, path("device"))); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
+		os.Symlink("loop", path("loop")), os.Symlink(os.DevNull, path("device"))))
 	t.Chdir(dir) // a socket's path is short
 	l, err := net.Listen("unix", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer l.Close()
 	files := durable.New(durable.OS{})
 	for _, name := range []string{"directory", "pipe", "socket", "device", "loop"} {
@@ -60,27 +57,19 @@ func TestWhatIsNoFile(t *testing.T) {
 // What root makes is the directory's owner's.
 func TestRootHandsOver(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
+		tier.Missing(t, "only root can give a file away")
 	}
 	dir := filepath.Join(t.TempDir(), "of")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
 	files := durable.New(durable.OS{})
 	path := func(name string) string { return filepath.Join(dir, "made", name) }
-	if err := files.Replace(path("replaced"), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, files.Replace(path("replaced"), []byte("{}")))
 	if _, err := files.Append(path("appended"), []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := files.TryLock(path("lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unlock(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, unlock())
 	for _, name := range []string{"", "replaced", "appended", "lock"} {
 		fi, err := os.Stat(path(name))
 		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != 65534 {
@@ -93,15 +82,11 @@ func TestRootHandsOver(t *testing.T) {
 func TestGlob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "[a-z]*")
 	for _, name := range []string{"one/x.json", "two/x.json", "two/y.txt"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
-			os.WriteFile(filepath.Join(dir, name), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
+			os.WriteFile(filepath.Join(dir, name), nil, 0o600)))
 	}
 	want := []string{"one/x.json", "two/x.json"}
-	if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "meta.json")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "meta.json")))
 	if os.Mkdir(filepath.Join(dir, "w\xe9"), 0o700) == nil && // where the file system takes such names
 		os.WriteFile(filepath.Join(dir, "w\xe9", "x.json"), nil, 0o600) == nil {
 		want = append(want, "w\xe9/x.json")

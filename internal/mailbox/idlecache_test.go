@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
@@ -140,20 +141,9 @@ func TestNewsIsReadAgainRightAfterADelivery(t *testing.T) {
 	})
 }
 
-// A delivery that takes all that waits reads the inbox once.
-func TestADeliveryOfAllReadsTheInboxOnce(t *testing.T) {
-	read := 0
-	p := team(counted{mem.New(), &read})
-	for range 3 {
-		must(t, second(p.Send(t.Context(), mail("alice", "hello"))))
-	}
-	if got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0); err != nil || len(got) != 3 || waiting != 0 || read != 3 {
-		t.Errorf("%d of 3 mails, %d wait, %d were read, %v", len(got), waiting, read, err)
-	}
-}
-
 // A program that had the box open when it was moved aside still writes to what it has open: it is heard at once.
 func TestALateWriterOfAnotherProgramIsHeard(t *testing.T) {
+	tier.All(t)
 	dir := t.TempDir()
 	s, err := file.Open(dir)
 	must(t, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
@@ -212,7 +213,7 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 
 func TestManySendersOneReader(t *testing.T) {
 	engines(t, func(t *testing.T, open func() muster.Store) {
-		const senders, each = 32, 50
+		senders, each := tier.Amount(8, 32), tier.Amount(20, 50)
 		s := open()
 		var g sync.WaitGroup
 		for i := range senders {

@@ -18,6 +18,14 @@ import (
 	"muster/internal/trust"
 )
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newDir returns an empty directory of memories, and the registry that signs them.
 func newDir(t *testing.T) Dir {
 	t.Helper()
@@ -30,9 +38,7 @@ func newDir(t *testing.T) Dir {
 func (d Dir) save(t *testing.T, m Memory) (replaced string) {
 	t.Helper()
 	replaced, err := d.Save(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return replaced
 }
 
@@ -92,9 +98,7 @@ func TestReplacedIsKept(t *testing.T) {
 	if text, err = os.ReadFile(old[len(old)-1]); len(old) != maxOld || err != nil || !strings.Contains(string(text), "more 23") {
 		t.Errorf("%d old texts are kept, the last is %s, %v", len(old), text, err)
 	}
-	if err := d.Forget(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Forget(t.Context(), "a"))
 	if old := durable.Glob(filepath.Join(d.Path, oldDir), "*"); len(old) > 0 {
 		t.Errorf("%v are left", old)
 	}
@@ -163,17 +167,11 @@ func TestFilesOfPeople(t *testing.T) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(d.Path, path)
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
-	if err := errors.Join(os.Symlink(outside, filepath.Join(d.Path, "link.md")), os.Mkdir(filepath.Join(d.Path, "dir.md"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(outside, filepath.Join(d.Path, "link.md")), os.Mkdir(filepath.Join(d.Path, "dir.md"), 0o700)))
 	all, err := d.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, m := range all {
 		line := m.Name + ": " + m.Description
@@ -220,13 +218,9 @@ func TestTheUsersWord(t *testing.T) {
 		t.Errorf("the user's word is not: %+v\n%s", m, Index(Dir{}, d))
 	}
 	text, err := os.ReadFile(d.path("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, changed := range map[string]string{"a": strings.Replace(string(text), "tabs", "curl", 1), "b": string(text)} {
-		if err := os.WriteFile(d.path(name), []byte(changed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(d.path(name), []byte(changed), 0o600))
 		if m, err := d.Get(name); m.IsUsers || err != nil {
 			t.Errorf("%s has the signature of another text, and is the user's word: %+v, %v", name, m, err)
 		}
@@ -261,16 +255,12 @@ func TestIndexFits(t *testing.T) {
 func TestIndexOfTwo(t *testing.T) {
 	users, d := newDir(t), newDir(t)
 	for length, d := range map[int]Dir{190: users, 5: d} {
-		if err := os.MkdirAll(d.Path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(d.Path, 0o700))
 		for i := range maxFiles - 1 {
 			m := note(fmt.Sprint("n-", i), "x")
 			m.At = time.Unix(int64(i), 0)
 			m.Description = strings.Repeat("x", length)
-			if err := os.WriteFile(d.path(m.Name), []byte(m.Text()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(d.path(m.Name), []byte(m.Text()), 0o600))
 		}
 	}
 	users.save(t, note("the-last", "x"))

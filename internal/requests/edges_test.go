@@ -3,12 +3,12 @@ package requests
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/store/mem"
 	"muster/store/storetest"
 )
@@ -34,16 +34,6 @@ func TestAPlanIsDatedAfterThoseOfItsClaim(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Await reports a request that cannot be read, and one that is not there.
-func TestAwaitOfWhatIsNotThere(t *testing.T) {
-	q := process(mem.New())
-	for _, id := range []muster.RequestID{"ffffffff", "x"} {
-		if _, err := q.Await(t.Context(), id); !errors.Is(err, muster.ErrNotFound) {
-			t.Errorf("%s: %v", id, err)
-		}
-	}
 }
 
 // Who waits for a request ends it at its deadline, and reports what keeps it from that.
@@ -89,6 +79,7 @@ func TestUpdatedAtIsTheLastChange(t *testing.T) {
 
 // A request that another program has deleted is gone, and nothing else changes.
 func TestADeletedRequestIsGone(t *testing.T) {
+	tier.All(t)
 	s := mem.New()
 	q := process(s)
 	r, other := ask(t, q, plan("p")), ask(t, q, plan("q"))
@@ -127,19 +118,9 @@ func TestAnIDOfAnotherRequestIsHeld(t *testing.T) {
 	}
 }
 
-// Of four requests that wait three are named and one is counted.
-func TestAMissingRequestCountsTheOthers(t *testing.T) {
-	q := process(mem.New())
-	for range 4 {
-		ask(t, q, plan("p"))
-	}
-	if _, err := q.Get(t.Context(), "zzzz"); err == nil || !strings.HasSuffix(err.Error(), " and 1 more") {
-		t.Errorf("%v", err)
-	}
-}
-
 // A request that is made anew under the id of one that was deleted waits as long as any.
 func TestADeletedRequestThatIsAskedAnewWaitsAnew(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New()
 		q := process(s)

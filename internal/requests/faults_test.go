@@ -103,18 +103,22 @@ func unlessNotFound(_ muster.Request, err error) error {
 func TestWhatTheMailSays(t *testing.T) {
 	for _, c := range []struct {
 		r             muster.Request
+		mail          [2]muster.MessageType // of the question and the answer
 		asks, yes, no string
 	}{
-		{r: plan("p"), asks: "carol asks you to approve its plan for task 9.",
-			yes: "Your plan for task 9 is approved: go on.", no: "Your plan for task 9 is rejected."},
+		{r: plan("p"), mail: [2]muster.MessageType{muster.MailPlan, muster.MailPlanAnswer},
+			asks: "carol asks you to approve its plan for task 9.",
+			yes:  "Your plan for task 9 is approved: go on.", no: "Your plan for task 9 is rejected."},
 		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob", Reason: "no work"},
+			mail: [2]muster.MessageType{muster.MailShutdown, muster.MailShutdownAnswer},
 			asks: "lead asks you to shut down. Reason: no work", yes: "bob shuts down.", no: "bob goes on working."},
-		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}, asks: "lead asks you to shut down.",
+		{r: muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"},
+			mail: [2]muster.MessageType{muster.MailShutdown, muster.MailShutdownAnswer}, asks: "lead asks you to shut down.",
 			yes: "bob shuts down.", no: "bob goes on working."},
 		{r: muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm -r build"},
 			asks: ""}, // it stands under what needs an answer
 		{r: muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Reason: "rm -r build"},
-			asks: "bob asks for permission: rm -r build"},
+			mail: [2]muster.MessageType{muster.MailMessage}, asks: "bob asks for permission: rm -r build"},
 	} {
 		for _, yes := range []bool{true, false} {
 			s := mem.New()
@@ -124,17 +128,18 @@ func TestWhatTheMailSays(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("%s has %+v to put away", r.To, got)
 				}
-			} else if len(got) != 1 || got[0].Content != c.asks || got[0].RequestID != r.ID {
+			} else if len(got) != 1 || got[0].Content != c.asks || got[0].RequestID != r.ID || got[0].Type != c.mail[0] {
 				t.Errorf("%s was asked %+v", r.To, got)
 			}
-			_, _, err := q.Decide(t.Context(), r.ID, r.To, yes, "")
+			_, _, err := q.Decide(t.Context(), r.ID, r.To, yes, "because")
 			must(t, err)
 			want := map[bool]string{true: c.yes, false: c.no}[yes]
 			got := box(t, s, r.From)
 			switch {
 			case want == "" && len(got) != 0:
 				t.Errorf("%s has %+v, and waits for the record itself", r.From, got)
-			case want != "" && (len(got) != 1 || got[0].Content != want || got[0].From != r.To):
+			case want != "" && (len(got) != 1 || got[0].Content != want || got[0].From != r.To || got[0].Type != c.mail[1] ||
+				*got[0].Approve != yes || got[0].RequestID != r.ID || got[0].Feedback != "because"):
 				t.Errorf("%s was answered %+v, want %q", r.From, got, want)
 			}
 		}

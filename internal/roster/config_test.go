@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/store/mem"
 )
 
@@ -120,6 +121,7 @@ func TestProject(t *testing.T) {
 }
 
 func TestAFileThatCannotBeReadIsLeftAlone(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New()
 		r := process(s)
@@ -189,6 +191,7 @@ func (c countingTable) Put(ctx context.Context, key string, data []byte, at must
 }
 
 func TestTheProjectorWritesAtMostOnceASecond(t *testing.T) {
+	tier.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		var count writes
 		s := counting{mem.New(), &count}
@@ -231,36 +234,6 @@ func TestTheProjectorWritesAtMostOnceASecond(t *testing.T) {
 	})
 }
 
-// All of the file is written however little has changed: one of two megabytes every two seconds.
-func TestALargeFileIsWrittenLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var count writes
-		s := counting{mem.New(), &count}
-		r := process(s)
-		write(t, s.Store, `{"other":"`+strings.Repeat("x", 2*maxBytesPerSecond)+`"}`)
-		add(t, r, muster.Member{Name: "alice", Role: "coder"})
-		ctx, cancel := context.WithCancel(t.Context())
-		var g sync.WaitGroup
-		g.Go(func() { r.Projector(ctx) })
-		for i := range 100 {
-			time.Sleep(100 * time.Millisecond)
-			_, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Doing = fmt.Sprint(i) })
-			must(t, err)
-		}
-		cancel()
-		g.Wait()
-		at := count.all()
-		for i, last := range at[:len(at)-1] { // the very last one waits for nothing
-			if d := at[i+1].Sub(last); i+2 < len(at) && d < 2*time.Second {
-				t.Fatalf("two writes within %s", d)
-			}
-		}
-		if len(at) < 5 || !strings.Contains(config(t, s), `"doing": "99"`) {
-			t.Fatalf("%d writes in 10 s, and the last change may not be shown", len(at))
-		}
-	})
-}
-
 // slow is a store in which something happens right after the members were listed.
 type slow struct {
 	muster.Store
@@ -294,6 +267,7 @@ func (s slowTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[mus
 }
 
 func TestALateProjectorDoesNotWriteAnOldState(t *testing.T) {
+	tier.All(t)
 	s := mem.New()
 	var then func()
 	fast, late := process(s.Handle()), process(slow{s, &then})
@@ -306,32 +280,4 @@ func TestALateProjectorDoesNotWriteAnOldState(t *testing.T) {
 	if got := config(t, s); !strings.Contains(got, `"status": "idle"`) {
 		t.Fatalf("alice is idle, config.json says\n%s", got)
 	}
-}
-
-func TestSeveralProjectorsNeverShowAnOldState(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		add(t, process(s), muster.Member{Name: "alice", Role: "coder"})
-		var g sync.WaitGroup
-		for k := range 6 {
-			r := process(open())
-			g.Go(func() {
-				for i := range 30 {
-					_, err := r.Update(context.Background(), "alice", func(m *muster.Member) { m.Doing = fmt.Sprint(k, " ", i); m.Turns++ })
-					if err == nil {
-						err = r.Project(context.Background())
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		g.Wait()
-		m, err := process(s).Get(t.Context(), "alice")
-		must(t, err)
-		if got := config(t, s); !strings.Contains(got, fmt.Sprintf(`"doing": %q`, m.Doing)) {
-			t.Fatalf("alice does %q, config.json says\n%s", m.Doing, got)
-		}
-	})
 }

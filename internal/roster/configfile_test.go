@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/store/mem"
 )
 
@@ -93,6 +93,7 @@ func plain(t *rapid.T, f configDoc, all []muster.Member) string {
 // Whatever changed, in the members or in the file, and whoever changed it: what a process writes that has written before is
 // what the file and the members say.
 func TestConfigFollows(t *testing.T) {
+	tier.All(t)
 	names := []string{"a", "b", "c", "lead", "zed"}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := mem.New()
@@ -156,48 +157,4 @@ func TestConfigFollows(t *testing.T) {
 			},
 		})
 	})
-}
-
-// reading is a store that counts how often config.json is read.
-type reading struct {
-	muster.Store
-	times *int
-}
-
-type readingTable struct {
-	muster.Table
-	times *int
-}
-
-func (s reading) Table(name string) muster.Table {
-	if name != muster.TableTeam {
-		return s.Store.Table(name)
-	}
-	return readingTable{s.Store.Table(name), s.times}
-}
-
-func (s readingTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	*s.times++
-	return s.Table.Get(ctx, key)
-}
-
-// With thousands of members the file is large: what this process wrote itself it does not read to write the next.
-func TestWhatWasWrittenIsNotReadAgain(t *testing.T) {
-	s, times := mem.New(), 0
-	r := process(reading{s, &times})
-	add(t, r, muster.Member{Name: "alice", Role: "coder"})
-	must(t, r.Project(t.Context()))
-	for i, status := range []muster.MemberStatus{muster.Idle, muster.Working} {
-		set(t, r, "alice", status, "")
-		must(t, r.Project(t.Context()))
-		if times != 1 {
-			t.Fatalf("change %d: read %d times", i+1, times)
-		}
-	}
-	write(t, s, `{"members":[{"name":"zed"}]}`)
-	set(t, r, "alice", muster.Idle, "")
-	must(t, r.Project(t.Context()))
-	if times != 2 {
-		t.Fatalf("another program wrote it, and it was read %d times", times)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/store/mem"
 )
 
 func TestHosts(t *testing.T) {
@@ -75,12 +76,31 @@ func TestHosts(t *testing.T) {
 	})
 }
 
+// Only the guard of a host that has died is ended, and its record names it no more.
+func TestEndGuards(t *testing.T) {
+	s := mem.New()
+	dead := s.Handle()
+	for i, store := range []muster.Store{dead, s} {
+		must(t, join(t, process(store)).SetGuard(t.Context(), 1<<30+i)) // processes that cannot be
+	}
+	must(t, dead.Close())
+	r := process(s.Handle())
+	if n, err := r.EndGuards(t.Context()); err != nil || n != 0 {
+		t.Errorf("%d processes were killed, %v", n, err)
+	}
+	all, err := r.hosts.List(t.Context())
+	if err != nil || len(all) != 2 || all[0].GuardPID != 0 || all[1].GuardPID != 1<<30+1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 func TestEveryHostHasItsOwnSlot(t *testing.T) {
 	engines(t, func(t *testing.T, open func() muster.Store) {
 		s := open()
 		var g sync.WaitGroup
-		ids := make(chan muster.HostID, 20)
-		for range 20 {
+		const n = 12
+		ids := make(chan muster.HostID, n)
+		for range n {
 			r := process(open())
 			g.Go(func() {
 				h, err := r.Join(context.Background(), "x")
@@ -100,12 +120,12 @@ func TestEveryHostHasItsOwnSlot(t *testing.T) {
 			}
 			had[id] = true
 		}
-		if len(had) != 20 || !had["host-20.1"] {
+		if len(had) != n || !had["host-12.1"] {
 			t.Fatalf("%v", had)
 		}
 		all, err := process(s).Hosts(t.Context())
 		must(t, err)
-		if len(all) != 20 || all[1].Slot != "host-2" || all[19].Slot != "host-20" {
+		if len(all) != n || all[1].Slot != "host-2" || all[n-1].Slot != "host-12" {
 			t.Fatalf("%v", all)
 		}
 	})

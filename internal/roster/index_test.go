@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"muster"
@@ -67,6 +68,12 @@ func TestTheIndexFollows(t *testing.T) {
 					rt.Fatalf("what was listed before has changed: %s", d)
 				}
 				lent, copied = got, slices.Clone(got)
+				idle, err := ListIf(t.Context(), r, func(m *muster.Member) bool { return m.Status == muster.Idle })
+				must(t, err)
+				want = slices.DeleteFunc(want, func(m muster.Member) bool { return m.Status != muster.Idle })
+				if d := cmp.Diff(want, idle, cmpopts.EquateEmpty()); d != "" {
+					rt.Fatalf("those that are idle: %s", d)
+				}
 			},
 		})
 	})

@@ -20,6 +20,14 @@ import (
 	"muster/store/mem"
 )
 
+// must ends the test if something failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestParseBudget(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "none", "none": "none", "5": "$5.00", "$5": "$5.00", " $2.50 ": "$2.50", "0.001": "$0.001", ".5": "$0.50",
@@ -170,9 +178,7 @@ func cents(n int) Dollars { return Dollars(n) * dollar / 100 }
 
 func bookOf(t *testing.T, m *Meter) (b Book) {
 	t.Helper()
-	if err := m.Look(t.Context(), func(x *Book) { b = *x }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Look(t.Context(), func(x *Book) { b = *x }))
 	return b
 }
 
@@ -220,9 +226,7 @@ func TestProcessesShareABudget(t *testing.T) {
 	var meters []*Meter
 	for i := range 3 {
 		store, err := file.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer store.Close()
 		meters = append(meters, NewMeter(Options{Log: store.Log(), Run: 1, Host: muster.HostID(fmt.Sprint("host-", i, ".1")),
 			Budgets: Budgets{Team: Budget{Dollars: 10 * dollar}, Task: Budget{Tokens: 5000}},
@@ -280,9 +284,7 @@ func (q *quick) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply,
 func TestKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	store, err := file.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer store.Close()
 	dead := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"})
 	counted := dead.Model(&quick{}, caller("alice"), perToken).(*model)
@@ -290,17 +292,13 @@ func TestKilledProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := counted.newCall(ask)
-	if err := dead.begin(t.Context(), open); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dead.begin(t.Context(), open))
 	path := filepath.Join(dir, ".team", "spend.jsonl")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString("\x00\xff garbage\n{\"call\":\"ended\",\"id\":\"A\",\"run\":1,\"inp")
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Close()))
 	for _, line := range []string{`"dollars":-5`, `"dollars":1e12`, `"dollars":0,"input":-9`} {
 		if _, err := store.Log().Append(t.Context(), "spend", muster.Anywhere,
 			[]byte(`{"call":"ended","id":"B","run":1,"member":"alice",`+line+`}`)); err != nil {
@@ -313,9 +311,7 @@ func TestKilledProcesses(t *testing.T) {
 	}
 	isAlive := func(_ context.Context, h muster.HostID) (bool, error) { return h != "host-1.1", nil }
 	for range 2 {
-		if err := next.CutOff(t.Context(), isAlive); err != nil {
-			t.Fatal(err)
-		}
+		must(t, next.CutOff(t.Context(), isAlive))
 		if b := bookOf(t, next); b.Total.Calls != 2 || b.Total.Dollars != cents(10+asked) || b.Total.Estimated != 1 ||
 			len(b.Open()) != 0 {
 			t.Errorf("%+v", b)
@@ -351,9 +347,7 @@ func TestABudgetOfADay(t *testing.T) {
 			return err
 		}
 		for i := range 10 {
-			if err := call([]*Meter{a, b}[i%2]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, call([]*Meter{a, b}[i%2]))
 		}
 		for _, m := range []*Meter{a, b, one()} {
 			if over, ok := IsExceeded(call(m)); !ok || over.Scope != OfDay || over.Spent.Calls != 10 ||
@@ -400,9 +394,7 @@ func BenchmarkCall(b *testing.B) {
 	}{{"none", Budgets{}, false}, {"budget", Budgets{Team: limit}, false}, {"day", Budgets{Day: limit}, true}} {
 		b.Run(c.name, func(b *testing.B) {
 			store, err := file.Open(b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			defer store.Close()
 			o := Options{Log: store.Log(), Run: 1, Host: "host-1.1", Budgets: c.budgets}
 			if c.day {
@@ -418,9 +410,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	b.Run("synced append", func(b *testing.B) {
 		store, err := file.Open(b.TempDir())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		defer store.Close()
 		line, _ := muster.MarshalLine(Call{ID: "x"})
 		for b.Loop() {
@@ -434,9 +424,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkLook measures how long it takes to read a ledger of 10,000 calls, as muster status does.
 func BenchmarkLook(b *testing.B) {
 	store, err := file.Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer store.Close()
 	m := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"}).Model(&quick{}, caller("alice"), perToken)
 	for range 10_000 {
@@ -445,8 +433,6 @@ func BenchmarkLook(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if err := OfRun(store.Log(), 1).Look(b.Context(), func(*Book) {}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, OfRun(store.Log(), 1).Look(b.Context(), func(*Book) {}))
 	}
 }

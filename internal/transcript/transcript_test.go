@@ -203,6 +203,14 @@ func TestASecondWriterIsRefused(t *testing.T) {
 		}
 		must(t, new.User(ctx, text("still mine"), nil))
 		same(t, reader(t, s.Log()).Messages(), "u mine still mine")
+		// Who takes a member over refuses the process that hosted it, before it has anything to say.
+		next := reader(t, open().Log())
+		must(t, next.TakeOver(ctx, "host-2.1"))
+		if err := new.Reply(ctx, reply("too late")); !errors.Is(err, muster.ErrFenced) {
+			t.Fatalf("the late host wrote: %v", err)
+		}
+		must(t, next.Reply(ctx, reply("in time")))
+		same(t, reader(t, s.Log()).Messages(), "u mine still mine", "a in time")
 		old.Release()
 		if err := old.Load(ctx); !errors.Is(err, muster.ErrFenced) {
 			t.Fatalf("loading behind another writer: %v", err)

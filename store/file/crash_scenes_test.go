@@ -87,8 +87,7 @@ func (c *crew) knows(what ...any) bool {
 // process does and finds afterwards, whose error is a violation.
 type scene struct {
 	name   string
-	long   bool // too long to be cut short at every call
-	cuts   int  // at how many bytes each write is torn; 0: at every one
+	cuts   int // at how many bytes each write is torn; 0: at every one
 	before func(*crew) error
 	run    func(*crew) error
 	after  func(c, was *crew) error
@@ -125,7 +124,6 @@ var scenes = []scene{
 	{name: "rotation", cuts: 20, run: rotationRun, after: rotationAfter},
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
-	{name: "board", cuts: 5, long: true, run: boardRun, after: boardAfter},
 	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
 	{name: "roster", cuts: 20, run: rosterRun, after: rosterAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
@@ -387,120 +385,6 @@ func create(c *crew, subject string, on ...muster.TaskID) func() error {
 		}
 		return err
 	}
-}
-
-// step is a step of a task; its acknowledgement is noted with the fence.
-func step(c *crew, f func() (muster.Task, error)) func() error {
-	return func() error {
-		t, err := f()
-		if err == nil {
-			c.ack(t.Status, " ", t.ID)
-		}
-		return err
-	}
-}
-
-func boardRun(c *crew) error {
-	claim := func(id muster.TaskID) func() error {
-		return step(c, func() (muster.Task, error) { return c.Claim(c.ctx, id, board.Claim{Owner: "alice"}) })
-	}
-	return steps(
-		create(c, "one"), create(c, "two", 1), claim(1),
-		step(c, func() (muster.Task, error) { return c.SetLane(c.ctx, 1, 1, "task-1", "abc") }),
-		step(c, func() (muster.Task, error) {
-			return c.BeginLanding(c.ctx, 1, 1, muster.PendingLanding{Head: "h", Onto: "o"})
-		}),
-		step(c, func() (muster.Task, error) {
-			return c.Complete(c.ctx, 1, 1, board.Outcome{Landed: &muster.Landed{Commit: "c"}, Result: "well"})
-		}),
-		claim(2),
-		step(c, func() (muster.Task, error) { return c.Release(c.ctx, 2, 1, board.Release{Reason: "no"}) }),
-		create(c, "three"), func() error { return c.acks(c.Delete(c.ctx, 3, false), "deleted ", 3) }, create(c, "four"),
-	)
-}
-
-// boardAfter settles, gives everything to one worker, and looks whether an id came again. It runs in a bubble of
-// synctest.
-func boardAfter(c, was *crew) error {
-	had, err := c.List(c.ctx)
-	if err != nil {
-		return err
-	}
-	if err := c.Settle(c.ctx); err != nil {
-		return err
-	}
-	time.Sleep(11 * time.Second) // an edge to a task that is gone is waited for so long
-	if err := c.Settle(c.ctx); err != nil {
-		return err
-	}
-	given := map[muster.TaskID]bool{}
-	for id := range muster.TaskID(20) {
-		given[id] = was.knows("task ", id)
-	}
-	for _, t := range had {
-		given[t.ID] = true
-		if t.Owner == "" != (t.Status == muster.Pending || t.Status == muster.NeedsAttention) &&
-			t.Status != muster.Completed {
-			return fmt.Errorf("task %d is %s and of %q", t.ID, t.Status, t.Owner)
-		}
-	}
-	fresh, err := c.Create(c.ctx, board.Draft{Subject: "after"})
-	if err != nil {
-		return err
-	}
-	if given[fresh.ID] {
-		return fmt.Errorf("the id %d was given again", fresh.ID)
-	}
-	if got, err := c.Get(c.ctx, 1); err == nil && was.knows(muster.Completed, " ", 1) &&
-		got.Status != muster.Completed {
-		return fmt.Errorf("task 1 is %s again", got.Status)
-	}
-	all, err := c.List(c.ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range all {
-		if was.knows("deleted ", t.ID) {
-			return fmt.Errorf("task %d is there again", t.ID)
-		}
-		if t.Owner != "" && t.Open() {
-			if _, err := c.Revoke(c.ctx, t.ID, t.Fence, muster.System, "dead"); err != nil {
-				return err
-			}
-		}
-	}
-	for range 20 {
-		t, more, err := c.ClaimNext(c.ctx, board.Claim{Owner: "carol"})
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-		if _, err := c.Complete(c.ctx, t.ID, t.Fence, board.Outcome{}); err != nil {
-			return err
-		}
-	}
-	if all, err = c.List(c.ctx); err != nil {
-		return err
-	}
-	told := map[muster.MessageID]bool{}
-	mails, _, err := c.store.Inbox().Peek(c.ctx, muster.Lead, 0, 100)
-	if err != nil {
-		return err
-	}
-	for _, m := range mails {
-		told[m.ID] = true
-	}
-	for _, t := range all {
-		if t.Status != muster.Completed || len(t.Effects) > 0 || len(t.BlockedBy) > 0 {
-			return fmt.Errorf("task %d could not be ended: %+v", t.ID, t)
-		}
-		if !told[muster.MessageID(fmt.Sprintf("done-%d", t.ID))] {
-			return fmt.Errorf("the lead was not told of task %d", t.ID)
-		}
-	}
-	return nil
 }
 
 func requestsRun(c *crew) error {

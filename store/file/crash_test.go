@@ -178,12 +178,7 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // stride returns how far apart the calls are that fail in turn.
-func (s scene) stride() int {
-	if s.long {
-		return tier.Amount(7, 3)
-	}
-	return tier.Amount(3, 1)
-}
+func stride() int { return tier.Amount(3, 1) }
 
 // errKilled is what a dead process's calls answer.
 var errKilled = errors.New("killed")
@@ -205,7 +200,7 @@ func killed(after int) func(durable.FS) durable.FS {
 // the dead one had not synced may be lost, but nothing that either acknowledged.
 func TestKillThenPowerLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s scene) {
-		for n := 0; ; n += s.stride() {
+		for n := 0; ; n += stride() {
 			p, err := play(t.Context(), s, killed(n))
 			must(t, err)
 			p.crew.store.Close()

@@ -48,7 +48,7 @@ func (f *fault) over(under durable.FS) durable.FS {
 
 // each runs check for every call of a scene that can fail with err.
 func (s scene) each(t *testing.T, err error, kinds []simfs.Kind, check func(f *fault, p *played)) {
-	for n := 1; ; n += s.stride() {
+	for n := 1; ; n += stride() {
 		f := &fault{at: n, err: err, kinds: kinds}
 		p, e := play(t.Context(), s, f.over)
 		if e != nil {
