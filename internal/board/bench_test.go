@@ -26,18 +26,6 @@ func BenchmarkClaimNext(bm *testing.B) {
 	}
 }
 
-func BenchmarkSettleWithNothingToDo(bm *testing.B) {
-	b := filled(bm, 10000)
-	if err := b.Settle(bm.Context()); err != nil {
-		bm.Fatal(err)
-	}
-	for bm.Loop() {
-		if err := b.Settle(bm.Context()); err != nil {
-			bm.Fatal(err)
-		}
-	}
-}
-
 // filled is a board of n tasks, every second of which waits for the one before, in a process that knows them.
 func filled(bm *testing.B, n int) *Board {
 	w := inMemory(bm)

@@ -33,10 +33,9 @@ func TestALife(t *testing.T) {
 		if _, ok, err := b.ClaimNext(w.ctx, Claim{Owner: "bob"}); ok || err != nil {
 			t.Fatalf("bob got something: %v, %v", ok, err)
 		}
-		_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
-		w.refused(err, muster.Invalid, "task 2 waits for 1 (in progress, alice's)")
+		w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob"})), muster.Invalid, "task 2 waits for 1 (in progress, alice's)")
 
-		must(w, c, lastErr(other.SetLane(w.ctx, 1, 1, "task-1-tokenizer", "abc")))
+		must(w, c, errOf(other.SetLane(w.ctx, 1, 1, "task-1-tokenizer", "abc")))
 		l, err := other.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h", Onto: "o"})
 		if must(w, l, err).Status != muster.Landing || l.Landing.Head != "h" {
 			t.Fatalf("landing %+v", l)
@@ -96,7 +95,8 @@ func TestALife(t *testing.T) {
 	})
 }
 
-func lastErr(_ muster.Task, err error) error { return err }
+// errOf returns the error of a call whose result does not matter.
+func errOf[T any](_ T, err error) error { return err }
 
 func TestSentences(t *testing.T) {
 	w := inMemory(t)
@@ -105,41 +105,32 @@ func TestSentences(t *testing.T) {
 	c := w.take(b, 1, "bob")
 	at := muster.Time(c.ClaimedAt).Format("15:04")
 
-	_, err := b.Claim(w.ctx, 1, Claim{Owner: "alice"})
+	err := errOf(b.Claim(w.ctx, 1, Claim{Owner: "alice"}))
 	w.refused(err, muster.Held, "task 1 is bob's since "+at)
-	if hint(err) != "take it back with: muster task release 1" {
-		t.Errorf("hint %q", hint(err))
+	if muster.HintOf(err) != "take it back with: muster task release 1" {
+		t.Errorf("hint %q", muster.HintOf(err))
 	}
 	r, err := b.Revoke(w.ctx, 1, c.Fence, muster.User, "wanted back")
 	if must(w, r, err).Fence != 2 || r.Owner != "" || r.Status != muster.Pending {
 		t.Fatalf("revoked %+v", r)
 	}
-	_, err = b.Complete(w.ctx, 1, c.Fence, Outcome{})
-	w.refused(err, muster.Fenced, "task 1 is no longer yours: it went back to the board at "+at)
+	w.refused(errOf(b.Complete(w.ctx, 1, c.Fence, Outcome{})), muster.Fenced, "task 1 is no longer yours: it went back to the board at "+at)
 	w.take(b, 1, "alice")
-	_, err = b.Release(w.ctx, 1, c.Fence, Release{})
-	w.refused(err, muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
-	_, err = b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")
-	w.refused(err, muster.Fenced, "that claim of task 1 is over")
-	must(w, r, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
-	_, err = b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})
-	w.refused(err, muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
-	_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
-	w.refused(err, muster.Invalid, "task 1 is completed")
-	_, err = b.Get(w.ctx, 7)
-	w.refused(err, muster.NotFound, "there is no task 7")
-	_, err = b.Claim(w.ctx, 7, Claim{Owner: "bob"})
-	w.refused(err, muster.NotFound, "there is no task 7")
-	_, err = b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})
-	w.refused(err, muster.Invalid, "")
+	w.refused(errOf(b.Release(w.ctx, 1, c.Fence, Release{})), muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
+	w.refused(errOf(b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")), muster.Fenced, "that claim of task 1 is over")
+	must(w, r, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
+	w.refused(errOf(b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})), muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
+	w.refused(errOf(b.Claim(w.ctx, 1, Claim{Owner: "bob"})), muster.Invalid, "task 1 is completed")
+	w.refused(errOf(b.Get(w.ctx, 7)), muster.NotFound, "there is no task 7")
+	w.refused(errOf(b.Update(w.ctx, 7, Patch{})), muster.NotFound, "there is no task 7")
+	w.refused(errOf(b.Claim(w.ctx, 7, Claim{Owner: "bob"})), muster.NotFound, "there is no task 7")
+	w.refused(errOf(b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})), muster.Invalid, "")
 
 	gated, err := b.Create(w.ctx, Draft{Subject: "two", Role: "tester"})
 	must(w, gated, err)
-	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "coder"})
-	w.refused(err, muster.Invalid, "task 2 is for the role tester only, not for coder")
-	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
-	w.refused(err, muster.Invalid, "task 2 is for the role tester only")
-	must(w, gated, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "Tester"})))
+	w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "coder"})), muster.Invalid, "task 2 is for the role tester only, not for coder")
+	w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob"})), muster.Invalid, "task 2 is for the role tester only")
+	must(w, gated, errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob", Role: "Tester"})))
 }
 
 // The day is left out only when it is today's: neither the same day of another year nor another day of this year is.
@@ -167,7 +158,7 @@ func TestReleaseCounts(t *testing.T) {
 	w.add(b, "after", 1)
 	for i := 1; i <= 3; i++ {
 		c := w.take(b, 1, "alice")
-		must(w, c, lastErr(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
+		must(w, c, errOf(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
 		r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted"})
 		if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending {
 			t.Fatalf("%+v", r)
@@ -189,15 +180,13 @@ func TestReleaseCounts(t *testing.T) {
 	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result {
 		t.Errorf("attention: %+v", e)
 	}
-	_, err := b.Complete(w.ctx, 1, got.Fence-1, Outcome{})
-	w.refused(err, muster.Fenced, "")
-	_, err = b.Claim(w.ctx, 1, Claim{Owner: "bob"})
+	w.refused(errOf(b.Complete(w.ctx, 1, got.Fence-1, Outcome{})), muster.Fenced, "")
+	err := errOf(b.Claim(w.ctx, 1, Claim{Owner: "bob"}))
 	w.refused(err, muster.Invalid, "task 1 needs attention: given back 3 times, last: 50 turns")
-	if hint(err) != "muster task retry 1" {
-		t.Errorf("hint %q", hint(err))
+	if muster.HintOf(err) != "muster task retry 1" {
+		t.Errorf("hint %q", muster.HintOf(err))
 	}
-	_, err = b.Claim(w.ctx, 2, Claim{Owner: "bob"})
-	w.refused(err, muster.Invalid, "task 2 waits for 1 (needs attention)")
+	w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob"})), muster.Invalid, "task 2 waits for 1 (needs attention)")
 	r, err := b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})
 	if must(w, r, err).Status != muster.Pending || r.Attempts != 0 || r.Result != "" || r.Note == "" {
 		t.Fatalf("%+v", r)
@@ -210,10 +199,9 @@ func TestReturns(t *testing.T) {
 	b := w.board()
 	w.add(b, "one")
 	c := w.take(b, 1, "alice")
-	_, err := b.Return(w.ctx, 1, 1, "check", Details{})
-	w.refused(err, muster.Invalid, "task 1 is not landing")
+	w.refused(errOf(b.Return(w.ctx, 1, 1, "check", Details{})), muster.Invalid, "task 1 is not landing")
 	for i := 1; i <= 3; i++ {
-		must(w, c, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+		must(w, c, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
 		r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
 		must(w, r, err)
 		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
@@ -228,8 +216,7 @@ func TestReturns(t *testing.T) {
 	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
 		t.Fatalf("%+v", got)
 	}
-	_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})
-	w.refused(err, muster.Fenced, "")
+	w.refused(errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})), muster.Fenced, "")
 	e := w.events(journal.TaskReturned)
 	if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
 		t.Errorf("%+v", e)
@@ -246,7 +233,7 @@ func TestReturnsOfAMovingTarget(t *testing.T) {
 	w.add(b, "one")
 	w.take(b, 1, "alice")
 	for i := 1; i <= maxRounds; i++ {
-		must(w, 0, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+		must(w, 0, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
 		got, err := b.Return(w.ctx, 1, 1, "conflict", Details{Text: "a.go\nb.go", Moved: true, With: "task 7"})
 		if must(w, got, err); got.Returns != 0 || got.Rounds != i || (got.Status == muster.NeedsAttention) != (i == maxRounds) {
 			t.Fatalf("after round %d: %+v", i, got)
@@ -303,7 +290,7 @@ func TestReadyInOrder(t *testing.T) {
 		{Subject: "1"}, {Subject: "2", Role: "tester"}, {Subject: "3", Priority: 5}, {Subject: "4", Role: "Tester", Priority: 9},
 		{Subject: "5", Role: "coder", Priority: 5}, {Subject: "6", BlockedBy: []muster.TaskID{1}}, {Subject: "7", Priority: -1},
 	} {
-		must(w, 0, lastErr(b.Create(w.ctx, d)))
+		must(w, 0, errOf(b.Create(w.ctx, d)))
 	}
 	ids := func(role string, onlyOwn bool) (out []muster.TaskID) {
 		all, err := b.Ready(w.ctx, role, onlyOwn)
@@ -332,9 +319,9 @@ func TestReadyInOrder(t *testing.T) {
 	if all, err := b.Claimed(w.ctx); err != nil || len(all) != 2 || all[0].ID != 4 || all[1].ID != 5 {
 		t.Errorf("claimed are %+v, %v", all, err)
 	}
-	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 	top := 10
-	must(w, 0, lastErr(b.Update(w.ctx, 7, Patch{Priority: &top})))
+	must(w, 0, errOf(b.Update(w.ctx, 7, Patch{Priority: &top})))
 	if got, want := ids("", false), []muster.TaskID{7, 3, 6}; !slices.Equal(got, want) {
 		t.Errorf("ready: %v, want %v", got, want)
 	}
@@ -362,16 +349,15 @@ func TestCreateRefuses(t *testing.T) {
 	if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	must(w, 0, lastErr(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
-	_, err := b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})
-	w.refused(err, muster.Invalid, "the description is not UTF-8 in line 2")
+	must(w, 0, errOf(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
+	w.refused(errOf(b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})), muster.Invalid, "the description is not UTF-8 in line 2")
 }
 
 func TestBlockersThatAreDone(t *testing.T) {
 	w := inMemory(t)
 	b := w.board()
 	w.add(b, "one")
-	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 	two := w.add(b, "two", 1, 1)
 	if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
 		t.Fatalf("%+v", two)

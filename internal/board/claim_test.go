@@ -1,10 +1,12 @@
 package board
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"muster"
 	"muster/journal"
@@ -37,8 +39,7 @@ func TestARefusedClaimNamesFiveBlockers(t *testing.T) {
 		for i := 2; i <= min(n, 5); i++ {
 			want += fmt.Sprintf(", %d (pending)", i)
 		}
-		_, err := b.Claim(w.ctx, id, Claim{Owner: "ann"})
-		w.refused(err, muster.Invalid, want+more)
+		w.refused(errOf(b.Claim(w.ctx, id, Claim{Owner: "ann"})), muster.Invalid, want+more)
 	}
 }
 
@@ -47,10 +48,8 @@ func TestAnUnknownStatusIsRefused(t *testing.T) {
 	w := inMemory(t)
 	w.write("1", `{"id": 1, "subject": "a", "status": "blocked"}`)
 	w.write("2", `{"id": 2, "subject": "b", "status": "needs_attention"}`)
-	_, err := w.board().Claim(w.ctx, 1, Claim{Owner: "ann"})
-	w.refused(err, muster.Invalid, `task 1 has the status "blocked", which is none of ours`)
-	_, err = w.board().Claim(w.ctx, 2, Claim{Owner: "ann"})
-	w.refused(err, muster.Invalid, "task 2 needs attention")
+	w.refused(errOf(w.board().Claim(w.ctx, 1, Claim{Owner: "ann"})), muster.Invalid, `task 1 has the status "blocked", which is none of ours`)
+	w.refused(errOf(w.board().Claim(w.ctx, 2, Claim{Owner: "ann"})), muster.Invalid, "task 2 needs attention")
 }
 
 // Only the holder of the fence binds a task to a lane, and nobody does once it is completed.
@@ -66,10 +65,10 @@ func TestALaneIsSetByTheHolderOfTheFence(t *testing.T) {
 		}
 	}
 	for _, late := range []int{0, 2} {
-		w.refused(lastErr(b.SetLane(w.ctx, 1, late, "late", "late")), muster.Fenced, "")
+		w.refused(errOf(b.SetLane(w.ctx, 1, late, "late", "late")), muster.Fenced, "")
 	}
-	must(w, 0, lastErr(b.Complete(w.ctx, 1, 1, Outcome{})))
-	w.refused(lastErr(b.SetLane(w.ctx, 1, 1, "late", "late")), muster.Fenced, "")
+	must(w, 0, errOf(b.Complete(w.ctx, 1, 1, Outcome{})))
+	w.refused(errOf(b.SetLane(w.ctx, 1, 1, "late", "late")), muster.Fenced, "")
 	if got := w.get(b, 1); got.Worktree != "other" {
 		t.Errorf("%+v", got)
 	}
@@ -82,8 +81,8 @@ func TestAReleaseNamesWhoGaveTheTaskBack(t *testing.T) {
 		b := w.board()
 		w.add(b, "one")
 		w.take(b, 1, "ann")
-		must(w, 0, lastErr(b.Release(w.ctx, 1, 1, Release{Reason: "no", By: by})))
-		must(w, 0, lastErr(b.Release(w.ctx, 1, 1, Release{Reason: "no", By: by})))
+		must(w, 0, errOf(b.Release(w.ctx, 1, 1, Release{Reason: "no", By: by})))
+		must(w, 0, errOf(b.Release(w.ctx, 1, 1, Release{Reason: "no", By: by})))
 		e := w.events(journal.TaskReleased)
 		if len(e) != 1 || e[0].Member != "ann" || e[0].Fields["by"] != want || e[0].Text("reason") != "no" {
 			t.Errorf("by %q: %+v", by, e)
@@ -139,8 +138,8 @@ func TestCompletionByHandByTheOwnerAndByOthers(t *testing.T) {
 		b := withHandlers(w.board())
 		w.add(b, "one")
 		w.take(b, 1, "ann")
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, by, "by hand")))
-		err := lastErr(b.Complete(w.ctx, 1, 1, Outcome{Result: "late"}))
+		must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, by, "by hand")))
+		err := errOf(b.Complete(w.ctx, 1, 1, Outcome{Result: "late"}))
 		if want == nil {
 			must(w, 0, err)
 		} else {
@@ -158,8 +157,8 @@ func TestWhoCompletedATaskThatNobodyHad(t *testing.T) {
 	w := inMemory(t)
 	b := withHandlers(w.board())
 	w.add(b, "one")
-	w.refused(lastErr(b.CompleteByHand(w.ctx, 1, "Bob Smith", "")), muster.Invalid, "")
-	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	w.refused(errOf(b.CompleteByHand(w.ctx, 1, "Bob Smith", "")), muster.Invalid, "")
+	must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 	if e := w.events(journal.TaskCompleted); len(e) != 1 || e[0].Member != muster.User || len(w.lines()) != 1 ||
 		w.lines()[0]["owner"] != "user" {
 		t.Errorf("%+v, %v", e, w.lines())
@@ -176,4 +175,88 @@ func TestAClaimBeginsAnew(t *testing.T) {
 		c.Note != "see the log" || c.Worktree != "lane" {
 		t.Errorf("%+v", c)
 	}
+}
+
+// What each verb makes of each status when it is done by the holder of the fence, written down as a table beside the
+// functions that do it. A verb that is not there is refused.
+var moves = map[string]map[muster.TaskStatus]muster.TaskStatus{
+	"claim":         {muster.Pending: muster.InProgress},
+	"release":       {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
+	"revoke":        {muster.InProgress: muster.Pending, muster.Landing: muster.Pending},
+	"land":          {muster.InProgress: muster.Landing, muster.Landing: muster.Landing},
+	"return":        {muster.Landing: muster.InProgress},
+	"complete":      {muster.InProgress: muster.Completed, muster.Landing: muster.Completed},
+	"finish":        {muster.Pending: muster.Completed, muster.InProgress: muster.Completed, muster.NeedsAttention: muster.Completed},
+	"acceptForeign": {},
+	"retry":         {muster.Pending: muster.Pending, muster.NeedsAttention: muster.Pending},
+}
+
+// third are the verbs that give a task up when it was the third time.
+var third = map[string]bool{"release": true, "return": true}
+
+func TestStatusFollowsTheTable(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		task := muster.Task{ID: 1, Status: muster.Pending}
+		at := 1714567890.0
+		for range rapid.IntRange(1, 40).Draw(r, "steps") {
+			at++
+			verb := rapid.SampledFrom([]string{"claim", "claim", "release", "revoke", "land", "land", "return", "complete", "finish", "acceptForeign", "retry"}).Draw(r, "verb")
+			fence := task.Fence - rapid.SampledFrom([]int{0, 0, 0, 0, 1}).Draw(r, "late by")
+			was := task
+			err := map[string]func() error{
+				"claim":         func() error { return claim(&task, Claim{Owner: "alice"}, at) },
+				"release":       func() error { return release(&task, fence, Release{Counts: true, Reason: "r"}, at) },
+				"revoke":        func() error { return revoke(&task, fence, at) },
+				"land":          func() error { return beginLanding(&task, fence, muster.PendingLanding{Head: "h"}, at) },
+				"return":        func() error { return returnToOwner(&task, fence, "check", Details{}, at) },
+				"complete":      func() error { return complete(&task, fence, Outcome{}, at) },
+				"finish":        func() error { return finish(&task, Outcome{By: muster.User}, at) },
+				"acceptForeign": func() error { return acceptForeign(&task, at) },
+				"retry":         func() error { return retry(&task, at) },
+			}[verb]()
+			fenced := verb == "release" || verb == "revoke" || verb == "land" || verb == "return" || verb == "complete"
+			to, may := moves[verb][was.Status]
+			may = may && (!fenced || fence == was.Fence)
+			switch {
+			case errors.Is(err, errNoChange):
+				if task.Status != was.Status || task.Fence != was.Fence || may {
+					r.Fatalf("%s of %s said that nothing changes: %+v", verb, was.Status, task)
+				}
+			case err != nil:
+				var e *muster.Error
+				if !errors.As(err, &e) || may {
+					r.Fatalf("%s of %s at fence %d of %d: %v", verb, was.Status, fence, was.Fence, err)
+				}
+				if fenced && fence != was.Fence && e.Code != muster.Fenced {
+					r.Fatalf("%s of %s, late: %v", verb, was.Status, err)
+				}
+				if task.Status != was.Status || task.Fence != was.Fence || task.Owner != was.Owner {
+					r.Fatalf("%s was refused and changed %+v to %+v", verb, was, task)
+				}
+			case !may:
+				r.Fatalf("%s of %s at fence %d of %d passed", verb, was.Status, fence, was.Fence)
+			case third[verb] && task.Status == muster.NeedsAttention:
+				if was.Attempts+1 < maxAttempts && was.Returns+1 < maxReturns || task.Fence != was.Fence+1 || task.Result == "" {
+					r.Fatalf("%s gave up %+v: %+v", verb, was, task)
+				}
+			case task.Status != to:
+				r.Fatalf("%s of %s made %s, not %s", verb, was.Status, task.Status, to)
+			case task.UpdatedAt != at:
+				r.Fatalf("%s did not say when", verb)
+			}
+			if verb == "claim" && err == nil && task.Fence != was.Fence+1 {
+				r.Fatalf("a claim left the fence at %d", task.Fence)
+			}
+			if task.Attempts >= maxAttempts && task.Status == muster.Pending {
+				r.Fatalf("given back %d times and still pending", task.Attempts)
+			}
+			if held := task.Status == muster.InProgress || task.Status == muster.Landing; held && task.Owner == "" || !held && task.Status != muster.Completed && task.Owner != "" {
+				r.Fatalf("%s is %q's", task.Status, task.Owner)
+			}
+			tells := task.Status == muster.Completed || task.Status == muster.NeedsAttention
+			if tells != (len(task.Effects) > 0) || (task.Status == muster.Landing) != (task.Landing != nil) {
+				r.Fatalf("%+v", task)
+			}
+		}
+	})
 }

@@ -26,11 +26,9 @@ func TestATaskThatIsGivenOutIsACopy(t *testing.T) {
 	w.add(b, "one")
 	w.add(b, "two", 1)
 	w.take(b, 1, "ann")
-	_, err := b.SetLane(w.ctx, 1, 1, "lane", "base")
-	must(w, 0, err)
-	_, err = b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})
-	must(w, 0, err)
-	_, err = b.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Commit: "c"}}) // nobody runs its effects
+	must(w, 0, errOf(b.SetLane(w.ctx, 1, 1, "lane", "base")))
+	must(w, 0, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+	_, err := b.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Commit: "c"}}) // nobody runs its effects
 	must(w, 0, err)
 	spoil := func(t muster.Task) {
 		for _, list := range [][]muster.TaskID{t.DependsOn, t.BlockedBy, t.Blocks} {
@@ -73,8 +71,7 @@ func TestCompletedOnceMoreTheEffectsAreDone(t *testing.T) {
 	b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { return nil })
 	w.add(b, "one")
 	w.take(b, 1, "ann")
-	_, err := b.SetLane(w.ctx, 1, 1, "lane", "base")
-	must(w, 0, err)
+	must(w, 0, errOf(b.SetLane(w.ctx, 1, 1, "lane", "base")))
 	for n, want := range [][]muster.Effect{{muster.EffectArchive}, {muster.EffectArchive}, nil} {
 		fails = n < 2
 		done, err := b.Complete(w.ctx, 1, 1, Outcome{})
@@ -100,7 +97,7 @@ func TestAnEffectThatIsNamedAgainWhileItRunsIsRunAgain(t *testing.T) {
 	var told []int
 	b.OnEffect(muster.EffectTell, func(_ context.Context, task muster.Task) error {
 		if told = append(told, task.Fence); len(told) == 1 {
-			must(w, 0, lastErr(other.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
+			must(w, 0, errOf(other.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
 			giveUp(other)
 		}
 		return nil

@@ -172,7 +172,7 @@ func aftermath(w *world, when string) {
 			w.Errorf("%s: task %d has %v left", when, id, t.Effects)
 		}
 		if t.Owner != "" && t.Open() {
-			must(w, t, lastErr(b.Revoke(w.ctx, id, t.Fence, muster.System, "dead")))
+			must(w, t, errOf(b.Revoke(w.ctx, id, t.Fence, muster.System, "dead")))
 		}
 	}
 	if m, err := b.meta.read(w.ctx); err != nil || len(m.Adding) > 0 {
@@ -183,7 +183,7 @@ func aftermath(w *world, when string) {
 		if must(w, t, err); !ok {
 			break
 		}
-		must(w, t, lastErr(other.Complete(w.ctx, t.ID, t.Fence, Outcome{})))
+		must(w, t, errOf(other.Complete(w.ctx, t.ID, t.Fence, Outcome{})))
 	}
 	for id, t := range w.stored() {
 		if t.Status != muster.Completed {
@@ -204,30 +204,10 @@ func TestStepsOutliveTheirCallers(t *testing.T) {
 	w.add(w.board(), "1")
 	ctx, cancel := context.WithCancel(w.ctx)
 	s := leaving{w.open(), cancel}
-	must(w, 0, lastErr(New(s, journal.New(s.Log())).Claim(ctx, 1, Claim{Owner: "bob"})))
+	must(w, 0, errOf(New(s, journal.New(s.Log())).Claim(ctx, 1, Claim{Owner: "bob"})))
 	if e := w.events(journal.TaskClaimed); ctx.Err() == nil || len(e) != 1 || e[0].Task != 1 {
 		t.Errorf("%v: %+v", ctx.Err(), e)
 	}
-}
-
-// A step whose event is refused is done, and has no error.
-func TestStepsOutliveTheirEvents(t *testing.T) {
-	w := inMemory(t)
-	s := w.open()
-	b := New(s, journal.New(deaf{s.Log()}))
-	w.add(b, "1")
-	w.take(b, 1, "alice")
-	must(w, 0, lastErr(b.Complete(w.ctx, 1, 1, Outcome{})))
-	if got := w.get(b, 1); got.Status != muster.Completed {
-		t.Errorf("%+v", got)
-	}
-}
-
-// deaf is a log that takes nothing.
-type deaf struct{ muster.Log }
-
-func (deaf) Append(context.Context, string, muster.Pos, ...[]byte) (muster.Pos, error) {
-	return 0, muster.Errorf(muster.Invalid, "no")
 }
 
 // leaving is a store whose caller goes away once something is put.

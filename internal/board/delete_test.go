@@ -36,9 +36,9 @@ func TestDeletingATaskThatIsLanding(t *testing.T) {
 	w.add(b, "two", 1)
 	w.add(b, "three", 1)
 	w.take(b, 1, "ann")
-	must(w, 0, lastErr(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+	must(w, 0, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
 	w.refused(b.Delete(w.ctx, 1, true), muster.Held, "task 1 is being landed for ann right now")
-	w.refused(lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")), muster.Held, "task 1 is being landed for ann right now")
+	w.refused(errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")), muster.Held, "task 1 is being landed for ann right now")
 	var revoked []muster.Task
 	for _, want := range []error{errNoGit, nil} {
 		b.OnRevoke(func(_ context.Context, t muster.Task) error {

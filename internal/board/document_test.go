@@ -104,23 +104,3 @@ func fieldNames() (names []string) {
 	}
 	return names
 }
-
-// Decoding a document by the fast path, and by encoding/json alone.
-func BenchmarkDecodeTask(bm *testing.B) {
-	documents := realisticTasks(bm)
-	for name, decode := range map[string]func([]byte) error{
-		"fast": func(data []byte) error { _, err := decodeTask("5", data); return err },
-		"std":  func(data []byte) error { return new(muster.Task).UnmarshalJSON(data) },
-	} {
-		bm.Run(name, func(bm *testing.B) {
-			bm.ReportAllocs()
-			for bm.Loop() {
-				for _, data := range documents {
-					if err := decode(data); err != nil {
-						bm.Fatal(err)
-					}
-				}
-			}
-		})
-	}
-}

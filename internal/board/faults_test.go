@@ -26,9 +26,6 @@ type faultyStep struct {
 	isDone   func(w *world, b *Board) bool
 }
 
-// one is the error of a step.
-func one(_ any, err error) error { return err }
-
 // has reports what is true of a task.
 func has(id muster.TaskID, f func(t muster.Task) bool) func(*world, *Board) bool {
 	return func(w *world, b *Board) bool { return f(w.get(b, id)) }
@@ -40,14 +37,14 @@ func faultyEdits() map[string]faultyStep {
 		"create": {
 			last: "put tasks/7", nth: 1,
 			do: func(ctx context.Context, b *Board) error {
-				return one(b.Create(ctx, Draft{Subject: "new", BlockedBy: []muster.TaskID{1, 5}}))
+				return errOf(b.Create(ctx, Draft{Subject: "new", BlockedBy: []muster.TaskID{1, 5}}))
 			},
 			isDone: has(7, func(t muster.Task) bool { return slices.Equal(t.BlockedBy, []muster.TaskID{1, 5}) }),
 		},
 		"update": {
 			last: "put tasks/meta", nth: 2,
 			do: func(ctx context.Context, b *Board) error {
-				return one(b.Update(ctx, 2, Patch{AddBlockers: []muster.TaskID{5}, RemoveBlockers: []muster.TaskID{1}}))
+				return errOf(b.Update(ctx, 2, Patch{AddBlockers: []muster.TaskID{5}, RemoveBlockers: []muster.TaskID{1}}))
 			},
 			isDone: has(2, func(t muster.Task) bool { return slices.Equal(t.DependsOn, []muster.TaskID{5}) }),
 		},
@@ -70,7 +67,7 @@ func faultyEdits() map[string]faultyStep {
 func faultyClaims() map[string]faultyStep {
 	return map[string]faultyStep{
 		"claim": {
-			do:       func(ctx context.Context, b *Board) error { return one(b.Claim(ctx, 5, Claim{Owner: "eve"})) },
+			do:       func(ctx context.Context, b *Board) error { return errOf(b.Claim(ctx, 5, Claim{Owner: "eve"})) },
 			repeated: muster.ErrHeld,
 			isDone:   has(5, func(t muster.Task) bool { return t.Owner == "eve" && t.Fence == 1 }),
 		},
@@ -86,32 +83,34 @@ func faultyClaims() map[string]faultyStep {
 		},
 		"release": {
 			do: func(ctx context.Context, b *Board) error {
-				return one(b.Release(ctx, 1, 1, Release{Reason: "cannot", Counts: true}))
+				return errOf(b.Release(ctx, 1, 1, Release{Reason: "cannot", Counts: true}))
 			},
 			isDone: has(1, func(t muster.Task) bool { return t.Status == muster.Pending && t.Attempts == 1 }),
 		},
 		"revoke": {
-			do:       func(ctx context.Context, b *Board) error { return one(b.Revoke(ctx, 1, 1, muster.Lead, "late")) },
+			do:       func(ctx context.Context, b *Board) error { return errOf(b.Revoke(ctx, 1, 1, muster.Lead, "late")) },
 			repeated: muster.ErrFenced, isDone: has(1, func(t muster.Task) bool { return t.Owner == "" && t.Fence == 2 }),
 		},
 		"return": {
-			do:       func(ctx context.Context, b *Board) error { return one(b.Return(ctx, 3, 1, "check", Details{})) },
+			do:       func(ctx context.Context, b *Board) error { return errOf(b.Return(ctx, 3, 1, "check", Details{})) },
 			repeated: muster.ErrInvalid,
 			isDone:   has(3, func(t muster.Task) bool { return t.Status == muster.InProgress && t.Returns == 1 }),
 		},
 		"complete": {
-			do: func(ctx context.Context, b *Board) error { return one(b.Complete(ctx, 1, 1, Outcome{Result: "done"})) },
+			do: func(ctx context.Context, b *Board) error {
+				return errOf(b.Complete(ctx, 1, 1, Outcome{Result: "done"}))
+			},
 			isDone: func(w *world, b *Board) bool {
 				return w.get(b, 1).Status == muster.Completed && len(w.get(b, 2).BlockedBy) == 0
 			},
 		},
 		"set the lane": {
-			do:     func(ctx context.Context, b *Board) error { return one(b.SetLane(ctx, 1, 1, "lane", "base")) },
+			do:     func(ctx context.Context, b *Board) error { return errOf(b.SetLane(ctx, 1, 1, "lane", "base")) },
 			isDone: has(1, func(t muster.Task) bool { return t.Worktree == "lane" && t.Base == "base" }),
 		},
 		"begin to land": {
 			do: func(ctx context.Context, b *Board) error {
-				return one(b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}))
+				return errOf(b.BeginLanding(ctx, 1, 1, muster.PendingLanding{Head: "h"}))
 			},
 			isDone: has(1, func(t muster.Task) bool { return t.Status == muster.Landing && t.Landing.Head == "h" }),
 		},
@@ -160,12 +159,12 @@ func TestNoFailureIsHidden(t *testing.T) {
 // A board that cannot be read is not an empty one.
 func TestNoFailedReadIsHidden(t *testing.T) {
 	for name, read := range map[string]func(ctx context.Context, b *Board) error{
-		"with blocks": func(ctx context.Context, b *Board) error { return one(b.WithBlocks(ctx, muster.Task{ID: 1})) },
-		"list":        func(ctx context.Context, b *Board) error { return one(b.List(ctx)) },
-		"ready":       func(ctx context.Context, b *Board) error { return one(b.Ready(ctx, "", false)) },
-		"claimed":     func(ctx context.Context, b *Board) error { return one(b.Claimed(ctx)) },
-		"get":         func(ctx context.Context, b *Board) error { return one(b.Get(ctx, 1)) },
-		"check":       func(ctx context.Context, b *Board) error { return one(b.Check(ctx)) },
+		"with blocks": func(ctx context.Context, b *Board) error { return errOf(b.WithBlocks(ctx, muster.Task{ID: 1})) },
+		"list":        func(ctx context.Context, b *Board) error { return errOf(b.List(ctx)) },
+		"ready":       func(ctx context.Context, b *Board) error { return errOf(b.Ready(ctx, "", false)) },
+		"claimed":     func(ctx context.Context, b *Board) error { return errOf(b.Claimed(ctx)) },
+		"get":         func(ctx context.Context, b *Board) error { return errOf(b.Get(ctx, 1)) },
+		"check":       func(ctx context.Context, b *Board) error { return errOf(b.Check(ctx)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			isRead := func(op string) bool { return strings.Contains(op, " tasks") }
@@ -220,21 +219,4 @@ func (w *world) fillForFaults() {
 	if err := b.Delete(w.ctx, 4, true); err != nil {
 		w.Fatalf("%v", err)
 	}
-}
-
-// Who completes a task once more, and cannot do what was left, is told so. The next one does it.
-func TestNoFailureIsHiddenFromWhoCompletesAgain(t *testing.T) {
-	isTask := func(op string) bool { return strings.Contains(op, " tasks/") } // a failed listing leaves the effect, and is no error
-	storetest.FailEach(t, isTask, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-		w := inMemory(t)
-		w.fillForFaults()
-		must(w, 0, lastErr(w.board().Complete(w.ctx, 1, 1, Outcome{}))) // nobody is told there
-		faulty := wrap(w.open())
-		err := lastErr(withHandlers(New(faulty, journal.New(faulty.Log()))).Complete(w.ctx, 1, 1, Outcome{}))
-		done, again := withHandlers(w.board()).Complete(w.ctx, 1, 1, Outcome{})
-		if must(w, 0, again); len(done.Effects) != 0 {
-			t.Errorf("after %v there are left %v", err, done.Effects)
-		}
-		return err
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 
 	"muster"
-	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
@@ -36,23 +35,20 @@ func TestForeignFiles(t *testing.T) {
 			}
 		}
 
-		_, err = b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})
-		w.refused(err, muster.Invalid, "task 2 waits for 1 (pending)")
-		_, err = b.Claim(w.ctx, 4, Claim{Owner: "alice"})
-		w.refused(err, muster.Invalid, "task 4 is in progress, though nobody owns it")
-		_, err = b.Claim(w.ctx, 5, Claim{Owner: "alice"})
-		w.refused(err, muster.Held, "task 5 is zoe's")
+		w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})), muster.Invalid, "task 2 waits for 1 (pending)")
+		w.refused(errOf(b.Claim(w.ctx, 4, Claim{Owner: "alice"})), muster.Invalid, "task 4 is in progress, though nobody owns it")
+		w.refused(errOf(b.Claim(w.ctx, 5, Claim{Owner: "alice"})), muster.Held, "task 5 is zoe's")
 
 		c := w.take(b, 1, "alice")
 		if c.Fence != 1 || string(c.Extra["theirs"]) == "" {
 			t.Errorf("%+v", c)
 		}
-		must(w, c, lastErr(b.Complete(w.ctx, 1, 1, Outcome{})))
+		must(w, c, errOf(b.Complete(w.ctx, 1, 1, Outcome{})))
 		if got := w.raw("2"); len(got["blockedBy"].([]any)) != 0 || got["claim_role"] != "coder" {
 			t.Errorf("%v", got)
 		}
-		must(w, c, lastErr(b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})))
-		must(w, c, lastErr(b.CompleteByHand(w.ctx, 3, "zoe", "theirs")))
+		must(w, c, errOf(b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})))
+		must(w, c, errOf(b.CompleteByHand(w.ctx, 3, "zoe", "theirs")))
 		for _, id := range []muster.TaskID{4, 5} {
 			r, err := b.Revoke(w.ctx, id, 0, muster.User, "nobody works on it")
 			if must(w, r, err).Status != muster.Pending || r.Owner != "" {
@@ -63,99 +59,6 @@ func TestForeignFiles(t *testing.T) {
 		must(w, 0, b.Settle(w.ctx))
 		w.whole()
 	})
-}
-
-func TestForeignCompletion(t *testing.T) {
-	tier.All(t)
-	w := inMemory(t)
-	b, other := w.board(), w.board()
-	w.add(b, "1")
-	w.add(b, "2", 1)
-	c := w.take(b, 1, "alice")
-	must(w, c, lastErr(b.SetLane(w.ctx, 1, 1, "task-1-x", "abc")))
-	// A seed's program completes it, keeping the fields it does not know.
-	doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
-	must(w, doc, err)
-	w.write("1", replace(string(doc.Data), `"status": "in_progress"`, `"status": "completed"`))
-
-	if ready, err := other.Ready(w.ctx, "", false); err != nil || len(ready) != 1 || ready[0].ID != 2 {
-		t.Fatalf("ready: %v, %v", ready, err)
-	}
-	for _, p := range []*Board{other, b, other} {
-		must(w, 0, p.Settle(w.ctx))
-	}
-	if e := w.events(journal.TaskForeign); len(e) != 1 || e[0].Task != 1 || e[0].Member != "alice" || e[0].Text("text") == "" {
-		t.Errorf("%+v", e)
-	}
-	got := w.get(b, 1)
-	if got.CompletedBy != muster.System || got.Landed != nil || !slices.Equal(got.Effects, []muster.Effect{muster.EffectTell}) {
-		t.Errorf("its lane is kept and the lead is told: %+v", got)
-	}
-	if got := w.raw("2"); len(got["blockedBy"].([]any)) != 0 {
-		t.Errorf("%v", got)
-	}
-	w.whole()
-	if len(w.events(journal.TaskCompleted)) != 0 {
-		t.Error("a completion that was not ours was told as ours")
-	}
-	must(w, c, lastErr(b.Complete(w.ctx, 1, 1, Outcome{Result: "late"})))
-	if got := w.get(b, 1); got.CompletedBy != muster.System || got.Result != "" {
-		t.Errorf("%+v", got)
-	}
-}
-
-// Another program that puts a task back, or opens a completed one again, leaves the owner's name; or it takes the name and
-// leaves the status. Such a task is nobody's, and everybody's to claim.
-func TestForeignStatusWithoutItsOwner(t *testing.T) {
-	tier.All(t)
-	for name, c := range map[string]struct {
-		end      bool
-		old, new string
-	}{
-		"put back":     {false, `"status": "in_progress"`, `"status": "pending"`},
-		"opened again": {true, `"status": "completed"`, `"status": "pending"`},
-		"nobody's":     {false, `"owner": "alice"`, `"owner": ""`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, w *world) {
-				b, other := w.board(), w.board()
-				var revoked []int
-				b.OnRevoke(func(_ context.Context, t muster.Task) error { revoked = append(revoked, t.Fence); return nil })
-				w.add(b, "1")
-				was := w.take(b, 1, "alice")
-				if c.end {
-					must(w, was, lastErr(b.Complete(w.ctx, 1, was.Fence, Outcome{Result: "done"})))
-				}
-				doc, err := w.store.Table(muster.TableTasks).Get(w.ctx, "1")
-				must(w, doc, err)
-				w.write("1", replace(string(doc.Data), c.old, c.new))
-				for _, p := range []*Board{b, other, b} {
-					must(w, 0, p.Settle(w.ctx))
-				}
-				if e := w.events(journal.TaskForeign); len(e) != 1 || e[0].Task != 1 {
-					t.Errorf("it is said once: %+v", e)
-				}
-				if len(revoked) != 1 || revoked[0] != was.Fence {
-					t.Errorf("the right to land was taken from %v, want %d", revoked, was.Fence)
-				}
-				now := w.take(other, 1, "bob")
-				if now.Fence <= was.Fence+1 {
-					t.Errorf("the fence went from %d to %d: it must move when the task is put back, too", was.Fence, now.Fence)
-				}
-				_, err = b.Complete(w.ctx, 1, was.Fence, Outcome{Result: "late"})
-				w.refused(err, muster.Fenced, "")
-			})
-		})
-	}
-}
-
-func replace(s, old, new string) string {
-	for i := 0; i+len(old) <= len(s); i++ {
-		if s[i:i+len(old)] == old {
-			return s[:i] + new + s[i+len(old):]
-		}
-	}
-	panic("not there: " + old)
 }
 
 func TestCorruptTaskHarmsNoOther(t *testing.T) {
@@ -182,9 +85,8 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 		if e := w.events(journal.StateCorrupt); len(e) != 3 || e[1].Task != 3 || e[1].Text("text") == "" {
 			t.Errorf("said %d times: %+v", len(e), e)
 		}
-		_, err := b.Claim(w.ctx, 6, Claim{Owner: "alice"})
-		w.refused(err, muster.Invalid, "task 6 waits for 3, which cannot be read")
-		_, err = b.Claim(w.ctx, 3, Claim{Owner: "alice"})
+		w.refused(errOf(b.Claim(w.ctx, 6, Claim{Owner: "alice"})), muster.Invalid, "task 6 waits for 3, which cannot be read")
+		_, err := b.Claim(w.ctx, 3, Claim{Owner: "alice"})
 		if !errors.Is(err, muster.ErrCorrupt) {
 			t.Errorf("got %v", err)
 		}
@@ -220,7 +122,7 @@ func TestBlocksIsDerivedAndNotStored(t *testing.T) {
 	}
 	var told []muster.TaskID
 	b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told = t.Blocks; return nil })
-	must(w, all[0], lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, all[0], errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 	if got := w.raw("1"); got["blocks"] != nil || got["theirs"] != 1.0 {
 		t.Errorf("written anew it is %v", got)
 	}

@@ -68,10 +68,9 @@ func TestTheOtherHalfOfACycleComesBetween(t *testing.T) {
 	w.add(other, "1")
 	w.add(other, "2")
 	b := w.interruptedBoard(at("put", "meta"), func() {
-		must(w, 0, lastErr(other.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})))
+		must(w, 0, errOf(other.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})))
 	})
-	_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
-	w.refused(err, muster.Invalid, "task 1 cannot wait for task 2: 1 -> 2 -> 1 would wait for each other")
+	w.refused(errOf(b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})), muster.Invalid, "task 1 cannot wait for task 2: 1 -> 2 -> 1 would wait for each other")
 }
 
 // Somebody slow adds an edge; others write it for it, remove it again, and add the opposite one. The slow one must
@@ -91,10 +90,10 @@ func TestALateAdditionComesToNothing(t *testing.T) {
 			if got := w.get(other, one); !slices.Equal(got.DependsOn, []muster.TaskID{two}) {
 				w.Errorf("the edge was decided and nobody else wrote it: %+v", got)
 			}
-			must(w, 0, lastErr(other.Update(w.ctx, one, Patch{RemoveBlockers: []muster.TaskID{two}})))
-			must(w, 0, lastErr(other.Update(w.ctx, two, Patch{AddBlockers: []muster.TaskID{one}})))
+			must(w, 0, errOf(other.Update(w.ctx, one, Patch{RemoveBlockers: []muster.TaskID{two}})))
+			must(w, 0, errOf(other.Update(w.ctx, two, Patch{AddBlockers: []muster.TaskID{one}})))
 		})
-		must(w, 0, lastErr(b.Update(w.ctx, one, Patch{AddBlockers: []muster.TaskID{two}})))
+		must(w, 0, errOf(b.Update(w.ctx, one, Patch{AddBlockers: []muster.TaskID{two}})))
 		must(w, 0, other.Settle(w.ctx))
 		w.whole()
 		if got := w.get(other, one); len(got.DependsOn) != 0 {
@@ -111,7 +110,7 @@ func TestALateFinisherBringsNothingBack(t *testing.T) {
 	w.add(other, "2")
 	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
 	b := w.interruptedBoard(at("get", "1"), func() {
-		must(w, 0, lastErr(other.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
+		must(w, 0, errOf(other.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
 	})
 	must(w, 0, b.Settle(w.ctx))
 	if got := w.get(other, 1); len(got.DependsOn) != 0 {
@@ -128,7 +127,7 @@ func TestRemovingAnEdgeThatWasOnlyDecided(t *testing.T) {
 	w.add(b, "1")
 	w.add(b, "2")
 	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-	must(w, 0, lastErr(b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
+	must(w, 0, errOf(b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
 	must(w, 0, b.Settle(w.ctx))
 	if got := w.get(b, 1); len(got.DependsOn) != 0 {
 		t.Errorf("%+v", got)
@@ -142,8 +141,7 @@ func TestAClaimComesBeforeTheEdge(t *testing.T) {
 	w.add(other, "1")
 	w.add(other, "2")
 	b := w.interruptedBoard(at("put", "1"), func() { w.take(other, 1, "alice") })
-	_, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})
-	w.refused(err, muster.Held, "")
+	w.refused(errOf(b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})), muster.Held, "")
 	if m := w.raw("meta"); m["adding"] != nil {
 		t.Errorf("%v", m)
 	}
@@ -164,8 +162,7 @@ func TestAnEdgeThatWasOnlyDecidedCountsForCycles(t *testing.T) {
 	w.add(b, "1")
 	w.add(b, "2")
 	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-	_, err := b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})
-	w.refused(err, muster.Invalid, "task 2 cannot wait for task 1: 2 -> 1 -> 2 would wait for each other")
+	w.refused(errOf(b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})), muster.Invalid, "task 2 cannot wait for task 1: 2 -> 1 -> 2 would wait for each other")
 	must(w, 0, b.Settle(w.ctx))
 	w.whole()
 }
@@ -177,7 +174,7 @@ func TestALateRepairBlocksNobody(t *testing.T) {
 	w.add(other, "1")
 	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "blocks": [7]}`)
 	must(w, 0, b.tasks.Refresh(w.ctx))
-	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, errOf(other.CompleteByHand(w.ctx, 1, muster.User, "")))
 	must(w, 0, b.updateBlockedBy(w.ctx, 2))
 	if got := w.get(b, 2); len(got.BlockedBy) != 0 {
 		t.Errorf("%+v", got)
@@ -188,7 +185,7 @@ func TestALateRepairBlocksNobody(t *testing.T) {
 	w.write("4", `{"id": 4, "subject": "4", "status": "pending"}`) // so it is with a blocker that was missing in blockedBy
 	w.write("5", `{"id": 5, "subject": "5", "status": "pending", "blockedBy": [], "dependsOn": [4]}`)
 	must(w, 0, b.tasks.Refresh(w.ctx))
-	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 4, muster.User, "")))
+	must(w, 0, errOf(other.CompleteByHand(w.ctx, 4, muster.User, "")))
 	must(w, 0, b.updateBlockedBy(w.ctx, 5))
 	if got := w.get(b, 5); len(got.BlockedBy) != 0 {
 		t.Errorf("%+v", got)

@@ -316,19 +316,3 @@ func ExampleDraft() {
 	fmt.Println(err)
 	// Output: task 2 waits for 1 (pending)
 }
-
-// Many tasks that become ready, stop being so, and become ready again before anybody asks are listed once each.
-func TestReadyTasksThatMovedTwiceAreListedOnce(t *testing.T) {
-	g := newGraph()
-	var want []muster.TaskID
-	for id := muster.TaskID(1); id <= 100; id++ {
-		want = append(want, id)
-		task := &muster.Task{ID: id, Status: muster.Pending}
-		g.onChange(state.Change[muster.Task]{Key: key(id), New: task})
-		g.setReady(g.tasks[id], false)
-		g.setReady(g.tasks[id], true)
-	}
-	if got := slices.Collect(g.readyFor("", false)); !slices.Equal(got, want) {
-		t.Errorf("ready are %v", got)
-	}
-}

@@ -39,8 +39,7 @@ func TestPublish(t *testing.T) {
 		{two.Fence, "x", strings.Repeat("x", 501), muster.Invalid, "the command has 501 bytes, and a check may have 500: put it into a script"},
 		{two.Fence - 1, "x", "true", muster.Fenced, ""},
 	} {
-		_, err := Publish(w.ctx, b, 2, c.fence, check(c.name, c.command))
-		w.refused(err, c.code, c.says)
+		w.refused(errOf(Publish(w.ctx, b, 2, c.fence, check(c.name, c.command))), c.code, c.says)
 	}
 	for _, name := range []string{"b", "c", "c", "d"} { // the same name replaces
 		if one, err = Publish(w.ctx, b, 1, one.Fence, check(name, "true")); name == "d" {
@@ -63,12 +62,12 @@ func TestPublish(t *testing.T) {
 	if count() != 0 {
 		t.Error("a task that is worked on has checks that count")
 	}
-	must(w, one, lastErr(b.BeginLanding(w.ctx, 1, one.Fence, muster.PendingLanding{Head: "h", Onto: "o"})))
-	must(w, one, lastErr(b.Complete(w.ctx, 1, one.Fence, Outcome{Landed: &muster.Landed{Commit: "c"}, By: "alice"})))
+	must(w, one, errOf(b.BeginLanding(w.ctx, 1, one.Fence, muster.PendingLanding{Head: "h", Onto: "o"})))
+	must(w, one, errOf(b.Complete(w.ctx, 1, one.Fence, Outcome{Landed: &muster.Landed{Commit: "c"}, By: "alice"})))
 	if count() != 2 {
 		t.Errorf("%d checks count", count())
 	}
-	w.refused(lastErr(Retire(w.ctx, b, 1, "none", muster.User)), muster.NotFound, "task 1 has published no check \"none\"")
+	w.refused(errOf(Retire(w.ctx, b, 1, "none", muster.User)), muster.NotFound, "task 1 has published no check \"none\"")
 	for range 2 {
 		one, err = Retire(w.ctx, b, 1, "api", muster.User)
 		if must(w, one, err); count() != 1 {

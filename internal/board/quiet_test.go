@@ -55,11 +55,11 @@ func TestWhatChangesNothingWritesNothing(t *testing.T) {
 	w.add(b, "three")
 	w.add(b, "four")
 	w.take(b, 1, "ann")
-	must(w, 0, lastErr(b.SetLane(w.ctx, 1, 1, "lane", "base")))
+	must(w, 0, errOf(b.SetLane(w.ctx, 1, 1, "lane", "base")))
 	w.take(b, 3, "ann")
-	must(w, 0, lastErr(b.Release(w.ctx, 3, 1, Release{Reason: "r"})))
+	must(w, 0, errOf(b.Release(w.ctx, 3, 1, Release{Reason: "r"})))
 	w.take(b, 4, "eve")
-	must(w, 0, lastErr(b.Complete(w.ctx, 4, 1, Outcome{Result: "done"})))
+	must(w, 0, errOf(b.Complete(w.ctx, 4, 1, Outcome{Result: "done"})))
 	same := "two"
 	for name, step := range map[string]func(*Board) (muster.Task, error){
 		"the same subject": func(b *Board) (muster.Task, error) { return b.Update(w.ctx, 2, Patch{Subject: &same}) },
@@ -111,7 +111,7 @@ func TestSettlingAWholeBoardReadsNoTask(t *testing.T) {
 	for range 2 { // the second one has parked the cycle already
 		must(w, 0, warm.Settle(w.ctx))
 	}
-	must(w, 0, lastErr(b.Release(w.ctx, 2, 1, Release{})))
+	must(w, 0, errOf(b.Release(w.ctx, 2, 1, Release{})))
 	cold, cooled := w.recordingBoard()
 	for _, c := range []struct {
 		b   *Board
@@ -139,23 +139,11 @@ func TestAClaimReadsTheTaskAndItsBlockers(t *testing.T) {
 	b := withHandlers(w.board())
 	w.add(b, "one")
 	w.add(b, "two", 1)
-	must(w, 0, lastErr(b.CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
 	b, ops := w.recordingBoard()
 	w.take(b, 2, "ann")
 	if want := []string{"get 2", "get 1", "put 2"}; !slices.Equal(*ops, want) {
 		t.Errorf("it did %q, want %q", *ops, want)
-	}
-}
-
-// Only a change of dependencies looks at the document in which they are announced.
-func TestAFieldIsChangedWithoutALookAtTheEdges(t *testing.T) {
-	w := inMemory(t)
-	w.add(w.board(), "one")
-	b, ops := w.recordingBoard()
-	priority := 7
-	must(w, 0, lastErr(b.Update(w.ctx, 1, Patch{Priority: &priority})))
-	if count(*ops, "put 1") != 1 || slices.Contains(*ops, "get meta") || slices.Contains(*ops, "put meta") {
-		t.Errorf("it did %q", *ops)
 	}
 }
 

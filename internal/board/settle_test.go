@@ -168,7 +168,7 @@ func TestSettleRunsNoEffectsAfterItsEnd(t *testing.T) {
 	w := inMemory(t)
 	b := w.board()
 	for range 3 {
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, w.add(b, "x").ID, muster.User, "")))
+		must(w, 0, errOf(b.CompleteByHand(w.ctx, w.add(b, "x").ID, muster.User, "")))
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	told := 0
@@ -183,7 +183,7 @@ func TestSettleWaitsNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
 		b := w.board()
-		must(w, 0, lastErr(b.CompleteByHand(w.ctx, w.add(b, "x").ID, muster.User, "")))
+		must(w, 0, errOf(b.CompleteByHand(w.ctx, w.add(b, "x").ID, muster.User, "")))
 		goOn, done := make(chan struct{}), make(chan error)
 		b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { <-goOn; return nil })
 		go func() { done <- b.Settle(w.ctx) }()
@@ -249,17 +249,16 @@ func TestSettleLeavesWhatWasMended(t *testing.T) {
 // A task that another program marked as deleted and that nobody ever had can go although nothing can be revoked. It is
 // not there for anybody, from the mark on.
 func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
-	tier.All(t)
 	w := inMemory(t)
 	b := w.board()
 	w.write("1", `{"id": 1, "subject": "a", "status": "deleted"}`)
 	b.OnRevoke(func(context.Context, muster.Task) error { return errNoGit })
 	text := "b"
 	for name, err := range map[string]error{
-		"get": one(b.Get(w.ctx, 1)), "claim": one(b.Claim(w.ctx, 1, Claim{Owner: "ann"})),
-		"update": one(b.Update(w.ctx, 1, Patch{Subject: &text})), "delete": b.Delete(w.ctx, 1, true),
-		"lane": one(b.SetLane(w.ctx, 1, 0, "lane", "base")), "complete": one(b.CompleteByHand(w.ctx, 1, muster.User, "")),
-		"wait for": one(b.Create(w.ctx, Draft{Subject: "x", BlockedBy: []muster.TaskID{1}})),
+		"get": errOf(b.Get(w.ctx, 1)), "claim": errOf(b.Claim(w.ctx, 1, Claim{Owner: "ann"})),
+		"update": errOf(b.Update(w.ctx, 1, Patch{Subject: &text})), "delete": b.Delete(w.ctx, 1, true),
+		"lane": errOf(b.SetLane(w.ctx, 1, 0, "lane", "base")), "complete": errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")),
+		"wait for": errOf(b.Create(w.ctx, Draft{Subject: "x", BlockedBy: []muster.TaskID{1}})),
 	} {
 		if name == "wait for" {
 			w.refused(err, muster.Invalid, "there is no task 1 to wait for")
@@ -270,24 +269,6 @@ func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
 	must(w, 0, b.Settle(w.ctx))
 	if _, there := w.stored()[1]; there {
 		t.Error("it is still there")
-	}
-}
-
-// Of the tasks of a cycle only those are set aside that nobody has.
-func TestACycleTakesNothingFromAnybody(t *testing.T) {
-	tier.All(t)
-	w := inMemory(t)
-	w.write("1", `{"id": 1, "subject": "a", "status": "in_progress", "owner": "zoe", "dependsOn": [3], "blockedBy": [3]}`)
-	w.write("2", `{"id": 2, "subject": "b", "status": "pending", "owner": "bob", "dependsOn": [1], "blockedBy": [1]}`)
-	w.write("3", `{"id": 3, "subject": "c", "status": "pending", "dependsOn": [2], "blockedBy": [2]}`)
-	b := withHandlers(w.board())
-	must(w, 0, b.Settle(w.ctx))
-	if one, two, three := w.get(b, 1), w.get(b, 2), w.get(b, 3); one.Owner != "zoe" || one.Status != muster.InProgress ||
-		two.Owner != "bob" || two.Status != muster.Pending || three.Status != muster.NeedsAttention {
-		t.Errorf("%+v\n%+v\n%+v", one, two, three)
-	}
-	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Task != 3 {
-		t.Errorf("%+v", e)
 	}
 }
 

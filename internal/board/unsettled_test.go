@@ -26,10 +26,8 @@ func TestAFailedEffectEndsNothing(t *testing.T) {
 	for id := muster.TaskID(1); id <= 3; id++ {
 		w.add(b, "x")
 		c := w.take(b, id, "alice")
-		_, err := b.SetLane(w.ctx, id, c.Fence, "lane", "base")
-		must(w, 0, err)
-		_, err = b.Complete(w.ctx, id, c.Fence, Outcome{})
-		must(w, 0, err)
+		must(w, 0, errOf(b.SetLane(w.ctx, id, c.Fence, "lane", "base")))
+		must(w, 0, errOf(b.Complete(w.ctx, id, c.Fence, Outcome{})))
 	}
 	err := b.Settle(w.ctx)
 	if !OnlyUnsettled(err) || !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "no archive of 1") || !strings.Contains(err.Error(), "no archive of 2") {
@@ -58,8 +56,7 @@ func TestADoneEffectIsNotedAfterTheCancel(t *testing.T) {
 	b.OnEffect(muster.EffectTell, func(context.Context, muster.Task) error { return nil })
 	w.add(b, "x")
 	c := w.take(b, 1, "alice")
-	_, err := b.SetLane(w.ctx, 1, c.Fence, "lane", "base")
-	must(w, 0, err)
+	must(w, 0, errOf(b.SetLane(w.ctx, 1, c.Fence, "lane", "base")))
 	_, _ = b.Complete(ctx, 1, c.Fence, Outcome{})
 	if left := w.get(b, 1).Effects; ctx.Err() == nil || len(left) != 0 {
 		t.Errorf("left %v", left)
@@ -74,7 +71,7 @@ func TestSettleReadsATaskAgain(t *testing.T) {
 	for id := muster.TaskID(1); id <= 2; id++ {
 		w.add(other, "x")
 		c := w.take(other, id, "alice")
-		must(w, 0, lastErr(other.Complete(w.ctx, id, c.Fence, Outcome{})))
+		must(w, 0, errOf(other.Complete(w.ctx, id, c.Fence, Outcome{})))
 	}
 	b, told := w.board(), map[muster.TaskID]int{}
 	b.OnEffect(muster.EffectTell, func(ctx context.Context, t muster.Task) error {
@@ -101,9 +98,9 @@ func TestATaskIsDeletedByItsOwnEffect(t *testing.T) {
 	b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { return other.Delete(w.ctx, t.ID, true) })
 	w.add(b, "one")
 	w.take(b, 1, "ann")
-	must(w, 0, lastErr(b.Complete(w.ctx, 1, 1, Outcome{})))
+	must(w, 0, errOf(b.Complete(w.ctx, 1, 1, Outcome{})))
 	w.add(b, "two")
-	must(w, 0, lastErr(other.CompleteByHand(w.ctx, 2, muster.User, "")))
+	must(w, 0, errOf(other.CompleteByHand(w.ctx, 2, muster.User, "")))
 	must(w, 0, b.Settle(w.ctx))
 	if left := w.stored(); len(left) != 0 {
 		t.Errorf("left are %v", left)

@@ -190,15 +190,6 @@ func (w *world) refused(err error, code muster.Code, sentence string) {
 	}
 }
 
-// hint is the hint of an error.
-func hint(err error) string {
-	var e *muster.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
-}
-
 // owners checks what must hold of every stored task at any time.
 func (w *world) owners(all map[muster.TaskID]muster.Task) {
 	w.Helper()

@@ -2,7 +2,9 @@ package durable
 
 import (
 	"fmt"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,5 +46,21 @@ func TestAbandonedTemporaryFiles(t *testing.T) {
 		if got := IsAbandoned(c.name, c.modified); got != c.want {
 			t.Errorf("%s of %v ago: left behind %v, want %v", c.name, time.Since(c.modified).Round(time.Second), got, c.want)
 		}
+	}
+}
+
+// readOnlyFS refuses to make directories.
+type readOnlyFS struct{ OS }
+
+func (readOnlyFS) Mkdir(name string, _ fs.FileMode) error {
+	return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrPermission}
+}
+
+// A user whose home directory is read-only learns which directory it is.
+func TestTheDirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
+	home := t.TempDir()
+	err := New(readOnlyFS{}).MakeDir(filepath.Join(home, "state", "muster"))
+	if err == nil || !strings.Contains(err.Error(), "cannot write in "+filepath.Join(home, "state")+" (") {
+		t.Errorf("%v", err)
 	}
 }

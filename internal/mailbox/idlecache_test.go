@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,9 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/testing/tier"
-	"muster/journal"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -139,32 +134,4 @@ func TestNewsIsReadAgainRightAfterADelivery(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A program that had the box open when it was moved aside still writes to what it has open: it is heard at once.
-func TestALateWriterOfAnotherProgramIsHeard(t *testing.T) {
-	tier.All(t)
-	dir := t.TempDir()
-	s, err := file.Open(dir)
-	must(t, err)
-	defer s.Close()
-	p := New(s, journal.New(s.Log()), func(context.Context, muster.Name) (bool, []muster.Name, error) {
-		return true,
-			nil, nil
-	})
-	must(t, second(p.Send(t.Context(), mail("alice", "first"))))
-	late, err := os.OpenFile(filepath.Join(dir, ".team", "inbox", "alice.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
-	defer late.Close()
-	_, end, _, err := p.Peek(t.Context(), "alice", 0, 0)
-	must(t, err)
-	must(t, p.Drop(t.Context(), "alice", end))
-	must(t, second(p.Send(t.Context(), news("alice", "bob is idle"))))
-	if got, err := p.Waking(t.Context(), "alice", end); err != nil || len(got) != 0 {
-		t.Fatal(got, err)
-	}
-	must(t, second(late.WriteString(`{"from":"carol","content":"late"}`+"\n")))
-	if got, err := p.Waking(t.Context(), "alice", end); err != nil || len(got) != 1 || got[0].Content != "late" {
-		t.Fatal(got, err)
-	}
 }

@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"muster"
-	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
@@ -209,47 +207,6 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d mails of %d, or not in order", len(got), len(want))
 	}
-}
-
-func TestManySendersOneReader(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		senders, each := tier.Amount(8, 32), tier.Amount(20, 50)
-		s := open()
-		var g sync.WaitGroup
-		for i := range senders {
-			p := team(open())
-			g.Go(func() {
-				for k := range each {
-					if _, err := p.Send(context.Background(), mail("alice", fmt.Sprintf("%d %d", i, k))); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		reader := team(s)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		watch := reader.Watch(ctx, "alice")
-		had := map[string]bool{}
-		for len(had) < senders*each {
-			msgs, end, _, err := reader.Peek(ctx, "alice", 0, 0)
-			must(t, err)
-			for _, m := range msgs {
-				if had[m.Content] {
-					t.Fatalf("%q came twice", m.Content)
-				}
-				had[m.Content] = true
-			}
-			must(t, reader.Drop(ctx, "alice", end))
-			if len(msgs) == 0 {
-				<-watch
-			}
-		}
-		g.Wait()
-		if msgs, _, _, _ := reader.Peek(ctx, "alice", 0, 0); len(msgs) != 0 {
-			t.Fatalf("%d mails too many", len(msgs))
-		}
-	})
 }
 
 func TestTheExcerptIsShort(t *testing.T) {

@@ -3,7 +3,6 @@ package requests
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,31 +82,6 @@ func TestDeadlinesWhenTheClockJumps(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// The newest plan of a claim is the one that was asked last, though the clock was set back between two.
-func TestNewestPlanWhenTheClockJumps(t *testing.T) {
-	for name, second := range map[string]bool{"refused, then approved": true, "approved, then refused": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := mem.New()
-				q := process(s)
-				for i, yes := range []bool{!second, second} {
-					r := ask(t, q, plan(fmt.Sprint("plan ", i)))
-					_, _, err := q.Decide(t.Context(), r.ID, muster.Lead, yes, "")
-					must(t, err)
-					if i == 0 {
-						setBack(t, s, r.ID, 24*time.Hour)
-					}
-				}
-				all, err := q.List(t.Context())
-				must(t, err)
-				if Approved(all, 9, 2) != second || len(all) != 2 || all[1].Plan != "plan 1" {
-					t.Errorf("%+v", all)
-				}
-			})
-		})
 	}
 }
 

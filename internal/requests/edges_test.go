@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/testing/tier"
 	"muster/store/mem"
 	"muster/store/storetest"
 )
@@ -77,20 +76,6 @@ func TestUpdatedAtIsTheLastChange(t *testing.T) {
 	})
 }
 
-// A request that another program has deleted is gone, and nothing else changes.
-func TestADeletedRequestIsGone(t *testing.T) {
-	tier.All(t)
-	s := mem.New()
-	q := process(s)
-	r, other := ask(t, q, plan("p")), ask(t, q, plan("q"))
-	d, err := s.Table(muster.TableRequests).Get(t.Context(), string(r.ID))
-	must(t, err)
-	must(t, s.Table(muster.TableRequests).Delete(t.Context(), d.Key, d.Rev))
-	if all, err := q.List(t.Context()); err != nil || len(all) != 1 || all[0].ID != other.ID {
-		t.Errorf("the requests are %+v, %v", all, err)
-	}
-}
-
 // The asker chooses neither that its request is decided nor how, but it may choose the deadline.
 func TestWhatAnAskerChooses(t *testing.T) {
 	q := process(mem.New())
@@ -116,32 +101,6 @@ func TestAnIDOfAnotherRequestIsHeld(t *testing.T) {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
-}
-
-// A request that is made anew under the id of one that was deleted waits as long as any.
-func TestADeletedRequestThatIsAskedAnewWaitsAnew(t *testing.T) {
-	tier.All(t)
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		q := process(s)
-		r := muster.Request{ID: "0000000a", Kind: muster.AskPermission, From: "bob", To: muster.User, Reason: "rm"}
-		ask(t, q, r)
-		time.Sleep(PermissionWait - time.Second)
-		d, err := s.Table(muster.TableRequests).Get(t.Context(), "0000000a")
-		must(t, err)
-		must(t, s.Table(muster.TableRequests).Delete(t.Context(), d.Key, d.Rev))
-		if all, err := q.List(t.Context()); err != nil || len(all) != 0 {
-			t.Fatal(all, err)
-		}
-		r = ask(t, q, r)
-		time.Sleep(PermissionWait - time.Second)
-		if ended, err := q.Expire(t.Context(), time.Now()); err != nil || len(ended) != 0 {
-			t.Errorf("after all but a second of its time: %v, %v", ended, err)
-		}
-		if left := q.Left(r, time.Now()); left != time.Second {
-			t.Errorf("%v are left", left)
-		}
-	})
 }
 
 // changing is a store in which another process changes each request right before it is put.
@@ -179,5 +138,25 @@ func TestARequestIsDecidedWhileItsMailIsSent(t *testing.T) {
 	must(t, err)
 	if got.Status != muster.RequestApproved || puts != 2 || len(box(t, s, "carol")) != 1 {
 		t.Errorf("%+v after %d writes", got, puts)
+	}
+}
+
+// Who leaves ends its own requests and those that it should leave. What others want of it, or of each other, waits on.
+func TestLeavingEndsNothingElse(t *testing.T) {
+	s := mem.New()
+	q := process(s)
+	own := plan("own")
+	want := map[muster.RequestID]muster.RequestStatus{
+		ask(t, q, own).ID: muster.RequestCancelled,
+		ask(t, q, muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "carol"}).ID:             muster.RequestApproved,
+		ask(t, q, muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}).ID:               muster.RequestPending,
+		ask(t, q, muster.Request{Kind: muster.AskPermission, From: "bob", To: "carol", Reason: "rm"}).ID:   muster.RequestPending,
+		ask(t, q, muster.Request{Kind: muster.AskPlan, From: "bob", To: "carol", Plan: "p", TaskID: 3}).ID: muster.RequestPending,
+	}
+	must(t, q.Leave(t.Context(), "carol", "it has shut down"))
+	for id, is := range want {
+		if r, err := q.Get(t.Context(), id); err != nil || r.Status != is {
+			t.Errorf("%s of %s is %s, want %s (%v)", r.Kind, r.From, r.Status, is, err)
+		}
 	}
 }

@@ -420,19 +420,3 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkLook measures how long it takes to read a ledger of 10,000 calls, as muster status does.
-func BenchmarkLook(b *testing.B) {
-	store, err := file.Open(b.TempDir())
-	must(b, err)
-	defer store.Close()
-	m := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"}).Model(&quick{}, caller("alice"), perToken)
-	for range 10_000 {
-		if _, err := m.Reply(b.Context(), ask, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		must(b, OfRun(store.Log(), 1).Look(b.Context(), func(*Book) {}))
-	}
-}

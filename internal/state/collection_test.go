@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -20,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/state"
+	"muster/internal/testing/tier"
 	"muster/store/file"
 	"muster/store/mem"
 )
@@ -411,27 +410,24 @@ func (f *failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2
 
 // A document that another program is writing in place, without a lock, is read again before it counts as corrupt.
 func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
-	root := t.TempDir()
-	s, err := file.Open(root)
-	check(t, err)
-	defer func() { check(t, s.Close()) }()
-	path := filepath.Join(root, ".team", "members", "a.json")
-	check(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	for name, read := range map[string]func(*follower) error{
-		"get": func(f *follower) error { _, _, err := f.Get(t.Context(), "a"); return err },
-		"list": func(f *follower) error {
-			if got := f.values(t); got["a"] != 1 {
-				return fmt.Errorf("it lists %v", got)
+	tier.All(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := mem.New().Table("members")
+		for name, read := range map[string]func(*follower) error{
+			"get": func(f *follower) error { _, _, err := f.Get(t.Context(), "a"); return err },
+			"list": func(f *follower) error {
+				if got := f.values(t); got["a"] != 1 {
+					return fmt.Errorf("it lists %v", got)
+				}
+				return nil
+			},
+		} {
+			write(t, table, "a", `[]`)
+			time.AfterFunc(state.HalfWritten/2, func() { write(t, table, "a", `{"n":1}`) })
+			f := follow(t, table)
+			if err := read(f); err != nil || len(f.reported) != 0 {
+				t.Errorf("%s: %v, reported %v", name, err, f.reported)
 			}
-			return nil
-		},
-	} {
-		check(t, os.WriteFile(path, []byte(`{"n":`), 0o600))
-		timer := time.AfterFunc(15*time.Millisecond, func() { _ = os.WriteFile(path, []byte(`{"n":1}`), 0o600) })
-		f := follow(t, s.Table("members"))
-		if err := read(f); err != nil || len(f.reported) != 0 {
-			t.Errorf("%s: %v, reported %v", name, err, f.reported)
 		}
-		timer.Stop()
-	}
+	})
 }

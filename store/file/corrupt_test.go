@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -75,10 +76,7 @@ func diskOf(t *testing.T, all map[string][]byte) *simfs.FS {
 
 // with is all but one file, which has that.
 func with(all map[string][]byte, name string, data []byte) map[string][]byte {
-	other := map[string][]byte{}
-	for n, d := range all {
-		other[n] = d
-	}
+	other := maps.Clone(all)
 	other[name] = data
 	return other
 }
@@ -369,7 +367,10 @@ func workCut(t *testing.T, c *crew, name string, data []byte) error {
 		},
 		func() error { return did(c.roster.Add(c.ctx, muster.Member{Name: "carol", Role: "dev"})) },
 		func() error { return did(c.roster.Join(c.ctx, "new")) },
-		func() error { return decideSecond(c) },
+		func() error {
+			_, _, err := c.reqs.Decide(c.ctx, "00000002", muster.Lead, true, "yes")
+			return err
+		},
 		func() error { return send(c, "a3") },
 		func() error { return deliver(c, 20) },
 		func() error { return logAfter(c, nil) },
@@ -412,9 +413,4 @@ func workCut(t *testing.T, c *crew, name string, data []byte) error {
 		}
 	}
 	return nil
-}
-
-func decideSecond(c *crew) error {
-	_, _, err := c.reqs.Decide(c.ctx, "00000002", muster.Lead, true, "yes")
-	return err
 }

@@ -125,7 +125,6 @@ var scenes = []scene{
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
 	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
-	{name: "roster", cuts: 20, run: rosterRun, after: rosterAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
 	{name: "lanes' index", cuts: 40, run: indexRun, after: indexAfter},
 }
@@ -449,51 +448,6 @@ func requestsAfter(c, was *crew) error {
 		if id == "00000001" && !box("alice")[muster.MessageID("answer-"+id)] {
 			return fmt.Errorf("the answer to %s was not mailed", id)
 		}
-	}
-	return nil
-}
-
-func rosterRun(c *crew) error {
-	var h *roster.Host
-	return steps(
-		func() (err error) { h, err = c.roster.Join(c.ctx, "one"); return c.acks(err, "life") },
-		func() error {
-			return did(c.roster.Add(c.ctx, muster.Member{Name: "alice", Role: "dev", Host: h.ID(), Prompt: "do"}))
-		},
-		func() error {
-			return did(c.roster.Update(c.ctx, "alice", func(m *muster.Member) { m.Status = muster.Idle }))
-		},
-		func() error { return c.roster.Project(c.ctx) },
-		func() error { return did(c.roster.TakeOver(c.ctx, "alice", h.ID(), "host-9.1")) },
-		func() error { return did(c.roster.Add(c.ctx, muster.Member{Name: "bob", Role: "dev"})) },
-		func() error { return c.roster.Project(c.ctx) },
-	)
-}
-
-// rosterAfter joins under a new life and takes everybody over.
-func rosterAfter(c, was *crew) error {
-	h, err := c.roster.Join(c.ctx, "two")
-	if err != nil {
-		return err
-	}
-	if h.ID() == "host-1.1" && was.knows("life") {
-		return fmt.Errorf("the life %s came twice", h.ID())
-	}
-	all, err := c.roster.List(c.ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range all {
-		if _, err := c.roster.TakeOver(c.ctx, m.Name, m.Host, h.ID()); err != nil {
-			return err
-		}
-	}
-	if err := c.roster.Project(c.ctx); err != nil {
-		return err
-	}
-	doc, err := c.store.Table(muster.TableTeam).Get(c.ctx, "config")
-	if err == nil && !json.Valid(doc.Data) {
-		return fmt.Errorf("config.json says %q", doc.Data)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,12 +47,7 @@ func play(ctx context.Context, s scene, over func(durable.FS) durable.FS) (*play
 		return nil, err
 	}
 	sim.Settle() // the records begin anew: what was before is acknowledged at the first moment
-	for _, ws := range p.h.docs {
-		for _, w := range ws {
-			w.from, w.done = 0, 0
-		}
-	}
-	for _, ws := range p.h.recs {
+	for _, ws := range append(slices.Collect(maps.Values(p.h.docs)), slices.Collect(maps.Values(p.h.recs))...) {
 		for _, w := range ws {
 			w.from, w.done = 0, 0
 		}
