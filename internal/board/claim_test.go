@@ -41,6 +41,8 @@ func TestARefusedClaimNamesFiveBlockers(t *testing.T) {
 		}
 		w.refused(errOf(b.Claim(w.ctx, id, Claim{Owner: "ann"})), muster.Invalid, want+more)
 	}
+	w.write("99", `{"id": 99, "subject": "x", "blockedBy": [98]}`)
+	w.refused(errOf(b.Claim(w.ctx, 99, Claim{Owner: "ann"})), muster.Invalid, "task 99 waits for 98, which does not exist")
 }
 
 // A task of which another program wrote a status of its own is nobody's to claim.

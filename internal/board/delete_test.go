@@ -120,7 +120,7 @@ func TestATakenIDIsNotTriedAgain(t *testing.T) {
 	w := inMemory(t)
 	w.add(w.board(), "one")
 	w.add(w.board(), "two")
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second) // for who tries it for ever
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute) // for who tries it for ever
 	defer cancel()
 	s := unlisted{w.open()}
 	got, err := New(s, journal.New(s.Log())).Create(ctx, Draft{Subject: "new"})

@@ -142,7 +142,7 @@ func (h *history) record(open func() muster.Store, seed uint64, wrap func(muster
 }
 
 func (h *history) check() porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(linearModel.ToModel(), h.ops, 30*time.Second)
+	return porcupine.CheckOperationsTimeout(linearModel.ToModel(), h.ops, time.Minute)
 }
 
 // String is the history, task by task, in the order of the calls.

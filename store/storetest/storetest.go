@@ -58,7 +58,7 @@ func handles(t *testing.T, open Open) func() muster.Store {
 }
 
 // patience is how long a hint may take before a test calls it lost.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // hinted waits for a hint.
 func hinted(t *testing.T, w <-chan struct{}, after string) {
