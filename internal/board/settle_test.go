@@ -290,6 +290,12 @@ func TestABlockerMayComeWhileItsIDIsFree(t *testing.T) {
 				t.Errorf("with %s it waits for %v", c.meta, got.DependsOn)
 			}
 		}
+		w.write("3", `{"id": 3, "subject": "c", "blockedBy": [2]}`)
+		another := w.board() // which sees for the first time that the blocker is missing
+		must(w, 0, another.Settle(w.ctx))
+		if got := w.get(b, 3); !slices.Equal(got.DependsOn, []muster.TaskID{2}) {
+			t.Errorf("at once it waits for %v", got.DependsOn)
+		}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -135,6 +136,55 @@ func TestLateLinesMoveNothing(t *testing.T) {
 	if got, at := after(t, s, 0); !slices.Equal(got, all) || !slices.Equal(at, places) {
 		t.Fatalf("%q at %v", got, at)
 	}
+}
+
+// Readers that follow while others rotate see everything once and in order.
+func TestRotationLosesNoReader(t *testing.T) {
+	root := t.TempDir()
+	const each = 150
+	var writers sync.WaitGroup
+	for w := range 3 {
+		s := rotating(t, root, 400)
+		writers.Go(func() {
+			for n := range each {
+				if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere,
+					fmt.Appendf(nil, `{"w":%d,"n":%d}`, w, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var readers sync.WaitGroup
+	for range 2 {
+		s := rotating(t, root, 400)
+		hints := s.Log().Watch(t.Context(), muster.StreamEvents)
+		readers.Go(func() {
+			next := map[string]int{}
+			var at muster.Pos
+			for seen := 0; seen < 3*each; {
+				for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, at) {
+					if err != nil {
+						t.Errorf("after %d: %v", at, err)
+						return
+					}
+					var w, n int
+					if _, err := fmt.Sscanf(string(r.Data), `{"w":%d,"n":%d}`, &w, &n); err != nil ||
+						next[fmt.Sprint(w)] != n {
+						t.Errorf("%s came where %d of that writer should, %v", r.Data, next[fmt.Sprint(w)], err)
+						return
+					}
+					next[fmt.Sprint(w)]++
+					seen++
+					at = r.Pos
+				}
+				if seen < 3*each {
+					<-hints
+				}
+			}
+		})
+	}
+	writers.Wait()
+	readers.Wait()
 }
 
 // Whatever files lie there, a read ends, and its places grow.
