@@ -39,8 +39,9 @@ func TestWhatJustFits(t *testing.T) {
 			t.Errorf("into %d bytes fit %d mails up to %d, %d wait, %v", most, len(got), end, waiting, err)
 		}
 	}
-	if got := events(t, s)[0].Text("text"); got != text {
-		t.Errorf("the excerpt of 200 characters is %q", got)
+	must(t, second(p.Send(t.Context(), mail("alice", text+"ä"))))
+	if all := events(t, s); all[0].Text("text") != text || all[2].Text("text") != text+" ..." {
+		t.Errorf("the excerpts of 200 and 201 characters are %q and %q", all[0].Text("text"), all[2].Text("text"))
 	}
 }
 

@@ -119,8 +119,7 @@ func TestSendRefuses(t *testing.T) {
 	if !errors.As(err, &e) || !strings.Contains(e.Hint, "file") {
 		t.Fatalf("no way out is named: %v", err)
 	}
-	_, err = team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))
-	must(t, err)
+	must(t, second(team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))))
 }
 
 func TestSentTwiceIsReadOnce(t *testing.T) {
@@ -132,8 +131,7 @@ func TestSentTwiceIsReadOnce(t *testing.T) {
 			_, err := p.Send(t.Context(), m)
 			must(t, err)
 		}
-		_, err := p.Send(t.Context(), mail("alice", "then"))
-		must(t, err)
+		must(t, second(p.Send(t.Context(), mail("alice", "then"))))
 		got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0)
 		must(t, err)
 		if len(got) != 2 || got[0].Content != "once" || got[1].Content != "then" || waiting != 0 {
@@ -206,15 +204,6 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d mails of %d, or not in order", len(got), len(want))
-	}
-}
-
-func TestTheExcerptIsShort(t *testing.T) {
-	s := mem.New()
-	_, err := team(s).Send(t.Context(), mail("alice", strings.Repeat("ä", 5000)))
-	must(t, err)
-	if text := events(t, s)[0].Text("text"); text != strings.Repeat("ä", 200)+" ..." {
-		t.Fatalf("%d bytes", len(text))
 	}
 }
 

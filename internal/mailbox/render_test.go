@@ -43,6 +43,17 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// Fields of other programs are shown where they are JSON, and spoil nothing where they are not.
+func TestRenderShowsOtherFields(t *testing.T) {
+	for other, want := range map[string]bool{`{"pane":1}`: true, `{"pane":`: false} {
+		text := Render([]muster.Message{{From: "bob", Content: "x", Other: other}}, 0)
+		list := strings.TrimSuffix(strings.TrimPrefix(text, "<inbox>\n"), "\n</inbox>")
+		if !json.Valid([]byte(list)) || strings.Contains(text, "pane") != want {
+			t.Errorf("with %s: %s", other, text)
+		}
+	}
+}
+
 var marks = []string{"inbox", "auto-claimed", "reminder", "background-results", "skill", "identity"}
 
 // opens reports whether s has anything like a mark: a reader of its own, without a regular expression.
