@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/landing"
+	"muster/internal/testing/wait"
 	"muster/journal"
 )
 
@@ -117,7 +118,7 @@ func TestTheTargetIsCheckedOutForLong(t *testing.T) {
 	w.look()
 	over := w.begin(w.ctx(), l, one)
 	w.awaitWait(1)
-	time.Sleep(2500 * time.Millisecond) // longer than until the second look at the checkouts
+	wait.Elapse(2500 * time.Millisecond) // longer than until the second look at the checkouts
 	w.must(w.land.Revoke(w.ctx(), one.ID, one.Fence))
 	w.must(takeBack(w, one))
 	if end := <-over; !errors.Is(end.err, muster.ErrFenced) || w.waits() != 1 || lines.n != 1 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/wait"
 )
 
 // A change of which the system does not tell is noticed by the next look, long before a sweep, and looks that find
@@ -18,7 +19,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	tasks := other.Table(muster.TableTasks)
 	rev := put(t, tasks, "1", muster.None)
 	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
-	time.Sleep(2 * minStampAge) // so that the stamps count
+	wait.Elapse(2 * minStampAge) // so that the stamps count
 	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, 20*time.Millisecond
 	board := s.Table(muster.TableTasks).Watch(t.Context())
 	mail := s.Inbox().Watch(t.Context(), "alice")
@@ -28,7 +29,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 		must(t, s.watch.sys.Remove(dir)) // the watcher has gone deaf
 	}
 	s.watch.mu.Unlock()
-	time.Sleep(10 * s.watch.sweepAlone)
+	wait.Elapse(10 * s.watch.sweepAlone)
 	if len(board) > 0 || len(mail) > 0 {
 		t.Errorf("%d hints for the board and %d for the mail, though nothing has changed", len(board), len(mail))
 	}

@@ -51,6 +51,9 @@ var Find = sync.OnceValues(func() (string, error) {
 	built := filepath.Join(building, "muster")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "failpoint", "-o", built,
 		"muster/cmd/muster")
+	if home := os.Getenv("MUSTER_TEST_HOME"); home != "" { // gittest.Main has set another HOME, without Go's caches
+		cmd.Env = append(os.Environ(), "HOME="+home)
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the program cannot be built: %w\n%s", err, out)
 	}
