@@ -28,6 +28,7 @@ import (
 // TestMain is the program that is tested, when the test binary starts itself: a first process, or the child of one.
 func TestMain(m *testing.M) {
 	if os.Getenv("MUSTER_TEST_DETACH") == "" {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // under nohup the program would ignore it
 		os.Exit(m.Run())
 	}
 	terminal, env := FromEnv(os.Environ())

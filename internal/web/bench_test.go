@@ -59,7 +59,7 @@ func BenchmarkStart(b *testing.B) {
 	w := newWorld(b)
 	w.big()
 	for b.Loop() {
-		_, address, stop := serve(b, muster, w.dir)
+		address, stop := serve(b, muster, w.dir)
 		b.StopTimer()
 		stop()
 		b.StartTimer()

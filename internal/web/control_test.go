@@ -61,7 +61,7 @@ func testControl(t *testing.T, browser context.Context) {
 	if err := os.WriteFile(words, []byte(controlled), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, address, stop := serve(t, muster, dir, "MUSTER_MODEL=script/"+words, "BASE="+base, "MUSTER_ENVIRONMENT_PASS=BASE")
+	address, stop := serve(t, muster, dir, "MUSTER_MODEL=script/"+words, "BASE="+base, "MUSTER_ENVIRONMENT_PASS=BASE")
 	defer stop()
 	ctx, _ := chromedp.NewContext(browser) //nolint:govet // The browser's end ends it.
 	p := &tab{t, ctx}
@@ -109,7 +109,7 @@ func testControl(t *testing.T, browser context.Context) {
 }
 
 // serve starts muster web and waits for its first state.
-func serve(b testing.TB, path, dir string, env ...string) (p *os.Process, address string, stop func()) {
+func serve(b testing.TB, path, dir string, env ...string) (address string, stop func()) {
 	b.Helper()
 	c := exec.CommandContext(context.WithoutCancel(b.Context()), path, "web", "--no-open")
 	c.Dir, c.Env = dir, append(os.Environ(), env...)
@@ -134,7 +134,7 @@ func serve(b testing.TB, path, dir string, env ...string) (p *os.Process, addres
 		b.Fatal(err, state.Status)
 	}
 	state.Body.Close()
-	return c.Process, address, func() { _ = c.Process.Signal(syscall.SIGINT); _ = c.Wait() }
+	return address, func() { _ = c.Process.Signal(syscall.SIGINT); _ = c.Wait() }
 }
 
 func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {

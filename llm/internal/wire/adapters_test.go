@@ -57,8 +57,8 @@ func viaOpenAI(api openai.API) func(anthropic.Options) llm.Model {
 }
 
 // ask asks the server at http://h, which network plays.
-func (a adapter) ask(t *testing.T, n *network, o anthropic.Options, r llm.Request) (llm.Reply, error) {
-	o.Model, o.BaseURL, o.Client = "m", "http://h", &http.Client{Transport: n}
+func (a adapter) ask(t *testing.T, n *network, r llm.Request) (llm.Reply, error) {
+	o := anthropic.Options{Model: "m", BaseURL: "http://h", Client: &http.Client{Transport: n}}
 	return a.open(o).Reply(t.Context(), r, nil)
 }
 
@@ -185,7 +185,7 @@ func TestThroughStandIn(t *testing.T) {
 func TestConversationsMoveToOtherVendors(t *testing.T) {
 	for _, from := range adapters {
 		said := streams(from.stream(t, says(llm.StopTools, llm.Thinking{Text: "Hm."}, llm.Text{Text: "I look."}, call("c1"), call("c2"))))
-		first, err := from.ask(t, said, anthropic.Options{}, hello)
+		first, err := from.ask(t, said, hello)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestConversationsMoveToOtherVendors(t *testing.T) {
 				continue
 			}
 			n := streams(to.stream(t, says(llm.StopEnd, llm.Text{Text: "x"})))
-			_, err := to.ask(t, n, anthropic.Options{}, r)
+			_, err := to.ask(t, n, r)
 			if wrong := to.check(n.last.Header, []byte(n.bodies[0])); err != nil || len(wrong) > 0 || strings.Contains(n.bodies[0], "Hm.") {
 				t.Errorf("from %s to %s: %v %q\n%s", from.name, to.name, err, wrong, n.bodies[0])
 			}
@@ -254,7 +254,7 @@ func TestCutAtEveryByte(t *testing.T) {
 			if n%2 == 0 && n < len(body) {
 				cut = io.MultiReader(cut, iotest.ErrReader(io.ErrUnexpectedEOF))
 			}
-			r, err := a.ask(t, &network{answer: func(string) *http.Response { return answer(200, cut) }}, anthropic.Options{}, hello)
+			r, err := a.ask(t, &network{answer: func(string) *http.Response { return answer(200, cut) }}, hello)
 			switch {
 			case err == nil && strings.Contains(body[:n], a.ends) && len(r.Message.Calls()) == 3 && r.Stop == llm.StopTools:
 				whole = true
@@ -283,7 +283,7 @@ func TestRepliesInOnePiece(t *testing.T) {
 	want := says(llm.StopTools, llm.Text{Text: "I look."}, llm.Call{ID: "c", Name: "look", Input: json.RawMessage(`{"a":1}`)})
 	want.Model, want.Usage = "m", llm.Usage{Input: 3, Output: 2}
 	for _, a := range adapters {
-		got, err := a.ask(t, streams(whole[a.name]), anthropic.Options{}, hello)
+		got, err := a.ask(t, streams(whole[a.name]), hello)
 		if d := cmp.Diff(want, bare(got)); err != nil || d != "" {
 			t.Errorf("%s: %v %s", a.name, err, d)
 		}
@@ -365,7 +365,7 @@ func TestPrefix(t *testing.T) {
 					parts = append(llm.Parts{llm.Result{ID: c.ID, Parts: shown[:rapid.IntRange(1, 2).Draw(rt, "images")]}}, parts...)
 				}
 				r.Messages = append(r.Messages, llm.Message{Role: llm.User, Parts: parts})
-				if _, err := a.ask(t, n, anthropic.Options{}, r); err != nil {
+				if _, err := a.ask(t, n, r); err != nil {
 					rt.Fatal(err)
 				}
 				body := strings.ReplaceAll(n.bodies[len(n.bodies)-1], `,"cache_control":{"type":"ephemeral"}`, "")
@@ -421,7 +421,7 @@ func TestOptionsAndNothingElse(t *testing.T) {
 func TestNothingIsSent(t *testing.T) {
 	for _, a := range adapters {
 		n := streams("")
-		if _, err := a.ask(t, n, anthropic.Options{}, llm.Request{System: []string{"s"}}); llm.KindOf(err) != llm.BadRequest || n.last != nil {
+		if _, err := a.ask(t, n, llm.Request{System: []string{"s"}}); llm.KindOf(err) != llm.BadRequest || n.last != nil {
 			t.Errorf("%s, no message: %v", a.name, err)
 		}
 		for _, url := range []string{"ftp://x/", "http://\x7f", "localhost:1234"} {
