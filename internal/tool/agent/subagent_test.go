@@ -13,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/llm"
 	"muster/loop"
+	"muster/tool"
 )
 
 // scripted is a model that replies by what it is asked.
@@ -171,33 +173,26 @@ func TestSurroundingsOfASubagent(t *testing.T) {
 	}
 }
 
+// A subagent that has used its turns is asked once for a summary, and need not write one.
 func TestTurnsUsedUpIsAskedOnceForASummary(t *testing.T) {
-	for _, last := range []llm.Reply{says("half of it"), callsGrep("half of it")} {
+	for _, c := range []struct {
+		turns, used int
+		last        llm.Reply
+	}{{3, 3, says("half of it")}, {3, 3, callsGrep("half of it")}, {0, 30, callsGrep("half of it")}} {
 		runs, asked := 0, 0
 		o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
-			if asked++; n < 3 {
+			if asked++; n < c.used {
 				return callsGrep("on"), nil
 			}
-			if text := r.Messages[len(r.Messages)-1].Text(); !strings.Contains(text, "used your 3 turns") {
+			if text := r.Messages[len(r.Messages)-1].Text(); !strings.Contains(text, fmt.Sprintf("used your %d turns", c.used)) {
 				t.Errorf("asked for its summary with %q", text)
 			}
-			return last, nil
+			return c.last, nil
 		}, &runs)
-		o.Turns = 3
-		if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "half of it" || runs != 3 || asked != 4 {
+		o.Turns = c.turns
+		if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "half of it" || runs != c.used || asked != c.used+1 {
 			t.Errorf("%q after %d runs and %d turns", r.Text(), runs, asked)
 		}
-	}
-}
-
-func TestThirtyTurnsByDefault(t *testing.T) {
-	asked := 0
-	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
-		asked++
-		return callsGrep("on"), nil
-	}, new(int))
-	if r := run(t, NewSubagent(o), ask); r.Text() != "on" || asked != 31 {
-		t.Errorf("%q after %d", r.Text(), asked)
 	}
 }
 
@@ -250,5 +245,63 @@ func TestWhatTheRuntimeMustKnowIsAnError(t *testing.T) {
 	}, new(int))
 	if _, err := NewSubagent(o).Run(ctx, call, func(string) {}); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A subagent whose conversation no longer fits is asked for its report with the newest part of it.
+func TestASubagentThatIsFullReports(t *testing.T) {
+	full, asked := 0, 0
+	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
+		if size := compact.Estimate(r.Messages); size > 200 {
+			full = size
+			return llm.Reply{}, llm.Errorf(llm.ContextFull, "too long")
+		}
+		last := r.Messages[len(r.Messages)-1].Parts.Text()
+		if strings.Contains(last, "grown too long") {
+			asked++
+			if !strings.HasPrefix(r.Messages[0].Parts.Text(), "where is it?") {
+				t.Errorf("it no longer knows what it was asked: %+v", r.Messages[0])
+			}
+			return says("Half of it."), nil
+		}
+		return callsGrep("on"), nil
+	}, new(int))
+	if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "Half of it." || full == 0 || asked != 1 {
+		t.Errorf("%q after %d tokens, asked %d times", r.Text(), full, asked)
+	}
+}
+
+// A tool that fails for a subagent tells the subagent's model what to do instead.
+func TestTheSubagentsModelReadsTheHint(t *testing.T) {
+	var read string
+	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
+		if n == 0 {
+			return callsGrep(""), nil
+		}
+		read = r.Messages[len(r.Messages)-1].Parts[0].(llm.Result).Text()
+		return says("ok"), nil
+	}, new(int))
+	grep := tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
+		return "", muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
+	})
+	o.Explore = func() []llm.Tool { return []llm.Tool{grep} }
+	run(t, NewSubagent(o), ask)
+	if read != "task 3 was taken from you: claim another" {
+		t.Errorf("it reads %q", read)
+	}
+}
+
+// A subagent that may not change files now does not start, and its member's model reads what to do first.
+func TestTheModelReadsWhyASubagentMayNotWork(t *testing.T) {
+	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) { return says("I looked."), nil }, new(int))
+	o.MayWork = func(context.Context) error {
+		return muster.Errorf(muster.Invalid, "no plan is approved").WithHint("call submit_plan")
+	}
+	r := run(t, NewSubagent(o), `{"prompt":"x","kind":"work"}`)
+	if !r.IsError || r.Text() != "no plan is approved: call submit_plan" {
+		t.Errorf("work: it reads %q", r.Text())
+	}
+	if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "I looked." {
+		t.Errorf("explore: it reads %q", r.Text())
 	}
 }
