@@ -2,9 +2,10 @@ package team_test
 
 import (
 	"context"
-	"encoding/json"
-	"iter"
+	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,223 +13,69 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/journal"
-	"muster/store/mem"
+	"muster/llm"
 	"muster/team"
 )
 
-// wall is a wall clock that can be set. A bubble's own clock cannot, so all that is stored is shifted on its way in and
-// out: who reads after the clock was set ahead by a day finds what was written before a day older, as a process does whose
-// clock was set while its timers, which count on, were running.
-type wall struct {
-	h   *house
-	mu  sync.RWMutex
-	off float64 // seconds by which the wall clock is ahead of the bubble's
-}
+const aDay = 24 * time.Hour
 
-// wallClock hangs a clock on the house: whoever opens the state from now on has it.
-func (h *house) wallClock() *wall {
-	w := &wall{h: h}
-	h.other = elsewhere(w.handle())
-	return w
-}
+// stamp is a stamp near a bubble's beginning, 2000-01-01.
+var stamp = regexp.MustCompile(`([ :,\[])(9[34]\d{7}(?:\.\d+)?)\b`)
 
-func (w *wall) handle() *walled { return &walled{Store: w.h.store.Handle(), w: w} }
-
-// on is the change of a team's configuration with which it has the clock.
-func (w *wall) on(c *team.Config) { c.Store = w.handle() }
-
-// held is on for a process that hold holds up before each thing that it does to the state.
-func (w *wall) held(hold func()) func(*team.Config) {
-	return func(c *team.Config) {
-		s := w.handle()
-		s.hold, c.Store = hold, s
-	}
-}
-
-// jump sets the clock, between two operations of the state. What others have read is read again.
-func (w *wall) jump(by time.Duration) {
-	ctx := context.WithoutCancel(w.h.Context())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.off += by.Seconds()
-	for _, name := range []string{muster.TableTasks, muster.TableMembers, muster.TableRequests, muster.TableHosts, muster.TableTeam} {
-		table := w.h.store.Table(name)
+// jump sets the wall clock ahead or back. A bubble's own clock cannot be set, so all that is stored becomes older or
+// newer, as a process finds it whose clock was set while its timers, which count on, were running.
+func (h *house) jump(by time.Duration) {
+	ctx := context.WithoutCancel(h.Context())
+	for _, name := range []string{muster.TableTasks, muster.TableMembers, muster.TableRequests, muster.TableHosts} {
+		table := h.store.Table(name)
 		for c, err := range table.Changes(ctx, 0) {
-			if err == nil && c.Rev != muster.None {
-				_, err = table.Put(ctx, c.Key, c.Data, c.Rev)
+			for err == nil && c.Rev != muster.None {
+				data := stamp.ReplaceAllFunc(c.Data, func(hit []byte) []byte {
+					at, _ := strconv.ParseFloat(string(hit[1:]), 64)
+					return strconv.AppendFloat(hit[:1:1], at-by.Seconds(), 'f', -1, 64)
+				})
+				if _, err = table.Put(ctx, c.Key, data, c.Rev); !errors.Is(err, muster.ErrStale) {
+					break
+				}
+				var d muster.Doc // a member was faster
+				d, err = table.Get(ctx, c.Key)
+				c.Data, c.Rev = d.Data, d.Rev
 			}
-			if err != nil {
-				w.h.Error(err)
-			}
-		}
-	}
-}
-
-// stamp is a stamp near a bubble's beginning, 2000-01-01, alone or in the mark with which a run begins.
-var stamp = regexp.MustCompile(`(^|[ :,\[]|"run-)(9[34]\d{7}(?:\.\d+)?)\b`)
-
-// shift shifts every stamp in a line of JSON. Whole seconds are added without loss: it can be undone.
-func shiftAll(data []byte, by float64) []byte {
-	if by == 0 {
-		return data
-	}
-	return stamp.ReplaceAllFunc(data, func(hit []byte) []byte {
-		part := stamp.FindSubmatch(hit)
-		at, err := strconv.ParseFloat(string(part[2]), 64)
-		if err != nil {
-			return hit
-		}
-		precision := -1
-		if strings.HasSuffix(string(part[1]), "run-") {
-			precision = 6
-		}
-		return strconv.AppendFloat(append([]byte(nil), part[1]...), at+by, 'f', precision, 64)
-	})
-}
-
-// walled is a process's handle on the state, by the wall clock.
-type walled struct {
-	*mem.Store
-	w    *wall
-	hold func() // nil: nothing does
-}
-
-func (s *walled) Table(name string) muster.Table { return walledTable{s.Store.Table(name), s} }
-func (s *walled) Log() muster.Log                { return walledLog{s.Store.Log(), s} }
-func (s *walled) Inbox() muster.Inbox            { return walledInbox{s.Store.Inbox(), s} }
-
-// enter begins an operation: it is held up, then nobody sets the clock until it ends. by is what the clock is ahead.
-func (s *walled) enter(op, key string) (by float64, leave func()) {
-	if s.hold != nil && !underLock(op, key) {
-		s.hold()
-	}
-	s.w.mu.RLock()
-	return s.w.off, s.w.mu.RUnlock
-}
-
-type walledTable struct {
-	muster.Table
-	s *walled
-}
-
-func (t walledTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	by, leave := t.s.enter("get", key)
-	defer leave()
-	d, err := t.Table.Get(ctx, key)
-	d.Data = shiftAll(d.Data, -by)
-	return d, err
-}
-
-func (t walledTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	by, leave := t.s.enter("put", key)
-	defer leave()
-	return t.Table.Put(ctx, key, shiftAll(data, by), at)
-}
-
-func (t walledTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
-	return func(yield func(muster.Change, error) bool) {
-		for c, err := range t.Table.Changes(ctx, since) {
-			by, leave := t.s.enter("changes", "")
-			c.Data = shiftAll(c.Data, -by)
-			leave()
-			if !yield(c, err) {
-				return
+			if err != nil && !errors.Is(err, muster.ErrNotFound) {
+				h.Error(err)
 			}
 		}
 	}
 }
 
-type walledLog struct {
-	muster.Log
-	s *walled
-}
-
-func (l walledLog) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	by, leave := l.s.enter("append", stream)
-	defer leave()
-	shifted := make([][]byte, len(recs))
-	for i, r := range recs {
-		shifted[i] = shiftAll(r, by)
-	}
-	return l.Log.Append(ctx, stream, at, shifted...)
-}
-
-func (l walledLog) Read(ctx context.Context, stream string, after muster.Pos) iter.Seq2[muster.Record, error] {
-	return func(yield func(muster.Record, error) bool) {
-		for r, err := range l.Log.Read(ctx, stream, after) {
-			by, leave := l.s.enter("read", stream)
-			r.Data = shiftAll(r.Data, -by)
-			leave()
-			if !yield(r, err) {
-				return
+// held is the change of the configuration of a process that hold holds up before each thing that it does to the state.
+func held(hold func()) func(*team.Config) {
+	return func(c *team.Config) {
+		c.Store = tapped{Store: c.Store, before: func(_ context.Context, op, key string, _ []byte) error {
+			if !underLock(op, key) && op != "watch" && op != "lease" {
+				hold()
 			}
-		}
+			return nil
+		}}
 	}
 }
 
-type walledInbox struct {
-	muster.Inbox
-	s *walled
-}
-
-func (i walledInbox) Put(ctx context.Context, box muster.Name, m muster.Message) error {
-	by, leave := i.s.enter("mail", string(box))
-	defer leave()
-	m.At += by
-	return i.Inbox.Put(ctx, box, m)
-}
-
-func (i walledInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, most int) ([]muster.Message, muster.Pos, error) {
-	by, leave := i.s.enter("peek", string(box))
-	defer leave()
-	ms, end, err := i.Inbox.Peek(ctx, box, after, most)
-	for n := range ms {
-		ms[n].At -= by
-	}
-	return ms, end, err
-}
-
-func TestShiftAll(t *testing.T) {
-	line := `{"at":946684800.000001,"n":[1,946684801, 946684802.5],"text":"at 12","mail":["run-946684800.250000"],"id":9466848}`
-	want := `{"at":946771200.000001,"n":[1,946771201, 946771202.5],"text":"at 12","mail":["run-946771200.250000"],"id":9466848}`
-	there := shiftAll([]byte(line), aDay.Seconds())
-	if !json.Valid(there) || string(there) != want {
-		t.Errorf("%s", there)
-	}
-	if back := shiftAll(there, -aDay.Seconds()); string(back) != line {
-		t.Errorf("%s", back)
-	}
-}
-
-// jumps is a way in which a wall clock goes wrong: by how much at the n-th time.
-var jumps = map[string]func(n int) time.Duration{
-	"as it is": func(int) time.Duration { return 0 },
-	"back":     func(int) time.Duration { return -aDay },
-	"to and fro": func(n int) time.Duration {
-		return map[bool]time.Duration{true: aDay, false: -aDay}[n%4 < 2]
-	},
-}
-
-// keepJumping sets the clock every seven seconds until stop is called.
-func (w *wall) keepJumping(by func(n int) time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.h.Context()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(7 * time.Second)
-		defer tick.Stop()
+// keepJumping sets the clock every seven seconds until stop is called: the nth time by by(n).
+func (h *house) keepJumping(by func(n int) time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
+	var done sync.WaitGroup
+	done.Go(func() {
 		for n := 0; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
-				w.jump(by(n))
+			case <-time.After(7 * time.Second):
+				h.jump(by(n))
 			}
 		}
-	}()
-	return func() { cancel(); <-done }
+	})
+	return func() { cancel(); done.Wait() }
 }
 
 // clockCrew has three tasks that take a while: one wants a plan, one comes after the others.
@@ -280,8 +127,8 @@ func (h *house) whole(sum team.Summary) {
 			h.heard("lead", "half of "+k.Subject, 1)
 		}
 	}
-	if n := h.w.git("rev-list", "--count", "main..muster/demo"); n != "3" {
-		h.Errorf("%s commits landed", n)
+	if n := h.landings(); n != 3 {
+		h.Errorf("%d commits landed", n)
 	}
 	if n := h.count(is(journal.MemberSpawned, "")); n != 3 {
 		h.Errorf("%d members were spawned", n)
@@ -299,96 +146,287 @@ func (h *house) whole(sum team.Summary) {
 // polling, so a run may see the landing that frees the third task one poll later than another run does.
 func TestRunWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
-	took := map[string]time.Duration{}
-	for _, name := range []string{"as it is", "back", "to and fro"} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(h *house) {
-				w := h.wallClock()
-				start := time.Now()
-				r := h.start(clockCrew, w.on)
-				defer w.keepJumping(jumps[name])()
-				sum := r.ends(0, time.Hour)
-				took[name] = time.Since(start)
-				h.whole(sum)
-				if base, ok := took["as it is"]; ok && (took[name]-base).Abs() > 10*time.Second {
-					t.Errorf("it took %v, and without jumps %v", took[name], base)
-				}
-			})
-		})
-	}
-}
-
-// The clock jumps while the team is stopped: it goes on where it was.
-func TestResumeAfterTheClockJumped(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ by, after time.Duration }{
-		"ahead, in a task": {aDay, 8 * time.Second},
-		"back, in a task":  {-aDay, 8 * time.Second},
-		// Members look every 5 s. In the very second in which they do, either may come first.
-		"back after a landing": {-aDay, 32 * time.Second},
+	var took []time.Duration
+	for name, by := range map[string]func(n int) time.Duration{
+		"as it is":   func(int) time.Duration { return 0 },
+		"back":       func(int) time.Duration { return -aDay },
+		"to and fro": func(n int) time.Duration { return aDay * time.Duration(1-n%4/2*2) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			bubble(t, func(h *house) {
-				w := h.wallClock()
-				r := h.start(clockCrew, w.on)
-				time.Sleep(c.after)
-				r.interrupt()
-				w.jump(c.by)
-				time.Sleep(time.Minute)
-				h.whole(h.resume(clockCrew, w.on).ends(0, time.Hour))
-				if run := h.run(); run.Away < 0 || run.Away > aDay.Seconds()+70 {
-					t.Errorf("it was away for %v s", run.Away)
+				start := time.Now()
+				r := h.start(clockCrew, nil)
+				defer h.keepJumping(by)()
+				sum := r.ends(0, time.Hour)
+				took = append(took, time.Since(start))
+				h.whole(sum)
+			})
+		})
+	}
+	if slices.Max(took)-slices.Min(took) > 10*time.Second {
+		t.Errorf("with and without jumps it took %v", took)
+	}
+}
+
+// waitingLead is a lead that waits for its teammate, once.
+const waitingLead = `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - say: Over.
+`
+
+// hungTeam is that lead, with a teammate whose model never answers.
+func (h *house) hungTeam() llm.Model {
+	h.Helper()
+	return cast{"lead": h.reads(waitingLead), "alice": hangs}.model()
+}
+
+// A shutdown ends in its own time although the clocks of those who asked, and of who ended the request, are a day off.
+func TestShutdownWhenClocksJump(t *testing.T) {
+	t.Parallel()
+	record := func(change func(doc args)) func(h *house, id muster.RequestID) {
+		return func(h *house, id muster.RequestID) {
+			if err := edit(h.Context(), h.store, muster.TableRequests, string(id), func(doc args) bool { change(doc); return true }); err != nil {
+				h.Fatal(err)
+			}
+		}
+	}
+	clock := func(by time.Duration) func(h *house, id muster.RequestID) {
+		return func(h *house, _ muster.RequestID) { h.jump(by) }
+	}
+	for name, c := range map[string]struct {
+		change   func(h *house, id muster.RequestID)
+		from, to time.Duration // after the request
+	}{
+		"set ahead":         {clock(aDay), 0, time.Minute},
+		"set back":          {clock(-aDay), 30 * time.Second, time.Minute},
+		"asked a day ahead": {record(func(doc args) { shift(doc, aDay.Seconds(), "created_at", "updated_at", "deadline") }), 30 * time.Second, time.Minute},
+		"ended by a clock a day behind": {record(func(doc args) {
+			doc["status"], doc["resolved_by"], doc["resolved_at"] = "expired", "system", doc["created_at"]
+			shift(doc, -aDay.Seconds(), "resolved_at")
+		}), 0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				r := h.run(h.open(h.hungTeam(), nil))
+				h.until("alice works", is(journal.TaskClaimed, "alice"))
+				time.Sleep(10 * time.Second)
+				asked := time.Now()
+				c.change(h, h.ask("alice", nil))
+				for h.member("alice").Status != muster.Shutdown && time.Since(asked) < 2*aDay {
+					time.Sleep(time.Second)
 				}
+				if took := time.Since(asked); took < c.from || took > c.to {
+					t.Errorf("alice was shut down after %v, want %v to %v", took, c.from, c.to)
+				}
+				r.abandon()
 			})
 		})
 	}
 }
 
-// run is the run's record.
-func (h *house) run() (run muster.Run) {
-	h.Helper()
-	d, err := h.other.store.Table(muster.TableTeam).Get(h.Context(), "run")
-	if err == nil {
-		err = json.Unmarshal(d.Data, &run)
-	}
-	if err != nil {
-		h.Fatal(err)
-	}
-	return run
-}
-
-// What a run has given up is its to answer for, although its clock was set back since it started.
-func TestGivenUpAfterTheClockWasSetBack(t *testing.T) {
+// An idle teammate is timed out by how long it has waited, whatever its record and its clock say since when.
+func TestIdleTimeoutWhenClocksJump(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(h *house) {
-		w := h.wallClock()
-		h.task0()
-		time.Sleep(time.Minute)
-		r := h.start(`
+	for name, by := range map[string]time.Duration{"ahead": aDay, "behind": -aDay} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				r := h.start(`
 speakers:
   lead:
-    - wait: 20s
-      do: [{task_create: {subject: new}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-      until: All done
+    - do: [{task_create: {subject: one, claim_role: nobody}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - wait: 10m
+      say: Over.
     - say: Over.
-scenes:
-  - cue: 'Task #(?P<id>\d+):'
-    who: [alice]
-    turns: [{wait: 20s, do: [{release_task: {task_id: "${number:id}", reason: no}}]}, {say: Next.}]
-`, w.on)
-		time.Sleep(10 * time.Second)
-		w.jump(-aDay)
-		r.ends(3, time.Hour)
-		h.heard("lead", "nothing is open. Task #1 (old) needs attention", 1)
+  alice:
+    - say: I wait.
+`, nil)
+				h.until("alice rests", is(journal.MemberIdle, "alice"))
+				idle := time.Now()
+				h.jump(by)
+				h.until("alice is timed out", is(journal.MemberShutdown, "alice"))
+				if took := time.Since(idle); took < 59*time.Second || took > 70*time.Second {
+					t.Errorf("after %v", took)
+				}
+				r.abandon()
+			})
+		})
+	}
+}
+
+// Mail that comes at the moment of an idle timeout is never lost: a sender who does not find that the member has shut down
+// is heard. Every operation of the team takes its time, so that the mails of many come between all that a timeout does.
+func TestMailAtTheMomentOfAnIdleTimeout(t *testing.T) {
+	t.Parallel()
+	const (
+		members = 60
+		step    = 10 * time.Millisecond // of an operation
+	)
+	bubble(t, func(h *house) {
+		r := h.run(h.open(cast{"lead": hangs}.model(), held(func() { time.Sleep(step) })))
+		h.until("the run has started", is(journal.RunStarted, ""))
+		h.addMany(members)
+		told := make([]bool, members)
+		var all sync.WaitGroup
+		for i := range members {
+			all.Go(func() {
+				name := muster.Name(fmt.Sprintf("t%d", i))
+				idle := h.until("idle", is(journal.MemberIdle, name))
+				time.Sleep(time.Until(muster.Time(idle.At).Add(time.Minute - 10*step + time.Duration(i)*step/2)))
+				if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: name, Content: fmt.Sprintf("mail for %s.", name)}); err != nil {
+					t.Error(err)
+				}
+				told[i] = h.member(name).Status == muster.Shutdown
+			})
+		}
+		all.Wait()
+		time.Sleep(10 * time.Minute)
+		heard := 0
+		for i := range members {
+			name := muster.Name(fmt.Sprintf("t%d", i))
+			n := strings.Count(h.said(name), fmt.Sprintf("mail for %s.", name))
+			if n > 1 || n == 0 && !told[i] {
+				t.Errorf("%s, whose sender was told that it had shut down: %v, read its mail %d times", name, told[i], n)
+			}
+			heard += n
+			if got := h.member(name).Status; got != muster.Shutdown {
+				t.Errorf("%s is %s", name, got)
+			}
+		}
+		if heard == 0 || heard == members {
+			t.Errorf("%d of %d mails came in time: the moment of the timeout is not among those tried", heard, members)
+		}
+		r.abandon()
 	})
 }
 
-// task0 puts a task on the board before the run.
-func (h *house) task0() {
-	h.Helper()
-	if _, err := h.board.Create(h.Context(), board.Draft{Subject: "old", CreatedBy: muster.User}); err != nil {
-		h.Fatal(err)
+// frozen is a process that was stopped, as with SIGSTOP: from freeze to thaw it does nothing to the state.
+type frozen struct {
+	mu   sync.Mutex
+	thaw chan struct{}
+}
+
+func (f *frozen) freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.thaw = make(chan struct{})
+}
+
+func (f *frozen) hold() {
+	f.mu.Lock()
+	thaw := f.thaw
+	f.mu.Unlock()
+	if thaw != nil {
+		<-thaw
+	}
+}
+
+// A deadline that passes while the process is stopped is carried out when it goes on, whoever saw first that it had
+// passed, and whatever the clock has done meanwhile. An answer that comes after it is too late.
+func TestDeadlineWhileTheProcessIsStopped(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]time.Duration{"as it is": 0, "set back": -aDay} {
+		for _, seen := range []bool{false, true} { // by another process, while this one is stopped
+			t.Run(fmt.Sprintf("%s, seen elsewhere: %v", name, seen), func(t *testing.T) {
+				bubble(t, func(h *house) {
+					var f frozen
+					r := h.run(h.open(h.hungTeam(), held(f.hold)))
+					h.until("alice works", is(journal.TaskClaimed, "alice"))
+					time.Sleep(10 * time.Second)
+					id := h.ask("alice", nil)
+					time.Sleep(10 * time.Second) // it has seen it
+					f.freeze()
+					h.jump(by)
+					if seen {
+						began := time.Now()
+						q, err := h.requests.Await(h.Context(), id)
+						if took := time.Since(began); err != nil || q.Status != muster.RequestExpired || took > 30*time.Second {
+							t.Errorf("%+v, %v after %v", q, err, took)
+						}
+					}
+					time.Sleep(5 * time.Minute)
+					if got := h.member("alice").Status; got == muster.Shutdown {
+						t.Fatal("the process was not stopped")
+					}
+					close(f.thaw)
+					time.Sleep(time.Second)
+					if q, err := h.requests.Get(h.Context(), id); err != nil || q.Status != muster.RequestExpired {
+						t.Errorf("%+v, %v", q, err)
+					}
+					if m, k := h.member("alice"), h.task(1); m.Status != muster.Shutdown || k.Status != muster.Pending {
+						t.Errorf("alice is %s and her task %s", m.Status, k.Status)
+					}
+					r.abandon()
+				})
+			})
+		}
+	}
+}
+
+// A member whose model says to come back later, or is overloaded, is waited for by the time that it takes, whatever the
+// clock does; and while it waits, a shutdown, a forced one and Ctrl-C end it in their own time.
+func TestBackoffWhenTheClockJumps(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   *llm.Error
+		by    time.Duration
+		force bool
+	}{
+		"limited, back":     {&llm.Error{Kind: llm.Limited, After: 10 * time.Minute, Err: errors.New("too fast")}, -aDay, false},
+		"overloaded, ahead": {&llm.Error{Kind: llm.Overloaded, Err: errors.New("too many")}, aDay, true},
+	} {
+		// with runs a team whose alice is refused until a time, to the fifth minute of it.
+		with := func(what string, until time.Duration, then func(h *house, m llm.Model, r *running, start time.Time)) {
+			t.Run(name+", "+what, func(t *testing.T) {
+				bubble(t, func(h *house) {
+					start := time.Now()
+					m := cast{"lead": h.reads(waitingLead), "alice": func(context.Context, int, llm.Request) (llm.Reply, error) {
+						if time.Since(start) < until {
+							return llm.Reply{}, c.err
+						}
+						return calls("c", "complete_task", in{"task_id": 1, "summary": "done"})
+					}}.model()
+					r := h.run(h.open(m, nil))
+					time.Sleep(5 * time.Minute)
+					then(h, m, r, start)
+				})
+			})
+		}
+		with("and it goes on", 9*time.Minute, func(h *house, _ llm.Model, r *running, start time.Time) {
+			h.jump(c.by)
+			h.until("done", is(journal.TaskCompleted, "alice"))
+			if took := time.Since(start); took < 9*time.Minute || took > 16*time.Minute {
+				h.Errorf("it went on after %v", took)
+			}
+			r.abandon()
+		})
+		with("and Ctrl-C", 5*time.Minute, func(h *house, m llm.Model, r *running, _ time.Time) {
+			stop := time.Now()
+			r.interrupt()
+			if took := time.Since(stop); took > time.Second {
+				h.Errorf("Ctrl-C took %v", took)
+			}
+			h.jump(c.by)
+			r = h.begin(h.open(m, nil).Resume)
+			h.until("done", is(journal.TaskCompleted, "alice"))
+			if took := time.Since(stop); took > time.Minute {
+				h.Errorf("it was parked for %v in its next life", took)
+			}
+			r.abandon()
+		})
+		with("and a shutdown", time.Hour, func(h *house, _ llm.Model, r *running, _ time.Time) {
+			asked := time.Now()
+			h.ask("alice", func(q *muster.Request) { q.Force = c.force })
+			h.until("shut down", is(journal.MemberShutdown, "alice"))
+			if took := time.Since(asked); took > time.Second && c.force || took > 31*time.Second {
+				h.Errorf("it took %v", took)
+			}
+			if got := h.task(1); got.Status != muster.Pending {
+				h.Errorf("her task is %s", got.Status)
+			}
+			r.abandon()
+		})
 	}
 }

@@ -1,13 +1,13 @@
 package team_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
-	"muster/internal/testing/race"
+	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/llm"
 	"muster/store/mem"
@@ -27,52 +27,35 @@ import (
 
 var (
 	clumsySeed  = flag.Uint64("clumsy.seed", 0, "run this seed of the clumsy teams alone")
-	clumsySeeds = flag.Int("clumsy.seeds", map[bool]int{false: 60, true: 20}[race.Enabled],
-		"how many clumsy teams are simulated; test.sh runs 300 without the race detector")
+	clumsySeeds = flag.Int("clumsy.seeds", 0, "how many clumsy teams are simulated (default 300 in all tests, else a few)")
 )
 
 // Teams of models that forget to complete, edit in the wrong place, answer in text, loop, contradict each other, complete
 // without work, make tasks that wait for each other or twice, write to the dead, stop early, and call tools that are not
-// there; some repeat two calls in turn, or read, as long as they are let. Nothing else fails. A run of theirs always ends, and never with 0 while something that they made has not landed.
+// there; some repeat two calls in turn, or read, as long as they are let. Nothing else fails. A run of theirs always ends,
+// and never with 0 while something that they made has not landed.
 func TestClumsyTeams(t *testing.T) {
-	seeds := make(chan uint64)
-	go func() {
-		defer close(seeds)
-		if *clumsySeed != 0 {
-			seeds <- *clumsySeed
-			return
+	t.Parallel()
+	n := cmp.Or(*clumsySeeds, tier.Amount(4, 300))
+	var done, files, landed, loops, standstills atomic.Int64
+	playSeeds(t, *clumsySeed, 1, n, func(t *testing.T, seed uint64) {
+		c := playClumsy(t, seed)
+		files.Add(int64(len(c.made)))
+		landed.Add(int64(len(c.s.meadow.target)))
+		loops.Add(c.met("a loop"))
+		standstills.Add(c.met("a standstill"))
+		if c.sum.Code == 0 {
+			done.Add(1)
 		}
-		for i := range *clumsySeeds {
-			seeds <- uint64(i) + 1
-		}
-	}()
-	var all, done, files, landed, loops, standstills atomic.Int64
-	t.Run("seeds", func(t *testing.T) {
-		for i := range runtime.GOMAXPROCS(0) {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				t.Parallel()
-				for seed := range seeds {
-					c := playClumsy(t, seed)
-					all.Add(1)
-					files.Add(int64(len(c.made)))
-					landed.Add(int64(len(c.s.meadow.target)))
-					loops.Add(c.met("a loop"))
-					standstills.Add(c.met("a standstill"))
-					if c.sum.Code == 0 {
-						done.Add(1)
-					}
-					if len(c.s.wrong) > 0 {
-						t.Errorf("seed %d: %s\n%s\nagain: go test ./team -run TestClumsyTeams -clumsy.seed=%d -sim.log",
-							seed, strings.Join(c.s.wrong, "\n"), strings.Join(c.lines(), "\n"), seed)
-					}
-				}
-			})
+		if len(c.s.wrong) > 0 {
+			t.Errorf("seed %d: %s\n%s\nagain: go test -tags failpoint ./team -run TestClumsyTeams -clumsy.seed=%d -sim.log",
+				seed, strings.Join(c.s.wrong, "\n"), strings.Join(c.lines(), "\n"), seed)
 		}
 	})
 	t.Logf("%d teams, of which %d ended with 0; %d files were made, %d landed; %d loops and %d standstills were ended",
-		all.Load(), done.Load(), files.Load(), landed.Load(), loops.Load(), standstills.Load())
+		n, done.Load(), files.Load(), landed.Load(), loops.Load(), standstills.Load())
 	// Teams that never get anything done, or never end with 0, would show nothing.
-	if n := all.Load(); n >= 50 && (done.Load() < n/20 || landed.Load() < n/2 || loops.Load() < n/10 || standstills.Load() < n/10) {
+	if n := int64(n); n >= 50 && (done.Load() < n/20 || landed.Load() < n/2 || loops.Load() < n/10 || standstills.Load() < n/10) {
 		t.Error("the teams do too little to show anything")
 	}
 }
@@ -95,8 +78,7 @@ const (
 
 func playClumsy(t *testing.T, seed uint64) *clumsy {
 	s := &sim{T: t, seed: seed, root: filepath.Join(t.TempDir(), "r"), turns: map[string]int{}}
-	s.calm.Store(true) // no landing fails by chance
-	s.meadow = newMeadow(s, s.root)
+	s.meadow = newMeadow(s.root)
 	c := &clumsy{s: s, made: map[string]bool{}}
 	synctest.Test(t, func(t *testing.T) {
 		s.T = t
@@ -160,7 +142,7 @@ func (c *clumsy) answers(ctx context.Context) {
 			return
 		case <-hour.C:
 		}
-		mails, _, err := c.s.o.store.Inbox().Peek(ctx, muster.User, 0, 1<<30)
+		mails, _, err := c.s.base.Inbox().Peek(ctx, muster.User, 0, 1<<30)
 		for _, m := range mails[min(seen, len(mails)):] {
 			if m.From != muster.System && err == nil {
 				_, err = c.s.o.post.Send(ctx, muster.Message{From: muster.User, To: m.From, Content: "As you like."})

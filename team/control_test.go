@@ -107,7 +107,7 @@ func TestASlowSubscriberIsToldWhatItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const published = 10_000
 		c := team.Config{Store: mem.New(), Model: func(string) (llm.Model, error) { return nil, nil }}
-		tm, err := team.OpenOn(t.Context(), c, newMeadow(nil, "/nowhere"))
+		tm, err := team.OpenOn(t.Context(), c, newMeadow("/nowhere"))
 		if err != nil {
 			t.Fatal(err)
 		}

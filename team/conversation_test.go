@@ -2,14 +2,12 @@ package team_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"muster"
-	"muster/journal"
 	"muster/llm"
 	"muster/team"
 )
@@ -73,7 +71,7 @@ func echo(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 
 func TestConversationGoesOn(t *testing.T) {
 	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": echo}}
+		m := cast{"lead": echo}.model()
 		c := h.converse(m, "hi", nil)
 		c.rests(true)
 		if lead := h.member(muster.Lead); lead.Status != muster.Idle || lead.Doing != "waits for you" {
@@ -97,7 +95,7 @@ func TestConversationGoesOn(t *testing.T) {
 
 func TestConversationHearsWhileTheTeamWorks(t *testing.T) {
 	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+		m := cast{
 			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 				switch n {
 				case 0:
@@ -114,7 +112,7 @@ func TestConversationHearsWhileTheTeamWorks(t *testing.T) {
 				}
 				return says("Finished.")
 			},
-		}}
+		}.model()
 		c := h.converse(m, "do it", nil)
 		c.rests(false) // the team works on, the prompt is back
 		c.say("how is it going?")
@@ -135,135 +133,50 @@ func TestConversationHearsWhileTheTeamWorks(t *testing.T) {
 	})
 }
 
-func TestConversationStopsATurn(t *testing.T) {
-	bubble(t, func(h *house) {
-		begun := make(chan struct{}, 1)
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-			"lead": func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
-				switch n {
-				case 0:
-					return calls("a", "bash", in{"command": "true"})
-				case 1: // a reply that never ends
-					begun <- struct{}{}
-					<-ctx.Done()
-					return llm.Reply{}, context.Cause(ctx)
-				case 2:
-					return calls("b", "wait", in{})
-				}
-				return says("Heard.")
-			},
-		}}
-		c := h.converse(m, "think long", nil)
-		<-begun
-		if !c.talk.Interrupt() {
-			t.Fatal("it has a turn")
-		}
-		c.rests(true)
-		if c.talk.Interrupt() {
-			t.Error("it has none any more")
-		}
-		if n := m.n["lead"]; n != 2 {
-			t.Errorf("asked %d times: nothing goes on before the user speaks", n)
-		}
-		// mail of others does not wake it, the user's does
-		if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if n := m.n["lead"]; n != 2 {
-			t.Errorf("others' mail went before the user")
-		}
-		c.say("shorter")
-		c.rests(true)
-		said := h.said(muster.Lead)
-		for _, want := range []string{"The user stopped your turn here", "shorter", "news", "Heard."} {
-			if !strings.Contains(said, want) {
-				t.Errorf("the conversation lacks %q:\n%s", want, said)
-			}
-		}
-		c.talk.Close()
-		c.ends(0, time.Minute)
-	})
-}
-
 func TestConversationIsKeptAndGoesOn(t *testing.T) {
 	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+		m := cast{
 			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 				if n == 0 {
 					return calls("a", "task_create", in{"subject": "later"})
 				}
 				return says("There is a task.")
 			},
-		}}
+		}.model()
 		c := h.converse(m, "note it", nil)
 		c.rests(false)
 		c.interrupt()
-		again := h.converse(&steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": echo}}, "", nil)
+		again := h.converse(cast{"lead": echo}.model(), "", nil)
 		again.rests(false)
 		again.say("drop it")
 		again.rests(false)
 		if said := h.said(muster.Lead); !strings.Contains(said, "note it") || !strings.Contains(said, "drop it") {
 			t.Errorf("one conversation:\n%s", said)
 		}
-		again.stop(muster.CauseUser)
-		if err := again.fails(); !errors.Is(err, muster.CauseUser) {
-			t.Error(err)
-		}
+		again.interrupt()
 	})
 }
 
-func TestConversationOutlivesTheLeadsLimit(t *testing.T) {
-	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
-				if n < 12 {
-					return calls(fmt.Sprint("c", n), "bash", in{"command": fmt.Sprint("echo ", n)})
-				}
-				return says("I am back.")
-			},
-		}}
-		c := h.converse(m, "go", func(c *team.Config) { c.Limits.Turns = 5 })
-		c.rests(true)
-		if h.count(func(e muster.Event) bool {
-			return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "turn limit")
-		}) != 1 {
-			t.Errorf("nobody was told\n%s", h.tail())
-		}
-		c.say("go on")
-		c.rests(true)
-		if !strings.Contains(h.said(muster.Lead), "I am back.") {
-			t.Error("it did not go on")
-		}
-		c.talk.Close()
-		c.ends(0, time.Minute)
-	})
-}
-
-// Another process can stop the lead's turn, and is told what came of it, also where there is none to stop.
+// Another process can stop the lead's turn, and is told what came of it, also where there is none to stop. Nothing goes on
+// before the user has spoken.
 func TestAnAttachmentStopsATurn(t *testing.T) {
-	bubble(t, func(h *house) {
-		thinks := func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
-			if n == 0 { // a reply that never ends
-				<-ctx.Done()
-				return llm.Reply{}, context.Cause(ctx)
+	attached := func(h *house) (stop func() error, detach func()) {
+		a, err := h.open(cast{}.model(), nil).Attach(h.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan error, 1)
+		return func() error { a.Interrupt(func(err error) { told <- err }); return <-told }, a.Detach
+	}
+	bubbleOnGit(t, func(h *house) {
+		c := h.converse(cast{"lead": func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
+			if n%2 == 0 {
+				return hangs(ctx, n, r)
 			}
 			return echo(ctx, n, r)
-		}
-		lead := func() llm.Model {
-			return &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": thinks}}
-		}
-		attached := func() (stop func() error, detach func()) {
-			a, err := h.open(lead(), nil).Attach(h.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			told := make(chan error, 1)
-			return func() error { a.Interrupt(func(err error) { told <- err }); return <-told }, a.Detach
-		}
-		c := h.converse(lead(), "think long", nil)
+		}}.model(), "think long", nil)
 		time.Sleep(time.Second)
-		stop, detach := attached()
+		stop, detach := attached(h)
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -271,32 +184,40 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "it waits already") {
 			t.Errorf("a second time: %v", err)
 		}
+		if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := h.turns("lead"); n != 1 {
+			t.Errorf("asked %d times: others' mail went before the user", n)
+		}
 		c.say("shorter")
 		c.rests(true)
 		said := h.said(muster.Lead)
-		if !strings.Contains(said, "The user stopped your turn here") || strings.Contains(said, "permission") {
+		if !strings.Contains(said, "The user stopped your turn here") || !strings.Contains(said, "news") || strings.Contains(said, "permission") {
 			t.Errorf("it has heard:\n%s", said)
+		}
+		c.say("and longer")
+		time.Sleep(time.Second)
+		if isStopped := c.talk.Interrupt(); !isStopped { // in its own process
+			t.Error("it has a turn")
+		}
+		c.rests(true)
+		if isStopped := c.talk.Interrupt(); isStopped {
+			t.Error("it has none any more")
 		}
 		detach()
 		c.talk.Close()
 		c.ends(0, time.Minute)
 	})
-	bubble(t, func(h *house) { // nobody talks with the lead of a plain run
-		m := h.scripted("speakers: {lead: [{wait: 10s, say: Done.}]}")
-		r := h.begin(func(ctx context.Context) (team.Summary, error) {
-			return h.open(m, nil).Run(ctx, "do it", team.Start{})
-		})
+	bubbleOnGit(t, func(h *house) { // nobody talks with the lead of a plain run
+		r := h.start("speakers: {lead: [{wait: 10s, say: Done.}]}", nil)
 		time.Sleep(time.Second)
-		a, err := h.open(m, nil).Attach(h.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		told := make(chan error, 1)
-		a.Interrupt(func(err error) { told <- err })
-		if err := <-told; err == nil || !strings.Contains(err.Error(), "muster stop") {
+		stop, detach := attached(h)
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "muster stop") {
 			t.Errorf("a plain run: %v", err)
 		}
-		a.Detach()
+		detach()
 		r.ends(0, time.Minute)
 	})
 }

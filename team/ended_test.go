@@ -17,41 +17,25 @@ import (
 // nobody was told. Resume gives that run's summary, without a word from a model, and does so once.
 func TestResumeTellsAnEndThatNobodyWasTold(t *testing.T) {
 	t.Parallel()
-	const lands = `
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-      until: All done
-    - say: Done.
-`
 	for name, c := range map[string]struct {
 		words, check string
 		code         int
 		text         string
 	}{
-		"all has landed": {lands + writes[1:], "", 0, "Done."},
-		"a red target":   {lands + writes[1:], "false", 3, "Done."},
-		"needs attention": {`
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {claim_task: {task_id: 1}}]
-    - do: [{release_task: {task_id: 1, reason: no}}, {claim_task: {task_id: 1}}]
-    - do: [{release_task: {task_id: 1, reason: no}}, {claim_task: {task_id: 1}}]
-    - do: [{release_task: {task_id: 1, reason: no}}]
-    - say: I cannot.
-`, "", 3, "I cannot."},
-		"an answer": {"speakers: {lead: [{say: The answer.}]}", "", 0, "The answer."},
+		"all has landed": {oneTask + writes, "", 0, "Done."},
+		"a red target":   {oneTask + writes, "false", 3, "Done."},
+		"an answer":      {"speakers: {lead: [{say: The answer.}]}", "", 0, "The answer."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(h *house) {
+			t.Parallel()
+			bubbleOnGit(t, func(h *house) {
 				var dead atomic.Bool
 				first := h.start(c.words, func(o *team.Config) {
 					o.Check = c.check
-					o.Store = deaf{refusing{o.Store, muster.TableTeam, func(data []byte) error {
+					o.Store = deaf(refusing(o.Store, muster.TableTeam, func(data []byte) error {
 						dead.Store(bytes.Contains(data, []byte(`"ended_at"`)))
 						return nil
-					}}, &dead}
+					}), dead.Load)
 				}).ends(c.code, time.Hour)
 				if first.Text != c.text || h.count(is(journal.RunEnded, "")) != 0 {
 					t.Fatalf("the run was to end untold with %q\n%s", c.text, h.tail())

@@ -6,19 +6,21 @@ import (
 	"strings"
 	"testing"
 
+	"muster"
 	"muster/internal/compact"
+	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/team"
 )
 
-// TestFiftyTasksInARow has a teammate do 50 tasks, each with mail, files and a report. What its model is sent for a
-// task does not grow from the fifth to the fiftieth by more than a tenth.
+// TestFiftyTasksInARow has a teammate do 50 tasks (12 in the first tier), each with mail, files and a report. What its
+// model is sent for a task does not grow from the fifth to the last by more than a tenth.
 func TestFiftyTasksInARow(t *testing.T) {
 	t.Parallel()
-	const tasks, rounds = 50, 6
+	tasks, rounds := tier.Amount(12, 50), 6
 	bubble(t, func(h *house) {
 		sent, task, round := map[int]int{}, 0, 0
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
+		m := cast{
 			"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
 				switch {
 				case n < tasks:
@@ -43,12 +45,10 @@ func TestFiftyTasksInARow(t *testing.T) {
 					return calls(id, "complete_task", in{"task_id": task, "summary": strings.Repeat("I made it so. ", 30)})
 				}
 				return says("Done with it.")
-			}}}
-		tm := h.open(m, func(c *team.Config) { c.Teammates = 1 })
-		r := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) })
-		h.until("the last one", completed(tasks))
-		r.stop(context.Canceled)
-		<-r.done
+			}}.model()
+		r := h.run(h.open(m, func(c *team.Config) { c.Teammates = 1 }))
+		h.until("the last one", completed(muster.TaskID(tasks)))
+		r.abandon()
 		least, most := sent[5], sent[5]
 		for i := 5; i <= tasks; i++ {
 			least, most = min(least, sent[i]), max(most, sent[i])

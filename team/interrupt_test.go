@@ -1,9 +1,9 @@
 package team_test
 
 import (
-	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,7 +49,6 @@ scenes:
     turns:
       - do: [{complete_task: {task_id: 2, summary: two}}]
 `
-	asked := func(h *house) muster.RequestID { return h.pendingPlan(1) }
 	for _, c := range []struct {
 		name  string
 		when  func(h *house, gate string)
@@ -60,43 +59,38 @@ scenes:
 			h.until("claimed", is(journal.TaskClaimed, "alice"))
 			synctest.Wait()
 		}, 1, "ran\n"},
-		{"parked on a plan", func(h *house, _ string) { asked(h); synctest.Wait() }, 1, "ran\n"},
+		{"parked on a plan", func(h *house, _ string) { h.pendingPlan(1); synctest.Wait() }, 1, "ran\n"},
 		{"in a tool", func(h *house, gate string) {
-			approve(h, asked(h))
+			approve(h, h.pendingPlan(1))
 			h.until("bash", uses("alice", "bash"))
 		}, 1, ""},
 		{"in a landing's check", func(h *house, gate string) {
 			open(gate + "/bash")
-			approve(h, asked(h))
+			approve(h, h.pendingPlan(1))
 			h.until("landing", is(journal.TaskLanding, "alice"))
 		}, 1, "ran\n"},
 		{"between two tasks", func(h *house, gate string) {
 			open(gate + "/bash")
 			open(gate + "/check")
-			approve(h, asked(h))
+			approve(h, h.pendingPlan(1))
 			h.until("completed", is(journal.TaskCompleted, "alice"))
 		}, 1, "ran\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			gate := t.TempDir()
 			words := strings.ReplaceAll(script, "GATE", gate)
-			bubble(t, func(h *house) {
+			bubbleOnGit(t, func(h *house) {
 				check := func(k *team.Config) { k.Check = `test -e "` + gate + `/check" || exec sleep 3; true` }
 				r := h.start(words, check)
 				c.when(h, gate)
 				r.interrupt()
-				if n := len(h.unansweredTwice()); n > 0 {
-					t.Errorf("%d calls are answered twice", n)
-				}
 				open(gate + "/bash")
 				open(gate + "/check")
 				r = h.resume(words, check)
-				go func() {
-					id := asked(h)
-					if q, err := h.requests.Get(h.Context(), id); err == nil && q.Status == muster.RequestPending {
-						approve(h, id)
-					}
-				}()
+				if q, err := h.requests.Get(h.Context(), h.pendingPlan(1)); err == nil && q.Status == muster.RequestPending {
+					approve(h, q.ID)
+				}
 				sum := r.ends(0, time.Hour)
 				if sum.Text != "Over and out." {
 					t.Errorf("the lead ended with %q", sum.Text)
@@ -116,13 +110,11 @@ scenes:
 				h.heard("lead", "Over and out.", 1)
 				h.heard("alice", "Task #1: one", 1)
 				h.heard("alice", "Task #1 landed as", 1)
-				if got := h.w.git("log", "--format=%s", "muster/demo"); got != "one\nstart" {
-					t.Errorf("the target has %q", got)
+				if n := h.landings(); n != 1 || h.onTarget() != "one.txt" {
+					t.Errorf("%d landings, the target has %q", n, h.onTarget())
 				}
-				for _, name := range []muster.Name{muster.Lead, "alice"} {
-					for _, call := range []string{"wait", "submit_plan", "complete_task"} {
-						h.neverInterrupted(name, call)
-					}
+				for _, name := range []muster.Name{muster.Lead, "alice", "bob"} {
+					h.neverInterrupted(name, "wait", "submit_plan", "complete_task")
 				}
 			})
 		})
@@ -137,9 +129,11 @@ func approve(h *house, id muster.RequestID) {
 
 func open(path string) { _ = os.WriteFile(path, nil, 0o600) }
 
-// results are the calls of a member by id, and their results.
-func (h *house) results(name muster.Name) (names map[string]string, results map[string][]llm.Result) {
-	names, results = map[string]string{}, map[string][]llm.Result{}
+// neverInterrupted fails unless each call of a member was answered once, and no call of a tool that records its answer
+// with "interrupted".
+func (h *house) neverInterrupted(name muster.Name, tools ...string) {
+	h.Helper()
+	names, answers := map[string]string{}, map[string]int{}
 	for _, e := range h.entries(name) {
 		if e.Message == nil {
 			continue
@@ -149,48 +143,25 @@ func (h *house) results(name muster.Name) (names map[string]string, results map[
 			case llm.Call:
 				names[p.ID] = p.Name
 			case llm.Result:
-				results[p.ID] = append(results[p.ID], p)
+				answers[p.ID]++
+				if slices.Contains(tools, names[p.ID]) && strings.Contains(p.Text(), "nterrupted") {
+					h.Errorf("%s: %s was answered %s", name, names[p.ID], p.Text())
+				}
 			}
 		}
 	}
-	return names, results
-}
-
-func (h *house) unansweredTwice() (ids []string) {
-	for _, name := range []muster.Name{muster.Lead, "alice", "bob"} {
-		_, results := h.results(name)
-		for id, all := range results {
-			if len(all) > 1 {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
-}
-
-// neverInterrupted holds that a call that records answer was never answered with "interrupted".
-func (h *house) neverInterrupted(name muster.Name, call string) {
-	h.Helper()
-	names, results := h.results(name)
-	for id, all := range results {
-		if names[id] == call && (len(all) != 1 || strings.Contains(all[0].Text(), "nterrupted")) {
-			h.Errorf("%s: %s was answered %v", name, call, all)
-		}
-	}
-	for id, n := range names {
-		if len(results[id]) != 1 {
-			h.Errorf("%s: %s has %d results", name, n, len(results[id]))
+	for id, tool := range names {
+		if answers[id] != 1 {
+			h.Errorf("%s: a call of %s has %d results", name, tool, answers[id])
 		}
 	}
 }
 
-// A hung model call is cut by Ctrl-C at once.
+// A hung model call is cut by Ctrl-C at once. What the user writes meanwhile comes with the first request of the new life.
 func TestInterruptOfAHungModel(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": hangs}}
-		tm := h.open(m, nil)
-		r := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) })
+		r := h.run(h.open(cast{"lead": hangs}.model(), nil))
 		h.until("asked", is(journal.TurnStarted, muster.Lead))
 		synctest.Wait()
 		at := time.Now()
@@ -201,12 +172,10 @@ func TestInterruptOfAHungModel(t *testing.T) {
 		if m := h.member(muster.Lead); m.Status == muster.Shutdown || m.Host == "" {
 			t.Errorf("the lead's record is %+v", m)
 		}
-		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "while you were away"}); err != nil {
-			t.Fatal(err)
-		}
+		h.tell(muster.Lead, "while you were away")
 		h.resume("speakers: {lead: [{say: Here I am.}]}", nil).ends(0, time.Minute)
 		h.heard("lead", "while you were away", 1)
-		if h.turns("lead") != 2 { // the mail came with the first request of the new life
+		if h.turns("lead") != 2 {
 			t.Errorf("%d turns", h.turns("lead"))
 		}
 	})
@@ -216,31 +185,20 @@ func TestInterruptOfAHungModel(t *testing.T) {
 func TestUserMailOverAResume(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
-		r := h.start(`
+		const words = `
 speakers:
   lead:
     - do: [{spawn_teammate: {name: bob, role: slow, prompt: Think.}}]
     - say: My last words.
     - say: I heard you.
-  bob:
-    - wait: 4m
-      do: [{glob: {pattern: "*"}}]
-    - say: Bye.
-`, nil)
+  bob: [{wait: 4m, do: [{glob: {pattern: "*"}}]}, {say: Bye.}]
+`
+		r := h.start(words, nil)
 		h.until("asleep", is(journal.MemberIdle, muster.Lead))
 		synctest.Wait()
 		r.interrupt()
-		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "one more thing"}); err != nil {
-			t.Fatal(err)
-		}
-		sum := h.resume(`
-speakers:
-  lead:
-    - do: [{spawn_teammate: {name: bob, role: slow, prompt: Think.}}]
-    - say: My last words.
-    - say: I heard you.
-  bob: [{do: [{glob: {pattern: "*"}}]}, {say: Bye.}]
-`, nil).ends(0, time.Hour)
+		h.tell(muster.Lead, "one more thing")
+		sum := h.resume(words, nil).ends(0, time.Hour)
 		h.heard("lead", "one more thing", 1)
 		if sum.Text != "I heard you." {
 			t.Errorf("%q", sum.Text)
@@ -252,23 +210,19 @@ speakers:
 func TestTwoRunsOnOneRepository(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){"lead": func(context.Context, int, llm.Request) (llm.Reply, error) {
-			time.Sleep(time.Minute)
-			return says("Done.")
-		}}}
+		const minute = "speakers: {lead: [{wait: 1m, say: Done.}]}"
 		var runs []*running
 		for range 3 {
-			tm := h.open(m, nil)
-			runs = append(runs, h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }))
+			runs = append(runs, h.start(minute, nil))
 		}
 		time.Sleep(10 * time.Second)
-		late := h.open(m, nil)
-		_, err := late.Run(h.Context(), "g", team.Start{})
+		late := h.start(minute, nil)
+		err := late.fails()
 		var e *muster.Error
 		if !errors.As(err, &e) || e.Code != muster.Held || !strings.Contains(e.Message, "pid ") || e.Hint == "" {
 			t.Errorf("the late one: %v", err)
 		}
-		if _, err := late.Resume(h.Context()); !errors.Is(err, muster.ErrHeld) {
+		if err := h.resume(minute, nil).fails(); !errors.Is(err, muster.ErrHeld) {
 			t.Errorf("a resume beside it: %v", err)
 		}
 		won := 0

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
-	"muster/llm"
 	"muster/team"
 )
 
@@ -66,6 +66,9 @@ scenes:
 func TestJoinWorksAndLeavesWithTheRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
+		if _, err := h.open(cast{}.model(), nil).Join(h.Context(), &team.Workers{}); !errors.Is(err, muster.ErrNotFound) {
+			t.Errorf("without a run: %v", err)
+		}
 		r := h.start(crowded, nil)
 		h.until("the lead waits", is(journal.TaskCreated, "lead"))
 		j := h.join(crowded, team.Workers{N: 2, Role: "coder"})
@@ -91,10 +94,8 @@ func TestJoinIsTakenOver(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
 		r := h.start(crowded, nil)
-		j := func() *joining {
-			h.until("the lead plans", is(journal.TaskCreated, "lead"))
-			return h.join(crowded, team.Workers{N: 1})
-		}()
+		h.until("the lead plans", is(journal.TaskCreated, "lead"))
+		j := h.join(crowded, team.Workers{N: 1})
 		h.until("it works", is(journal.TaskClaimed, "worker-1"))
 		j.stop(muster.CauseUser)
 		<-j.done
@@ -130,21 +131,12 @@ func TestJoinOutlivesTheLead(t *testing.T) {
 	})
 }
 
-func TestJoinNeedsARun(t *testing.T) {
-	bubble(t, func(h *house) {
-		tm := h.open(&steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){}}, nil)
-		if _, err := tm.Join(h.Context(), &team.Workers{}); !errors.Is(err, muster.ErrNotFound) {
-			t.Error(err)
-		}
-	})
-}
-
 // The stop of a team is for the process of its lead. One that has joined must not take it away.
 func TestStopOfATeamThatOthersHaveJoined(t *testing.T) {
 	// On one core, whoever wakes first has decided before the other looks.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for range 8 { // who wakes first is left to chance
-		bubble(t, func(h *house) {
+	for range tier.Amount(3, 8) { // who wakes first is left to chance
+		bubbleOnGit(t, func(h *house) {
 			r := h.start(crowded, nil)
 			h.until("three tasks", func(e muster.Event) bool { return e.Kind == journal.TaskCreated && e.Task == 3 })
 			j := h.join(crowded, team.Workers{N: 1})

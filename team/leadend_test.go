@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/journal"
+	"muster/internal/testing/tier"
 	"muster/team"
 )
 
@@ -32,7 +32,7 @@ speakers:
     - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
     - say: They are at it.
     - say: One has landed.
-` + writes[1:], 0, "One has landed.", 3, 4},
+` + writes, 0, "One has landed.", 3, 4},
 		{"open tasks that cannot: told once, then the end", `
 speakers:
   lead:
@@ -94,30 +94,17 @@ speakers:
 	}
 }
 
-// wait says the same each time all is done or nothing could ever wake it; and a lead that will not hear is stopped.
-func TestWaitIsLevelTriggered(t *testing.T) {
+// wait says the same each time nothing can ever wake it, and a lead that does not listen is stopped.
+func TestWaitsForNothingEnd(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
 		h.start(`
 speakers:
   lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - do: [{wait: {}}]
-    - do: [{wait: {for: landing}}]
-    - say: Done.
-`+writes[1:], nil).ends(0, time.Minute)
-		h.heard("lead", "All done: 1 task landed, nothing is open.", 3)
-	})
-	bubble(t, func(h *house) {
-		r := h.start(`
-speakers:
-  lead:
     - do: [{task_create: {subject: one}}, {task_create: {subject: two, blocked_by: [one]}}]
     - do: [{wait: {}}]
       until: never
-`, nil)
-		r.ends(3, time.Minute)
+`, nil).ends(3, time.Minute)
 		h.heard("lead", "Nothing can wake you: task #1 is ready and there is no teammate to take it; task #2 waits for #1.", 5)
 		if h.turns("lead") != 7 {
 			t.Errorf("%d turns", h.turns("lead"))
@@ -125,45 +112,27 @@ speakers:
 	})
 }
 
-// wait{for: landing} wakes at each landing; a plain wait does not, nor does it for idle notices, closing words, or a flood of them.
+// wait{for: landing} wakes at each landing. A plain wait does not, nor for a flood of news, but for what is behind it.
 func TestWhatWakesTheLead(t *testing.T) {
 	t.Parallel()
-	const chain = `
-    - do:
-        - task_create: {subject: one}
-        - task_create: {subject: two, blocked_by: [one]}
-        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
-        - spawn_teammate: {name: bob, role: quiet, prompt: Nothing for you.}
-`
 	bubble(t, func(h *house) {
-		h.start("speakers:\n  lead:"+chain+`    - do: [{wait: {for: landing}}]
-      until: All done
-    - say: Done.
-`+writes[1:], nil).ends(0, time.Hour)
+		words := strings.Replace(oneTask, "wait: {}", "wait: {for: landing}", 1) + writes
+		h.start(strings.Replace(words, "one}}", "one}}, {task_create: {subject: two, blocked_by: [one]}}", 1), nil).ends(0, time.Hour)
 		h.heard("lead", "Task #1 (one) landed as", 2) // the wait's words and the mail itself
-	})
-	bubble(t, func(h *house) {
-		h.start("speakers:\n  lead:"+chain+`    - do: [{wait: {}}]
-    - say: Done.
-`+writes[1:], nil).ends(0, time.Hour)
-		if h.turns("lead") != 3 {
-			t.Errorf("news woke the lead: %d turns\n%s", h.turns("lead"), h.tail())
-		}
-		h.heard("lead", "Task #1 (one) landed as", 1)
 	})
 	bubble(t, func(h *house) {
 		r := h.start(`
 speakers:
   lead:
-    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Talk.}}]
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}, {spawn_teammate: {name: bob, role: slow, prompt: Talk.}}]
     - do: [{wait: {}}]
     - say: Done.
-  alice:
+  bob:
     - wait: 4m
       do: [{glob: {pattern: "*"}}]
     - say: Bye.
-`, nil)
-		h.until("asleep", is(journal.MemberIdle, muster.Lead))
+`+writes, nil)
+		h.until("landed", completed(1))
 		news := strings.Repeat("n", 4000)
 		for range 40 { // more than one delivery holds
 			if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
@@ -174,9 +143,7 @@ speakers:
 		if h.turns("lead") != 2 {
 			t.Fatalf("news woke the lead")
 		}
-		if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: "behind the news"}); err != nil {
-			t.Fatal(err)
-		}
+		h.tell(muster.Lead, "behind the news")
 		synctest.Wait()
 		if h.turns("lead") != 5 { // a turn for each delivery
 			t.Errorf("mail behind a flood of news did not wake the lead: %d turns\n%s", h.turns("lead"), h.tail())
@@ -253,40 +220,12 @@ speakers:
 	})
 }
 
-// A third landing that comes back in a row: attention, for lead and user.
-func TestThirdReturnNeedsAttention(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		h.start(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: bad}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Left.
-scenes:
-  - cue: 'Task #1: bad'
-    who: [alice]
-    turns:
-      - do: [{write_file: {path: bad, content: x}}]
-      - do: [{complete_task: {task_id: 1, summary: x}}]
-      - do: [{complete_task: {task_id: 1, summary: xx}}]
-      - do: [{complete_task: {task_id: 1, summary: xxx}}]
-`, func(c *team.Config) { c.Check = "test ! -e bad" }).ends(3, time.Hour)
-		if n := h.count(is(journal.TaskReturned, "")); n != 3 || h.task(1).Status != muster.NeedsAttention || h.task(1).Worktree == "" {
-			t.Errorf("%d returns; %+v", n, h.task(1))
-		}
-		h.heard("lead", "Task #1 (bad) needs attention: came back 3 times", 1)
-		if mail := h.waiting(muster.User); len(mail) != 1 {
-			t.Errorf("the user's mail: %+v", mail)
-		}
-	})
-}
-
 // Another program leaves a document that is no task: whether that task is done nobody knows, so the run is not, and says so.
 func TestATaskThatCannotBeReadIsNotDone(t *testing.T) {
+	tier.All(t) // editing beside a team is going to be removed
 	t.Parallel()
-	w := newWorld(t) // no bubble: its clock would not move while the board waits, as it does, for such a document to be whole
-	sum := w.run(`
+	h := onFiles(t) // no bubble: its clock would not move while the board waits for such a document to be whole
+	sum := h.start(`
 speakers:
   lead:
     - do:
@@ -299,13 +238,13 @@ speakers:
 scenes:
   - cue: 'Task #2: two'
     turns:
-      - do: [{bash: {command: "echo '[\"not a task\"]' > `+w.root+`/.tasks/task_1.json"}}]
+      - do: [{bash: {command: "echo '[\"not a task\"]' > `+h.root+`/.tasks/task_1.json"}}]
       - do: [{complete_task: {task_id: 2, summary: two}}]
-`, 3, nil)
+`, nil).ends(3, time.Minute)
 	if sum.Unread[1] == "" || len(sum.Unread) != 1 || !strings.Contains(sum.Text, "task #1 cannot be read") {
 		t.Errorf("%q, unread are %v", sum.Text, sum.Unread)
 	}
-	if said := w.said("lead"); strings.Contains(said, "All done") || !strings.Contains(said, "Nothing can wake you: task #1 cannot be read") {
+	if said := h.said("lead"); strings.Contains(said, "All done") || !strings.Contains(said, "Nothing can wake you: task #1 cannot be read") {
 		t.Error(said)
 	}
 }

@@ -36,33 +36,6 @@ speakers:
     - say: Done.
     - say: Done, I said.
 `, 3, "README", 1},
-		"it takes that back": {`
-speakers:
-  lead:
-    - do: [{bash: {command: "echo mine >> README"}}]
-    - say: Done.
-    - do: [{bash: {command: "git checkout README"}}]
-    - say: Taken back.
-`, 0, "", 1},
-		"it does the same in a lane": {`
-speakers:
-  lead:
-    - do: [{bash: {command: "echo new > new.txt"}}]
-    - do: [{task_create: {subject: one}}, {claim_task: {task_id: 1}}]
-    - do: [{bash: {command: "echo new > new.txt"}}]
-    - do: [{complete_task: {task_id: 1, summary: one}}]
-    - say: Done.
-`, 0, "", 0},
-		"a landing moves the checkout": {`
-speakers:
-  lead:
-    - do: [{bash: {command: "echo mine > README"}}]
-    - do: [{task_create: {subject: one}}, {claim_task: {task_id: 1}}]
-    - do: [{write_file: {path: one, content: x}}]
-    - do: [{complete_task: {task_id: 1, summary: one}}]
-    - do: [{read_file: {path: one}}]
-    - say: Done.
-`, 3, "README", 0},
 		"a teammate without a task": {`
 speakers:
   lead:
@@ -83,27 +56,12 @@ speakers:
     - do: [{task_update: {task_id: 1, status: deleted}}]
     - say: Done.
 `, 0, "-half.txt", 0},
-		"a lane of no task is left": {`
-speakers:
-  lead:
-    - do: [{worktree_create: {name: mine}}]
-    - do: [{worktree_run: {name: mine, command: "echo x > mine.txt"}}]
-    - say: Done.
-`, 3, "mine.txt", 0},
 		"a lane of no task is removed": {`
 speakers:
   lead:
     - do: [{worktree_create: {name: mine}}]
     - do: [{worktree_run: {name: mine, command: "echo x > mine.txt"}}]
     - do: [{worktree_remove: {name: mine, force: true}}]
-    - say: Done.
-`, 0, "-mine.txt", 0},
-		"a lane of no task is kept by hand": {`
-speakers:
-  lead:
-    - do: [{worktree_create: {name: mine}}]
-    - do: [{worktree_run: {name: mine, command: "echo x > mine.txt"}}]
-    - do: [{worktree_keep: {name: mine}}]
     - say: Done.
 `, 0, "-mine.txt", 0},
 		"a file comes into the lane while it lands": {`
@@ -119,11 +77,11 @@ speakers:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(h *house) {
+			bubbleOnGit(t, func(h *house) {
 				sum := h.start(c.words, func(k *team.Config) {
 					k.Teammates = 1
 					if c.left == "late.txt" {
-						k.Check = "test ! -e one.txt || touch " + filepath.Join(h.w.root, ".worktrees/task-1-one/late.txt")
+						k.Check = "test ! -e one.txt || touch " + filepath.Join(h.root, ".worktrees/task-1-one/late.txt")
 					}
 				}).ends(c.code, time.Hour)
 				var left []string

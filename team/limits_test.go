@@ -14,170 +14,32 @@ import (
 	"muster/team"
 )
 
-// The turn limit: a reminder, as many turns again, then the task goes back and counts; the third time it needs attention.
-func TestTurnLimitOfATeammate(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		s := h.scripted(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: endless}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Left.
-`)
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-			"lead": func(ctx context.Context, _ int, r llm.Request) (llm.Reply, error) {
-				return s.Reply(ctx, r, func(llm.Delta) {})
-			},
-			"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-				return calls(fmt.Sprint("c", n), "write_file", in{"path": "f", "content": fmt.Sprint(n)})
-			},
-		}}
-		tm := h.open(m, func(c *team.Config) { c.Limits.Turns = 4 })
-		r := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) })
-		r.ends(3, time.Hour)
-		if h.turns("alice") != 24 { // three times twice four
-			t.Errorf("alice had %d turns", h.turns("alice"))
-		}
-		h.heard("alice", "You have used 4 turns", 3)
-		h.heard("lead", "given back 3 times, last: the turn limit of this phase. Try it again", 1) // the mail; its wait may say so too
-		if got := h.task(1); got.Attempts != 3 || got.Status != muster.NeedsAttention || got.Worktree == "" {
-			t.Errorf("%+v", got)
-		}
-		if mail := h.waiting(muster.User); len(mail) != 1 {
-			t.Errorf("the user's mail: %+v", mail)
-		}
-	})
-}
-
-// Without a setting, a member that only reads is reminded, its lead is told, and its task goes back; one that writes in its
-// lane, with another tool in between, goes on.
-func TestStandstillOfATeammate(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ turns, reminders, code int }{"reads": {3 * 100, 3, 3}, "writes": {121, 0, 0}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(h *house) {
-				m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-					"lead": h.reads(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: endless}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-      until: All done
-    - say: Left.
-    - say: Left.
-`),
-					"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-						switch {
-						case name == "writes" && n == 120:
-							return calls("done", "complete_task", in{"task_id": 1, "summary": "written"})
-						case name == "writes" && n%5 == 0:
-							return calls(fmt.Sprint("c", n), "bash", in{"command": fmt.Sprint("echo ", n, " > f")})
-						case name == "writes" && n > 120:
-							return says("That is all.")
-						}
-						return calls(fmt.Sprint("c", n), "glob", in{"pattern": fmt.Sprint("f", n)})
-					},
-				}}
-				tm := h.open(m, nil)
-				h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(c.code, time.Hour)
-				if n := h.turns("alice"); n < c.turns || n > c.turns+1 {
-					t.Errorf("alice had %d turns", n)
-				}
-				h.heard("alice", "had 10 rounds of tools without a change in files, board or mail. If you have", c.reminders)
-				h.heard("alice", "had 50 rounds of tools without a change in files, board or mail. You get as many", c.reminders)
-				h.heard("lead", "alice has had 30 rounds of tools without a change", c.reminders)
-			})
-		})
-	}
-}
-
-// Two calls in turn with the same results are a loop like one.
-func TestTwoCallsInTurnAreALoop(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-			"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-				return calls(fmt.Sprint("c", n), []string{"read_file", "glob"}[n%2], []in{{"path": "README"}, {"pattern": "*"}}[n%2])
-			},
-		}}
-		tm := h.open(m, nil)
-		sum := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(3, time.Hour)
-		if !strings.Contains(sum.Text, "a loop: the same calls") || h.turns("lead") != 12 {
-			t.Errorf("%d turns, %q", h.turns("lead"), sum.Text)
-		}
-		h.heard("lead", "the same 2 calls in turn three times", 1)
-	})
-}
-
-// The same call with the same result: a reminder at three, the end of the phase at six; wait and its like do not count.
-func TestLoopGuard(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		s := h.scripted(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: round}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Left.
-`)
-		m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-			"lead": func(ctx context.Context, _ int, r llm.Request) (llm.Reply, error) {
-				return s.Reply(ctx, r, func(llm.Delta) {})
-			},
-			"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-				if n < 8 {
-					return calls(fmt.Sprint("c", n), "task_list", in{})
-				}
-				return calls(fmt.Sprint("c", n), "read_file", in{"path": "README"})
-			},
-		}}
-		tm := h.open(m, nil)
-		h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(3, time.Hour)
-		if h.turns("alice") != 8+3*6 {
-			t.Errorf("alice had %d turns", h.turns("alice"))
-		}
-		h.heard("alice", "You made the same call three times", 3)
-		// Once by mail; its wait may name the reason as well, if it ends before the mail is there.
-		h.heard("lead", "same results six times in a row. Try it again with task_update", 1)
-	})
-}
-
 // The lead's own limits stop the team with exit 3 and its state as it is, and resume goes on.
 func TestLimitsOfTheLead(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, tool, why string }{
-		{"turns", "task_create", "turn limit"},
-		{"loop", "read_file", "a loop"},
+	for why, c := range map[string]struct {
+		calls  func(n int) (llm.Reply, error)
+		resume int // the code with which it then ends
+	}{
+		"turn limit": {func(n int) (llm.Reply, error) {
+			return calls(fmt.Sprint("c", n), "task_create", in{"subject": fmt.Sprint("t", n)})
+		}, 3},
+		"a loop": {func(n int) (llm.Reply, error) { return calls(fmt.Sprint("c", n), "read_file", in{"path": "README"}) }, 0}, // no task was made
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(why, func(t *testing.T) {
 			bubble(t, func(h *house) {
-				m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-					"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-						if c.tool == "read_file" {
-							return calls(fmt.Sprint("c", n), c.tool, in{"path": "README"})
-						}
-						return calls(fmt.Sprint("c", n), c.tool, in{"subject": fmt.Sprint("t", n)})
-					},
-				}}
-				tm := h.open(m, func(k *team.Config) { k.Limits.Turns = 5 })
-				sum := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(3, time.Hour)
-				if !strings.Contains(sum.Text, c.why) || sum.Run.EndedAt != 0 {
+				loops := cast{"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.calls(n) }}.model()
+				sum := h.run(h.open(loops, func(k *team.Config) { k.Limits.Turns = 5 })).ends(3, time.Hour)
+				if !strings.Contains(sum.Text, why) || sum.Run.EndedAt != 0 {
 					t.Errorf("%q, ended at %v", sum.Text, sum.Run.EndedAt)
 				}
-				done := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-					"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
-						if len(r.Messages) < 8 {
-							t.Errorf("the lead goes on with %d messages", len(r.Messages))
-						}
-						return says("Enough.")
-					}}}
-				want := 3
-				if c.tool == "read_file" {
-					want = 0 // no task was ever made
-				}
-				tm = h.open(done, nil)
-				h.begin(tm.Resume).ends(want, time.Hour)
+				done := cast{"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+					if len(r.Messages) < 8 {
+						t.Errorf("the lead goes on with %d messages", len(r.Messages))
+					}
+					return says("Enough.")
+				}}.model()
+				h.begin(h.open(done, nil).Resume).ends(c.resume, time.Hour)
 			})
 		})
 	}
@@ -196,28 +58,6 @@ speakers:
     - do: [{write_file: {path: one.txt, content: one}}]
     - do: [{complete_task: {task_id: 1, summary: one}}]
       error: `
-	t.Run("overloaded once", func(t *testing.T) {
-		bubble(t, func(h *house) {
-			h.start(work+"{kind: overloaded, after: 5s, times: 2}", nil).ends(0, time.Hour)
-			if n := h.count(is(journal.ModelRetry, "alice")); n != 1 {
-				t.Errorf("%d waits were shown", n)
-			}
-			if m := h.member("alice"); m.Doing != "" {
-				t.Errorf("alice is shown as %q", m.Doing)
-			}
-		})
-	})
-	t.Run("overloaded for long, incomplete in between", func(t *testing.T) {
-		bubble(t, func(h *house) {
-			r := h.start(work+"{kind: incomplete, times: 20}", nil)
-			h.until("parked", is(journal.ModelRetry, "alice"))
-			if m := h.member("alice"); m.Status != muster.Working || !strings.HasPrefix(m.Doing, "parked until ") {
-				t.Errorf("alice is shown as %s %q", m.Status, m.Doing)
-			}
-			r.ends(0, 5*time.Hour)
-			h.heard("alice", `"name":"complete_task"`, 1)
-		})
-	})
 	t.Run("a spend limit", func(t *testing.T) {
 		bubble(t, func(h *house) {
 			sum := h.start(work+"{kind: spent, times: 1}", nil).ends(3, time.Hour)
@@ -230,15 +70,6 @@ speakers:
 			}
 			if n := h.count(is(journal.TaskClaimed, "")); n != 1 {
 				t.Errorf("claimed %d times", n)
-			}
-		})
-	})
-	t.Run("a spend limit in the lead's first turn", func(t *testing.T) {
-		bubble(t, func(h *house) {
-			h.start("speakers: {lead: [{say: The answer., error: {kind: spent}}]}", nil).ends(3, time.Hour)
-			sum := h.resume("speakers: {lead: [{say: The answer.}]}", nil).ends(0, time.Hour)
-			if sum.Text != "The answer." {
-				t.Errorf("%q", sum.Text)
 			}
 		})
 	})
@@ -275,23 +106,14 @@ scenes:
 	})
 	t.Run("a context that stays full", func(t *testing.T) {
 		bubble(t, func(h *house) {
-			m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-				"lead": h.reads(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Left.
-    - say: Left.
-`),
+			m := cast{"lead": h.reads(waitingLead),
 				"alice": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
 					if n < 10 {
 						return calls(fmt.Sprint(n), "write_file", in{"path": "f", "content": fmt.Sprint(n)})
 					}
 					return llm.Reply{}, llm.Errorf(llm.ContextFull, "too long")
-				}}}
-			tm := h.open(m, nil)
-			h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(3, time.Hour)
+				}}.model()
+			h.run(h.open(m, nil)).ends(3, time.Hour)
 			if h.turns("alice") != 14 || h.member("alice").Status != muster.Shutdown {
 				t.Errorf("%d turns; %s", h.turns("alice"), h.member("alice").Status)
 			}
@@ -299,17 +121,8 @@ speakers:
 	})
 	t.Run("a bad request", func(t *testing.T) {
 		bubble(t, func(h *house) {
-			r := h.start(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - do: [{spawn_teammate: {name: bob, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Done.
-  alice: [{say: x, error: {kind: bad_request}}]
-`+strings.Replace(writes[1:], "    turns:", "    who: [bob]\n    turns:", 1), nil)
-			r.ends(0, time.Hour)
+			h.start(replacing+"  alice: [{say: x, error: {kind: bad_request}}]\n"+
+				strings.Replace(writes, "    turns:", "    who: [bob]\n    turns:", 1), nil).ends(0, time.Hour)
 			h.heard("lead", "alice is shut down: ", 1)
 			if got := h.task(1); got.Owner != "bob" {
 				t.Errorf("%+v", got)
@@ -318,8 +131,19 @@ speakers:
 	})
 	t.Run("a lost member", func(t *testing.T) {
 		bubble(t, func(h *house) {
-			m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-				"lead": h.reads(`
+			m := cast{"lead": h.reads(replacing), "bob": h.reads(writes),
+				"alice": func(context.Context, int, llm.Request) (llm.Reply, error) { return llm.Reply{}, errors.New("a bug") }}.model()
+			h.run(h.open(m, nil)).ends(0, time.Hour)
+			h.heard("lead", "Teammate alice is lost: a bug", 1)
+			if got := h.task(1); got.Owner != "bob" {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+}
+
+// replacing is a lead who spawns bob when alice is lost.
+const replacing = `
 speakers:
   lead:
     - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
@@ -327,42 +151,4 @@ speakers:
     - do: [{spawn_teammate: {name: bob, role: coder, prompt: Work.}}]
     - do: [{wait: {}}]
     - say: Done.
-`), "bob": h.reads(writes),
-				"alice": func(context.Context, int, llm.Request) (llm.Reply, error) { return llm.Reply{}, errors.New("a bug") }}}
-			tm := h.open(m, nil)
-			h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(0, time.Hour)
-			h.heard("lead", "Teammate alice is lost: a bug", 1)
-			if got := h.task(1); got.Owner != "bob" {
-				t.Errorf("%+v", got)
-			}
-		})
-	})
-	t.Run("cut at max_tokens", func(t *testing.T) {
-		bubble(t, func(h *house) {
-			m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-				"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
-					if n == 0 {
-						r, err := calls("c", "task_create", in{"subject": "never"})
-						r.Stop = llm.StopMax
-						return r, err
-					}
-					return says("Small steps.")
-				}}}
-			tm := h.open(m, nil)
-			h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) }).ends(0, time.Hour)
-			if h.turns("lead") != 2 || h.count(is(journal.ToolStarted, "")) != 0 {
-				t.Errorf("%d turns\n%s", h.turns("lead"), h.tail())
-			}
-			h.heard("lead", "none of its calls was run", 1)
-		})
-	})
-}
-
-// reads plays a script for one speaker.
-func (h *house) reads(words string) func(context.Context, int, llm.Request) (llm.Reply, error) {
-	h.Helper()
-	s := h.scripted(words)
-	return func(ctx context.Context, _ int, r llm.Request) (llm.Reply, error) {
-		return s.Reply(ctx, r, func(llm.Delta) {})
-	}
-}
+`

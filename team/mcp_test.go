@@ -1,20 +1,17 @@
 package team_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"muster"
-	"muster/journal"
+	"muster/internal/testing/gittest"
 	"muster/llm"
-	"muster/llm/script"
 	"muster/team"
 )
 
@@ -63,80 +60,39 @@ func starts(t *testing.T, dir string) int {
 	return strings.Count(string(data), "start")
 }
 
-// prefixModel records the tools of each request, and calls after with their number.
-type prefixModel struct {
-	llm.Model
-	mu    sync.Mutex
-	tools []string
-	after func(n int)
-}
-
-// Reply asks the model.
-func (m *prefixModel) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	data, _ := json.Marshal(r.Tools)
-	m.mu.Lock()
-	m.tools = append(m.tools, string(data))
-	n := len(m.tools)
-	m.mu.Unlock()
-	if m.after != nil {
-		m.after(n)
-	}
-	return m.Model.Reply(ctx, r, emit)
-}
-
-// All members of a process share one server, and a required plan holds for its tools that change something.
+// All members of a process share one server, a required plan holds for its tools that change something, and a role has
+// those of its tools that its file names.
 func TestMCPServerIsShared(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	h := onFiles(t)
 	change, dir := withMCP(t)
-	w.run(`
+	gittest.Write(t, h.root, map[string]string{".claude/agents/looker.md": "---\nname: looker\ndescription: looks\n" +
+		"tools: Read, mcp__view__look\n---\nLook.\n"})
+	h.start(`
 speakers:
   lead:
-    - do: [{mcp__view__look: {}}, {mcp__view__alter: {}}, {task_create: {subject: move, require_plan: true}}]
-    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{mcp__view__look: {}}, {mcp__view__alter: {}}]
+    - do: [{task_create: {subject: move, require_plan: true, claim_role: coder}}, {task_create: {subject: look, claim_role: looker}}]
+    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Work.}}, {spawn_teammate: {name: lou, role: looker, prompt: Work.}}]
     - do: [{wait: {}}]
     - say: Done.
 scenes:
-  - cue: 'Task #1: move'
-    who: [alice]
+  - cue: 'Task #(?P<id>\d+):'
     turns:
       - do: [{mcp__view__look: {}}, {mcp__view__alter: {}}]
-      - do: [{release_task: {task_id: 1, reason: enough was seen}}]
-`, 3, change)
+      - do: [{release_task: {task_id: "${number:id}", reason: enough was seen}}]
+`, change).ends(3, time.Minute)
 	if n := starts(t, dir); n != 1 {
 		t.Errorf("the server was started %d times", n)
 	}
-	for name, want := range map[string]string{"lead": "it was altered", "alice": "a fine view"} {
-		if text := w.said(name); !strings.Contains(text, "a fine view") || !strings.Contains(text, want) {
-			t.Errorf("%s has not seen %q:\n%s", name, want, text)
+	for name, alters := range map[muster.Name]bool{"lead": true, "alice": false, "lou": false} {
+		said := h.said(name)
+		if !strings.Contains(said, "a fine view") || strings.Contains(said, "it was altered") != alters {
+			t.Errorf("%s reads:\n%s", name, said)
 		}
-	}
-	if text := w.said("alice"); strings.Contains(text, "it was altered") || !strings.Contains(text, "submit_plan") {
-		t.Errorf("without a plan something was altered:\n%s", text)
-	}
-}
-
-// A role has those tools of servers that its file names, and no others.
-func TestMCPToolsOfARole(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	change, _ := withMCP(t)
-	w.write(".claude/agents/looker.md", "---\nname: looker\ndescription: looks\ntools: Read, mcp__view__look\n---\nLook.\n")
-	w.run(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: move, claim_role: looker}}, {spawn_teammate: {name: alice, role: looker, prompt: Work.}}]
-    - do: [{wait: {}}]
-    - say: Done.
-scenes:
-  - cue: 'Task #1: move'
-    who: [alice]
-    turns:
-      - do: [{mcp__view__look: {}}, {mcp__view__alter: {}}]
-      - do: [{release_task: {task_id: 1, reason: enough was seen}}]
-`, 3, change)
-	if text := w.said("alice"); !strings.Contains(text, "a fine view") || strings.Contains(text, "it was altered") {
-		t.Errorf("alice has:\n%s", text)
+		if strings.Contains(said, "needs an approved plan before") != (name == "alice") {
+			t.Errorf("%s is told of plans:\n%s", name, said)
+		}
 	}
 }
 
@@ -144,107 +100,87 @@ scenes:
 // next run has the new ones.
 func TestMCPToolsStayTheSame(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	h := onFiles(t)
 	change, dir := withMCP(t)
-	words, err := script.Parse([]byte(`
+	const words = `
 speakers:
   lead:
     - do: [{mcp__view__look: {}}]
     - do: [{mcp__view__look: {}}]
     - say: Done.
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	m := &prefixModel{Model: words.Model(), after: func(n int) {
-		if n == 2 {
-			cancel(muster.CauseUser)
+`
+	q := &asked{Model: h.scripted(words)}
+	open := func() *team.Team { return h.open(q, change) }
+	turns, second, stopped := 0, make(chan struct{}), make(chan struct{})
+	q.on = func(llm.Request) {
+		if turns++; turns == 2 {
+			close(second)
+			<-stopped
 		}
-	}}
-	ours := func(c *team.Config) {
-		change(c)
-		c.Model = func(string) (llm.Model, error) { return m, nil }
 	}
-	tm, _ := w.open(justDone, ours)
-	if _, err := tm.Run(ctx, "the goal", team.Start{}); !errors.Is(err, muster.CauseUser) {
-		t.Fatalf("%v\n%s", err, w.tail())
+	r := h.run(open())
+	<-second
+	r.stop(muster.CauseUser)
+	close(stopped)
+	<-r.done
+	gittest.Write(t, dir, map[string]string{"more": ""})
+	q.Model, q.on = h.scripted(words), nil
+	h.begin(open().Resume).ends(0, time.Minute)
+	tools := func(r llm.Request) string {
+		data, _ := json.Marshal(r.Tools)
+		return string(data)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "more"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m.Model, m.after = words.Model(), nil
-	tm, _ = w.open(justDone, ours)
-	if sum, err := tm.Resume(t.Context()); err != nil || sum.Code != 0 {
-		t.Fatalf("%+v, %v\n%s", sum, err, w.tail())
-	}
-	before := len(m.tools)
-	for i, tools := range m.tools {
-		if tools != m.tools[0] || !strings.Contains(tools, `"mcp__view__look"`) {
-			t.Errorf("request %d has other tools:\n%s\n%s", i, m.tools[0], tools)
+	all := q.of("lead")
+	for i, r := range all {
+		if got := tools(r); got != tools(all[0]) || !strings.Contains(got, `"mcp__view__look"`) {
+			t.Errorf("request %d has other tools:\n%s\n%s", i, tools(all[0]), got)
 		}
 	}
 	// The first start was for the list, and the second for the call after the restart.
 	if n := starts(t, dir); n != 2 {
 		t.Errorf("the server was started %d times", n)
 	}
-	m.Model = words.Model()
-	w.run(justDone, 0, ours)
-	if tools := m.tools[before]; !strings.Contains(tools, `"mcp__view__more"`) {
-		t.Errorf("the next run does not have the new tool:\n%s", tools)
+	q.Model = h.scripted(justDone)
+	h.run(open()).ends(0, time.Minute)
+	if got := tools(q.of("lead")[len(all)]); !strings.Contains(got, `"mcp__view__more"`) {
+		t.Errorf("the next run does not have the new tool:\n%s", got)
 	}
 }
 
 // A server that does not start does not stop the run, and the journal says why.
 func TestMCPServerThatFails(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.run(justDone, 0, func(c *team.Config) {
+	h := onFiles(t)
+	h.start(justDone, func(c *team.Config) {
 		c.MCPServers = func() []team.MCPServer {
 			return []team.MCPServer{{Name: "bad", Command: []string{"sh", "-c", "echo no luck >&2; exit 1"}}}
 		}
-	})
-	w.index("the server that fails", func(e muster.Event) bool {
-		return e.Kind == journal.RunNote && strings.HasPrefix(e.Text("text"),
-			"the MCP server bad does not start: it has closed the connection (the last line that it printed: no luck)")
-	})
+	}).ends(0, time.Minute)
+	if h.noted("the MCP server bad does not start: it has closed the connection (the last line that it printed: no luck)") != 1 {
+		t.Error(h.tail())
+	}
 }
 
 // The prompts of servers are those of the run that goes on in the process.
 func TestMCPPrompts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	h := onFiles(t)
 	change, _ := withMCP(t)
 	var tm *team.Team
-	asked := make(chan string, 1)
-	tm, _ = w.open(justDone, func(c *team.Config) {
-		change(c)
-		inner := c.Model
-		c.Model = func(name string) (llm.Model, error) {
-			m, err := inner(name)
-			return &prefixModel{Model: m, after: func(int) {
-				all := team.Prompts(tm)
-				text, err := team.Prompt(t.Context(), tm, "view", "greet", nil)
-				data, _ := json.Marshal(all)
-				if err != nil {
-					text = err.Error()
-				}
-				asked <- string(data) + text
-			}}, err
-		}
-	})
+	got := ""
+	prompt := func() (string, error) { return team.Prompt(t.Context(), tm, "view", "greet", nil) }
+	tm = h.open(&asked{Model: h.scripted(justDone), on: func(llm.Request) {
+		text, err := prompt()
+		got = fmt.Sprint(team.Prompts(tm), text, err)
+	}}, change)
 	if len(team.Prompts(tm)) != 0 {
 		t.Error("there are prompts without a run")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := tm.Run(ctx, "the goal", team.Start{}); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-asked; got != `[{"server":"view","name":"greet","description":"Greets."}]Say hello.` {
+	h.run(tm).ends(0, time.Minute)
+	if got != "[{view greet Greets. []}]Say hello.<nil>" {
 		t.Error(got)
 	}
-	if _, err := team.Prompt(t.Context(), tm, "view", "greet", nil); err == nil {
+	if _, err := prompt(); err == nil {
 		t.Error("a prompt after the run")
 	}
 }

@@ -3,8 +3,11 @@ package team_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +21,7 @@ import (
 
 // slowAlice is a team whose alice has something in her lane and then thinks for minutes, while bob, of whatever process,
 // does the same task at once.
-const slowAlice = `
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - do: [{wait: {}}]
-      until: All done
-    - say: Done.
-scenes:
+const slowAlice = oneTask + `scenes:
   - cue: 'Task #1: one'
     who: [alice]
     turns:
@@ -51,7 +47,7 @@ func (h *house) written(who muster.Name) muster.Name {
 // lateWrite is what a command still writes that the lane's last owner had started.
 func (h *house) lateWrite(lane muster.Name, file string) {
 	h.Helper()
-	if err := os.WriteFile(filepath.Join(h.w.root, ".worktrees", string(lane), file), []byte("late\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(h.root, ".worktrees", string(lane), file), []byte("late\n"), 0o644); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -67,23 +63,27 @@ func (h *house) revokeFirst() {
 // putAside waits until the lane is archived and gone.
 func (h *house) putAside(lane muster.Name) {
 	h.Helper()
-	h.until(string(lane)+" is put aside", func(e muster.Event) bool { return e.Kind == journal.LaneRemoved && e.Text("lane") == string(lane) })
-}
-
-// onTarget are the files that have landed.
-func (h *house) onTarget() string {
-	h.Helper()
-	return h.w.git("ls-tree", "--name-only", "muster/demo")
+	h.until(string(lane)+" is put aside", func(e muster.Event) bool { return e.Kind == journal.LaneArchived && e.Text("lane") == string(lane) })
 }
 
 // archived are the files of the lane's archive, "" when there is none.
 func (h *house) archived(lane muster.Name) string {
 	h.Helper()
-	ref := "refs/muster/archive/" + string(lane) + "-1"
-	if h.w.git("for-each-ref", ref) == "" {
+	prefix := "refs/muster/archive/" + string(lane) + "-"
+	if h.meadow != nil {
+		h.meadow.mu.Lock()
+		defer h.meadow.mu.Unlock()
+		for ref, files := range h.meadow.kept {
+			if strings.HasPrefix(ref, prefix) {
+				return names(slices.Sorted(maps.Keys(files)))
+			}
+		}
 		return ""
 	}
-	return h.w.git("ls-tree", "--name-only", ref)
+	if h.git("for-each-ref", prefix+"1") == "" {
+		return ""
+	}
+	return names(strings.Fields(h.git("ls-tree", "--name-only", prefix+"1")))
 }
 
 // A task is taken from an owner whose process lives on, and claimed in another one: what the first owner's commands still
@@ -93,7 +93,7 @@ func TestLaneOfALivingProcessIsLeftAlone(t *testing.T) {
 	for what, again := range map[string]bool{"its first": false, "its next": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(h *house) {
+			bubbleOnGit(t, func(h *house) {
 				r := h.start(slowAlice, nil)
 				old := h.written("alice")
 				if synctest.Wait(); again {
@@ -109,16 +109,16 @@ func TestLaneOfALivingProcessIsLeftAlone(t *testing.T) {
 				}
 				h.lateWrite(old, "late.txt")
 				h.until("landed", completed(1))
-				if files := h.onTarget(); files != "README\nbob.txt" {
+				if files := h.onTarget(); files != "bob.txt" {
 					t.Errorf("the target has %q", files)
 				}
 				h.putAside(old)
-				if files := h.archived(old); files != "README\nfirst.txt\nlate.txt" {
+				if files := h.archived(old); files != "first.txt late.txt" {
 					t.Errorf("of alice's work is kept: %q", files)
 				}
 				r.ends(0, 2*time.Hour)
 				j.ends(team.NoWork, time.Minute)
-				if files, _ := os.ReadDir(filepath.Join(h.w.root, ".worktrees", string(old))); files != nil {
+				if files, _ := os.ReadDir(filepath.Join(h.root, ".worktrees", string(old))); files != nil {
 					t.Errorf("alice's lane is still there: %v", files)
 				}
 			})
@@ -134,39 +134,13 @@ func TestLaneThatWasLeftIsInherited(t *testing.T) {
 		old := h.written("alice")
 		j := h.join(slowAlice, team.Workers{N: 1, Role: "coder"})
 		synctest.Wait()
-		h.ask(t, "alice", func(q *muster.Request) { q.Force = true })
+		h.ask("alice", func(q *muster.Request) { q.Force = true })
 		if lane := h.written("worker-1"); lane != old {
 			t.Errorf("worker-1 works in %s, alice's work is in %s", lane, old)
 		}
 		r.ends(0, time.Hour)
 		j.ends(team.RunOver, time.Minute)
-		if files := h.onTarget(); files != "README\nbob.txt\nfirst.txt" {
-			t.Errorf("the target has %q", files)
-		}
-	})
-}
-
-// The process that stood in a lane has died: the next owner, in another process, goes on with what it left.
-func TestLaneOfADeadProcessIsInherited(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		r := h.start(slowAlice, nil)
-		old := h.written("alice")
-		synctest.Wait()
-		r.interrupt()
-		h.revokeFirst()
-		if _, err := h.roster.Update(h.Context(), "alice", func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.roster.Add(h.Context(), muster.Member{Name: "bob", Role: "coder", Prompt: "Help.", StartedBy: muster.User}); err != nil {
-			t.Fatal(err)
-		}
-		r = h.resume(slowAlice, nil)
-		if lane := h.written("bob"); lane != old {
-			t.Errorf("bob works in %s, alice's work is in %s", lane, old)
-		}
-		r.ends(0, 2*time.Hour)
-		if files := h.onTarget(); files != "README\nbob.txt\nfirst.txt" {
+		if files := h.onTarget(); files != "bob.txt first.txt" {
 			t.Errorf("the target has %q", files)
 		}
 	})
@@ -185,11 +159,11 @@ func TestLeftLaneIsArchivedAfterItsProcess(t *testing.T) {
 		h.lateWrite(old, "late.txt")
 		r.interrupt()
 		h.putAside(old)
-		if files := h.archived(old); files != "README\nfirst.txt\nlate.txt" {
+		if files := h.archived(old); files != "first.txt late.txt" {
 			t.Errorf("of alice's work is kept: %q", files)
 		}
 		j.ends(team.NoWork, 3*time.Hour)
-		if files := h.onTarget(); files != "README\nbob.txt" {
+		if files := h.onTarget(); files != "bob.txt" {
 			t.Errorf("the target has %q", files)
 		}
 	})
@@ -231,31 +205,11 @@ func TestTakenOverBeforeItHadALane(t *testing.T) {
 		}
 		h.lateWrite(old, "late.txt")
 		r.ends(0, time.Hour)
-		if files := h.onTarget(); files != "README\nbob.txt" {
+		if files := h.onTarget(); files != "bob.txt" {
 			t.Errorf("the target has %q", files)
 		}
 		if n := h.count(is(journal.LaneCreated, "")); n != 2 {
 			t.Errorf("%d lanes were made, want 2", n)
-		}
-	})
-}
-
-// A member goes on in its own lane, with what it left there, in another life of its process.
-func TestMemberGoesOnInItsLane(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		r := h.start(slowAlice, nil)
-		old := h.written("alice")
-		synctest.Wait()
-		r.interrupt()
-		h.lateWrite(old, "by-a-command.txt")
-		r = h.resume(slowAlice, nil)
-		r.ends(0, time.Hour)
-		if files := h.onTarget(); files != "README\nby-a-command.txt\nfirst.txt" {
-			t.Errorf("the target has %q", files)
-		}
-		if n := h.count(is(journal.LaneCreated, "")); n != 1 {
-			t.Errorf("%d lanes were made, want 1", n)
 		}
 	})
 }

@@ -17,9 +17,9 @@ import (
 func TestNobodyWritesAfterRunHasReturned(t *testing.T) {
 	t.Parallel()
 	const late = 10 * time.Minute // long after every limit
-	hangs := func() { time.Sleep(late) }
+	deaf := func() { time.Sleep(late) }
 	slow := tool.Func("slow", "It does not heed its context.", func(context.Context, struct{}) (string, error) {
-		hangs()
+		deaf()
 		return "It is done at last.", nil
 	})
 	for name, c := range map[string]struct {
@@ -27,12 +27,12 @@ func TestNobodyWritesAfterRunHasReturned(t *testing.T) {
 		with func(n int) (llm.Reply, error)
 	}{
 		"a teammate's model": {"alice", func(int) (llm.Reply, error) {
-			hangs()
+			deaf()
 			return calls("late", "send_message", in{"to": "lead", "content": "late"})
 		}},
 		"a teammate's tool": {"alice", func(int) (llm.Reply, error) { return calls("s", "slow", in{}) }},
 		"the lead's model": {muster.Lead, func(int) (llm.Reply, error) {
-			hangs()
+			deaf()
 			return calls("late", "task_create", in{"subject": "late"})
 		}},
 		"the lead's tool": {muster.Lead, func(int) (llm.Reply, error) { return calls("s", "slow", in{}) }},
@@ -43,31 +43,24 @@ func TestNobodyWritesAfterRunHasReturned(t *testing.T) {
 			}
 			t.Run(name+" "+cause, func(t *testing.T) {
 				bubble(t, func(h *house) {
-					m := &steps{f: map[string]func(context.Context, int, llm.Request) (llm.Reply, error){
-						string(c.who): func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.with(n) },
-					}}
+					spawn := func() (llm.Reply, error) {
+						return calls("s", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "Work."})
+					}
+					m := cast{string(c.who): func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.with(n) }}
 					if c.who != muster.Lead {
-						m.f["lead"] = func(ctx context.Context, n int, _ llm.Request) (llm.Reply, error) {
+						m["lead"] = func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
 							switch {
 							case n == 0:
-								return calls("s", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "Work."})
+								return spawn()
+							case stop != nil:
+								return hangs(ctx, n, r)
 							case n == 1:
 								return calls("w", "request_shutdown", in{"teammate": "alice", "force": true, "reason": "enough"})
 							}
 							return says("Done.")
 						}
-						if stop != nil {
-							m.f["lead"] = func(ctx context.Context, n int, _ llm.Request) (llm.Reply, error) {
-								if n == 0 {
-									return calls("s", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "Work."})
-								}
-								<-ctx.Done()
-								return llm.Reply{}, context.Cause(ctx)
-							}
-						}
 					}
-					tm := h.open(m, func(o *team.Config) { o.Tools = []llm.Tool{slow} })
-					r := h.begin(func(ctx context.Context) (team.Summary, error) { return tm.Run(ctx, "g", team.Start{}) })
+					r := h.run(h.open(m.model(), func(o *team.Config) { o.Tools = []llm.Tool{slow} }))
 					if stop != nil {
 						time.Sleep(time.Minute)
 						synctest.Wait()

@@ -2,14 +2,12 @@ package team_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/journal"
 	"muster/team"
 )
@@ -106,9 +104,7 @@ func TestAPlaybookSpawnsAgain(t *testing.T) {
         do: [{complete_task: {task_id: "${number:id}", summary: slow}}]`, 1)
 		r := h.play(words, book, nil)
 		h.until("coder-1 has left", is(journal.MemberShutdown, "coder-1"))
-		if _, err := h.board.Create(h.Context(), board.Draft{Subject: "later", CreatedBy: muster.User}); err != nil {
-			h.Fatal(err)
-		}
+		h.create("later")
 		r.ends(0, time.Hour)
 		if got := strings.Join(h.spawned(), " "); h.turns(muster.Lead) != 0 || got != "coder-1 slow-1 coder-1" {
 			h.Errorf("%d turns; spawned: %s\n%s", h.turns(muster.Lead), got, h.tail())
@@ -139,17 +135,6 @@ scenes:
       - cue: Small
         do: [{complete_task: {task_id: "${number:id}", summary: one}}]
 `, 0, 4, "How large?"},
-		{"a plan", "name: the week\ntasks:\n- {id: a, subject: one, require_plan: true}\n", `
-speakers:
-  lead:
-    - do: [{wait: {}}]
-    - do: [{review_plan: {request_id: "${request:coder-1}", approve: true}}]` + done + `
-scenes:
-  - cue: 'Task #(?P<id>\d+): one'
-    turns:
-      - do: [{submit_plan: {plan: Write it.}}]
-      - do: [{complete_task: {task_id: "${number:id}", summary: one}}]
-`, 0, 4, "Write it."},
 		{"a task that needs attention", "name: the week\ntasks:\n- {id: a, subject: one}\n", `
 speakers:
   lead:
@@ -180,31 +165,10 @@ speakers:
 	}
 }
 
-// What the user says is told to the lead; a run that is interrupted goes on without the playbook, and makes no task
-// twice.
-func TestAPlaybookGoesOn(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		var items []string
-		for i := range 8 {
-			items = append(items, fmt.Sprintf("part%d", i))
-		}
-		book := "tasks:\n- {id: a, for_each: [" + strings.Join(items, ", ") + "], subject: '{{item}}'}\n"
-		r := h.play(silent, book, nil)
-		h.until("a landing", is(journal.TaskCompleted, ""))
-		r.interrupt()
-		h.resume(silent, nil).ends(0, time.Hour)
-		all, err := h.board.List(h.Context())
-		if err != nil || len(all) != 8 || h.turns(muster.Lead) != 0 {
-			h.Errorf("%d tasks, %v, %d turns", len(all), err, h.turns(muster.Lead))
-		}
-	})
-}
-
 // A process that stops while it puts the tasks on the board leaves a run whose resume makes each of them once.
 func TestHalfAPlaybookIsCompleted(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(h *house) {
+	bubbleOnGit(t, func(h *house) {
 		tm := h.open(h.scripted(silent), nil)
 		planned, err := tm.Tasks().Planned(h.Context(), team.Start{Playbook: &team.Playbook{File: "week.yaml", Data: []byte(week)}})
 		if err != nil || len(planned) != 5 || planned[4].Subject != "last" || len(planned[4].BlockedBy) != 4 {
@@ -215,12 +179,12 @@ func TestHalfAPlaybookIsCompleted(t *testing.T) {
 		}
 		left := 2 // that are written before the disk is full
 		r := h.play(silent, week, func(c *team.Config) {
-			c.Store = refusing{c.Store, muster.TableTasks, func([]byte) error {
+			c.Store = refusing(c.Store, muster.TableTasks, func([]byte) error {
 				if left--; left < 0 {
 					return noRoom()
 				}
 				return nil
-			}}
+			})
 		})
 		if err := r.fails(); err == nil {
 			h.Fatal("it ended")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/gittest"
 	"muster/llm"
 	"muster/store/file"
 	"muster/team"
@@ -16,21 +17,21 @@ import (
 // A team has one root, that of the main worktree. A store that was opened elsewhere is refused before anything is
 // written, and FindRoot says where it belongs.
 func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
-	w := newWorld(t)
-	w.write("deep/er/file", "x")
+	root := newRepo(t)
+	gittest.Write(t, root, map[string]string{"deep/er/file": "x"})
 	linked := filepath.Join(t.TempDir(), "linked")
-	w.git("worktree", "add", "-q", linked, "-b", "feature")
+	gittest.Git(t, root, "worktree", "add", "-q", linked, "-b", "feature")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(w.root, link); err != nil {
+	if err := os.Symlink(root, link); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		dir     string
 		refused bool // a store that is opened right there
 	}{
-		"the root":          {w.root, false},
+		"the root":          {root, false},
 		"a link to it":      {link, false},
-		"a subdirectory":    {filepath.Join(w.root, "deep", "er"), true},
+		"a subdirectory":    {filepath.Join(root, "deep", "er"), true},
 		"a linked worktree": {linked, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,12 +55,12 @@ func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(c.dir, ".team")); err == nil {
 				t.Error("something was written")
 			}
-			root, err := team.FindRoot(t.Context(), c.dir)
+			found, err := team.FindRoot(t.Context(), c.dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := open(root); err != nil {
-				t.Errorf("a store in the root %s: %v", root, err)
+			if err := open(found); err != nil {
+				t.Errorf("a store in the root %s: %v", found, err)
 			}
 		})
 	}

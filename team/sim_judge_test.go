@@ -63,7 +63,6 @@ func (s *sim) moment(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	hands := map[muster.Name][]muster.TaskID{}
 	for _, t := range tasks {
 		if t.Fence < s.watched.fences[t.ID] {
 			s.broken("the fence of task %d went back from %d to %d", t.ID, s.watched.fences[t.ID], t.Fence)
@@ -71,14 +70,6 @@ func (s *sim) moment(ctx context.Context) {
 		s.watched.fences[t.ID] = t.Fence
 		if s.watched.completed[t.ID] && t.Status != muster.Completed {
 			s.broken("task %d was completed and is %s", t.ID, t.Status)
-		}
-		if (t.Status == muster.InProgress || t.Status == muster.Landing) && t.Owner != "outsider" && t.Owner != "" {
-			hands[t.Owner] = append(hands[t.Owner], t.ID)
-		}
-	}
-	for who, ids := range hands {
-		if len(ids) > 1 {
-			s.say("note: %s has %v in hand", who, ids)
 		}
 	}
 }
@@ -126,7 +117,7 @@ func (s *sim) valid(who muster.Name, r llm.Request) {
 	s.mu.Lock()
 	seen := s.fresh[who]
 	s.mu.Unlock()
-	for e, err := range transcript.Read(s.Context(), s.o.store.Log(), who, seen.at) {
+	for e, err := range transcript.Read(s.Context(), s.base.Log(), who, seen.at) {
 		if err == nil {
 			switch seen.at = e.Pos; e.Kind {
 			case transcript.KindFresh, transcript.KindCompressed, transcript.KindCleared:
@@ -248,7 +239,6 @@ func (s *sim) judge() {
 		if run, _ := s.run(); run.EndedAt != 0 && !s.widowed.Load() && m.Status == muster.Working && (m.Host == "" || err == nil && !alive) { // else it goes on with resume
 			s.broken("%s is working, and its host %q is not there", m.Name, m.Host)
 		}
-		s.conversation(ctx, m.Name)
 	}
 }
 
@@ -268,7 +258,7 @@ func (s *sim) landed() []string {
 func (s *sim) mails(ctx context.Context) {
 	for box, mails := range s.acked {
 		read := map[muster.MessageID]int{}
-		for e, err := range transcript.Read(ctx, s.o.store.Log(), box, 0) {
+		for e, err := range transcript.Read(ctx, s.base.Log(), box, 0) {
 			if err != nil {
 				s.broken("the transcript of %s: %v", box, err)
 				break
@@ -277,7 +267,7 @@ func (s *sim) mails(ctx context.Context) {
 				read[id]++
 			}
 		}
-		waiting, _, err := s.o.store.Inbox().Peek(ctx, box, 0, 1<<30)
+		waiting, _, err := s.base.Inbox().Peek(ctx, box, 0, 1<<30)
 		if err != nil {
 			s.broken("the box of %s: %v", box, err)
 		}
@@ -294,41 +284,6 @@ func (s *sim) mails(ctx context.Context) {
 		for id, n := range read {
 			if n > 1 && mails[id] != "" {
 				s.broken("the mail %s to %s was delivered %d times", id, box, n)
-			}
-		}
-	}
-}
-
-// conversation checks a transcript: each call is answered once, by nothing but its own result.
-func (s *sim) conversation(ctx context.Context, who muster.Name) {
-	open := map[string]int{}
-	for e, err := range transcript.Read(ctx, s.o.store.Log(), who, 0) {
-		if err != nil {
-			s.broken("the transcript of %s: %v", who, err)
-			return
-		}
-		switch e.Kind {
-		case transcript.KindFresh, transcript.KindCompressed:
-			clear(open)
-		case transcript.KindReply:
-			for id, n := range open {
-				if n > 0 {
-					s.broken("%s: the call %s was never answered", who, id)
-				}
-			}
-			clear(open)
-			if e.Stop == llm.StopTools {
-				for _, c := range e.Message.Calls() {
-					open[c.ID]++
-				}
-			}
-		case transcript.KindResult:
-			for _, p := range e.Message.Parts {
-				if r, ok := p.(llm.Result); ok {
-					if open[r.ID]--; open[r.ID] < 0 {
-						s.broken("%s: the call %s was answered more than once", who, r.ID)
-					}
-				}
 			}
 		}
 	}

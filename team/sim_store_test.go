@@ -2,7 +2,6 @@ package team_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,8 +11,6 @@ import (
 	"muster"
 	"muster/store/mem"
 )
-
-func jsonInto(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // shaky is a process's handle on the state. Operations are slow, fail, or say that somebody else was faster; and it can
 // die: from one moment on nothing that the process does has any effect, and its leases are free, as the kernel frees them.

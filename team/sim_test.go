@@ -1,6 +1,7 @@
 package team_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,6 +19,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/store/mem"
 	"muster/team"
@@ -25,9 +27,9 @@ import (
 
 var (
 	simSeed  = flag.Uint64("sim.seed", 0, "run this seed of the simulation alone")
-	simSeeds = flag.Int("sim.seeds", 20, "how many seeds the simulation runs; CI runs 1,000 without the race detector")
+	simSeeds = flag.Int("sim.seeds", 0, "how many seeds the simulation runs (default 1,000 in all tests, of which 20 on git, else a few)")
 	simFirst = flag.Uint64("sim.first", 1, "the first of them")
-	simGit   = flag.Bool("sim.git", false, "work on a git repository, which is thirty times as slow")
+	simGit   = flag.Bool("sim.git", false, "work on a git repository alone, which is thirty times as slow")
 	simLog   = flag.Bool("sim.log", false, "print what happens in a simulation")
 )
 
@@ -38,45 +40,53 @@ var (
 // A seed decides what everybody does and what fails, not how goroutines are scheduled: where a failure needs a certain
 // order of two things at one moment, a seed may have to run some times (-count=20) before it shows again.
 func TestSimulation(t *testing.T) {
-	seeds := make(chan uint64)
-	go func() {
-		defer close(seeds)
-		if *simSeed != 0 {
-			seeds <- *simSeed
-			return
-		}
-		for i := range *simSeeds {
-			seeds <- *simFirst + uint64(i)
-		}
-	}()
-	var template string
-	if *simGit {
-		template = newWorld(t).root
+	t.Parallel()
+	var lives, faults, kills, joined atomic.Int64
+	run := func(t *testing.T, template string, first uint64, seeds int) {
+		playSeeds(t, *simSeed, first, seeds, func(t *testing.T, seed uint64) {
+			s := simulate(t, seed, template, sound)
+			lives.Add(int64(s.lives))
+			faults.Add(s.faults.Load())
+			kills.Add(s.kills.Load())
+			joined.Add(s.joined.Load())
+			if len(s.wrong) > 0 {
+				s.report(t)
+			}
+		})
 	}
-	var all, failed, lives, faults, kills, joined atomic.Int64
-	started := time.Now()
+	if !*simGit {
+		run(t, "", *simFirst, cmp.Or(*simSeeds, tier.Amount(6, 1000)))
+	}
+	if onGit := tier.Amount(0, 20); *simGit || onGit > 0 && *simSeeds == 0 && *simSeed == 0 {
+		first := *simFirst
+		if !*simGit {
+			first = 2000
+		}
+		run(t, newRepo(t), first, cmp.Or(*simSeeds, onGit))
+	}
+	t.Logf("%d processes, %d that joined, %d deaths, %d faults", lives.Load(), joined.Load(), kills.Load(), faults.Load())
+}
+
+// playSeeds plays n seeds from the first on, some at a time, or one alone.
+func playSeeds(t *testing.T, one, first uint64, n int, play func(t *testing.T, seed uint64)) {
+	if one != 0 {
+		first, n = one, 1
+	}
+	var next atomic.Uint64
 	t.Run("seeds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				for seed := range seeds {
-					s := simulate(t, seed, template, sound)
-					all.Add(1)
-					lives.Add(int64(s.lives))
-					faults.Add(s.faults.Load())
-					kills.Add(s.kills.Load())
-					joined.Add(s.joined.Load())
-					if len(s.wrong) > 0 {
-						failed.Add(1)
-						s.report(t)
+				for {
+					i := next.Add(1) - 1
+					if i >= uint64(n) {
+						return
 					}
+					play(t, first+i)
 				}
 			})
 		}
 	})
-	n := float64(max(all.Load(), 1))
-	t.Logf("%d seeds, %d failed, %.1f a second; a seed has %.1f processes, %.1f that join, %.1f deaths, %.1f faults", all.Load(), failed.Load(),
-		n/time.Since(started).Seconds(), float64(lives.Load())/n, float64(joined.Load())/n, float64(kills.Load())/n, float64(faults.Load())/n)
 }
 
 // defect is what is wrong with the store of a simulation that must fail.
@@ -195,7 +205,8 @@ func simulate(t *testing.T, seed uint64, template string, with defect) *sim {
 		requests: map[string][]llm.Message{}, turns: map[string]int{}, fresh: map[muster.Name]simFresh{}}
 	s.root = filepath.Join(s.root, "r")
 	if template == "" {
-		s.meadow = newMeadow(s, s.root)
+		s.meadow = newMeadow(s.root)
+		s.meadow.check = s.check
 	} else if err := os.CopyFS(s.root, os.DirFS(template)); err != nil {
 		t.Fatal(err)
 	}
@@ -211,13 +222,23 @@ func simulate(t *testing.T, seed uint64, template string, with defect) *sim {
 	return s
 }
 
+// check is the check of a landing, of which one in five fails.
+func (s *sim) check(n int, _ map[string]string) (takes time.Duration, returns string) {
+	d := s.dice("landing", n)
+	takes = time.Duration(d.Int64N(int64(30 * time.Second)))
+	if !s.calm.Load() && d.IntN(5) == 0 {
+		returns = []string{"check", "conflict"}[d.IntN(2)]
+	}
+	return takes, returns
+}
+
 // report fails the test with what was broken, what happened before it, and how to see it again.
 func (s *sim) report(t *testing.T) {
 	lines := s.lines
 	if !*simLog {
 		lines = lines[max(0, len(lines)-25):]
 	}
-	again := fmt.Sprintf("again: go test ./team -run 'TestSimulation$' -sim.seed=%d -sim.log", s.seed)
+	again := fmt.Sprintf("again: go test -tags failpoint ./team -run 'TestSimulation$' -sim.seed=%d -sim.log", s.seed)
 	if s.meadow == nil {
 		again += " -sim.git"
 	}
@@ -242,7 +263,7 @@ func (s *sim) gather() {
 	}
 	members, _ := s.o.roster.List(s.Context())
 	for _, m := range members {
-		waiting, _, _ := s.o.store.Inbox().Peek(s.Context(), m.Name, 0, 1<<30)
+		waiting, _, _ := s.base.Inbox().Peek(s.Context(), m.Name, 0, 1<<30)
 		line := fmt.Sprintf("%s (%s): %s %s, host %q, task %d; mail:", m.Name, m.Role, m.Status, m.IdleReason, m.Host, m.Task)
 		for _, l := range waiting {
 			line += fmt.Sprintf(" %s of %s %.30q,", l.Type, l.From, l.Content)
@@ -447,7 +468,7 @@ func (s *sim) open(ctx context.Context, c team.Config) (*team.Team, error) {
 }
 
 func (s *sim) run() (run muster.Run, err error) {
-	doc, err := s.o.store.Table(muster.TableTeam).Get(s.Context(), "run")
+	doc, err := s.base.Table(muster.TableTeam).Get(s.Context(), "run")
 	if errors.Is(err, muster.ErrNotFound) {
 		return run, nil
 	}

@@ -2,8 +2,6 @@ package team_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -38,7 +36,7 @@ func (s *sim) act(ctx context.Context, n int, d *rand.Rand) {
 	t := tasks[d.IntN(len(tasks))]
 	to := append([]muster.Name{muster.Lead}, s.names()...)[d.IntN(len(s.plan.members)+1)]
 	said := func(what string, err error) { s.say("user: %s: %v", what, err) }
-	switch d.IntN(16) {
+	switch d.IntN(14) {
 	case 0, 1, 2:
 		m, err := s.o.post.Send(ctx, muster.Message{From: muster.User, To: to, Content: fmt.Sprintf("the user says %d", n)})
 		if err == nil {
@@ -69,50 +67,21 @@ func (s *sim) act(ctx context.Context, n int, d *rand.Rand) {
 			said(fmt.Sprintf("finish %d from outside", t.ID), err)
 		}
 	case 11:
-		if !s.changes(t) {
-			s.edit(ctx, muster.TableTasks, fmt.Sprint(t.ID), func(doc args) bool {
-				if doc["status"] != "in_progress" && doc["status"] != "pending" {
-					return false
-				}
-				doc["status"] = "completed"
-				return true
-			})
-		}
-	case 12:
-		if !s.changes(t) {
-			s.edit(ctx, muster.TableTasks, fmt.Sprint(t.ID), func(doc args) bool {
-				if doc["status"] != "in_progress" {
-					return false
-				}
-				doc["status"] = "pending" // its owner is left standing there
-				return true
-			})
-		}
-	case 13:
 		m := muster.Message{From: "visitor", To: to, Type: muster.MailMessage, Content: fmt.Sprintf("a visitor says %d", n)}
-		said("a line in the box of "+string(to), s.o.store.Inbox().Put(ctx, to, m))
-	case 14: // a host whose clock is a day off
+		said("a line in the box of "+string(to), s.base.Inbox().Put(ctx, to, m))
+	case 12: // a host whose clock is a day off
 		day := float64(24*3600) * float64(1-2*d.IntN(2))
 		if d.IntN(2) == 0 {
 			s.edit(ctx, muster.TableMembers, string(to), func(doc args) bool { return shift(doc, day, "since", "joined_at") })
 			return
 		}
 		s.edit(ctx, muster.TableTasks, fmt.Sprint(t.ID), func(doc args) bool { return shift(doc, day, "claimed_at", "updated_at") })
-	case 15:
+	case 13:
 		if pending, err := s.o.requests.Pending(ctx); err == nil && len(pending) > 0 && pending[0].To == muster.Lead {
 			_, _, err := s.o.requests.Decide(ctx, pending[0].ID, muster.User, d.IntN(3) > 0, "the user has looked")
 			said("decides "+string(pending[0].ID), err)
 		}
 	}
-}
-
-func shift(doc args, by float64, fields ...string) (did bool) {
-	for _, f := range fields {
-		if at, ok := doc[f].(float64); ok && at > 0 {
-			doc[f], did = at+by, true
-		}
-	}
-	return did
 }
 
 // changes reports whether the task's owner writes files for it.
@@ -134,24 +103,7 @@ func (s *sim) names() (names []muster.Name) {
 
 // edit changes a document as a program does that knows no board.
 func (s *sim) edit(ctx context.Context, table, key string, f func(doc args) bool) {
-	for {
-		d, err := s.o.store.Table(table).Get(ctx, key)
-		if err != nil {
-			return
-		}
-		var doc args
-		if json.Unmarshal(d.Data, &doc) != nil || !f(doc) {
-			return
-		}
-		data, err := json.Marshal(doc)
-		if err != nil {
-			return
-		}
-		if _, err = s.o.store.Table(table).Put(ctx, key, data, d.Rev); !errors.Is(err, muster.ErrStale) {
-			s.say("another program edits %s %s: %v %s", table, key, err, data)
-			return
-		}
-	}
+	s.say("another program edits %s %s: %v", table, key, edit(ctx, s.base, table, key, f))
 }
 
 // tidyUp ends what people and programs outside have begun, so that the team can end, and reports whether there was something.

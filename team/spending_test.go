@@ -89,9 +89,7 @@ func TestTheBudgetOfATeam(t *testing.T) {
 			}
 		}
 		tm := h.open(p, budget("5"))
-		sum := h.begin(func(ctx context.Context) (team.Summary, error) {
-			return tm.Run(ctx, "g", team.Start{})
-		}).ends(3, time.Hour)
+		sum := h.run(tm).ends(3, time.Hour)
 		if sum.Text != "the budget of $5.00 is spent" || sum.GoOn != "--budget 8" || sum.Run.EndedAt != 0 {
 			t.Errorf("%q, %q, %+v", sum.Text, sum.GoOn, sum.Run)
 		}
@@ -136,9 +134,7 @@ func TestTheBudgetsOfMembersAndTasks(t *testing.T) {
 		tm := h.open(p, func(c *team.Config) {
 			c.Price, c.Budgets.Task, c.Limits.Turns = tenCents, "0.5", 1000
 		})
-		h.begin(func(ctx context.Context) (team.Summary, error) {
-			return tm.Run(ctx, "g", team.Start{})
-		})
+		h.run(tm)
 		h.until("both tasks are set aside", func(e muster.Event) bool {
 			return e.Kind == journal.TaskAttention && h.task(1).Status == h.task(2).Status
 		})
@@ -156,9 +152,7 @@ func TestTheBudgetsOfMembersAndTasks(t *testing.T) {
 		tm := h.open(p, func(c *team.Config) {
 			c.Price, c.Budgets.Member, c.Limits.Turns = tenCents, "400 tokens", 1000
 		})
-		sum := h.begin(func(ctx context.Context) (team.Summary, error) {
-			return tm.Run(ctx, "g", team.Start{})
-		}).ends(3, time.Hour)
+		sum := h.run(tm).ends(3, time.Hour)
 		if sum.Text != "the budget of 400 tokens for the member lead is spent; raise budget.member" {
 			t.Error(sum.Text)
 		}
@@ -182,9 +176,7 @@ func TestABudgetOfAModelWithoutAPrice(t *testing.T) {
 			t.Error(err)
 		}
 		tm = h.open(p, func(c *team.Config) { c.Budgets.Team, c.Limits.Turns = "1k tokens", 1000 })
-		sum := h.begin(func(ctx context.Context) (team.Summary, error) {
-			return tm.Run(ctx, "g", team.Start{})
-		}).ends(3, time.Hour)
+		sum := h.run(tm).ends(3, time.Hour)
 		if b := h.spent(tm).Total; sum.GoOn != `--budget "2k tokens"` || b.Unpriced != b.Calls || b.Calls > 12 {
 			t.Errorf("%q, %+v", sum.GoOn, b)
 		}

@@ -1,7 +1,6 @@
 package team_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,43 +44,6 @@ scenes:
 			"tool.started bash echo x > made", "tool.ended bash "}
 		if !slices.Equal(got, want) {
 			t.Errorf("the journal has %q", got)
-		}
-	})
-}
-
-// Exploring subagents of one reply are at work at the same time, each with its own calls.
-func TestExploringSubagentsOfOneReply(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		h.start(`
-speakers:
-  lead:
-    - do: [{subagent: {prompt: look 1, kind: explore}}, {subagent: {prompt: look 2, kind: explore}}, {subagent: {prompt: look 3, kind: explore}}, {subagent: {prompt: look 4, kind: explore}}]
-    - say: Done.
-scenes:
-  - cue: 'look (?P<n>\d)'
-    who: [lead/sub]
-    turns: [{wait: 5s, do: [{glob: {pattern: "*"}}, {read_file: {path: "none-${n}"}}]}, {say: "I looked at ${n}."}]
-`, nil).ends(0, time.Hour)
-		open, most, reads := 0, 0, map[string]bool{}
-		for _, e := range h.events() {
-			bySubagent, _ := e.Fields["subagent"].(bool)
-			switch {
-			case e.Kind == journal.ToolStarted && bySubagent && e.Text("tool") == "read_file":
-				reads[e.Text("text")] = true
-			case e.Text("tool") != "subagent":
-			case e.Kind == journal.ToolStarted:
-				open++
-				most = max(most, open)
-			case e.Kind == journal.ToolEnded:
-				open--
-			}
-		}
-		if most != 4 || open != 0 || len(reads) != 4 {
-			t.Errorf("%d subagents were at work at the same time, and read %v", most, reads)
-		}
-		for n := range 4 {
-			h.heard(muster.Lead, fmt.Sprintf("I looked at %d.", n+1), 1)
 		}
 	})
 }

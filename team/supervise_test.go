@@ -2,7 +2,6 @@ package team_test
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
@@ -11,33 +10,6 @@ import (
 	"muster/journal"
 	"muster/team"
 )
-
-// hooked is a store that calls a function after each write of a member's record.
-type hooked struct {
-	muster.Store
-	wrote func(ctx context.Context, m muster.Member)
-}
-
-type hookedTable struct {
-	muster.Table
-	wrote func(ctx context.Context, m muster.Member)
-}
-
-func (h hooked) Table(name string) muster.Table {
-	if name != muster.TableMembers {
-		return h.Store.Table(name)
-	}
-	return hookedTable{h.Store.Table(name), h.wrote}
-}
-
-func (h hookedTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	rev, err := h.Table.Put(ctx, key, data, at)
-	var m muster.Member
-	if err == nil && json.Unmarshal(data, &m) == nil {
-		h.wrote(ctx, m)
-	}
-	return rev, err
-}
 
 // Who is spawned again while its last life is just ending starts as soon as that has ended: the supervisor that saw the new
 // record when the old life still ran looks at it again.
@@ -55,8 +27,9 @@ speakers:
   alice:
     - say: I am here.
 `, func(c *team.Config) {
-			c.Store = hooked{c.Store, func(ctx context.Context, m muster.Member) {
-				if m.Name != "alice" || m.Status != muster.Shutdown {
+			c.Store = tapped{Store: c.Store, wrote: func(ctx context.Context, key string, data []byte) {
+				var m muster.Member
+				if key != muster.TableMembers+"/alice" || jsonInto(data, &m) != nil || m.Status != muster.Shutdown {
 					return
 				}
 				again.Do(func() {
@@ -80,7 +53,6 @@ speakers:
 		if took := time.Since(muster.Time(spawned)); took > 2*time.Second {
 			t.Errorf("it took %v, as if nobody had looked before the next sweep", took)
 		}
-		r.stop(muster.CauseUser)
-		<-r.done
+		r.abandon()
 	})
 }

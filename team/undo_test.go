@@ -2,10 +2,10 @@ package team_test
 
 import (
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
-	"muster/journal"
 	"muster/team"
 )
 
@@ -23,14 +23,15 @@ speakers:
     - say: Done.
 `
 
-// leftUndo puts a task on the board as a killed process leaves it that was taking the first task back.
-func leftUndo(t *testing.T, w *world) muster.Task {
-	t.Helper()
-	_, store := w.open(twoLanded, nil)
-	left, err := board.New(store, journal.New(store.Log())).Create(t.Context(), board.Draft{Subject: "Undo #1: make a",
-		CreatedBy: muster.User, Undoes: []muster.TaskID{1}, Description: "Take it back."})
+// leftUndo lands the tasks, and puts another on the board as a killed process leaves it that was taking the first one back.
+func leftUndo(h *house) muster.Task {
+	h.Helper()
+	h.start(twoLanded, nil).ends(0, time.Hour)
+	time.Sleep(time.Second)
+	left, err := h.board.Create(h.Context(), board.Draft{Subject: "Undo #1: make a", CreatedBy: muster.User,
+		Undoes: []muster.TaskID{1}, Description: "Take it back."})
 	if err != nil || left.Status != muster.InProgress || left.Owner != muster.User || left.Fence != 1 {
-		t.Fatalf("%+v, %v", left, err)
+		h.Fatalf("%+v, %v", left, err)
 	}
 	return left
 }
@@ -38,36 +39,35 @@ func leftUndo(t *testing.T, w *world) muster.Task {
 // Undo goes on with what a killed process has left, in place of a second task.
 func TestUndoGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.run(twoLanded, 0, func(c *team.Config) { c.Teammates = 0 })
-	left := leftUndo(t, w)
-	tm, _ := w.open(twoLanded, func(c *team.Config) { c.Model = nil }) // none is asked
-	u, err := tm.Tasks().Undo(t.Context(), []muster.TaskID{1}, false)
-	if err != nil || u.Task.ID != left.ID || u.Task.Landed == nil || u.Task.Status != muster.Completed {
-		t.Fatalf("%+v, %v", u, err)
-	}
-	if files := w.git("ls-tree", "--name-only", "muster/demo"); files != "README\nb" {
-		t.Errorf("the target has %q", files)
-	}
-	if all, _, _ := tm.Tasks().List(t.Context()); len(all) != 3 {
-		t.Errorf("the board has %d tasks", len(all))
-	}
-	// Once more there is nothing to do, and nothing is made.
-	if _, err := tm.Tasks().Undo(t.Context(), []muster.TaskID{1}, false); err == nil {
-		t.Error("it was taken back twice")
-	}
-	if lanes, err := tm.Lanes().List(t.Context()); err != nil || len(lanes) != 0 {
-		t.Errorf("lanes are left: %v, %v", lanes, err)
-	}
+	bubbleOnGit(t, func(h *house) {
+		left := leftUndo(h)
+		tm := h.open(nil, func(c *team.Config) { c.Model = nil }) // none is asked
+		u, err := tm.Tasks().Undo(h.Context(), []muster.TaskID{1}, false)
+		if err != nil || u.Task.ID != left.ID || u.Task.Landed == nil || u.Task.Status != muster.Completed {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		if files := h.onTarget(); files != "b" {
+			t.Errorf("the target has %q", files)
+		}
+		if all, _, _ := tm.Tasks().List(h.Context()); len(all) != 3 {
+			t.Errorf("the board has %d tasks", len(all))
+		}
+		// Once more there is nothing to do, and nothing is made.
+		if _, err := tm.Tasks().Undo(h.Context(), []muster.TaskID{1}, false); err == nil {
+			t.Error("it was taken back twice")
+		}
+		if lanes, err := tm.Lanes().List(h.Context()); err != nil || len(lanes) != 0 {
+			t.Errorf("lanes are left: %v, %v", lanes, err)
+		}
+	})
 }
 
 // Nobody calls Undo again: the next team gives the task to a teammate.
 func TestATeamTakesOverALeftUndo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.run(twoLanded, 0, func(c *team.Config) { c.Teammates = 0 })
-	left := leftUndo(t, w)
-	w.run(`
+	bubbleOnGit(t, func(h *house) {
+		left := leftUndo(h)
+		h.start(`
 speakers:
   lead:
     - do: [{spawn_teammate: {name: ann, role: coder, prompt: Work.}}]
@@ -79,11 +79,12 @@ scenes:
     turns:
       - do: [{bash: {command: rm a}}]
       - do: [{complete_task: {task_id: "${task}", summary: Takes a back.}}]
-`, 0, nil)
-	if got := w.task(left.ID); got.Status != muster.Completed || got.Owner != "ann" || got.Landed == nil {
-		t.Errorf("%+v", got)
-	}
-	if files := w.git("ls-tree", "--name-only", "muster/demo"); files != "README\nb" {
-		t.Errorf("the target has %q", files)
-	}
+`, nil).ends(0, time.Hour)
+		if got := h.task(left.ID); got.Status != muster.Completed || got.Owner != "ann" || got.Landed == nil {
+			t.Errorf("%+v", got)
+		}
+		if files := h.onTarget(); files != "b" {
+			t.Errorf("the target has %q", files)
+		}
+	})
 }

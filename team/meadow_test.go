@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,13 +24,16 @@ import (
 	"muster/journal"
 )
 
-// meadow is ground without git: lanes are directories, and what landed is a list. It outlives the processes of a simulation, as
-// a repository does, and keeps its promises about lanes, landings and claims that were taken back. Some landings come back
-// with a red check or a conflict.
+// meadow stands in for a git repository: lanes are directories, and the target is a list of what landed. It outlives the
+// processes of a test, as a repository does, and keeps its promises about lanes, landings and revoked claims. It starts
+// no process.
 type meadow struct {
-	s      *sim
-	root   string
-	making time.Duration // of a lane
+	root string
+	// check decides about the nth landing, whose lane has these files: it takes its time, and returns "" or why the task
+	// goes back, "check" or "conflict". If nil, every landing succeeds at once.
+	check func(n int, files map[string]string) (takes time.Duration, returns string)
+
+	prepared bool // a run has made the target ready
 
 	mu      sync.Mutex
 	lanes   map[muster.Name]muster.Lane
@@ -44,15 +48,18 @@ type meadow struct {
 
 type landedWork struct{ claim, subject, commit string }
 
-func newMeadow(s *sim, root string) *meadow {
-	return &meadow{s: s, root: root, lanes: map[muster.Name]muster.Lane{}, landing: map[string]bool{}, revoked: map[string]bool{},
+func newMeadow(root string) *meadow {
+	return &meadow{root: root, lanes: map[muster.Name]muster.Lane{}, landing: map[string]bool{}, revoked: map[string]bool{},
 		target: map[string]string{}, kept: map[string]map[string]string{}}
 }
 
-func (g *meadow) Root() string                                                { return g.root }
-func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) { return "", nil }
-func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error          { return nil }
-func (g *meadow) ValidateTarget(context.Context, string) error                { return nil }
+func (g *meadow) Root() string { return g.root }
+func (g *meadow) Prepare(context.Context, string, bool, bool) (string, error) {
+	g.prepared = true
+	return "", nil
+}
+func (g *meadow) ForgetRevoked(context.Context, []muster.Task) error { return nil }
+func (g *meadow) ValidateTarget(context.Context, string) error       { return nil }
 
 // TrackedFiles names no file.
 func (g *meadow) TrackedFiles(context.Context, string, bool, bool) ([]string, error) { return nil, nil }
@@ -122,21 +129,14 @@ func (g meadowLanes) find(name muster.Name) (muster.Lane, error) {
 }
 
 func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
-	l, err := g.create(ctx, name, task, base)
+	l, err := g.create(name, task, base)
 	if err == nil {
 		g.emit(ctx, journal.LaneCreated, l, "")
 	}
 	return l, err
 }
 
-func (g meadowLanes) create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
-	if g.making > 0 {
-		select {
-		case <-time.After(g.making):
-		case <-ctx.Done():
-			return muster.Lane{}, context.Cause(ctx)
-		}
-	}
+func (g meadowLanes) create(name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, ok := g.lanes[name]; ok {
@@ -166,7 +166,10 @@ func (g meadowLanes) List(context.Context) ([]muster.Lane, error) {
 	return slices.Collect(maps.Values(g.lanes)), nil
 }
 
-func (g meadowLanes) Status(context.Context, muster.Name) (string, error) { return "changed\n", nil }
+func (g meadowLanes) Status(ctx context.Context, name muster.Name) (string, error) {
+	l, err := g.Get(ctx, name)
+	return "?? " + strings.Join(slices.Sorted(maps.Keys(filesOf(l.Path))), "\n?? ") + "\n", err
+}
 
 func (g meadowLanes) Enter(_ context.Context, name muster.Name) (string, error) {
 	g.mu.Lock()
@@ -392,8 +395,10 @@ func (g meadowLander) LandWith(ctx context.Context, id muster.TaskID, fence int,
 		g.landing[claim] = true
 	}
 	g.tries++
-	dice := g.s.dice("landing", g.tries)
-	tip := g.tip()
+	tip, takes, returns := g.tip(), time.Duration(0), ""
+	if g.check != nil {
+		takes, returns = g.check(g.tries, filesOf(g.lanes[t.Worktree].Path))
+	}
 	g.mu.Unlock()
 	if revoked {
 		return v, g.late(t, fence)
@@ -406,13 +411,13 @@ func (g meadowLander) LandWith(ctx context.Context, id muster.TaskID, fence int,
 			return v, err
 		}
 	}
-	select { // the check
-	case <-time.After(time.Duration(dice.Int64N(int64(30 * time.Second)))):
+	select {
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return v, context.Cause(ctx)
 	}
-	if !g.s.calm.Load() && dice.IntN(5) == 0 {
-		return g.comeBack(ctx, v, fence, []string{"check", "conflict"}[dice.IntN(2)])
+	if returns != "" {
+		return g.comeBack(ctx, v, fence, returns)
 	}
 	if t, err = g.board.Get(ctx, id); err != nil {
 		return v, err
