@@ -86,6 +86,20 @@ speakers:
 	})
 }
 
+// A resume with another check asks that one about the base: what the old one said counts no more.
+func TestAnotherCheckLooksAtTheBaseAnew(t *testing.T) {
+	t.Parallel()
+	bubbleOnGit(t, func(h *house) {
+		r := h.start(looks, func(c *team.Config) { c.Check = "false" })
+		h.until("the base is red", is(journal.CheckBase, ""))
+		r.interrupt()
+		sum := h.resume(looks, func(c *team.Config) { c.Check = "true" }).ends(0, time.Hour)
+		if got := h.recorded().BaseCheck; sum.Red || got != "ok" {
+			t.Errorf("red %v; the base is known as %q", sum.Red, got)
+		}
+	})
+}
+
 // A check that cannot run stops the run at the start with its output, and what it leaves can be started again, mended.
 func TestCheckThatCannotRun(t *testing.T) {
 	t.Parallel()
