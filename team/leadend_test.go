@@ -12,7 +12,10 @@ import (
 	"muster/team"
 )
 
-// The five rows of "the lead's turn ends in text".
+// slowWrites does any task in a minute, so that its lead is asleep when it lands.
+var slowWrites = strings.Replace(writes, "      - do: [{write", "      - wait: 1m\n        do: [{write", 1)
+
+// The rows of "the lead's turn ends in text".
 func TestLeadEndsInText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -32,7 +35,7 @@ speakers:
     - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
     - say: They are at it.
     - say: One has landed.
-` + writes, 0, "One has landed.", 3, 4},
+` + slowWrites, 0, "One has landed.", 3, 4},
 		{"open tasks that cannot: told once, then the end", `
 speakers:
   lead:
@@ -116,7 +119,7 @@ speakers:
 func TestWhatWakesTheLead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(h *house) {
-		words := strings.Replace(oneTask, "wait: {}", "wait: {for: landing}", 1) + writes
+		words := strings.Replace(oneTask, "wait: {}", "wait: {for: landing}", 1) + slowWrites
 		h.start(strings.Replace(words, "one}}", "one}}, {task_create: {subject: two, blocked_by: [one]}}", 1), nil).ends(0, time.Hour)
 		h.heard("lead", "Task #1 (one) landed as", 2) // the wait's words and the mail itself
 	})
