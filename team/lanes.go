@@ -128,7 +128,7 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 		argv = proc.Shell(argv[0])
 	}
 	if c.Env == nil {
-		c.Env = os.Environ()
+		c.Env = s.t.config.wholeEnviron()
 	}
 	env := proc.Environment(c.Env, slices.Concat(s.t.config.PassEnv, c.PassEnv))
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {

@@ -1,16 +1,15 @@
 package team
 
 import (
-	"os"
-
 	"muster/internal/permissions"
+	"muster/internal/proc"
 )
 
 // findPermissions returns what the settings say of permissions, and what the user has allowed in the repository for
 // good. A CI service has nobody who could answer a question: there none waits, unless the settings say how long.
 func findPermissions(t *Team) (permissions.Settings, []string, error) {
 	p, granted, err := t.opened.Trust().Permissions()
-	if p.Wait == 0 && os.Getenv("CI") != "" {
+	if p.Wait == 0 && proc.Variable(t.config.wholeEnviron(), "CI") != "" {
 		p.Wait = -1
 	}
 	return p, granted, err

@@ -94,7 +94,7 @@ func (s Sandbox) limitsBy(m sandbox.Method) string {
 // that cannot be confined does not begin.
 func findSandbox(ctx context.Context, p *runHost) (err error) {
 	if p.config.Sandbox.On && p.sandbox == nil {
-		p.sandbox, err = sandbox.Find(ctx, os.Environ(), p.repository.Root())
+		p.sandbox, err = sandbox.Find(ctx, p.config.wholeEnviron(), p.repository.Root())
 	}
 	p.CommandLimits = p.config.Sandbox.limitsBy(p.sandbox)
 	return err
@@ -125,7 +125,7 @@ func confineTrial(
 	if s := t.config.Sandbox; !s.On || s.OpenChecks {
 		return l, nil
 	}
-	m, err := sandbox.Find(ctx, os.Environ(), repo.Root())
+	m, err := sandbox.Find(ctx, t.config.wholeEnviron(), repo.Root())
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func confinedHint(p *runHost) string {
 func placeOf(t *Team, m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes) confined.Place {
 	c := t.config
 	return confined.Place{Method: m, Repo: repo, Lanes: lanes, Home: c.Home, UserDir: c.UserDir,
-		CacheDir: c.CacheDir, Environ: os.Environ(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
+		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
 }
 
 // networks returns the networks of commands and of the set-up. tell tells the user what was refused.

@@ -99,6 +99,8 @@ type Config struct {
 	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools
 	// return. The keys of this process's environment are hidden too.
 	Secrets []string
+	// Environ is the environment of the team, as os.Environ gives it. If nil, it is that of this process.
+	Environ []string
 	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
 	// variable with the name of a credential is only passed by its whole name.
 	PassEnv []string
@@ -318,13 +320,21 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	return t, nil
 }
 
-// allSecrets returns the secrets of the configuration and of this process's environment.
+// allSecrets returns the secrets of the configuration and of the environment.
 func (c Config) allSecrets() *redact.Secrets {
-	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(os.Environ()))...)
+	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))...)
 }
 
-// environ returns what commands see of this process's environment.
-func (c Config) environ() []string { return proc.Environment(os.Environ(), c.PassEnv) }
+// wholeEnviron returns the team's environment, with what no command may see.
+func (c Config) wholeEnviron() []string {
+	if c.Environ != nil {
+		return c.Environ
+	}
+	return os.Environ()
+}
+
+// environ returns what commands see of the team's environment.
+func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }
 
 // Close closes what Open and the runs have opened. A store that the caller has opened stays open.
 func (t *Team) Close() error {

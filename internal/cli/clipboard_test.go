@@ -28,8 +28,8 @@ func picture(t *testing.T) []byte {
 	return data.Bytes()
 }
 
-// program writes a script into a directory.
-func program(t *testing.T, dir, name, script string) {
+// writeProgram writes a script into a directory.
+func writeProgram(t *testing.T, dir, name, script string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestClipboardImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			for name, script := range c.programs {
-				program(t, bin, name, script)
+				writeProgram(t, bin, name, script)
 			}
 			// The programs themselves need cat and head.
 			env := append(c.env, "PATH="+bin+":/usr/bin:/bin", "SOME_API_KEY=0123456789abcdef")
@@ -95,8 +95,8 @@ func TestClipboardImage(t *testing.T) {
 // A program that hangs, and what it has started, end with the time that there is. One of the repository is never run.
 func TestClipboardIsBounded(t *testing.T) {
 	bin, root := t.TempDir(), t.TempDir()
-	program(t, bin, "xclip", "sleep 1000 & sleep 1000")
-	program(t, root, "wl-paste", "touch "+filepath.Join(root, "ran"))
+	writeProgram(t, bin, "xclip", "sleep 1000 & sleep 1000")
+	writeProgram(t, root, "wl-paste", "touch "+filepath.Join(root, "ran"))
 	env := []string{"DISPLAY=:7", "WAYLAND_DISPLAY=w", "PATH=" + root + ":" + bin + ":/usr/bin:/bin"}
 	begin := time.Now()
 	_, err := clipboardImage(t.Context(), "linux", env, root)
@@ -138,12 +138,12 @@ speakers:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program(t, s.Dir, "xclip", "exit 1")
+	writeProgram(t, s.Dir, "xclip", "exit 1")
 	s.Keys("muster --model script/"+words, "Enter")
 	s.Wait(`say what you want.*\n(.*\n)*>`)
 	s.Keys("what is ", "C-v")
 	s.Wait(`(?s)the clipboard holds no image: your terminal pastes text.*> what is$`)
-	program(t, s.Dir, "xclip", fmt.Sprintf(offers, "image/png", file))
+	writeProgram(t, s.Dir, "xclip", fmt.Sprintf(offers, "image/png", file))
 	s.Keys("C-v")
 	s.Wait(`> what is @.team/outputs/user/[0-9a-f]+-clipboard.png\s*$`)
 	s.Keys("?", "Enter")

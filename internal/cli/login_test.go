@@ -2,8 +2,7 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
-	"os/exec"
+	"io"
 	"strings"
 	"testing"
 
@@ -20,23 +19,19 @@ func guarded(ts *testscript.TestScript, _ bool, _ []string) {
 
 // login NAME runs muster mcp login, and opens the page that it prints, as a user does.
 func login(ts *testscript.TestScript, _ bool, args []string) {
-	c := exec.Command("muster", "mcp", "login", args[0])
-	c.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GORACE"} {
-		c.Env = append(c.Env, name+"="+ts.Getenv(name))
-	}
-	var out bytes.Buffer
-	c.Stdout = &out
-	errs, err := c.StderrPipe()
-	ts.Check(err)
-	ts.Check(c.Start())
-	lines := bufio.NewScanner(errs)
-	for lines.Scan() {
-		if page := strings.TrimSpace(lines.Text()); strings.HasPrefix(page, "http") {
-			oauthtest.Browse(page)
+	errs, says := io.Pipe()
+	go func() {
+		lines := bufio.NewScanner(errs)
+		for lines.Scan() {
+			if page := strings.TrimSpace(lines.Text()); strings.HasPrefix(page, "http") {
+				oauthtest.Browse(page)
+			}
 		}
-	}
-	if err := c.Wait(); err != nil || out.String() != "you are logged in at "+args[0]+"\n" {
-		ts.Fatalf("%v: %s", err, out.String())
+	}()
+	a := appOf(ts, "mcp", "login", args[0])
+	a.Stderr = says
+	defer says.Close()
+	if code := a.Run(ts.Value("t").(*testing.T).Context()); code != exitDone {
+		ts.Fatalf("exit code %d", code)
 	}
 }

@@ -133,7 +133,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		Sandbox: confinement(s), Resources: resources(s),
-		PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
+		Environ: a.Env, PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
 }
 

@@ -38,7 +38,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	}
 	workspace.EndGuards(ctx, w)
 	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
-		Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),
+		Environ: a.Env, Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),
 		CacheDir: cacheDir(a),
 		MCPServers: func() []team.MCPServer {
 			settings, _, _ := w.Settings(nil) // whoever needs the settings says what is wrong with them

@@ -3,18 +3,25 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"muster/internal/proc"
 	"muster/internal/roster"
 	"muster/internal/sandbox"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -22,13 +29,12 @@ import (
 func TestMain(m *testing.M) {
 	proc.GuardMain()
 	sandbox.ForwardMain()
-	if _, isSet := os.LookupEnv(sandboxVariable); !isSet {
-		os.Setenv(sandboxVariable, "false") // most tests are about something else; those of the sandbox ask for it
+	if filepath.Base(os.Args[0]) == "host" {
+		os.Exit(host())
 	}
-	testscript.Main(m, map[string]func(){
-		"muster": func() { os.Exit(Main()) },
-		"host":   func() { os.Exit(host()) },
-	})
+	time.Local = time.UTC
+	cobra.EnableCommandSorting = false // as in Main
+	gittest.Main(m)
 }
 
 const sandboxVariable = "MUSTER_SANDBOX_ENABLED"
@@ -89,37 +95,45 @@ func host() int {
 	return code
 }
 
-// buildProgram builds the program as people install it, and returns the directory with it. The scripts start it some
-// thousand times, and a start with the race detector takes three times as long. Whole programs with it are in
-// internal/e2e.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", dir, "muster/cmd/muster").CombinedOutput(); err != nil {
-		t.Fatalf("the program cannot be built: %v\n%s", err, out)
-	}
-	return dir
-}
-
+// TestScripts runs the scripts of testdata/script, on the machine of an ordinary user: see gittest.Home.
+//
+// "muster" and "exits CODE muster" run a command in this process. "exec muster" starts the program: in the background,
+// on a terminal, and where a script changes what a process has from the system beside its arguments (PATH, the
+// directory of temporary files, the proxy of net/http).
 func TestScripts(t *testing.T) {
-	program := buildProgram(t)
+	bin, self := t.TempDir(), executable(t)
+	for name, target := range map[string]string{"muster": program.Path(t), "host": self} {
+		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Git that a command starts in this process has the home of the process, and all else has that of the script.
+	if err := gittest.Home(os.Getenv("HOME")); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "ann's work")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir:         scripts,
+		WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
 			for k, v := range map[string]string{
 				"HOME": e.WorkDir + "/home", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
-				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CEILING_DIRECTORIES": e.WorkDir,
-				sandboxVariable:   "false",             // but for the scripts that are about it
-				"GORACE":          "atexit_sleep_ms=0", // with -race every program would sleep for a second at its end
-				"GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "user@example.org", "GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",
+				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": e.WorkDir,
+				sandboxVariable: "false", // but for the scripts that are about it
 			} {
 				e.Setenv(k, v)
 			}
-			e.Setenv("PATH", program+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Values["t"] = t
-			return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
+			e.Values[input{}] = new(input)
+			return gittest.Home(filepath.Join(e.WorkDir, "home"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"muster":   runsMuster,
+			"input":    inputs,
 			"repo":     repo,
 			"exits":    exits,
 			"contains": contains,
@@ -127,8 +141,85 @@ func TestScripts(t *testing.T) {
 			"guarded":  guarded,
 			"login":    login,
 		},
+		Condition: func(condition string) (bool, error) {
+			if condition != "all" {
+				return false, fmt.Errorf("there is no condition %q", condition)
+			}
+			return tier.IsAll(), nil
+		},
 		RequireExplicitExec: true,
 	})
+}
+
+// scripts is the directory of the scripts.
+var scripts = filepath.Join("testdata", "script")
+
+// input is what the next command of muster reads.
+type input struct{ text string }
+
+// inputs is "input FILE": the next "muster" reads the file.
+func inputs(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Value(input{}).(*input).text = ts.ReadFile(args[0])
+}
+
+// runsMuster is "muster ARGS...": the command must succeed, and fail after "!". It leaves its output as exec does.
+func runsMuster(ts *testscript.TestScript, neg bool, args []string) {
+	if code := runMuster(ts, args); (code != 0) != neg {
+		ts.Fatalf("exit code %d", code)
+	}
+}
+
+// setsVariable finds the variables that a script sets.
+var setsVariable = regexp.MustCompile(`(?m)^env (\w+)=(?:\S* (\w+)=)?`)
+
+// runMuster runs a command in this process and returns its exit code.
+func runMuster(ts *testscript.TestScript, args []string) int {
+	return appOf(ts, args...).Run(ts.Value("t").(*testing.T).Context())
+}
+
+// appOf returns an App with the directory, the environment, the input and the outputs of a script.
+func appOf(ts *testscript.TestScript, args ...string) *App {
+	in := ts.Value(input{}).(*input)
+	a := &App{Args: args, Dir: ts.MkAbs("."), Stdin: strings.NewReader(in.text),
+		Stdout: &writer{to: ts.Stdout()}, Stderr: &writer{to: ts.Stderr()}, Now: time.Now}
+	in.text = ""
+	a.Start = a.startTeam
+	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }
+	data, err := os.ReadFile(filepath.Join(scripts, ts.Name()+".txtar"))
+	ts.Check(err)
+	names := []string{"HOME", "PATH", "TMPDIR", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",
+		"GIT_CEILING_DIRECTORIES", "WORK", sandboxVariable}
+	for _, set := range setsVariable.FindAllStringSubmatch(string(data), -1) {
+		names = append(names, set[1:]...)
+	}
+	for _, name := range names {
+		if name != "" {
+			a.Env = append(a.Env, name+"="+ts.Getenv(name))
+		}
+	}
+	return a
+}
+
+// writer is a writer for several goroutines, as a file is.
+type writer struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *writer) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(data)
+}
+
+// executable returns the path of this test's program.
+func executable(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
 }
 
 // repo DIR makes a repository with one commit and goes there.
@@ -140,9 +231,20 @@ func repo(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Chdir(dir))
 }
 
-// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them.
+// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them. It runs muster
+// in this process, and "exits CODE exec muster" starts it.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
-	err := ts.Exec(args[1], args[2:]...)
+	if args[1] == "muster" {
+		if code := runMuster(ts, args[2:]); fmt.Sprint(code) != args[0] {
+			ts.Fatalf("exit code %d, want %s", code, args[0])
+		}
+		return
+	}
+	command := args[1:]
+	if command[0] == "exec" {
+		command = command[1:]
+	}
+	err := ts.Exec(command[0], command[1:]...)
 	code := 0
 	if err != nil {
 		var n int
