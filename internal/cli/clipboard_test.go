@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/testing/tmuxtest"
+	"muster/internal/testing/tier"
 )
 
 // picture is a small image.
@@ -94,6 +94,7 @@ func TestClipboardImage(t *testing.T) {
 
 // A program that hangs, and what it has started, end with the time that there is. One of the repository is never run.
 func TestClipboardIsBounded(t *testing.T) {
+	tier.All(t) // its promise is a time limit
 	bin, root := t.TempDir(), t.TempDir()
 	writeProgram(t, bin, "xclip", "sleep 1000 & sleep 1000")
 	writeProgram(t, root, "wl-paste", "touch "+filepath.Join(root, "ran"))
@@ -113,16 +114,9 @@ func TestClipboardIsBounded(t *testing.T) {
 
 // The image of the clipboard gets into a message, and the lead is told where it lies.
 func TestPastingAnImage(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0", "DISPLAY=:7", "WAYLAND_DISPLAY=")
-	s := tmuxtest.Start(t, w.dir, env)
-	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
-		t.Fatal(err)
-	}
+	s := w.terminal()
 	file := filepath.Join(s.Dir, "p.png")
 	if err := os.WriteFile(file, picture(t), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +133,7 @@ speakers:
 		t.Fatal(err)
 	}
 	writeProgram(t, s.Dir, "xclip", "exit 1")
-	s.Keys("muster --model script/"+words, "Enter")
+	s.Keys("DISPLAY=:7 WAYLAND_DISPLAY= muster --model script/"+words, "Enter")
 	s.Wait(`say what you want.*\n(.*\n)*>`)
 	s.Keys("what is ", "C-v")
 	s.Wait(`(?s)the clipboard holds no image: your terminal pastes text.*> what is$`)

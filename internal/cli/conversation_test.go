@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roster"
-	"muster/internal/testing/tmuxtest"
+	"muster/internal/testing/tier"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
@@ -102,18 +101,9 @@ func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 
 // A run that was killed before its first task has stopped, too: the conversation says so, and what is typed goes on with it.
 func TestAConversationGoesOnWithARunThatHasNoTask(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0",
-		"MUSTER_SANDBOX_ENABLED=false") // a confined command reaches no process outside
-	s := tmuxtest.Start(t, w.dir, env)
-	muster := filepath.Join(s.Dir, "muster")
-	if err := os.Symlink(self, muster); err != nil {
-		t.Fatal(err)
-	}
+	s := w.terminal()
 	words := filepath.Join(t.TempDir(), "words.yaml")
 	if err := os.WriteFile(words, []byte(`
 speakers:
@@ -124,12 +114,10 @@ speakers:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	killed := exec.Command("sh", "-c", `RUN=$$ exec "$0" run "rewrite the parser" --environment-pass RUN --model script/"$1"`, muster, words)
-	killed.Dir, killed.Env = w.dir, env
-	if out, err := killed.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	s.Keys("muster", "Enter")
+	// A confined command reaches no process outside.
+	s.Keys(`MUSTER_SANDBOX_ENABLED=false sh -c 'RUN=$$ exec muster run "rewrite the parser" --environment-pass RUN --model script/`+words+`'`, "Enter")
+	s.Wait(`Killed`)
+	s.Keys("clear; muster", "Enter")
 	s.Wait(`(?s)a team stopped here.*goal: rewrite the parser   no task is open.*/resume.*\n>`)
 	s.Keys("and the lexer", "Enter")
 	s.Wait(`(?s)lead +again +rewrite the parser.*Both, then\..*waits for you.*\n> $`)
@@ -164,11 +152,8 @@ func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 
 // The menus show what the repository and the conversation have, before any team has begun.
 func TestTheMenusOfAConversation(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := os.WriteFile(filepath.Join(w.dir, "untracked notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +161,8 @@ func TestTheMenusOfAConversation(t *testing.T) {
 	if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0"))
-	muster := filepath.Join(s.Dir, "muster")
-	if err := os.Symlink(self, muster); err != nil {
-		t.Fatal(err)
-	}
-	s.Keys(muster+" --model script/"+words, "Enter")
+	s := w.terminal()
+	s.Keys("muster --model script/"+words, "Enter")
 	s.Wait(`lists the commands\n> $`)
 	s.Keys("/")
 	s.Wait(`> /\n\* /status +how the team stands(.|\n)* more$`)

@@ -9,28 +9,31 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
 )
 
-// inTmux starts a shell in a terminal, in a repository, with muster in its path. It returns the file to which all that
-// the terminal gets is copied, as it is.
+// terminal starts a shell in a terminal, in the world's repository, with muster in its path.
+func (w *world) terminal() *tmuxtest.Screen {
+	w.Helper()
+	s := tmuxtest.Start(w.T, w.dir, os.Environ())
+	if err := os.Symlink(program.Path(w.T), filepath.Join(s.Dir, "muster")); err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// inTmux starts a terminal. It returns the file of the script, and the one to which all that the terminal gets is
+// copied, as it is.
 func inTmux(t *testing.T, script string) (s *tmuxtest.Screen, words, raw string) {
 	t.Helper()
-	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = tmuxtest.Start(t, w.dir, append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(),
-		"GORACE=atexit_sleep_ms=0", "MUSTER_SANDBOX_ENABLED=false")) // whether the machine could confine commands or not
-	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	s = newWorld(t).terminal()
 	words, raw = filepath.Join(s.Dir, "words.yaml"), filepath.Join(s.Dir, "raw")
-	if err := os.WriteFile(words, []byte(strings.ReplaceAll(script, "DIR", s.Dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	gittest.Write(t, s.Dir, map[string]string{"words.yaml": strings.ReplaceAll(script, "DIR", s.Dir)})
 	s.Tmux("pipe-pane", "-o", "exec cat >"+raw)
 	return s, words, raw
 }
@@ -61,6 +64,7 @@ speakers:
 
 // A run rings when it writes to the user and when it ends, on a terminal that may be redrawn only.
 func TestARunRings(t *testing.T) {
+	tier.All(t)
 	s, words, raw := inTmux(t, writesToUser)
 	s.Keys("muster run x --plain --model script/"+words, "Enter")
 	s.Wait(`All said\.\n.*\n?\$ $`)
@@ -99,6 +103,7 @@ func TestAConversationRings(t *testing.T) {
 
 // The live rows are drawn in one piece each time, fit a narrow terminal, and are gone at the end.
 func TestLiveRowsOnANarrowTerminal(t *testing.T) {
+	tier.All(t)
 	// Behind ssh nothing but TERM tells of tmux, and GNU screen wraps its rows anew as tmux does.
 	for name, env := range map[string]string{"tmux": "", "by TERM alone": "env -u TMUX TERM=screen-256color "} {
 		t.Run(name, func(t *testing.T) { resizeLiveRows(t, env) })

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/config"
+	"muster/internal/testing/gittest"
 	"muster/internal/trust"
 	"muster/journal"
 	"muster/store/file"
@@ -31,14 +31,10 @@ type world struct {
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	for k, v := range map[string]string{"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "user", "GIT_AUTHOR_EMAIL": "u@example.org",
-		"GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "u@example.org"} {
-		t.Setenv(k, v)
-	}
-	w := &world{T: t, dir: filepath.Join(t.TempDir(), "repo")}
-	makeRepository(t, w.dir)
+	w := &world{T: t, dir: gittest.Repo(t, nil)}
 	state := t.TempDir()
-	w.app = &App{Args: args, Env: []string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_STATE_HOME=" + state, sandboxVariable + "=false"}, Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
+	w.app = &App{Args: args, Env: []string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_STATE_HOME=" + state, sandboxVariable + "=false"},
+		Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
 	// The tests make state with a store, beside the program.
 	registry := trust.Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": state}[name] })
 	if _, err := registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir); err != nil {
@@ -47,13 +43,11 @@ func newWorld(t *testing.T, args ...string) *world {
 	return w
 }
 
+// makeRepository makes dir a repository with one commit.
 func makeRepository(t *testing.T, dir string) {
 	t.Helper()
-	for _, args := range [][]string{{"init", "-q", "-b", "main", dir}, {"-C", dir, "commit", "-q", "--allow-empty", "-m", "start"}} {
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
+	gittest.Git(t, "", "init", "-q", "-b", "main", dir)
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
 }
 
 func (w *world) run(ctx context.Context, want int) {
@@ -61,6 +55,20 @@ func (w *world) run(ctx context.Context, want int) {
 	if got := w.app.Run(ctx); got != want {
 		w.Fatalf("exit code %d, want %d\n%s%s", got, want, w.out.String(), w.err.String())
 	}
+}
+
+// at is an event of the tests.
+func at(kind string, member muster.Name, task muster.TaskID, fields ...any) muster.Event {
+	e := muster.Event{Kind: kind, At: 1000, Member: member, Task: task, Fields: map[string]any{}}
+	for i := 0; i < len(fields); i += 2 {
+		e.Fields[fields[i].(string)] = fields[i+1]
+	}
+	return e
+}
+
+func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, receipt string) muster.Task {
+	return muster.Task{ID: id, Subject: subject, Status: muster.Completed, Owner: owner, UpdatedAt: 1010,
+		Landed: &muster.Landed{Commit: commit, Receipt: receipt, Check: "go test ./...", Seconds: 0.7}}
 }
 
 // emit writes events to the journal of a store, at the time of the call.

@@ -18,6 +18,15 @@ import (
 // or forced ends.
 func (w *world) lives(answers map[muster.Name]bool) {
 	w.Helper()
+	w.livesUntil(answers, func(r *roster.Roster, _ *roster.Host, name muster.Name) error {
+		_, err := r.Update(w.Context(), name, func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" })
+		return err
+	})
+}
+
+// livesUntil is lives with what is done when a member was told to end.
+func (w *world) livesUntil(answers map[muster.Name]bool, end func(*roster.Roster, *roster.Host, muster.Name) error) {
+	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	s, err := file.Open(w.dir)
 	if err != nil {
@@ -31,7 +40,7 @@ func (w *world) lives(answers map[muster.Name]bool) {
 		w.Fatal(err)
 	}
 	for name := range answers {
-		m := muster.Member{Name: name, Role: "coder", Host: h.ID()}
+		m := muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}
 		if name == muster.Lead {
 			m.Role = "lead"
 		}
@@ -49,8 +58,7 @@ func (w *world) lives(answers map[muster.Name]bool) {
 				if _, _, err := q.Decide(ctx, x.ID, x.To, yes, "my task is half done"); err != nil || !yes {
 					continue
 				}
-				end := func(m *muster.Member) { m.Status, m.Host = muster.Shutdown, "" }
-				if _, err := r.Update(ctx, x.To, end); err != nil && ctx.Err() == nil {
+				if err := end(r, h, x.To); err != nil && ctx.Err() == nil {
 					w.Error(err)
 				}
 			}
@@ -69,6 +77,23 @@ func (w *world) lives(answers map[muster.Name]bool) {
 	})
 }
 
+// A lead that stops keeps its record as it was, for resume: it has stopped when its process has ended.
+func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
+	w := newWorld(t, "team", "stop", "--force")
+	var r *roster.Roster
+	w.livesUntil(map[muster.Name]bool{muster.Lead: true}, func(of *roster.Roster, h *roster.Host, _ muster.Name) error {
+		r = of
+		return h.Release()
+	})
+	w.run(t.Context(), 0)
+	if out := strings.TrimSpace(w.out.String()); out != "lead  stopped" {
+		t.Errorf("%q", out)
+	}
+	if lead, err := r.Get(t.Context(), muster.Lead); err != nil || lead.Status != muster.Working {
+		t.Errorf("its record says %s, %v", lead.Status, err)
+	}
+}
+
 func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
 	w := newWorld(t, "team", "stop")
 	w.lives(map[muster.Name]bool{"alice": true, "bob": false, "lead": true})
@@ -83,6 +108,14 @@ func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
 	w.app.Args = []string{"team", "list"}
 	w.run(t.Context(), 0)
 	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  stopped") {
+		t.Error(w.out.String())
+	}
+
+	// A refusal is an error with --json, too.
+	w.out.Reset()
+	w.app.Args = []string{"team", "stop", "bob", "--json"}
+	w.run(t.Context(), 1)
+	if !strings.Contains(w.out.String(), `"stopped": false`) || !strings.Contains(w.out.String(), `"reason": "my task is half done"`) {
 		t.Error(w.out.String())
 	}
 

@@ -6,24 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"muster/internal/testing/tmuxtest"
 )
 
 // A user at a terminal is asked once for each content of the repository's settings. A no is remembered, and so is a yes.
 func TestAUserIsAskedOnceWhetherToTrust(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	state := t.TempDir()
-	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+state,
-		"GORACE=atexit_sleep_ms=0")
-	s := tmuxtest.Start(t, w.dir, env)
-	if err := os.Symlink(self, filepath.Join(s.Dir, "muster")); err != nil {
-		t.Fatal(err)
-	}
+	s := w.terminal()
 	write := func(name, text string) string {
 		path := filepath.Join(w.dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

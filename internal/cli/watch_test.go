@@ -6,12 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 )
 
@@ -38,29 +39,18 @@ scenes:
 // planScene is a terminal beside a team in which a plan waits for the user.
 type planScene struct {
 	*tmuxtest.Screen
-	t      *testing.T
-	dir    string
-	muster string
-	env    []string
-	run    *exec.Cmd
-	out    strings.Builder
+	t   *testing.T
+	w   *world
+	run *exec.Cmd
+	out strings.Builder
 }
 
 // openPlanScene starts the terminal; begin starts the team.
 func openPlanScene(t *testing.T) *planScene {
 	t.Helper()
+	t.Parallel()
 	w := newWorld(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
-	s := &planScene{Screen: tmuxtest.Start(t, w.dir, env), t: t, dir: w.dir, env: env}
-	s.muster = filepath.Join(s.Dir, "muster")
-	if err := os.Symlink(self, s.muster); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return &planScene{Screen: w.terminal(), t: t, w: w}
 }
 
 // begin starts a run.
@@ -70,19 +60,13 @@ func (s *planScene) begin() {
 	if err := os.WriteFile(words, []byte(aPlanWaits), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.run = s.command("run", "a faster parser", "--model", "script/"+words)
+	s.run = exec.Command(program.Path(s.t), "run", "a faster parser", "--model", "script/"+words)
+	s.run.Dir = s.w.dir
 	s.run.Stdout, s.run.Stderr = &s.out, &s.out
 	if err := s.run.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = s.run.Process.Kill() }) // it has ended, unless the test has failed
-}
-
-// command is the program with arguments, beside the terminal.
-func (s *planScene) command(args ...string) *exec.Cmd {
-	c := exec.Command(s.muster, args...)
-	c.Dir, c.Env = s.dir, s.env
-	return c
 }
 
 // ends waits until the run has ended with its task landed.
@@ -99,6 +83,7 @@ const watchThePlan = "until muster requests | grep -q plan; do sleep 0.1; done; 
 const planIsShown = `(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`
 
 func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
+	tier.All(t)
 	s := openPlanScene(t)
 	// It opens before there is a team, and shows the team when it is there.
 	s.Keys("muster watch", "Enter")
@@ -120,43 +105,16 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 	}
 }
 
-// Two faces answer at once: one of them decides, and the other one is told that this stands.
-func TestWatchAndACommandAnswerAtOnce(t *testing.T) {
-	s := openPlanScene(t)
-	s.begin()
-	s.Keys(watchThePlan, "Enter")
-	s.Wait(planIsShown)
-	id := regexp.MustCompile(`[0-9a-f]{8}`).FindString(s.Wait(`[0-9a-f]{8}`))
-	var out strings.Builder
-	c := s.command("approve", id)
-	c.Stdout, c.Stderr = &out, &out
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.Keys("a")
-	if err := c.Wait(); err != nil {
-		t.Errorf("%v: %s", err, out.String())
-	}
-	screen := s.Wait(`plan for 1 of alice (is approved|was\s+approved before)`)
-	const first, second = "plan for 1 of alice is approved", "plan for 1 of alice was approved before, by user"
-	isFirst, isSecond := strings.Contains(out.String(), first), strings.Contains(out.String(), second)
-	if isFirst == isSecond || strings.Contains(screen, first) == isFirst {
-		t.Errorf("the command says\n%s\nand the screen\n%s", out.String(), screen)
-	}
-	s.ends()
-	s.Keys("q")
-	s.Wait(`\$ $`)
-}
-
 // A full screen that is killed leaves no process and no file behind, and the team at work.
 func TestAKilledWatchLeavesNothing(t *testing.T) {
+	tier.All(t)
 	s := openPlanScene(t)
 	s.begin()
 	s.Keys(watchThePlan, "Enter") // the second one is killed: the first one has read all there is
 	s.Wait(planIsShown)
 	s.Keys("q")
 	s.Wait(`\$ $`)
-	before := files(t, s.dir)
+	before := files(t, s.w.dir)
 	s.Keys(`sh -c 'echo $$ > `+s.Dir+`/pid; exec muster watch'`, "Enter")
 	s.Wait(planIsShown)
 	text, err := os.ReadFile(filepath.Join(s.Dir, "pid"))
@@ -175,7 +133,7 @@ func TestAKilledWatchLeavesNothing(t *testing.T) {
 	if len(children) > 0 {
 		t.Errorf("it has left processes:\n%s", children)
 	}
-	if after := files(t, s.dir); after != before {
+	if after := files(t, s.w.dir); after != before {
 		t.Errorf("before it there was\n%s\nand now\n%s", before, after)
 	}
 	// Another one opens there. What waits is still to be decided.

@@ -25,6 +25,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/program"
 )
 
 // excused are commands of sh blocks that are not run here.
@@ -40,25 +43,28 @@ var excused = map[string]string{
 	"muster resume": "nothing is stopped there; docs/files-on-disk.md kills a run and resumes it",
 }
 
-// root is the module's directory; bin holds the built program.
+// root is the module's directory; bin holds the program.
 var root, bin string
 
-func TestMain(m *testing.M) { os.Exit(build(m.Run)) }
+// goDirs are the Go command's own directories, as variables: they would lie in the home of each page.
+var goDirs []string
 
-func build(run func() int) int {
-	dir, err := os.MkdirTemp("", "muster-docs-")
+func TestMain(m *testing.M) {
+	root, _ = filepath.Abs(filepath.Join("..", ".."))
+	path, err := program.Find()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		os.Exit(1)
 	}
-	defer os.RemoveAll(dir)
-	bin = dir
-	root, _ = filepath.Abs(filepath.Join("..", ".."))
-	if out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "muster/cmd/muster").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the program cannot be built: %v\n%s", err, out)
-		return 1
+	bin = filepath.Dir(path)
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	dirs := strings.Fields(string(out))
+	if err != nil || len(dirs) != 2 {
+		fmt.Fprintf(os.Stderr, "go env: %v\n%s", err, out)
+		os.Exit(1)
 	}
-	return run()
+	goDirs = []string{"GOCACHE=" + dirs[0], "GOMODCACHE=" + dirs[1]}
+	gittest.Main(m)
 }
 
 func pages(t *testing.T) []string {

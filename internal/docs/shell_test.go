@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 // patience is how long one command may take on a busy machine, and how long a page waits for what a running team does.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // home is what pages call the directory that holds everything.
 const home = "/home/you"
@@ -47,17 +48,18 @@ func open(t *testing.T, env []string) *shell {
 			t.Fatal(err)
 		}
 	}
+	if err := gittest.Home(filepath.Join(base, "home")); err != nil {
+		t.Fatal(err)
+	}
 	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
 	cmd := exec.Command("sh")
 	cmd.Dir = filepath.Join(base, "words")
 	cmd.Env = append([]string{
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"),
 		"MUSTER=" + root, "TZ=UTC", "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" + base, "GIT_PAGER=cat",
-		"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.org", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.org",
 		// In a sandbox each page would compile the standard library of Go for its checks.
-		"MUSTER_SANDBOX_ENABLED=false",
-		"GOCACHE=" + ask(t, "GOCACHE"), "GOMODCACHE=" + ask(t, "GOMODCACHE"), "GOPROXY=off", "GOTOOLCHAIN=local",
-	}, env...)
+		"MUSTER_SANDBOX_ENABLED=false", "GOPROXY=off", "GOTOOLCHAIN=local",
+	}, append(slices.Clone(goDirs), env...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -90,15 +92,6 @@ func open(t *testing.T, env []string) *shell {
 	})
 	s.must("git init -q -b main && printf 'a few words\\n' > README && git add . && git commit -q -m start")
 	return s
-}
-
-func ask(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // mark ends what a command printed.
