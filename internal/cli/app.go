@@ -132,7 +132,7 @@ func (a *App) Run(ctx context.Context) int {
 	}
 	defer a.hideSecrets()()
 	// Building the commands needs no context: cobra gives each command the one of ExecuteContext.
-	root := a.root() //nolint:contextcheck
+	root := a.root()                            //nolint:contextcheck
 	root.SetArgs(append([]string{}, a.Args...)) // cobra takes those of the process in place of nil
 	code := a.exit(ctx, root.ExecuteContext(ctx))
 	a.closeLog(ctx, code)

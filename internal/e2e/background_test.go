@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
 // TestBackground leaves a team at work, comes back to it, stops it, goes on with it, leaves it again, and reads how its
 // run has ended.
 func TestBackground(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	// Who was interrupted waits again.
 	s := w.screen(strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`, 1))
@@ -91,6 +93,7 @@ func TestBackground(t *testing.T) {
 // While somebody is attached, a team in the background does not end: its lead waits for the next words. It ends when
 // nobody is there any more.
 func TestBackgroundWaitsForWhoIsAttached(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys(`muster "plan it"`, "Enter")
@@ -116,6 +119,7 @@ func TestBackgroundWaitsForWhoIsAttached(t *testing.T) {
 // A conversation whose first process is killed ends as one whose terminal was closed: nothing is left running, and the
 // state is kept.
 func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys("muster", "Enter")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"muster/internal/demo"
+	"muster/internal/testing/tier"
 )
 
 // broughtSettings are hooks as people have them in .claude/settings.json.
@@ -56,6 +57,7 @@ const broughtWords = `
 // tools and hooks. Without trust the run goes on without what starts processes. With it all of them do their part, and a
 // recording of the run can be played again.
 func TestBroughtAlong(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.root = filepath.Join(w.base, "demo")

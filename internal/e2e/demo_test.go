@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tier"
 )
 
 // TestDemo runs the demo to its end and holds it to all that it says it shows.
 func TestDemo(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	out := w.muster(0, "demo", "--keep", filepath.Join(w.base, "demo"))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // lateWriter is a team whose alice has a command under way that writes in her lane when it is told to. Whoever does the
@@ -34,6 +36,7 @@ scenes:
 // TestLaneOfAStoppedProcess stops the program while a tool of alice's runs, which goes on. Her task is taken from her and done
 // in another process: what the tool writes late is not in what lands, and is kept.
 func TestLaneOfAStoppedProcess(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	model := w.words(lateWriter)

@@ -1,7 +1,11 @@
 //go:build linux
 
-// Package e2e tests the whole program from outside: it builds cmd/muster once, runs it in processes of its own on
+// Package e2e tests the whole program from outside: it runs the program in processes of its own on
 // throw-away repositories, and looks only at what anybody can see: files, git, exit codes, output, processes, the wire.
+//
+// The first tier has one witness for each thing that only the whole program shows: a run to a landing over the wire,
+// Ctrl-C, a kill and resume, the background, a terminal, an edit by hand, a budget of all repositories. Everything else
+// runs in all.
 //
 // Read in this order: main_test.go (the program and a world for it), words_test.go (what the scripted models say), then
 // the tests by name. They read /proc, so they are for Linux.
@@ -9,7 +13,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,49 +27,23 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/failpoint"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/race"
+	"muster/internal/testing/program"
+	"muster/internal/testing/wait"
 )
 
-// program is the path of the built program.
-var program string
-
-// caches are the Go command's own directories: the programs run with an empty HOME.
+// caches are the Go command's own directories: the programs run with another HOME.
 var caches []string
 
 func TestMain(m *testing.M) {
-	os.Exit(build(m.Run))
-}
-
-func build(run func() int) int {
-	dir, err := os.MkdirTemp("", "muster-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "muster")
-	args := []string{"build", "-o", program}
-	if race.Enabled {
-		args = append(args, "-race")
-	}
-	if failpoint.Enabled { // as the tests were, so that nothing is compiled a second time
-		args = append(args, "-tags", "failpoint")
-	}
-	cmd := exec.Command("go", append(args, "muster/cmd/muster")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "the program cannot be built: %v\n%s", err, out)
-		return 1
-	}
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	dirs := strings.Fields(string(out))
 	if err != nil || len(dirs) != 2 {
 		fmt.Fprintf(os.Stderr, "go env: %v\n%s", err, out)
-		return 1
+		os.Exit(1)
 	}
 	caches = []string{"GOCACHE=" + dirs[0], "GOMODCACHE=" + dirs[1]}
-	return run()
+	gittest.Main(m)
 }
 
 // patience is how long anything may take: long, for a machine that does other things too. Nothing waits for it to pass.
@@ -80,29 +57,20 @@ type world struct {
 	env  []string
 }
 
-// newWorld makes a repository with one commit, and a home with nothing in it.
+// newWorld makes a repository with one commit, and the home of an ordinary user.
 func newWorld(t *testing.T, env ...string) *world {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
+	w := &world{t: t, root: gittest.Repo(t, map[string]string{"README": "a repository\n"})}
+	w.base = filepath.Dir(w.root)
+	home, tmp := filepath.Join(w.base, "home"), filepath.Join(w.base, "tmp")
+	if err := errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, base: base, root: filepath.Join(base, "repo")}
-	for _, d := range []string{"repo", "home", "tmp"} {
-		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w.env = append([]string{
-		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "BASE=" + base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
-		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GORACE=atexit_sleep_ms=0",
-		"GIT_AUTHOR_NAME=user", "GIT_AUTHOR_EMAIL=user@example.org", "GIT_COMMITTER_NAME=user", "GIT_COMMITTER_EMAIL=user@example.org",
+		"HOME=" + home, "TMPDIR=" + tmp, "BASE=" + w.base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
+		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0",
 	}, append(slices.Clone(caches), env...)...)
-	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
-	w.write("README", "a repository\n")
-	w.git("init", "-q", "-b", "main")
-	w.git("add", ".")
-	w.git("commit", "-q", "-m", "start")
+	gittest.GoCache(t, filepath.Join(home, ".cache", "muster", "checks"))
 	t.Cleanup(func() {
 		if left := w.processes(); len(left) > 0 {
 			t.Errorf("still running at the end of the test:\n%s", strings.Join(left, "\n"))
@@ -118,12 +86,7 @@ func (w *world) write(path, text string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.root, path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	gittest.Write(w.t, "/", map[string]string{path: text})
 	return path
 }
 
@@ -190,7 +153,7 @@ func (w *world) start(args ...string) *process { return w.startWith(nil, args...
 // startWith is start with something on standard input.
 func (w *world) startWith(in io.Reader, args ...string) *process {
 	w.t.Helper()
-	p := &process{t: w.t, w: w, cmd: exec.Command(program, args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
+	p := &process{t: w.t, w: w, cmd: exec.Command(program.Path(w.t), args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = w.root, w.env, in, p.stdout.File, p.stderr.File
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
@@ -316,16 +279,8 @@ func (w *world) told() string {
 // awaits waits until something is so.
 func (w *world) awaits(what string, is func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("it never came that %s\n%s", what, w.told())
-		case <-tick.C:
-		}
+	if _, ok := wait.Poll(patience, is); !ok {
+		w.t.Fatalf("it never came that %s\n%s", what, w.told())
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/tier"
 )
 
 // seer looks at the file whose place the message says.
@@ -26,6 +28,7 @@ speakers:
 // TestAnImageIsNamed names an image that is in no commit: the lead finds a copy of it, and every vendor's API gets its
 // bytes.
 func TestAnImageIsNamed(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	shot := image.NewRGBA(image.Rect(0, 0, 2, 2))
 	shot.Set(0, 0, color.RGBA{255, 0, 0, 255})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 )
 
 // replayTimes is how often each recording is played. A hundred times takes some minutes:
@@ -37,6 +38,7 @@ func (w *world) replays(file string) {
 // TestReplayOfTheDemo plays a recording of the demo: a plan that is rejected first, a shutdown that is refused, a red
 // check and a conflict.
 func TestReplayOfTheDemo(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.base, "demo.rec")
@@ -104,6 +106,7 @@ AGAIN
 
 // TestReplayOfABusyTeam plays a recording of a team in which the path depends on who is faster all the time.
 func TestReplayOfABusyTeam(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	var tasks, spawns strings.Builder
@@ -140,6 +143,7 @@ func TestReplayOfABusyTeam(t *testing.T) {
 
 // TestReplayOfAKilledRun plays what a killed run has left, which only the user's word lets run.
 func TestReplayOfAKilledRun(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(w.base, "killed.rec")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/tier"
 )
 
 // neighbour is a program written after the tutorials that works in the same directory: it takes no locks, truncates the
@@ -168,6 +169,7 @@ scenes:
 
 // TestNeighbour has a program after the tutorials write and read the same files while the team runs.
 func TestNeighbour(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w := newWorld(t)
 	model := w.words(neighbourly)

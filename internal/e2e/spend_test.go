@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"muster/internal/spend"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
@@ -125,6 +127,7 @@ func (w *world) ledger() map[string]spend.Call {
 // TestKilledWhileItSpends kills a run of eight agents in the middle of their calls. The sum on disk is that of the
 // calls: those that were answered as the server counts them, the others as their requests. A budget goes on from there.
 func TestKilledWhileItSpends(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, s, model := pricedWorld(t, 7)
 	s.most = 40
@@ -184,6 +187,7 @@ func TestKilledWhileItSpends(t *testing.T) {
 
 // TestJoinedProcessesHoldOneBudget has two processes work for one team.
 func TestJoinedProcessesHoldOneBudget(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	w, s, model := pricedWorld(t, 4)
 	tokens := 0
@@ -221,12 +225,7 @@ func TestADayInTwoRepositories(t *testing.T) {
 	out := w.muster(3, "run", "--model", model, "write the parts")
 	w.has("stdout", out.stdout, "the budget of $100.00 for today is spent", "goes on tomorrow", "go on:      muster resume\n")
 	begun, _ := s.counts()
-	other := filepath.Join(w.base, "other")
-	if err := os.Mkdir(other, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.gitIn(other, "init", "-q", "-b", "main")
-	w.gitIn(other, "commit", "-q", "--allow-empty", "-m", "start")
+	other := gittest.Repo(t, nil)
 	out = w.muster(3, "-C", other, "run", "--model", model, "write more")
 	w.has("stdout", out.stdout, "the budget of $100.00 for today is spent")
 	if n, _ := s.counts(); n != begun {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/program"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/journal"
 )
@@ -53,7 +55,7 @@ scenes:
 func (w *world) screen(words string) *tmuxtest.Screen {
 	w.t.Helper()
 	s := tmuxtest.Start(w.t, w.root, append(w.env, "MUSTER_MODEL="+w.words(words)))
-	if err := os.Symlink(program, filepath.Join(s.Dir, "muster")); err != nil {
+	if err := os.Symlink(program.Path(w.t), filepath.Join(s.Dir, "muster")); err != nil {
 		w.t.Fatal(err)
 	}
 	return s
@@ -116,6 +118,7 @@ func TestTalk(t *testing.T) {
 
 // TestTalkCtrlC stops a turn, not the team; twice, it leaves with the state kept.
 func TestTalkCtrlC(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys("muster", "Enter")
@@ -143,6 +146,7 @@ func TestTalkCtrlC(t *testing.T) {
 
 // TestTalkAttaches writes to a team of another process, reads what its lead says, and leaves it at work.
 func TestTalkAttaches(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	s := w.screen(talkers)
 	p := w.start("run", "plan it", "--model", w.words(strings.Replace(talkers, `    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
@@ -164,27 +168,9 @@ func TestTalkAttaches(t *testing.T) {
 	p.ends(0)
 }
 
-// TestTalkPiped takes one message a line, each when the lead has answered the one before, and ends when all is done.
-func TestTalkPiped(t *testing.T) {
-	w := newWorld(t)
-	w.write(filepath.Join(w.base, "go"), "")
-	in := w.write(filepath.Join(w.base, "in"), "hi there\n/tasks\nplan\nhow is it?\n")
-	f, err := os.Open(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	p := w.startWith(f, "--model", w.words(talkers))
-	r := p.ends(0)
-	w.has("what the lead says", r.stdout, "Hello. Say plan when I shall begin.\n", "alice is at it.\n", "It goes well.\n", "All of it has landed.\n", "1 of 1 task landed")
-	if a, b := strings.Index(r.stdout, "Hello."), strings.Index(r.stdout, "alice is at it."); a < 0 || b < a {
-		t.Errorf("the order is\n%s", r.stdout)
-	}
-	w.has("what happens", r.stderr, "no tasks", "landing  lands  1 greet", "alice to you: a word to the user")
-}
-
 // A signal ends a conversation without a terminal as it ends a run: the exit code is 130 and the state is kept.
 func TestTalkPipedIsInterrupted(t *testing.T) {
+	tier.All(t)
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {

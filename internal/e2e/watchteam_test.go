@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
 // From the full screen alone a team is started, stopped, resumed, and its work is taken. The screen is left between two of
 // them, and the team goes on.
 func TestWatchStartsStopsAndTakes(t *testing.T) {
+	tier.All(t)
 	w := newWorld(t)
 	words := strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
     - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"muster/internal/testing/tier"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
@@ -134,6 +135,9 @@ func TestTheWire(t *testing.T) {
 			func(string) []string { return nil }, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name != "anthropic" {
+				tier.All(t)
+			}
 			t.Parallel()
 			r := serve(t, three)
 			w := newWorld(t, c.env(r.url)...)
