@@ -121,17 +121,14 @@ func TestPastingAnImage(t *testing.T) {
 	if err := os.WriteFile(file, picture(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	words := filepath.Join(s.Dir, "w.yaml")
-	if err := os.WriteFile(words, []byte(`
+	words := w.words(`
 speakers:
   lead:
     - cue: '(?s)what is @\S+ \?.*read_file (?P<path>\S*/outputs/user/[0-9a-f]+-clipboard.png)\)'
       do: [{read_file: {path: "${path}"}}]
     - cue: 'image/png, \d+ bytes'
       say: It is small.
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	writeProgram(t, s.Dir, "xclip", "exit 1")
 	s.Keys("DISPLAY=:7 WAYLAND_DISPLAY= muster --model script/"+words, "Enter")
 	s.Wait(`say what you want.*\n(.*\n)*>`)

@@ -7,14 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roster"
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/tier"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -104,16 +103,13 @@ func TestAConversationGoesOnWithARunThatHasNoTask(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
 	s := w.terminal()
-	words := filepath.Join(t.TempDir(), "words.yaml")
-	if err := os.WriteFile(words, []byte(`
+	words := w.words(`
 speakers:
   lead:
     - do: [{bash: {command: 'kill -9 $RUN; sleep 5'}}]
     - cue: and the lexer
       say: Both, then.
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	// A confined command reaches no process outside.
 	s.Keys(`MUSTER_SANDBOX_ENABLED=false sh -c 'RUN=$$ exec muster run "rewrite the parser" --environment-pass RUN --model script/`+words+`'`, "Enter")
 	s.Wait(`Killed`)
@@ -132,10 +128,7 @@ func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 	for name, said := range map[string]string{"no byte": "", "half a line": "hi th"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			words := filepath.Join(t.TempDir(), "words.yaml")
-			if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			words := w.words("speakers: {lead: [{say: Hello.}]}\n")
 			in, types := io.Pipe()
 			defer types.Close()
 			w.app.Stdin, w.app.Env = in, append(w.app.Env, "MUSTER_MODEL=script/"+words)
@@ -154,13 +147,8 @@ func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 func TestTheMenusOfAConversation(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
-	if err := os.WriteFile(filepath.Join(w.dir, "untracked notes.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	words := filepath.Join(t.TempDir(), "words.yaml")
-	if err := os.WriteFile(words, []byte("speakers: {lead: [{say: Hello.}]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	gittest.Write(t, w.dir, map[string]string{"untracked notes.txt": ""})
+	words := w.words("speakers: {lead: [{say: Hello.}]}\n")
 	s := w.terminal()
 	s.Keys("muster --model script/"+words, "Enter")
 	s.Wait(`lists the commands\n> $`)

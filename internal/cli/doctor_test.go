@@ -2,10 +2,11 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/gittest"
 )
 
 // What only the user can mend is named with what mends it, wherever it shows; the repair does the rest afterwards.
@@ -19,12 +20,6 @@ func TestDoctorNamesWhatTheRepairCannotDo(t *testing.T) {
 		w.run(t.Context(), want)
 		return w.out.String() + w.err.String()
 	}
-	git := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("git", append([]string{"-C", w.dir}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
 	says := func(out, want string, n int) {
 		t.Helper()
 		if strings.Count(out, want) != n {
@@ -34,16 +29,11 @@ func TestDoctorNamesWhatTheRepairCannotDo(t *testing.T) {
 	muster(0, "task", "add", "one")
 	muster(0, "worktree", "create", "lane-a")
 	muster(0, "worktree", "create", "lane-b")
-	lanes, err := filepath.EvalSymlinks(filepath.Join(w.dir, ".worktrees"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lanes := filepath.Join(w.dir, ".worktrees")
 	a, b := filepath.Join(lanes, "lane-a"), filepath.Join(lanes, "lane-b")
 	task := `{"id":1,"subject":"one","status":"completed","owner":"alice","completed_by":"alice","worktree":"lane-a","fence":1,"effects":["archive"],"blockedBy":[],"dependsOn":[],"blocks":[]}`
-	if err := os.WriteFile(filepath.Join(w.dir, ".tasks", "task_1.json"), []byte(task), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	git("worktree", "lock", a)
+	gittest.Write(t, w.dir, map[string]string{".tasks/task_1.json": task})
+	gittest.Git(t, w.dir, "worktree", "lock", a)
 	says(muster(1, "worktree", "remove", "--force", "lane-a"), "git worktree unlock "+a, 1)
 	if err := os.Remove(filepath.Join(b, ".git")); err != nil {
 		t.Fatal(err)
@@ -54,8 +44,8 @@ func TestDoctorNamesWhatTheRepairCannotDo(t *testing.T) {
 		says(out, "git worktree repair, then: muster doctor --repair", 1)
 		says(out, "broken  lanes", 2)
 	}
-	git("worktree", "unlock", a)
-	git("worktree", "repair")
+	gittest.Git(t, w.dir, "worktree", "unlock", a)
+	gittest.Git(t, w.dir, "worktree", "repair")
 	says(muster(0, "doctor", "--repair"), "mended", 1)
 	says(muster(0, "doctor"), "broken", 0)
 }

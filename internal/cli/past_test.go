@@ -39,11 +39,8 @@ scenes:
 // recordTwoTasks runs the team and returns its recording.
 func recordTwoTasks(w *world) string {
 	w.Helper()
-	dir := w.TempDir()
-	script, rec := filepath.Join(dir, "two.yaml"), filepath.Join(dir, "two.rec")
-	if err := os.WriteFile(script, []byte(twoTasks), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	script := w.words(twoTasks)
+	rec := filepath.Join(filepath.Dir(script), "two.rec")
 	w.app.Start = w.app.startTeam
 	w.app.Args = []string{"run", "two files", "--teammates", "1", "--model", "script/" + script, "--record", rec}
 	w.run(w.Context(), 0)

@@ -43,6 +43,14 @@ func newWorld(t *testing.T, args ...string) *world {
 	return w
 }
 
+// words writes what models say, and returns the path of the file.
+func (w *world) words(text string) string {
+	w.Helper()
+	dir := w.TempDir()
+	gittest.Write(w.T, dir, map[string]string{"words.yaml": text})
+	return filepath.Join(dir, "words.yaml")
+}
+
 // makeRepository makes dir a repository with one commit.
 func makeRepository(t *testing.T, dir string) {
 	t.Helper()

@@ -3,12 +3,8 @@
 package cli
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"muster/internal/testing/program"
@@ -56,11 +52,7 @@ func openPlanScene(t *testing.T) *planScene {
 // begin starts a run.
 func (s *planScene) begin() {
 	s.t.Helper()
-	words := filepath.Join(s.t.TempDir(), "words.yaml")
-	if err := os.WriteFile(words, []byte(aPlanWaits), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	s.run = exec.Command(program.Path(s.t), "run", "a faster parser", "--model", "script/"+words)
+	s.run = exec.Command(program.Path(s.t), "run", "a faster parser", "--model", "script/"+s.w.words(aPlanWaits))
 	s.run.Dir = s.w.dir
 	s.run.Stdout, s.run.Stderr = &s.out, &s.out
 	if err := s.run.Start(); err != nil {
@@ -76,9 +68,6 @@ func (s *planScene) ends() {
 		s.t.Errorf("%v\n%s", err, s.out.String())
 	}
 }
-
-// watchThePlan opens the screen when the plan waits, so that it opens on the plan.
-const watchThePlan = "until muster requests | grep -q plan; do sleep 0.1; done; muster watch"
 
 const planIsShown = `(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`
 
@@ -103,66 +92,6 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 	if h := s.History(); strings.Contains(h, "PLAN") {
 		t.Errorf("the shell got parts of the full screen:\n%s", h)
 	}
-}
-
-// A full screen that is killed leaves no process and no file behind, and the team at work.
-func TestAKilledWatchLeavesNothing(t *testing.T) {
-	tier.All(t)
-	s := openPlanScene(t)
-	s.begin()
-	s.Keys(watchThePlan, "Enter") // the second one is killed: the first one has read all there is
-	s.Wait(planIsShown)
-	s.Keys("q")
-	s.Wait(`\$ $`)
-	before := files(t, s.w.dir)
-	s.Keys(`sh -c 'echo $$ > `+s.Dir+`/pid; exec muster watch'`, "Enter")
-	s.Wait(planIsShown)
-	text, err := os.ReadFile(filepath.Join(s.Dir, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	s.Wait(`K\s*i\s*l\s*l\s*e\s*d`) // the terminal is as the screen has left it, so a line is no line there
-	children, _ := exec.Command("ps", "-o", "pid=,args=", "--ppid", strconv.Itoa(pid)).Output()
-	if len(children) > 0 {
-		t.Errorf("it has left processes:\n%s", children)
-	}
-	if after := files(t, s.w.dir); after != before {
-		t.Errorf("before it there was\n%s\nand now\n%s", before, after)
-	}
-	// Another one opens there. What waits is still to be decided.
-	s.Keys("stty sane; clear", "C-j")
-	s.Wait(`^\$ $`)
-	s.Keys("muster watch", "Enter")
-	s.Wait(planIsShown)
-	s.Keys("a")
-	s.Wait(`plan for 1 of alice is approved`)
-	s.ends()
-	s.Keys("q")
-	s.Wait(`\$ $`)
-}
-
-// files lists the files below a directory, those of git excepted.
-func files(t *testing.T, dir string) string {
-	t.Helper()
-	var all []string
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		// The team is at work, and takes its mail.
-		if err == nil && !strings.Contains(path, "/.git/") && !strings.Contains(path, "/.team/inbox/") {
-			all = append(all, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(all, "\n")
 }
 
 // Without a terminal it says what shows the team instead.
