@@ -183,3 +183,14 @@ func (s Lanes) Remove(ctx context.Context, name muster.Name, force bool) (muster
 	}
 	return lane, lanes.Remove(ctx, name, force)
 }
+
+// wholeEnviron returns the team's environment, with what no command may see.
+func (c Config) wholeEnviron() []string {
+	if c.Environ != nil {
+		return c.Environ
+	}
+	return os.Environ()
+}
+
+// environ returns what commands see of the team's environment.
+func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }

@@ -325,17 +325,6 @@ func (c Config) allSecrets() *redact.Secrets {
 	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))...)
 }
 
-// wholeEnviron returns the team's environment, with what no command may see.
-func (c Config) wholeEnviron() []string {
-	if c.Environ != nil {
-		return c.Environ
-	}
-	return os.Environ()
-}
-
-// environ returns what commands see of the team's environment.
-func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }
-
 // Close closes what Open and the runs have opened. A store that the caller has opened stays open.
 func (t *Team) Close() error {
 	var err error

@@ -101,7 +101,8 @@ func openInMemory(ctx context.Context, a *App, store muster.Store) (opened, erro
 	if err != nil {
 		return opened{}, err
 	}
-	t, err := team.OpenIn(w, team.Config{Environ: a.Env, Secrets: secretValues(a)}) //nolint:contextcheck // OpenIn starts nothing.
+	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
+		Environ: a.Env, Secrets: secretValues(a)})
 	return opened{t, w}, err
 }
 

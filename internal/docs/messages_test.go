@@ -3,9 +3,7 @@ package docs
 import (
 	"cmp"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,18 +70,9 @@ func hasMessage(all []string, message string) bool {
 // readTexts returns the texts of the module's strings outside tests. Those that are added to each other are one.
 func readTexts(t *testing.T) (all []string) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
-			return filepath.SkipDir
-		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+	walkSource(t, func(_ string, file *ast.File) {
+		if file == nil {
+			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			e, ok := n.(ast.Expr)
@@ -96,11 +85,7 @@ func readTexts(t *testing.T) (all []string) {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return all
 }
 

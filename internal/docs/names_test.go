@@ -34,10 +34,9 @@ type sourceNames struct {
 	packages []string        // the directory of each package, relative to the module's; the root's is left out
 }
 
-// readSource parses the module's Go files. Names of tests are left out.
-func readSource(t *testing.T) sourceNames {
+// walkSource calls visit with each Go file of the module and the directory of its package. The file is nil for a test.
+func walkSource(t *testing.T, visit func(dir string, file *ast.File)) {
 	t.Helper()
-	names := sourceNames{declared: map[string]bool{}, literals: map[string]bool{}}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -48,21 +47,31 @@ func readSource(t *testing.T) sourceNames {
 			return nil
 		}
 		dir, _ := filepath.Rel(root, filepath.Dir(path))
-		if dir != "." && !slices.Contains(names.packages, filepath.ToSlash(dir)) {
-			names.packages = append(names.packages, filepath.ToSlash(dir))
-		}
 		if strings.HasSuffix(path, "_test.go") {
+			visit(filepath.ToSlash(dir), nil)
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err == nil {
-			names.add(file)
-		}
+		visit(filepath.ToSlash(dir), file)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// readSource returns the names of the module.
+func readSource(t *testing.T) sourceNames {
+	t.Helper()
+	names := sourceNames{declared: map[string]bool{}, literals: map[string]bool{}}
+	walkSource(t, func(dir string, file *ast.File) {
+		if dir != "." && !slices.Contains(names.packages, dir) {
+			names.packages = append(names.packages, dir)
+		}
+		if file != nil {
+			names.add(file)
+		}
+	})
 	return names
 }
 
