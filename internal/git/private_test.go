@@ -95,7 +95,7 @@ func (l *privateLane) must(err error) {
 // spoil runs a script in a directory of the lane's, as hostile commands would.
 func (l *privateLane) spoil(dir, script string, vars ...string) {
 	l.Helper()
-	c := exec.Command("sh", "-e", "-c", script)
+	c := exec.Command("sh", "-e", "-c", "IFS=; "+script) // no variable is split at the space in the repository's path
 	c.Dir = dir
 	c.Env = append(append(os.Environ(), vars...), "LANE="+l.dir, "COMMON="+l.repo.CommonDir(), "PLACE="+l.p.Dir, "ADMIN="+l.p.Admin)
 	if out, err := c.CombinedOutput(); err != nil {

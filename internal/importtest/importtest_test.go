@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/lazyregexp", "internal/detach", "internal/safetext", "internal/text", "internal/testing/tier",
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/textmatch", "internal/yamldoc",
-		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/race", "internal/testing/tmuxtest",
+		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",
 		"internal/testing/program", "internal/testing/wait", "llm/catalogue/generate"},
 	{"internal/durable", "internal/spend"},
 	{"internal/paths", "internal/config", "internal/detect", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
