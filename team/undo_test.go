@@ -24,6 +24,7 @@ speakers:
 `
 
 // leftUndo lands the tasks, and puts another on the board as a killed process leaves it that was taking the first one back.
+// It runs in a bubble of synctest.
 func leftUndo(h *house) muster.Task {
 	h.Helper()
 	h.start(twoLanded, nil).ends(0, time.Hour)

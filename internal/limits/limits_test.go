@@ -120,14 +120,19 @@ func largeTypes(all []source) (places []string) {
 }
 
 // sleeps returns the calls of time.Sleep in tests outside testing/synctest. A test runs in a bubble if it calls synctest
-// itself, or a function of its package that does. Any other function that runs only in a bubble has the word synctest in
+// itself, or a function of its package that starts a bubble. Any other function that runs only in a bubble has the word synctest in
 // its comment. A test that waits for a real process calls internal/testing/wait.
 func sleeps(all []source) (places []string) {
 	bubbles := map[string]bool{} // by package and name
-	for _, s := range all {
-		for _, d := range s.syntax.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && s.test && usesName(f, "synctest") {
-				bubbles[s.pkg+"."+f.Name.Name] = true
+	for known := -1; known < len(bubbles); {
+		known = len(bubbles)
+		for _, s := range all {
+			for _, d := range s.syntax.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if ok && s.test && (usesName(f, "synctest") || !strings.HasPrefix(f.Name.Name, "Test") &&
+					uses(f, func(name string) bool { return bubbles[s.pkg+"."+name] })) {
+					bubbles[s.pkg+"."+f.Name.Name] = true
+				}
 			}
 		}
 	}
