@@ -214,7 +214,7 @@ func TestShutdownWhenClocksJump(t *testing.T) {
 				h.until("alice works", is(journal.TaskClaimed, "alice"))
 				time.Sleep(10 * time.Second)
 				asked := time.Now()
-				c.change(h, h.ask("alice", nil))
+				c.change(h, h.shutDownAlice(nil))
 				for h.member("alice").Status != muster.Shutdown && time.Since(asked) < 2*aDay {
 					time.Sleep(time.Second)
 				}
@@ -335,7 +335,7 @@ func TestDeadlineWhileTheProcessIsStopped(t *testing.T) {
 					r := h.run(h.open(h.hungTeam(), held(f.hold)))
 					h.until("alice works", is(journal.TaskClaimed, "alice"))
 					time.Sleep(10 * time.Second)
-					id := h.ask("alice", nil)
+					id := h.shutDownAlice(nil)
 					time.Sleep(10 * time.Second) // it has seen it
 					f.freeze()
 					h.jump(by)
@@ -418,7 +418,7 @@ func TestBackoffWhenTheClockJumps(t *testing.T) {
 		})
 		with("and a shutdown", time.Hour, func(h *house, _ llm.Model, r *running, _ time.Time) {
 			asked := time.Now()
-			h.ask("alice", func(q *muster.Request) { q.Force = c.force })
+			h.shutDownAlice(func(q *muster.Request) { q.Force = c.force })
 			h.until("shut down", is(journal.MemberShutdown, "alice"))
 			if took := time.Since(asked); took > time.Second && c.force || took > 31*time.Second {
 				h.Errorf("it took %v", took)

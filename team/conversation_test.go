@@ -19,15 +19,10 @@ type talking struct {
 }
 
 // converse starts a conversation; the first words are the goal.
-func (h *house) converse(m llm.Model, first string, change func(*team.Config)) *talking {
+func (h *house) converse(m llm.Model, first string) *talking {
 	h.Helper()
 	c := team.NewConversation()
-	t := h.open(m, func(cfg *team.Config) {
-		cfg.Conversation = c
-		if change != nil {
-			change(cfg)
-		}
-	})
+	t := h.open(m, func(cfg *team.Config) { cfg.Conversation = c })
 	run := func(ctx context.Context) (team.Summary, error) { return t.Run(ctx, first, team.Start{}) }
 	if first == "" {
 		run = t.Resume
@@ -72,7 +67,7 @@ func echo(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 func TestConversationGoesOn(t *testing.T) {
 	bubble(t, func(h *house) {
 		m := cast{"lead": echo}.model()
-		c := h.converse(m, "hi", nil)
+		c := h.converse(m, "hi")
 		c.rests(true)
 		if lead := h.member(muster.Lead); lead.Status != muster.Idle || lead.Doing != "waits for you" {
 			t.Errorf("the lead is %s %q", lead.Status, lead.Doing)
@@ -113,7 +108,7 @@ func TestConversationHearsWhileTheTeamWorks(t *testing.T) {
 				return says("Finished.")
 			},
 		}.model()
-		c := h.converse(m, "do it", nil)
+		c := h.converse(m, "do it")
 		c.rests(false) // the team works on, the prompt is back
 		c.say("how is it going?")
 		c.rests(false)
@@ -143,10 +138,10 @@ func TestConversationIsKeptAndGoesOn(t *testing.T) {
 				return says("There is a task.")
 			},
 		}.model()
-		c := h.converse(m, "note it", nil)
+		c := h.converse(m, "note it")
 		c.rests(false)
 		c.interrupt()
-		again := h.converse(cast{"lead": echo}.model(), "", nil)
+		again := h.converse(cast{"lead": echo}.model(), "")
 		again.rests(false)
 		again.say("drop it")
 		again.rests(false)
@@ -174,7 +169,7 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 				return hangs(ctx, n, r)
 			}
 			return echo(ctx, n, r)
-		}}.model(), "think long", nil)
+		}}.model(), "think long")
 		time.Sleep(time.Second)
 		stop, detach := attached(h)
 		if err := stop(); err != nil {

@@ -354,10 +354,10 @@ func (h *house) entries(name muster.Name) (all []transcript.Entry) {
 	return all
 }
 
-// tell sends mail of the user's.
-func (h *house) tell(name muster.Name, text string) {
+// tellLead sends mail of the user's to the lead.
+func (h *house) tellLead(text string) {
 	h.Helper()
-	if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: name, Content: text}); err != nil {
+	if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: text}); err != nil {
 		h.Fatal(err)
 	}
 }
@@ -391,10 +391,10 @@ func (h *house) create(subject string) muster.Task {
 	return t
 }
 
-// ask asks a member to shut down, as another process does.
-func (h *house) ask(name muster.Name, change func(*muster.Request)) muster.RequestID {
+// shutDownAlice asks alice to shut down, as another process does.
+func (h *house) shutDownAlice(change func(*muster.Request)) muster.RequestID {
 	h.Helper()
-	q := muster.Request{Kind: muster.AskShutdown, From: muster.User, To: name, Reason: "enough"}
+	q := muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice", Reason: "enough"}
 	if change != nil {
 		change(&q)
 	}

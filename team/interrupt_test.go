@@ -59,20 +59,20 @@ scenes:
 			h.until("claimed", is(journal.TaskClaimed, "alice"))
 			synctest.Wait()
 		}, 1, "ran\n"},
-		{"parked on a plan", func(h *house, _ string) { h.pendingPlan(1); synctest.Wait() }, 1, "ran\n"},
+		{"parked on a plan", func(h *house, _ string) { h.pendingPlan(); synctest.Wait() }, 1, "ran\n"},
 		{"in a tool", func(h *house, gate string) {
-			approve(h, h.pendingPlan(1))
+			approve(h, h.pendingPlan())
 			h.until("bash", uses("alice", "bash"))
 		}, 1, ""},
 		{"in a landing's check", func(h *house, gate string) {
 			open(gate + "/bash")
-			approve(h, h.pendingPlan(1))
+			approve(h, h.pendingPlan())
 			h.until("landing", is(journal.TaskLanding, "alice"))
 		}, 1, "ran\n"},
 		{"between two tasks", func(h *house, gate string) {
 			open(gate + "/bash")
 			open(gate + "/check")
-			approve(h, h.pendingPlan(1))
+			approve(h, h.pendingPlan())
 			h.until("completed", is(journal.TaskCompleted, "alice"))
 		}, 1, "ran\n"},
 	} {
@@ -88,7 +88,7 @@ scenes:
 				open(gate + "/bash")
 				open(gate + "/check")
 				r = h.resume(words, check)
-				if q, err := h.requests.Get(h.Context(), h.pendingPlan(1)); err == nil && q.Status == muster.RequestPending {
+				if q, err := h.requests.Get(h.Context(), h.pendingPlan()); err == nil && q.Status == muster.RequestPending {
 					approve(h, q.ID)
 				}
 				sum := r.ends(0, time.Hour)
@@ -172,7 +172,7 @@ func TestInterruptOfAHungModel(t *testing.T) {
 		if m := h.member(muster.Lead); m.Status == muster.Shutdown || m.Host == "" {
 			t.Errorf("the lead's record is %+v", m)
 		}
-		h.tell(muster.Lead, "while you were away")
+		h.tellLead("while you were away")
 		h.resume("speakers: {lead: [{say: Here I am.}]}", nil).ends(0, time.Minute)
 		h.heard("lead", "while you were away", 1)
 		if h.turns("lead") != 2 {
@@ -197,7 +197,7 @@ speakers:
 		h.until("asleep", is(journal.MemberIdle, muster.Lead))
 		synctest.Wait()
 		r.interrupt()
-		h.tell(muster.Lead, "one more thing")
+		h.tellLead("one more thing")
 		sum := h.resume(words, nil).ends(0, time.Hour)
 		h.heard("lead", "one more thing", 1)
 		if sum.Text != "I heard you." {

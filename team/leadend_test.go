@@ -146,7 +146,7 @@ speakers:
 		if h.turns("lead") != 2 {
 			t.Fatalf("news woke the lead")
 		}
-		h.tell(muster.Lead, "behind the news")
+		h.tellLead("behind the news")
 		synctest.Wait()
 		if h.turns("lead") != 5 { // a turn for each delivery
 			t.Errorf("mail behind a flood of news did not wake the lead: %d turns\n%s", h.turns("lead"), h.tail())

@@ -134,7 +134,7 @@ func TestLaneThatWasLeftIsInherited(t *testing.T) {
 		old := h.written("alice")
 		j := h.join(slowAlice, team.Workers{N: 1, Role: "coder"})
 		synctest.Wait()
-		h.ask("alice", func(q *muster.Request) { q.Force = true })
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
 		if lane := h.written("worker-1"); lane != old {
 			t.Errorf("worker-1 works in %s, alice's work is in %s", lane, old)
 		}

@@ -9,15 +9,11 @@ import (
 	"muster/journal"
 )
 
-// pendingPlan waits for the n-th plan to be asked for and returns its request.
-func (h *house) pendingPlan(n int) muster.RequestID {
+// pendingPlan waits for a plan to be asked for and returns its request.
+func (h *house) pendingPlan() muster.RequestID {
 	h.Helper()
-	seen := 0
 	e := h.until("a plan is submitted", func(e muster.Event) bool {
-		if e.Kind == journal.RequestCreated && e.Text("kind") == string(muster.AskPlan) {
-			seen++
-		}
-		return seen == n
+		return e.Kind == journal.RequestCreated && e.Text("kind") == string(muster.AskPlan)
 	})
 	return muster.RequestID(e.Text("request_id"))
 }

@@ -107,7 +107,7 @@ func TestShutDownWhileTheDiskIsFull(t *testing.T) {
 	bubble(t, func(h *house) {
 		r := h.failing("alice", noRoom, nil)
 		h.until("alice waits", is(journal.RunNote, "alice"))
-		h.ask("alice", func(q *muster.Request) { q.Force = true })
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
 		r.ends(0, time.Hour)
 		h.heard("lead", "is lost", 0)
 		if got := h.task(1); got.Owner != "bob" || h.member("alice").Status != muster.Shutdown {

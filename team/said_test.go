@@ -25,7 +25,7 @@ speakers:
     - do: [{complete_task: {task_id: 1, summary: Nothing to do.}}]
     - say: Done.
 `), nil)
-		h.tell(muster.Lead, "hello\nthere")
+		h.tellLead("hello\nthere")
 		h.run(tm).ends(0, time.Hour)
 		var all []string
 		var last muster.Pos

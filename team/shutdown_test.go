@@ -44,7 +44,7 @@ speakers:
 		h.until("claimed", is(journal.TaskClaimed, "alice"))
 		synctest.Wait()
 		at := time.Now()
-		id := h.ask("alice", nil)
+		id := h.shutDownAlice(nil)
 		h.until("shut down", is(journal.MemberShutdown, "alice"))
 		if took := time.Since(at); took < 29*time.Second || took > 31*time.Second {
 			t.Errorf("it took %v", took)
@@ -73,7 +73,7 @@ func TestShutdownOfADeafMember(t *testing.T) {
 		r := h.run(h.open(m, nil))
 		h.until("claimed", is(journal.TaskClaimed, "alice"))
 		synctest.Wait()
-		h.ask("alice", func(q *muster.Request) { q.Force = true })
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
 		r.ends(3, 2*time.Minute)
 		if got := h.task(1); got.Status != muster.Pending || h.member("alice").Status != muster.Shutdown {
 			t.Errorf("%+v", got)
@@ -101,7 +101,7 @@ func TestShutdownEndsALongCommand(t *testing.T) {
 		alive = strings.Fields(string(data))
 		return len(alive) == 2
 	})
-	h.ask("alice", func(q *muster.Request) { q.Deadline = muster.UnixTime(time.Now().Add(100 * time.Millisecond)) })
+	h.shutDownAlice(func(q *muster.Request) { q.Deadline = muster.UnixTime(time.Now().Add(100 * time.Millisecond)) })
 	h.until("alice is shut down", is(journal.MemberShutdown, "alice"))
 	for _, pid := range alive {
 		if out, err := exec.Command(ps, "-o", "stat=,args=", "-p", pid).Output(); err == nil && !strings.HasPrefix(string(out), "Z") {
@@ -144,7 +144,7 @@ speakers:
 		}
 		h.until("idle", is(journal.MemberIdle, "alice"))
 		inHerName(1)
-		h.ask("alice", func(q *muster.Request) { q.Force = true })
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
 		synctest.Wait()
 		if m, got := h.member("alice"), h.task(1); m.Status != muster.Shutdown || got.Owner != "alice" {
 			t.Fatalf("alice is %s, and the task is %q's", m.Status, got.Owner)
