@@ -48,7 +48,7 @@ func TestALandingThatWasCutOffIsGoneOnWith(t *testing.T) {
 						return nil
 					})
 					if c.isRecorded {
-						o.Check = fmt.Sprintf("if test -e one.txt && mkdir %s/gate; then git -C %s branch -q -D muster/demo; fi", h.TempDir(), h.root)
+						o.Check = fmt.Sprintf("if test -e one.txt && mkdir '%s/gate'; then git -C '%s' branch -q -D muster/demo; fi", h.TempDir(), h.root)
 					}
 				})
 				h.until("it is cut off", func(e muster.Event) bool {

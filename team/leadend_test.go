@@ -241,7 +241,7 @@ speakers:
 scenes:
   - cue: 'Task #2: two'
     turns:
-      - do: [{bash: {command: "echo '[\"not a task\"]' > `+h.root+`/.tasks/task_1.json"}}]
+      - do: [{bash: {command: "echo '[\"not a task\"]' > '`+h.root+`/.tasks/task_1.json'"}}]
       - do: [{complete_task: {task_id: 2, summary: two}}]
 `, nil).ends(3, time.Minute)
 	if sum.Unread[1] == "" || len(sum.Unread) != 1 || !strings.Contains(sum.Text, "task #1 cannot be read") {

@@ -81,7 +81,7 @@ speakers:
 				sum := h.start(c.words, func(k *team.Config) {
 					k.Teammates = 1
 					if c.left == "late.txt" {
-						k.Check = "test ! -e one.txt || touch " + filepath.Join(h.root, ".worktrees/task-1-one/late.txt")
+						k.Check = "test ! -e one.txt || touch '" + filepath.Join(h.root, ".worktrees/task-1-one/late.txt") + "'"
 					}
 				}).ends(c.code, time.Hour)
 				var left []string

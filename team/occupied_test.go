@@ -69,21 +69,16 @@ func (h *house) putAside(lane muster.Name) {
 // archived are the files of the lane's archive, "" when there is none.
 func (h *house) archived(lane muster.Name) string {
 	h.Helper()
-	prefix := "refs/muster/archive/" + string(lane) + "-"
+	ref := "refs/muster/archive/" + string(lane) + "-1" // of its first archive
 	if h.meadow != nil {
 		h.meadow.mu.Lock()
 		defer h.meadow.mu.Unlock()
-		for ref, files := range h.meadow.kept {
-			if strings.HasPrefix(ref, prefix) {
-				return names(slices.Sorted(maps.Keys(files)))
-			}
-		}
+		return names(slices.Sorted(maps.Keys(h.meadow.kept[ref])))
+	}
+	if h.git("for-each-ref", ref) == "" {
 		return ""
 	}
-	if h.git("for-each-ref", prefix+"1") == "" {
-		return ""
-	}
-	return names(strings.Fields(h.git("ls-tree", "--name-only", prefix+"1")))
+	return names(strings.Fields(h.git("ls-tree", "--name-only", ref)))
 }
 
 // A task is taken from an owner whose process lives on, and claimed in another one: what the first owner's commands still

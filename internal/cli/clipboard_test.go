@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/tier"
+	"muster/internal/text"
 )
 
 // picture is a small image.
@@ -130,7 +131,7 @@ speakers:
       say: It is small.
 `)
 	writeProgram(t, s.Dir, "xclip", "exit 1")
-	s.Keys("DISPLAY=:7 WAYLAND_DISPLAY= muster --model script/"+words, "Enter")
+	s.Keys("DISPLAY=:7 WAYLAND_DISPLAY= muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`say what you want.*\n(.*\n)*>`)
 	s.Keys("what is ", "C-v")
 	s.Wait(`(?s)the clipboard holds no image: your terminal pastes text.*> what is$`)

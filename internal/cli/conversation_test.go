@@ -15,6 +15,7 @@ import (
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/tier"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
@@ -111,7 +112,7 @@ speakers:
       say: Both, then.
 `)
 	// A confined command reaches no process outside.
-	s.Keys(`MUSTER_SANDBOX_ENABLED=false sh -c 'RUN=$$ exec muster run "rewrite the parser" --environment-pass RUN --model script/`+words+`'`, "Enter")
+	s.Keys(`MUSTER_SANDBOX_ENABLED=false sh -c 'RUN=$$ exec muster run "rewrite the parser" --environment-pass RUN --model script/"`+words+`"'`, "Enter")
 	s.Wait(`Killed`)
 	s.Keys("clear; muster", "Enter")
 	s.Wait(`(?s)a team stopped here.*goal: rewrite the parser   no task is open.*/resume.*\n>`)
@@ -150,7 +151,7 @@ func TestTheMenusOfAConversation(t *testing.T) {
 	gittest.Write(t, w.dir, map[string]string{"untracked notes.txt": ""})
 	words := w.words("speakers: {lead: [{say: Hello.}]}\n")
 	s := w.terminal()
-	s.Keys("muster --model script/"+words, "Enter")
+	s.Keys("muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`lists the commands\n> $`)
 	s.Keys("/")
 	s.Wait(`> /\n\* /status +how the team stands(.|\n)* more$`)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/text"
 )
 
 // What only the user can mend is named with what mends it, wherever it shows; the repair does the rest afterwards.
@@ -34,13 +35,13 @@ func TestDoctorNamesWhatTheRepairCannotDo(t *testing.T) {
 	task := `{"id":1,"subject":"one","status":"completed","owner":"alice","completed_by":"alice","worktree":"lane-a","fence":1,"effects":["archive"],"blockedBy":[],"dependsOn":[],"blocks":[]}`
 	gittest.Write(t, w.dir, map[string]string{".tasks/task_1.json": task})
 	gittest.Git(t, w.dir, "worktree", "lock", a)
-	says(muster(1, "worktree", "remove", "--force", "lane-a"), "git worktree unlock "+a, 1)
+	says(muster(1, "worktree", "remove", "--force", "lane-a"), "git worktree unlock "+text.ShellQuote(a), 1)
 	if err := os.Remove(filepath.Join(b, ".git")); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"doctor"}, {"doctor", "--repair"}} {
 		out := muster(1, args...)
-		says(out, "git worktree unlock "+a+", then: muster doctor --repair", 2) // of the lane, and of the task that waits for it
+		says(out, "git worktree unlock "+text.ShellQuote(a)+", then: muster doctor --repair", 2) // of the lane, and of the task that waits for it
 		says(out, "git worktree repair, then: muster doctor --repair", 1)
 		says(out, "broken  lanes", 2)
 	}

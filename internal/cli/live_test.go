@@ -14,6 +14,7 @@ import (
 	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
+	"muster/internal/text"
 )
 
 // terminal starts a shell in a terminal, in the world's repository, with muster in its path.
@@ -66,16 +67,16 @@ speakers:
 func TestARunRings(t *testing.T) {
 	tier.All(t)
 	s, words, raw := inTmux(t, writesToUser)
-	s.Keys("muster run x --plain --model script/"+words, "Enter")
+	s.Keys("muster run x --plain --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`All said\.\n.*\n?\$ $`)
-	s.Keys("TERM=dumb muster run x --model script/"+words, "Enter")
+	s.Keys("TERM=dumb muster run x --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`(?s)All said.*All said\.\n.*\n?\$ $`)
 	if got := rawOf(t, raw); strings.ContainsAny(got, "\a") || strings.Contains(got, "\x1b[") {
 		t.Errorf("plain lines:\n%q", got)
 	}
 	s.Keys("clear", "Enter")
 	s.Wait(`^\$ $`)
-	s.Keys("MUSTER_NOTIFY=osc muster run x --model script/"+words, "Enter")
+	s.Keys("MUSTER_NOTIFY=osc muster run x --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`All said\.\n.*\n?\$ $`)
 	waitForRaw(t, raw, "]9;muster: lead writes to you")
 }
@@ -83,7 +84,7 @@ func TestARunRings(t *testing.T) {
 // The conversation rings too, between two frames.
 func TestAConversationRings(t *testing.T) {
 	s, words, raw := inTmux(t, writesToUser)
-	s.Keys("muster --model script/"+words, "Enter")
+	s.Keys("muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`(?m)^here    repo, on main, model\s+script/\S+\ncheck   none, so what lands is not verified .*\nrights  commands are not confined: they run with your rights\n` +
 		`open    nothing: say what you want; /help lists the commands\n> $`)
 	if got := rawOf(t, raw); strings.Contains(got, "\a") {
@@ -133,7 +134,7 @@ speakers:
     - say: Counted.
 `)
 	s.Resize(30)
-	s.Keys("clear; "+env+"muster run x --teammates 0 --model script/"+words, "Enter")
+	s.Keys("clear; "+env+"muster run x --teammates 0 --model script/"+text.ShellQuote(words), "Enter")
 	waitForNextSecond(t, s, `\n\nlead      1: bash .* s\nboard      1 in progress$`)
 	s.Resize(200)
 	waitForNextSecond(t, s, `\n\nlead      working  1 count the .* s\nboard      1 in progress$`)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/text"
 )
 
 // In a conversation the calls of the lead's tools have a line each, and can be opened.
@@ -21,7 +23,7 @@ speakers:
 	if err := os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Keys("clear; muster --model script/"+words, "Enter")
+	s.Keys("clear; muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`> $`)
 	s.Keys("/open", "Enter")
 	s.Wait(`the lead has called no tool since this conversation was opened\n`)

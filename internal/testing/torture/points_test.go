@@ -110,7 +110,7 @@ func TestCommandsNameTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	named, dir, hasTag := 0, "", false
-	command := regexp.MustCompile("`(?:go test (-tags failpoint )?(\\./\\S+)[^`]*?)?-run '?([^'` /]+)[^`]*`")
+	command := regexp.MustCompile("`(?:(?:MUSTER_TESTS=all )?go test (-tags failpoint )?(\\./\\S+)[^`]*?)?-run '?([^'` /]+)[^`]*`")
 	for _, m := range command.FindAllStringSubmatch(string(text), -1) {
 		if m[2] != "" {
 			hasTag, dir = m[1] != "", m[2]
