@@ -80,16 +80,16 @@ func (w *world) livesUntil(answers map[muster.Name]bool, end func(*roster.Roster
 // A lead that stops keeps its record as it was, for resume: it has stopped when its process has ended.
 func TestStopOfALeadThatKeepsItsRecord(t *testing.T) {
 	w := newWorld(t, "team", "stop", "--force")
-	var r *roster.Roster
+	rosters := make(chan *roster.Roster, 1)
 	w.livesUntil(map[muster.Name]bool{muster.Lead: true}, func(of *roster.Roster, h *roster.Host, _ muster.Name) error {
-		r = of
+		rosters <- of
 		return h.Release()
 	})
 	w.run(t.Context(), 0)
 	if out := strings.TrimSpace(w.out.String()); out != "lead  stopped" {
 		t.Errorf("%q", out)
 	}
-	if lead, err := r.Get(t.Context(), muster.Lead); err != nil || lead.Status != muster.Working {
+	if lead, err := (<-rosters).Get(t.Context(), muster.Lead); err != nil || lead.Status != muster.Working {
 		t.Errorf("its record says %s, %v", lead.Status, err)
 	}
 }
