@@ -21,7 +21,7 @@ func TestBackground(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
 	// Who was interrupted waits again.
-	s := w.screen(strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`, 1))
+	s := w.screen(strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`, 1))
 	s.Keys(`muster "hi there"`, "Enter")
 	s.Wait(`(?s)> hi there\n.*Hello\. Say plan.*waits for you.*\n> $`)
 	s.Keys("plan it all with care", "Enter")
@@ -156,7 +156,7 @@ func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
 func TestRunInTheBackground(t *testing.T) {
 	w := newWorld(t)
 	words := w.words(strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
-    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers))
+    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers))
 	r := w.start("run", "--background", "--model", words, "--land", "no such branch", "greet").ends(1)
 	w.has("why it cannot begin", r.stderr, "cannot be the name of a branch")
 	r = w.start("run", "--background", "--model", words, "greet").ends(0)

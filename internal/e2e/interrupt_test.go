@@ -42,7 +42,7 @@ scenes:
     turns:
       - do:
           - write_file: {path: "${word}.txt", content: "${word}\n"}
-          - bash: {command: "setsid sleep 300 & setsid -f sleep 300; touch $BASE/${word}.slept; sleep 0.3"}
+          - bash: {command: "setsid sleep 300 & setsid -f sleep 300; touch \"$BASE/${word}.slept\"; sleep 0.3"}
       - do:
           - write_file: {path: "${word}.txt", content: "${word}\n"}
           - send_message: {to: lead, content: "${word} is half done"}
@@ -55,7 +55,7 @@ scenes:
 `
 
 // slowCheck leaves children too, and notes in the world how often it ran.
-const slowCheck = `setsid sleep 300 & mktemp $BASE/checks/XXXXXX && sleep 0.3 && test -e README`
+const slowCheck = `setsid sleep 300 & mktemp "$BASE/checks/XXXXXX" && sleep 0.3 && test -e README`
 
 // slowWorld is a world with that team in it, not yet started, and how to start it. The model is asked over the wire.
 func slowWorld(t *testing.T) (w *world, model *recorder, run []string) {

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long anything may take: long, for a machine that does other things too. Nothing waits for it to pass.
-const patience = 3 * time.Minute
+const patience = time.Minute
 
 // world is a repository and all that its programs see of the machine.
 type world struct {

@@ -154,7 +154,7 @@ speakers:
     - do: [{wait: {}}]
   alice:
     - do: [{bash: {command: "echo hello >greeting"}}]
-    - do: [{bash: {command: "touch $BASE/here; test -e $BASE/again || sleep 100"}}]
+    - do: [{bash: {command: "touch \"$BASE/here\"; test -e \"$BASE/again\" || sleep 100"}}]
 `)
 	p := w.start("run", "words", "--teammates", "1", "--model", model, "--record", file)
 	w.awaits("the command", w.exists("here"))
@@ -164,7 +164,7 @@ speakers:
 	p.wait()
 	w.soonGone()
 	w.write(filepath.Join(w.base, "again"), "")
-	w.has("stderr", w.muster(1, "replay", file).stderr, "its run was killed", "touch $BASE/here")
+	w.has("stderr", w.muster(1, "replay", file).stderr, "its run was killed", `touch "$BASE/here"`)
 	out := w.muster(0, "replay", "--yes", file).stdout
 	w.has("stdout", out, "it came as recorded, to where the recorded run was cut off: 4 of 4 turns")
 	var state []muster.Task

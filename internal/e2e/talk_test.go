@@ -46,7 +46,7 @@ scenes:
   - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
     who: [alice]
     turns:
-      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"}}]
+      - do: [{bash: {command: "while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"}}]
       - do: [{send_message: {to: user, content: "a word to the user"}}]
       - do: [{complete_task: {task_id: "${number:id}", summary: "Says hello."}}]
 `

@@ -134,12 +134,12 @@ speakers:
       until: All done
     - say: Done.
   bob:
-    - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done"}}]
+    - do: [{bash: {command: "while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done"}}]
     - say: I have read.
 scenes:
   - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
     turns:
-      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo ${what} > ${what}"}}]
+      - do: [{bash: {command: "while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo ${what} > ${what}"}}]
       - do: [{complete_task: {task_id: "${number:id}", summary: "did ${what}"}}]
 `)
 	run := w.start("run", "two files", "--model", model)

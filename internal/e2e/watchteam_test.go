@@ -18,7 +18,7 @@ func TestWatchStartsStopsAndTakes(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
 	words := strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
-    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers)
+    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers)
 	s := w.screen(words)
 	s.Keys("muster watch", "Enter")
 	s.Wait(`(?s)press N to start one.*N new run`)
