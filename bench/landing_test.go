@@ -110,7 +110,7 @@ func (r *landingRun) count(cost *landingCost) {
 // runVerified runs the team on the library, then looks at what it landed.
 func (r *landingRun) runVerified() landingCost {
 	r.tb.Helper()
-	base := r.commit("HEAD")
+	base := r.head()
 	cost := r.run()
 	r.tb.Logf("%d commits verified", r.verify(base, libraryCheck))
 	for _, t := range r.tasks {
@@ -191,7 +191,7 @@ func TestLandingRun(t *testing.T) {
 	}
 	w := start()
 	r := &landingRun{world: w, tasks: tasks, teammates: 3, check: w.checkScript(command)}
-	base := w.commit("HEAD")
+	base := w.head()
 	cost := r.run()
 	if cost.landed != len(tasks) || cost.attention > 0 || cost.checks == 0 { // whether a task comes back depends on who is first
 		t.Errorf("%+v", cost)

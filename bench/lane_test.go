@@ -89,7 +89,7 @@ func (w *world) serveSpares(b *testing.B, lanes *worktree.Lanes) (ready func()) 
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan struct{})
 	go func() {
-		lanes.Spares.Serve(ctx, func(context.Context) (string, error) { return w.commit("HEAD"), nil })
+		lanes.Spares.Serve(ctx, func(context.Context) (string, error) { return w.head(), nil })
 		close(ended)
 	}()
 	b.Cleanup(func() { cancel(); <-ended })

@@ -32,7 +32,7 @@ type branch struct {
 // newPlainGit commits the work of all tasks on branches of their own.
 func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all []branch) {
 	w.tb.Helper()
-	p = &plainGit{world: w, check: check, dir: filepath.Join(w.base, "checked"), lane: filepath.Join(w.base, "lane"), tip: w.commit("HEAD")}
+	p = &plainGit{world: w, check: check, dir: filepath.Join(w.base, "checked"), lane: filepath.Join(w.base, "lane"), tip: w.head()}
 	for _, dir := range []string{p.dir, p.lane} {
 		w.git("worktree", "add", "-q", "--detach", dir)
 	}
@@ -44,10 +44,10 @@ func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all 
 	return p, all
 }
 
-// commit is the commit that a name stands for.
-func (w *world) commit(name string) string {
+// head returns the commit that is checked out.
+func (w *world) head() string {
 	w.tb.Helper()
-	return strings.TrimSpace(w.output(w.command("git", "rev-parse", "--verify", name+"^{commit}")))
+	return strings.TrimSpace(w.output(w.command("git", "rev-parse", "HEAD")))
 }
 
 // in runs a program in a directory; it must end well.

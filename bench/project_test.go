@@ -98,7 +98,7 @@ func landProject(tb testing.TB, tasks []landingTask) landingCost {
 	tb.Helper()
 	w := newProject(tb)
 	r := &landingRun{world: w, tasks: tasks, teammates: 3, check: w.checkScript(projectCheck)}
-	base := w.commit("HEAD")
+	base := w.head()
 	cost := r.run()
 	if n := cost.returned[3]; len(cost.returned) != 1 || n != 1 {
 		tb.Errorf("the third task has to come back once, and no other: %v", cost.returned)
