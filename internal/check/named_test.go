@@ -172,9 +172,7 @@ func TestReceiptsOfNamedChecks(t *testing.T) {
 	}
 	// A receipt under the name of another one is not read.
 	all := check.Receipts(dir)
-	if err := os.Rename(filepath.Join(dir, all[0].Key+".json"), filepath.Join(dir, all[1].Key+".json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(dir, all[0].Key+".json"), filepath.Join(dir, all[1].Key+".json")))
 	if got := check.Receipts(dir); len(got) != len(all)-2 {
 		t.Errorf("%d receipts of %d", len(got), len(all))
 	}

@@ -26,9 +26,7 @@ func TestChecksHavePorts(t *testing.T) {
 				t.Errorf("%s: %s\n%s", name, res.How, res.Output)
 			}
 			text, err := os.ReadFile(filepath.Join(said, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return strings.Fields(string(text))
 		}
 		var first, second []string

@@ -51,9 +51,7 @@ func TestAGreenReceiptIsNotEarnedTwice(t *testing.T) {
 		}},
 		{name: "a damaged one", command: "true", green: true, before: func() {
 			for _, x := range check.Receipts(receipts) {
-				if err := os.WriteFile(filepath.Join(receipts, x.Key+".json"), []byte(`{"green":true}`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(receipts, x.Key+".json"), []byte(`{"green":true}`), 0o600))
 			}
 		}},
 		{name: "another tree", command: "true", green: true, before: func() {

@@ -21,9 +21,7 @@ func reportOf(test string) string {
 func TestReportsOfACheck(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "junit.xml"), []byte(strings.Trim(reportOf("outside"), "'")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(outside, "junit.xml"), []byte(strings.Trim(reportOf("outside"), "'")), 0o600))
 	w := newWorld(t, map[string]string{"reports/junit-old.xml": strings.Trim(reportOf("old"), "'") + "\n"})
 	for name, c := range map[string]struct {
 		command string

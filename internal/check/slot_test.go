@@ -13,7 +13,6 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/tier"
 )
 
 // kept makes checks run in slots.
@@ -98,23 +97,6 @@ func TestASlotKeepsWhatStaysTheSame(t *testing.T) {
 	w.green(cache, `test "$(cat b.txt)" = b && ! test -e new.txt`)
 }
 
-// The second check of a Go module in which only its README has changed finds the results of its tests.
-func TestASecondCheckUsesTheCacheOfTests(t *testing.T) {
-	tier.All(t) // it builds a test twice; TestASlotKeepsWhatStaysTheSame has what that rests on
-	t.Parallel()
-	w, cache := newWorld(t, map[string]string{"go.mod": "module m\n\ngo 1.24\n", "README": "one\n", "m.go": "package m\n",
-		"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestM(t *testing.T) {}\n"}), t.TempDir()
-	gittest.GoCache(t, cache)
-	command := `go test ./...`
-	first := w.head(w.runner(command, kept(cache)))
-	gittest.Write(t, w.root, map[string]string{"README": "two\n"})
-	w.git("commit", "-qam", "Change the README")
-	second := w.head(w.runner(command, kept(cache)))
-	if !first.Green || !second.Green || strings.Contains(first.Output, "(cached)") || !strings.Contains(second.Output, "(cached)") {
-		t.Errorf("first %s\nsecond %s", first.Output, second.Output)
-	}
-}
-
 // Two checks at once have a slot each, and neither has one of a check that runs.
 func TestChecksAtOnceHaveSlotsOfTheirOwn(t *testing.T) {
 	t.Parallel()
@@ -140,9 +122,7 @@ func TestWhereThereIsNoCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, threeFiles)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for name, cache := range map[string]string{"none": "", "in the repository": filepath.Join(w.root, ".cache", "x"), "a file": file} {
 		out := filepath.Join(t.TempDir(), "pwd")
 		w.green(cache, "pwd > "+out+"; touch mess")
@@ -179,9 +159,7 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 	if len(all) != 1 || all[0].Repository != w.root || all[0].Size == 0 || all[0].Used.IsZero() {
 		t.Fatalf("%+v", all)
 	}
-	if err := all[0].Remove(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[0].Remove())
 	if got := check.Caches(cache); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
@@ -192,12 +170,8 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 func TestACacheThatIsALinkIsTheUsers(t *testing.T) {
 	t.Parallel()
 	cache, own := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(own, "trim.txt"), []byte("0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(own, check.GoCache(cache)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(own, "trim.txt"), []byte("0"), 0o600))
+	must(t, os.Symlink(own, check.GoCache(cache)))
 	if got := check.Caches(cache); len(got) != 0 {
 		t.Errorf("listed: %v", got)
 	}

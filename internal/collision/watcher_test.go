@@ -47,9 +47,7 @@ func TestBothOwnersHear(t *testing.T) {
 			t.Errorf("%s hears %s, want %s", h.who, got, h.want)
 		}
 	}
-	if n := w.events(); n != 1 {
-		t.Errorf("%d events", n)
-	}
+	equal(t, "events", w.events(), 1)
 	if after := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
 		"count-objects"); after != before {
 		t.Errorf("a look has changed something: %s\n%s", before, after)
@@ -66,9 +64,7 @@ func TestBothOwnersHear(t *testing.T) {
 	w.write(a, map[string]string{"g": lines(1, "alice")})
 	w.write(b, map[string]string{"g": lines(1, "bob")})
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)); got != "[2+1 f:4|3 g:1|1] [1+2 f:3|4 g:1|1]" {
-		t.Errorf("another file: %s", got)
-	}
+	equal(t, "another file", fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)), "[2+1 f:4|3 g:1|1] [1+2 f:3|4 g:1|1]")
 
 	w.write(a, map[string]string{"f": lines(0, ""), "g": lines(0, "")})
 	w.mustLook()
@@ -85,18 +81,14 @@ func TestBothOwnersHear(t *testing.T) {
 	if known := collision.Read(w.root); len(known) > 0 {
 		t.Errorf("it is over: %v", known)
 	}
-	if n := w.events(); n != 3 {
-		t.Errorf("%d events", n)
-	}
+	equal(t, "events", w.events(), 3)
 
 	// It begins again, and is over before anybody has heard of that.
 	w.write(a, map[string]string{"f": lines(3, "alice")})
 	w.mustLook()
 	w.write(a, map[string]string{"f": lines(0, "")})
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)); got != "[] []" {
-		t.Errorf("what was over before it was told: %s", got)
-	}
+	equal(t, "what was over before it was told", fmt.Sprint(w.hears("bob", two), w.hears("lead", 0)), "[] []")
 }
 
 // TestAWarningWaitsForALaneThatCannotBeLookedAt checks that what was found is told, though its lane is locked or in the
@@ -119,9 +111,7 @@ func TestAWarningWaitsForALaneThatCannotBeLookedAt(t *testing.T) {
 	gittest.Git(t, b, "checkout", "-q", "-")
 	w.Changed("lane-2")
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("alice", one), w.hears("bob", two)); got != "[1+2 f:3|3] [2+1 f:3|3]" {
-		t.Errorf("heard: %s", got)
-	}
+	equal(t, "heard", fmt.Sprint(w.hears("alice", one), w.hears("bob", two)), "[1+2 f:3|3] [2+1 f:3|3]")
 }
 
 // TestLandingsAreNotWarned checks that the owner of a task that is to land hears nothing: the landing says it.
@@ -141,9 +131,7 @@ func TestLandingsAreNotWarned(t *testing.T) {
 	}
 	w.land(9, map[string]string{"f": lines(3, "nine")})
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("alice", one), w.hears("bob", two), w.hears("lead", 0)); got != "[] [] []" {
-		t.Errorf("heard: %s", got)
-	}
+	equal(t, "heard", fmt.Sprint(w.hears("alice", one), w.hears("bob", two), w.hears("lead", 0)), "[] [] []")
 	if known := collision.Read(w.root); len(known) != 3 {
 		t.Errorf("status shows %v", known)
 	}
@@ -182,9 +170,7 @@ func TestTarget(t *testing.T) {
 	w.land(9, map[string]string{"f": "0\n" + strings.Replace(lines(9, "eight"), "3", "nine", 1)})
 	w.mustLook()
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("alice", one)); got != "[1+0[9] f:3|4]" {
-		t.Errorf("alice hears %s", got)
-	}
+	equal(t, "alice hears", fmt.Sprint(w.hears("alice", one)), "[1+0[9] f:3|4]")
 	gittest.Git(t, a, "commit", "-q", "-a", "-m", "mine")
 	if out, err := exec.Command("git", "-C", a, "merge", "-q", "muster/t").CombinedOutput(); err == nil {
 		t.Fatalf("no conflict: %s", out)
@@ -200,9 +186,7 @@ func TestTarget(t *testing.T) {
 	}
 	w.land(10, map[string]string{"f": "0\n" + lines(3, "ten")})
 	w.mustLook()
-	if got := fmt.Sprint(w.hears("alice", one)); got != "[1+0[10] f:4|4]" {
-		t.Errorf("after the next landing alice hears %s", got)
-	}
+	equal(t, "after the next landing alice hears", fmt.Sprint(w.hears("alice", one)), "[1+0[10] f:4|4]")
 }
 
 // TestSeveralProcesses checks that a process knows the lanes of others, and that one collision has one event.

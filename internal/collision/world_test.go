@@ -147,3 +147,11 @@ func (w *world) land(id muster.TaskID, files map[string]string) {
 	gittest.Git(w.t, dir, "commit", "-q", "-m", fmt.Sprintf("landed\n\nMuster-Task: %d", id))
 	gittest.Git(w.t, w.root, "worktree", "remove", "--force", dir)
 }
+
+// equal fails the test unless both are the same.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -55,12 +55,8 @@ func TestWhichFiltersRun(t *testing.T) {
 		}
 		return gittest.Git(t, root, "show", ":a.up") + gittest.Git(t, root, "show", ":a.lo") + gittest.Git(t, root, "show", ":a.no")
 	}
-	if got := staged(before, "bc\n"); got != "BCbcbc" {
-		t.Errorf("staged %q", got)
-	}
-	if got := staged(trusting, "cd\n"); got != "CD23cd" {
-		t.Errorf("staged %q", got)
-	}
+	equal(t, "staged", staged(before, "bc\n"), "BCbcbc")
+	equal(t, "staged", staged(trusting, "cd\n"), "CD23cd")
 	// A process would count before the command that was read.
 	gittest.Git(t, root, "config", "filter.up.process", "touch "+trace)
 	gittest.Write(t, root, map[string]string{"a.up": "e\n"})

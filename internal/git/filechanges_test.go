@@ -71,21 +71,15 @@ func TestFileChanges(t *testing.T) {
 a ["a\n"] "ours\n"
 there ["a lin"] "a lin"
 ünicode "x" [] "new\n"`
-	if got := shown(git.TreeChanges(t.Context(), r, base, work+"^{tree}")); got != first {
-		t.Errorf("the tree:\n%s", got)
-	}
+	equal(t, "the tree", shown(git.TreeChanges(t.Context(), r, base, work+"^{tree}")), first)
 	want := `.gitattributes [] "* -di"
 a ["a\n"] "ours\n"
 a ["ours\n" "side\n"] "both\n"
 late [] "late\n"
 there ["a lin"] "a lin"
 ünicode "x" [] "new\n"`
-	if got := shown(git.HistoryChanges(t.Context(), r, run("rev-parse", "side"), head)); got != want {
-		t.Errorf("the commits:\n%s", got)
-	}
-	if got := shown(git.HistoryChanges(t.Context(), r, head, head)); got != "" {
-		t.Errorf("no commits:\n%s", got)
-	}
+	equal(t, "the commits", shown(git.HistoryChanges(t.Context(), r, run("rev-parse", "side"), head)), want)
+	equal(t, "no commits", shown(git.HistoryChanges(t.Context(), r, head, head)), "")
 	if _, err := git.HistoryChanges(t.Context(), r, base, "nothing"); err == nil {
 		t.Error("no error for what is no commit")
 	}

@@ -29,6 +29,14 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// equal fails the test unless both are the same.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
 func TestOpenFindsTheMainWorktree(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"pkg/deep/a.txt": "a\n"})
 	gittest.Git(t, root, "worktree", "add", "-q", "-b", "other", root+"-linked")
@@ -123,14 +131,11 @@ func TestMergeTree(t *testing.T) {
 	if err != nil || len(conflicts) != 0 {
 		t.Fatal(conflicts, err)
 	}
-	if got := gittest.Git(t, root, "cat-file", "-p", tree+":a"); got != "1 one\n2\n3\n4\n5 two" {
-		t.Errorf("merged: %q", got)
-	}
+	equal(t, "merged", gittest.Git(t, root, "cat-file", "-p", tree+":a"), "1 one\n2\n3\n4\n5 two")
 	merged, err := r.CommitTree(t.Context(), tree, []string{one, two}, "merged\n")
 	check(t, err)
-	if got := gittest.Git(t, root, "log", "-1", "--format=%an %ce %P %s", merged); got != "Ann Tester ann@example.com "+one+" "+two+" merged" {
-		t.Errorf("commit: %s", got)
-	}
+	equal(t, "commit", gittest.Git(t, root, "log", "-1", "--format=%an %ce %P %s", merged),
+		"Ann Tester ann@example.com "+one+" "+two+" merged")
 	_, conflicts, err = r.MergeTree(t.Context(), merged, three)
 	if err != nil || strings.Join(conflicts, "|") != "a|b c\nd" {
 		t.Errorf("conflicts %q, %v", conflicts, err)
@@ -138,9 +143,7 @@ func TestMergeTree(t *testing.T) {
 	if _, _, err = r.MergeTree(t.Context(), one, "0123456789012345678901234567890123456789"); err == nil {
 		t.Error("a commit that is not there was merged")
 	}
-	if gittest.Checkout(t, root) != before {
-		t.Error("merging touched the user's checkout")
-	}
+	equal(t, "merging touched the user's checkout", gittest.Checkout(t, root), before)
 }
 
 func TestStatusAncestorsExclude(t *testing.T) {

@@ -89,21 +89,6 @@ func TestAbandonedLocksAreBroken(t *testing.T) {
 	}
 }
 
-// A lock that a git left just now is waited for until it counts as left.
-func TestALockIsBrokenWhenItIsOldEnough(t *testing.T) {
-	t.Parallel()
-	root := gittest.Repo(t, nil)
-	r := open(t, root)
-	head, _ := r.Head(t.Context())
-	plant(t, root, "refs/heads/x.lock", 4800*time.Millisecond)
-	plant(t, root, "packed-refs.lock", 4800*time.Millisecond)
-	plant(t, root, "refs/heads/y.lock", 0)
-	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}))
-	if left := locks(t, root); len(left) != 1 { // y's was in nobody's way
-		t.Errorf("left over: %v", left)
-	}
-}
-
 // The lock of the packed refs is left to a git that lives and may hold it, however old it is.
 func TestTheLockOfALivingGitIsLeft(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -1,11 +1,9 @@
 package git_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -187,50 +185,6 @@ func copyPack(t *testing.T, p packed, pack string) {
 	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
 		check(t, os.WriteFile(file, data, 0o444))
 	}
-}
-
-// A git that has opened the old packs goes on to read them after they were merged.
-func TestReadersGoOnAfterAMerge(t *testing.T) {
-	t.Parallel()
-	p := newPacked(t)
-	var heads []string
-	for i := range 4 {
-		_, head, _ := p.pack(fmt.Sprint("file", i))
-		heads = append(heads, head)
-	}
-	gittest.Git(t, p.root, "prune-packed")
-	cmd := exec.Command("git", "cat-file", "--batch")
-	cmd.Dir = p.root
-	in, err := cmd.StdinPipe()
-	check(t, err)
-	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
-	lines := bufio.NewReader(out)
-	read := func(id string) {
-		t.Helper()
-		fmt.Fprintln(in, id)
-		head, err := lines.ReadString('\n')
-		var kind string
-		var size int
-		if _, e := fmt.Sscanf(head, id+" %s %d", &kind, &size); err != nil || e != nil {
-			t.Fatalf("%s: %q, %v", id, head, err)
-		}
-		if _, err := lines.Discard(size + 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read(heads[0]) // opens all indexes and one pack
-	if err := p.repo.MergePacks(t.Context(), 2); err != nil || len(p.packs()) != 2 {
-		t.Fatalf("%v, %v", p.packs(), err)
-	}
-	for _, id := range heads {
-		read(id)
-	}
-	in.Close()
-	_, _ = io.Copy(io.Discard, lines)
-	check(t, cmd.Wait())
-	p.check()
 }
 
 // Several processes pack and merge while the user's git repacks everything in other ways. No object is lost.

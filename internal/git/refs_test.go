@@ -2,12 +2,9 @@ package git_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/git"
@@ -57,17 +54,6 @@ func TestUpdateRefs(t *testing.T) {
 	do(muster.ErrInvalid, git.RefUpdate{Ref: target, New: "main", Old: two})
 	do(nil, git.RefUpdate{Ref: target, Old: two})
 	is(target, "")
-}
-
-func TestUpdateRefsWaitsForALock(t *testing.T) {
-	root := gittest.Repo(t, nil)
-	r := open(t, root)
-	head, _ := r.Head(t.Context())
-	lock := filepath.Join(root, ".git/refs/heads/x.lock")
-	check(t, os.WriteFile(lock, nil, 0o644))
-	timer := time.AfterFunc(100*time.Millisecond, func() { os.Remove(lock) })
-	defer timer.Stop()
-	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", New: head}}))
 }
 
 // Many writers count on one ref: no step is lost, and whoever was too late is told so.

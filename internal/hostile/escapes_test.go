@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -151,27 +150,30 @@ const nobody = 65534
 // tryEscapes has a member try them all.
 func tryEscapes(t *testing.T, w *escapeWorld) {
 	names := waysOut()
-	call := func(tool string, input any) []any { return []any{map[string]any{tool: input}} }
-	turns := []any{map[string]any{"do": call("task_create", map[string]any{"subject": "work"})},
-		map[string]any{"do": call("claim_task", map[string]any{"task_id": "${task:work}"})}}
+	var turns []any
 	for _, name := range names {
 		command := "trap 'echo \"tried [" + name + "]\"' EXIT\n" + w.vars + escapes[name]
-		turns = append(turns, map[string]any{"do": call("bash", map[string]any{"command": command, "timeout": 20})})
+		turns = append(turns, turn("bash", map[string]any{"command": command, "timeout": 20}))
 	}
-	turns = append(turns, map[string]any{"do": call("bash", map[string]any{"command": "find . -mindepth 1 -maxdepth 1 ! -name .git ! -name a.txt -exec rm -rf {} +; git reset -q --hard; echo good > b.txt"})},
-		map[string]any{"do": call("complete_task", map[string]any{"task_id": "${task:work}", "summary": "Works."})},
-		map[string]any{"say": "Done."})
-	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": turns}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := w.write("agent.yaml", string(model))
+	turns = append(turns, bash("find . -mindepth 1 -maxdepth 1 ! -name .git ! -name a.txt -exec rm -rf {} +; git reset -q --hard; echo good > b.txt"))
 	before := w.snapshot()
-	out, err := w.run(filepath.Join(w.base, "bin", "muster"), "run", "work", "--team", "t", "--teammates", "0", "--max-turns", "300", "--model", "script/"+script)
+	w.isUnharmed(names, before, w.plays(scripted(working(turns...))))
+}
+
+// team runs a team whose lead, and its mates, are a scripted model.
+func (w *escapeWorld) team(model []byte, flags ...string) (string, error) {
+	return w.run(filepath.Join(w.base, "bin", "muster"), append([]string{"run", "work", "--team", "t", "--teammates", "0",
+		"--max-turns", "300", "--model", "script/" + w.write("agent.yaml", string(model))}, flags...)...)
+}
+
+// plays is team for a run that has to succeed.
+func (w *escapeWorld) plays(model []byte, flags ...string) (out string) {
+	w.Helper()
+	out, err := w.team(model, flags...)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		w.Fatalf("%v\n%s", err, out)
 	}
-	w.isUnharmed(names, before, out)
+	return out
 }
 
 // isUnharmed fails the test where one of the ways was not tried, or has led out.
@@ -222,19 +224,9 @@ func TestEscapesOfAChecksCode(t *testing.T) {
 					i, w.vars, escapes[name], i, name)
 			}
 			script += "rm -rf .git/hooks\nexit 0\n"
-			quoted, err := json.Marshal(script) // is YAML, too
-			w.must(err)
-			text := string(quoted)
-			model := w.write("agent.yaml", `speakers: {lead: [{do: [{task_create: {subject: work}}]}, {do: [{claim_task: {task_id: 1}}]},
-  {do: [{write_file: {path: code.sh, content: `+text+`}}, {write_file: {path: b.txt, content: "good\n"}}]},
-  {do: [{complete_task: {task_id: 1, summary: Works.}}]}, {say: Done.}]}`)
+			model := scripted(working(turn("write_file", map[string]any{"path": "code.sh", "content": script}), bash("echo good > b.txt")))
 			before := w.snapshot()
-			out, err := w.run(filepath.Join(w.base, "bin", "muster"), "run", "work", "--team", "t", "--teammates", "0",
-				"--model", "script/"+model, "--check", "true", "--"+which, "test ! -f code.sh || bash code.sh")
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			w.isUnharmed(names, before, out)
+			w.isUnharmed(names, before, w.plays(model, "--check", "true", "--"+which, "test ! -f code.sh || bash code.sh"))
 		})
 	}
 }
@@ -387,7 +379,7 @@ func (w *escapeWorld) snapshot() map[string]string {
 		rel, _ := filepath.Rel(w.base, path)
 		for _, own := range []string{"repo/.team", "repo/.tasks", "repo/.transcripts", "repo/.worktrees", "repo/.git/objects",
 			"repo/.git/worktrees", "repo/.git/muster", "repo/.git/logs", "repo/.git/refs", "repo/.git/info/exclude",
-			"home/state", "home/.cache/muster"} {
+			"home/state", "home/.cache/muster", "agent.yaml"} {
 			if rel == own || strings.HasPrefix(rel, own+"/") {
 				return nil
 			}
@@ -454,15 +446,8 @@ func TestTheHomeDirectoryIsTheRepository(t *testing.T) { asEachUser(t, homeIsRep
 func homeIsRepository(t *testing.T, w *escapeWorld) {
 	w.home = w.repo
 	w.write("repo/.netrc", secret)
-	model := w.write("agent.yaml", `speakers: {lead: [
-  {do: [{bash: {command: 'echo "scratch"; cat `+w.repo+`/.netrc'}}]},
-  {do: [{task_create: {subject: work}}]}, {do: [{claim_task: {task_id: 1}}]},
-  {do: [{bash: {command: 'echo good > b.txt && git add b.txt && git commit -q -m good; cat `+w.repo+`/.netrc ../../.netrc; ls ~'}}]},
-  {do: [{complete_task: {task_id: 1, summary: Works.}}]}, {say: Done.}]}`)
-	out, err := w.run(filepath.Join(w.base, "bin", "muster"), "run", "work", "--team", "t", "--teammates", "0", "--model", "script/"+model)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := w.plays(scripted(append([]any{bash("cat " + w.repo + "/.netrc")},
+		working(bash("echo good > b.txt && git add b.txt && git commit -q -m good; cat "+w.repo+"/.netrc ../../.netrc; ls ~"))...)))
 	if said := w.transcript(); strings.Contains(said, secret) || strings.Count(said, "No such file or directory") < 2 {
 		t.Errorf("it was told:\n%s", said)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,28 +37,19 @@ func TestGreedyCommands(t *testing.T) {
 
 // beGreedy has one member take what it can get, while another does its work.
 func beGreedy(t *testing.T, w *escapeWorld) {
-	do := func(tool string, input any) map[string]any { return map[string]any{tool: input} }
-	turn := func(calls ...any) any { return map[string]any{"do": calls} }
-	turns := []any{turn(do("task_create", map[string]any{"subject": "greedy"})),
-		turn(do("claim_task", map[string]any{"task_id": 1})),
-		turn(do("task_create", map[string]any{"subject": "modest"}), // which alice takes by herself
-			do("spawn_teammate", map[string]any{"name": "alice", "role": "coder", "prompt": "modest"}))}
+	turns := []any{turn("task_create", map[string]any{"subject": "modest"}), // which alice takes by herself
+		turn("spawn_teammate", map[string]any{"name": "alice", "role": "coder", "prompt": "modest"})}
 	var modest []any
 	for _, name := range slices.Sorted(maps.Keys(greedy)) {
-		turns = append(turns, turn(do("bash", map[string]any{"timeout": 300, "command": "echo 'tried [" + name + "]'\n" + greedy[name][0]})))
-		modest = append(modest, turn(do("bash", map[string]any{"command": "echo beside " + name + " >> modest.txt; seq 3 | xargs -n 1 echo; git add modest.txt; git commit -qm more; wc -l modest.txt"})))
+		turns = append(turns, bash("echo 'tried ["+name+"]'\n"+greedy[name][0]))
+		modest = append(modest, bash("echo beside "+name+" >> modest.txt; seq 3 | xargs -n 1 echo; git add modest.txt; git commit -qm more; wc -l modest.txt"))
 	}
-	turns = append(turns, turn(do("bash", map[string]any{"command": "git clean -fdq; git reset -q --hard; echo good > b.txt"})),
-		turn(do("complete_task", map[string]any{"task_id": 1, "summary": "Works."})), map[string]any{"say": "Done."})
-	modest = append(modest, turn(do("complete_task", map[string]any{"task_id": 2, "summary": "Works."})), map[string]any{"say": "Done."})
+	turns = working(append(turns, bash("git clean -fdq; git reset -q --hard; echo good > b.txt"))...)
+	modest = append(modest, turn("complete_task", map[string]any{"task_id": 2, "summary": "Works."}), done)
 	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": turns, "alice": modest}})
 	w.must(err)
-	script := w.write("agent.yaml", string(model))
 	w.env = append(w.env, "MUSTER_RESOURCES_PROCESSES=300", "MUSTER_RESOURCES_MEMORY=600MB", "MUSTER_RESOURCES_FILE_SIZE=100MB")
-	out, err := w.run(filepath.Join(w.base, "bin", "muster"), "run", "work", "--team", "t", "--teammates", "1", "--max-turns", "300", "--model", "script/"+script)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := w.plays(model, "--teammates", "1")
 	if landed := w.git("ls-tree", "--name-only", "muster/t"); !strings.Contains(landed, "b.txt") || !strings.Contains(landed, "modest.txt") {
 		t.Errorf("landed: %s\n%s", landed, out)
 	}

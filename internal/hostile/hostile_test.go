@@ -12,6 +12,7 @@ package hostile
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -94,6 +95,39 @@ func scriptsOf(t *testing.T, table string) (paths []string) {
 }
 
 func countCases(script []byte) int { return bytes.Count(script, []byte("# case: ")) }
+
+// turn is a turn of a scripted member that calls a tool.
+func turn(tool string, input map[string]any) any {
+	return map[string]any{"do": []any{map[string]any{tool: input}}}
+}
+
+// bash is a turn with a command.
+func bash(command string) any {
+	return turn("bash", map[string]any{"command": command, "timeout": 300})
+}
+
+// claiming are the turns of a member that makes a task, claims it and goes on with other turns.
+func claiming(turns ...any) []any {
+	return append([]any{turn("task_create", map[string]any{"subject": "work"}),
+		turn("claim_task", map[string]any{"task_id": "${task:work}"})}, turns...)
+}
+
+// working is claiming for a member that completes its task.
+func working(turns ...any) []any {
+	return append(claiming(turns...), turn("complete_task", map[string]any{"task_id": "${task:work}", "summary": "Works."}), done)
+}
+
+// done is the last turn.
+var done any = map[string]any{"say": "Done."}
+
+// scripted is the file of a model whose lead takes the turns.
+func scripted(lead []any) []byte {
+	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": lead}})
+	if err != nil {
+		panic(err)
+	}
+	return model
+}
 
 // isCI is the condition "ci": where programs may not be missing, nothing is skipped for want of one.
 func isCI(condition string) (bool, error) {

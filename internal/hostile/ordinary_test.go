@@ -90,19 +90,12 @@ func (p project) try(w *escapeWorld, flags ...string) (failures []string) {
 	}
 	w.git("add", "-A")
 	w.git("commit", "-q", "--allow-empty", "-m", "project")
-	call := func(tool string, input any) []any { return []any{map[string]any{tool: input}} }
-	turns := []any{map[string]any{"do": call("task_create", map[string]any{"subject": "work"})},
-		map[string]any{"do": call("claim_task", map[string]any{"task_id": "${task:work}"})}}
+	var turns []any
 	for i, command := range p.commands {
-		turns = append(turns, map[string]any{"do": call("bash", map[string]any{"timeout": 300,
-			"command": fmt.Sprintf("(%s\n); echo \"status %d is $?.\"", command, i)})})
+		turns = append(turns, bash(fmt.Sprintf("(%s\n); echo \"status %d is $?.\"", command, i)))
 	}
-	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": append(turns, map[string]any{"say": "Done."})}})
-	w.must(err)
-	script := w.write("agent.yaml", string(model))
 	// It ends with a task that is open, which is of no interest here.
-	said, _ := w.run(filepath.Join(w.base, "bin", "muster"), append([]string{"run", "work", "--team", "t", "--teammates", "0",
-		"--max-turns", "300", "--model", "script/" + script}, flags...)...)
+	said, _ := w.team(scripted(append(claiming(turns...), done)), flags...)
 	results := toolResults(w.transcript())
 	for i := range p.commands {
 		end, text := fmt.Sprintf("status %d is ", i), ""

@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"cmp"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,18 +24,8 @@ func lands(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		refused, flags = args[1], args[2:]
 	}
-	call := func(tool string, input any) []any { return []any{map[string]any{tool: input}} }
-	task := map[string]any{"task_id": "${task:work}", "summary": "Works."}
-	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": []any{
-		map[string]any{"do": call("task_create", map[string]any{"subject": "work"})},
-		map[string]any{"do": call("claim_task", map[string]any{"task_id": "${task:work}"})},
-		map[string]any{"do": call("bash", map[string]any{"command": "set -e\n" + args[0]})},
-		map[string]any{"do": call("complete_task", task)},
-		map[string]any{"say": "Done."},
-	}}})
-	ts.Check(err)
 	path := ts.MkAbs(ts.Getenv("WORK") + "/agent.yaml")
-	ts.Check(os.WriteFile(path, model, 0o600))
+	ts.Check(os.WriteFile(path, scripted(working(bash("set -e\n"+args[0]))), 0o600))
 	before, tip := usersThings(ts), targetTip(ts)
 	run := append([]string{"run", "work", "--team", "t", "--teammates", "0", "--model", "script/" + path}, flags...)
 	want := "0"

@@ -1,8 +1,6 @@
 package landing
 
-import (
-	"testing"
-)
+import "testing"
 
 // A check that has never failed by chance is run again once, and one that has as often as it takes to be sure.
 func TestChance(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,16 +107,7 @@ func TestWhatFailedIsFoundInTheWholeOutput(t *testing.T) {
 		!strings.HasPrefix(lines[len(lines)-1], "[exit 1 ") || lines[len(lines)-2] != "5000" {
 		t.Errorf("%s", v.Text)
 	}
-	failed := ""
-	for e, err := range w.journal.Read(w.ctx(), 0) {
-		if e.Kind == journal.TaskReturned {
-			failed += e.Text("failed")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if failed != "TestSum (sum_test.go:7)" {
+	if failed := w.said(journal.TaskReturned, "failed", ""); !slices.Equal(failed, []string{"TestSum (sum_test.go:7)"}) {
 		t.Errorf("the event says %q", failed)
 	}
 }
@@ -161,9 +153,7 @@ func TestARedBase(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-		if v := w.lands(one); v.Task.Landed.Receipt != muster.ReceiptStillRed {
-			t.Errorf("receipt %q", v.Task.Landed.Receipt)
-		}
+		equal(t, "the receipt", w.lands(one).Task.Landed.Receipt, muster.ReceiptStillRed)
 		if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); !strings.HasPrefix(got, "still red, ") {
 			t.Errorf("trailer %q", got)
 		}
@@ -175,15 +165,8 @@ func TestARedBase(t *testing.T) {
 		if v := w.back(three); !strings.HasPrefix(v.Text, red) {
 			t.Errorf("%+v", v)
 		}
-		said := 0
-		for e, err := range w.journal.Read(w.ctx(), 0) {
-			w.must(err)
-			if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "the check is green on muster/demo now") {
-				said++
-			}
-		}
-		if said != 1 {
-			t.Errorf("that it is green now was said %d times", said)
+		if said := w.said(journal.RunNote, "text", "the check is green on muster/demo now"); len(said) != 1 {
+			t.Errorf("that it is green now was said %d times", len(said))
 		}
 		// A base check that comes late does not take that back.
 		w.process("false")
@@ -203,8 +186,7 @@ func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
 	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
 	tip := w.git("rev-parse", target)
 	w.unread = muster.Errorf(muster.Corrupt, "it is damaged")
-	_, err := w.try(task)
-	wants(t, err, muster.ErrCorrupt, "cannot be read")
+	wants(t, fault(w.try(task)), muster.ErrCorrupt, "cannot be read")
 	if n := strings.Count(gittest.Read(t, filepath.Dir(runs), "runs"), "run\n"); n != 1 {
 		t.Errorf("the check ran %d times, want once: on the merged tree", n)
 	}

@@ -36,29 +36,16 @@ func TestNamedChecksOfALanding(t *testing.T) {
 	if v := w.lands(fine); v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "unit, lint" || v.Task.Landed.Advisory != "" {
 		t.Errorf("%+v", v.Task.Landed)
 	}
-	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); got != "ok, unit, lint" {
-		t.Errorf("trailer %q", got)
-	}
+	equal(t, "trailer", w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target), "ok, unit, lint")
 	both, _ := w.task("Both", "bob", map[string]string{"no-unit": "1\n", "no-lint": "1\n"})
 	v := w.back(both)
-	for _, text := range []string{"unit: ! test -e no-unit; lint: ! test -e no-lint", "(unit: exit 1, lint: exit 1,", "== unit: ", "== lint: "} {
-		if !strings.Contains(v.Text, text) {
-			t.Errorf("%q is not in %s", text, v.Text)
-		}
-	}
+	says(t, v.Text, "unit: ! test -e no-unit; lint: ! test -e no-lint", "(unit: exit 1, lint: exit 1,", "== unit: ", "== lint: ")
 	advisory, _ := w.task("Advisory", "carol", map[string]string{"no-style": "1\n"})
 	if v := w.lands(advisory); v.Task.Rounds != 0 || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Advisory != "style" {
 		t.Errorf("%+v", v.Task)
 	}
-	said := 0
-	for e, err := range w.journal.Read(w.ctx(), 0) {
-		w.must(err)
-		if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "the advisory check style is red") {
-			said++
-		}
-	}
-	if said != 1 {
-		t.Errorf("it was said %d times", said)
+	if said := w.said(journal.RunNote, "text", "the advisory check style is red"); len(said) != 1 {
+		t.Errorf("it was said %d times", len(said))
 	}
 }
 
@@ -70,18 +57,12 @@ func TestNamedChecksOnARedBase(t *testing.T) {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	same, _ := w.task("Same", "alice", map[string]string{"b.txt": "b\n"})
-	if v := w.lands(same); v.Task.Landed.Receipt != muster.ReceiptStillRed {
-		t.Errorf("%+v", v.Task.Landed)
-	}
+	equal(t, "the receipt", w.lands(same).Task.Landed.Receipt, muster.ReceiptStillRed)
 	worse, _ := w.task("Worse", "bob", map[string]string{"no-lint": "1\n"})
-	if v := w.back(worse); !strings.Contains(v.Text, "more fails: lint.") {
-		t.Errorf("%s", v.Text)
-	}
+	says(t, w.back(worse).Text, "more fails: lint.")
 	// Not even where the other one is mended.
 	swapped, _ := w.task("Swapped", "carol", map[string]string{"no-lint": "1\n", "no-unit": ""})
-	if v := w.back(swapped); !strings.Contains(v.Text, "more fails: lint.") {
-		t.Errorf("%s", v.Text)
-	}
+	says(t, w.back(swapped).Text, "more fails: lint.")
 	mended, _ := w.task("Mended", "dave", map[string]string{"no-unit": ""})
 	if v := w.lands(mended); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
 		t.Errorf("%+v, %q", v.Task.Landed, w.state)

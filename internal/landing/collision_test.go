@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,12 +29,8 @@ func TestAConflictNamesWhatItMet(t *testing.T) {
 	w.landFiles("One", "alice", map[string]string{"a b.txt": "1 one\n2\n3\n"})
 	w.landFiles("Large", "dave", map[string]string{"a b.txt": "1 one\n2\n3\n" + strings.Repeat("line\n", 2000)})
 	v := w.back(two)
-	for _, says := range []string{`- task 3 "One" by alice (`, "): What alice did.\n", "\n-1\n+1 one\n",
-		`- task 4 "Large" by dave (`, " -- 'a b.txt'\n"} {
-		if !strings.Contains(v.Text, says) {
-			t.Errorf("%q is not in: %s", says, v.Text)
-		}
-	}
+	says(t, v.Text, `- task 3 "One" by alice (`, "): What alice did.\n", "\n-1\n+1 one\n",
+		`- task 4 "Large" by dave (`, " -- 'a b.txt'\n")
 	if strings.Contains(v.Text, "Elsewhere") || strings.Contains(v.Text, "sky") || len(v.Text) > 9<<10 {
 		t.Errorf("%d bytes: %s", len(v.Text), v.Text)
 	}
@@ -41,18 +38,12 @@ func TestAConflictNamesWhatItMet(t *testing.T) {
 	if v.Task.Returned != want {
 		t.Errorf("the board says %q", v.Task.Returned)
 	}
-	for e, err := range w.journal.Read(w.ctx(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Kind == journal.TaskReturned && e.Text("with") != "task 4 of dave, task 3 of alice" {
-			t.Errorf("the event says %q", e.Text("with"))
-		}
+	if with := w.said(journal.TaskReturned, "with", ""); !slices.Equal(with, []string{"task 4 of dave, task 3 of alice"}) {
+		t.Errorf("the event says %q", with)
 	}
 	// What both started from is a side of its own, and its marker may not stay.
 	gittest.Write(t, lane, map[string]string{"a b.txt": "1 two\n||||||| 1234567\n2\n3\n"})
-	_, err := w.try(two)
-	wants(t, err, muster.ErrInvalid, "a b.txt line 2")
+	wants(t, fault(w.try(two)), muster.ErrInvalid, "a b.txt line 2")
 	gittest.Write(t, lane, map[string]string{"a b.txt": "1 one two\n2\n3\n"})
 	if v = w.lands(two); v.Task.Returned != "" {
 		t.Errorf("landed, and still %q", v.Task.Returned)
@@ -94,11 +85,7 @@ func TestARedCheckNamesTheOtherHalf(t *testing.T) {
 	w.landFiles("Other", "carol", map[string]string{"other.go": "func other() {}\n"})
 	w.landFiles("Rename", "alice", map[string]string{"lib.go": "func newName() {}\n"})
 	v := w.back(use)
-	for _, says := range []string{"may be the other half", `- task 3 "Rename" by alice (`, "What alice did.", "\n-func oldName() {}\n"} {
-		if !strings.Contains(v.Text, says) {
-			t.Errorf("%q is not in: %s", says, v.Text)
-		}
-	}
+	says(t, v.Text, "may be the other half", `- task 3 "Rename" by alice (`, "What alice did.", "\n-func oldName() {}\n")
 	if strings.Contains(v.Text, "carol") || !strings.HasSuffix(v.Task.Returned, "; landed meanwhile: task 3 of alice") {
 		t.Errorf("%q in %s", v.Task.Returned, v.Text)
 	}

@@ -3,7 +3,6 @@ package landing_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"muster/internal/landing"
@@ -34,26 +33,13 @@ esac`)
 	}
 	wait.For(t, "the check of a covered commit", func() bool { _, err := os.Stat(filepath.Join(h.dir, "hangs")); return err == nil })
 	// Somebody queues: that check ends at once, and its commit is checked later.
-	if err := os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600))
 	late, _ := w.task("Late", "eve", map[string]string{"late": "1\n"})
 	w.lands(late)
-	notes := func() (all []string) {
-		for e, err := range w.journal.Read(w.ctx(), 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "is red by itself: exit 1") {
-				all = append(all, e.Text("text"))
-			}
-		}
-		return all
-	}
-	wait.For(t, "the red one to be told", func() bool { return len(notes()) == 1 })
+	wait.For(t, "the red one to be told", func() bool {
+		return len(w.said(journal.RunNote, "text", "is red by itself: exit 1")) == 1
+	})
 	// Three that were covered, and three whose check has run before they landed.
 	wait.For(t, "the receipts", func() bool { files, _ := filepath.Glob(receipts + "/*"); return len(files) == 6 })
-	if w.git("merge-base", tip, target) != tip {
-		t.Error("the target has lost what had landed")
-	}
+	equal(t, "the target has lost what had landed", w.git("merge-base", tip, target), tip)
 }

@@ -59,9 +59,7 @@ func TestTheCheckSeesNoKeys(t *testing.T) {
 		o.Check.Setup = "! env | grep secret"
 	})
 	task, _ := w.task("One", "alice", map[string]string{"b": "b\n"})
-	if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptGreen {
-		t.Errorf("%+v", v)
-	}
+	equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptGreen)
 }
 
 // A git that was killed while it moved the target left its lock.

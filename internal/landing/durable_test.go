@@ -29,14 +29,11 @@ func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
 		w.must(os.Rename(pack, aside))
 		w.must(os.Symlink("nowhere", pack)) // git cannot create a directory of this name, not even for root
 	}, launch), func(o *landing.Options) { o.Log = slog.New(lines) })
-	_, err := l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
-	wants(t, err, muster.ErrUnavailable, "durable")
+	wants(t, fault(l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)), muster.ErrUnavailable, "durable")
 	if lines.n != 4 {
 		t.Errorf("tried %d times, want 4", lines.n)
 	}
-	if now := w.git("rev-parse", target); now != tip {
-		t.Errorf("the target moved to %s, which is not durable", now)
-	}
+	equal(t, "the target, where no commit is durable", w.git("rev-parse", target), tip)
 	w.must(os.Remove(pack))
 	w.must(os.Rename(aside, pack))
 	w.lands(task)
@@ -100,15 +97,9 @@ func TestALandingLeavesOnePack(t *testing.T) {
 	if v, err := l.Land(w.ctx(), one.ID, one.Fence, "", one.Owner); err != nil || v.Task.Landed == nil {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if n := packs(); n != 3 {
-		t.Errorf("%d packs, want the user's and one for each landing", n)
-	}
-	if err := w.repo.MergePacks(w.ctx(), 2); err != nil {
-		t.Fatal(err)
-	}
-	if n := packs(); n != 2 {
-		t.Errorf("%d packs, want the user's and one", n)
-	}
+	equal(t, "packs", packs(), 3)
+	must(t, w.repo.MergePacks(w.ctx(), 2))
+	equal(t, "packs", packs(), 2)
 	w.git("prune-packed")
 	w.git("fsck", "--strict")
 	if w.show("dir/one") != "1" || w.show("dir/two") != "2" || w.show("more") != "more" {

@@ -6,8 +6,6 @@ import (
 	"time"
 )
 
-var FileList = fileList
-
 // Waiting returns how many owners wait for a decision about their landing.
 func Waiting(l *Lander) int {
 	l.queue.mu.Lock()

@@ -3,6 +3,7 @@ package landing_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"muster"
@@ -55,8 +56,21 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 		if _, err := w.try(task); !errors.Is(err, muster.ErrFenced) {
 			t.Errorf("landed late: %v", err)
 		}
-		if gittest.Read(t, lane, "b") != "b\n" {
-			t.Error("the lane is not as it was")
+		equal(t, "the lane is not as it was", gittest.Read(t, lane, "b"), "b\n")
+	})
+}
+
+// Whatever git fails, a branch that is ahead stays where it is.
+func TestAFailedGitLeavesABranchThatIsAhead(t *testing.T) {
+	root, repo := branches(t)
+	refs := gittest.Git(t, root, "for-each-ref")
+	gittest.FailEach(t, func(t *testing.T, failing gittest.Failing) {
+		err := failing(func() error { _, err := landing.PrepareTarget(t.Context(), repo, "ahead", false, false); return err })
+		if errors.Is(err, muster.ErrInvalid) && !strings.Contains(err.Error(), "cannot be the name of a branch") {
+			t.Errorf("what git could not tell is %v", err)
+		}
+		if now := gittest.Git(t, root, "for-each-ref"); now != refs {
+			t.Errorf("%v, the refs are %s", err, now)
 		}
 	})
 }

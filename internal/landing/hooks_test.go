@@ -45,9 +45,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 func oddGit(t *testing.T, pattern string, nth int, line string) (happened func() bool) {
 	t.Helper()
 	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bin := t.TempDir()
 	gittest.Write(t, bin, map[string]string{"git": fmt.Sprintf(`#!/bin/sh
 case " $* " in %[2]s)
@@ -56,9 +54,7 @@ case " $* " in %[2]s)
 esac
 exec '%[5]s' "$@"
 `, bin, pattern, nth, line, real)})
-	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(bin, "git"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func() bool {
 		_, err := os.Stat(filepath.Join(bin, "happened"))

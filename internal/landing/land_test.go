@@ -11,7 +11,6 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/tier"
 )
 
 func TestLand(t *testing.T) {
@@ -32,9 +31,8 @@ func TestLand(t *testing.T) {
 	if got := w.git("log", "-1", "--format=%P|%an|%ce|%B", target); got != base+"|Ann Tester|ann@example.com|Add new.txt\n\nWhat alice did.\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: ok, test -f new.txt && test -f a.txt" {
 		t.Errorf("the commit: %s", got)
 	}
-	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Task,valueonly)", target); got != "1" {
-		t.Errorf("git reads the trailer as %q", got)
-	}
+	equal(t, "git reads the trailer as", w.git("log", "-1", "--format=%(trailers:key=Muster-Task,valueonly)", target),
+		"1")
 	w.noRefs()
 	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil || *got.Landed != *v.Task.Landed || got.Result != "What alice did." {
 		t.Errorf("on the board: %+v, %v", got, err)
@@ -43,9 +41,7 @@ func TestLand(t *testing.T) {
 	if err != nil || again.Task.Landed == nil || again.Task.Landed.Commit != v.Task.Landed.Commit {
 		t.Errorf("the second call: %+v, %v", again, err)
 	}
-	if got := w.kinds(task.ID); got != "created claimed landing completed" {
-		t.Errorf("events: %s", got)
-	}
+	equal(t, "events", w.kinds(task.ID), "created claimed landing completed")
 	if _, err := os.Stat(w.log("task-1-1-1.log")); err != nil {
 		t.Error(err)
 	}
@@ -63,12 +59,8 @@ func TestMergeCommits(t *testing.T) {
 	if v.Task.Landed.Receipt != muster.ReceiptUnchecked || v.Task.Landed.Check != "" {
 		t.Errorf("landed %+v", v.Task.Landed)
 	}
-	if got := w.git("log", "--format=%s", base+".."+target); got != "Two steps\nTwo steps\nstep one" {
-		t.Errorf("log %q", got)
-	}
-	if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); got != "not verified" {
-		t.Errorf("check %q", got)
-	}
+	equal(t, "log", w.git("log", "--format=%s", base+".."+target), "Two steps\nTwo steps\nstep one")
+	equal(t, "check", w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target), "not verified")
 }
 
 func TestNoChange(t *testing.T) {
@@ -80,9 +72,7 @@ func TestNoChange(t *testing.T) {
 	if err != nil || v.Task.Landed != nil || v.Task.Status != muster.Completed {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if got := w.kinds(task.ID); got != "created claimed completed" {
-		t.Errorf("events: %s", got)
-	}
+	equal(t, "events", w.kinds(task.ID), "created claimed completed")
 	// Two did the same thing: the second has nothing left to land.
 	w.process("true")
 	one, _ := w.task("The same", "bob", map[string]string{"b.txt": "b\n"})
@@ -92,9 +82,7 @@ func TestNoChange(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	w.noRefs()
-	if n := w.git("rev-list", "--count", tip+".."+target); n != "1" {
-		t.Errorf("%s commits landed", n)
-	}
+	equal(t, "commits landed", w.git("rev-list", "--count", tip+".."+target), "1")
 	if _, err := os.Stat(w.log("task-3-1-1.log")); err == nil {
 		t.Error("the check ran for work that has been checked")
 	}
@@ -110,12 +98,8 @@ func TestConflict(t *testing.T) {
 	if !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Rounds != 1 {
 		t.Errorf("%+v", v)
 	}
-	for _, says := range []string{"a.txt", "muster/demo was merged into your lane", "complete_task again",
-		`- task 1 "One" by alice (`, "): What alice did.\n", "\n+1 one\n"} {
-		if !strings.Contains(v.Text, says) {
-			t.Errorf("%q is not in: %s", says, v.Text)
-		}
-	}
+	says(t, v.Text, "a.txt", "muster/demo was merged into your lane", "complete_task again",
+		`- task 1 "One" by alice (`, "): What alice did.\n", "\n+1 one\n")
 	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "\n1\n") || !strings.Contains(got, "1 two") {
 		t.Errorf("in the lane: %s", got)
 	}
@@ -133,12 +117,8 @@ func TestConflict(t *testing.T) {
 	if w.show("a.txt") != "1 one two\n2\n3" || w.show("b.txt") != "b" {
 		t.Error("the resolved work is not there")
 	}
-	if n := w.git("rev-list", "--count", "main.."+target); n != "2" {
-		t.Errorf("%s commits, one a task are 2", n)
-	}
-	if got := w.kinds(two.ID); got != "created claimed landing returned(conflict) landing completed" {
-		t.Errorf("events: %s", got)
-	}
+	equal(t, "commits, one for each task", w.git("rev-list", "--count", "main.."+target), "2")
+	equal(t, "events", w.kinds(two.ID), "created claimed landing returned(conflict) landing completed")
 }
 
 // A merge in a worktree obeys .gitattributes, one on trees does not: what the first can do needs nobody.
@@ -152,9 +132,7 @@ func TestAConflictThatAttributesResolve(t *testing.T) {
 	if got := w.show("log.txt"); got != "start\none\ntwo" && got != "start\ntwo\none" {
 		t.Errorf("log.txt: %q", got)
 	}
-	if got := w.kinds(two.ID); got != "created claimed landing landing completed" {
-		t.Errorf("events: %s", got)
-	}
+	equal(t, "events", w.kinds(two.ID), "created claimed landing landing completed")
 }
 
 // Each alone is green, both together are red.
@@ -183,9 +161,7 @@ func TestRedOnTheMergedTree(t *testing.T) {
 	}
 	gittest.Write(t, lane, map[string]string{"three": "3\n"})
 	w.lands(two)
-	if got := w.kinds(two.ID); got != "created claimed landing returned(check) landing completed" {
-		t.Errorf("events: %s", got)
-	}
+	equal(t, "events", w.kinds(two.ID), "created claimed landing returned(check) landing completed")
 }
 
 func TestThreeReturnsNeedAttention(t *testing.T) {
@@ -205,11 +181,8 @@ func TestThreeReturnsNeedAttention(t *testing.T) {
 			t.Errorf("text: %s", v.Text)
 		}
 	}
-	_, err := w.try(task)
-	wants(t, err, muster.ErrFenced, "no longer yours: it needs attention now")
-	if gittest.Read(t, lane, "bad") != "bad\n" {
-		t.Error("the lane is gone")
-	}
+	wants(t, fault(w.try(task)), muster.ErrFenced, "no longer yours: it needs attention now")
+	equal(t, "the lane is gone", gittest.Read(t, lane, "bad"), "bad\n")
 }
 
 // Many landings at once, in two processes: all land, none twice, each checked on the tree that it made.
@@ -241,12 +214,8 @@ func TestParallelLandings(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := w.git("rev-list", "--count", base+".."+target); n != "8" {
-		t.Errorf("%s commits", n)
-	}
-	if got := strings.Count(w.git("ls-tree", "--name-only", target), "w-"); got != 8 {
-		t.Errorf("%d files", got)
-	}
+	equal(t, "commits", w.git("rev-list", "--count", base+".."+target), "8")
+	equal(t, "files", strings.Count(w.git("ls-tree", "--name-only", target), "w-"), 8)
 	w.noRefs()
 	w.git("fsck", "--strict")
 }
@@ -264,46 +233,25 @@ func TestUnrelatedHistories(t *testing.T) {
 	}
 	gittest.Git(t, lane, "reset", "-q", "--soft", task.Base) // as it was told
 	w.lands(v.Task)
-	if w.show("b.txt") != "b" {
-		t.Error("b.txt did not land")
-	}
+	equal(t, "b.txt did not land", w.show("b.txt"), "b")
 
 	task, _ = w.task("Add c", "alice", map[string]string{"c.txt": "c\n"})
 	tip := w.git("rev-parse", target)
 	w.git("update-ref", target, other)
-	if v = w.back(task); !strings.Contains(v.Text, "tell the lead") {
-		t.Errorf("%+v", v)
-	}
+	v = w.back(task)
+	says(t, v.Text, "tell the lead")
 	w.git("update-ref", target, tip)
 	w.lands(v.Task)
 }
 
 // A git that is killed once, as for want of memory, costs the landing nothing but time.
 func TestAGitThatIsKilled(t *testing.T) {
-	for _, command := range []string{"add", "fast-import", "merge-tree", "pack-objects"} {
-		t.Run(command, func(t *testing.T) {
-			if command != "fast-import" {
-				tier.All(t)
-			}
-			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-			task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
-			happened := oddGit(t, "*' "+command+" '*", 1, "kill -9 $$")
-			w.process("") // as started with that git
-			w.lands(task)
-			if !happened() {
-				t.Error("no git was killed")
-			}
-		})
-	}
-}
-
-// The owner reads the names of at most twenty files.
-func TestTheFilesInConflict(t *testing.T) {
-	t.Parallel()
-	files := strings.Fields(strings.Repeat("f ", 20))
-	for more, want := range map[string]string{"": "f, f", "g": " and 1 more files", "g h": " and 2 more files"} {
-		if got := landing.FileList(append(files, strings.Fields(more)...)); !strings.HasSuffix(got, want) || strings.Count(got, "f,") != 19 {
-			t.Errorf("%s", got)
-		}
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
+	happened := oddGit(t, "*' fast-import '*", 1, "kill -9 $$")
+	w.process("") // as started with that git
+	w.lands(task)
+	if !happened() {
+		t.Error("no git was killed")
 	}
 }

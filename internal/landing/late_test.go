@@ -31,13 +31,6 @@ func TestAClaimThatEndsInTheCheckNeverLands(t *testing.T) {
 		"revoked, the board not told":           {"true", revoke, "the claim was taken back"},
 		"revoked, and the check is red":         {"false", revoke, "the claim was taken back"},
 		"taken back on the board, check is red": {"false", takenBack, "the claim was taken back"},
-		"put back by another program, lane lost": {"true", func(w *world, task muster.Task, lane string) {
-			w.edit(task.ID, `"landing"`, `"pending"`)
-			gittest.Git(w.t, lane, "reset", "-q", "--hard", task.Base)
-		}, "it was given back to the board"},
-		"marked as deleted by another program": {"true", func(w *world, task muster.Task, _ string) {
-			w.edit(task.ID, `"landing"`, `"deleted"`)
-		}, "it was deleted"},
 		"claimed by another program, lane used": {"true", func(w *world, task muster.Task, lane string) {
 			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
 			gittest.Write(w.t, lane, map[string]string{"more": "more\n"})
@@ -72,10 +65,9 @@ func TestARevokedClaimIsNotChecked(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
 	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
 	w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence)) // the board does not know yet
-	_, err := w.during(task, func() { t.Error("it is checked") })
-	wants(t, err, muster.ErrFenced, "the claim was taken back")
+	wants(t, fault(w.during(task, func() { t.Error("it is checked") })), muster.ErrFenced, "the claim was taken back")
 	idle, _ := w.task("Two", "bob", nil)
-	_, err = w.board.Revoke(w.ctx(), idle.ID, idle.Fence, muster.User, "too slow")
+	_, err := w.board.Revoke(w.ctx(), idle.ID, idle.Fence, muster.User, "too slow")
 	w.must(err)
 	_, err = w.try(idle)
 	wants(t, err, muster.ErrFenced, "task 2 is no longer yours: the claim was taken back")
@@ -138,13 +130,10 @@ func TestALateOwnerTouchesOnlyItsOwnWork(t *testing.T) {
 		t.Errorf("kept: %s", hint(err))
 	}
 	for dir, file := range map[string]string{lane: "next", elsewhere: "other"} {
-		if got := gittest.Git(t, dir, "status", "--porcelain"); got != "?? "+file {
-			t.Errorf("in another's lane: %s", got)
-		}
+		equal(t, "in another's lane", gittest.Git(t, dir, "status", "--porcelain"), "?? "+file)
 	}
 	w.lands(next)
-	_, err = w.try(old)
-	wants(t, err, muster.ErrFenced, "it is completed")
+	wants(t, fault(w.try(old)), muster.ErrFenced, "it is completed")
 }
 
 // A lane that is gone holds nothing to keep.
@@ -159,8 +148,7 @@ func TestALateOwnerWithoutALane(t *testing.T) {
 	if hint(err) != "" {
 		t.Errorf("hint %q", hint(err))
 	}
-	_, err = w.land.Land(w.ctx(), 99, 1, "", "alice")
-	wants(t, err, muster.ErrNotFound, "99")
+	wants(t, fault(w.land.Land(w.ctx(), 99, 1, "", "alice")), muster.ErrNotFound, "99")
 }
 
 // A landing ref that cannot be deleted may land what the late owner was told is only kept. So that is not said.
@@ -176,9 +164,7 @@ func TestALateOwnersLandingRefIsLocked(t *testing.T) {
 	gittest.Write(t, w.root, map[string]string{".git/refs/muster/landing/1-1.lock/stays": ""})
 	_, err = w.try(task)
 	wants(t, err, muster.ErrFenced, "the claim was taken back")
-	if !strings.Contains(hint(err), "could not be kept aside") {
-		t.Errorf("hint %q", hint(err))
-	}
+	says(t, hint(err), "could not be kept aside")
 }
 
 // Whoever waits for another landing can give up, or lose the claim, and is told so.
@@ -243,13 +229,9 @@ func TestAnotherProcessGoesOnWithTheClaim(t *testing.T) {
 		}
 	})
 	wants(t, err, muster.ErrHeld, "is being landed by another process")
-	if w.git("rev-parse", target) != tip {
-		t.Error("it landed")
-	}
+	equal(t, "it landed", w.git("rev-parse", target), tip)
 	w.lands(task)
-	if w.show("more") != "more" {
-		t.Error("the later work has not landed")
-	}
+	equal(t, "the later work has not landed", w.show("more"), "more")
 }
 
 // The target is deleted in the check: the landing says how it comes back, and goes on when it is there.
@@ -260,8 +242,7 @@ func TestTheTargetIsDeletedInTheCheck(t *testing.T) {
 	tip := w.git("rev-parse", target)
 	_, err := w.during(task, func() { w.git("update-ref", "-d", target) })
 	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
-	_, err = w.try(task)
-	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	wants(t, fault(w.try(task)), muster.ErrNotFound, "the target branch muster/demo is gone")
 	fresh, _ := w.board.Create(w.ctx(), board.Draft{Subject: "Two", CreatedBy: muster.Lead})
 	if fresh, err = w.board.Claim(w.ctx(), fresh.ID, board.Claim{Owner: "bob"}); err != nil {
 		t.Fatal(err)
@@ -271,15 +252,12 @@ func TestTheTargetIsDeletedInTheCheck(t *testing.T) {
 	fresh, err = w.board.SetLane(w.ctx(), fresh.ID, fresh.Fence, lane.Name, lane.Base)
 	w.must(err)
 	w.write(lane.Path, map[string]string{"two": "2\n"})
-	_, err = w.try(fresh)
-	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	wants(t, fault(w.try(fresh)), muster.ErrNotFound, "the target branch muster/demo is gone")
 	_, err = w.land.CheckBase(w.ctx())
 	w.must(err) // without a check
 	_, err = w.lander("true", launch).CheckBase(w.ctx())
 	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
-	if !strings.Contains(hint(err), "git branch muster/demo COMMIT") {
-		t.Errorf("hint %q", hint(err))
-	}
+	says(t, hint(err), "git branch muster/demo COMMIT")
 	w.git("update-ref", target, tip)
 	w.lands(task)
 	w.lands(fresh)

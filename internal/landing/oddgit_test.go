@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"muster"
-	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/tier"
@@ -23,15 +21,7 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	beside := func(other, file string) func(w *world) muster.Task {
 		return func(w *world) muster.Task {
 			task, _ := w.task("One", "alice", map[string]string{file: "two\n"})
-			tree := strings.Split(w.git("ls-tree", target), "\n")
-			for i, entry := range tree {
-				if strings.HasSuffix(entry, other) {
-					tree[i] = "100644 blob " + w.git("rev-parse", "main:.gitattributes") + "\t" + other
-				}
-			}
-			made, err := w.repo.Do(w.ctx(), git.Call{Dir: w.repo.CommonDir(), Args: []string{"mktree"}, Stdin: strings.Join(tree, "\n") + "\n"})
-			w.must(err)
-			w.git("update-ref", target, w.git("commit-tree", "-m", "meanwhile", "-p", "main", strings.TrimSpace(made)))
+			w.landFiles("Meanwhile", "zoe", map[string]string{other: "other\n"})
 			w.state = "ok"
 			return task
 		}
@@ -39,13 +29,7 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	merging, conflict, union := beside("a.txt", "b.txt"), beside("a.txt", "a.txt"), beside("log.txt", "log.txt")
 	interrupted := func(w *world) muster.Task { // merged with conflicts, and not yet returned
 		task := conflict(w)
-		head, _, err := w.lanes.Commit(w.ctx(), task.Worktree, "work")
-		w.must(err)
-		tip := w.git("rev-parse", target)
-		_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.PendingLanding{Head: head, Onto: tip})
-		w.must(err)
-		_, err = w.lanes.Merge(w.ctx(), task.Worktree, tip)
-		w.must(err)
+		w.mergeUnreturned(task)
 		return task
 	}
 	unrecorded := func(w *world) muster.Task {
@@ -122,32 +106,6 @@ func TestAGitThatFailsAfterTheTargetHasMoved(t *testing.T) {
 	}
 }
 
-// What a late owner did is in its lane, also when git fails to keep it aside; the owner is told.
-func TestAFailedGitTellsALateOwnerWhereTheWorkIs(t *testing.T) {
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
-	w.git("update-ref", "refs/muster/landing/1-1", "main")
-	w.must(takeBack(w, task))
-	for name, pattern := range map[string]string{
-		"of the landing": "*' refs/muster/archive/ '*",
-		"of its lane":    "*' write-tree '*",
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.git("update-ref", "refs/muster/landing/1-1", "main")
-			happened := oddGit(t, pattern, 1, "exit 128")
-			_, err := w.try(task)
-			wants(t, err, muster.ErrFenced, "the claim was taken back")
-			if !happened() || hint(err) == "" || w.kept(err, "late") != "" {
-				t.Errorf("hint %q", hint(err))
-			}
-		})
-	}
-	_, err := w.try(task)
-	if w.kept(err, "late") != "late" {
-		t.Errorf("kept: %q", hint(err))
-	}
-}
-
 // A git that answers nothing is never taken for a target, or refs, that are not there.
 func TestAGitThatAnswersNothing(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
@@ -161,19 +119,6 @@ func TestAGitThatAnswersNothing(t *testing.T) {
 	if err := landing.ForgetRevoked(w.ctx(), w.repo, nil); err == nil {
 		t.Error("there is no error")
 	}
-}
-
-// A landing whose move of the target could not be synced is landed, once, and recorded.
-func TestATargetThatWasNotSynced(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	mend := func() {}
-	v, err := w.during(task, func() { mend = w.unsyncable() })
-	if err != nil || v.Task.Landed == nil || w.git("rev-list", "--count", "main.."+target) != "1" {
-		t.Errorf("%+v, %v", v, err)
-	}
-	mend()
 }
 
 // The end of the context is what the caller is told, also when a landing is about to be tried again.
@@ -204,4 +149,17 @@ func TestTheEndOfALanding(t *testing.T) {
 	if v, err := w.try(task); err != nil || v.Task.Landed == nil || gittest.Git(t, w.root, "rev-list", "--count", "main.."+target) != "1" {
 		t.Errorf("%+v, %v", v, err)
 	}
+}
+
+// A landing whose move of the target could not be synced is landed, once, and recorded.
+func TestATargetThatWasNotSynced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	mend := func() {}
+	v, err := w.during(task, func() { mend = w.unsyncable() })
+	if err != nil || v.Task.Landed == nil || w.git("rev-list", "--count", "main.."+target) != "1" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	mend()
 }

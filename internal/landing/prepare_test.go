@@ -38,9 +38,7 @@ func branches(t *testing.T) (root string, repo *git.Repo) {
 	gittest.Git(t, root, "update-ref", "refs/heads/unrelated", gittest.Git(t, root, "commit-tree", "-m", "other", "HEAD^{tree}"))
 	gittest.Git(t, root, "worktree", "add", "-q", "--detach", root+"-linked")
 	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return root, repo
 }
 
@@ -81,45 +79,16 @@ func TestPrepareTargetSaysHowABranchStands(t *testing.T) {
 			t.Errorf("%s is at %s, want %s", c.branch, now, want)
 		}
 	}
-	if got := gittest.Git(t, root, "branch", "--list", "refs/*"); got != "" {
-		t.Errorf("made: %s", got)
-	}
+	equal(t, "made", gittest.Git(t, root, "branch", "--list", "refs/*"), "")
 }
 
-// A git that fails makes nothing look ready, and moves nothing.
-func TestPrepareTargetWithAGitThatFails(t *testing.T) {
+// A branch that another program moves meanwhile is left where that one put it.
+func TestPrepareTargetOfABranchThatMoves(t *testing.T) {
 	root, repo := branches(t)
-	refs := gittest.Git(t, root, "for-each-ref")
-	for _, c := range []struct {
-		branch  string
-		named   bool
-		pattern string
-		nth     int
-	}{
-		{"alias", false, "*' for-each-ref '*", 1},
-		{"behind", true, "*' rev-list '*", 1},
-		{"ahead", false, "*' merge-base '*", 1},
-		{"ahead", false, "*' merge-base '*", 2},
-		{"ahead", false, "*' rev-list '*", 1},
-		{"taken", false, "*'^{tree} '*", 1},
-	} {
-		t.Run(c.branch+c.pattern, func(t *testing.T) {
-			happened := oddGit(t, c.pattern, c.nth, "exit 128")
-			if note, err := landing.PrepareTarget(t.Context(), repo, c.branch, c.named, false); err == nil || errors.Is(err, muster.ErrInvalid) || !happened() {
-				t.Errorf("%q, %v", note, err)
-			}
-		})
-	}
-	if now := gittest.Git(t, root, "for-each-ref"); now != refs {
-		t.Errorf("the refs are %s", now)
-	}
-	// A branch that another program moves meanwhile is left where that one put it.
 	oddGit(t, "*' update-ref '*", 1, "git --git-dir='"+root+"/.git' branch -qf behind taken")
 	_, err := landing.PrepareTarget(t.Context(), repo, "behind", false, false)
 	wants(t, err, muster.ErrHeld, "behind has just been moved by somebody else")
-	if gittest.Git(t, root, "rev-parse", "behind") != gittest.Git(t, root, "rev-parse", "taken") {
-		t.Error("it was moved")
-	}
+	equal(t, "it was moved", gittest.Git(t, root, "rev-parse", "behind"), gittest.Git(t, root, "rev-parse", "taken"))
 }
 
 // The end of the context is what the caller is told, wherever it comes.
@@ -133,9 +102,7 @@ func TestPrepareTargetIsGivenUp(t *testing.T) {
 	}
 	gittest.Git(t, root, "update-ref", "refs/heads/muster/demo", "HEAD")
 	lock := root + "/.git/refs/heads/muster/demo.lock"
-	if err := os.WriteFile(lock, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(lock, nil, 0o600))
 	if _, err = landing.PrepareTarget(ended, repo, "muster/demo", false, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("at the lock: %v", err)
 	}
@@ -159,12 +126,9 @@ func TestPrepareTargetNeedsACommitAndADisk(t *testing.T) {
 	t.Parallel()
 	root, repo := branches(t)
 	gittest.Git(t, root, "symbolic-ref", "HEAD", "refs/heads/unborn")
-	_, err := landing.PrepareTarget(t.Context(), repo, "behind", false, false)
-	wants(t, err, muster.ErrNotFound, "HEAD")
+	wants(t, fault(landing.PrepareTarget(t.Context(), repo, "behind", false, false)), muster.ErrNotFound, "HEAD")
 	gittest.Git(t, root, "symbolic-ref", "HEAD", "refs/heads/head")
-	if err := os.Symlink("reftable", root+"/.git/reftable"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = landing.PrepareTarget(t.Context(), repo, "behind", false, false)
+	must(t, os.Symlink("reftable", root+"/.git/reftable"))
+	_, err := landing.PrepareTarget(t.Context(), repo, "behind", false, false)
 	wants(t, err, muster.ErrUnavailable, "cannot be synced")
 }

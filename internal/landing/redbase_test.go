@@ -61,33 +61,23 @@ func TestARedBaseMayNotGetWorse(t *testing.T) {
 			}
 			worse, lane := w.task("Worse", "bob", map[string]string{"failing": "A B C\n"})
 			v := w.back(worse)
-			says := strings.SplitN(v.Text, "Mend that.", 2)[0]
-			if !strings.Contains(says, "more fails") || !strings.Contains(says, "C.") || strings.Contains(says, "A,") ||
+			first := strings.SplitN(v.Text, "Mend that.", 2)[0]
+			if !strings.Contains(first, "more fails") || !strings.Contains(first, "C.") || strings.Contains(first, "A,") ||
 				!strings.Contains(v.Text, "failed before your work") {
 				t.Errorf("%s", v.Text)
 			}
 			// It is the new one too when an old one was mended instead.
 			w.write(lane, map[string]string{"failing": "B C\n"})
-			if v := w.back(v.Task); !strings.Contains(v.Text, "more fails") {
-				t.Errorf("%s", v.Text)
-			}
+			says(t, w.back(v.Task).Text, "more fails")
 			w.write(lane, map[string]string{"failing": "B\n"})
-			if v := w.lands(v.Task); v.Task.Landed.Receipt != muster.ReceiptStillRed {
-				t.Errorf("%+v", v.Task.Landed)
-			}
+			equal(t, "the receipt", w.lands(v.Task).Task.Landed.Receipt, muster.ReceiptStillRed)
 			// What was mended may not fail again.
 			again, _ := w.task("Again", "carol", map[string]string{"failing": "A B\n"})
-			if v := w.back(again); !strings.Contains(v.Text, "more fails") {
-				t.Errorf("%s", v.Text)
-			}
+			says(t, w.back(again).Text, "more fails")
 			dies, _ := w.task("Dies", "dave", map[string]string{"dies": "1\n"})
-			if v := w.back(dies); !strings.Contains(v.Text, "more than a test: exit 139") {
-				t.Errorf("%s", v.Text)
-			}
+			says(t, w.back(dies).Text, "more than a test: exit 139")
 			all, lane := w.task("All", "erin", nil)
-			if err := os.Truncate(filepath.Join(lane, "failing"), 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(lane, "failing"), 0))
 			if v := w.lands(all); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
 				t.Errorf("%+v, the state is %q", v.Task.Landed, w.state)
 			}
@@ -101,9 +91,7 @@ func TestARedBaseWithoutNames(t *testing.T) {
 	w := newWorld(t, "cat failing; exit 1", map[string]string{"failing": "dead\n"}, withReceipts(t.TempDir()))
 	for i, text := range []string{"still dead\n", "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tm/a\t0.1s\n"} {
 		task, _ := w.task(fmt.Sprint(i), "alice", map[string]string{"failing": text})
-		if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptStillRed {
-			t.Errorf("%+v", v.Task.Landed)
-		}
+		equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptStillRed)
 	}
 }
 
@@ -113,9 +101,7 @@ func TestTheTipOfARedBaseIsCheckedFirst(t *testing.T) {
 	w := redBase(t, runners["go"])
 	w.process("test -s failing || exit 0; "+runners["go"]+"; exit 1", withReceipts(t.TempDir()))
 	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A B C\n"})
-	if v := w.back(worse); !strings.Contains(v.Text, "more fails: m/a.TestC.") {
-		t.Errorf("%s", v.Text)
-	}
+	says(t, w.back(worse).Text, "more fails: m/a.TestC.")
 }
 
 // A test that fails by chance on a red base is nobody's fault: the check runs once more on the same tree.
@@ -193,9 +179,7 @@ for t in $(cat $1); do echo "--- FAIL: Test$t (0.00s)"; done; printf 'FAIL\nFAIL
 				withReceipts(t.TempDir()))
 			file, tests, _ := strings.Cut(c.after, " ")
 			task, lane := w.task("Change", "alice", map[string]string{"c.txt": "c\n"})
-			if err := os.Truncate(filepath.Join(lane, "a"), 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(lane, "a"), 0))
 			w.write(lane, map[string]string{file: tests + "\n"})
 			if c.lands {
 				w.lands(task)
@@ -219,12 +203,8 @@ func TestAForgedReceiptOnARedBase(t *testing.T) {
 		path := filepath.Join(receipts, x.Key+".json")
 		text := strings.Replace(gittest.Read(t, receipts, x.Key+".json"), `"tree": "`, `"tree": "0`, 1)
 		text = strings.Replace(text, "m/a.TestA", "m/a.TestC", 1)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A C\n"})
-	if v := w.back(worse); !strings.Contains(v.Text, "more fails: m/a.TestC.") {
-		t.Errorf("%s", v.Text)
-	}
+	says(t, w.back(worse).Text, "more fails: m/a.TestC.")
 }

@@ -33,10 +33,13 @@ func launchAfter(f func(), launch func() (proc.Launcher, error)) func() (proc.La
 	}
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
+func (w *world) must(err error) { w.t.Helper(); must(w.t, err) }
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -51,6 +54,20 @@ func (w *world) landedUnrecorded(receipt string) muster.Task {
 	w.must(err)
 	w.moveAsLanded(task, lane, receipt)
 	return task
+}
+
+// mergeUnreturned merges the target into the lane of a task, and returns the commit that was to land. The board still says
+// landing: what a crash leaves where there are conflicts.
+func (w *world) mergeUnreturned(task muster.Task) (head string) {
+	w.t.Helper()
+	head, _, err := w.lanes.Commit(w.ctx(), task.Worktree, "work")
+	w.must(err)
+	tip := w.git("rev-parse", target)
+	_, err = w.board.BeginLanding(w.ctx(), task.ID, task.Fence, muster.PendingLanding{Head: head, Onto: tip})
+	w.must(err)
+	_, err = w.lanes.Merge(w.ctx(), task.Worktree, tip)
+	w.must(err)
+	return head
 }
 
 // moveAsLanded moves the target as the landing of a task that is noted does, and records nothing.
@@ -85,9 +102,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		if err != nil || v.Task.Landed == nil || v.Task.Landed.Commit != tip || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "make test" || v.Task.Result != "noted before the crash" {
 			t.Errorf("%+v, %v", v, err)
 		}
-		if w.git("rev-list", "--count", "main.."+target) != "2" {
-			t.Error("it landed twice")
-		}
+		equal(t, "it landed twice", w.git("rev-list", "--count", "main.."+target), "2")
 	})
 	t.Run("landing ref left by a half transaction", func(t *testing.T) {
 		t.Parallel()
@@ -105,13 +120,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 		one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
 		two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
 		w.lands(one)
-		head, _, err := w.lanes.Commit(w.ctx(), two.Worktree, "work")
-		w.must(err)
-		w.git("update-ref", "refs/muster/landing/2-1", head)
-		_, err = w.board.BeginLanding(w.ctx(), two.ID, two.Fence, muster.PendingLanding{Head: head, Onto: w.git("rev-parse", target)})
-		w.must(err)
-		_, err = w.lanes.Merge(w.ctx(), two.Worktree, w.git("rev-parse", target))
-		w.must(err)
+		w.git("update-ref", "refs/muster/landing/2-1", w.mergeUnreturned(two))
 		w.process("")
 		if v := w.back(two); !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Rounds != 1 {
 			t.Errorf("%+v", v)
@@ -129,9 +138,7 @@ func TestTheTargetMovesMeanwhile(t *testing.T) {
 	if err != nil || v.Task.Landed == nil {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if got := w.git("ls-tree", "--name-only", target); got != "a.txt\none\ntwo" {
-		t.Errorf("the target has %q", got)
-	}
+	equal(t, "the target", w.git("ls-tree", "--name-only", target), "a.txt\none\ntwo")
 	if _, err := os.Stat(w.log("task-2-1-2.log")); err != nil {
 		t.Errorf("checked once only: %v", err)
 	}

@@ -33,14 +33,10 @@ func TestRevert(t *testing.T) {
 	tip := commit(map[string]string{"c": "2\n"}, "last")
 	before := gittest.Checkout(t, root)
 	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	got, err := landing.Revert(t.Context(), repo, tip, []string{first, merged, second}, "back\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for file, want := range map[string]string{"a": "1", "b": "1", "c": "2"} {
 		if text := gittest.Git(t, root, "show", got+":"+file); text != want {
 			t.Errorf("%s has %q", file, text)
@@ -60,9 +56,7 @@ func TestRevert(t *testing.T) {
 		t.Errorf("the conflict is %+v, %v", conflict, err)
 	}
 	once, err := landing.Revert(t.Context(), repo, tip, []string{tip}, "back\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = landing.Revert(t.Context(), repo, once, []string{tip}, "back\n")
 	wants(t, err, muster.ErrInvalid, "taken back already")
 	if _, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n"); !errors.Is(err, muster.ErrNotFound) {

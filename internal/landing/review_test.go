@@ -65,9 +65,7 @@ func TestApprovedWorkLands(t *testing.T) {
 		if text, err := r.Line(t.Context(), "one", 1); text != "one" || err != nil {
 			t.Errorf("the line is %q, %v", text, err)
 		}
-		if w.git("rev-parse", target) != w.git("rev-parse", "main") {
-			t.Error("the target has moved before the review")
-		}
+		equal(t, "the target has moved before the review", w.git("rev-parse", target), w.git("rev-parse", "main"))
 		return approve(r)
 	}}
 	task, _ := w.task("One", "alice", map[string]string{"one": "one\n"})
@@ -75,9 +73,7 @@ func TestApprovedWorkLands(t *testing.T) {
 	if err != nil || v.Task.Landed == nil || v.Task.Landed.Review != "approved by reviewer (m/1)" || j.asked != 1 {
 		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
 	}
-	if n := runs(t, count); n != 1 {
-		t.Errorf("%d checks, want 1", n)
-	}
+	equal(t, "checks", runs(t, count), 1)
 	message := w.git("log", "-1", "--format=%B", target)
 	if _, landed, ok := landing.Trailers(message); !ok || landed.Review != v.Task.Landed.Review || landed.Check == "" {
 		t.Errorf("the commit says %s", message)
@@ -118,11 +114,7 @@ func TestReturnedWorkIsReviewedAgain(t *testing.T) {
 		v.Task.Returned != "review: one:2: Do better. (and 1 more)" {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	for _, says := range []string{"The reviewer returns your work", "Nearly.", "one:2: second\nDo better.\n", "\ngone\nWas it of use?"} {
-		if !strings.Contains(v.Text, says) {
-			t.Errorf("the owner reads %q, want %q", v.Text, says)
-		}
-	}
+	says(t, v.Text, "The reviewer returns your work", "Nearly.", "one:2: second\nDo better.\n", "\ngone\nWas it of use?")
 	w.noRefs()
 	w.write(lane, map[string]string{"one": "better\n"})
 	if v, err = w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {

@@ -48,24 +48,6 @@ func TestARevocationOfAnotherClaimRecordsNothing(t *testing.T) {
 	}
 }
 
-// Another program may call a task landing that has no note of a landing. It can be revoked, and it can land.
-func TestATaskThatAnotherProgramCallsLanding(t *testing.T) {
-	tier.All(t)
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	for _, name := range []muster.Name{"alice", "bob"} {
-		task, _ := w.task("Of "+string(name), name, map[string]string{string(name): "1\n"})
-		w.edit(task.ID, `"in_progress"`, `"landing"`)
-		if name == "alice" {
-			w.lands(task)
-			continue
-		}
-		w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
-		_, err := w.try(task)
-		wants(t, err, muster.ErrFenced, "the claim was taken back")
-	}
-}
-
 // Whatever the store fails, a revocation that it kept from being judged is not called done.
 func TestARevocationWithAStoreThatFails(t *testing.T) {
 	t.Parallel()

@@ -36,14 +36,10 @@ func (w *world) fingerprint(v landing.Verdict) string {
 func (w *world) noTrace(v landing.Verdict, key string) {
 	w.t.Helper()
 	task, err := w.board.Get(w.ctx(), v.Task.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	told := fmt.Sprintf("%s %+v", v.Text, task)
 	for e, err := range w.journal.Read(w.ctx(), 0) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		w.must(err)
 		told += fmt.Sprintf("%+v", e)
 	}
 	if strings.Contains(told, key) || !strings.Contains(told, "secret in settings.py:2 github-pat") {
@@ -103,9 +99,7 @@ func TestSecretsInTheHistoryOfALane(t *testing.T) {
 	gittest.Git(t, lane, "commit", "-q", "-m", "with the key")
 	w.write(lane, map[string]string{"settings.py": "token = ''\n"})
 	v := w.back(task)
-	if !strings.Contains(v.Text, "  settings.py:3 github-pat (") {
-		t.Errorf("told:\n%s", v.Text)
-	}
+	says(t, v.Text, "  settings.py:3 github-pat (")
 	// What the text says helps.
 	command := regexp.MustCompile(`run: git (reset --soft) \$\(git (merge-base HEAD \S+)\)`).FindStringSubmatch(v.Text)
 	if command == nil {

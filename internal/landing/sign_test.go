@@ -45,18 +45,7 @@ func (w *world) signed() (good, all int) {
 }
 
 // unsigned returns the notes that commits land unsigned.
-func (w *world) unsigned() (notes []string) {
-	w.t.Helper()
-	for e, err := range w.journal.Read(w.ctx(), 0) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "unsigned") {
-			notes = append(notes, e.Text("text"))
-		}
-	}
-	return notes
-}
+func (w *world) unsigned() []string { w.t.Helper(); return w.said(journal.RunNote, "text", "unsigned") }
 
 // Each commit of a stack is signed, and one that lands alone or as a merge, with the user's key and nobody else's.
 func TestWhatLandsIsSigned(t *testing.T) {
@@ -71,9 +60,7 @@ func TestWhatLandsIsSigned(t *testing.T) {
 			w.git("config", key, value)
 		}
 		gittest.Write(t, filepath.Dir(evil), map[string]string{"evil": "#!/bin/sh\ntouch " + evil + ".ran\nexit 1\n"})
-		if err := os.Chmod(evil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(evil, 0o700))
 		w.process(h.check("true"), func(o *landing.Options) { o.MergeCommits = merges })
 		for id, v := range w.queued(h, w.many(4)...) {
 			if v.Task.Landed == nil {
@@ -105,9 +92,7 @@ func TestWhatCannotBeSignedLands(t *testing.T) {
 		w := newWorld(t, "true", nil)
 		path := signingUser(t, "a passphrase")
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := f.WriteString(config); err != nil {
 			t.Fatal(err)
 		}
@@ -134,9 +119,7 @@ func TestSettingOfSigning(t *testing.T) {
 		}
 		w := newWorld(t, "", nil, func(o *landing.Options) { o.Sign = sign })
 		task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-		if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptUnchecked {
-			t.Errorf("%+v", v.Task.Landed)
-		}
+		equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptUnchecked)
 		if good, _ := w.signed(); good != want {
 			t.Errorf("sign %q: %d commits are signed, not %d", sign, good, want)
 		}

@@ -22,7 +22,8 @@ import (
 // counts how often it ran.
 type hold struct {
 	dir     string
-	inOrder bool // they queue one after the other, which is the order in which they land
+	inOrder bool                           // they queue one after the other, which is the order in which they land
+	ends    func(t muster.Task, err error) // looks at how each landing ends; nil: none may fail
 }
 
 func newHold(t *testing.T) hold { t.Helper(); return hold{dir: t.TempDir()} }
@@ -36,9 +37,7 @@ func (h hold) check(then string) string {
 func (h hold) runs(t *testing.T) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(h.dir, "runs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.Count(string(data), "x")
 }
 
@@ -54,7 +53,9 @@ func (w *world) queued(h hold, tasks ...muster.Task) map[muster.TaskID]landing.V
 			v, err := w.try(t)
 			mu.Lock()
 			defer mu.Unlock()
-			if verdicts[t.ID] = v; err != nil {
+			if verdicts[t.ID] = v; h.ends != nil {
+				h.ends(t, err)
+			} else if err != nil {
 				w.t.Errorf("task %d: %v", t.ID, err)
 			}
 		})
@@ -68,9 +69,7 @@ func (w *world) queued(h hold, tasks ...muster.Task) map[muster.TaskID]landing.V
 		}
 	}
 	wait.For(w.t, "the others to queue", func() bool { return landing.Waiting(w.land) == len(tasks)+1 })
-	if err := os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
 	all.Wait()
 	w.noRefs()
 	// What the board calls landed is on the target, however the others came there.
@@ -123,12 +122,8 @@ func TestOneCheckForAllThatWait(t *testing.T) {
 			t.Fatalf("task %d: %+v", id, v)
 		}
 	}
-	if n := w.isGreenEverywhere(); n != 11 {
-		t.Errorf("%d commits, want 11", n)
-	}
-	if n := h.runs(t); n != 2 {
-		t.Errorf("%d checks, want 2", n)
-	}
+	equal(t, "commits", w.isGreenEverywhere(), 11)
+	equal(t, "checks", h.runs(t), 2)
 	covered := 0
 	for _, task := range tasks {
 		got, err := w.board.Get(w.ctx(), task.ID)
@@ -141,9 +136,7 @@ func TestOneCheckForAllThatWait(t *testing.T) {
 				t.Errorf("%+v is covered by %+v: %s", got.Landed, by.Landed, message)
 			}
 		case muster.ReceiptGreen:
-			if !strings.Contains(message, "Muster-Check: ok, ") {
-				t.Errorf("%+v: %s", got.Landed, message)
-			}
+			says(t, message, "Muster-Check: ok, ")
 		}
 	}
 	if covered != 9 {
@@ -232,14 +225,7 @@ func TestAFlakyCheckReturnsNobody(t *testing.T) {
 	if !v.Task.Landed.Flaky || v.Task.Landed.Receipt != muster.ReceiptGreen {
 		t.Errorf("%+v", v.Task.Landed)
 	}
-	var results []string
-	for e, err := range w.journal.Read(w.ctx(), 0) {
-		w.must(err)
-		if e.Kind == journal.LandingChecked {
-			results = append(results, e.Text("result"))
-		}
-	}
-	if fmt.Sprint(results) != "[red ok]" {
+	if results := w.said(journal.LandingChecked, "result", ""); fmt.Sprint(results) != "[red ok]" {
 		t.Errorf("the events say %v", results)
 	}
 }
@@ -247,52 +233,24 @@ func TestAFlakyCheckReturnsNobody(t *testing.T) {
 // A claim that is revoked while the stack is checked does not land, and the others do.
 func TestAClaimOfTheStackIsRevoked(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	var once sync.Once
-	var w *world
-	var tasks []muster.Task
-	second := 0
-	launchTwice := func() (proc.Launcher, error) {
-		if second++; second == 2 {
-			once.Do(func() { w.must(w.land.Revoke(w.ctx(), tasks[1].ID, tasks[1].Fence)) })
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	tasks, checks := w.many(3), 0
+	w.land = w.lander(h.check("true"), func() (proc.Launcher, error) {
+		if checks++; checks == 2 {
+			w.must(w.land.Revoke(w.ctx(), tasks[1].ID, tasks[1].Fence))
 		}
 		return launch()
-	}
-	h := hold{dir: dir}
-	w = newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
-	w.land = w.lander(h.check("true"), launchTwice)
-	tasks = w.many(3)
-	first, _ := w.task("First", "zoe", map[string]string{"first": "1\n"})
-	errs := make(map[muster.TaskID]error)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	land := func(task muster.Task) {
-		all.Go(func() {
-			_, err := w.try(task)
-			mu.Lock()
-			defer mu.Unlock()
-			errs[task.ID] = err
-		})
-	}
-	land(first)
-	wait.For(t, "the first check", func() bool { _, err := os.Stat(filepath.Join(dir, "held")); return err == nil })
-	for _, task := range tasks {
-		land(task)
-	}
-	wait.For(t, "the others to queue", func() bool { return landing.Waiting(w.land) == 4 })
-	if err := os.WriteFile(filepath.Join(dir, "open"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	all.Wait()
-	for id, err := range errs {
-		if isRevoked := id == tasks[1].ID; isRevoked != errors.Is(err, muster.ErrFenced) || !isRevoked && err != nil {
-			t.Errorf("task %d: %v", id, err)
+	})
+	h.ends = func(task muster.Task, err error) {
+		if isRevoked := task.ID == tasks[1].ID; isRevoked != errors.Is(err, muster.ErrFenced) || !isRevoked && err != nil {
+			t.Errorf("task %d: %v", task.ID, err)
 		}
 	}
+	w.queued(h, tasks...)
 	if n := w.isGreenEverywhere(); n != 3 || strings.Contains(w.git("ls-tree", "--name-only", target), "file-2") {
 		t.Errorf("%d commits, %s", n, w.git("ls-tree", "--name-only", target))
 	}
-	w.noRefs()
 }
 
 // An owner that goes while its work is checked keeps nobody else from landing, and its own work is recorded.
@@ -312,9 +270,7 @@ func TestAnOwnerLeavesTheQueue(t *testing.T) {
 	if err := <-ended; !errors.Is(err, muster.CauseUser) {
 		t.Errorf("%v", err)
 	}
-	if err := os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
 	w.must(<-ended)
 	for _, task := range []muster.Task{one, two} {
 		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
@@ -333,9 +289,7 @@ func TestTheOrderOfTheQueue(t *testing.T) {
 		{ID: 5, Status: muster.Pending, DependsOn: []muster.TaskID{4}},
 		{ID: 6, Status: muster.Completed, DependsOn: []muster.TaskID{1}},
 	}
-	if got := fmt.Sprint(landing.Dependants(tasks)); got != "map[2:2 4:1]" {
-		t.Errorf("%s wait", got)
-	}
+	equal(t, "who waits", fmt.Sprint(landing.Dependants(tasks)), "map[2:2 4:1]")
 }
 
 // Whoever comes when the last owner has just left does not get the end of that one's wait.

@@ -22,16 +22,12 @@ func TestPrepareTarget(t *testing.T) {
 		return run("rev-parse", "HEAD")
 	}
 	repo, err := git.Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	prepare := func(branch string, named, fresh bool) (string, error) {
 		t.Helper()
 		before := gittest.Checkout(t, root)
 		note, err := landing.PrepareTarget(t.Context(), repo, branch, named, fresh)
-		if gittest.Checkout(t, root) != before {
-			t.Error("the user's checkout has changed")
-		}
+		equal(t, "the user's checkout has changed", gittest.Checkout(t, root), before)
 		return note, err
 	}
 	at := func(want, says string) {
@@ -53,8 +49,7 @@ func TestPrepareTarget(t *testing.T) {
 	run("switch", "-q", "muster/demo")
 	commit("landed one", map[string]string{"c": "c\n"})
 	landed := commit("landed two", map[string]string{"d": "d\n"})
-	_, err = prepare("muster/demo", false, false)
-	wants(t, err, muster.ErrHeld, "is checked out at "+root)
+	wants(t, fault(prepare("muster/demo", false, false)), muster.ErrHeld, "is checked out at "+root)
 	run("switch", "-q", "main")
 	at(landed, "has 2 commits that HEAD lacks")
 	// The user takes them by squash.
@@ -62,23 +57,18 @@ func TestPrepareTarget(t *testing.T) {
 	run("commit", "-q", "-m", "taken")
 	third := commit("and more", map[string]string{"e": "e\n"})
 	at(third, "HEAD has all of its work")
-	if run("rev-parse", "refs/muster/archive/muster-demo-1") != landed {
-		t.Error("what it was is not archived")
-	}
+	equal(t, "what it was is not archived", run("rev-parse", "refs/muster/archive/muster-demo-1"), landed)
 	// Truly diverged.
 	run("switch", "-q", "muster/demo")
 	theirs := commit("landed three", map[string]string{"f": "f\n"})
 	run("switch", "-q", "main")
 	mine := commit("mine", map[string]string{"g": "g\n"})
-	_, err = prepare("muster/demo", false, false)
-	wants(t, err, muster.ErrInvalid, "diverged")
+	wants(t, fault(prepare("muster/demo", false, false)), muster.ErrInvalid, "diverged")
 	var e *muster.Error
 	if !errors.As(err, &e) || !strings.Contains(e.Hint, "git merge muster/demo") || !strings.Contains(e.Hint, "--fresh") || !strings.Contains(e.Hint, "--land") {
 		t.Errorf("hint %v", e)
 	}
-	if run("rev-parse", "muster/demo") != theirs {
-		t.Error("it was moved")
-	}
+	equal(t, "it was moved", run("rev-parse", "muster/demo"), theirs)
 	if note, err := prepare("muster/demo", false, true); err != nil || !strings.Contains(note, "fresh") || run("rev-parse", "muster/demo") != mine || run("rev-parse", "refs/muster/archive/muster-demo-2") != theirs {
 		t.Errorf("fresh: %q, %v", note, err)
 	}
@@ -90,16 +80,12 @@ func TestPrepareTarget(t *testing.T) {
 	if note, err := prepare("brand-new", true, false); err != nil || !strings.Contains(note, "new branch") {
 		t.Errorf("named and new: %q, %v", note, err)
 	}
-	_, err = prepare("main", true, false)
-	wants(t, err, muster.ErrHeld, "main is checked out at "+root)
-	_, err = prepare("release", true, true)
-	wants(t, err, muster.ErrInvalid, "--fresh")
+	wants(t, fault(prepare("main", true, false)), muster.ErrHeld, "main is checked out at "+root)
+	wants(t, fault(prepare("release", true, true)), muster.ErrInvalid, "--fresh")
 	for _, name := range []string{"bad..name", "-x", "--all", "@{-1}", "HEAD", "a b", ""} {
-		_, err = prepare(name, true, false)
-		wants(t, err, muster.ErrInvalid, "cannot be the name of a branch")
+		wants(t, fault(prepare(name, true, false)), muster.ErrInvalid, "cannot be the name of a branch")
 	}
 	// A branch whose name is in the way.
 	run("branch", "muster2")
-	_, err = prepare("muster2/team", false, false)
-	wants(t, err, muster.ErrHeld, "in its way")
+	wants(t, fault(prepare("muster2/team", false, false)), muster.ErrHeld, "in its way")
 }

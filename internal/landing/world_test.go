@@ -51,17 +51,13 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	root := gittest.Repo(t, files)
 	w := &world{t: t, root: root, store: mem.New()}
 	w.process(check, change...)
-	if err := w.repo.Exclude(w.ctx(), paths.Excluded); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.repo.Exclude(w.ctx(), paths.Excluded))
 	if _, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false); err != nil {
 		t.Fatal(err)
 	}
 	w.before = gittest.Checkout(t, root)
 	t.Cleanup(func() {
-		if gittest.Checkout(t, root) != w.before {
-			t.Error("the user's checkout has changed")
-		}
+		equal(t, "the user's checkout has changed", gittest.Checkout(t, root), w.before)
 	})
 	return w
 }
@@ -111,26 +107,18 @@ func (w *world) git(args ...string) string { w.t.Helper(); return gittest.Git(w.
 func (w *world) task(subject string, owner muster.Name, files map[string]string) (muster.Task, string) {
 	w.t.Helper()
 	t, err := w.board.Create(w.ctx(), board.Draft{Subject: subject, CreatedBy: muster.Lead})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return w.claim(t.ID, owner, files)
 }
 
 func (w *world) claim(id muster.TaskID, owner muster.Name, files map[string]string) (muster.Task, string) {
 	w.t.Helper()
 	t, err := w.board.Claim(w.ctx(), id, board.Claim{Owner: owner})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	tip, err := w.land.Target(w.ctx())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	lane, err := w.lanes.Create(w.ctx(), muster.LaneName(t.ID, t.Subject)+muster.Name("-"+string(owner)), t.ID, tip)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	if t, err = w.board.SetLane(w.ctx(), t.ID, t.Fence, lane.Name, lane.Base); err != nil {
 		w.t.Fatal(err)
 	}
@@ -142,9 +130,7 @@ func (w *world) write(dir string, files map[string]string) {
 	w.t.Helper()
 	for name, text := range files {
 		if text == "" {
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				w.t.Fatal(err)
-			}
+			w.must(os.Remove(filepath.Join(dir, name)))
 			delete(files, name)
 		}
 	}
@@ -194,22 +180,30 @@ const red = "The check "
 // noRefs checks that no ref of a landing is left.
 func (w *world) noRefs() {
 	w.t.Helper()
-	if left := w.git("for-each-ref", "refs/muster/landing"); left != "" {
-		w.t.Errorf("left over: %s", left)
-	}
+	equal(w.t, "left over", w.git("for-each-ref", "refs/muster/landing"), "")
 }
 
 // show is a file on the target.
 func (w *world) show(name string) string { w.t.Helper(); return w.git("show", target+":"+name) }
+
+// said is what a field has in the events of a kind, of those that have the text in it.
+func (w *world) said(kind, field, text string) (all []string) {
+	w.t.Helper()
+	for e, err := range w.journal.Read(w.ctx(), 0) {
+		w.must(err)
+		if e.Kind == kind && strings.Contains(e.Text(field), text) {
+			all = append(all, e.Text(field))
+		}
+	}
+	return all
+}
 
 // kinds are the events of a task, in order.
 func (w *world) kinds(id muster.TaskID) string {
 	w.t.Helper()
 	var all []string
 	for e, err := range w.journal.Read(w.ctx(), 0) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		w.must(err)
 		if e.Task == id && strings.HasPrefix(e.Kind, "task.") {
 			k := strings.TrimPrefix(e.Kind, "task.")
 			if e.Kind == journal.TaskReturned {
@@ -221,9 +215,30 @@ func (w *world) kinds(id muster.TaskID) string {
 	return strings.Join(all, " ")
 }
 
+// fault is the error of what returns something else, too.
+func fault(_ any, err error) error { return err }
+
 func wants(t *testing.T, err error, code *muster.Error, says string) {
 	t.Helper()
 	if !errors.Is(err, code) || !strings.Contains(err.Error(), says) {
 		t.Errorf("error %v, want %s saying %q", err, code.Code, says)
+	}
+}
+
+// equal fails the test unless both are the same.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// says fails the test unless a text has all the parts.
+func says(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in: %s", part, text)
+		}
 	}
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -267,25 +265,6 @@ func TestForkingFasterThanKilling(t *testing.T) {
 	}
 }
 
-// TestHopping: a process that is always another one by the time it is looked at.
-func TestHopping(t *testing.T) {
-	t.Parallel()
-	g := guardOf(t)
-	dir := yard(t)
-	script := filepath.Join(dir, "hop")
-	check(t, os.WriteFile(script, []byte(`echo . >>"$1"/hops; sh "$0" "$1" & exit`), 0o600))
-	p := start(t, g, t.Context(), Spec{Argv: []string{"sh", "-c", `sh "$0" "$1" & wait; exec sleep 100`, script, dir}, Env: []string{"PATH=" + os.Getenv("PATH")}})
-	wait.For(t, "some hops", func() bool {
-		fi, err := os.Stat(filepath.Join(dir, "hops"))
-		return err == nil && fi.Size() > 40
-	})
-	check(t, p.Kill())
-	_, _ = p.Wait()
-	if left := alive(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
 // TestGroups: without a guard, what stays in the group, the session or the environment dies.
 func TestGroups(t *testing.T) {
 	t.Parallel()
@@ -357,20 +336,6 @@ func TestWithoutMarks(t *testing.T) {
 	want("only one that began later runs", 0, 1)
 	g.closing = true
 	want("the end", 0, 1)
-}
-
-// An order that names more arguments than it has starts nothing.
-func TestBrokenOrders(t *testing.T) {
-	for _, args := range [][]string{nil, {"", "/bin/true"}, {"", "/bin/true", "0"}, {"", "/bin/true", "2", "true"},
-		{"", "/bin/true", "-1", "true"}, {"", "/bin/true", "x", "true"}} {
-		if r, err := new(guard).start(frame{kind: frameStart, args: args}, []int{0, 1}); !errors.Is(err, syscall.EBADMSG) {
-			t.Errorf("%q: %+v, error %v", args, r, err)
-		}
-	}
-	whole := []string{"", "/bin/true", "1", "true"}
-	if r, err := new(guard).start(frame{kind: frameStart, args: whole}, nil); !errors.Is(err, syscall.EBADMSG) {
-		t.Errorf("without descriptors: %+v, error %v", r, err)
-	}
 }
 
 func TestTheGuardKnowsNoKeys(t *testing.T) {

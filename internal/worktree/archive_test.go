@@ -70,9 +70,8 @@ func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
 	}
 	ref, err := w.Archive(w.ctx(), "one")
 	check(t, err)
-	if got := w.git(w.root, "log", "-1", "--format=%P", ref); got != beside+" "+tip+" "+w.git(w.root, "rev-parse", "main") {
-		t.Errorf("the parents are %s", got)
-	}
+	equal(t, "the parents", w.git(w.root, "log", "-1", "--format=%P", ref),
+		beside+" "+tip+" "+w.git(w.root, "rev-parse", "main"))
 	w.tidy()
 }
 
@@ -82,13 +81,11 @@ func TestWhatCannotBeArchivedIsNamed(t *testing.T) {
 	lane := w.create("one", map[string]string{"b": "b\n"})
 	tmp := os.TempDir()
 	t.Setenv("TMPDIR", w.root+"/missing")
-	_, err := w.Preserve(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "no temporary directory")
+	wants(t, fault(w.Preserve(w.ctx(), "one")), muster.ErrInvalid, "no temporary directory")
 	t.Setenv("TMPDIR", tmp)
 	index := w.git(lane.Path, "rev-parse", "--absolute-git-dir") + "/index"
 	check(t, errors.Join(os.Remove(index), os.Mkdir(index, 0o700)))
-	_, err = w.Preserve(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "the lane's index cannot be read")
+	wants(t, fault(w.Preserve(w.ctx(), "one")), muster.ErrInvalid, "the lane's index cannot be read")
 }
 
 // A lane of which nothing is left, or whose removal had come to its last step, goes without an archive.
@@ -109,15 +106,12 @@ func TestALaneWithNothingLeftGoes(t *testing.T) {
 		t.Errorf("archived as %q, %v", ref, err)
 	}
 	w.tidy()
-	if got := w.git(w.root, "for-each-ref", "refs/muster"); got != "" {
-		t.Errorf("refs %s", got)
-	}
+	equal(t, "refs", w.git(w.root, "for-each-ref", "refs/muster"), "")
 	// One that is being removed is removed without another question, whatever became of its files.
 	w.create("two")
 	check(t, os.Remove(lane.Path+"/.git"))
 	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
-	_, err := w.Enter(w.ctx(), "two")
-	wants(t, err, muster.ErrHeld, "being removed")
+	wants(t, fault(w.Enter(w.ctx(), "two")), muster.ErrHeld, "being removed")
 	check(t, w.Remove(w.ctx(), "two", false))
 	w.tidy()
 }
@@ -134,12 +128,8 @@ func TestEachCompletionIsWrittenOnce(t *testing.T) {
 			t.Fatal(ref, err)
 		}
 	}
-	if n := w.notes("task.completed"); n != 2 {
-		t.Errorf("completed %d times", n)
-	}
-	if n := w.notes("worktree.keep"); n != 1 {
-		t.Errorf("kept %d times", n)
-	}
+	equal(t, "how often it was completed", w.notes("task.completed"), 2)
+	equal(t, "how often it was kept", w.notes("worktree.keep"), 1)
 	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
 	if err := w.Recover(w.ctx()); err != nil || w.notes("worktree.remove.failed") != 0 || w.notes("worktree.remove.after") != 1 {
 		t.Errorf("%v, events %v", err, w.events())

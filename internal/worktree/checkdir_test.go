@@ -42,9 +42,7 @@ func TestWhereChecksRun(t *testing.T) {
 			if filepath.Dir(dir) != parent {
 				t.Errorf("made in %s, want %s", filepath.Dir(dir), parent)
 			}
-			if got := w.leases(); got != "check-1 check-1.lock" {
-				t.Errorf("held: %s", got)
-			}
+			equal(t, "held", w.leases(), "check-1 check-1.lock")
 			remove()
 			if _, err := os.Stat(dir); !os.IsNotExist(err) || w.leases() != "check-1.lock" {
 				t.Errorf("left: %v, %s", err, w.leases())
@@ -75,9 +73,7 @@ func TestAbandonedDirectoriesAreReturned(t *testing.T) {
 	_, remove, err = w.CheckDirs.Create()
 	check(t, err)
 	defer remove()
-	if got := w.leases(); got != "check-1 check-1.lock check-2 check-2.lock" {
-		t.Errorf("held: %s", got)
-	}
+	equal(t, "held", w.leases(), "check-1 check-1.lock check-2 check-2.lock")
 }
 
 // A step that fails is told: a directory that is not noted is never made.
@@ -94,9 +90,7 @@ func TestACheckDirectoryWithoutANoteIsNotMade(t *testing.T) {
 			return err
 		})
 	}
-	if got := w.leases(); got != "check-1.lock" {
-		t.Errorf("left: %s", got)
-	}
+	equal(t, "left", w.leases(), "check-1.lock")
 }
 
 // A note is a claim: what it names and has not made stays. A note that cannot be removed now takes its lease out of use
@@ -120,9 +114,7 @@ func TestANoteLeadsToItsOwnDirectoryOnly(t *testing.T) {
 	_, remove, err := l.CheckDirs.Create()
 	check(t, err)
 	defer remove()
-	if got := w.leases(); got != "check-1 check-1.lock check-2 check-2.lock" {
-		t.Errorf("held: %s", got)
-	}
+	equal(t, "held", w.leases(), "check-1 check-1.lock check-2 check-2.lock")
 }
 
 // refusesNote is a file system in which the first note cannot be removed.

@@ -21,11 +21,9 @@ func TestALaneWithSettingsOfItsOwn(t *testing.T) {
 		t.Errorf("entered %s, %v", dir, err)
 	}
 	w.git(lane.Path, "checkout", "-q", "--detach")
-	_, err := w.Enter(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "on no branch")
+	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on no branch")
 	w.git(lane.Path, "config", "--worktree", "core.worktree", t.TempDir())
-	_, err = w.Workdir(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "it is part of")
+	wants(t, fault(w.Workdir(w.ctx(), "one")), muster.ErrInvalid, "it is part of")
 }
 
 // What a lane holds is told for each place where work may be, and never for a lane of which it cannot be told.
@@ -176,34 +174,18 @@ func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	w.git(inner, "commit", "-q", "--allow-empty", "-m", "not staged")
 	head, _, err := w.Commit(w.ctx(), "one", "a submodule")
 	check(t, err)
-	if got := w.git(lane.Path, "rev-parse", head+":sub"); got != staged {
-		t.Errorf("committed %s", got)
-	}
+	equal(t, "committed", w.git(lane.Path, "rev-parse", head+":sub"), staged)
 	// A link to a repository whose files are gone is removed, as any other file that is gone.
 	w.git(lane.Path, "update-index", "--add", "--cacheinfo", "160000,"+staged+",other")
 	head, _, err = w.Commit(w.ctx(), "one", "no other")
 	check(t, err)
-	if got := w.git(lane.Path, "ls-tree", "--name-only", head); got != ".gitmodules\na\nsub" {
-		t.Errorf("files %s", got)
-	}
+	equal(t, "files", w.git(lane.Path, "ls-tree", "--name-only", head), ".gitmodules\na\nsub")
 	// What the base has already is no work of the lane, wherever it points to.
 	w.git(w.root, "update-ref", "refs/heads/main", head)
 	two := w.create("two")
 	w.git(two.Path, "update-index", "--cacheinfo", "160000,"+lane.Base+",sub")
 	gittest.Write(t, two.Path, map[string]string{".gitmodules": "\n"})
 	w.ok2(w.Commit(w.ctx(), "two", "moved"))
-}
-
-// A lock that cannot be removed keeps a lane from being committed, and the error says so.
-func TestCommitWithALockThatStays(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.create("one")
-	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock/x": "x"})
-	w.age(".git/worktrees/one/index.lock")
-	_, _, err := w.Commit(w.ctx(), "one", "x")
-	wants(t, err, muster.ErrUnavailable, "cannot be removed")
-	wants(t, w.Recover(w.ctx()), muster.ErrUnavailable, "cannot be removed")
 }
 
 // A merge of another commit waits for the one that is under way, and one that git refuses is not begun.

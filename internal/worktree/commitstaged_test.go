@@ -25,7 +25,5 @@ func TestACommitEndsWhatIsUnderWay(t *testing.T) {
 	if got := w.git(lane.Path, "status"); strings.Contains(got, "cherry-pick") {
 		t.Errorf("still under way: %s", got)
 	}
-	if got := w.git(lane.Path, "show", "HEAD:a"); got != "both" {
-		t.Error(got)
-	}
+	equal(t, "the content", w.git(lane.Path, "show", "HEAD:a"), "both")
 }

@@ -2,7 +2,6 @@ package worktree_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,12 +19,11 @@ import (
 func TestALaneThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	one := func(_ any, err error) error { return err }
 	for name, err := range map[string]error{
-		"changed": one(w.Changed(w.ctx(), "none")), "ignored": one(w.Ignored(w.ctx(), "none")),
-		"status": one(w.Status(w.ctx(), "none")), "merge": one(w.Merge(w.ctx(), "none", "HEAD")),
-		"unresolved": one(w.Unresolved(w.ctx(), "none")), "archive": one(w.Archive(w.ctx(), "none")),
-		"preserve": one(w.Preserve(w.ctx(), "none")), "enter": one(w.Enter(w.ctx(), "none")),
+		"changed": fault(w.Changed(w.ctx(), "none")), "ignored": fault(w.Ignored(w.ctx(), "none")),
+		"status": fault(w.Status(w.ctx(), "none")), "merge": fault(w.Merge(w.ctx(), "none", "HEAD")),
+		"unresolved": fault(w.Unresolved(w.ctx(), "none")), "archive": fault(w.Archive(w.ctx(), "none")),
+		"preserve": fault(w.Preserve(w.ctx(), "none")), "enter": fault(w.Enter(w.ctx(), "none")),
 		"remove": w.Remove(w.ctx(), "none", true), "keep": w.Keep(w.ctx(), "none"), "release": w.Release(w.ctx(), "none"),
 	} {
 		if !errors.Is(err, muster.ErrNotFound) {
@@ -101,12 +99,8 @@ func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
 func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	head := w.git(w.root, "rev-parse", "HEAD")
 	w.git(w.root, "branch", "wt/one")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": fmt.Sprintf(
-		`{"worktrees":{"one":{"name":"one","path":%q,"branch":"wt/one","status":"creating","base":%q,`+
-			`"maker":"lane-maker-1"}}}`,
-		w.root+"/.worktrees/one", head)})
+	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`))
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
 	check(t, err)
 	l := w.on(&onDisk{name: "lane-maker-1.lock", left: 2, act: func() {
@@ -116,4 +110,33 @@ func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 	}})
 	check(t, l.Recover(w.ctx()))
 	w.tidy()
+}
+
+// Recovery undoes a half-made lane only if it is still the one that it looked at. Between the look and the maker's
+// lease, somebody else can have undone it and begun to make a lane of the same name, under another lease. That maker is
+// alive, and its branch must stay.
+func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	madeBy := func(maker string) { w.rows(w.row("one", muster.LaneCreating, `,"maker":"`+maker+`"`)) }
+	w.git(w.root, "branch", "wt/one")
+	madeBy("lane-maker-1") // which has died
+	isAsked := false
+	lanes := w.on(&onDisk{name: "lane-maker-1.lock", act: func() {
+		isAsked = true
+		unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-2.lock")
+		check(t, err)
+		t.Cleanup(func() { _ = unlock() })
+		madeBy("lane-maker-2")
+	}})
+	check(t, lanes.Recover(t.Context()))
+	if !isAsked {
+		t.Fatal("recovery never asked whether the maker lives")
+	}
+	if got := w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"); got != "one" {
+		t.Errorf("branches %q: the lane of a living maker was undone", got)
+	}
+	if lane, err := lanes.Get(t.Context(), "one"); err != nil || string(lane.Extra["maker"]) != `"lane-maker-2"` {
+		t.Errorf("%+v, %v", lane, err)
+	}
 }

@@ -3,11 +3,8 @@ package worktree_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"strings"
-	"sync"
 	"testing"
 
 	"muster"
@@ -99,33 +96,6 @@ func (w *world) must(all []muster.Lane, err error) []muster.Lane {
 	return all
 }
 
-// Two archive the same lane: one archive, one removal, told once.
-func TestArchivedTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	for n := range 5 {
-		name := muster.Name(fmt.Sprintf("lane-%d", n))
-		lane := w.create(name)
-		gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				if _, err := w.Archive(w.ctx(), name); err != nil && !errors.Is(err, muster.ErrNotFound) {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if got := w.git(w.root, "for-each-ref", "--format=x", "refs/muster/archive/"+string(name)+"-*"); got != "x" {
-			t.Errorf("archives of %s: %q", name, got)
-		}
-		if got := strings.Count(strings.Join(w.events(), " "), "worktree.remove.after "+string(name)); got != 1 {
-			t.Errorf("%s was removed %d times", name, got)
-		}
-	}
-	w.tidy()
-}
-
 // The states that a crash can leave, one by one.
 func TestRecover(t *testing.T) {
 	t.Parallel()
@@ -153,9 +123,8 @@ func TestRecover(t *testing.T) {
 	if len(status) != 2 || status["living"] != muster.LaneCreating || status["moved"] != muster.LaneFailed {
 		t.Errorf("after recovery: %v", status)
 	}
-	if got := w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"); got != "living\nmoved" {
-		t.Errorf("branches %q", got)
-	}
+	equal(t, "branches", w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"),
+		"living\nmoved")
 	// The maker dies: whoever wants the name next gets it.
 	if _, err := w.Create(ctx, "living", 0, ""); err == nil {
 		t.Error("took a lane from its living maker")

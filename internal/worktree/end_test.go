@@ -1,7 +1,6 @@
 package worktree_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -52,40 +51,6 @@ func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
 	}
 }
 
-// The locks that a killed git leaves, wherever it died.
-func TestRecoveryBreaksLocks(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{
-		".git/refs/muster/landing/7-1.lock": "", ".git/refs/muster/archive/x-1.lock": "", ".git/refs/heads/wt/one.lock": "",
-	})
-	for _, lock := range []string{".git/worktrees/one/index.lock", ".git/worktrees/one/HEAD.lock"} {
-		gittest.Write(t, w.root, map[string]string{lock: ""})
-		w.age(lock)
-	}
-	gittest.Write(t, lane.Path, map[string]string{"b": "b\n"})
-	check(t, w.Recover(w.ctx()))
-	w.ok2(w.Commit(w.ctx(), "one", "work"))
-	for _, ref := range []string{"refs/muster/landing/7-1", "refs/muster/archive/x-1"} {
-		w.git(w.root, "update-ref", ref, "HEAD")
-	}
-}
-
-func TestAFailedRemovalNamesItsLane(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.create("one")
-	ctx, cancel := context.WithCancel(w.ctx())
-	l := w.on(&onDisk{name: "lanes.lock", act: cancel}) // its row cannot be marked
-	if _, err := l.Archive(ctx, "one"); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	if got := strings.Join(w.events(), ", "); !strings.HasSuffix(got, "worktree.remove.failed one") {
-		t.Errorf("events %s", got)
-	}
-}
-
 func (w *world) notes(event string) (n int) {
 	for _, e := range w.events() {
 		if strings.HasPrefix(e, event+" ") {
@@ -105,14 +70,10 @@ func TestArchiveCompleted(t *testing.T) {
 		check(t, err)
 		gittest.Write(t, lane.Path, map[string]string{"b": string(name) + "\n"})
 	}
-	must := func(err error) {
-		t.Helper()
-		check(t, err)
-	}
-	must(w.Release(ctx, "released"))
-	must(w.Keep(ctx, "kept"))
-	must(w.Keep(ctx, "both"))
-	must(w.Release(ctx, "both")) // giving back does not take the wish to keep away
+	check(t, w.Release(ctx, "released"))
+	check(t, w.Keep(ctx, "kept"))
+	check(t, w.Keep(ctx, "both"))
+	check(t, w.Release(ctx, "both")) // giving back does not take the wish to keep away
 	for _, lane := range w.must(w.List(ctx)) {
 		if lane.Status != muster.LaneKept {
 			t.Errorf("%s is %s", lane.Name, lane.Status)
@@ -121,14 +82,11 @@ func TestArchiveCompleted(t *testing.T) {
 	wants(t, w.Remove(ctx, "released", false), muster.ErrHeld, "is kept")
 	for range 2 { // the effect may run again
 		for i, name := range []muster.Name{"released", "kept", "both"} {
-			_, err := w.ArchiveCompleted(ctx, muster.Task{ID: muster.TaskID(i + 1), Fence: 1, Worktree: name, Status: muster.Completed})
-			must(err)
+			w.ok(w.ArchiveCompleted(ctx, muster.Task{ID: muster.TaskID(i + 1), Fence: 1, Worktree: name, Status: muster.Completed}))
 		}
 	}
 	w.tidy("both", "kept")
-	if got := w.git(w.root, "show", "refs/muster/archive/released-1:b"); got != "released" {
-		t.Error(got)
-	}
+	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/released-1:b"), "released")
 	if n := w.notes("task.completed"); n != 3 {
 		t.Errorf("completed %d times: %v", n, w.events())
 	}
@@ -146,8 +104,8 @@ func TestArchiveCompleted(t *testing.T) {
 		}
 	}
 	// Asked for by name and by force, it goes as well.
-	must(w.Remove(ctx, "kept", true))
-	must(w.Remove(ctx, "both", true))
+	check(t, w.Remove(ctx, "kept", true))
+	check(t, w.Remove(ctx, "both", true))
 	w.tidy()
 }
 

@@ -95,8 +95,16 @@ func (w *world) failLook(failing gittest.Failing) {
 		if ignored, err = w.Ignored(w.ctx(), "one"); err != nil {
 			return err
 		}
-		status, err = w.Status(w.ctx(), "one")
-		return err
+		if open, err := w.Unresolved(w.ctx(), "one"); err != nil || len(open) > 0 {
+			return errors.Join(err, errors.New("there are conflicts"))
+		}
+		if found, err := w.Check(w.ctx()); err != nil || len(found) > 0 {
+			return errors.Join(err, errors.New("something is wrong"))
+		}
+		if status, err = w.Status(w.ctx(), "one"); err != nil {
+			return err
+		}
+		return w.Recover(w.ctx())
 	}, func() bool {
 		return isChanged && slices.Equal(ignored, []string{"x.log"}) && strings.Contains(status, "?? b") &&
 			strings.Contains(status, "second") && strings.Contains(status, "wt/one")

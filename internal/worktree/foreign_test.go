@@ -2,7 +2,6 @@ package worktree_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,32 +15,6 @@ import (
 	"muster/internal/worktree"
 	"muster/journal"
 )
-
-// Rows of other programs are read as far as they can be: without a name, with a field of ours that means nothing, or
-// in an index without a table.
-func TestRowsOfOtherPrograms(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	lane := w.create("one")
-	gittest.Write(t, w.root, map[string]string{".worktrees/index.json": fmt.Sprintf(
-		`{"worktrees":{"one":{"path":%q,"branch":"wt/one","status":"active","removing":7,"keep":"yes"},"odd":["what"]}}`, lane.Path)})
-	if got, err := w.Get(w.ctx(), "one"); err != nil || got.Name != "one" || worktree.IsAskedToKeep(got) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	w.ok(w.Enter(w.ctx(), "one"))
-	if head, changed, err := w.Commit(w.ctx(), "one", "x"); err != nil || head != lane.Base || !changed {
-		t.Errorf("of an unknown base: %s, %v, %v", head, changed, err)
-	}
-	_, err := w.Get(w.ctx(), "odd")
-	wants(t, err, muster.ErrCorrupt, "odd")
-	w.writeIndex(`{"version":7}`)
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 0 {
-		t.Errorf("%v, %v", all, err)
-	}
-	if kept, _ := filepath.Glob(w.root + "/.team/damaged/*"); len(kept) > 0 {
-		t.Errorf("kept as damaged: %v", kept)
-	}
-}
 
 // Of a damaged index the part before the damage stays, and nothing is made of the part behind it.
 func TestWhatStaysOfADamagedIndex(t *testing.T) {
@@ -180,19 +153,6 @@ func TestWhereLanesCannotBeMade(t *testing.T) {
 	wants(t, err, muster.ErrInvalid, "lanes cannot be made in")
 	w = openWorld(t, w.root, worktree.Options{Dir: "lanes"})
 	check(t, os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"))
-	_, err = w.Create(w.ctx(), "one", 0, "")
-	wants(t, err, muster.ErrUnavailable, "the lanes' directory cannot be made")
+	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "the lanes' directory cannot be made")
 	w.tidy()
-}
-
-// Taking an occupant out of a lane changes the lane that is returned, and not the caller's.
-func TestSetOccupantCopies(t *testing.T) {
-	t.Parallel()
-	alice := worktree.Occupant{Member: "alice", Host: "host-1.1"}
-	with, err := worktree.SetOccupant(muster.Lane{Name: "one"}, worktree.Occupant{}, alice)
-	check(t, err)
-	without, err := worktree.SetOccupant(with, alice, worktree.Occupant{})
-	if err != nil || worktree.OccupantOf(with) != alice || worktree.OccupantOf(without) != (worktree.Occupant{}) {
-		t.Errorf("%+v, %+v, %v", with, without, err)
-	}
 }

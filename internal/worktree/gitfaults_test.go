@@ -44,54 +44,6 @@ func (w *world) cancelledAt(pattern string, work func(ctx context.Context) error
 	return w.with(pattern, "kill -INT $PPID; exec sleep 10", func() error { return work(ctx) })
 }
 
-// What git cannot tell is never taken for an answer: neither for "no" nor for "nothing".
-func TestAGitThatCannotTellIsNoAnswer(t *testing.T) {
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one", map[string]string{"b": "b\n"})
-	w.git(lane.Path, "add", "-A")
-	w.git(lane.Path, "commit", "-q", "-m", "work")
-	link := w.git(lane.Path, "rev-parse", "HEAD")
-	commit := func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err }
-	preserve := func() error { _, err := w.Preserve(w.ctx(), "one"); return err }
-	for _, c := range []struct {
-		pattern string
-		work    func() error
-		code    *muster.Error
-		says    string
-	}{
-		{"MERGE_HEAD", func() error {
-			gittest.Write(t, w.root, map[string]string{".git/worktrees/one/MERGE_MSG": "begun\n"})
-			defer os.Remove(w.root + "/.git/worktrees/one/MERGE_MSG")
-			return commit()
-		}, nil, ""},
-		{"MERGE_HEAD", preserve, muster.ErrInvalid, "cannot verify"},
-		{"MERGE_HEAD", func() error { _, err := w.Merge(w.ctx(), "one", link); return err }, nil, ""},
-		{"--unmerged", func() error { _, err := w.Unresolved(w.ctx(), "one"); return err }, muster.ErrUnavailable, "list the conflicts"},
-		{"write-tree", preserve, muster.ErrInvalid, "write-tree"},
-		{"worktree list", func() error { return w.Recover(w.ctx()) }, muster.ErrUnavailable, "list the worktrees"},
-		{"worktree list", func() error { _, err := w.Check(w.ctx()); return err }, muster.ErrUnavailable, "list the worktrees"},
-	} {
-		err := w.with(c.pattern, "echo broken >&2; exit 128", c.work)
-		if err == nil {
-			t.Errorf("git %s has failed, and there is no error", c.pattern)
-		} else if c.code != nil {
-			wants(t, err, c.code, c.says)
-		}
-	}
-	// A git that was killed is worth another try, and the end of a call is no failure of git.
-	wants(t, w.with("--others", "kill -9 $$", commit), muster.ErrUnavailable, "cannot be committed")
-	err := w.cancelledAt("--others", func(ctx context.Context) error {
-		_, _, err := w.Commit(ctx, "one", "x")
-		return err
-	})
-	if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrInvalid) {
-		t.Errorf("cancelled: %v", err)
-	}
-	w.writeIndex(`{"worktrees":{`)
-	list := func() error { _, err := w.List(w.ctx()); return err }
-	wants(t, w.with("worktree list", "exit 128", list), muster.ErrUnavailable, "list the worktrees")
-}
-
 // The end of a call in the middle of a merge, of a removal or of a checkout is told as what it is, and removes nothing.
 func TestACallThatEndsInTheMiddle(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
@@ -152,9 +104,7 @@ func TestARemovalArchivesWhatTheBranchHas(t *testing.T) {
 		if err := w.with(pattern, "exit 128", archive); err == nil {
 			t.Errorf("git %s has failed, and there is no error", pattern)
 		}
-		if w.git(w.root, "rev-parse", "wt/one") != first {
-			t.Error("the branch is gone")
-		}
+		equal(t, "the branch is gone", w.git(w.root, "rev-parse", "wt/one"), first)
 		if ref != "" {
 			w.git(w.root, "update-ref", "-d", ref)
 		}
@@ -179,9 +129,7 @@ func TestABranchThatAppearsMeanwhileStays(t *testing.T) {
 	create := func() error { _, err := w.Create(w.ctx(), "one", 0, ""); return err }
 	err := w.with("update-ref", `"$git" -C '`+w.root+`' branch wt/one`, create)
 	wants(t, err, muster.ErrHeld, "there is a branch wt/one already")
-	if got := w.git(w.root, "branch", "--list", "--format=%(refname:short)", "wt/*"); got != "wt/one" {
-		t.Errorf("branches %q", got)
-	}
+	equal(t, "branches", w.git(w.root, "branch", "--list", "--format=%(refname:short)", "wt/*"), "wt/one")
 	if all, err := w.List(w.ctx()); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}

@@ -148,6 +148,17 @@ func (w *world) ok2(_, _ any, err error) {
 
 func exists(path string) bool { return !durable.IsMissing(path) }
 
+// equal fails the test unless both are the same.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// fault is the error of what returns something else, too.
+func fault(_ any, err error) error { return err }
+
 func wants(t *testing.T, err error, code *muster.Error, says string) {
 	t.Helper()
 	if !errors.Is(err, code) || !strings.Contains(err.Error(), says) {
@@ -175,32 +186,22 @@ func TestCreate(t *testing.T) {
 	if changed, err := w.Changed(w.ctx(), "task-1-a"); changed || err != nil {
 		t.Errorf("changed %v, %v", changed, err)
 	}
-	_, err = w.Create(w.ctx(), "task-1-a", 1, "")
-	wants(t, err, muster.ErrHeld, "task-1-a")
-	_, err = w.Create(w.ctx(), "Bad Name", 1, "")
-	wants(t, err, muster.ErrInvalid, "cannot be a name")
-	_, err = w.Create(w.ctx(), "other", 1, "nowhere")
-	wants(t, err, muster.ErrNotFound, "nowhere")
+	wants(t, fault(w.Create(w.ctx(), "task-1-a", 1, "")), muster.ErrHeld, "task-1-a")
+	wants(t, fault(w.Create(w.ctx(), "Bad Name", 1, "")), muster.ErrInvalid, "cannot be a name")
+	wants(t, fault(w.Create(w.ctx(), "other", 1, "nowhere")), muster.ErrNotFound, "nowhere")
 	w.git(w.root, "branch", "wt/branched")
-	_, err = w.Create(w.ctx(), "branched", 1, "")
-	wants(t, err, muster.ErrHeld, "branch wt/branched")
+	wants(t, fault(w.Create(w.ctx(), "branched", 1, "")), muster.ErrHeld, "branch wt/branched")
 	gittest.Write(t, w.root, map[string]string{".worktrees/there/mine.txt": "mine\n"})
-	_, err = w.Create(w.ctx(), "there", 1, "")
-	wants(t, err, muster.ErrHeld, "exists already")
+	wants(t, fault(w.Create(w.ctx(), "there", 1, "")), muster.ErrHeld, "exists already")
 	if gittest.Read(t, w.root, ".worktrees/there/mine.txt") != "mine\n" || w.git(w.root, "rev-parse", "wt/branched") != head {
 		t.Error("what was there before is gone")
 	}
-	_, err = w.Get(w.ctx(), "there")
-	wants(t, err, muster.ErrNotFound, "there")
+	wants(t, fault(w.Get(w.ctx(), "there")), muster.ErrNotFound, "there")
 	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before task-1-a", "worktree.create.after task-1-a"}) {
 		t.Errorf("events %v", got)
 	}
-	if gittest.Checkout(t, w.root) != before {
-		t.Error("the user's checkout has changed")
-	}
-	if w.git(w.root, "status", "--porcelain") != "" {
-		t.Error("the state shows in the user's status")
-	}
+	equal(t, "the user's checkout has changed", gittest.Checkout(t, w.root), before)
+	equal(t, "the state shows in the user's status", w.git(w.root, "status", "--porcelain"), "")
 }
 
 // Another name of the lane would not help: it is not Held.
@@ -210,8 +211,7 @@ func TestABranchNamedAsTheLanesDirectory(t *testing.T) {
 	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
 	w.git(w.root, "branch", "wt")
 	wants(t, worktree.CheckBranchNames(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
-	_, err := w.Create(w.ctx(), "one", 0, "")
-	wants(t, err, muster.ErrInvalid, "your branch wt")
+	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrInvalid, "your branch wt")
 	w.git(w.root, "branch", "-m", "wt", "mine")
 	w.create("one")
 	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
@@ -223,8 +223,7 @@ func TestAFailedCreateLeavesNothing(t *testing.T) {
 	// A blob that is not there: the branch and the registration come to be, the files cannot.
 	blob := w.git(w.root, "rev-parse", "HEAD:a")
 	check(t, os.Remove(w.root+"/.git/objects/"+blob[:2]+"/"+blob[2:]))
-	_, err := w.Create(w.ctx(), "one", 0, "")
-	wants(t, err, muster.ErrUnavailable, "git cannot make the lane one")
+	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "git cannot make the lane one")
 	w.tidy()
 	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before one", "worktree.create.failed one"}) {
 		t.Errorf("events %v", got)
@@ -385,16 +384,14 @@ func TestEnterFailsClosed(t *testing.T) {
 	before := gittest.Checkout(t, w.root)
 	lane := w.create("one")
 	w.git(lane.Path, "checkout", "-q", "-b", "feature")
-	_, err := w.Enter(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "on branch feature")
-	_, _, err = w.Commit(w.ctx(), "one", "x")
+	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on branch feature")
+	_, _, err := w.Commit(w.ctx(), "one", "x")
 	wants(t, err, muster.ErrInvalid, "on branch feature")
 	if dir, err := w.Workdir(w.ctx(), "one"); err != nil || dir != lane.Path {
 		t.Errorf("its owner cannot stand there: %v", err)
 	}
 	w.git(lane.Path, "checkout", "-q", "--detach")
-	_, err = w.Enter(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "on no branch")
+	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on no branch")
 	w.git(lane.Path, "checkout", "-q", "wt/one")
 	w.ok(w.Enter(w.ctx(), "one"))
 	// Without its .git file the directory is just a part of the user's checkout.
@@ -416,8 +413,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	// Another repository in its place.
 	w.git(lane.Path, "init", "-q")
 	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "x")
-	_, err = w.Workdir(w.ctx(), "one")
-	wants(t, err, muster.ErrInvalid, "not the lane one any more")
+	wants(t, fault(w.Workdir(w.ctx(), "one")), muster.ErrInvalid, "not the lane one any more")
 	if gittest.Read(t, lane.Path, "mine") != "mine\n" || gittest.Checkout(t, w.root) != before {
 		t.Error("something was touched")
 	}
@@ -446,20 +442,13 @@ func TestScratch(t *testing.T) {
 	gittest.Write(t, dir, map[string]string{"b": "scribbled\n", "notes": "mine\n", "new": "in the way\n"})
 	w.git(dir, "checkout", "-q", "-b", "wander")
 	scratch(first)
-	if gittest.Read(t, dir, "b") != "scribbled\n" {
-		t.Error("the same commit, and a file has moved")
-	}
+	equal(t, "the same commit, and a file has moved", gittest.Read(t, dir, "b"), "scribbled\n")
 	scratch(second)
 	if gittest.Read(t, dir, "a") != "a2\n" || gittest.Read(t, dir, "b") != "b1\n" || gittest.Read(t, dir, "notes") != "mine\n" || gittest.Read(t, dir, "new") != "new\n" {
 		t.Error("tracked files have not moved, or others have")
 	}
-	if w.git(w.root, "rev-parse", "wander") != first {
-		t.Error("a branch was moved")
-	}
+	equal(t, "a branch was moved", w.git(w.root, "rev-parse", "wander"), first)
 	w.ok(w.Scratch(w.ctx(), "lead", second))
-	_, err := w.Scratch(w.ctx(), "../x", second)
-	wants(t, err, muster.ErrInvalid, "cannot be a name")
-	if gittest.Checkout(t, w.root) != before {
-		t.Error("the user's checkout has changed")
-	}
+	wants(t, fault(w.Scratch(w.ctx(), "../x", second)), muster.ErrInvalid, "cannot be a name")
+	equal(t, "the user's checkout has changed", gittest.Checkout(t, w.root), before)
 }

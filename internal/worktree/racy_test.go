@@ -27,7 +27,5 @@ func TestAChangeInTheSecondOfTheCheckout(t *testing.T) {
 	old(git.DirOf(lane.Path) + "/index")
 	tree, _, err := worktree.Content(w.ctx(), w.Lanes, lane.Name, lane.Base)
 	check(t, err)
-	if got := w.git(w.root, "show", tree+":a"); got != "behind" {
-		t.Errorf("the tree has %q", got)
-	}
+	equal(t, "the tree", w.git(w.root, "show", tree+":a"), "behind")
 }

@@ -23,8 +23,7 @@ func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 		tier.Missing(t, "no file can be made immutable here: "+err.Error()+" "+string(out))
 	}
 	t.Cleanup(func() { _ = exec.Command("chattr", "-i", stays).Run() })
-	_, err := w.Archive(w.ctx(), "one")
-	wants(t, err, muster.ErrHeld, "cannot be removed, so it is kept")
+	wants(t, fault(w.Archive(w.ctx(), "one")), muster.ErrHeld, "cannot be removed, so it is kept")
 	for range 2 { // it stays so, and is no error of the recovery
 		check(t, w.Recover(w.ctx()))
 		if found := w.findings(); len(found) != 1 || !strings.Contains(found[0].Text, "its removal was interrupted") {

@@ -60,9 +60,7 @@ func TestRepairSaysWhatBecameOfEachFinding(t *testing.T) {
 			if len(found) != 1 || found[0].Lane != "one" || !strings.Contains(found[0].Text, c.finds) || found[0].Busy != c.isBusy {
 				t.Fatalf("found %+v", found)
 			}
-			if w.index() != was {
-				t.Error("the check changed the index")
-			}
+			equal(t, "the check changed the index", w.index(), was)
 			done, err := w.Repair(w.ctx())
 			check(t, err)
 			if c.done == "" {
@@ -106,8 +104,7 @@ func TestALaneInTheMakingIsLeftAlone(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	for _, name := range []muster.Name{"one", "two"} {
-		_, err := w.Workdir(w.ctx(), name)
-		wants(t, err, muster.ErrHeld, "nobody can work in it")
+		wants(t, fault(w.Workdir(w.ctx(), name)), muster.ErrHeld, "nobody can work in it")
 	}
 	ref, err := w.Archive(w.ctx(), "one")
 	wants(t, err, muster.ErrHeld, "is being made right now")
@@ -138,9 +135,7 @@ func TestNothingIsWrittenWhereNothingIsWrong(t *testing.T) {
 		}
 	}
 	check(t, w.Recover(w.ctx()))
-	if got := w.index(); got != "" {
-		t.Errorf("the index is now %s", got)
-	}
+	equal(t, "the index is now", w.index(), "")
 }
 
 // A lane that another process removes while it is looked at is no finding.

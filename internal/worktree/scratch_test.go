@@ -82,8 +82,7 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
-	_, err := w.Scratch(w.ctx(), "alice", strings.Repeat("1", 40))
-	wants(t, err, muster.ErrUnavailable, "cannot be made")
+	wants(t, fault(w.Scratch(w.ctx(), "alice", strings.Repeat("1", 40))), muster.ErrUnavailable, "cannot be made")
 	head := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", head)
 	check(t, err)

@@ -23,9 +23,7 @@ func file(t *testing.T, path string) os.FileInfo {
 // isPristine fails the test unless a lane has the files of its base and nothing else.
 func (w *world) isPristine(dir, base string) {
 	w.t.Helper()
-	if got := w.git(dir, "status", "--porcelain", "--ignored", "--untracked-files=all"); got != "" {
-		w.t.Errorf("the lane has changes:\n%s", got)
-	}
+	equal(w.t, "the lane has changes", w.git(dir, "status", "--porcelain", "--ignored", "--untracked-files=all"), "")
 	if out, err := gittest.Try(dir, "diff", "--exit-code", base); err != nil {
 		w.t.Errorf("the lane differs from its base (%v):\n%s", err, out)
 	}

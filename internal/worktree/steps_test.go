@@ -129,23 +129,19 @@ func TestAStepThatFailsIsTold(t *testing.T) {
 	nobody, alice := worktree.Occupant{}, worktree.Occupant{Member: "alice", Host: "host-1.1"}
 	w.failEachStep("", func(int) { w.rows(w.row("one", muster.LaneActive, "")) },
 		func(l *worktree.Lanes, _ int) error {
-			_, err := l.Get(w.ctx(), "one")
-			if err == nil {
-				_, err = l.List(w.ctx())
+			for _, step := range []func() error{
+				func() error { _, err := l.Get(w.ctx(), "one"); return err },
+				func() error { _, err := l.List(w.ctx()); return err },
+				func() error { return l.Keep(w.ctx(), "one") },
+				func() error { return l.Release(w.ctx(), "one") },
+				func() error { return l.Occupy(w.ctx(), "one", nobody, alice) },
+				func() error { _, err := l.Preserve(w.ctx(), "one"); return err },
+			} {
+				if err := step(); err != nil {
+					return err
+				}
 			}
-			if err == nil {
-				err = l.Keep(w.ctx(), "one")
-			}
-			if err == nil {
-				err = l.Release(w.ctx(), "one")
-			}
-			if err == nil {
-				err = l.Occupy(w.ctx(), "one", nobody, alice)
-			}
-			if err == nil {
-				_, err = l.Preserve(w.ctx(), "one")
-			}
-			return err
+			return nil
 		})
 	w.rows()
 	w.failEachStep("", func(int) {
@@ -164,9 +160,8 @@ func TestAStepThatFailsIsTold(t *testing.T) {
 			muster.Task{ID: 1, Fence: 1, Worktree: "one", Status: muster.Completed})
 		return err
 	})
-	if got := w.git(w.root, "for-each-ref", "--format=%(refname)", "--points-at", work); got != "refs/muster/archive/one-1" {
-		t.Errorf("the work is at %q", got)
-	}
+	equal(t, "the work", w.git(w.root, "for-each-ref", "--format=%(refname)", "--points-at", work),
+		"refs/muster/archive/one-1")
 }
 
 // So it is with a recovery, in whatever state a crash has left a lane.
@@ -292,8 +287,7 @@ func TestACreationThatNobodyIsToldOfIsUndone(t *testing.T) {
 	log := unwritable{mem.New().Log()}
 	l, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
 	check(t, err)
-	_, err = l.Create(w.ctx(), "one", 0, "")
-	wants(t, err, muster.ErrUnavailable, "could not be undone")
+	wants(t, fault(l.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "could not be undone")
 	w.tidy()
 }
 

@@ -111,62 +111,50 @@ func TestALostLaneIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
-	must := func(err error) {
-		t.Helper()
-		check(t, err)
-	}
 	found := func(fix string) {
 		t.Helper()
 		got, err := w.Check(ctx)
-		must(err)
+		check(t, err)
 		if len(got) != 1 || !strings.Contains(got[0].Fix, fix) ||
 			!strings.Contains(got[0].Text, "not the lane one any more") {
 			t.Errorf("found %+v", got)
 		}
-		_, err = w.Archive(ctx, "one")
-		wants(t, err, muster.ErrInvalid, "cannot verify")
+		wants(t, fault(w.Archive(ctx, "one")), muster.ErrInvalid, "cannot verify")
+	}
+	fine := func(what string) {
+		t.Helper()
+		if got := w.findings(); len(got) != 0 {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
 	lane := w.create("one", map[string]string{"b": "b\n"})
-	if got := w.findings(); len(got) != 0 {
-		t.Errorf("whole: %+v", got)
-	}
+	fine("whole")
 	link := lane.Path + "/.git"
 
-	must(os.Remove(link))
+	check(t, os.Remove(link))
 	found("git worktree repair")
 	w.git(w.root, "worktree", "repair")
-	if got := w.findings(); len(got) != 0 {
-		t.Errorf("repaired: %+v", got)
-	}
+	fine("repaired")
 
-	must(os.Remove(link))
+	check(t, os.Remove(link))
 	w.git(lane.Path, "init", "-q")
 	found("mv '" + link + "' '" + link + ".other'")
-	must(os.Rename(link, link+".other"))
+	check(t, os.Rename(link, link+".other"))
 	w.git(w.root, "worktree", "repair")
-	if got := w.findings(); len(got) != 0 {
-		t.Errorf("repaired: %+v", got)
-	}
+	fine("repaired")
 
 	w.git(w.root, "update-ref", "-d", "refs/heads/wt/one")
 	found("git branch wt/one " + lane.Base)
 	w.git(w.root, "branch", "wt/one", lane.Base)
-	if got := w.findings(); len(got) != 0 {
-		t.Errorf("with its branch: %+v", got)
-	}
+	fine("with its branch")
 
-	must(os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
+	check(t, os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
 	found("mv '" + lane.Path + "' '" + lane.Path + ".lost'")
-	must(os.Rename(lane.Path, lane.Path+".lost"))
-	must(w.Recover(ctx))
-	if got := w.findings(); len(got) != 0 {
-		t.Errorf("moved away: %+v", got)
-	}
-	_, err := w.Archive(ctx, "one")
-	must(err)
-	if got := gittest.Read(t, lane.Path+".lost", "b"); got != "b\n" {
-		t.Errorf("its file has %q", got)
-	}
+	check(t, os.Rename(lane.Path, lane.Path+".lost"))
+	check(t, w.Recover(ctx))
+	fine("moved away")
+	w.ok(w.Archive(ctx, "one"))
+	equal(t, "its file", gittest.Read(t, lane.Path+".lost", "b"), "b\n")
 }
 
 func (w *world) findings() []worktree.Finding {

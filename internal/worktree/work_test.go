@@ -31,15 +31,11 @@ func TestCommit(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(head, changed, err)
 	}
-	if got := w.git(lane.Path, "log", "-1", "--format=%an <%ae> %B", head); got != "Ann Tester <ann@example.com> Work\n\n# not a comment" {
-		t.Errorf("commit %q", got)
-	}
-	if got := w.git(lane.Path, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", head); got != ".gitignore\na\ndir/new ü.txt" {
-		t.Errorf("files %q", got)
-	}
-	if got := w.git(lane.Path, "rev-parse", "HEAD", "HEAD~"); got != head+"\n"+lane.Base {
-		t.Errorf("HEAD and its parent are %s", got)
-	}
+	equal(t, "commit", w.git(lane.Path, "log", "-1", "--format=%an <%ae> %B", head),
+		"Ann Tester <ann@example.com> Work\n\n# not a comment")
+	equal(t, "files", w.git(lane.Path, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", head),
+		".gitignore\na\ndir/new ü.txt")
+	equal(t, "HEAD and its parent", w.git(lane.Path, "rev-parse", "HEAD", "HEAD~"), head+"\n"+lane.Base)
 	if again, _, err := w.Commit(ctx, "one", "again"); err != nil || again != head {
 		t.Error(again, err)
 	}
@@ -63,9 +59,7 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if got := w.git(w.root, "diff", "--name-status", lane.Base, head); got != "M\tout/c\nA\tout/new" {
-		t.Errorf("committed %q", got)
-	}
+	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\tout/c\nA\tout/new")
 }
 
 // A git that was killed in the lane, its owner's or the runtime's, left its lock.
@@ -107,9 +101,7 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 	check(t, os.RemoveAll(inner+"/.git"))
 	head, _, err := w.Commit(w.ctx(), "one", "files")
 	check(t, err)
-	if got := w.git(lane.Path, "show", head+":vendor/inner/x"); got != "x" {
-		t.Error(got)
-	}
+	equal(t, "the content", w.git(lane.Path, "show", head+":vendor/inner/x"), "x")
 }
 
 // A merge with every kind of conflict: markers, binary, deleted there. A line that begins with a blank, or with many
@@ -124,8 +116,7 @@ func TestMerge(t *testing.T) {
 	w.land(map[string]string{"text": like + "1 theirs\n2\n3\n", "bin": "\x00theirs", "fresh": "fresh\n"})
 	theirs, _ := w.repo.Head(ctx)
 	gittest.Write(t, lane.Path, map[string]string{"text": like + "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
-	_, err := w.Merge(ctx, "one", theirs)
-	wants(t, err, muster.ErrInvalid, "uncommitted")
+	wants(t, fault(w.Merge(ctx, "one", theirs)), muster.ErrInvalid, "uncommitted")
 	mine, _, err := w.Commit(ctx, "one", "ours")
 	check(t, err)
 	for range 2 { // the second time as after a crash
@@ -157,12 +148,8 @@ func TestMerge(t *testing.T) {
 	if err != nil || !changed {
 		t.Fatal(err)
 	}
-	if got := w.git(lane.Path, "log", "-1", "--format=%P"); got != mine+" "+theirs {
-		t.Errorf("parents %s", got)
-	}
-	if got := w.git(lane.Path, "ls-tree", "-r", "--name-only", head); got != "bin\ncalm\nfresh\ntext" {
-		t.Errorf("files %s", got)
-	}
+	equal(t, "parents", w.git(lane.Path, "log", "-1", "--format=%P"), mine+" "+theirs)
+	equal(t, "files", w.git(lane.Path, "ls-tree", "-r", "--name-only", head), "bin\ncalm\nfresh\ntext")
 	says("[]")
 	if got, err := w.Get(ctx, "one"); err != nil || got.Extra != nil {
 		t.Errorf("left in the row: %v, %v", got.Extra, err)
@@ -187,9 +174,7 @@ func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
 	}
 	head, _, err := w.Commit(w.ctx(), "one", "merge")
 	check(t, err)
-	if n := len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P", head))); n != 2 {
-		t.Errorf("%d parents", n)
-	}
+	equal(t, "parents", len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P", head))), 2)
 }
 
 func TestArchiveKeepsEverything(t *testing.T) {
@@ -224,22 +209,15 @@ func TestArchiveKeepsEverything(t *testing.T) {
 			t.Errorf("%s in the archive: %q", file, got)
 		}
 	}
-	if w.git(w.root, "rev-parse", ref+"^") != mine {
-		t.Error("the archive does not stand on the lane's commits")
-	}
+	equal(t, "the archive does not stand on the lane's commits", w.git(w.root, "rev-parse", ref+"^"), mine)
 	w.tidy()
-	_, err = w.Archive(ctx, "one")
-	wants(t, err, muster.ErrNotFound, "one")
-	if gittest.Checkout(t, w.root) != before {
-		t.Error("the user's checkout has changed")
-	}
+	wants(t, fault(w.Archive(ctx, "one")), muster.ErrNotFound, "one")
+	equal(t, "the user's checkout has changed", gittest.Checkout(t, w.root), before)
 	// The same name again, with other work: another ref.
 	lane = w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"a": "other\n"})
 	check(t, w.Remove(ctx, "one", true))
-	if got := w.git(w.root, "show", "refs/muster/archive/one-2:a"); got != "other" {
-		t.Error(got)
-	}
+	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-2:a"), "other")
 	// Nothing beyond the base: no ref.
 	w.create("two")
 	if ref, err := w.Archive(ctx, "two"); err != nil || ref != "" {
@@ -273,9 +251,7 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	w.git(lane.Path, "reset", "-q")
 	check(t, w.Remove(ctx, "one", true))
 	w.tidy()
-	if got := w.git(w.root, "show", "refs/muster/archive/one-1:mine"); got != "mine" {
-		t.Error(got)
-	}
+	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-1:mine"), "mine")
 }
 
 // What is staged by name is what there is, whatever the names look like to git, and also where one is gone by then.
@@ -299,7 +275,5 @@ func TestCommitStagesFilesByName(t *testing.T) {
 	if got := strings.ReplaceAll(w.git(lane.Path, "ls-tree", "-r", "--name-only", "HEAD"), "\n", " "); got != "* :(top)x a dir file/inside" {
 		t.Errorf("the lane's commit has %s", got)
 	}
-	if got := w.git(lane.Path, "status", "--porcelain"); got != "" {
-		t.Errorf("left over: %s", got)
-	}
+	equal(t, "left over", w.git(lane.Path, "status", "--porcelain"), "")
 }

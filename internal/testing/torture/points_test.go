@@ -18,6 +18,14 @@ import (
 	"muster/internal/testing/faultinject"
 )
 
+// must fails the test at an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // inCode returns the failpoints that the code has: whole names, and the steps of files.
 func inCode(t *testing.T) (names, steps []string) {
 	t.Helper()
@@ -54,9 +62,7 @@ func inCode(t *testing.T) (names, steps []string) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names, steps
 }
 
@@ -92,9 +98,7 @@ func TestPointsAreListed(t *testing.T) {
 // TestPointsAreDocumented checks that docs/reliability.md has every point.
 func TestPointsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reliability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, l := range faultinject.Lines() {
 		if !strings.Contains(string(text), l) {
 			t.Errorf("docs/reliability.md lacks the line %q", l)
@@ -106,9 +110,7 @@ func TestPointsAreDocumented(t *testing.T) {
 // names a test that exists. A test that needs failpoints exists only where the command has the build tag.
 func TestCommandsNameTests(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reliability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	named, dir, hasTag := 0, "", false
 	command := regexp.MustCompile("`(?:(?:MUSTER_TESTS=all )?go test (-tags failpoint )?(\\./\\S+)[^`]*?)?-run '?([^'` /]+)[^`]*`")
 	for _, m := range command.FindAllStringSubmatch(string(text), -1) {
@@ -116,15 +118,11 @@ func TestCommandsNameTests(t *testing.T) {
 			hasTag, dir = m[1] != "", m[2]
 		}
 		files, err := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wanted, found := regexp.MustCompile(m[3]), false
 		for _, f := range files {
 			code, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if bytes.HasPrefix(code, []byte("//go:build failpoint\n")) && !hasTag {
 				continue
 			}

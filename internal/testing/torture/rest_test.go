@@ -95,9 +95,7 @@ func TestMaintenanceIsKilledAtEveryPoint(t *testing.T) {
 				}
 			}
 			c.damage(r)
-			if err := os.Rename(r.root, r.root+".before"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(r.root, r.root+".before"))
 			list := filepath.Join(t.TempDir(), "points")
 			r.restore()
 			if code, said := r.muster("list:"+list, c.args...); code != 0 || c.check(r) != "" {

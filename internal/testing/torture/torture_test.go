@@ -52,9 +52,7 @@ func open(root string) (muster.Store, error) { return file.Open(root) }
 func config(t *testing.T) torture.Config {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	home := t.TempDir()
 	return torture.Config{Dir: filepath.Join(t.TempDir(), "torture"), Open: open,
 		Muster: []string{self, roleMuster}, Worker: []string{self, roleWorker},
@@ -74,9 +72,7 @@ func TestScenarios(t *testing.T) {
 	c := config(t)
 	c.Seed, c.List = 3, list
 	rows, err := torture.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range rows {
 		t.Logf("%+v", r)
 		if r.Bad() {
@@ -84,9 +80,7 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	data, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	passed := map[string]bool{}
 	for name := range strings.FieldsSeq(string(data)) {
 		passed[name] = true
@@ -112,9 +106,7 @@ func TestScenarios(t *testing.T) {
 // TestWorkerStaysInside checks that a worker writes only into the directory of a session.
 func TestWorkerStaysInside(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine", "repo")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	for _, job := range []string{"", "{}", fmt.Sprintf(`{"Kind":"claim","Dir":%q,"Name":"p1"}`, dir)} {
 		if err := torture.Work(t.Context(), open, job); !errors.Is(err, muster.ErrInvalid) {
 			t.Errorf("%s: %v", job, err)
@@ -128,9 +120,7 @@ func TestWorkerStaysInside(t *testing.T) {
 // TestDirectory checks that a directory that holds anything is refused.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
 	if _, err := torture.Run(t.Context(), torture.Config{Dir: dir}); !errors.Is(err, muster.ErrHeld) {
 		t.Errorf("%v", err)
 	}
