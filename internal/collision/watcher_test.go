@@ -23,6 +23,17 @@ func lines(n int, text string) string {
 	return strings.Join(all, "\n") + "\n"
 }
 
+// newClash makes a world in which alice and bob, with the tasks 1 and 2, have changed the same line. bob's lane is b.
+func newClash(t *testing.T, files map[string]string) (w *world, one, two muster.TaskID, b string) {
+	t.Helper()
+	w = newWorld(t, files)
+	one, a := w.task("alice")
+	two, b = w.task("bob")
+	w.write(a, map[string]string{"f": lines(3, "alice")})
+	w.write(b, map[string]string{"f": lines(3, "bob")})
+	return w, one, two, b
+}
+
 // TestBothOwnersHear checks that the owners of two lanes with the same lines hear of it, and the lead, and nobody else;
 // that each hears of it once, and again when another file collides; and that nothing was touched.
 func TestBothOwnersHear(t *testing.T) {
@@ -38,15 +49,10 @@ func TestBothOwnersHear(t *testing.T) {
 	before := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
 		"count-objects")
 	w.mustLook()
-	for _, h := range []struct {
-		who  muster.Name
-		task muster.TaskID
-		want string
-	}{{"alice", one, "[1+2 f:3|4]"}, {"bob", two, "[2+1 f:4|3]"}, {"carol", three, "[]"}, {"lead", 0, "[1+2 f:3|4]"}} {
-		if got := fmt.Sprint(w.hears(h.who, h.task)); got != h.want {
-			t.Errorf("%s hears %s, want %s", h.who, got, h.want)
-		}
-	}
+	w.heard("alice", one, "[1+2 f:3|4]")
+	w.heard("bob", two, "[2+1 f:4|3]")
+	w.heard("carol", three, "[]")
+	w.heard("lead", 0, "[1+2 f:3|4]")
 	equal(t, "events", w.events(), 1)
 	if after := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
 		"count-objects"); after != before {
@@ -58,9 +64,7 @@ func TestBothOwnersHear(t *testing.T) {
 
 	w.write(a, map[string]string{"f": lines(3, "alice again")})
 	w.mustLook()
-	if got := w.hears("bob", two); len(got) > 0 {
-		t.Errorf("bob hears it again: %v", got)
-	}
+	w.heard("bob", two, "[]")
 	w.write(a, map[string]string{"g": lines(1, "alice")})
 	w.write(b, map[string]string{"g": lines(1, "bob")})
 	w.mustLook()
@@ -69,18 +73,12 @@ func TestBothOwnersHear(t *testing.T) {
 	w.write(a, map[string]string{"f": lines(0, ""), "g": lines(0, "")})
 	w.mustLook()
 	// Whoever has heard of it hears that it is over, once. Alice has not taken what she should have heard of g.
-	for _, h := range []struct {
-		who  muster.Name
-		task muster.TaskID
-		want string
-	}{{"alice", one, "[1+2 over]"}, {"bob", two, "[2+1 over]"}, {"carol", three, "[]"}, {"lead", 0, "[1+2 over]"}, {"bob", two, "[]"}} {
-		if got := fmt.Sprint(w.hears(h.who, h.task)); got != h.want {
-			t.Errorf("%s hears %s, want %s", h.who, got, h.want)
-		}
-	}
-	if known := collision.Read(w.root); len(known) > 0 {
-		t.Errorf("it is over: %v", known)
-	}
+	w.heard("alice", one, "[1+2 over]")
+	w.heard("bob", two, "[2+1 over]")
+	w.heard("carol", three, "[]")
+	w.heard("lead", 0, "[1+2 over]")
+	w.heard("bob", two, "[]")
+	equal(t, "known", len(collision.Read(w.root)), 0)
 	equal(t, "events", w.events(), 3)
 
 	// It begins again, and is over before anybody has heard of that.
@@ -95,19 +93,13 @@ func TestBothOwnersHear(t *testing.T) {
 // middle of a merge before anybody has heard.
 func TestAWarningWaitsForALaneThatCannotBeLookedAt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"f": lines(0, "")})
-	one, a := w.task("alice")
-	two, b := w.task("bob")
-	w.write(a, map[string]string{"f": lines(3, "alice")})
-	w.write(b, map[string]string{"f": lines(3, "bob")})
+	w, one, two, b := newClash(t, map[string]string{"f": lines(0, "")})
 	w.mustLook()
 	gittest.Git(t, b, "commit", "-q", "-a", "-m", "bob's")
 	gittest.Git(t, b, "checkout", "-q", "--detach")
 	w.Changed("lane-2")
 	w.mustLook()
-	if known := collision.Read(w.root); len(known) > 0 {
-		t.Fatalf("a lane on no branch was looked at: %v", known)
-	}
+	equal(t, "known", len(collision.Read(w.root)), 0)
 	gittest.Git(t, b, "checkout", "-q", "-")
 	w.Changed("lane-2")
 	w.mustLook()
@@ -117,11 +109,7 @@ func TestAWarningWaitsForALaneThatCannotBeLookedAt(t *testing.T) {
 // TestLandingsAreNotWarned checks that the owner of a task that is to land hears nothing: the landing says it.
 func TestLandingsAreNotWarned(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"f": lines(0, "")})
-	one, a := w.task("alice")
-	two, b := w.task("bob")
-	w.write(a, map[string]string{"f": lines(3, "alice")})
-	w.write(b, map[string]string{"f": lines(3, "bob")})
+	w, one, two, _ := newClash(t, map[string]string{"f": lines(0, "")})
 	for _, id := range []muster.TaskID{one, two} {
 		task, err := w.board.Get(t.Context(), id)
 		if err == nil {
@@ -146,9 +134,7 @@ func TestAReturnedTaskIsNotWarned(t *testing.T) {
 	w.land(9, map[string]string{"f": lines(3, "nine")})
 	w.mustLook()
 	w.Returned(one)
-	if got := w.hears("alice", one); len(got) > 0 {
-		t.Errorf("alice hears %v", got)
-	}
+	w.heard("alice", one, "[]")
 }
 
 // TestTarget checks that an owner hears when the target has moved into what its lane changes, and which task has landed
@@ -164,13 +150,11 @@ func TestTarget(t *testing.T) {
 	}
 	w.land(8, map[string]string{"f": lines(9, "eight")})
 	w.mustLook()
-	if got := w.hears("alice", one); len(got) > 0 {
-		t.Errorf("other lines of the file have landed: %v", got)
-	}
+	w.heard("alice", one, "[]")
 	w.land(9, map[string]string{"f": "0\n" + strings.Replace(lines(9, "eight"), "3", "nine", 1)})
 	w.mustLook()
 	w.mustLook()
-	equal(t, "alice hears", fmt.Sprint(w.hears("alice", one)), "[1+0[9] f:3|4]")
+	w.heard("alice", one, "[1+0[9] f:3|4]")
 	gittest.Git(t, a, "commit", "-q", "-a", "-m", "mine")
 	if out, err := exec.Command("git", "-C", a, "merge", "-q", "muster/t").CombinedOutput(); err == nil {
 		t.Fatalf("no conflict: %s", out)
@@ -181,12 +165,10 @@ func TestTarget(t *testing.T) {
 	gittest.Git(t, a, "commit", "-q", "-a", "-m", "merged")
 	w.Changed("lane-1")
 	w.mustLook()
-	if known := collision.Read(w.root); len(known) > 0 {
-		t.Errorf("after the merge: %v", known)
-	}
+	equal(t, "known", len(collision.Read(w.root)), 0)
 	w.land(10, map[string]string{"f": "0\n" + lines(3, "ten")})
 	w.mustLook()
-	equal(t, "after the next landing alice hears", fmt.Sprint(w.hears("alice", one)), "[1+0[10] f:4|4]")
+	w.heard("alice", one, "[1+0[10] f:4|4]")
 }
 
 // TestSeveralProcesses checks that a process knows the lanes of others, and that one collision has one event.
@@ -204,20 +186,14 @@ func TestSeveralProcesses(t *testing.T) {
 	if n := len(other.Take("bob", two)); n != 1 || w.events() != 1 {
 		t.Errorf("bob hears %d, %d events", n, w.events())
 	}
-	if got := w.hears("bob", 7); len(got) > 0 {
-		t.Errorf("bob has another task by now, and hears %v", got)
-	}
+	w.heard("bob", 7, "[]")
 }
 
 // TestHostileLanes checks that lanes with all that can be wrong with them hide no collision of others, make no error and
 // are looked at, thirty of them.
 func TestHostileLanes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"f": lines(0, ""), "bin": "a\x00b", "link": "x"})
-	one, a := w.task("alice")
-	two, b := w.task("bob")
-	w.write(a, map[string]string{"f": lines(3, "alice")})
-	w.write(b, map[string]string{"f": lines(3, "bob")})
+	w, one, two, _ := newClash(t, map[string]string{"f": lines(0, ""), "bin": "a\x00b", "link": "x"})
 	spoil := []func(dir string){
 		func(dir string) { // larger than any memory, and no file of git's
 			check(t, os.Truncate(filepath.Join(dir, "f"), 1<<40))

@@ -110,6 +110,12 @@ func (w *world) hears(member muster.Name, task muster.TaskID) (all []string) {
 	return all
 }
 
+// heard fails the test unless a member is told just that, in short.
+func (w *world) heard(member muster.Name, task muster.TaskID, want string) {
+	w.t.Helper()
+	equal(w.t, string(member)+" hears", fmt.Sprint(w.hears(member, task)), want)
+}
+
 // short is a collision in a line: 1+2 f:3|4.
 func short(c muster.Collision) string {
 	s := fmt.Sprintf("%d+%d", c.Task, c.With)

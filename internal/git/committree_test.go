@@ -82,16 +82,10 @@ func TestTheTreeOfAMadeCommit(t *testing.T) {
 	}
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", t.TempDir())
-	if got, err := r.Tree(t.Context(), head); got != tree || err != nil {
-		t.Errorf("its tree is %s, %v", got, err)
-	}
+	returns(t, tree)(r.Tree(t.Context(), head))
 	for _, below := range made {
-		if is, err := r.IsAncestor(t.Context(), below, head); !is || err != nil {
-			t.Errorf("%s is below: %t, %v", below, is, err)
-		}
+		returns(t, true)(r.IsAncestor(t.Context(), below, head))
 	}
 	t.Setenv("PATH", path)
-	if is, err := r.IsAncestor(t.Context(), head, made[0]); is || err != nil {
-		t.Errorf("the last is below the first: %t, %v", is, err)
-	}
+	returns(t, false)(r.IsAncestor(t.Context(), head, made[0]))
 }

@@ -29,6 +29,17 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// returns fails the test unless a call returns what is wanted, and no error.
+func returns[T comparable](t testing.TB, want T) func(got T, err error) {
+	t.Helper()
+	return func(got T, err error) {
+		t.Helper()
+		if got != want || err != nil {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	}
+}
+
 // equal fails the test unless both are the same.
 func equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
@@ -154,12 +165,8 @@ func TestStatusAncestorsExclude(t *testing.T) {
 	if err != nil || head != gittest.Git(t, root, "rev-parse", "HEAD") {
 		t.Fatal(head, err)
 	}
-	if b, err := r.CurrentBranch(ctx); b != "refs/heads/main" || err != nil {
-		t.Error(b, err)
-	}
-	if dirty, err := r.Status(ctx, root); dirty || err != nil {
-		t.Error("clean, but", dirty, err)
-	}
+	returns(t, "refs/heads/main")(r.CurrentBranch(ctx))
+	returns(t, false)(r.Status(ctx, root))
 	gittest.Write(t, root, map[string]string{".team/x": "x", ".worktrees/y/z": "z"})
 	for range 2 {
 		check(t, r.Exclude(ctx, []string{"/.team/", "/.worktrees/"}))
@@ -167,25 +174,15 @@ func TestStatusAncestorsExclude(t *testing.T) {
 	if got := gittest.Read(t, root, ".git/info/exclude"); strings.Count(got, "/.team/\n") != 1 || !strings.Contains(got, "git ls-files --others") {
 		t.Errorf("exclude: %q", got)
 	}
-	if dirty, err := r.Status(ctx, root); dirty || err != nil {
-		t.Error("excluded, but", dirty, err)
-	}
+	returns(t, false)(r.Status(ctx, root))
 	gittest.Write(t, root, map[string]string{"b": "b\n"})
-	if dirty, err := r.Status(ctx, root); !dirty || err != nil {
-		t.Error("an untracked file, but", dirty, err)
-	}
+	returns(t, true)(r.Status(ctx, root))
 	gittest.Git(t, root, "commit", "-q", "--allow-empty", "-m", "next")
 	next, _ := r.Head(ctx)
-	if up, err := r.IsAncestor(ctx, head, next); !up || err != nil {
-		t.Error("ancestor:", up, err)
-	}
-	if up, err := r.IsAncestor(ctx, next, head); up || err != nil {
-		t.Error("no ancestor:", up, err)
-	}
+	returns(t, true)(r.IsAncestor(ctx, head, next))
+	returns(t, false)(r.IsAncestor(ctx, next, head))
 	gittest.Git(t, root, "checkout", "-q", "--detach")
-	if b, err := r.CurrentBranch(ctx); b != "" || err != nil {
-		t.Error(b, err)
-	}
+	returns(t, "")(r.CurrentBranch(ctx))
 	for rev, want := range map[string]*muster.Error{"nope": muster.ErrNotFound, "-x": muster.ErrInvalid, "": muster.ErrInvalid} {
 		if _, err := r.Resolve(ctx, rev); !errors.Is(err, want) {
 			t.Errorf("%q: %v", rev, err)

@@ -26,9 +26,7 @@ func TestABranchIsReadFromItsFile(t *testing.T) {
 	head, two := next(t, r)
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", t.TempDir())
-	if got, err := r.Ref(t.Context(), "refs/heads/none"); got != "" || err != nil {
-		t.Errorf("before anything was packed, a branch that is not there is at %q (%v)", got, err)
-	}
+	returns(t, "")(r.Ref(t.Context(), "refs/heads/none"))
 	t.Setenv("PATH", path)
 	gittest.Git(t, root, "update-ref", "refs/muster/packed", head)
 	for _, b := range []string{"a/loose", "a/packed", "a/both"} {
@@ -43,22 +41,14 @@ func TestABranchIsReadFromItsFile(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for ref, want := range map[string]string{"refs/heads/a/loose": two, "refs/heads/a/packed": head, "refs/heads/a/both": two, "refs/heads/a/none": "",
 		"refs/muster/loose": two, "refs/muster/packed": head, "refs/muster/none": ""} {
-		if got, err := r.Ref(t.Context(), ref); got != want || err != nil {
-			t.Errorf("%s is at %q (%v), want %q", ref, got, err, want)
-		}
+		returns(t, want)(r.Ref(t.Context(), ref))
 		if want == "" || strings.HasPrefix(ref, "refs/muster/") {
 			continue
 		}
-		if got, err := r.Resolve(t.Context(), ref); got != want || err != nil {
-			t.Errorf("%s names %q (%v), want %q", ref, got, err, want)
-		}
-		if got, err := r.Resolve(t.Context(), want); got != want || err != nil {
-			t.Errorf("%s, at which a branch was, names %q (%v)", want, got, err)
-		}
+		returns(t, want)(r.Resolve(t.Context(), ref))
+		returns(t, want)(r.Resolve(t.Context(), want))
 	}
-	if got, err := r.Head(t.Context()); got != head || err != nil {
-		t.Errorf("HEAD is %q (%v), want %q", got, err, head)
-	}
+	returns(t, head)(r.Head(t.Context()))
 }
 
 func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
@@ -69,14 +59,10 @@ func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
 	gittest.Git(t, root, "symbolic-ref", "refs/heads/other", "refs/heads/real")
 	gittest.Git(t, root, "tag", "-a", "-m", "a tag", "marked", two)
 	for rev, want := range map[string]string{"refs/heads/other": two, "refs/tags/marked": two, "real": two, "HEAD": head} {
-		if got, err := r.Resolve(t.Context(), rev); got != want || err != nil {
-			t.Errorf("%s names %q (%v), want %q", rev, got, err, want)
-		}
+		returns(t, want)(r.Resolve(t.Context(), rev))
 	}
 	gittest.Git(t, root, "checkout", "-q", "--detach", two)
-	if got, err := r.Head(t.Context()); got != two || err != nil {
-		t.Errorf("a detached HEAD is %q (%v), want %q", got, err, two)
-	}
+	returns(t, two)(r.Head(t.Context()))
 	// A file that a crash has emptied is no branch.
 	gittest.Write(t, root, map[string]string{".git/refs/heads/real": ""})
 	if _, err := r.Resolve(t.Context(), "refs/heads/real"); !errors.Is(err, muster.ErrNotFound) {
@@ -147,9 +133,7 @@ func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
 	if err != nil || len(one) != 1 || one[0] != both[0] {
 		t.Errorf("without linked worktrees the list is %v (%v), want %v", one, err, both[:1])
 	}
-	if at, err := r.CheckedOut(t.Context(), branch); at != r.Root() || err != nil {
-		t.Errorf("%s is checked out at %q (%v), want %q", branch, at, err, r.Root())
-	}
+	returns(t, r.Root())(r.CheckedOut(t.Context(), branch))
 	t.Setenv("PATH", path)
 	gittest.Git(t, root, "checkout", "-q", "--detach")
 	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Path != both[0].Path {

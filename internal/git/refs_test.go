@@ -29,9 +29,7 @@ func TestUpdateRefs(t *testing.T) {
 	}
 	is := func(ref, want string) {
 		t.Helper()
-		if got, err := r.Ref(ctx, ref); got != want || err != nil {
-			t.Fatalf("%s is %s (%v), want %s", ref, got, err, want)
-		}
+		returns(t, want)(r.Ref(ctx, ref))
 	}
 	const target, fence = "refs/heads/muster/demo", "refs/muster/landing/1-1"
 	do(nil, git.RefUpdate{Ref: target, New: one}, git.RefUpdate{Ref: fence, New: two})

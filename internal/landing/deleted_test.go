@@ -37,19 +37,6 @@ func TestDeletedWhileItLands(t *testing.T) {
 	w.noRefs()
 }
 
-// It has landed already when it is deleted: that is recorded, and the deletion refused.
-func TestDeletedTooLate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	w.revoking()
-	task := w.landedUnrecorded(muster.ReceiptUnchecked)
-	wants(t, w.board.Delete(w.ctx(), task.ID, true), muster.ErrHeld, "has just landed")
-	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed {
-		t.Errorf("%+v, %v", got, err)
-	}
-	w.must(w.board.Delete(w.ctx(), task.ID, true)) // who asks again means it
-}
-
 // No key of a model and none of muster's settings reaches a check, which runs what agents wrote.
 func TestTheCheckSeesNoKeys(t *testing.T) {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "MUSTER_MODEL"} {

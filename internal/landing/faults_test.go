@@ -53,9 +53,7 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 		if _, err := w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.Lead, "late"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.try(task); !errors.Is(err, muster.ErrFenced) {
-			t.Errorf("landed late: %v", err)
-		}
+		wants(t, fault(w.try(task)), muster.ErrFenced, "")
 		equal(t, "the lane is not as it was", gittest.Read(t, lane, "b"), "b\n")
 	})
 }

@@ -91,21 +91,6 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	}
 }
 
-// The transaction is refused because another process has landed the work, and git fails when it is asked about that: the
-// landing goes on, and the work lands once.
-func TestAGitThatFailsAfterTheTargetHasMoved(t *testing.T) {
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
-	happened := oddGit(t, "*' log '*", 1, "exit 128")
-	v, err := w.during(task, func() { w.moveAsLanded(task, lane, muster.ReceiptUnchecked) })
-	if err != nil || v.Task.Landed == nil || !happened() {
-		t.Errorf("%+v, %v", v, err)
-	}
-	if n := w.git("rev-list", "--count", "main.."+target); n != "1" || w.show("one") != "1" {
-		t.Errorf("%s commits on the target", n)
-	}
-}
-
 // A git that answers nothing is never taken for a target, or refs, that are not there.
 func TestAGitThatAnswersNothing(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})

@@ -46,9 +46,7 @@ func TestRulesets(t *testing.T) {
 			chmod 640 in && stat -c %a in; chmod 755 ` + out + ` 2>&- && echo changed; true`)
 		s.Dir, s.Out, s.Ruleset, s.Limits = in, &said, f, Limits{Processes: 100, FileSize: 1 << 20}
 		s.Writable = []string{in}
-		if exit, err := start(t, g, t.Context(), s).Wait(); exit != 0 || err != nil {
-			t.Fatal(exit, err, said.String())
-		}
+		ends(t, start(t, g, t.Context(), s), 0)
 		return said.String()
 	}
 	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
@@ -71,9 +69,7 @@ func TestRulesets(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}
-	if exit, err := p.Wait(); exit != 137 || err != nil {
-		t.Errorf("killed: %d, %v", exit, err)
-	}
+	ends(t, p, 137)
 }
 
 // What cannot put a tool under its ruleset does not start it.

@@ -81,9 +81,7 @@ func TestStopsStop(t *testing.T) {
 				if exit != 137 || name == "cancel" && !errors.Is(err, cause) || name == "kill" && err != nil {
 					t.Errorf("exit %d, error %v", exit, err)
 				}
-				if left := alive(dir); len(left) > 0 {
-					t.Errorf("Wait has returned, and there live still: %v", left)
-				}
+				noneLives(t, dir)
 				return time.Since(begin)
 			})
 		})
@@ -101,18 +99,12 @@ func TestStopsStop(t *testing.T) {
 		if _, err := p.Wait(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if left := alive(dir); len(left) > 0 {
-			t.Errorf("Wait has returned, and there live still: %v", left)
-		}
+		noneLives(t, dir)
 	})
 	t.Run("its own end", func(t *testing.T) {
 		dir := yard(t)
-		if exit, err := start(t, g, t.Context(), tool(t, "leaver", dir)).Wait(); exit != 7 || err != nil {
-			t.Errorf("exit %d, error %v", exit, err)
-		}
-		if left := alive(dir); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
-		}
+		ends(t, start(t, g, t.Context(), tool(t, "leaver", dir)), 7)
+		noneLives(t, dir)
 	})
 	t.Run("close", func(t *testing.T) {
 		dir := yard(t)
@@ -121,12 +113,8 @@ func TestStopsStop(t *testing.T) {
 		p := start(t, l, t.Context(), tool(t, "tool", dir))
 		wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
 		check(t, l.Close())
-		if left := alive(dir); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-		if exit, err := p.Wait(); exit != 137 || err != nil {
-			t.Errorf("exit %d, error %v", exit, err)
-		}
+		noneLives(t, dir)
+		ends(t, p, 137)
 	})
 }
 
@@ -227,23 +215,17 @@ func TestOnlyThatTool(t *testing.T) {
 	before := alive(two)
 	check(t, p.Kill())
 	_, _ = p.Wait()
-	if left := alive(one); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	noneLives(t, one)
 	if now := alive(two); len(now) != len(before) {
 		t.Errorf("the other tool lost something: %v, was %v", now, before)
 	}
-	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil {
-		t.Fatal(exit, err)
-	}
+	ends(t, start(t, g, t.Context(), sh("exit 4")), 4)
 	if now := alive(two); len(now) != len(before) {
 		t.Errorf("the end of a third tool cost the other something: %v, was %v", now, before)
 	}
 	_ = q.Kill()
 	_, _ = q.Wait()
-	if left := alive(two); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	noneLives(t, two)
 }
 
 func TestForkingFasterThanKilling(t *testing.T) {
@@ -256,9 +238,7 @@ func TestForkingFasterThanKilling(t *testing.T) {
 	wait.For(t, "some dozens", func() bool { return len(alive(dir)) > 30 })
 	check(t, p.Kill())
 	_, _ = p.Wait()
-	if left := alive(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	noneLives(t, dir)
 	below, known := children(g.PID())
 	if known && len(below) > 0 {
 		t.Errorf("the guard still has %v", below)
@@ -276,9 +256,7 @@ func TestGroups(t *testing.T) {
 	p := start(t, l, t.Context(), s)
 	wait.For(t, "it began", func() bool { return sleeps(dir) })
 	check(t, p.Kill())
-	if exit, err := p.Wait(); exit != 137 || err != nil {
-		t.Errorf("exit %d, error %v", exit, err)
-	}
+	ends(t, p, 137)
 	awaitDead(t, dir)
 }
 
@@ -291,9 +269,7 @@ func TestWaitDoesNotHang(t *testing.T) {
 	s := tool(t, "leaver", dir)
 	var out strings.Builder
 	s.Out = &out
-	if exit, err := start(t, l, t.Context(), s).Wait(); exit != 7 || err != nil {
-		t.Errorf("exit %d, error %v", exit, err)
-	}
+	ends(t, start(t, l, t.Context(), s), 7)
 }
 
 // TestWithoutMarks: where the kernel gives no marks, an adopted process that says nothing about itself lives until the
@@ -341,9 +317,7 @@ func TestWithoutMarks(t *testing.T) {
 func TestTheGuardKnowsNoKeys(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "secret")
 	g := guardOf(t)
-	if exit, err := start(t, g, t.Context(), sh("exit 4")).Wait(); exit != 4 || err != nil {
-		t.Fatal(exit, err)
-	}
+	ends(t, start(t, g, t.Context(), sh("exit 4")), 4)
 	if env, err := os.ReadFile("/proc/" + itoa(g.PID()) + "/environ"); err != nil || strings.Contains(string(env), "secret") {
 		t.Errorf("environment %q, error %v", env, err)
 	}

@@ -90,9 +90,7 @@ func TestStdinAndFiles(t *testing.T) {
 		defer w.Close()
 		s = sh("exit 3")
 		s.Stdin = r
-		if exit, err := start(t, l, t.Context(), s).Wait(); err != nil || exit != 3 {
-			t.Errorf("endless stdin: exit %d, error %v", exit, err)
-		}
+		ends(t, start(t, l, t.Context(), s), 3)
 		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
 		check(t, err)
 		defer f.Close()
@@ -237,9 +235,7 @@ func TestKillAndWaitFromManySides(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				if exit, err := p.Wait(); exit != 137 || err != nil {
-					t.Errorf("exit %d, error %v", exit, err)
-				}
+				ends(t, p, 137)
 			})
 		}
 		all.Wait()

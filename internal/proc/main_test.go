@@ -183,3 +183,19 @@ func awaitReady(t testing.TB, g *Guard) {
 		return string(name) == "muster-guard\n"
 	})
 }
+
+// ends fails the test unless a process exits with the code.
+func ends(t testing.TB, p Process, code int) {
+	t.Helper()
+	if exit, err := p.Wait(); exit != code || err != nil {
+		t.Errorf("exit %d, error %v; want exit %d", exit, err, code)
+	}
+}
+
+// noneLives fails the test if a process of dir lives.
+func noneLives(t testing.TB, dir string) {
+	t.Helper()
+	if left := alive(dir); len(left) > 0 {
+		t.Errorf("there live still: %v", left)
+	}
+}

@@ -88,6 +88,14 @@ func (w *world) prepare(dir string, install func(dir string) error) setup.Outcom
 	return o
 }
 
+// prepares sets a checkout up, and fails the test unless what is kept is reused or not, as it says.
+func (w *world) prepares(dir string, install func(dir string) error, isReused bool) {
+	w.t.Helper()
+	if o := w.prepare(dir, install); o.Reused != isReused {
+		w.t.Errorf("%+v", o)
+	}
+}
+
 // install makes a package with a program, and links as package managers make them.
 func install(dir string) error {
 	modules := filepath.Join(dir, "node_modules")
@@ -201,9 +209,7 @@ func TestWhatIsKeptIsNoLinkToAStore(t *testing.T) {
 		t.Fatalf("%q, %v", data, err)
 	}
 	second := w.checkout()
-	if o := w.prepare(second, linked); !o.Reused {
-		t.Errorf("%+v", o)
-	}
+	w.prepares(second, linked, true)
 	w.hasIndex(second)
 }
 
@@ -226,13 +232,9 @@ func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
 	w.must(os.Chtimes(file, info.ModTime(), info.ModTime()))
 	w.must(os.Chmod(file, 0o400))
 	dir := w.checkout()
-	if o := w.prepare(dir, install); o.Reused {
-		t.Errorf("%+v", o)
-	}
+	w.prepares(dir, install, false)
 	w.hasIndex(dir)
-	if o := w.prepare(w.checkout(), install); !o.Reused {
-		t.Errorf("the new result was not kept: %+v", o)
-	}
+	w.prepares(w.checkout(), install, true)
 }
 
 func TestHalfEntriesAreNotUsed(t *testing.T) {
@@ -243,9 +245,7 @@ func TestHalfEntriesAreNotUsed(t *testing.T) {
 		w.prepare(w.checkout(), install)
 		w.must(os.RemoveAll(filepath.Join(w.only().Dir(), filepath.FromSlash(what))))
 		dir := w.checkout()
-		if o := w.prepare(dir, install); o.Reused {
-			t.Errorf("without %s: %+v", what, o)
-		}
+		w.prepares(dir, install, false)
 		w.hasIndex(dir)
 	}
 }
@@ -266,13 +266,9 @@ func TestVirtualEnvironmentsStayAtTheirPath(t *testing.T) {
 	if o := w.prepare(slot, venv); o.Note != "" {
 		t.Errorf("%+v", o)
 	}
-	if o := w.prepare(w.checkout(), venv); o.Reused {
-		t.Errorf("it was put elsewhere: %+v", o)
-	}
+	w.prepares(w.checkout(), venv, false)
 	w.must(os.RemoveAll(filepath.Join(slot, ".venv")))
-	if o := w.prepare(slot, venv); !o.Reused {
-		t.Errorf("it was not put where it was made: %+v", o)
-	}
+	w.prepares(slot, venv, true)
 }
 
 func TestWhatIsNotKept(t *testing.T) {
@@ -315,9 +311,7 @@ func TestNothingIsPutBehindALink(t *testing.T) {
 	w.must(os.RemoveAll(filepath.Join(w.root, "web")))
 	w.must(os.Symlink(outside, filepath.Join(w.root, "web")))
 	w.commit("src/a.js", "2\n")
-	if o := w.prepare(w.checkout(), func(string) error { return nil }); o.Reused {
-		t.Errorf("%+v", o)
-	}
+	w.prepares(w.checkout(), func(string) error { return nil }, false)
 	if got := look(t, outside); strings.Count(got, "\n") != 1 {
 		t.Errorf("outside there is now\n%s", got)
 	}

@@ -46,16 +46,28 @@ func mustMark(t *testing.T, r *Registry, repo Repository) string {
 	return id
 }
 
+// mustMarkAs marks a repository again, which keeps its mark.
+func mustMarkAs(t *testing.T, r *Registry, repo Repository, id string) {
+	t.Helper()
+	if again := mustMark(t, r, repo); again != id {
+		t.Errorf("the mark %s became %s", id, again)
+	}
+}
+
+// refused fails the test unless an error refuses state, with the hint.
+func refused(t *testing.T, err error, hint string) {
+	t.Helper()
+	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), hint) {
+		t.Errorf("%v, with the hint: %s", err, muster.HintOf(err))
+	}
+}
+
 func TestStateNeedsAMark(t *testing.T) {
 	r, repo := newRegistry(t), newRepo(t)
-	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
-		t.Errorf("without a mark: %v", err)
-	}
+	refused(t, r.CheckState(repo), "muster adopt")
 	id := mustMark(t, r, repo)
 	check(t, r.CheckState(repo))
-	if again := mustMark(t, r, repo); again != id {
-		t.Errorf("marked again: %s, then %s", id, again)
-	}
+	mustMarkAs(t, r, repo, id)
 	if rec, err := r.Get(id); err != nil || rec.GitDir != repo.Common || rec.Root != repo.Root {
 		t.Errorf("the record is %+v, %v", rec, err)
 	}
@@ -71,9 +83,7 @@ func TestForeignMarks(t *testing.T) {
 	id, _, _ := strings.Cut(string(foreign), " ")
 	for _, text := range []string{string(foreign), id, id + " ", "", "../../../x " + strings.Repeat("0", 64), strings.Repeat("a", 1<<20)} {
 		check(t, os.WriteFile(markPath(repo.Common), []byte(text), 0o600))
-		if err := mine.CheckState(repo); !errors.Is(err, muster.ErrInvalid) {
-			t.Errorf("%.80q: %v", text, err)
-		}
+		refused(t, mine.CheckState(repo), "")
 	}
 	mustMark(t, mine, repo)
 	check(t, mine.CheckState(repo))
@@ -91,9 +101,7 @@ func TestMovedAndCopied(t *testing.T) {
 	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), "copy") || !strings.Contains(err.Error(), repo.Root) {
 		t.Errorf("a copy: %v", err)
 	}
-	if err := r.CheckState(repo); err != nil {
-		t.Errorf("the original: %v", err)
-	}
+	check(t, r.CheckState(repo))
 
 	moved := filepath.Join(t.TempDir(), "moved")
 	check(t, os.Rename(repo.Root, moved))
@@ -102,21 +110,13 @@ func TestMovedAndCopied(t *testing.T) {
 	if rec, err := r.Get(id); err != nil || rec.ID != "" {
 		t.Errorf("the record of a place that is gone: %+v, %v", rec, err)
 	}
-	if err := r.CheckState(repo); err != nil {
-		t.Errorf("moved: %v", err)
-	}
-	if again := mustMark(t, r, repo); again != id {
-		t.Errorf("moved: the mark %s became %s", id, again)
-	}
-	if err := r.CheckState(copied); !errors.Is(err, muster.ErrInvalid) {
-		t.Errorf("a copy of what was moved: %v", err)
-	}
+	check(t, r.CheckState(repo))
+	mustMarkAs(t, r, repo, id)
+	refused(t, r.CheckState(copied), "")
 	if other := mustMark(t, r, copied); other == id {
 		t.Error("an adopted copy has the id of the original")
 	}
-	if err := errors.Join(r.CheckState(copied), r.CheckState(repo)); err != nil {
-		t.Errorf("after the copy was adopted: %v", err)
-	}
+	check(t, errors.Join(r.CheckState(copied), r.CheckState(repo)))
 }
 
 // Two processes that mark one repository at once agree on its mark.
@@ -155,12 +155,11 @@ func TestStatePaths(t *testing.T) {
 				os.Symlink(t.TempDir(), filepath.Join(root, ".team", "inbox")))
 		},
 	} {
+		t.Log("with", name)
 		repo := newRepo(t)
 		mustMark(t, r, repo)
 		check(t, make(repo.Root))
-		if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || muster.HintOf(err) == "" {
-			t.Errorf("%s: %v", name, err)
-		}
+		refused(t, r.CheckState(repo), " ")
 	}
 }
 
@@ -181,19 +180,11 @@ func TestTrackedStateIsDoubted(t *testing.T) {
 	id := mustMark(t, r, repo)
 	forgotten := repo.Tracked
 	repo.Tracked = func([]string) ([]string, error) { return []string{".tasks/a"}, nil }
-	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) {
-		t.Error(err)
-	}
+	refused(t, r.CheckState(repo), "")
 	repo.Tracked = forgotten
-	if err := r.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
-		t.Errorf("forgotten by git: %v", err)
-	}
-	if again := mustMark(t, r, repo); again != id {
-		t.Errorf("the mark %s became %s", id, again)
-	}
-	if err := r.CheckState(repo); err != nil {
-		t.Errorf("adopted: %v", err)
-	}
+	refused(t, r.CheckState(repo), "muster adopt")
+	mustMarkAs(t, r, repo, id)
+	check(t, r.CheckState(repo))
 }
 
 // Without a place for the registry nothing is used, and nothing is made.
@@ -230,9 +221,7 @@ func TestMarkOfAnotherUser(t *testing.T) {
 	r, repo := newRegistry(t), newRepo(t)
 	mustMark(t, r, repo)
 	sealed := &Registry{r.dir, nil, durable.New(sealedFS{path: markPath(repo.Common)})}
-	if err := sealed.CheckState(repo); !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), "muster adopt") {
-		t.Errorf("%v: %s", err, muster.HintOf(err))
-	}
+	refused(t, sealed.CheckState(repo), "muster adopt")
 	mustMark(t, sealed, repo)
 	check(t, r.CheckState(repo))
 }

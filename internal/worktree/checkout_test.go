@@ -17,9 +17,7 @@ func TestALaneWithSettingsOfItsOwn(t *testing.T) {
 	lane := w.create("one")
 	w.git(w.root, "config", "extensions.worktreeConfig", "true")
 	w.git(lane.Path, "config", "--worktree", "user.name", "Bob")
-	if dir, err := w.Enter(w.ctx(), "one"); err != nil || dir != lane.Path {
-		t.Errorf("entered %s, %v", dir, err)
-	}
+	returns(t, lane.Path)(w.Enter(w.ctx(), "one"))
 	w.git(lane.Path, "checkout", "-q", "--detach")
 	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on no branch")
 	w.git(lane.Path, "config", "--worktree", "core.worktree", t.TempDir())
@@ -33,9 +31,7 @@ func TestWhereALaneHasChanged(t *testing.T) {
 	lane := w.create("one")
 	changed := func(want bool) {
 		t.Helper()
-		if got, err := w.Changed(w.ctx(), "one"); err != nil || got != want {
-			t.Errorf("changed is %v, %v; want %v", got, err, want)
-		}
+		returns(t, want)(w.Changed(w.ctx(), "one"))
 	}
 	changed(false)
 	w.git(lane.Path, "checkout", "-q", "--detach")

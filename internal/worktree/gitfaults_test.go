@@ -130,9 +130,7 @@ func TestABranchThatAppearsMeanwhileStays(t *testing.T) {
 	err := w.with("update-ref", `"$git" -C '`+w.root+`' branch wt/one`, create)
 	wants(t, err, muster.ErrHeld, "there is a branch wt/one already")
 	equal(t, "branches", w.git(w.root, "branch", "--list", "--format=%(refname:short)", "wt/*"), "wt/one")
-	if all, err := w.List(w.ctx()); err != nil || len(all) > 0 {
-		t.Errorf("%v, %v", all, err)
-	}
+	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 0)
 	w.git(w.root, "branch", "-D", "wt/one")
 	err = w.with("update-ref", `"$git" -C '`+w.root+`' branch wt`, create)
 	wants(t, err, muster.ErrInvalid, "your branch wt")

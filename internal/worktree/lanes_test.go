@@ -148,6 +148,17 @@ func (w *world) ok2(_, _ any, err error) {
 
 func exists(path string) bool { return !durable.IsMissing(path) }
 
+// returns fails the test unless a call returns what is wanted, and no error.
+func returns[T comparable](t testing.TB, want T) func(got T, err error) {
+	t.Helper()
+	return func(got T, err error) {
+		t.Helper()
+		if got != want || err != nil {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	}
+}
+
 // equal fails the test unless both are the same.
 func equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
@@ -183,9 +194,7 @@ func TestCreate(t *testing.T) {
 	if dir, err := w.Enter(w.ctx(), "task-1-a"); err != nil || dir != lane.Path || gittest.Read(t, dir, "a.txt") != "a\n" {
 		t.Errorf("entered %s, %v", dir, err)
 	}
-	if changed, err := w.Changed(w.ctx(), "task-1-a"); changed || err != nil {
-		t.Errorf("changed %v, %v", changed, err)
-	}
+	returns(t, false)(w.Changed(w.ctx(), "task-1-a"))
 	wants(t, fault(w.Create(w.ctx(), "task-1-a", 1, "")), muster.ErrHeld, "task-1-a")
 	wants(t, fault(w.Create(w.ctx(), "Bad Name", 1, "")), muster.ErrInvalid, "cannot be a name")
 	wants(t, fault(w.Create(w.ctx(), "other", 1, "nowhere")), muster.ErrNotFound, "nowhere")
@@ -310,9 +319,7 @@ func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
 	if lane, err := w.Get(w.ctx(), "theirs"); err != nil || lane.Path != w.root+"/.worktrees/theirs" {
 		t.Errorf("%+v, %v", lane, err)
 	}
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 2 {
-		t.Errorf("%v, %v", all, err)
-	}
+	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 2)
 }
 
 // An index that cannot be read is kept and made anew: the rows before the damage stay, git has the others, and the
@@ -333,9 +340,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	var g sync.WaitGroup
 	for range 4 {
 		g.Go(func() {
-			if all, err := w.List(w.ctx()); err != nil || len(all) != 3 {
-				t.Errorf("%v, %v", all, err)
-			}
+			equal(t, "lanes", len(w.must(w.List(w.ctx()))), 3)
 		})
 	}
 	g.Wait()
@@ -373,9 +378,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	if _, err := w.Create(w.ctx(), "d-four", 4, "HEAD"); err != nil {
 		t.Error(err)
 	}
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 4 {
-		t.Errorf("%v, %v", all, err)
-	}
+	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 4)
 }
 
 func TestEnterFailsClosed(t *testing.T) {
@@ -387,9 +390,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on branch feature")
 	_, _, err := w.Commit(w.ctx(), "one", "x")
 	wants(t, err, muster.ErrInvalid, "on branch feature")
-	if dir, err := w.Workdir(w.ctx(), "one"); err != nil || dir != lane.Path {
-		t.Errorf("its owner cannot stand there: %v", err)
-	}
+	returns(t, lane.Path)(w.Workdir(w.ctx(), "one"))
 	w.git(lane.Path, "checkout", "-q", "--detach")
 	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on no branch")
 	w.git(lane.Path, "checkout", "-q", "wt/one")

@@ -41,9 +41,7 @@ func TestOccupy(t *testing.T) {
 	if lane, _ := w.Get(w.ctx(), "one"); worktree.OccupantOf(lane) != bob {
 		t.Errorf("another change of the row lost its occupant: %v", lane)
 	}
-	if err := w.Occupy(w.ctx(), "none", nobody, bob); !errors.Is(err, muster.ErrNotFound) {
-		t.Error(err)
-	}
+	wants(t, w.Occupy(w.ctx(), "none", nobody, bob), muster.ErrNotFound, "")
 }
 
 // Several processes, none of which knows of the others, find a lane empty at one moment.

@@ -123,9 +123,7 @@ func TestALaneInTheMakingIsLeftAlone(t *testing.T) {
 func TestNothingIsWrittenWhereNothingIsWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 0 {
-		t.Errorf("%v, %v", all, err)
-	}
+	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 0)
 	if done, err := w.Repair(w.ctx()); err != nil || len(done) != 0 {
 		t.Errorf("mended %v, %v", done, err)
 	}

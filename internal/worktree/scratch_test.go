@@ -34,9 +34,7 @@ func TestABrokenScratchCheckoutIsKeptAside(t *testing.T) {
 	} {
 		breaks()
 		gittest.Write(t, dir, map[string]string{"mine": "mine\n"})
-		if again, err := w.Scratch(w.ctx(), "alice", second); err != nil || again != dir {
-			t.Fatal(again, err)
-		}
+		returns(t, dir)(w.Scratch(w.ctx(), "alice", second))
 		if w.git(dir, "rev-parse", "HEAD") != second || gittest.Read(t, dir, "mine") != "" {
 			t.Error("it is not made anew")
 		}

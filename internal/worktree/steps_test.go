@@ -222,9 +222,7 @@ func TestARebuildThatFailsIsTold(t *testing.T) {
 	w.failEachStep("", func(n int) {
 		w.writeIndex(fmt.Sprintf(`{"version":%d,"work`, n))
 	}, func(l *worktree.Lanes, _ int) error { _, err := l.List(w.ctx()); return err })
-	if all, err := w.List(w.ctx()); err != nil || len(all) != 1 {
-		t.Errorf("%v, %v", all, err)
-	}
+	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 1)
 }
 
 // A maker undoes what others left under its lease before it makes its own lane, or does not begin.

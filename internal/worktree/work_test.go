@@ -24,9 +24,7 @@ func TestCommit(t *testing.T) {
 	}
 	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "dir/new ü.txt": "new\n", "x.log": "noise\n"})
 	w.git(lane.Path, "rm", "-q", "b")
-	if changed, err := w.Changed(ctx, "one"); !changed || err != nil {
-		t.Error(changed, err)
-	}
+	returns(t, true)(w.Changed(ctx, "one"))
 	head, changed, err = w.Commit(ctx, "one", "Work\n\n# not a comment\n")
 	if err != nil || !changed {
 		t.Fatal(head, changed, err)
@@ -201,9 +199,7 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	}
 	err = w.Remove(ctx, "one", false)
 	wants(t, err, muster.ErrHeld, "work that has not landed")
-	if again, err := w.Archive(ctx, "one"); err != nil || again != ref {
-		t.Fatalf("archived as %s, %v", again, err)
-	}
+	returns(t, ref)(w.Archive(ctx, "one"))
 	for file, want := range map[string]string{"a": "committed", "b": "changed after", "untracked/file": "untracked", ".gitignore": "*.log\n# more"} {
 		if got := w.git(w.root, "show", ref+":"+file); got != want {
 			t.Errorf("%s in the archive: %q", file, got)
@@ -220,9 +216,7 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-2:a"), "other")
 	// Nothing beyond the base: no ref.
 	w.create("two")
-	if ref, err := w.Archive(ctx, "two"); err != nil || ref != "" {
-		t.Errorf("archived nothing as %q, %v", ref, err)
-	}
+	returns(t, "")(w.Archive(ctx, "two"))
 	w.tidy()
 	events := strings.Join(w.events(), ", ")
 	if !strings.Contains(events, "worktree.remove.before one, worktree.remove.after one") {
