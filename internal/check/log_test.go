@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/check"
+	"muster/internal/proc"
 	"muster/internal/testing/tier"
 )
 
@@ -66,5 +68,27 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// A check whose log could not be kept is an error and no answer.
+func TestHalfALogIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a.txt": "a\n"})
+	r := w.runner("true", func(o *check.Options) {
+		o.Launch = func() (proc.Launcher, error) {
+			return starter(func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+				check.SpoilLog(s.Out)
+				l, err := launch()
+				if err != nil {
+					return nil, err
+				}
+				return l.Start(ctx, s)
+			}), nil
+		}
+	})
+	_, err := r.Run(t.Context(), w.git("rev-parse", "HEAD"), "head", nil)
+	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "the check's log cannot be written") {
+		t.Error(err)
 	}
 }

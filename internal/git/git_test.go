@@ -3,8 +3,10 @@ package git_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 func open(t *testing.T, dir string) *git.Repo {
@@ -212,4 +215,16 @@ func TestTheEndOfTheContextEndsGit(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("git goes on")
 	}
+}
+
+// TestMain lets the test binary be the process that is killed while it packs.
+func TestMain(m *testing.M) {
+	if root := os.Getenv("PACKS_TO_KILL"); root != "" {
+		packUntilKilled(root)
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(tier.Amount(25, 100))); err != nil {
+		panic(err)
+	}
+	gittest.Main(m)
 }

@@ -1,14 +1,25 @@
 package git_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
 )
 
 func TestUpdateRefs(t *testing.T) {
@@ -93,5 +104,327 @@ func TestUpdateRefsIsCompareAndSet(t *testing.T) {
 	wg.Wait()
 	if n := gittest.Git(t, root, "rev-list", "--count", head+".."+ref); n > "20" || n == "" {
 		t.Errorf("%s steps, %d were stale", n, stale.Load())
+	}
+}
+
+// next is a new commit on top of HEAD, on no branch.
+func next(t *testing.T, r *git.Repo) (head, id string) {
+	t.Helper()
+	head = gittest.Git(t, r.Root(), "rev-parse", "HEAD")
+	return head, gittest.Git(t, r.Root(), "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "next")
+}
+
+// Where a branch is, is told without git: whoever asks at every turn would wait for a process each time.
+func TestABranchIsReadFromItsFile(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, two := next(t, r)
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	returns(t, "")(r.Ref(t.Context(), "refs/heads/none"))
+	t.Setenv("PATH", path)
+	gittest.Git(t, root, "update-ref", "refs/muster/packed", head)
+	for _, b := range []string{"a/loose", "a/packed", "a/both"} {
+		gittest.Git(t, root, "branch", b)
+		if b != "a/loose" {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+	}
+	gittest.Git(t, root, "update-ref", "refs/heads/a/both", two)
+	gittest.Git(t, root, "update-ref", "refs/heads/a/loose", two)
+	gittest.Git(t, root, "update-ref", "refs/muster/loose", two)
+	t.Setenv("PATH", t.TempDir())
+	for ref, want := range map[string]string{"refs/heads/a/loose": two, "refs/heads/a/packed": head, "refs/heads/a/both": two, "refs/heads/a/none": "",
+		"refs/muster/loose": two, "refs/muster/packed": head, "refs/muster/none": ""} {
+		returns(t, want)(r.Ref(t.Context(), ref))
+		if want == "" || strings.HasPrefix(ref, "refs/muster/") {
+			continue
+		}
+		returns(t, want)(r.Resolve(t.Context(), ref))
+		returns(t, want)(r.Resolve(t.Context(), want))
+	}
+	returns(t, head)(r.Head(t.Context()))
+}
+
+func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, two := next(t, r)
+	gittest.Git(t, root, "branch", "real", two)
+	gittest.Git(t, root, "symbolic-ref", "refs/heads/other", "refs/heads/real")
+	gittest.Git(t, root, "tag", "-a", "-m", "a tag", "marked", two)
+	for rev, want := range map[string]string{"refs/heads/other": two, "refs/tags/marked": two, "real": two, "HEAD": head} {
+		returns(t, want)(r.Resolve(t.Context(), rev))
+	}
+	gittest.Git(t, root, "checkout", "-q", "--detach", two)
+	returns(t, two)(r.Head(t.Context()))
+	// A file that a crash has emptied is no branch.
+	gittest.Write(t, root, map[string]string{".git/refs/heads/real": ""})
+	if _, err := r.Resolve(t.Context(), "refs/heads/real"); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("an empty ref: %v", err)
+	}
+	if _, err := r.Resolve(t.Context(), strings.Repeat("12", 20)); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("a commit that is not there: %v", err)
+	}
+}
+
+func TestStanding(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	base := t.TempDir()
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
+	lane := func(name string) string {
+		dir := filepath.Join(base, name)
+		gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/"+name, dir)
+		return dir
+	}
+	is := func(what, dir, want string, sure bool) {
+		t.Helper()
+		if head, ok := r.LinkedHead(dir); ok != sure || ok && head != want {
+			t.Errorf("%s: on %q, %v; want %q, %v", what, head, ok, want, sure)
+		}
+	}
+	one, two := lane("one"), lane("two")
+	is("a lane", one, "refs/heads/wt/one", true)
+	is("below its top", filepath.Join(one, ".git"), "", false)
+	is("the main worktree", root, "", false)
+	gittest.Git(t, one, "checkout", "-q", "--detach")
+	is("detached", one, "HEAD", true)
+	gittest.Git(t, one, "checkout", "-q", "wt/one")
+	gittest.Git(t, root, "update-ref", "-d", "refs/heads/wt/one")
+	is("its branch is gone", one, "", false)
+	link := gittest.Read(t, two, ".git")
+	three := lane("three")
+	gittest.Write(t, three, map[string]string{".git": link})
+	is("it says that it is another lane", three, "", false)
+	gittest.Write(t, two, map[string]string{".git": "gitdir: " + filepath.Join(root, ".git") + "\n"})
+	is("it says that it is the main worktree", two, "", false)
+	gittest.Write(t, two, map[string]string{".git": link})
+	is("mended", two, "refs/heads/wt/two", true)
+	gittest.Write(t, root, map[string]string{".git/worktrees/two/config.worktree": "[core]\n\tworktree = /elsewhere\n"})
+	is("it has a config of its own", two, "", false)
+}
+
+// A repository without linked worktrees is seen to have none without git, and as git lists it.
+func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	linked := filepath.Join(t.TempDir(), "linked")
+	gittest.Git(t, root, "worktree", "add", "-b", "side", linked)
+	both, err := r.Worktrees(t.Context())
+	if err != nil || len(both) != 2 {
+		t.Fatalf("with a linked worktree git lists %v (%v)", both, err)
+	}
+	gittest.Git(t, root, "worktree", "remove", linked)
+	if err := os.RemoveAll(filepath.Join(root, ".git", "worktrees")); err != nil { // newer gits leave it empty
+		t.Fatal(err)
+	}
+	branch := gittest.Git(t, root, "symbolic-ref", "HEAD")
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	one, err := r.Worktrees(t.Context())
+	if err != nil || len(one) != 1 || one[0] != both[0] {
+		t.Errorf("without linked worktrees the list is %v (%v), want %v", one, err, both[:1])
+	}
+	returns(t, r.Root())(r.CheckedOut(t.Context(), branch))
+	t.Setenv("PATH", path)
+	gittest.Git(t, root, "checkout", "-q", "--detach")
+	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Path != both[0].Path {
+		t.Errorf("with a detached HEAD the list is %v (%v)", all, err)
+	}
+}
+
+// That there is no ref below a prefix is seen without git, where refs are loose and where they are packed.
+func TestNoRefsBelowAPrefix(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head := gittest.Git(t, root, "rev-parse", "HEAD")
+	path := os.Getenv("PATH")
+	for _, pack := range []bool{false, true} {
+		if pack {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+		t.Setenv("PATH", t.TempDir())
+		if all, err := r.Refs(t.Context(), "refs/none/"); len(all) != 0 || err != nil {
+			t.Errorf("packed %t: below refs/none/ lie %v (%v)", pack, all, err)
+		}
+		t.Setenv("PATH", path)
+		gittest.Git(t, root, "update-ref", "refs/some/a", head)
+		if pack {
+			gittest.Git(t, root, "pack-refs", "--all")
+		}
+		all, err := r.Refs(t.Context(), "refs/none/", "refs/some/")
+		if err != nil || len(all) != 1 || all["refs/some/a"] != head {
+			t.Errorf("packed %t: below refs/some/ lie %v (%v), want refs/some/a at %s", pack, all, err, head)
+		}
+	}
+}
+
+// That a branch is checked out nowhere is seen without git, and never of one that git finds checked out somewhere.
+func TestABranchThatIsNowhere(t *testing.T) {
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	gittest.Git(t, root, "branch", "target")
+	linked := filepath.Join(t.TempDir(), "linked")
+	is := func(what string, want bool) {
+		t.Helper()
+		if got := git.IsNowhere(r, "refs/heads/target"); got != want {
+			t.Errorf("%s: nowhere is %t", what, got)
+		}
+		path := os.Getenv("PATH")
+		if want {
+			t.Setenv("PATH", t.TempDir())
+		}
+		if at, err := r.CheckedOut(t.Context(), "refs/heads/target"); want && at != "" || err != nil {
+			t.Errorf("%s: it is checked out at %q, %v", what, at, err)
+		}
+		t.Setenv("PATH", path)
+	}
+	is("no other worktree", true)
+	gittest.Git(t, root, "worktree", "add", "-q", "-b", "side", linked)
+	is("another one", true)
+	gittest.Git(t, linked, "checkout", "-q", "--detach", "target")
+	is("detached", true)
+	gittest.Git(t, root, "pack-refs", "--all")
+	is("packed", true)
+	gittest.Git(t, linked, "checkout", "-q", "target")
+	is("in the other one", false)
+	gittest.Git(t, linked, "symbolic-ref", "refs/heads/alias", "refs/heads/target")
+	gittest.Git(t, linked, "symbolic-ref", "HEAD", "refs/heads/alias")
+	is("by another name", false)
+	gittest.Git(t, linked, "checkout", "-q", "side")
+	is("in none of them", true)
+	gittest.Git(t, root, "checkout", "-q", "target")
+	is("in the main one", false)
+	head := filepath.Join(root, ".git", "HEAD")
+	gittest.Write(t, root, map[string]string{".git/refs/heads/target": gittest.Git(t, root, "rev-parse", "HEAD") + "\n"})
+	check(t, os.Remove(head))
+	check(t, os.Symlink("refs/heads/target", head))
+	is("by a symbolic link", false)
+}
+
+// plant leaves a lock as a git does that died so long ago.
+func plant(t *testing.T, root, lock string, ago time.Duration) {
+	t.Helper()
+	path := filepath.Join(root, ".git", lock)
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	at := time.Now().Add(-ago)
+	check(t, errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, at, at)))
+}
+
+func locks(t *testing.T, root string) (all []string) {
+	t.Helper()
+	if err := filepath.WalkDir(filepath.Join(root, ".git"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".lock") {
+			all = append(all, path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A cancel at any moment: refs move whole or not at all, and no lock stays.
+func TestACancelLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, _ := r.Head(t.Context())
+	one, two := git.RefUpdate{Ref: "refs/muster/one", New: head}, git.RefUpdate{Ref: "refs/muster/two", New: head}
+	for n := range tier.Amount(20, 100) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Duration(n)*10*time.Millisecond/time.Duration(tier.Amount(20, 100)), cancel)
+		_ = r.UpdateRefs(ctx, []git.RefUpdate{one, two})
+		cancel()
+		if left := locks(t, root); len(left) > 0 {
+			t.Fatalf("left over: %v", left)
+		}
+		now, err := r.Refs(t.Context(), "refs/muster/")
+		if err != nil || now[one.Ref] != now[two.Ref] {
+			t.Fatalf("half moved: %v, %v", now, err)
+		}
+		if now[one.Ref] != "" {
+			one.New, one.Old, two.New, two.Old = "", head, "", head
+		} else {
+			one.New, one.Old, two.New, two.Old = head, "", head, ""
+		}
+	}
+}
+
+// A living git holds its lock for an instant, and a clock may make that lock look old. UpdateRefs breaks no lock that it
+// has not watched for a second.
+func TestAbandonedLocksAreBroken(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	head, _ := r.Head(t.Context())
+	gittest.Git(t, root, "update-ref", "refs/heads/x", head)
+	for _, lock := range []string{"refs/heads/x.lock", "refs/muster/landing/1-1.lock", "packed-refs.lock"} {
+		plant(t, root, lock, time.Hour)
+	}
+	start := time.Now()
+	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", Old: head}, {Ref: "refs/muster/landing/1-1", New: head}}))
+	if waited := time.Since(start); waited < time.Second {
+		t.Errorf("a lock was broken after %v", waited)
+	}
+	if left := locks(t, root); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// The lock of the packed refs is left to a git that lives and may hold it, however old it is.
+func TestTheLockOfALivingGitIsLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which gits live")
+	}
+	t.Parallel()
+	root := gittest.Repo(t, nil)
+	plant(t, root, "packed-refs.lock", time.Hour)
+	living := exec.Command("git", "cat-file", "--batch")
+	living.Dir = root
+	in, err := living.StdinPipe()
+	check(t, err)
+	out, err := living.StdoutPipe()
+	check(t, err)
+	check(t, living.Start())
+	if _, err := fmt.Fprintln(in, "HEAD"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it runs, and stands where it should
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, ".git", "packed-refs.lock")
+	lock := git.Watch(path)
+	returns(t, false)(lock())
+	check(t, in.Close())
+	_, _ = io.Copy(io.Discard, out)
+	check(t, living.Wait())
+	for broken := false; !broken; { // another test's git may look like one of ours while it starts
+		if broken, err = lock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBreakLocks(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, nil)
+	r := open(t, root)
+	plant(t, root, "refs/muster/landing/1-1.lock", 0)
+	plant(t, root, "refs/muster/archive/a-1.lock", 0)
+	plant(t, root, "refs/heads/mine.lock", 0)
+	check(t, r.BreakLocks(t.Context(), "refs/muster"))
+	if left := locks(t, root); len(left) != 1 || filepath.Base(left[0]) != "mine.lock" {
+		t.Errorf("left over: %v", left)
+	}
+	// Somebody else's branch: its lock must have been left long ago.
+	plant(t, root, "refs/heads/mine.lock", 9500*time.Millisecond)
+	start := time.Now()
+	check(t, r.AwaitLock(t.Context(), "refs/heads/mine"))
+	if left := locks(t, root); len(left) != 0 || time.Since(start) < 300*time.Millisecond {
+		t.Errorf("after %v: %v", time.Since(start), left)
 	}
 }

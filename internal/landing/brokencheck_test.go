@@ -13,7 +13,6 @@ import (
 	"muster/internal/landing"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/tier"
 )
 
 // starter is a launcher whose programs are started by a function.
@@ -114,15 +113,6 @@ func TestTheCheckoutIsLikeTheUsers(t *testing.T) {
 	w.git("config", "--unset", "core.eol")
 	gittest.Write(t, w.root, map[string]string{".git/shallow": w.git("rev-parse", target) + "\n"})
 	green(`test "$(git rev-parse --is-shallow-repository) $(git rev-list --count HEAD)" = 'true 1'`)
-}
-
-// A repository may name its objects by SHA-256.
-func TestALandingWithSHA256(t *testing.T) {
-	tier.All(t)
-	t.Setenv("GIT_DEFAULT_HASH", "sha256")
-	w := newWorld(t, `test "$(git rev-parse HEAD | wc -c)" = 65 && git diff --exit-code`, map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"b.txt": "b\n"})
-	equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptGreen)
 }
 
 // Why a file could not be written is in the error, so that callers can wait for a disk with room.

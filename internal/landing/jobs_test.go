@@ -16,3 +16,22 @@ func TestDefaultJobs(t *testing.T) {
 		}
 	}
 }
+
+// A check that has never failed by chance is run again once, and one that has as often as it takes to be sure.
+func TestChance(t *testing.T) {
+	for _, c := range []struct{ greens, flaky, want int }{
+		{0, 0, 2}, {12, 0, 2}, {1000, 0, 2}, {1, 1, 6}, {1000, 1, 2}, {10, 3, 5}, {100, 30, 5}, {10, 10, 6}, {20, 1, 3},
+	} {
+		var x chance
+		for i := range c.greens {
+			x.sawGreen(i < c.flaky)
+		}
+		reds := 1
+		for x.mayBe(reds, "") {
+			reds++
+		}
+		if reds != c.want {
+			t.Errorf("%d of %d by chance: a task comes back after %d red checks, want %d", c.flaky, c.greens, reds, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/wait"
 )
 
 // branches is a repository with branches that stand differently to HEAD, which is at main.
@@ -106,19 +106,6 @@ func TestPrepareTargetIsGivenUp(t *testing.T) {
 	if _, err = landing.PrepareTarget(ended, repo, "muster/demo", false, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("at the lock: %v", err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	happened := oddGit(t, "*' merge-tree '*", 1, "exec sleep 60")
-	over := make(chan error, 1)
-	go func() {
-		_, err := landing.PrepareTarget(ctx, repo, "taken", false, false)
-		over <- err
-	}()
-	wait.For(t, "merging", happened)
-	cancel()
-	if err := <-over; !errors.Is(err, context.Canceled) {
-		t.Errorf("at the merge: %v", err)
-	}
 }
 
 // A user whose HEAD has no commit gets an error, and refs that cannot be synced are not called moved.
@@ -131,4 +118,137 @@ func TestPrepareTargetNeedsACommitAndADisk(t *testing.T) {
 	must(t, os.Symlink("reftable", root+"/.git/reftable"))
 	_, err := landing.PrepareTarget(t.Context(), repo, "behind", false, false)
 	wants(t, err, muster.ErrUnavailable, "cannot be synced")
+}
+
+func TestPrepareTarget(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, map[string]string{"a": "1\n2\n3\n"})
+	run := func(args ...string) string { return gittest.Git(t, root, args...) }
+	commit := func(name string, files map[string]string) string {
+		gittest.Write(t, root, files)
+		run("add", "-A")
+		run("commit", "-q", "-m", name)
+		return run("rev-parse", "HEAD")
+	}
+	repo, err := git.Open(t.Context(), root)
+	must(t, err)
+	prepare := func(branch string, named, fresh bool) (string, error) {
+		t.Helper()
+		before := gittest.Checkout(t, root)
+		note, err := landing.PrepareTarget(t.Context(), repo, branch, named, fresh)
+		equal(t, "the user's checkout has changed", gittest.Checkout(t, root), before)
+		return note, err
+	}
+	at := func(want, says string) {
+		t.Helper()
+		note, err := prepare("muster/demo", false, false)
+		if err != nil || !strings.Contains(note, says) || (says == "") != (note == "") {
+			t.Fatalf("note %q, %v; want %q", note, err, says)
+		}
+		if got := run("rev-parse", "refs/heads/muster/demo"); got != want {
+			t.Fatalf("at %s, want %s", got, want)
+		}
+	}
+	first := run("rev-parse", "HEAD")
+	at(first, "new branch muster/demo")
+	at(first, "")
+	second := commit("two", map[string]string{"b": "b\n"})
+	at(second, "moved forward")
+	// The team has landed two commits, the user has not taken them.
+	run("switch", "-q", "muster/demo")
+	commit("landed one", map[string]string{"c": "c\n"})
+	landed := commit("landed two", map[string]string{"d": "d\n"})
+	wants(t, fault(prepare("muster/demo", false, false)), muster.ErrHeld, "is checked out at "+root)
+	run("switch", "-q", "main")
+	at(landed, "has 2 commits that HEAD lacks")
+	// The user takes them by squash.
+	run("merge", "-q", "--squash", "muster/demo")
+	run("commit", "-q", "-m", "taken")
+	third := commit("and more", map[string]string{"e": "e\n"})
+	at(third, "HEAD has all of its work")
+	equal(t, "what it was is not archived", run("rev-parse", "refs/muster/archive/muster-demo-1"), landed)
+	// Truly diverged.
+	run("switch", "-q", "muster/demo")
+	theirs := commit("landed three", map[string]string{"f": "f\n"})
+	run("switch", "-q", "main")
+	mine := commit("mine", map[string]string{"g": "g\n"})
+	_, err = prepare("muster/demo", false, false)
+	wants(t, err, muster.ErrInvalid, "diverged")
+	says(t, hint(err), "git merge muster/demo", "--fresh", "--land")
+	equal(t, "it was moved", run("rev-parse", "muster/demo"), theirs)
+	if note, err := prepare("muster/demo", false, true); err != nil || !strings.Contains(note, "fresh") || run("rev-parse", "muster/demo") != mine || run("rev-parse", "refs/muster/archive/muster-demo-2") != theirs {
+		t.Errorf("fresh: %q, %v", note, err)
+	}
+	// A branch of the user's own is used as it is.
+	run("branch", "release", first)
+	if note, err := prepare("release", true, false); err != nil || !strings.Contains(note, "lacks") || run("rev-parse", "release") != first {
+		t.Errorf("named: %q, %v", note, err)
+	}
+	if note, err := prepare("brand-new", true, false); err != nil || !strings.Contains(note, "new branch") {
+		t.Errorf("named and new: %q, %v", note, err)
+	}
+	wants(t, fault(prepare("main", true, false)), muster.ErrHeld, "main is checked out at "+root)
+	wants(t, fault(prepare("release", true, true)), muster.ErrInvalid, "--fresh")
+	for _, name := range []string{"bad..name", "-x", "--all", "@{-1}", "HEAD", "a b", ""} {
+		wants(t, fault(prepare(name, true, false)), muster.ErrInvalid, "cannot be the name of a branch")
+	}
+	// A branch whose name is in the way.
+	run("branch", "muster2")
+	wants(t, fault(prepare("muster2/team", false, false)), muster.ErrHeld, "in its way")
+}
+
+// A revert takes back several commits, whatever their order in the call, and a merge commit with all that it brought. It
+// moves nothing.
+func TestRevert(t *testing.T) {
+	t.Parallel()
+	root := gittest.Repo(t, map[string]string{"a": "1\n", "b": "1\n", "c": "1\n"})
+	commit := func(files map[string]string, message string) string {
+		gittest.Write(t, root, files)
+		gittest.Git(t, root, "add", "-A")
+		gittest.Git(t, root, "commit", "-qm", message)
+		return gittest.Git(t, root, "rev-parse", "HEAD")
+	}
+	first := commit(map[string]string{"a": "2\n"}, "first")
+	second := commit(map[string]string{"a": "3\n"}, "second")
+	gittest.Git(t, root, "switch", "-q", "-c", "side")
+	commit(map[string]string{"b": "2\n"}, "one of two")
+	commit(map[string]string{"new": "new\n"}, "two of two")
+	gittest.Git(t, root, "switch", "-q", "main")
+	gittest.Git(t, root, "merge", "-q", "--no-ff", "-m", "merged", "side")
+	merged := gittest.Git(t, root, "rev-parse", "HEAD")
+	tip := commit(map[string]string{"c": "2\n"}, "last")
+	before := gittest.Checkout(t, root)
+	repo, err := git.Open(t.Context(), root)
+	must(t, err)
+
+	got, err := landing.Revert(t.Context(), repo, tip, []string{first, merged, second}, "back\n")
+	must(t, err)
+	for file, want := range map[string]string{"a": "1", "b": "1", "c": "2"} {
+		if text := gittest.Git(t, root, "show", got+":"+file); text != want {
+			t.Errorf("%s has %q", file, text)
+		}
+	}
+	if _, err := gittest.Try(root, "cat-file", "-e", got+":new"); err == nil {
+		t.Error("what the merge brought is still there")
+	}
+	if parent := gittest.Git(t, root, "rev-parse", got+"^@"); parent != tip {
+		t.Errorf("its parents are %s", parent)
+	}
+
+	_, err = landing.Revert(t.Context(), repo, tip, []string{first}, "back\n")
+	conflict, ok := errors.AsType[*landing.RevertConflict](err)
+	if !ok || conflict.Commit != first || !slices.Equal(conflict.Files, []string{"a"}) ||
+		!slices.Equal(conflict.Later, []string{second}) {
+		t.Errorf("the conflict is %+v, %v", conflict, err)
+	}
+	once, err := landing.Revert(t.Context(), repo, tip, []string{tip}, "back\n")
+	must(t, err)
+	_, err = landing.Revert(t.Context(), repo, once, []string{tip}, "back\n")
+	wants(t, err, muster.ErrInvalid, "taken back already")
+	if _, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n"); !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("of a commit that is not there: %v", err)
+	}
+	if after := gittest.Checkout(t, root); after != before {
+		t.Errorf("the checkout was\n%s\nand is\n%s", before, after)
+	}
 }

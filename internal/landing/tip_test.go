@@ -2,15 +2,21 @@ package landing_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/wait"
+	"muster/journal"
 )
 
 // tipRecord is the tips of a run's record, which all processes of the team share.
@@ -172,4 +178,189 @@ func TestTheTargetIsDisplacedDuringTheCheck(t *testing.T) {
 	equal(t, "the target", w.git("rev-parse", target), base)
 	w.noRefs()
 	w.lands(task)
+}
+
+// A lane with the content of a target that no landing has brought there is no lane without a change: nobody has checked
+// the target. The check runs on it as it is, and a red one returns the task.
+func TestALaneLikeATargetThatSomebodyMoved(t *testing.T) {
+	t.Parallel()
+	for check, wantsRed := range map[string]bool{"test ! -e bad": true, "true": false, "": false} {
+		w := newWorld(t, check, map[string]string{"a": "a\n"})
+		if res, err := w.land.CheckBase(w.ctx()); err != nil || res.Green != (check != "") {
+			t.Fatalf("the base: %+v, %v", res, err)
+		}
+		task, lane := w.task("Same", "alice", map[string]string{"bad": "x\n"})
+		w.git("-C", lane, "add", "-A")
+		w.git("-C", lane, "commit", "-qm", "same")
+		w.git("update-ref", target, w.git("-C", lane, "rev-parse", "HEAD"))
+		v, err := w.try(task)
+		isBack := v.Task.Status == muster.InProgress && strings.Contains(v.Text, "check")
+		if err != nil || isBack != wantsRed || !isBack && v.Task.Status != muster.Completed {
+			t.Errorf("check %q: %+v, %v", check, v, err)
+		}
+		w.noRefs()
+	}
+}
+
+// At the end of a run the check runs where nobody knows what it says, and only there.
+func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	w.process("test ! -e bad", r.share)
+	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun {
+		t.Errorf("of the base nothing is known, and the check ran: %v, %v", isRun, err)
+	}
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.lands(task)
+	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
+		t.Errorf("it ran on what has landed: %v, %v", isRun, err)
+	}
+	_, lane := w.task("Two", "bob", map[string]string{"bad": "x\n"})
+	w.git("-C", lane, "add", "-A")
+	w.git("-C", lane, "commit", "-qm", "by hand")
+	moved := w.git("-C", lane, "rev-parse", "HEAD")
+	if _, err := w.land.Accept(w.ctx(), moved); err != nil {
+		t.Fatal(err)
+	}
+	if w.state != "" {
+		t.Errorf("of the accepted target the check is known to be %q", w.state)
+	}
+	if res, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun || res.Green {
+		t.Errorf("on the accepted commit it ran: %v, green: %v, %v", isRun, res.Green, err)
+	}
+}
+
+// look checks the target out, as somebody who looks at it, and leave removes that checkout.
+func (w *world) look()  { w.git("worktree", "add", "-q", w.root+"-look", "muster/demo") }
+func (w *world) leave() { w.git("worktree", "remove", w.root+"-look") }
+
+// waits returns how often people were told that landings wait because of the checkout.
+func (w *world) waits() int {
+	w.t.Helper()
+	return len(w.said(journal.RunNote, "text", "muster/demo is checked out at "+w.root+"-look: landings wait"))
+}
+
+// awaitWait waits until people were told so for the nth time.
+func (w *world) awaitWait(n int) {
+	w.t.Helper()
+	for _, err := range w.journal.Follow(w.ctx(), 0) {
+		w.must(err)
+		if w.waits() == n {
+			return
+		}
+	}
+}
+
+// ending is the end of a landing that goes on beside the test.
+type ending struct {
+	v   landing.Verdict
+	err error
+}
+
+func (w *world) begin(ctx context.Context, l *landing.Lander, t muster.Task) <-chan ending {
+	over := make(chan ending, 1)
+	go func() {
+		v, err := l.Land(ctx, t.ID, t.Fence, "Does it.", t.Owner)
+		over <- ending{v, err}
+	}()
+	return over
+}
+
+// A target that somebody has checked out is not moved under them: the landing waits, says so once, and goes on when
+// they have seen enough; or ends as it would have.
+func TestTheTargetIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	for name, c := range map[string]struct {
+		isLate bool // they look while the check runs
+		then   func(w *world, task muster.Task, stop context.CancelCauseFunc)
+		ends   error
+	}{
+		"before":           {false, func(w *world, _ muster.Task, _ context.CancelCauseFunc) { w.leave() }, nil},
+		"during the check": {true, func(w *world, _ muster.Task, _ context.CancelCauseFunc) { w.leave() }, nil},
+		"the claim is over": {false, func(w *world, task muster.Task, _ context.CancelCauseFunc) {
+			w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
+			w.must(takeBack(w, task))
+		}, muster.ErrFenced},
+		"its owner ends": {true, func(_ *world, _ muster.Task, stop context.CancelCauseFunc) { stop(enough) }, enough},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+			tip := w.git("rev-parse", target)
+			ctx, stop := context.WithCancelCause(w.ctx())
+			defer stop(nil)
+			l := w.land
+			if c.isLate {
+				l = w.lander("true", launchAfter(w.look, launch))
+			} else {
+				w.look()
+			}
+			over := w.begin(ctx, l, task)
+			w.awaitWait(1)
+			if w.git("rev-parse", target) != tip {
+				t.Fatal("it landed")
+			}
+			c.then(w, task, stop)
+			end := <-over
+			if n := w.waits(); !errors.Is(end.err, c.ends) || n != 1 || (end.v.Task.Landed != nil) != (c.ends == nil) ||
+				(w.git("rev-parse", target) != tip) != (c.ends == nil) {
+				t.Errorf("%+v, %v; said %d times", end.v, end.err, n)
+			}
+		})
+	}
+}
+
+// However long somebody looks, it is said once, and the landing does not begin anew. It is said again when they look
+// again, also where the landing that waited before was ended.
+func TestTheTargetIsCheckedOutForLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	lines := &lineHandler{text: "landing begins"}
+	l := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) })
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	w.look()
+	over := w.begin(w.ctx(), l, one)
+	w.awaitWait(1)
+	wait.Elapse(2500 * time.Millisecond) // longer than until the second look at the checkouts
+	w.must(w.land.Revoke(w.ctx(), one.ID, one.Fence))
+	w.must(takeBack(w, one))
+	if end := <-over; !errors.Is(end.err, muster.ErrFenced) || w.waits() != 1 || lines.n != 1 {
+		t.Errorf("%v; said %d times, begun %d times", end.err, w.waits(), lines.n)
+	}
+	w.leave()
+	w.look()
+	ctx, stop := context.WithCancel(w.ctx())
+	over = w.begin(ctx, l, two)
+	w.awaitWait(2)
+	stop()
+	if end := <-over; !errors.Is(end.err, context.Canceled) || w.waits() != 2 || lines.n != 2 {
+		t.Errorf("given up: %v; said %d times, begun %d times", end.err, w.waits(), lines.n)
+	}
+	w.leave()
+	w.lands(two)
+}
+
+// A landing does not wait without saying so.
+func TestAWaitThatCannotBeSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.look()
+	var isFull atomic.Bool
+	isFull.Store(true)
+	w.store = failingStore{w.store, func(op string) bool { return isFull.Load() && strings.HasPrefix(op, "append") }}
+	w.process("")
+	wants(t, fault(w.try(task)), muster.ErrUnavailable, "the disk is gone")
+	isFull.Store(false)
+	ctx, stop := context.WithCancel(w.ctx())
+	over := w.begin(ctx, w.land, task)
+	w.awaitWait(1)
+	stop()
+	if end := <-over; !errors.Is(end.err, context.Canceled) {
+		t.Error(end.err)
+	}
+	w.leave()
 }

@@ -11,10 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"muster"
+	"muster/internal/landlock"
 	"muster/internal/testing/tier"
+	"muster/internal/testing/wait"
 )
 
 // A tool that takes more of the machine than it may is stopped, and whoever reads its output is told why: as the user of
@@ -157,4 +161,135 @@ func exceedLimits(l Launcher, dir string) error {
 		fail("a tool that has exceeded nothing was killed")
 	}
 	return errors.Join(append(bad, beside.Kill())...)
+}
+
+// Processes that end without a pause do not keep the guard from hearing what it is told, nor from its next try.
+func TestWaitTellsOfEverything(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	check(t, err)
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	died := make(chan os.Signal)
+	defer close(died)
+	w, err := newWaiter(pair[0], died)
+	check(t, err)
+	died <- unix.SIGCHLD
+	died <- unix.SIGCHLD // the first one is written now
+	if _, err := unix.Write(pair[1], []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.wait(&guard{}, time.Now().Add(-time.Second)), (wakeReasons{readable: true, ended: true}); got != want {
+		t.Errorf("it woke for %+v, want %+v", got, want)
+	}
+}
+
+// TestHideEnvironment starts this program again, which hides its secrets and prints what /proc shows of it.
+func TestHideEnvironment(t *testing.T) {
+	const key = "sk-ant-0123456789abcdef"
+	if os.Getenv("HIDE_KEY") != "" {
+		HideEnvironment([]string{key, "", "me"})
+		inherited, _ := exec.Command("/bin/sh", "-c", "read -r line <&3; printf %s \"$line\"").Output()
+		fmt.Printf("inherited %q\n", inherited)
+		// The process may always look at itself.
+		environ, err1 := os.ReadFile("/proc/self/environ")
+		arguments, err2 := os.ReadFile("/proc/self/cmdline")
+		dumpable, err3 := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		fmt.Printf("%v %v %v dumpable=%d own=%v\n%s\n%s\n", err1, err2, err3, dumpable, os.Getenv("HIDE_KEY") == key, environ, arguments)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHideEnvironment$", "-test.v", "-test.count=1", "http://h/?key="+key)
+	cmd.Env = []string{"HIDE_KEY=" + key, "TWICE=" + key + key, "OTHER=stays"}
+	cmd.Env = append(cmd.Env, "SHORT=me", "ME=menu")
+	file, err := os.CreateTemp(t.TempDir(), "")
+	check(t, err)
+	defer file.Close()
+	if _, err := file.WriteAt([]byte("of the file"), 0); err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{file}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text := string(out)
+	hidden := strings.Repeat("*", len(key))
+	for _, want := range []string{"<nil> <nil> <nil> dumpable=0 own=true", "HIDE_KEY=" + hidden + "\x00TWICE=" + hidden + hidden,
+		"OTHER=stays", "SHORT=**\x00ME=menu\x00", `inherited ""`, "http://h/?key=" + hidden} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %q", want, text)
+		}
+	}
+	if strings.Contains(text, key) {
+		t.Errorf("the key is in %q", text)
+	}
+}
+
+// ruleset returns a ruleset with which a shell can run and write in dir.
+func ruleset(t *testing.T, dir string) *os.File {
+	t.Helper()
+	set, err := landlock.New()
+	check(t, err)
+	f := set.File
+	t.Cleanup(func() { _ = f.Close() })
+	for path, a := range map[string]landlock.Access{"/usr": landlock.Read, "/lib": landlock.Read, "/lib64": landlock.Read, dir: landlock.Write} {
+		if err := set.Allow(path, a); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// A tool with a ruleset is under it, with its limits, and so is what it starts; tools without one are not. The threads
+// that start them end with them.
+func TestRulesets(t *testing.T) {
+	if landlock.Version() < landlock.MinVersion {
+		tier.Missing(t, "this kernel has no Landlock")
+	}
+	g := guardOf(t)
+	in, out := yard(t), yard(t)
+	threads := func() int {
+		all, _ := filepath.Glob("/proc/" + itoa(g.PID()) + "/task/*")
+		return len(all)
+	}
+	run := func(f *os.File) string {
+		var said bytes.Buffer
+		s := sh(`echo x > in; (setsid sh -c 'echo x > ` + out + `/out' 2>&- && echo free); (ulimit -f)
+			chmod 640 in && stat -c %a in; chmod 755 ` + out + ` 2>&- && echo changed; true`)
+		s.Dir, s.Out, s.Ruleset, s.Limits = in, &said, f, Limits{Processes: 100, FileSize: 1 << 20}
+		s.Writable = []string{in}
+		ends(t, start(t, g, t.Context(), s), 0)
+		return said.String()
+	}
+	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
+		t.Errorf("without a ruleset: %q", got)
+	}
+	f := ruleset(t, in)
+	before := threads()
+	for range 30 {
+		if got := run(f); got != "2048\n640\n" {
+			t.Fatalf("with a ruleset: %q", got)
+		}
+	}
+	wait.For(t, "the threads end", func() bool { return threads() <= before+5 })
+	if got := run(nil); got != "free\n2048\n640\nchanged\n" {
+		t.Errorf("afterwards, without a ruleset: %q", got)
+	}
+	// The end of its thread kills no tool that still runs.
+	p := start(t, g, t.Context(), Spec{Argv: []string{"/bin/sleep", "100"}, Ruleset: f})
+	run(f)
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	ends(t, p, 137)
+}
+
+// What cannot put a tool under its ruleset does not start it.
+func TestNoRulesetWithoutAGuard(t *testing.T) {
+	l := newGroups()
+	defer l.Close()
+	s := sh("exit 0")
+	s.Ruleset = ruleset(t, yard(t))
+	if _, err := l.Start(t.Context(), s); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("started with the error %v", err)
+	}
 }

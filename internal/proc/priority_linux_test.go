@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/wait"
 )
 
 // What a program starts has the lower priority of the program, also what it had started before.
@@ -18,11 +19,12 @@ func TestLowerPriority(t *testing.T) {
 	defer l.Close()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	p, err := l.Start(t.Context(), proc.Spec{Argv: proc.Shell(`(while ! test -e go; do sleep 0.01; done; nice) & wait; nice`),
+	p, err := l.Start(t.Context(), proc.Spec{Argv: proc.Shell(`(touch began; while ! test -e go; do sleep 0.01; done; nice) & wait; nice`),
 		Dir: dir, Env: os.Environ(), Out: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
+	wait.For(t, "what it starts", func() bool { _, err := os.Stat(dir + "/began"); return err == nil })
 	proc.LowerPriority(p.PID())
 	if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -407,3 +407,5 @@ func TestNoStoreInTheRepository(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+func TestMain(m *testing.M) { gittest.Main(m) }

@@ -139,31 +139,27 @@ func TestNothingIsWrittenWhereNothingIsWrong(t *testing.T) {
 // A lane that another process removes while it is looked at is no finding.
 func TestALaneThatGoesDuringACheckIsNoFinding(t *testing.T) {
 	t.Parallel()
-	for name, more := range map[string]string{"removing": `,"removing":{"ref":""}`, "gone": ""} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, nil)
-			lane := w.create("one")
-			l := w.on(&onDisk{name: "index.json", act: func() {
-				if err := os.Remove(lane.Path + "/.git"); err != nil {
-					t.Error(err)
-				}
-				now := ""
-				if more != "" {
-					now = w.row("one", muster.LaneActive, more)
-				}
-				gittest.Write(t, w.root, map[string]string{"new.json": `{"worktrees":{` + now + `}}`})
-				if err := os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"); err != nil {
-					t.Error(err)
-				}
-			}})
-			// What was read first is the row as it was.
-			if found, err := l.Check(w.ctx()); err != nil || slices.ContainsFunc(found, func(f worktree.Finding) bool {
-				return strings.Contains(f.Text, "any more")
-			}) {
-				t.Errorf("found %+v, %v", found, err)
+	w := newWorld(t, nil)
+	lane := w.create("one")
+	removing := w.row("one", muster.LaneActive, `,"removing":{"ref":""}`)
+	for _, now := range []string{removing, ""} {
+		l := w.on(&onDisk{name: "index.json", act: func() {
+			if err := os.RemoveAll(lane.Path + "/.git"); err != nil {
+				t.Error(err)
 			}
-		})
+			gittest.Write(t, w.root, map[string]string{"new.json": `{"worktrees":{` + now + `}}`})
+			if err := os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"); err != nil {
+				t.Error(err)
+			}
+		}})
+		// What was read first is the row as it was.
+		if found, err := l.Check(w.ctx()); err != nil || slices.ContainsFunc(found, func(f worktree.Finding) bool {
+			return strings.Contains(f.Text, "any more")
+		}) {
+			t.Errorf("found %+v, %v", found, err)
+		}
+		w.rows(w.row("one", muster.LaneActive, ""))
+		w.git(w.root, "worktree", "repair")
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/worktree"
 )
 
 func TestCommit(t *testing.T) {
@@ -270,4 +272,45 @@ func TestCommitStagesFilesByName(t *testing.T) {
 		t.Errorf("the lane's commit has %s", got)
 	}
 	equal(t, "left over", w.git(lane.Path, "status", "--porcelain"), "")
+}
+
+// A file that keeps its size and is changed in the second in which the index was written is in the tree of the lane.
+func TestAChangeInTheSecondOfTheCheckout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "before\n"})
+	// Nothing but the second of the last change tells such a file from the old one.
+	w.git(w.root, "config", "core.trustctime", "false")
+	w.git(w.root, "config", "core.checkStat", "minimal")
+	lane := w.create("one")
+	at := time.Now().Add(-time.Hour).Truncate(time.Second)
+	old := func(path string) { check(t, os.Chtimes(path, at, at)) }
+	old(lane.Path + "/a")
+	w.git(lane.Path, "update-index", "--refresh")
+	gittest.Write(t, lane.Path, map[string]string{"a": "behind\n"})
+	old(lane.Path + "/a")
+	old(git.DirOf(lane.Path) + "/index")
+	tree, _, err := worktree.Content(w.ctx(), w.Lanes, lane.Name, lane.Base)
+	check(t, err)
+	equal(t, "the tree", w.git(w.root, "show", tree+":a"), "behind")
+}
+
+// What the owner's git has begun is ended by the commit, as git commit ends it.
+func TestACommitEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	gittest.Write(t, w.root, map[string]string{"a": "theirs\n"})
+	w.git(w.root, "checkout", "-q", "-b", "theirs")
+	w.git(w.root, "commit", "-q", "-a", "-m", "theirs")
+	w.git(w.root, "checkout", "-q", "main")
+	lane := w.create("one", map[string]string{"a": "mine\n"})
+	w.git(lane.Path, "commit", "-q", "-a", "-m", "mine")
+	if _, err := gittest.Try(lane.Path, "cherry-pick", "theirs"); err == nil {
+		t.Fatal("no conflict")
+	}
+	gittest.Write(t, lane.Path, map[string]string{"a": "both\n"})
+	w.ok2(w.Commit(w.ctx(), "one", "Work\n"))
+	if got := w.git(lane.Path, "status"); strings.Contains(got, "cherry-pick") {
+		t.Errorf("still under way: %s", got)
+	}
+	equal(t, "the content", w.git(lane.Path, "show", "HEAD:a"), "both")
 }

@@ -1,0 +1,195 @@
+package landing_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster"
+	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/testing/gittest"
+	"muster/internal/testing/tier"
+	"muster/internal/testing/wait"
+	"muster/journal"
+)
+
+// dispute makes a world in which two tasks want the same line, one has landed, and the other has come back twice with
+// red checks since it conflicted: the next red one is the last. The check wants both words together.
+func dispute(t *testing.T) (w *world, two muster.Task, lane string) {
+	t.Helper()
+	w = newWorld(t, "! grep -q two list || grep -q one list", map[string]string{"list": "base\n"})
+	w.state = "ok"
+	one, _ := w.task("One", "alice", map[string]string{"list": "one\n"})
+	two, lane = w.task("Two", "bob", map[string]string{"list": "two\n"})
+	w.lands(one)
+	if v := w.back(two); v.Task.Returns != 0 || len(v.Task.Met) != 1 {
+		t.Fatalf("the conflict: %+v", v.Task)
+	}
+	w.write(lane, map[string]string{"list": "two\n"})
+	w.back(two)
+	if v := w.back(two); v.Task.Returns != 2 {
+		t.Fatalf("the second red check: %+v", v.Task)
+	}
+	return w, two, lane
+}
+
+// arbiter writes a text into the lane, and counts how often it was asked.
+func arbiter(t *testing.T, asked *int, lane, text string) landing.Agents {
+	return landing.Agents{Arbitrate: func(_ context.Context, d landing.Dispute) (landing.ArbiterReport, error) {
+		*asked++
+		if len(d.Others) != 1 || d.Others[0].Subject != "One" || d.Others[0].Owner != "alice" ||
+			d.Others[0].Summary != "What alice did." || !strings.Contains(d.Others[0].Diff, "+one") ||
+			d.Task.Subject != "Two" || d.Summary != "What bob did." || !strings.Contains(d.Diff.Text, "+two") ||
+			!strings.HasPrefix(d.Task.Arbiter.Why, "check") {
+			t.Errorf("the arbiter is told %+v", d)
+		}
+		gittest.Write(t, lane, map[string]string{"list": text})
+		return landing.ArbiterReport{Model: "m/2", Text: "It is green, believe me."}, nil
+	}}
+}
+
+// The third red check brings an arbiter, once. Its work lands by the check, whatever it says: where the check is red, the
+// task is set aside as it stands.
+func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	for text, status := range map[string]muster.TaskStatus{"one\ntwo\n": muster.Completed, "two\n": muster.NeedsAttention} {
+		w, two, lane := dispute(t)
+		asked := 0
+		v, err := w.tryWith(two, arbiter(t, &asked, lane, text))
+		if err != nil || v.Task.Status != status || asked != 1 || v.Task.Arbiter == nil || v.Task.Arbiter.Model != "m/2" {
+			t.Errorf("%q: %+v, %v, asked %d times", text, v, err, asked)
+		}
+		if hasLanded := status == muster.Completed; hasLanded != (w.show("list") == "one\ntwo") || gittest.Read(t, lane, "list") != text {
+			t.Errorf("%q: on the target is %q", text, w.show("list"))
+		}
+		w.noRefs()
+	}
+}
+
+// publish has the owner of a task publish a check.
+func (w *world) publish(t muster.Task, name, command string) {
+	w.t.Helper()
+	if _, err := board.Publish(w.ctx(), w.board, t.ID, t.Fence, muster.PublishedCheck{Name: name, Command: command}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestContract checks that a published check holds for its own landing and each later one, with and without a check of
+// the run, and that one that breaks it hears whose it is, until it is retired.
+func TestContract(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	for _, check := range []string{"", "true"} {
+		w := newWorld(t, check, map[string]string{"a": "a\n"})
+		api, lane := w.task("Api", "alice", map[string]string{"api": "v2\n"})
+		w.publish(api, "api", "grep -q v1 api")
+		v := w.back(api)
+		if !strings.Contains(v.Text, "breaks a published check (exit 1") ||
+			!strings.Contains(v.Text, "check api of task 1 (Api, alice): grep -q v1 api.\n") {
+			t.Errorf("%q: its own landing: %s", check, v.Text)
+		}
+		w.write(lane, map[string]string{"api": "v1\n"})
+		w.lands(api)
+
+		fine, _ := w.task("Fine", "bob", map[string]string{"b": "b\n"})
+		w.lands(fine)
+		other, _ := w.task("Other", "carol", map[string]string{"c": "c\n"})
+		w.publish(other, "other", "test -e c")
+		breaks, _ := w.task("Breaks", "bob", map[string]string{"api": "v3\n"})
+		v = w.back(breaks)
+		if !strings.Contains(v.Text, "check api of task 1 (Api, alice)") || strings.Contains(v.Text, "other") {
+			t.Errorf("%q: %s", check, v.Text)
+		}
+		if _, err := board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead); err != nil {
+			t.Fatal(err)
+		}
+		w.lands(breaks)
+		w.lands(other)
+	}
+}
+
+// While nobody waits, the commits that landed covered are checked one by one: of a green one there is a receipt, of a
+// red one people are told, and nothing is undone. Who queues meanwhile does not wait for that.
+func TestCoveredCommitsAreCheckedWhenIdle(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	h, receipts := newHold(t), t.TempDir()
+	// The files tell the position in the stack. The lowest hangs until it is ended, and the second is red by itself.
+	check := h.check(`case $(ls | grep -c file-) in
+1) test -e ` + h.dir + `/go || { touch ` + h.dir + `/hangs; exec sleep 300; };;
+2) exit 1;;
+esac`)
+	on := func(o *landing.Options) { o.CheckCovered, o.Receipts = true, receipts }
+	w := newWorld(t, check, nil, on)
+	verdicts := w.queued(h, w.many(4)...)
+	tip := w.git("rev-parse", target)
+	for id, v := range verdicts {
+		if v.Task.Landed == nil {
+			t.Fatalf("task %d has not landed: %s", id, v.Text)
+		}
+	}
+	wait.For(t, "the check of a covered commit", func() bool { _, err := os.Stat(filepath.Join(h.dir, "hangs")); return err == nil })
+	// Somebody queues: that check ends at once, and its commit is checked later.
+	must(t, os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600))
+	late, _ := w.task("Late", "eve", map[string]string{"late": "1\n"})
+	w.lands(late)
+	wait.For(t, "the red one to be told", func() bool {
+		return len(w.said(journal.RunNote, "text", "is red by itself: exit 1")) == 1
+	})
+	// Three that were covered, and three whose check has run before they landed.
+	wait.For(t, "the receipts", func() bool { files, _ := filepath.Glob(receipts + "/*"); return len(files) == 6 })
+	equal(t, "the target has lost what had landed", w.git("merge-base", tip, target), tip)
+}
+
+// A check that has only just begun is given up for those who come then: one check proves them all.
+func TestNewcomersJoinAYoungCheck(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	w.state = landing.BaseGreen
+	landing.SetCheckTook(w.land, time.Hour)
+	tasks := w.many(3)
+	var all sync.WaitGroup
+	land := func(task muster.Task) {
+		all.Go(func() {
+			if v, err := w.try(task); err != nil || v.Task.Landed == nil {
+				t.Errorf("task %d: %+v, %v", task.ID, v, err)
+			}
+		})
+	}
+	land(tasks[0])
+	// Nothing opens it: it would be held for ever.
+	wait.For(t, "the first check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+	land(tasks[1])
+	land(tasks[2])
+	all.Wait()
+	if n := h.runs(t); n > 3 {
+		t.Errorf("%d checks", n)
+	}
+	if first, err := w.board.Get(w.ctx(), tasks[0].ID); err != nil || first.Landed.Receipt != muster.ReceiptCovered {
+		t.Errorf("%+v, %v", first.Landed, err)
+	}
+	w.noRefs()
+}
+
+// The search looks in the middle, and higher up where a red check ends sooner than a green one, which is cheaper then.
+func TestTheSearchFollowsTheTimesOfChecks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		green, red         time.Duration
+		n, lowest, highest int
+	}{
+		{0, 0, 2, 1, 1}, {0, 0, 40, 20, 20}, {1, 1, 512, 256, 256}, {8, 1, 40, 26, 35}, {1, 8, 40, 5, 14}, {1000, 1, 3, 1, 2}, {1000, 1, 40, 30, 39},
+	} {
+		if at := landing.Search(c.green, c.red)(c.n); at < c.lowest || at > c.highest {
+			t.Errorf("green %d, red %d: of %d it looks after %d", c.green, c.red, c.n, at)
+		}
+	}
+}
