@@ -7,7 +7,7 @@
 // here.", and no script without that line: at least one case of each class.
 //
 // Read hostile_test.go first: it runs the tables and has the commands that all of them share. The commands of one table
-// alone are in the file that is named for it.
+// alone are in the file that is named for it, those of repositories in landing_test.go.
 package hostile
 
 import (

@@ -106,9 +106,7 @@ func TestContract(t *testing.T) {
 		if !strings.Contains(v.Text, "check api of task 1 (Api, alice)") || strings.Contains(v.Text, "other") {
 			t.Errorf("%q: %s", check, v.Text)
 		}
-		if _, err := board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fault(board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead)))
 		w.lands(breaks)
 		w.lands(other)
 	}

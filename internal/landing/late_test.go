@@ -246,9 +246,8 @@ func TestTheTargetIsDeletedInTheCheck(t *testing.T) {
 	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
 	wants(t, fault(w.try(task)), muster.ErrNotFound, "the target branch muster/demo is gone")
 	fresh, _ := w.board.Create(w.ctx(), board.Draft{Subject: "Two", CreatedBy: muster.Lead})
-	if fresh, err = w.board.Claim(w.ctx(), fresh.ID, board.Claim{Owner: "bob"}); err != nil {
-		t.Fatal(err)
-	}
+	fresh, err = w.board.Claim(w.ctx(), fresh.ID, board.Claim{Owner: "bob"})
+	w.must(err)
 	lane, err := w.lanes.Create(w.ctx(), "two", fresh.ID, tip)
 	w.must(err)
 	fresh, err = w.board.SetLane(w.ctx(), fresh.ID, fresh.Fence, lane.Name, lane.Base)

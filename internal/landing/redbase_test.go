@@ -196,9 +196,7 @@ func TestAForgedReceiptOnARedBase(t *testing.T) {
 	receipts := t.TempDir()
 	command := "test -s failing || exit 0; " + runners["go"] + "; exit 1"
 	w := newWorld(t, command, map[string]string{"failing": "A\n"}, withReceipts(receipts))
-	if _, err := w.land.CheckBase(w.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fault(w.land.CheckBase(w.ctx())))
 	for _, x := range check.Receipts(receipts) {
 		path := filepath.Join(receipts, x.Key+".json")
 		text := strings.Replace(gittest.Read(t, receipts, x.Key+".json"), `"tree": "`, `"tree": "0`, 1)

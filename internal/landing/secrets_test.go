@@ -227,9 +227,7 @@ func TestWhatCannotBeSignedLands(t *testing.T) {
 		path := signingUser(t, "a passphrase")
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		must(t, err)
-		if _, err := f.WriteString(config); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fault(f.WriteString(config)))
 		f.Close()
 		w.process("true")
 		for _, task := range w.many(2) {

@@ -219,9 +219,7 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	w.git("-C", lane, "add", "-A")
 	w.git("-C", lane, "commit", "-qm", "by hand")
 	moved := w.git("-C", lane, "rev-parse", "HEAD")
-	if _, err := w.land.Accept(w.ctx(), moved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fault(w.land.Accept(w.ctx(), moved)))
 	if w.state != "" {
 		t.Errorf("of the accepted target the check is known to be %q", w.state)
 	}

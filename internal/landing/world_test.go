@@ -52,9 +52,7 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	w := &world{t: t, root: root, store: mem.New()}
 	w.process(check, change...)
 	must(t, w.repo.Exclude(w.ctx(), paths.Excluded))
-	if _, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fault(landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false)))
 	w.before = gittest.Checkout(t, root)
 	t.Cleanup(func() {
 		equal(t, "the user's checkout has changed", gittest.Checkout(t, root), w.before)

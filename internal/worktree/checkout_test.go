@@ -200,13 +200,15 @@ func TestOneMergeAtATime(t *testing.T) {
 	if len(conflicts) > 0 {
 		t.Errorf("conflicts %v", conflicts)
 	}
-	// A merge without conflicts leaves no note.
-	w.create("two")
-	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "more")
-	w.ok(w.Merge(w.ctx(), "two", w.git(w.root, "rev-parse", "main")))
+	// A merge without conflicts leaves no note, and the next commit finishes it.
+	lane := w.create("two", map[string]string{"c": "c\n"})
+	w.ok2(w.Commit(w.ctx(), "two", "ours"))
+	w.ok(w.Merge(w.ctx(), "two", w.land(map[string]string{"b": "b\n"})))
 	if two, err := w.Get(w.ctx(), "two"); err != nil || two.Extra != nil {
 		t.Errorf("%+v, %v", two, err)
 	}
+	w.ok2(w.Commit(w.ctx(), "two", "merge"))
+	equal(t, "parents", len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P"))), 2)
 }
 
 // A symbolic link in conflict is resolved when it points elsewhere than the merge left it.

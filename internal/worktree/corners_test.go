@@ -41,28 +41,25 @@ type onDisk struct {
 	left int // how often the file is opened or locked before act
 }
 
-func (f *onDisk) isDue(name string) bool {
-	if !strings.HasSuffix(name, "/"+f.name) || f.act == nil {
-		return false
+// pass acts if it is time to.
+func (f *onDisk) pass(name string) {
+	if f.act == nil || !strings.HasSuffix(name, "/"+f.name) {
+		return
 	}
-	f.left--
-	return f.left < 0
+	if f.left--; f.left < 0 {
+		f.act()
+		f.act = nil
+	}
 }
 
 func (f *onDisk) OpenFile(name string, flag int, perm os.FileMode) (durable.File, error) {
 	file, err := f.OS.OpenFile(name, flag, perm)
-	if f.isDue(name) {
-		f.act()
-		f.act = nil
-	}
+	f.pass(name)
 	return file, err
 }
 
 func (f *onDisk) TryLock(name string, how durable.LockMode) (durable.Locked, error) {
-	if f.isDue(name) {
-		f.act()
-		f.act = nil
-	}
+	f.pass(name)
 	return f.OS.TryLock(name, how)
 }
 

@@ -328,9 +328,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	for i, name := range []muster.Name{"a-one", "b-two", "c-three"} {
-		if _, err := w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, fault(w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD")))
 	}
 	check(t, w.Keep(w.ctx(), "b-two"))
 	was := w.index()

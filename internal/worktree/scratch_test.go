@@ -86,9 +86,7 @@ func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	head := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", head)
 	check(t, err)
-	if err := os.Remove(dir + "/.git"); err != nil { // so that only git can tell what it is
-		t.Fatal(err)
-	}
+	check(t, os.Remove(dir+"/.git")) // so that only git can tell what it is
 	ctx, cancel := context.WithCancel(w.ctx())
 	cancel()
 	for _, member := range []muster.Name{"alice", "bob"} {

@@ -162,21 +162,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestAMergeWithoutConflictsIsFinishedByCommit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	lane := w.create("one")
-	w.land(map[string]string{"b": "b\n"})
-	gittest.Write(t, lane.Path, map[string]string{"c": "c\n"})
-	w.ok2(w.Commit(w.ctx(), "one", "ours"))
-	if conflicts, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "main")); err != nil || len(conflicts) > 0 {
-		t.Fatal(conflicts, err)
-	}
-	head, _, err := w.Commit(w.ctx(), "one", "merge")
-	check(t, err)
-	equal(t, "parents", len(strings.Fields(w.git(lane.Path, "log", "-1", "--format=%P", head))), 2)
-}
-
 func TestArchiveKeepsEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n", ".gitignore": "*.log\n"})
