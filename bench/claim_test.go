@@ -3,10 +3,7 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -72,45 +69,4 @@ func (w *world) starts() float64 {
 	}
 	all.Wait()
 	return workers * each / time.Since(start).Seconds()
-}
-
-// BenchmarkClaimOpens counts the files that `muster task claim ID` opens in the repository. Were there an index to open,
-// or the board to read, it would be more of them on a larger board.
-func BenchmarkClaimOpens(b *testing.B) {
-	const tasks, few = 5_000, 10
-	opens := map[int]float64{}
-	for _, n := range []int{few, tasks} {
-		w := newWorld(b, 1)
-		w.board(n)
-		w.muster("task", "claim", "1", "--as", "one") // makes what the first claim of all makes
-		paths, err := w.opened(muster, "task", "claim", "7", "--as", "one")
-		if err != nil {
-			b.Fatalf("%v: whether a claim opens an index is seen with strace (Debian: apt-get install strace), which needs the right to trace", err)
-		}
-		for _, path := range paths {
-			b.Log(path)
-		}
-		opens[n] = float64(len(paths))
-	}
-	report(b, "files", figure{what: "files and directories that `muster task claim ID` opens, 5,000 tasks", unit: "opens", ours: opens[tasks],
-		limit: opens[few], beside: opens[few], is: "10 tasks"})
-}
-
-// opened runs a program and returns the paths below the repository that it has opened, in their order.
-func (w *world) opened(name string, args ...string) (paths []string, err error) {
-	w.tb.Helper()
-	trace := filepath.Join(w.base, "trace")
-	c := w.command("strace", append([]string{"-f", "-y", "-q", "-e", "trace=open,openat,openat2", "-o", trace, name}, args...)...)
-	if out, err := c.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("strace: %w: %s", err, out)
-	}
-	// "PID openat(AT_FDCWD</dir>, "name", FLAGS) = FD</path of what was opened>"
-	for line := range bytes.Lines(need(os.ReadFile(trace))(w.tb)) {
-		_, result, _ := bytes.Cut(line, []byte(") = "))
-		_, path, found := bytes.Cut(bytes.TrimSpace(result), []byte("<"))
-		if path, below := bytes.CutPrefix(path, []byte(w.root+"/")); found && below {
-			paths = append(paths, string(bytes.TrimSuffix(path, []byte(">"))))
-		}
-	}
-	return paths, nil
 }

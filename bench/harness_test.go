@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,29 +10,6 @@ import (
 	"strings"
 	"testing"
 )
-
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		of   samples
-		want float64
-	}{{nil, 0}, {samples{3}, 3}, {samples{9, 1, 5}, 5}, {samples{4, 1, 9, 2}, 3}} {
-		if got := c.of.median(); got != c.want {
-			t.Errorf("the median of %v is %v, want %v", c.of, got, c.want)
-		}
-	}
-}
-
-func TestRatio(t *testing.T) {
-	if r := (figure{ours: 30, limit: 60}).ratio(); r != 0.5 {
-		t.Errorf("half of what is allowed is %v", r)
-	}
-	if r := (figure{ours: 200, limit: 100, more: true}).ratio(); r != 0.5 {
-		t.Errorf("twice what is wanted is %v", r)
-	}
-	if r := (figure{limit: 100, more: true}).ratio(); math.IsNaN(r) || r < 1 {
-		t.Errorf("nothing of what is wanted is %v", r)
-	}
-}
 
 // TestTable has a table replaced where it stands, and left as it is by a run of some benchmarks only.
 func TestTable(t *testing.T) {

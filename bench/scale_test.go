@@ -6,12 +6,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +17,6 @@ import (
 
 	root "muster"
 	"muster/internal/board"
-	"muster/internal/mailbox"
-	"muster/journal"
-	"muster/store/file"
 )
 
 // large is the board of these benchmarks.
@@ -82,10 +76,6 @@ func BenchmarkOpen(b *testing.B) {
 		beside: without.median(), is: "without a snapshot, which it then writes"})
 	report(b, "warm", figure{what: "... page cache warm", unit: "ms", ours: warm.median(), beside: table.median(), is: "the documents alone, not decoded"})
 
-	h := w.hand("hold", 0, "w0")
-	report(b, "memory", figure{what: "... memory of the process, with a claim made", unit: "MB", ours: memory(h.Process.Pid, "VmHWM"), limit: 200})
-	h.start()
-	must(b, h.Wait())
 	for _, name := range []string{"status", "task list --json"} {
 		took, peak := w.watched(strings.Fields(name)...)
 		report(b, strings.Fields(name)[0], figure{what: "`muster " + name + "`, 100,000 tasks", unit: "ms", ours: took})
@@ -216,122 +206,4 @@ func BenchmarkFollow(b *testing.B) {
 		beside: first(small), is: "100 events"})
 	files := need(filepath.Glob(filepath.Join(w.root, ".team", "events.*jsonl")))(b)
 	report(b, "files", figure{what: "... in so many files", unit: "files", ours: float64(len(files))})
-}
-
-// A worker of BenchmarkProcesses is this program again: what it does, in which repository, how often, as whom.
-const workerVariable = "MUSTER_BENCH_WORKER"
-
-func init() {
-	if work := os.Getenv(workerVariable); work != "" {
-		parts := strings.Split(work, " ")
-		n, _ := strconv.Atoi(parts[2])
-		if err := worker(parts[0], parts[1], n, root.Name(parts[3])); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-}
-
-func worker(what, dir string, n int, name root.Name) error {
-	s, err := file.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	ctx := context.Background()
-	j := journal.New(s.Log())
-	brd := board.New(s, j)
-	post := mailbox.New(s, j, func(context.Context, root.Name) (bool, []root.Name, error) { return true, nil, nil })
-	if what != "mail" { // it knows the board, as who has claimed once does
-		brd.Watch(ctx)
-		if _, _, err := brd.ClaimNext(ctx, board.Claim{Owner: name}); err != nil {
-			return err
-		}
-	}
-	fmt.Println("ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return err
-	}
-	for range n {
-		switch what {
-		case "mail":
-			_, err = post.Send(ctx, root.Message{From: name, To: "lead", Content: "The parser is done; its tests are in parse_test.go."})
-		case "claim":
-			var ok bool
-			if _, ok, err = brd.ClaimNext(ctx, board.Claim{Owner: name}); err == nil && !ok {
-				err = fmt.Errorf("nothing is left")
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hand is a worker that waits for its start.
-type hand struct {
-	*exec.Cmd
-	in io.WriteCloser
-}
-
-func (w *world) hand(what string, times int, name string) hand {
-	w.tb.Helper()
-	c := w.command(need(os.Executable())(w.tb))
-	c.Env = append(c.Env, fmt.Sprintf("%s=%s %s %d %s", workerVariable, what, w.root, times, name))
-	c.Stderr = os.Stderr
-	in, out := need(c.StdinPipe())(w.tb), need(c.StdoutPipe())(w.tb)
-	must(w.tb, c.Start())
-	need(bufio.NewReader(out).ReadString('\n'))(w.tb)
-	return hand{c, in}
-}
-
-func (h hand) start() { fmt.Fprintln(h.in) }
-
-// processes is how much of something so many processes do in a second, all together.
-func (w *world) processes(what string, n, each int) float64 {
-	w.tb.Helper()
-	var all []hand
-	for i := range n {
-		all = append(all, w.hand(what, each, fmt.Sprintf("w%d", i)))
-	}
-	began := time.Now()
-	for _, h := range all {
-		h.start()
-	}
-	for _, h := range all {
-		must(w.tb, h.Wait())
-	}
-	return float64(n*each) / time.Since(began).Seconds()
-}
-
-// syncs is how often in a second the disk takes an append of 200 bytes.
-func (w *world) syncs() float64 {
-	f := need(os.OpenFile(filepath.Join(w.base, "probe"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(w.tb)
-	defer f.Close()
-	const n = 300
-	line := make([]byte, 200)
-	start := time.Now()
-	for range n {
-		need(f.Write(line))(w.tb)
-		must(w.tb, f.Sync())
-	}
-	return n / time.Since(start).Seconds()
-}
-
-// BenchmarkProcesses is mails to one box and claims on one board, by processes that know it, beside the disk's own rate.
-func BenchmarkProcesses(b *testing.B) {
-	for _, what := range []string{"mail", "claim"} {
-		for _, n := range []int{1, 2, 8} {
-			const total = 800
-			w := newWorld(b, 1)
-			w.board(total + n)
-			disk := w.syncs()
-			rate := w.processes(what, n, total/n)
-			word := map[bool]string{true: "process", false: "processes"}[n == 1]
-			report(b, fmt.Sprintf("%s-%d", what, n), figure{what: fmt.Sprintf("%ss by %d %s", what, n, word), unit: "a second", ours: rate,
-				beside: disk, is: "fsynced appends of 200 bytes, one process"})
-		}
-	}
 }

@@ -49,43 +49,33 @@ func replace(path string, data []byte) error {
 	return d.Sync()
 }
 
-// BenchmarkClaim is claims in one process on a board that it knows, each beside one replaced file of the same size, and
-// on a large board by turns with a small one.
+// BenchmarkClaim is claims in one process on a board that it knows, each beside one replaced file of the same size. How
+// they fare on a large board is BenchmarkWarm.
 func BenchmarkClaim(b *testing.B) {
-	const n, large = 100, 10_000
+	const n = 100
 	ctx := b.Context()
-	claims := map[int]*samples{n: {}, large: {}}
-	boards := map[int]*board.Board{}
-	var probe string
-	var data []byte
-	for tasks := range claims {
-		w := newWorld(b, 1)
-		w.board(tasks)
-		s, j := w.open()
-		boards[tasks] = board.New(s, j)
-		boards[tasks].Watch(ctx) // as every living team does
-		if all := need(boards[tasks].List(ctx))(b); len(all) != tasks {
-			b.Fatalf("the board has %d tasks", len(all))
-		}
-		probe, data = filepath.Join(w.base, "probe"), need(os.ReadFile(filepath.Join(w.root, ".tasks", "task_1.json")))(b)
+	w := newWorld(b, 1)
+	w.board(n)
+	s, j := w.open()
+	tasks := board.New(s, j)
+	tasks.Watch(ctx) // as every living team does
+	if all := need(tasks.List(ctx))(b); len(all) != n {
+		b.Fatalf("the board has %d tasks", len(all))
 	}
-	var writes samples
+	probe, data := filepath.Join(w.base, "probe"), need(os.ReadFile(filepath.Join(w.root, ".tasks", "task_1.json")))(b)
+	var writes, claims samples
 	for i := range n {
 		start := time.Now()
 		must(b, replace(probe, data))
 		writes.took(start)
-		for tasks, took := range claims {
-			start := time.Now()
-			if _, ok, err := boards[tasks].ClaimNext(ctx, board.Claim{Owner: root.Name(fmt.Sprintf("w%d", i))}); err != nil || !ok {
-				b.Fatal(ok, err)
-			}
-			took.took(start)
+		start = time.Now()
+		if _, ok, err := tasks.ClaimNext(ctx, board.Claim{Owner: root.Name(fmt.Sprintf("w%d", i))}); err != nil || !ok {
+			b.Fatal(ok, err)
 		}
+		claims.took(start)
 	}
-	report(b, "warm", figure{what: "claim in one process", unit: "ms", ours: claims[n].median(), limit: 4 * writes.median(),
+	report(b, "warm", figure{what: "claim in one process", unit: "ms", ours: claims.median(), limit: 4 * writes.median(),
 		beside: writes.median(), is: "write, fsync, rename, fsync of the directory"})
-	report(b, "large", figure{what: "claim in a warm process, 10,000 tasks", unit: "ms", ours: claims[large].median(), limit: 2 * claims[n].median(),
-		beside: claims[n].median(), is: "100 tasks"})
 }
 
 // BenchmarkMail is one durable mail beside one fsynced append of 200 bytes.

@@ -19,8 +19,8 @@ import (
 
 // order is the table's: that of the benchmarks whose figures it has.
 var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkClaimCommand",
-	"BenchmarkClaimOpens", "BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkProject", "BenchmarkTrust", "BenchmarkPrint", "BenchmarkOpen", "BenchmarkWarm", "BenchmarkFollow",
-	"BenchmarkCollision", "BenchmarkProcesses", "BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces", "BenchmarkBusy"}
+	"BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkProject", "BenchmarkTrust", "BenchmarkPrint", "BenchmarkOpen", "BenchmarkWarm", "BenchmarkFollow",
+	"BenchmarkCollision", "BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces", "BenchmarkBusy"}
 
 // figure is a row of the table.
 type figure struct {

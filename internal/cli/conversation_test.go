@@ -13,9 +13,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roster"
-	"muster/internal/testing/gittest"
 	"muster/internal/testing/tier"
-	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
@@ -142,28 +140,4 @@ func TestAPipeIsInterruptedBeforeItSaysAnything(t *testing.T) {
 			w.run(ctx, exitInterrupted)
 		})
 	}
-}
-
-// The menus show what the repository and the conversation have, before any team has begun.
-func TestTheMenusOfAConversation(t *testing.T) {
-	tier.All(t)
-	w := newWorld(t)
-	gittest.Write(t, w.dir, map[string]string{"untracked notes.txt": ""})
-	words := w.words("speakers: {lead: [{say: Hello.}]}\n")
-	s := w.terminal()
-	s.Keys("muster --model script/"+text.ShellQuote(words), "Enter")
-	s.Wait(`lists the commands\n> $`)
-	s.Keys("/")
-	s.Wait(`> /\n\* /status +how the team stands(.|\n)* more$`)
-	s.Keys("h")
-	s.Wait(`> /h\n\* /help +this\n`)
-	s.Keys("C-c", "see @notes")
-	s.Wait(`> see @notes\n\* untracked notes.txt$`)
-	s.Keys("Tab")
-	s.Wait(`> see @"untracked notes.txt"$`)
-	s.Keys("C-c", "/quti", "Enter")
-	s.Wait(`no command /quti \(did you mean /quit\?\)`)
-	s.Keys("/qu", "Enter")
-	s.Wait(`\n\$ $`)
-	s.Cooked()
 }

@@ -160,17 +160,6 @@ func TestRefuseNonsense(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no file makes the reader fail in another way than by an error.
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"muster_recording":{"version":1,"run":{}}}` + "\n" + `{"prefix":{"id":"p"}}` + "\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, _, err := parse(data, Verify(nil)); err == nil {
-			r.Commands()
-			Play(r, Options{})
-		}
-	})
-}
-
 // A file that exists is never written over.
 func TestNothingIsOverwritten(t *testing.T) {
 	path := record(t, nil, nil)

@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -78,48 +77,5 @@ func TestNoOrder(t *testing.T) {
 	fact, played := turns.Note("fact")
 	if done != 2 || why != "why" || !waited || fact != "fact" || played || turns.Plays() {
 		t.Errorf("%d were done, %q, %v, %q, %v", done, why, waited, fact, played)
-	}
-}
-
-// A member that is cancelled takes no step any more, and what it still did when it was recorded holds nobody up.
-func TestWhoIsCancelledHoldsNobodyUp(t *testing.T) {
-	tier.All(t)
-	synctest.Test(t, func(t *testing.T) {
-		turns := playTurns([]Step{{Who: "a"}, {Who: "a 7"}, {Who: "b"}, {Who: "a leaves"}, {Who: "b"}}, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := turns.Step(ctx, "a", func() error { t.Error("it took a step"); return nil }); err == nil {
-			t.Error("no error")
-		}
-		var order []string
-		var all sync.WaitGroup
-		for _, who := range []string{"b", Leaving("a")} {
-			all.Go(func() {
-				_ = turns.Step(t.Context(), who, func() error { order = append(order, who); return nil })
-				if who == "b" {
-					_ = turns.Step(t.Context(), who, func() error { order = append(order, who); return nil })
-				}
-			})
-		}
-		all.Wait()
-		if !slices.Equal(order, []string{"b", "a leaves", "b"}) {
-			t.Errorf("the order is %q", order)
-		}
-	})
-}
-
-// Where the recording of a run that was cut off ends, its replay ends.
-func TestTheEndOfARunThatWasCutOff(t *testing.T) {
-	tier.All(t)
-	ended := 0
-	turns := playTurns([]Step{{Who: "a"}}, func() { ended++ })
-	nothing := func() error { return nil }
-	if err := turns.Step(t.Context(), "a", nothing); err != nil || ended != 1 {
-		t.Errorf("%v, ended %d times", err, ended)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := turns.Step(ctx, "a", nothing); err == nil || ended != 1 {
-		t.Errorf("%v, ended %d times", err, ended)
 	}
 }

@@ -148,28 +148,6 @@ func TestResizing(t *testing.T) {
 	}
 }
 
-// TestManyLines checks that a burst of lines scrolls away in its order, and that a large paste is entered whole.
-func TestManyLines(t *testing.T) {
-	tier.All(t)
-	t.Parallel()
-	m := start(t)
-	m.Keys("typed", "C-a", "/print 1000 ", "Enter", "meanwhile")
-	m.Wait(`event 1000 of 1000\nalice  working  task 2\nbob    idle\n> meanwhile$`)
-	var want, pasted strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&want, "\nevent %d of 1000", i+1)
-		fmt.Fprintf(&pasted, "line %d\n", i)
-	}
-	if h := m.History(); !strings.Contains(h, want.String()+"\nalice") {
-		t.Errorf("the scrollback has not the lines in their order, and only them:\n%s", h)
-	}
-	m.Keys("C-u", "all: ")
-	m.Paste(pasted.String())
-	m.Wait(`> all: \[1000 lines pasted\]$`)
-	m.Keys("ok!", "Enter")
-	m.Wait(fmt.Sprintf(`> all: \[1000 lines pasted\]ok!\ngot %d bytes in 1001 lines`, pasted.Len()+8))
-}
-
 // TestEnding checks the ends that the witness does not have: SIGTERM, and a terminal that goes away.
 func TestEnding(t *testing.T) {
 	tier.All(t)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"muster/internal/durable"
-	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/retry"
 )
@@ -95,17 +94,4 @@ func TestAHoldIsShared(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
-}
-
-// A guess that was wrong heals: a server that refused for a while and then takes all is used fully again.
-func TestAWrongGuessHeals(t *testing.T) {
-	tier.All(t)
-	g := &gate{window: time.Minute, requests: 15, latency: 50 * time.Millisecond}
-	dir := t.TempDir()
-	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 2*time.Minute)
-	g.requests, g.arrived = 0, nil
-	play(t, dir, g, llm.Account{ID: "a", Model: "m"}, 1, 11*time.Minute)
-	if most, _ := g.busiest(); most < 300 {
-		t.Errorf("still only %d requests a minute", most)
-	}
 }
