@@ -15,7 +15,7 @@ func BenchmarkClaimCommand(b *testing.B) {
 	w := newWorld(b, 1)
 	w.board(tasks)
 	id := 0
-	var rates, single samples
+	var rates samples
 	for range rounds {
 		var all sync.WaitGroup
 		errs := make(chan error, workers*each)
@@ -37,22 +37,9 @@ func BenchmarkClaimCommand(b *testing.B) {
 			b.Fatal(<-errs)
 		}
 		id += workers * each
-		start = time.Now()
-		id++
-		w.muster("task", "claim", fmt.Sprint(id), "--as", "one")
-		single.took(start)
 	}
 	report(b, "rate", figure{what: "claim by command, 8 processes, 5,000 tasks", unit: "a second", ours: rates.median(), limit: 100, more: true,
 		beside: w.starts(), is: "`muster version` instead"})
-	small := newWorld(b, 1)
-	small.board(10)
-	var few samples
-	for i := range 10 {
-		start := time.Now()
-		small.muster("task", "claim", fmt.Sprint(i+1), "--as", "one")
-		few.took(start)
-	}
-	report(b, "one", figure{what: "claim by command, one process, 5,000 tasks", unit: "ms", ours: single.median(), beside: few.median(), is: "10 tasks"})
 }
 
 // starts is how often in a second 8 processes at once start and end without doing anything.

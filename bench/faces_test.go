@@ -16,9 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	root "muster"
-	"muster/journal"
 )
 
 // face is a program on a terminal of its own, and all that it has written there.
@@ -76,20 +73,13 @@ func (f *face) kill() {
 	_ = f.command.Wait()
 }
 
-// mark returns how much was written until now.
-func (f *face) mark() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.written.Len()
-}
-
-// waits waits until the program has written a text after a mark, and returns when that was.
-func (f *face) waits(text string, after int) time.Time {
+// waits waits until the program has written a text, and returns when that was.
+func (f *face) waits(text string) time.Time {
 	f.tb.Helper()
 	late := time.After(time.Minute)
 	for {
 		f.mu.Lock()
-		all := bytes.Clone(f.written.Bytes()[after:])
+		all := bytes.Clone(f.written.Bytes())
 		f.mu.Unlock()
 		if bytes.Contains(all, []byte(text)) {
 			return time.Now()
@@ -126,83 +116,22 @@ func BenchmarkFaces(b *testing.B) {
 		version.took(start)
 		start = time.Now()
 		f := w.startFace("watch")
-		watch.add(ms(f.waits("BOARD 1000", 0).Sub(start)))
+		watch.add(ms(f.waits("BOARD 1000").Sub(start)))
 		f.kill()
 		start = time.Now()
 		f = w.startFace("--model", "script/"+script)
-		talk.add(ms(f.waits("\n>", 0).Sub(start))) // the prompt stands below the row about the board
+		talk.add(ms(f.waits("\n>").Sub(start))) // the prompt stands below the row about the board
 		f.kill()
 	}
 	beside := func(f figure) figure { f.beside, f.is = version.median(), "`muster version`"; return f }
 	report(b, "watch", beside(figure{what: "`muster watch` shows the team, 1,000 tasks", unit: "ms", ours: watch.median(), limit: 150}))
 	report(b, "conversation", beside(figure{what: "`muster` shows its prompt, 1,000 tasks", unit: "ms", ours: talk.median(), limit: 80}))
 	f := w.startFace("watch")
-	f.waits("BOARD 1000", 0)
+	f.waits("BOARD 1000")
 	<-time.After(2 * time.Second) // what it begins with has been read
 	before := f.cpu()
 	<-time.After(idle)
 	report(b, "idle", figure{what: "CPU of an idle `muster watch`, 1,000 tasks", unit: "ms a second",
 		ours: (f.cpu() - before) / idle.Seconds(), limit: 10})
 	f.kill()
-}
-
-// BenchmarkBusy is what 10,000 events a second of a generated journal cost a full screen that shows them, and the team
-// that writes them.
-func BenchmarkBusy(b *testing.B) {
-	const aSecond, seconds, at = 10_000, 5, 50 // so many writes a second
-	w := newWorld(b, 1)
-	w.board(1_000)
-	w.history(1_000)
-	s, _ := w.open()
-	n := 0
-	// play writes so many events, and returns how long each write took. shown is called after the last one of a second.
-	play := func(shown func(text string, written time.Time)) (took samples) {
-		tick := time.NewTicker(time.Second / at)
-		defer tick.Stop()
-		// The last one of a second has other letters in each column than the one before it, because only the cells that
-		// differ are written to the terminal.
-		letters := []byte("QWXZKJVBYH")
-		for i := range seconds * at {
-			<-tick.C
-			var lines [][]byte
-			isLast, text := (i+1)%at == 0, ""
-			for k := range aSecond / at {
-				n++
-				if text = fmt.Sprintf("step-%d.", n); isLast && k == aSecond/at-1 {
-					letters = append(letters[1:], letters[0])
-					text = string(letters)
-				}
-				e := root.Event{Kind: journal.ToolStarted, At: root.UnixTime(time.Now()), Member: "alice", Task: 7,
-					Fields: map[string]any{"tool": "bash", "text": text}}
-				lines = append(lines, need(root.MarshalLine(e))(b))
-			}
-			start := time.Now()
-			need(s.Log().Append(b.Context(), root.StreamEvents, root.Anywhere, lines...))(b)
-			took.took(start)
-			if isLast {
-				shown(text, time.Now())
-			}
-		}
-		return took
-	}
-	alone := play(func(string, time.Time) {})
-	f := w.startFace("watch")
-	f.waits("BOARD 1000", 0)
-	need(f.master.WriteString("eo"))(b) // the events, with all details
-	f.waits("EVENTS", 0)
-	var lags samples
-	before, mark := f.cpu(), f.mark()
-	watched := play(func(text string, written time.Time) {
-		lags.add(ms(f.waits(text, mark).Sub(written)))
-		mark = f.mark()
-	})
-	used := (f.cpu() - before) / seconds
-	worst := 0.0
-	for _, lag := range lags {
-		worst = max(worst, lag)
-	}
-	report(b, "lag", figure{what: "`muster watch` shows the newest of 10,000 events a second, at the latest", unit: "ms", ours: worst, limit: 200})
-	report(b, "team", figure{what: "the team writes 200 events, while they are watched", unit: "ms", ours: watched.median(),
-		limit: 1.5*alone.median() + 1, beside: alone.median(), is: "nobody watches"})
-	report(b, "cpu", figure{what: "CPU of `muster watch` at 10,000 events a second", unit: "ms a second", ours: used})
 }

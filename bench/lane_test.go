@@ -27,43 +27,29 @@ func BenchmarkLane(b *testing.B) {
 	}
 	s, j := w.open()
 	lanes := need(worktree.Open(need(git.Open(ctx, w.root))(b), durable.New(durable.OS{}), paths.Dir(w.root), j, s.Log(), worktree.Options{}))(b)
-	workers := []int{0, 2, 4}
-	var ours samples
-	plain := map[int]*samples{}
+	var ours, plain samples
 	ways := []func(i int){func(i int) {
 		name := root.Name(fmt.Sprintf("lane-%d", i))
 		start := time.Now()
 		need(lanes.Create(ctx, name, 0, "HEAD"))(b)
 		ours.took(start)
 		must(b, lanes.Remove(ctx, name, true))
+	}, func(i int) {
+		dir := filepath.Join(w.base, "plain")
+		start := time.Now()
+		w.git("worktree", "add", "-q", "--no-track", "-b", fmt.Sprint("plain-", i), dir)
+		plain.took(start)
+		w.git("worktree", "remove", "--force", dir)
 	}}
-	for _, n := range workers {
-		plain[n] = new(samples)
-		ways = append(ways, func(i int) {
-			dir := filepath.Join(w.base, "plain")
-			args := []string{"worktree", "add", "-q", "--no-track", "-b", fmt.Sprintf("plain-%d-%d", n, i), dir}
-			if n > 0 {
-				args = append([]string{"-c", fmt.Sprintf("checkout.workers=%d", n), "-c", "checkout.thresholdForParallelism=100"}, args...)
-			}
-			start := time.Now()
-			w.git(args...)
-			plain[n].took(start)
-			w.git("worktree", "remove", "--force", dir)
-		})
-	}
 	for i := range rounds {
 		for k := range ways { // another one begins each time: none always follows the same clearing away
 			ways[(i+k)%len(ways)](i)
 		}
 	}
-	report(b, "5000", figure{what: "a lane in a repository of 5,000 files", unit: "ms", ours: ours.median(), limit: plain[0].median(),
-		beside: plain[0].median(), is: "plain `git worktree add`"})
+	report(b, "5000", figure{what: "a lane in a repository of 5,000 files", unit: "ms", ours: ours.median(), limit: plain.median(),
+		beside: plain.median(), is: "plain `git worktree add`"})
 	report(b, "warm", figure{what: "... made of a spare, after the target has moved", unit: "ms", ours: warmLanes(b, w, lanes), limit: 100,
-		beside: plain[0].median(), is: "plain `git worktree add`"})
-	for _, n := range workers[1:] {
-		report(b, fmt.Sprintf("workers-%d", n), figure{what: fmt.Sprintf("plain `git worktree add` with `checkout.workers=%d`", n), unit: "ms",
-			ours: plain[n].median(), beside: plain[0].median(), is: "without"})
-	}
+		beside: plain.median(), is: "plain `git worktree add`"})
 }
 
 // warmLanes measures lanes that are made while the process keeps spares, which are at an older commit than the lane.

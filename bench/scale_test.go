@@ -3,8 +3,6 @@
 package bench
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -163,47 +161,4 @@ func BenchmarkWarm(b *testing.B) {
 		report(b, f.name, figure{what: f.name + " in a warm process, 100,000 tasks", unit: "ms", ours: f.of(sides[large]).median(), limit: 2 * less,
 			beside: less, is: "100 tasks"})
 	}
-}
-
-// BenchmarkFollow is how soon `muster log -f` says its first line on a journal of 1,000,000.
-func BenchmarkFollow(b *testing.B) {
-	const lines, batch = 1_000_000, 10_000
-	first := func(w *world) float64 {
-		var took samples
-		for range rounds {
-			ctx, cancel := context.WithCancel(b.Context())
-			c := w.command(muster, "log", "-f", "-n", "20")
-			out := need(c.StdoutPipe())(b)
-			start := time.Now()
-			must(b, c.Start())
-			need(bufio.NewReader(out).ReadString('\n'))(b)
-			took.took(start)
-			cancel()
-			<-ctx.Done()
-			must(b, c.Process.Kill())
-			_ = c.Wait()
-		}
-		return took.median()
-	}
-	w, small := newWorld(b, 1), newWorld(b, 1)
-	for _, x := range []struct {
-		w *world
-		n int
-	}{{small, 100}, {w, lines}} {
-		x.w.board(10)
-		s, _ := x.w.open()
-		for at := 0; at < x.n; at += batch {
-			var recs [][]byte
-			for i := range min(batch, x.n) {
-				recs = append(recs, fmt.Appendf(nil, `{"event":"task.claimed","ts":%d.5,"member":"alice","task_id":%d,"role":"coder","source":"auto","subject":"task number %d","fence":1}`,
-					1763700000+at+i, 1+i%10, 1+i%10))
-			}
-			need(s.Log().Append(b.Context(), root.StreamEvents, root.Anywhere, recs...))(b)
-		}
-		s.Close()
-	}
-	report(b, "start", figure{what: "`muster log -f -n 20` says its first line, 1,000,000 events", unit: "ms", ours: first(w), limit: 100,
-		beside: first(small), is: "100 events"})
-	files := need(filepath.Glob(filepath.Join(w.root, ".team", "events.*jsonl")))(b)
-	report(b, "files", figure{what: "... in so many files", unit: "files", ours: float64(len(files))})
 }

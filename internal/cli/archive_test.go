@@ -12,22 +12,13 @@ import (
 func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	w := newWorld(t, "task", "add", "one")
 	w.run(t.Context(), 0)
-	s, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(file.Open(w.dir))(t)
 	defer s.Close()
-	l, err := s.Leases().Acquire(t.Context(), workspace.LeadLease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.app.Args = []string{"archive"}
-	w.run(t.Context(), 1)
+	l := need(s.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
+	w.muster(1, "archive")
 	if !strings.Contains(w.err.String(), "starting the team") {
 		t.Errorf("%s", w.err.String())
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	w.run(t.Context(), 0)
 }

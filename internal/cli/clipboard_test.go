@@ -23,18 +23,14 @@ import (
 func picture(t *testing.T) []byte {
 	t.Helper()
 	var data bytes.Buffer
-	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 3))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 3))))
 	return data.Bytes()
 }
 
 // writeProgram writes a script into a directory.
 func writeProgram(t *testing.T, dir, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
 }
 
 // offers is a script that prints a file for the type that its clipboard has.
@@ -44,9 +40,7 @@ func TestClipboardImage(t *testing.T) {
 	want := picture(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "p.png")
-	if err := os.WriteFile(file, want, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, want, 0o600))
 	hasImage := fmt.Sprintf(offers, "image/png", file)
 	x11, wayland := "DISPLAY=:7", "WAYLAND_DISPLAY=wayland-7"
 	for name, c := range map[string]struct {
@@ -119,9 +113,7 @@ func TestPastingAnImage(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal()
 	file := filepath.Join(s.Dir, "p.png")
-	if err := os.WriteFile(file, picture(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, picture(t), 0o600))
 	words := w.words(`
 speakers:
   lead:

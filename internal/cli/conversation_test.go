@@ -23,27 +23,15 @@ import (
 // A team whose process is gone before its run has ended has not ended: the terminal that is attached says so.
 func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 	w := newWorld(t)
-	s, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(file.Open(w.dir))(t)
 	defer s.Close()
 	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: 1000})
-	if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}); err != nil {
-		t.Fatal(err)
-	}
+	need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
+	need(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
 	r := roster.New(s, journal.New(s.Log()), "team")
-	h, err := r.Join(t.Context(), "the test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := need(r.Join(t.Context(), "the test"))(t)
 	defer func() { _ = h.Release() }() // the test is over, and nobody takes the host over
-	if _, err := r.Add(t.Context(), muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}); err != nil {
-		t.Fatal(err)
-	}
+	need(r.Add(t.Context(), muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}))(t)
 	in, types := io.Pipe() // it never ends
 	told, says := io.Pipe()
 	w.app.Stdin, w.app.Stderr = in, says
@@ -53,16 +41,12 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 		defer says.Close()
 		code <- w.app.Run(t.Context())
 	}()
-	if _, err := io.WriteString(types, "hi\n"); err != nil {
-		t.Fatal(err)
-	}
+	need(io.WriteString(types, "hi\n"))(t)
 	out := bufio.NewReader(told)
 	if line, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "a team is at work here, in another process") {
 		t.Fatalf("%q %v", line, err)
 	}
-	if err := h.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Release())
 	rest, err := io.ReadAll(out)
 	if got := <-code; got != exitLeft || err != nil || !strings.HasSuffix(string(rest), "muster: the process of the team has died; the state is kept; 1 task is open\n        go on: muster resume   or, with words of yours: muster\n") {
 		t.Errorf("exit %d, %v\n%s", got, err, rest)
@@ -72,26 +56,15 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 // How a run ended is written after its lead has shut down: until then its process is not gone.
 func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	w := newWorld(t)
-	p, err := w.app.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need(w.app.open(t.Context()))(t)
 	defer p.close()
-	other, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := need(file.Open(w.dir))(t)
 	defer other.Close()
-	lease, err := other.Leases().Acquire(t.Context(), workspace.LeadLease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := need(other.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
 	if running, err := p.IsRunning(t.Context()); err != nil || !running {
 		t.Error("over, while the lease is held")
 	}
-	if err := lease.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lease.Release())
 	if running, err := p.IsRunning(t.Context()); err != nil || running {
 		t.Error("not over")
 	}

@@ -65,14 +65,9 @@ func fill(v reflect.Value) {
 // names are the fields of an encoded document; those of a task's own objects stand behind a dot.
 func names(t *testing.T, v any) (all []string) {
 	t.Helper()
-	data, err := muster.Encode(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(muster.Encode(v))(t)
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &fields))
 	for name, value := range fields {
 		all = append(all, name)
 		var inner map[string]json.RawMessage
@@ -88,10 +83,7 @@ func names(t *testing.T, v any) (all []string) {
 
 // The names on the page are exactly those that are printed, and those that can be missing are marked.
 func TestJSONIsAsDocumented(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "json.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(filepath.Join("..", "..", "docs", "json.md")))(t)
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\??) ?\\|")
 	page := map[string]map[string]bool{}
 	for _, section := range strings.Split(string(data), "\n## ")[1:] {

@@ -14,10 +14,7 @@ import (
 // programs.
 func TestListsAreEncodedAsEver(t *testing.T) {
 	same := func(t testing.TB, all []muster.Task) {
-		want, err := muster.Encode(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := need(muster.Encode(all))(t)
 		var got bytes.Buffer
 		if err := writeList(&got, all); err != nil || got.String() != string(want) {
 			t.Fatalf("%v\n%s\nis not\n%s", err, &got, want)

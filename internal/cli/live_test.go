@@ -19,9 +19,7 @@ import (
 func (w *world) terminal() *tmuxtest.Screen {
 	w.Helper()
 	s := tmuxtest.Start(w.T, w.dir, os.Environ())
-	if err := os.Symlink(program.Path(w.T), filepath.Join(s.Dir, "muster")); err != nil {
-		w.Fatal(err)
-	}
+	must(w, os.Symlink(program.Path(w.T), filepath.Join(s.Dir, "muster")))
 	return s
 }
 
@@ -46,10 +44,7 @@ func waitForRaw(t *testing.T, file, text string) {
 // rawOf returns what the terminal has got.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(file))(t)
 	return string(data)
 }
 

@@ -19,10 +19,7 @@ import (
 // server quotes them in its errors.
 func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 	const key = "sk-test-0123456789abcdef"
-	words, err := script.Parse([]byte("speakers: {lead: [{say: The answer.}]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	words := need(script.Parse([]byte("speakers: {lead: [{say: The answer.}]}")))(t)
 	var asked atomic.Int32
 	model := llmtest.Handler(words.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -44,10 +41,7 @@ func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 	w.app.Env = append(w.app.Env, "ANTHROPIC_API_KEY="+key, "MUSTER_MODEL=anthropic/stand-in@"+server.URL, "MUSTER_LOG_FILE="+path)
 	w.app.Start = w.app.startTeam
 	w.run(t.Context(), 0)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(path))(t)
 	for _, want := range []string{`msg="process started"`, `msg="model retry"`, "status=503", "wait=", `msg="run left"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the log does not have %q:\n%s", want, data)
@@ -67,9 +61,7 @@ func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 func TestSecretsAreHidden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "muster.log")
 	a := &App{Env: []string{"SOME_TOKEN=0123456789", "EMPTY_KEY=", "MUSTER_LOG_FILE=" + path}}
-	if err := a.openLog(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.openLog(0))
 	a.logger().Info("it fails", "err", fmt.Errorf("refused: %w", os.ErrPermission), "text", "with 0123456789.")
 	a.logger().Info("it fails", "err", fmt.Errorf("401 for 0123456789"))
 	a.closeLog(t.Context(), 0)

@@ -107,9 +107,7 @@ func TestWhatIsLookedBackAt(t *testing.T) {
 	}
 	// Whatever is done with it reaches no file.
 	before := listing(t, filepath.Join(w.dir, ".team"))
-	if err := team.PutTasks(t.Context(), o.Team, []muster.Task{{ID: 3, Subject: "three"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.PutTasks(t.Context(), o.Team, []muster.Task{{ID: 3, Subject: "three"}}))
 	if after := listing(t, filepath.Join(w.dir, ".team")); !slices.Equal(before, after) {
 		t.Errorf("there were the files %q, and are %q", before, after)
 	}
@@ -118,8 +116,7 @@ func TestWhatIsLookedBackAt(t *testing.T) {
 	check(rec)
 	w.app.Dir = here
 
-	w.app.Args = []string{"archive"}
-	w.run(t.Context(), 0)
+	w.muster(0, "archive")
 	entries, err := os.ReadDir(filepath.Join(w.dir, ".team", "archive"))
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
@@ -146,26 +143,25 @@ func listing(t *testing.T, dir string) (all []string) {
 
 // What cannot be looked back at is refused with what to do.
 func TestWhatCannotBeLookedBackAt(t *testing.T) {
-	w := newWorld(t, "web", "--replay", "nothing")
-	w.run(t.Context(), 1)
-	for _, want := range []string{`neither a recording nor an archived team "nothing"`, "muster archive list", "muster run --record FILE"} {
-		if !strings.Contains(w.err.String(), want) {
-			t.Errorf("no %q in\n%s", want, w.err.String())
+	w := newWorld(t)
+	must(t, os.WriteFile(filepath.Join(w.dir, "odd"), []byte("no recording\n"), 0o600))
+	for _, c := range []struct {
+		args  []string
+		code  int
+		wants []string
+	}{
+		{[]string{"web", "--replay", "nothing"}, 1, []string{`neither a recording nor an archived team "nothing"`,
+			"muster archive list", "muster run --record FILE"}},
+		{[]string{"web", "two.rec"}, 2, []string{"muster web --replay two.rec"}},
+		{[]string{"web", "--replay", "odd"}, 1, []string{"this is no recording that can be read"}},
+	} {
+		w.err.Reset()
+		w.app.Args = c.args
+		w.run(t.Context(), c.code)
+		for _, want := range c.wants {
+			if !strings.Contains(w.err.String(), want) {
+				t.Errorf("no %q in\n%s", want, w.err.String())
+			}
 		}
-	}
-	w.err.Reset()
-	w.app.Args = []string{"web", "two.rec"}
-	w.run(t.Context(), 2)
-	if want := "muster web --replay two.rec"; !strings.Contains(w.err.String(), want) {
-		t.Errorf("no %q in\n%s", want, w.err.String())
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, "odd"), []byte("no recording\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.err.Reset()
-	w.app.Args = []string{"web", "--replay", "odd"}
-	w.run(t.Context(), 1)
-	if want := "this is no recording that can be read"; !strings.Contains(w.err.String(), want) {
-		t.Errorf("no %q in\n%s", want, w.err.String())
 	}
 }

@@ -21,12 +21,8 @@ func TestModelOfARole(t *testing.T) {
 	write := func(dir, name, head string) {
 		t.Helper()
 		name = filepath.Join(dir, ".claude", "agents", name+".md")
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte("---\n"+head+"\n---\nText.\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must(t, os.WriteFile(name, []byte("---\n"+head+"\n---\nText.\n"), 0o600))
 	}
 	write(home, "mine", "model: openai/gpt-5.5\neffort: high")
 	write(home, "local", "model: openai/x@http://127.0.0.1:1/v1")
@@ -38,10 +34,7 @@ func TestModelOfARole(t *testing.T) {
 	write(w.dir, "script", "model: script/x.yaml")
 	write(w.dir, "alias", "model: sonnet\neffort: enormous")
 	write(w.dir, "same", "model: inherit")
-	opened, err := workspace.OpenRoot(w.dir, w.app.workspaceOptions(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := need(workspace.OpenRoot(w.dir, w.app.workspaceOptions(t.Context())))(t)
 	defer opened.Close()
 	s, _, err := config.Load(config.Options{})
 	if err != nil {
@@ -51,10 +44,7 @@ func TestModelOfARole(t *testing.T) {
 	s.Roles = map[string]*config.Role{"set": {Model: "openai/gpt-5.4-mini"}}
 	check := func(want map[string]string) {
 		t.Helper()
-		files, err := readRoleFiles(w.app, opened, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := need(readRoleFiles(w.app, opened, s))(t)
 		for name, want := range want {
 			r := role(w.app.model, opened, s, files, name)
 			got := r.Model

@@ -37,9 +37,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
 	// The tests make state with a store, beside the program.
 	registry := trust.Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": state}[name] })
-	if _, err := registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir); err != nil {
-		t.Fatal(err)
-	}
+	need(registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir))(t)
 	return w
 }
 
@@ -63,6 +61,16 @@ func (w *world) run(ctx context.Context, want int) {
 	if got := w.app.Run(ctx); got != want {
 		w.Fatalf("exit code %d, want %d\n%s%s", got, want, w.out.String(), w.err.String())
 	}
+}
+
+// muster runs another command and returns what it prints.
+func (w *world) muster(want int, args ...string) string {
+	w.Helper()
+	w.out.Reset()
+	w.err.Reset()
+	w.app.Args = args
+	w.run(w.Context(), want)
+	return w.out.String() + w.err.String()
 }
 
 // at is an event of the tests.
@@ -111,10 +119,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 func TestEveryEventIsToldOnceAndInOrder(t *testing.T) {
 	w := newWorld(t, "run", "x")
 	// An event of an earlier run is not told again.
-	s, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(file.Open(w.dir))(t)
 	emit(t.Context(), t, s, at(journal.RunStarted, "lead", 0, "goal", "of before"))
 	s.Close()
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
@@ -232,9 +237,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 			t.Error("the user's own repository was touched")
 		}
 		if keep { // a second one does not go over it
-			w.app.Args = []string{"demo", "--keep", dir}
-			w.err.Reset()
-			w.run(t.Context(), 1)
+			w.muster(1, "demo", "--keep", dir)
 			if !strings.Contains(w.err.String(), "is not empty") {
 				t.Error(w.err.String())
 			}
@@ -289,27 +292,15 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		// With no open task a run of its own begins.
 		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, Check: "of the file"}},
 	} {
-		w := newWorld(t, strings.Fields(c.args)...)
-		if err := os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		trusting := *w.app
-		trusting.Args = []string{"trust", "--yes"}
-		if code := trusting.Run(t.Context()); code != 0 {
-			t.Fatal(w.err.String())
-		}
-		s, err := file.Open(w.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := newWorld(t)
+		must(t, os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600))
+		w.muster(0, "trust", "--yes")
+		w.app.Args = strings.Fields(c.args)
+		s := need(file.Open(w.dir))(t)
 		data, _ := json.Marshal(run)
-		if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
-			t.Fatal(err)
-		}
+		need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
 		if c.open {
-			if _, err := board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}); err != nil {
-				t.Fatal(err)
-			}
+			need(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
 		}
 		s.Close()
 		var got config.Settings
@@ -353,5 +344,22 @@ func TestAnInterruptedDemoSaysWhatIsLeft(t *testing.T) {
 		if !strings.HasSuffix(w.err.String(), want) || strings.Count(w.err.String(), "resume") != strings.Count(want, "resume") {
 			t.Error(w.err.String())
 		}
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

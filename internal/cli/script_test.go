@@ -103,18 +103,12 @@ func host() int {
 func TestScripts(t *testing.T) {
 	bin, self := t.TempDir(), executable(t)
 	for name, target := range map[string]string{"muster": program.Path(t), "host": self} {
-		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(bin, name)))
 	}
 	// Git that a command starts in this process has the home of the process, and all else has that of the script.
-	if err := gittest.Home(os.Getenv("HOME")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gittest.Home(os.Getenv("HOME")))
 	root := filepath.Join(t.TempDir(), "ann's work")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o700))
 	testscript.Run(t, testscript.Params{
 		Dir:         scripts,
 		WorkdirRoot: root,
@@ -215,10 +209,7 @@ func (w *writer) Write(data []byte) (int, error) {
 // executable returns the path of this test's program.
 func executable(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	return self
 }
 

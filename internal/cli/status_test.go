@@ -18,16 +18,11 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 	now := time.Now()
 	w.app.Now = func() time.Time { return now }
 	w.lives(map[muster.Name]bool{"alice": true})
-	s, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(file.Open(w.dir))(t)
 	defer s.Close()
 	ago := func(d time.Duration) float64 { return muster.UnixTime(now.Add(-d)) }
 	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: ago(5 * time.Hour), Away: (4*time.Hour + 48*time.Minute).Seconds()})
-	if _, err := s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None); err != nil {
-		t.Fatal(err)
-	}
+	need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
 	j := journal.New(s.Log())
 	for _, e := range []struct {
 		ago time.Duration
@@ -42,17 +37,13 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 		{5 * time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 2, "turns", 3)},
 	} {
 		e.Event.At = ago(e.ago)
-		if err := j.Emit(t.Context(), e.Event); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Emit(t.Context(), e.Event))
 	}
 	w.run(t.Context(), 0)
 	if first, rest, _ := strings.Cut(w.out.String(), "\n"); first != "team team   goal: a goal    12 min" || !strings.Contains(rest, "     3\n") {
 		t.Error(w.out.String())
 	}
-	w.out.Reset()
-	w.app.Args = []string{"status", "--json"}
-	w.run(t.Context(), 0)
+	w.muster(0, "status", "--json")
 	if !strings.Contains(w.out.String(), `"turns": 3`) {
 		t.Error(w.out.String())
 	}

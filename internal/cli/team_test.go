@@ -28,25 +28,17 @@ func (w *world) lives(answers map[muster.Name]bool) {
 func (w *world) livesUntil(answers map[muster.Name]bool, end func(*roster.Roster, *roster.Host, muster.Name) error) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	s, err := file.Open(w.dir)
-	if err != nil {
-		w.Fatal(err)
-	}
+	s := need(file.Open(w.dir))(w)
 	j := journal.New(s.Log())
 	r := roster.New(s, j, "team")
 	q := requests.New(s, mailbox.New(s, j, r.Known), j)
-	h, err := r.Join(ctx, "the test")
-	if err != nil {
-		w.Fatal(err)
-	}
+	h := need(r.Join(ctx, "the test"))(w)
 	for name := range answers {
 		m := muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}
 		if name == muster.Lead {
 			m.Role = "lead"
 		}
-		if _, err := r.Add(ctx, m); err != nil {
-			w.Fatal(err)
-		}
+		need(r.Add(ctx, m))(w)
 	}
 	var wg sync.WaitGroup
 	changed := q.Watch(ctx)
@@ -104,47 +96,19 @@ func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 
-	w.out.Reset()
-	w.app.Args = []string{"team", "list"}
-	w.run(t.Context(), 0)
+	w.muster(0, "team", "list")
 	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  stopped") {
 		t.Error(w.out.String())
 	}
 
 	// A refusal is an error with --json, too.
-	w.out.Reset()
-	w.app.Args = []string{"team", "stop", "bob", "--json"}
-	w.run(t.Context(), 1)
+	w.muster(1, "team", "stop", "bob", "--json")
 	if !strings.Contains(w.out.String(), `"stopped": false`) || !strings.Contains(w.out.String(), `"reason": "my task is half done"`) {
 		t.Error(w.out.String())
 	}
 
-	w.out.Reset()
-	w.app.Args = []string{"team", "stop", "bob", "--force", "--json"}
-	w.run(t.Context(), 0)
+	w.muster(0, "team", "stop", "bob", "--force", "--json")
 	if !strings.Contains(w.out.String(), `"stopped": true`) || !strings.Contains(w.out.String(), `"name": "bob"`) {
-		t.Error(w.out.String())
-	}
-}
-
-func TestStatusShowsWhatMembersDo(t *testing.T) {
-	w := newWorld(t, "task", "add", "handlers")
-	w.run(t.Context(), 0)
-	w.lives(map[muster.Name]bool{"alice": true})
-	s, err := file.Open(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	r := roster.New(s, journal.New(s.Log()), "team")
-	if _, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Task, m.Turns = 1, 31 }); err != nil {
-		t.Fatal(err)
-	}
-	emit(t.Context(), t, s, at(journal.TurnStarted, "alice", 1, "turn", 3), at(journal.ToolStarted, "alice", 1, "tool", "bash", "text", "go test"))
-	w.out.Reset()
-	w.app.Args = []string{"status"}
-	w.run(t.Context(), 0)
-	if !strings.Contains(w.out.String(), "\nalice   coder  1 handlers: bash go test   0s     31\n") {
 		t.Error(w.out.String())
 	}
 }

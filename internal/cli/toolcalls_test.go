@@ -20,9 +20,7 @@ speakers:
     - do: [{task_create: {subject: greet}}]
     - say: Two calls.
 `)
-	if err := os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600))
 	s.Keys("clear; muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`> $`)
 	s.Keys("/open", "Enter")

@@ -3,9 +3,9 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
+
+	"muster/internal/testing/gittest"
 )
 
 // A user at a terminal is asked once for each content of the repository's settings. A no is remembered, and so is a yes.
@@ -13,14 +13,8 @@ func TestAUserIsAskedOnceWhetherToTrust(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.terminal()
-	write := func(name, text string) string {
-		path := filepath.Join(w.dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	words := write("words.yaml", "speakers: {lead: [{say: Hello.}]}\n")
+	write := func(name, text string) { gittest.Write(t, w.dir, map[string]string{name: text}) }
+	words := w.words("speakers: {lead: [{say: Hello.}]}\n")
 	write("go.sh", "clear; muster run hello --model 'script/"+words+"'; echo exit $?\n")
 	write("muster.yaml", "check: test 1 = 1\n")
 	s.Keys("sh go.sh", "Enter")

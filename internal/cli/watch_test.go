@@ -9,7 +9,6 @@ import (
 
 	"muster/internal/testing/program"
 	"muster/internal/testing/tier"
-	"muster/internal/testing/tmuxtest"
 )
 
 // aPlanWaits is a team whose only teammate asks before it writes. The lead leaves the decision to the user.
@@ -32,59 +31,27 @@ scenes:
       - do: [{complete_task: {task_id: "${number:id}", summary: It reads in one pass.}}]
 `
 
-// planScene is a terminal beside a team in which a plan waits for the user.
-type planScene struct {
-	*tmuxtest.Screen
-	t   *testing.T
-	w   *world
-	run *exec.Cmd
-	out strings.Builder
-}
-
-// openPlanScene starts the terminal; begin starts the team.
-func openPlanScene(t *testing.T) *planScene {
-	t.Helper()
-	t.Parallel()
-	w := newWorld(t)
-	return &planScene{Screen: w.terminal(), t: t, w: w}
-}
-
-// begin starts a run.
-func (s *planScene) begin() {
-	s.t.Helper()
-	s.run = exec.Command(program.Path(s.t), "run", "a faster parser", "--model", "script/"+s.w.words(aPlanWaits))
-	s.run.Dir = s.w.dir
-	s.run.Stdout, s.run.Stderr = &s.out, &s.out
-	if err := s.run.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = s.run.Process.Kill() }) // it has ended, unless the test has failed
-}
-
-// ends waits until the run has ended with its task landed.
-func (s *planScene) ends() {
-	s.t.Helper()
-	if err := s.run.Wait(); err != nil || !strings.Contains(s.out.String(), "1 of 1 task landed") {
-		s.t.Errorf("%v\n%s", err, s.out.String())
-	}
-}
-
-const planIsShown = `(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`
-
 func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 	tier.All(t)
-	s := openPlanScene(t)
+	t.Parallel()
+	w := newWorld(t)
+	s := w.terminal()
 	// It opens before there is a team, and shows the team when it is there.
 	s.Keys("muster watch", "Enter")
 	s.Wait(`no team has worked here yet(.|\n)*q quit`)
-	s.begin()
-	s.Wait(planIsShown)
+	run := exec.Command(program.Path(t), "run", "a faster parser", "--model", "script/"+w.words(aPlanWaits))
+	run.Dir, run.Stdout, run.Stderr = w.dir, &w.out, &w.out
+	must(t, run.Start())
+	t.Cleanup(func() { _ = run.Process.Kill() }) // it has ended, unless the test has failed
+	s.Wait(`(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`)
 	s.Keys("Enter", "PageDown")
 	s.Wait(`(?s)undo: git revert`)
 	s.Keys("a")
 	s.Wait(`plan for 1 of alice is approved`)
 	s.Wait(`(?s)> PLAN approved for 1`)
-	s.ends()
+	if err := run.Wait(); err != nil || !strings.Contains(w.out.String(), "1 of 1 task landed") {
+		t.Errorf("%v\n%s", err, w.out.String())
+	}
 	s.Wait(`(?s)1 finished`)
 	s.Keys("q")
 	s.Wait(`\$ $`)

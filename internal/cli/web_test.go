@@ -27,10 +27,7 @@ func TestWebServesUntilInterrupted(t *testing.T) {
 	if !strings.HasPrefix(url, "http://127.0.0.1:") || !strings.Contains(url, "/?token=") {
 		t.Fatalf("%q", url)
 	}
-	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(url), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := need(http.DefaultTransport.RoundTrip(need(http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(url), nil))(t)))(t)
 	res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
 		t.Errorf("%s, cookies %v", res.Status, res.Cookies())
@@ -49,12 +46,4 @@ func TestWebIsNotForOtherMachines(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, w.err.String())
 		}
 	}
-}
-
-// must returns a request that is right.
-func must(r *http.Request, err error) *http.Request {
-	if err != nil {
-		panic(err)
-	}
-	return r
 }

@@ -28,10 +28,7 @@ func TestCommands(t *testing.T) {
 	}
 	count := 0
 	for _, path := range pages(t) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := need(os.ReadFile(path))(t)
 		for _, m := range commandSpan.FindAllStringSubmatch(string(data), -1) {
 			count++
 			name, sub, rest := m[1], strings.TrimSpace(m[2]), m[3]

@@ -121,10 +121,7 @@ func TestPages(t *testing.T) {
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
 	for _, path := range pages(t) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := need(os.ReadFile(path))(t)
 		for _, m := range link.FindAllStringSubmatch(string(data), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
@@ -133,5 +130,22 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %v", filepath.Base(path), err)
 			}
 		}
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

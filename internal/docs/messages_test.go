@@ -20,10 +20,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 // TestMessages checks that each message that the page quotes is in the source, so that who searches for it finds it.
 func TestMessages(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, troubleshooting))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(filepath.Join(root, troubleshooting)))(t)
 	all := readTexts(t)
 	count := 0
 	for i, line := range strings.Split(string(data), "\n") {

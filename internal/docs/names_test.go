@@ -203,10 +203,7 @@ func (s sourceNames) check(page, text string) (complaints []string) {
 func TestNames(t *testing.T) {
 	names := readSource(t)
 	for _, page := range []string{architecture, "CONTRIBUTING.md"} {
-		data, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := need(os.ReadFile(filepath.Join(root, page)))(t)
 		for _, complaint := range names.check(page, string(data)) {
 			t.Error(complaint)
 		}

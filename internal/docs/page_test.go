@@ -29,14 +29,8 @@ var exits = regexp.MustCompile(`^\[exit (\d+)\]$`)
 // read takes a page apart.
 func read(t *testing.T, path string) (blocks []block) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err = parse(filepath.Base(path), string(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(path))(t)
+	blocks = need(parse(filepath.Base(path), string(data)))(t)
 	return blocks
 }
 

@@ -16,10 +16,7 @@ import (
 // key "wrong", and a model whose name is misspelt.
 func vendor(t *testing.T, words string) []string {
 	t.Helper()
-	parsed, err := script.Parse([]byte(words))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := need(script.Parse([]byte(words)))(t)
 	model := llmtest.Handler(parsed.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

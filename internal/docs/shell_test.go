@@ -38,19 +38,12 @@ type shell struct {
 // open makes the page's repository and starts its shell there.
 func open(t *testing.T, env []string) *shell {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := need(filepath.EvalSymlinks(t.TempDir()))(t)
 	s := &shell{t: t, base: base, lines: make(chan string, 1000), ids: map[string]string{}}
 	for _, d := range []string{"home", "tmp", "words"} {
-		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(base, d), 0o755))
 	}
-	if err := gittest.Home(filepath.Join(base, "home")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gittest.Home(filepath.Join(base, "home")))
 	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
 	cmd := exec.Command("sh")
 	cmd.Dir = filepath.Join(base, "words")
@@ -60,18 +53,13 @@ func open(t *testing.T, env []string) *shell {
 		// In a sandbox each page would compile the standard library of Go for its checks.
 		"MUSTER_SANDBOX_ENABLED=false", "GOPROXY=off", "GOTOOLCHAIN=local",
 	}, append(slices.Clone(goDirs), env...)...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := need(cmd.StdinPipe())(t)
 	out, w, err := os.Pipe() // what the shell leaves running must not keep Wait
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.stdin, cmd.Stdout, cmd.Stderr = in, w, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	w.Close()
 	go func() {
 		r := bufio.NewScanner(out)

@@ -49,9 +49,6 @@ func TestTranslations(t *testing.T) {
 // headings counts the headings of a page.
 func headings(t *testing.T, path string) int {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(os.ReadFile(path))(t)
 	return strings.Count("\n"+string(data), "\n## ")
 }

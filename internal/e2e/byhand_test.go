@@ -51,9 +51,7 @@ func TestByHand(t *testing.T) {
 	run := w.start("run", "--team", "hand", "--model", model, "work while somebody edits")
 	w.awaits("alice works", func() bool { _, err := os.Stat(filepath.Join(dir, "working")); return err == nil })
 
-	if err := os.MkdirAll(filepath.Join(w.root, ".team", "inbox"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(w.root, ".team", "inbox"), 0o700))
 	for _, what := range []string{"first", "second", "third"} {
 		n.send("alice", map[string]any{"type": "message", "sender": "lead", "content": "by hand: " + what, "ts": muster.UnixTime(time.Now())})
 	}
@@ -66,9 +64,7 @@ func TestByHand(t *testing.T) {
 	}
 	save := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	save(inbox, left)
 
@@ -76,10 +72,7 @@ func TestByHand(t *testing.T) {
 	file := fmt.Sprintf(".tasks/task_%d.json", slow)
 	task := n.load(file)
 	task["status"], task["mood"] = "completed", "done by hand"
-	whole, err := json.MarshalIndent(task, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := need(json.MarshalIndent(task, "", "  "))(t)
 	save(filepath.Join(w.root, file), string(whole[:len(whole)/2]))
 	save(filepath.Join(w.root, file), string(whole))
 	w.awaitsEvent("the completion is told", func(e muster.Event) bool { return e.Kind == journal.TaskForeign && e.Task == slow })

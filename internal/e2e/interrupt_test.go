@@ -61,9 +61,7 @@ const slowCheck = `setsid sleep 300 & mktemp "$BASE/checks/XXXXXX" && sleep 0.3 
 func slowWorld(t *testing.T) (w *world, model *recorder, run []string) {
 	t.Helper()
 	w, model = newWorld(t), serve(t, slow)
-	if err := os.Mkdir(filepath.Join(w.base, "checks"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(w.base, "checks"), 0o755))
 	return w, model, []string{"run", "--team", "slow", "--model", "anthropic/stand-in@" + model.url, "--check", slowCheck, "write three files"}
 }
 
@@ -122,9 +120,7 @@ func TestCtrlC(t *testing.T) {
 		t.Errorf("the children that must not survive are not there:\n%s", all)
 	}
 	pressed := time.Now()
-	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT))
 	out := p.ends(130)
 	t.Logf("it ended %s after Ctrl-C", time.Since(pressed).Round(time.Millisecond))
 	w.has("stderr", out.stderr, "interrupted; the state is kept", "muster resume")
@@ -166,9 +162,7 @@ func TestKill(t *testing.T) {
 			w, model, run := slowWorld(t)
 			p := w.start(run...)
 			c.wait(w)
-			if err := p.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.cmd.Process.Kill())
 			<-p.done
 			w.soonGone()
 			w.untouched()

@@ -63,9 +63,7 @@ func newWorld(t *testing.T, env ...string) *world {
 	w := &world{t: t, root: gittest.Repo(t, map[string]string{"README": "a repository\n"})}
 	w.base = filepath.Dir(w.root)
 	home, tmp := filepath.Join(w.base, "home"), filepath.Join(w.base, "tmp")
-	if err := errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)))
 	w.env = append([]string{
 		"HOME=" + home, "TMPDIR=" + tmp, "BASE=" + w.base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
 		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0",
@@ -98,10 +96,7 @@ func (w *world) words(text string) string {
 
 func (w *world) read(path string) string {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.root, path))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	data := need(os.ReadFile(filepath.Join(w.root, path)))(w.t)
 	return string(data)
 }
 
@@ -139,10 +134,7 @@ func (o output) String() string {
 
 func newOutput(t *testing.T) output {
 	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := need(os.CreateTemp(t.TempDir(), ""))(t)
 	t.Cleanup(func() { f.Close() })
 	return output{f}
 }
@@ -156,9 +148,7 @@ func (w *world) startWith(in io.Reader, args ...string) *process {
 	p := &process{t: w.t, w: w, cmd: exec.Command(program.Path(w.t), args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = w.root, w.env, in, p.stdout.File, p.stderr.File
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.done)
@@ -297,10 +287,7 @@ func kind(k string) func(muster.Event) bool {
 // tasks are the tasks on the board as their files have them.
 func (w *world) tasks() (all []muster.Task) {
 	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.root, ".tasks", "task_*.json"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	files := need(filepath.Glob(filepath.Join(w.root, ".tasks", "task_*.json")))(w.t)
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		var t muster.Task
@@ -376,10 +363,7 @@ func (w *world) processes() (found []string) {
 
 func (w *world) running() map[string]string {
 	found := map[string]string{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	entries := need(os.ReadDir("/proc"))(w.t)
 	for _, e := range entries {
 		dir := filepath.Join("/proc", e.Name())
 		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
@@ -407,5 +391,22 @@ func (w *world) killAll() {
 		if _, err := fmt.Sscan(pid, &n); err == nil {
 			_ = syscall.Kill(n, syscall.SIGKILL)
 		}
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

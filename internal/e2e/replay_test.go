@@ -135,9 +135,7 @@ func TestReplayOfABusyTeam(t *testing.T) {
 	if kinds["task.completed"] < 6 || kinds["task.returned"] == 0 || kinds["context.compacted"] == 0 {
 		t.Errorf("the run shows too little: %v\n%s", kinds, r.stderr)
 	}
-	if err := os.Remove(filepath.Join(w.base, "words.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.base, "words.yaml")))
 	w.replays(file)
 }
 
@@ -158,9 +156,7 @@ speakers:
 `)
 	p := w.start("run", "words", "--teammates", "1", "--model", model, "--record", file)
 	w.awaits("the command", w.exists("here"))
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Kill())
 	p.wait()
 	w.soonGone()
 	w.write(filepath.Join(w.base, "again"), "")

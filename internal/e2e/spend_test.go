@@ -59,10 +59,7 @@ func (s *till) counts() (begun, answered int) {
 // charge serves a script. A reply is counted as answered when the client has it all.
 func charge(t *testing.T, words string) *till {
 	t.Helper()
-	parsed, err := script.Parse([]byte(words))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := need(script.Parse([]byte(words)))(t)
 	s, h := &till{}, llmtest.Handler(parsed.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		body, err := io.ReadAll(in.Body)
@@ -104,9 +101,7 @@ func (w *world) cost() (c struct {
 	Models map[string]spend.Sum
 }) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(w.muster(0, "cost", "--json").stdout), &c); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, json.Unmarshal([]byte(w.muster(0, "cost", "--json").stdout), &c))
 	return c
 }
 
@@ -133,9 +128,7 @@ func TestKilledWhileItSpends(t *testing.T) {
 	s.most = 40
 	p := w.start("run", "--model", model, "--teammates", "7", "write the parts")
 	w.awaits("calls are under way", func() bool { n, _ := s.counts(); return n >= s.most+3 })
-	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
 	<-p.done
 	s.mu.Lock()
 	s.most = 0
@@ -217,10 +210,7 @@ func TestADayInTwoRepositories(t *testing.T) {
 	t.Parallel()
 	w, s, model := pricedWorld(t, 1)
 	config := filepath.Join(w.base, "home", ".config", "muster", "config.yaml")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(os.ReadFile(config))(t)
 	w.write(config, string(text)+"budget: {day: 100}\n")
 	out := w.muster(3, "run", "--model", model, "write the parts")
 	w.has("stdout", out.stdout, "the budget of $100.00 for today is spent", "goes on tomorrow", "go on:      muster resume\n")

@@ -55,9 +55,7 @@ scenes:
 func (w *world) screen(words string) *tmuxtest.Screen {
 	w.t.Helper()
 	s := tmuxtest.Start(w.t, w.root, append(w.env, "MUSTER_MODEL="+w.words(words)))
-	if err := os.Symlink(program.Path(w.t), filepath.Join(s.Dir, "muster")); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.Symlink(program.Path(w.t), filepath.Join(s.Dir, "muster")))
 	return s
 }
 
@@ -176,18 +174,13 @@ func TestTalkPipedIsInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			f, err := os.Open(w.write(filepath.Join(w.base, "in"), "hi there\nplan\n"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := need(os.Open(w.write(filepath.Join(w.base, "in"), "hi there\nplan\n")))(t)
 			defer f.Close()
 			p := w.startWith(f, "--model", w.words(talkers))
 			w.awaitsEvent("alice works", func(e muster.Event) bool {
 				return e.Kind == journal.ToolStarted && e.Member == "alice"
 			})
-			if err := p.cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.cmd.Process.Signal(sig))
 			w.has("stderr", p.ends(130).stderr, "the state is kept; 1 task is open", "muster resume")
 			w.awaits("nothing of it runs", w.alone)
 			w.write(filepath.Join(w.base, "go"), "")

@@ -83,9 +83,7 @@ func TestOtherTerminals(t *testing.T) {
 	var asked muster.Request
 	w.awaits("a plan waits", func() bool {
 		var all []muster.Request
-		if err := json.Unmarshal([]byte(w.muster(0, "requests", "--json").stdout), &all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(w.muster(0, "requests", "--json").stdout), &all))
 		for _, r := range all {
 			if r.Kind == muster.AskPlan && r.Status == muster.RequestPending {
 				asked = r

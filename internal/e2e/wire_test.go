@@ -32,10 +32,7 @@ type recorder struct {
 
 func serve(t *testing.T, words string) *recorder {
 	t.Helper()
-	s, err := script.Parse([]byte(words))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(script.Parse([]byte(words)))(t)
 	r := &recorder{bodies: map[string][][]byte{}, paths: map[string]bool{}, keys: map[string]bool{}}
 	h := llmtest.Handler(s.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
@@ -73,9 +70,7 @@ func head(t *testing.T, body []byte) (before string, messages []string) {
 		Tools, System, Instructions json.RawMessage
 		Messages, Input             []json.RawMessage
 	}
-	if err := json.Unmarshal(marks.ReplaceAll(body, nil), &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(marks.ReplaceAll(body, nil), &r))
 	for _, m := range append(r.Messages, r.Input...) {
 		messages = append(messages, string(m))
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"muster/internal/testing/tier"
 )
 
 // The limit for each line outside tests.
@@ -20,7 +22,10 @@ const (
 // works.
 func TestLimits(t *testing.T) {
 	all := sources(t)
-	t.Run("lines", func(t *testing.T) { report(t, longLines(all), maxColumns, "columns") })
+	t.Run("lines", func(t *testing.T) {
+		tier.All(t)
+		report(t, longLines(all), maxColumns, "columns")
+	})
 	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), 0, "calls of time.Sleep") })
 }
 

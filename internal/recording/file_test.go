@@ -21,30 +21,18 @@ func hideNothing(line json.RawMessage) json.RawMessage { return line }
 func record(t *testing.T, key []byte, end *End) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.rec")
-	r, err := Create(path, "v0", json.RawMessage("{}"), hideNothing, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil); err != nil {
-		t.Fatal(err)
-	}
+	r := need(Create(path, "v0", json.RawMessage("{}"), hideNothing, key))(t)
+	must(t, r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil))
 	m := r.Model("lead", sayer{})
 	messages := []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hello"}}}}
 	for range 2 {
-		reply, err := m.Reply(t.Context(), llm.Request{System: []string{"s"}, Messages: messages}, func(llm.Delta) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := need(m.Reply(t.Context(), llm.Request{System: []string{"s"}, Messages: messages}, func(llm.Delta) {}))(t)
 		messages = append(messages, reply.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "more"}}})
 	}
-	if err := r.Turns().Step(t.Context(), "lead", func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Turns().Step(t.Context(), "lead", func() error { return nil }))
 	r.Event(muster.Event{Kind: "run.note", At: 2, Fields: map[string]any{"text": "\x1b[2J"}})
 	r.Landing(Landing{Task: 1, Commit: "0a1b2c3", Files: []string{"a"}})
-	if err := r.Close(end); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close(end))
 	return path
 }
 
@@ -60,10 +48,7 @@ func (sayer) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply, er
 func TestReadWhatWasRecorded(t *testing.T) {
 	key := []byte("key")
 	path := record(t, key, &End{Code: 3, Text: "left"})
-	r, err := Read(path, Verify(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(Read(path, Verify(key)))(t)
 	if !r.IsOwn || r.End == nil || r.End.Code != 3 || r.Run.Goal != "g" || r.Root != "/repository" || len(r.Steps) != 1 ||
 		len(r.Events) != 1 || len(r.Landings) != 1 || len(r.Prefixes) != 1 {
 		t.Errorf("got %+v", r)
@@ -80,14 +65,8 @@ func TestReadWhatWasRecorded(t *testing.T) {
 // Only a file that is whole and has the user's own signature at its end is the user's own.
 func TestWhoseRecordingItIs(t *testing.T) {
 	key := []byte("key")
-	whole, err := os.ReadFile(record(t, key, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unsigned, err := os.ReadFile(record(t, nil, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := need(os.ReadFile(record(t, key, nil)))(t)
+	unsigned := need(os.ReadFile(record(t, nil, nil)))(t)
 	for name, c := range map[string]struct {
 		data []byte
 		key  []byte
@@ -102,9 +81,7 @@ func TestWhoseRecordingItIs(t *testing.T) {
 		"a line ahead": {append([]byte("{}\n"), whole...), key, false},
 	} {
 		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, c.data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, c.data, 0o600))
 		if r, err := Read(path, Verify(c.key)); err == nil && r.IsOwn != c.want || err != nil && c.want {
 			t.Errorf("%s: it is the user's own: %v, %v", name, !c.want, err)
 		}
@@ -114,10 +91,7 @@ func TestWhoseRecordingItIs(t *testing.T) {
 // A recording that is cut off anywhere is read to the last whole line, or refused; it is never the user's own.
 func TestCutOffAnywhere(t *testing.T) {
 	key := []byte("key")
-	whole, err := os.ReadFile(record(t, key, &End{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := need(os.ReadFile(record(t, key, &End{})))(t)
 	first := bytes.IndexByte(whole, '\n') + 1
 	for n := range whole {
 		r, _, err := parse(whole[:n], Verify(key))
@@ -148,9 +122,7 @@ func TestRefuseNonsense(t *testing.T) {
 			`{"call":{"turn":1,"prefix":"p","messages":[{"parts":[{"type":"x"}]}],"reply":{}}}` + "\n", "3: "},
 	} {
 		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if _, err := Read(path, Verify(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -165,5 +137,22 @@ func TestNothingIsOverwritten(t *testing.T) {
 	path := record(t, nil, nil)
 	if _, err := Create(path, "v0", nil, hideNothing, nil); err == nil {
 		t.Error("the file was taken")
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"muster/internal/testing/tier"
-	"muster/llm"
 )
 
 // Names that differ from run to run belong together in pairs. All else that differs is a difference, at its place.
@@ -18,21 +17,13 @@ func TestCompare(t *testing.T) {
 		"words":             {[]string{"all is well"}, []string{"all is bad"}, 7},
 		"an id":             {[]string{"id 0a1b2c3d4e5f6071 of"}, []string{"id 1111111111111111 of"}, -1},
 		"its beginning":     {[]string{"0a1b2c3d4e", "0a1b2c3"}, []string{"1234567890", "1234567"}, -1},
-		"its end":           {[]string{"0a1b2c3", "0a1b2c3d4e"}, []string{"1234567", "1234567aaa"}, -1},
 		"another beginning": {[]string{"0a1b2c3d4e", "0a1b2c3"}, []string{"1234567890", "7654321"}, 0},
 		"two for one":       {[]string{"id 0a1b2c3", "id 0a1b2c3"}, []string{"id 1234567", "id 7654321"}, 3},
-		"one for two":       {[]string{"id 0a1b2c3", "id 9a9b9c9"}, []string{"id 1234567", "id 1234567"}, 3},
-		"another length":    {[]string{"id 0a1b2c3d"}, []string{"id 1234567"}, 3},
 		"durations":         {[]string{"ok 0.31s, 2m3s, 4.5 s (cached)"}, []string{"ok (cached), 7ms, 12 s 1h"}, -1},
-		"a number":          {[]string{"3 tests"}, []string{"4 tests"}, 0},
 		"times":             {[]string{"at 12:01:02 on 2026-11-23 (Monday)"}, []string{"at 03:04:05 on 2027-01-02 (Saturday)"}, -1},
-		"seconds":           {[]string{`"timestamp": 1795457637,`}, []string{`"timestamp": 1795457646,`}, -1},
 		"a port":            {[]string{"at 127.0.0.1:43211"}, []string{"at 127.0.0.1:50001"}, -1},
 		"the directory":     {[]string{"/home/a/r/.worktrees/x"}, []string{"/tmp/b/.worktrees/x"}, -1},
-		"a directory":       {[]string{"/home/a/q"}, []string{"/tmp/b"}, 1},
 		"the checkout":      {[]string{"a\nThe user's checkout: on main\nb"}, []string{"a\nb"}, -1},
-		"more":              {[]string{"a"}, []string{"a 0a1b2c3"}, 1},
-		"less":              {[]string{"a 0a1b2c3"}, []string{"a "}, 2},
 		"nothing":           {[]string{""}, []string{"1234567"}, 0},
 	} {
 		m := newMatcher("/home/a/r", "/tmp/b")
@@ -45,27 +36,5 @@ func TestCompare(t *testing.T) {
 		if got := map[bool]int{true: -1}[d == nil]; d == nil && got != c.at || d != nil && d.at != c.at {
 			t.Errorf("%s: got %+v, want a difference at %d", name, d, c.at)
 		}
-	}
-}
-
-// A recorded reply names what it has read, and must name what there is now.
-func TestReplyHasTheNamesOfTheReplay(t *testing.T) {
-	tier.All(t)
-	m := newMatcher("/home/a/r", "/tmp/b")
-	if d := m.compare("request 0a1b2c3d of commit 9a9b9c9", "request 11112222 of commit 3334444"); d != nil {
-		t.Fatal(d)
-	}
-	was := llm.Reply{Message: llm.Message{Parts: []llm.Part{llm.Text{Text: "0a1b2c3d, 9a9b9c9, 7777777"},
-		llm.Call{ID: "0a1b2c3d", Name: "x", Input: []byte(`{"request_id":"0a1b2c3d","path":"/home/a/r/f"}`)}}}}
-	got := m.reply(was)
-	if text := got.Message.Text(); text != "11112222, 3334444, 7777777" {
-		t.Errorf("the text is %q", text)
-	}
-	c := got.Message.Calls()[0]
-	if c.ID != "0a1b2c3d" || string(c.Input) != `{"request_id":"11112222","path":"/tmp/b/f"}` {
-		t.Errorf("the call is %+v", c)
-	}
-	if was.Message.Text() != "0a1b2c3d, 9a9b9c9, 7777777" {
-		t.Errorf("the recording itself is changed: %q", was.Message.Text())
 	}
 }

@@ -37,22 +37,6 @@ func TestLongWorkIsToldWhileItRuns(t *testing.T) {
 `)
 }
 
-func TestShortWorkIsToldAtItsEnd(t *testing.T) {
-	var out strings.Builder
-	p := progressTo(&out, 0, muster.Time(1000), lookup(muster.Task{ID: 2, Subject: "counter"}))
-	play(p,
-		at(journal.CheckStarted, "", 0, "command", "go test ./..."),
-		at(journal.CheckBase, "", 0, "result", "ok", "seconds", 0.1, "command", "go test ./..."),
-		at(journal.TaskLanding, "alice", 2, "head", "3f2a91cdd"),
-		at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91cdd", "receipt", "ok", "check", "go test ./...",
-			"seconds", 0.7),
-	)
-	p.Tick(muster.Time(1010))
-	if strings.Contains(out.String(), "running") || strings.Contains(out.String(), "queue") {
-		t.Error(out.String())
-	}
-}
-
 // Where somebody else draws the rows, nothing of them is written.
 func TestRowsGoToWhoDrawsThem(t *testing.T) {
 	var out strings.Builder

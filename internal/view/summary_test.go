@@ -328,13 +328,3 @@ func TestTheFirstLineOfASummary(t *testing.T) {
 		}
 	}
 }
-
-// A run that was stopped before its end can go on, with tasks or without.
-func TestAStoppedRunSaysHowItGoesOn(t *testing.T) {
-	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded"}), "overloaded\n\ngo on:      muster resume\n")
-	same(t, summaryOf(t, Summary{Code: 3, Text: "overloaded", Run: muster.Run{EndedAt: 1009}}), "overloaded\n")
-	done := Summary{Code: 3, Text: "overloaded", Tasks: []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok")}}
-	if got := summaryOf(t, done); !strings.HasSuffix(got, "\ngo on:      muster resume\n") {
-		t.Error(got)
-	}
-}

@@ -61,63 +61,25 @@ func openReplay(t *testing.T) *screen {
 	return s
 }
 
-func TestAReplayGoesByEventAndByLanding(t *testing.T) {
-	s := openReplay(t)
-	s.has("event 16 of 16, landing 2 of 2", "ended", "2 finished", "alice stopped")
-	s.keys("{")
-	s.has("event 14 of 16, landing 2 of 2")
-	s.keys("{")
-	s.has("event 10 of 16, landing 1 of 2", "1 finished", "2 ready    reader")
-	s.keys("[")
-	s.has("event 9 of 16", "1 landing  tokenizer", "alice landing 1 tokenize")
-	s.keys("[", "[")
-	s.has("event 7 of 16, landing 0 of 2", "landing")
-	s.keys("}")
-	s.has("event 10 of 16")
-	s.keys("]", "]")
-	s.has("event 12 of 16", "NEEDS YOU 1", "plan for 2")
-	s.keys("a", "r", "A", "m", "t") // what is over cannot be decided
-	s.did()
-	s.keys("k", "k") // to look at a diff is no decision
-	s.has("d diff")
-	s.keys("j")
-	s.keys("0")
-	s.has("event 1 of 16", "MEMBERS 0", "goal: make the words count")
-	s.keys("$", "]")
-	s.has("event 16 of 16")
-	s = openReplay(t)
-	s.keys("{", "[", "e")
-	s.golden("replay-80")
-	// The right side has nothing that came later than the time that is looked at, and what was answered stays readable.
-	s = openReplay(t)
-	s.keys("{", "[", "[")
-	s.has("event 12 of 16", "NEEDS YOU 1")
-	s.keys("k", "k", "k", "k", "k", "k") // to the question, which is the first of the lists
-	s.has("PLAN for 2", "in place")
-	s.keys("]")
-	s.has("event 13 of 16", "PLAN approved")
-	s.keys("[", "[")
-	s.has("event 11 of 16", "lead, working")
-	s.hasNot("PLAN")
-}
-
-// It plays from the beginning again, to the end, and pauses at the same key.
-func TestAReplayPlays(t *testing.T) {
+// A replay goes by event and by landing, shows what was then, and decides nothing. It plays from the beginning to the end.
+func TestAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, start := openReplay(t), time.Now()
 		s.keys("p")
-		s.has("event 16 of 16, landing 2 of 2")
+		s.has("event 16 of 16, landing 2 of 2", "ended", "2 finished", "alice stopped")
 		s.hasNot("plays")
 		if took := time.Since(start); took != 15*playInterval {
 			t.Errorf("15 events took %v", took)
 		}
+		s.keys("{", "[", "e")
+		s.golden("replay-80")
+		s.keys("esc", "{")
+		s.has("event 10 of 16, landing 1 of 2", "1 finished", "2 ready    reader")
+		s.keys("]", "]")
+		s.has("event 12 of 16", "NEEDS YOU 1", "plan for 2")
+		s.keys("a", "r", "A", "m", "t") // what is over cannot be decided
+		s.did()
 		s.keys("0")
-		_, cmd := s.m.Update(tea.KeyPressMsg{Code: 'p', Text: "p"})
-		s.has("plays")
-		s.keys("p")
-		s.hasNot("plays")
-		s.send(cmd()) // what was asked for still comes, and then it rests
-		s.has("event 2 of 16")
-		s.hasNot("plays")
+		s.has("event 1 of 16", "MEMBERS 0", "goal: make the words count")
 	})
 }

@@ -43,9 +43,7 @@ func chromium(t testing.TB) context.Context {
 	alloc, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(alloc)
 	t.Cleanup(func() { end(); cancel() })
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -56,9 +54,7 @@ func (w *world) open(browser context.Context, width, height int64) *tab {
 	// take seconds.
 	ctx, _ := chromedp.NewContext(browser) //nolint:govet // The browser's end ends it.
 	p := &tab{w.TB, ctx}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil {
-		w.Fatal(err)
-	}
+	must(w, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
 	p.do(chromedp.Navigate("http://" + w.addr + "/?token=" + w.server.token))
 	p.until(`document.querySelector("#none:not([hidden]), #board-zone:not([hidden])") !== null`)
 	return p
@@ -246,15 +242,11 @@ func testWords(t *testing.T, browser context.Context) {
 	said := live.NewWriter(paths.Dir(w.dir).Live())
 	defer func() { _ = said.Close() }()
 	wait.Within(t, time.Minute, "words in the page", func() bool {
-		if err := said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Text: "I **see** "}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Text: "I **see** "}}))
 		return value[bool](p, `document.querySelector("#words strong")?.textContent === "see"`)
 	})
 	w.aliceSays("The reply is whole now.")
-	if err := said.Write([]live.Piece{{Member: "alice", Kind: live.End}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, said.Write([]live.Piece{{Member: "alice", Kind: live.End}}))
 	p.until(`!document.querySelector("#words") && document.querySelector("#detail-body").innerText.includes("The reply is whole now.")`)
 }
 
@@ -309,11 +301,8 @@ func testKeys(t *testing.T, browser context.Context) {
 		t.Errorf("the task is %s, %v", task.Status, err)
 	}
 	// What a member asks to run is allowed for longer with a button of its own.
-	r, err := w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
-		Asks: []string{"bash(docker build .)"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
+		Asks: []string{"bash(docker build .)"}}))(t)
 	const forRun = `[...document.querySelectorAll(".need button")].find((b) => b.textContent === "For this run")`
 	p.until(forRun + ` !== undefined`)
 	value[bool](p, `(`+forRun+`.click(), true)`)
@@ -383,9 +372,7 @@ func testLines(t *testing.T, browser context.Context) {
 		all[id-1].DependsOn, all[id-1].BlockedBy = after, after
 	}
 	all[8].Status, all[8].Owner, all[8].Fence, all[8].Returned = muster.InProgress, "alice", 1, "TestCount fails"
-	if err := team.PutTasks(t.Context(), w.team, all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, team.PutTasks(t.Context(), w.team, all))
 	w.members("alice")
 	p := w.open(browser, 1440, 900)
 	p.until(`document.querySelectorAll("#edges path").length === 10`)

@@ -11,10 +11,7 @@ import (
 // colours reads the colours of both themes from the style sheet: the second block replaces some of the first.
 func colours(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	data, err := files.ReadFile("static/style.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := need(files.ReadFile("static/style.css"))(t)
 	themes := map[string]map[string]string{"light": {}, "dark": {}}
 	blocks := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(data), -1)
 	if len(blocks) != 2 {

@@ -58,9 +58,7 @@ func testControl(t *testing.T, browser context.Context) {
 	dir := gittest.Repo(t, map[string]string{"README": "a few words\n"})
 	base := filepath.Dir(dir)
 	words := filepath.Join(base, "words.yaml")
-	if err := os.WriteFile(words, []byte(controlled), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(words, []byte(controlled), 0o600))
 	address, stop := serve(t, muster, dir, "MUSTER_MODEL=script/"+words, "BASE="+base, "MUSTER_ENVIRONMENT_PASS=BASE")
 	defer stop()
 	ctx, _ := chromedp.NewContext(browser) //nolint:govet // The browser's end ends it.
@@ -120,14 +118,9 @@ func serve(b testing.TB, path, dir string, env ...string) (address string, stop 
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := fmt.Fscanln(out, &address); err != nil {
-		b.Fatal(err)
-	}
+	need(fmt.Fscanln(out, &address))(b)
 	base, _, _ := strings.Cut(address, "?")
-	res, err := http.DefaultTransport.RoundTrip(request(b, address, nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	res := need(http.DefaultTransport.RoundTrip(request(b, address, nil)))(b)
 	res.Body.Close()
 	state, err := http.DefaultTransport.RoundTrip(request(b, base+"api/state", res.Cookies()))
 	if err != nil || state.StatusCode != http.StatusOK {
@@ -139,10 +132,7 @@ func serve(b testing.TB, path, dir string, env ...string) (address string, stop 
 
 func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := need(http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil))(b)
 	for _, c := range cookies {
 		r.AddCookie(c)
 	}

@@ -145,9 +145,7 @@ func TestEventsChangeTheState(t *testing.T) {
 	// The first message says that the state is to be read; the next one comes with the event.
 	for i, told := 1, false; !told; i++ {
 		e := muster.Event{Kind: journal.TurnStarted, Member: "alice", Fields: map[string]any{"turn": i, "turns": i}}
-		if err := w.journal.Emit(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.journal.Emit(t.Context(), e))
 		_, told = wait.Poll(100*time.Millisecond, func() bool {
 			select {
 			case <-over:
@@ -184,20 +182,13 @@ func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
 		changed := make(chan struct{}, 1)
 		go out.run(ctx, nil, nil, changed, nil)
 		synctest.Wait()
-		h, err := r.Join(ctx, "the test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID()}); err != nil {
-			t.Fatal(err)
-		}
+		h := need(r.Join(ctx, "the test"))(t)
+		need(r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID()}))(t)
 		changed <- struct{}{}
 		time.Sleep(2 * gathering)
 		synctest.Wait()
 		told := changes.Load()
-		if err := h.Release(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Release())
 		time.Sleep(heartbeat + gathering)
 		synctest.Wait()
 		if again := changes.Load(); told != 2 || again != 3 {

@@ -19,9 +19,7 @@ func (w *world) past() {
 	w.Helper()
 	w.put(muster.TableTeam, "run", muster.Run{Team: "api", Goal: "g", StartedAt: 1000, EndedAt: 1040, Budget: "$5.00"})
 	emit := func(at float64, kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
-		if err := w.journal.Emit(w.Context(), muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields}); err != nil {
-			w.Fatal(err)
-		}
+		must(w, w.journal.Emit(w.Context(), muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields}))
 	}
 	turn := func(dollars float64) map[string]any {
 		return map[string]any{"dollars": dollars, "input": 100, "cache_read": 900, "output": 10, "model": "m"}
@@ -106,11 +104,8 @@ func TestWordsStream(t *testing.T) {
 	}()
 	// What was said before the page was there is not told again, so it is said until the page has it.
 	wait.Within(t, time.Minute, "the words", func() bool {
-		err := said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
-			{Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
+			{Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}}))
 		select {
 		case <-over:
 			return true

@@ -73,10 +73,7 @@ func scene(w *world) {
 	gittest.Write(w, w.dir, map[string]string{"routes.go": "package api\n\nfunc old() {}\n"})
 	gittest.Git(w, w.dir, "add", ".")
 	gittest.Git(w, w.dir, "commit", "-qm", "routes")
-	lane, err := w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4})
-	if err != nil {
-		w.Fatal(err)
-	}
+	lane := need(w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4}))(w)
 	// A lane is bound to a task that nobody has yet.
 	w.change(4, func(t *muster.Task) {
 		t.Status, t.Owner, t.ClaimedAt, t.Fence = muster.InProgress, "alice", began+900, 1
@@ -84,14 +81,10 @@ func scene(w *world) {
 	gittest.Write(w, lane.Path, map[string]string{"routes.go": "package api\n\n// old answers a route of version 1.\nfunc old(path string) string {\n\treturn \"/v2\" + path\n}\n"})
 	r := roster.New(w.store, w.journal, "api-v2")
 	box := mailbox.New(w.store, w.journal, r.Known)
-	if _, err := w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
-		To: muster.Lead, Plan: plan, TaskID: 5}); err != nil {
-		w.Fatal(err)
-	}
-	if _, err := box.Send(w.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User,
-		Content: "The export has 40 million rows in the largest account. May it answer in pages of 1,000?"}); err != nil {
-		w.Fatal(err)
-	}
+	need(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
+		To: muster.Lead, Plan: plan, TaskID: 5}))(w)
+	need(box.Send(w.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User,
+		Content: "The export has 40 million rows in the largest account. May it answer in pages of 1,000?"}))(w)
 	w.sceneWords()
 }
 
@@ -124,9 +117,7 @@ func (w *world) sceneTasks(began float64) {
 		}
 		all = append(all, t)
 	}
-	if err := team.PutTasks(w.Context(), w.team, all); err != nil {
-		w.Fatal(err)
-	}
+	must(w, team.PutTasks(w.Context(), w.team, all))
 }
 
 // change changes the record of a task.
@@ -143,9 +134,7 @@ func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
 	if err := errors.Join(err, errData); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := table.Put(w.Context(), fmt.Sprint(id), data, d.Rev); err != nil {
-		w.Fatal(err)
-	}
+	need(table.Put(w.Context(), fmt.Sprint(id), data, d.Rev))(w)
 }
 
 // sceneEvents writes 40 minutes of events and what the calls of models have cost.
@@ -186,9 +175,7 @@ func (w *world) sceneEvents(began float64) {
 	emit(39.8, journal.ToolStarted, "alice", 4, map[string]any{"tool": "bash", "text": "go test ./api -run Redirect"})
 	slices.SortStableFunc(all, func(a, b muster.Event) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range all {
-		if err := w.journal.Emit(w.Context(), e); err != nil {
-			w.Fatal(err)
-		}
+		must(w, w.journal.Emit(w.Context(), e))
 	}
 }
 
@@ -225,24 +212,15 @@ func (w *world) sceneTurn(began, minute, turn float64, who muster.Name, task mus
 // sceneWords writes the conversation of alice.
 func (w *world) sceneWords() {
 	w.Helper()
-	t, err := transcript.Open(w.Context(), w.store.Log(), "alice")
-	if err != nil {
-		w.Fatal(err)
-	}
+	t := need(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
 	say := func(parts ...llm.Part) {
-		if err := t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}); err != nil {
-			w.Fatal(err)
-		}
+		must(w, t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}))
 	}
 	call := func(id, name, input, result string) {
 		say(llm.Call{ID: id, Name: name, Input: json.RawMessage(input)})
-		if err := t.Result(w.Context(), llm.Result{ID: id, Parts: llm.Parts{llm.Text{Text: result}}, IsError: strings.HasPrefix(result, "FAIL")}); err != nil {
-			w.Fatal(err)
-		}
+		must(w, t.Result(w.Context(), llm.Result{ID: id, Parts: llm.Parts{llm.Text{Text: result}}, IsError: strings.HasPrefix(result, "FAIL")}))
 	}
-	if err := t.User(w.Context(), []llm.Part{llm.Text{Text: "Your task is 4: answer old routes with a redirect.\nAs the goal says."}}, nil); err != nil {
-		w.Fatal(err)
-	}
+	must(w, t.User(w.Context(), []llm.Part{llm.Text{Text: "Your task is 4: answer old routes with a redirect.\nAs the goal says."}}, nil))
 	say(llm.Text{Text: "I look where the old routes are."})
 	call("c1", "grep", `{"pattern":"/v1/","path":"api"}`, "api/routes.go:12: mux.Handle(\"/v1/users\", users)\napi/routes.go:13: mux.Handle(\"/v1/hooks\", hooks)\n")
 	say(llm.Text{Text: reply})

@@ -31,10 +31,7 @@ func TestNoTeamYet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	entries := func() (names []string) {
-		all, err := os.ReadDir(w.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(os.ReadDir(w.dir))(t)
 		for _, e := range all {
 			names = append(names, e.Name())
 		}
@@ -98,10 +95,7 @@ func TestTaskWithDiffAndComment(t *testing.T) {
 	w.add(2)
 	w.members("alice")
 	w.aliceAsks("the plan")
-	lane, err := w.team.Lanes().Create(t.Context(), team.LaneDraft{Name: "try", Task: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lane := need(w.team.Lanes().Create(t.Context(), team.LaneDraft{Name: "try", Task: 1}))(t)
 	gittest.Write(t, lane.Path, map[string]string{"README": "other words, and more\n", "odd \"name\".txt": "x\n"})
 	var d details
 	w.get("/api/task/1", &d)
@@ -157,10 +151,7 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"app.js", "board.js", "detail.js", "page.js", "index.html"} {
-		data, err := files.ReadFile("static/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := need(files.ReadFile("static/" + name))(t)
 		for _, unsafe := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http://", "https://", " style=", " onclick="} {
 			if bytes.Contains(data, []byte(unsafe)) && (unsafe != "http://" || !bytes.Contains(data, []byte("http://www.w3.org/2000/svg"))) {
 				t.Errorf("%s has %s", name, unsafe)
@@ -204,10 +195,7 @@ func TestChangesAreMade(t *testing.T) {
 	var goals []string
 	w.server.Launch = func(_ context.Context, goal string) error { goals = append(goals, goal); return nil }
 	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "team").Known)
-	letter, err := box.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User, Content: "Which port?"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	letter := need(box.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User, Content: "Which port?"}))(t)
 	var s state
 	if w.get("/api/state", &s); s.Can != (can{Stop: true}) {
 		t.Errorf("it can %+v", s.Can)

@@ -23,9 +23,7 @@ func marks(t *testing.T, body string) (found []string) {
 		Tools, System []piece
 		Messages      []struct{ Content []piece }
 	}
-	if err := json.Unmarshal([]byte(body), &q); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(body), &q))
 	look := func(where string, of []piece) {
 		for i, p := range of {
 			if p.Cache != nil {
@@ -78,9 +76,7 @@ func TestCacheBreakpoints(t *testing.T) {
 			"system.0 0.0 2.24 4.0"},
 	} {
 		v := serve(streaming(turn("end_turn", text(0, "x"))))
-		if _, err := v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil); err != nil {
-			t.Fatal(err)
-		}
+		need(v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil))(t)
 		if got := strings.Join(marks(t, v.sent()), " "); got != c.want {
 			t.Errorf("%s: the marks stand at %s, want %s", name, got, c.want)
 		}

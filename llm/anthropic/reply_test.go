@@ -99,21 +99,13 @@ func TestThinkingRoundTrip(t *testing.T) {
 	v := serve(streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
 		call(2, "t1", "list"))))
 	m := v.model(anthropic.Options{})
-	r, ds, err := ask(t, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, ds := asks(t, m)
 	if len(ds) != 2 || ds[0].Think != "Let me " {
 		t.Errorf("shown: %+v", ds)
 	}
-	stored, err := json.Marshal(r.Message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := need(json.Marshal(r.Message))(t)
 	var again llm.Message
-	if err := json.Unmarshal(stored, &again); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(stored, &again))
 	again.Parts = append([]llm.Part{
 		llm.Thinking{Text: "foreign", Provider: "anthropic@elsewhere",
 			Opaque: input(`{"type":"thinking","signature":"s"}`)},
@@ -121,15 +113,11 @@ func TestThinkingRoundTrip(t *testing.T) {
 	}, again.Parts...)
 	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1",
 		Parts: []llm.Part{llm.Text{Text: "a b"}}}}}
-	if _, _, err := ask(t, m, user("hello"), again, result); err != nil {
-		t.Fatal(err)
-	}
+	asks(t, m, user("hello"), again, result)
 	var sent struct {
 		Messages []struct{ Content []map[string]any }
 	}
-	if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(v.sent()), &sent))
 	want := []map[string]any{
 		{"type": "thinking", "thinking": `Let me see "it"`, "signature": "sig<1>=="},
 		{"type": "redacted_thinking", "data": "sealed=="},

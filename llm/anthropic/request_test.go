@@ -19,20 +19,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
 	b.WriteByte('\n')
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := need(os.ReadFile(file))(t)
 	if b.String() != string(want) {
 		t.Errorf("the request is not that of %s:\n%s", file, b.String())
 	}
@@ -74,28 +67,4 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "request.json", v.sent())
-}
-
-// A model that is not known is asked for thinking in the style that its name tells, and only if the user wants it.
-func TestEffort(t *testing.T) {
-	for model, style := range map[string]string{
-		"claude-opus-4-7": "adaptive", "claude-sonnet-5": "adaptive", "claude-opus-4-6": "adaptive", "claude-something": "adaptive",
-		"glm-5": "adaptive", "claude-haiku-4-5-20251001": "enabled", "claude-sonnet-4-20250514": "enabled",
-		"claude-3-7-sonnet-20250219": "enabled",
-	} {
-		v := serve(streaming(turn("end_turn")))
-		if _, _, err := ask(t, v.model(anthropic.Options{Model: model, Effort: "high", MaxTokens: 1000})); err != nil {
-			t.Fatal(err)
-		}
-		if s := v.sent(); !strings.Contains(s, `"thinking":{`) || !strings.Contains(s, `"type":"`+style) ||
-			strings.Contains(s, `"effort":"high"`) != (style == "adaptive") {
-			t.Errorf("%s: %s", model, s)
-		}
-		if _, _, err := ask(t, v.model(anthropic.Options{Model: model})); err != nil {
-			t.Fatal(err)
-		}
-		if s := v.sent(); strings.Contains(s, "thinking") || strings.Contains(s, "output_config") {
-			t.Errorf("%s without effort: %s", model, s)
-		}
-	}
 }

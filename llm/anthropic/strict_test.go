@@ -138,19 +138,14 @@ func (k *talk) summarize(t *testing.T) {
 		tail, _ := compact.Tail(messages, k.IntN(1500))
 		short = compact.Behind([]string{"A summary."}, tail)
 	}
-	if err := k.memory.Replace(t.Context(), short); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.memory.Replace(t.Context(), short))
 	k.owed = nil
 }
 
 // request is what the loop would send: the words that stand before the messages may change, as they do when another
 // version of the program goes on.
 func (k *talk) request(t *testing.T) llm.Request {
-	r, err := k.memory.Request(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := need(k.memory.Request(t.Context()))(t)
 	r.System, r.CacheKey, r.CacheLong = []string{"You help.", k.system}, "a@b", k.IntN(2) == 0
 	r.Tools = []llm.Spec{{Name: "look"}, {Name: "find", Schema: json.RawMessage(`{"type":"object","properties":{"a":{}}}`)}}
 	return r
@@ -176,22 +171,15 @@ func (k *talk) run(t *testing.T) {
 		case 3:
 			k.summarize(t)
 		}
-		reply, err := model.Reply(t.Context(), k.request(t), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := need(model.Reply(t.Context(), k.request(t), nil))(t)
 		// What is thought behind the adapter's own "Go on." does not stand behind it in the history.
 		if reply.Stop != llm.StopTools || wasPaused {
 			k.owed = nil
 		}
 		wasPaused = reply.Stop == llm.StopPaused
-		if err := k.memory.Append(t.Context(), reply); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.memory.Append(t.Context(), reply))
 		for _, c := range reply.Message.Calls() {
-			if err := k.memory.Answer(t.Context(), llm.Result{ID: c.ID, IsError: k.IntN(3) == 0, Parts: k.parts()}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.memory.Answer(t.Context(), llm.Result{ID: c.ID, IsError: k.IntN(3) == 0, Parts: k.parts()}))
 		}
 		if reply.Stop != llm.StopPaused {
 			k.memory.Say(k.parts()...)

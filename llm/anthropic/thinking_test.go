@@ -41,6 +41,9 @@ func TestThinkingStyles(t *testing.T) {
 		{"claude-haiku-4-5", "max", 0, asking{Max: 64000, Thinking: budget(16384), Beta: beta}},
 		{"claude-haiku-4-5-20251001", "low", 64000, asking{Max: 64000, Thinking: budget(2048), Beta: beta}},
 		{"glm-5", "", 0, asking{Max: 32000, Warm: &half}},
+		{"claude-opus-4-7", "high", 1000, asking{Max: 1000, Thinking: adaptive, Output: effort("high")}},
+		{"claude-something", "", 0, asking{Max: 32000, Warm: &half}},
+		{"claude-sonnet-4-20250514", "low", 1000, asking{Max: 3048, Thinking: budget(2048)}},
 		{"glm-5", "minimal", 0, asking{Max: 32000, Thinking: adaptive, Output: effort("low")}},
 		{"claude-3-7-sonnet-20250219", "low", 1000, asking{Max: 3048, Thinking: budget(2048)}},
 	} {
@@ -48,13 +51,9 @@ func TestThinkingStyles(t *testing.T) {
 		known, _ := catalogue.Lookup("anthropic", c.model)
 		m := v.model(anthropic.Options{Model: c.model, Known: known, Effort: c.effort, MaxTokens: c.max,
 			Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5")}})
-		if _, _, err := ask(t, m); err != nil {
-			t.Fatal(err)
-		}
+		asks(t, m)
 		got := asking{Beta: v.last.Header.Get("Anthropic-Beta")}
-		if err := json.Unmarshal([]byte(v.sent()), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(v.sent()), &got))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s, effort %q: %s", c.model, c.effort, d)
 		}
@@ -67,9 +66,7 @@ func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 	v := serve(streaming(turn("end_turn")))
 	m := v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Header: map[string]string{"anthropic-beta": "mine"},
 		Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "thinking": json.RawMessage("null")}})
-	if _, _, err := ask(t, m); err != nil {
-		t.Fatal(err)
-	}
+	asks(t, m)
 	if got := v.last.Header.Values("Anthropic-Beta"); len(got) != 1 || got[0] != "interleaved-thinking-2025-05-14,mine" {
 		t.Errorf("betas %q", got)
 	}
@@ -90,9 +87,7 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 			}
 			http.Error(w, `{"error":{"type":"invalid_request_error","message":"max_tokens: 64000 > `+most+`, which is the maximum"}}`, 400)
 		}
-		if _, _, err := ask(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"})); err != nil {
-			t.Fatal(err)
-		}
+		asks(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"}))
 		s := v.sent()
 		if !strings.Contains(s, `"max_tokens":`+most) || !strings.Contains(s, want) || want == "" && strings.Contains(s, "budget") {
 			t.Errorf("%s: %s", most, s)
@@ -105,10 +100,7 @@ func TestThinkingIsBound(t *testing.T) {
 	v := serve(streaming(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
 	o := anthropic.Options{Model: "one", Key: "one"}
 	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{user("hello")}}
-	first, err := v.model(o).Reply(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := need(v.model(o).Reply(t.Context(), r, nil))(t)
 	r.Messages = append(r.Messages, first.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1"}}})
 	for name, c := range map[string]struct {
 		change func(o *anthropic.Options, r *llm.Request)
@@ -132,9 +124,7 @@ func TestThinkingIsBound(t *testing.T) {
 		o, r := o, r
 		r.Messages = append([]llm.Message{}, r.Messages...)
 		c.change(&o, &r)
-		if _, err := v.model(o).Reply(t.Context(), r, nil); err != nil {
-			t.Fatal(err)
-		}
+		need(v.model(o).Reply(t.Context(), r, nil))(t)
 		if s := v.sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
 			t.Errorf("%s: %s", name, s)
 		}
@@ -149,9 +139,7 @@ func TestPausedGoesOn(t *testing.T) {
 	if err != nil || r.Stop != llm.StopPaused {
 		t.Fatal(r, err)
 	}
-	if _, _, err := ask(t, m, user("hello"), r.Message); err != nil {
-		t.Fatal(err)
-	}
+	asks(t, m, user("hello"), r.Message)
 	want := `[{"text":"let me ","type":"text"}],"role":"assistant"},{"content":[{"text":"Go on.","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}]`
 	if s := v.sent(); !strings.Contains(s, want) {
 		t.Error(s)
@@ -181,12 +169,9 @@ func TestResultsThatWouldBeRefused(t *testing.T) {
 		{llm.Result{Parts: llm.Parts{llm.Image{Media: "image/png"}, llm.Text{Text: "a"}}}, blind, `"content":[{"text":"a","type":"text"}]`},
 	} {
 		c.result.ID = "c"
-		_, _, err := ask(t, v.model(anthropic.Options{Known: c.known}), user("hello"),
+		asks(t, v.model(anthropic.Options{Known: c.known}), user("hello"),
 			llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Call{ID: "c", Name: "look"}}},
 			llm.Message{Role: llm.User, Parts: llm.Parts{c.result}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		if s := v.sent(); !strings.Contains(s, c.want) {
 			t.Errorf("no %s in %.500s", c.want, s)
 		}

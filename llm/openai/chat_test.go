@@ -133,23 +133,16 @@ func TestChatReasoning(t *testing.T) {
 		v := serve(streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
 			delta(fmt.Sprintf(`{%q:"see"}`, field)), content("I look."), piece(0, "a", "list", "{}"))))
 		m := v.model(openai.Options{})
-		r, ds, err := ask(t, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, ds := asks(t, m)
 		if _, think := shown(ds); think != "Let me see" {
 			t.Errorf("shown %q", think)
 		}
 		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: "foreign", Provider: "openai-chat@elsewhere",
 			Opaque: input(`{"field":"reasoning"}`)})
 		result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "a"}}}
-		if _, _, err := ask(t, m, user("hello"), r.Message, result); err != nil {
-			t.Fatal(err)
-		}
+		asks(t, m, user("hello"), r.Message, result)
 		var sent struct{ Messages []map[string]any }
-		if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(v.sent()), &sent))
 		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
 			"tool_calls": []any{map[string]any{
 				"id": "a", "type": "function", "function": map[string]any{"name": "list", "arguments": "{}"},
@@ -163,10 +156,7 @@ func TestChatReasoning(t *testing.T) {
 // A call without a name is one of no tool, so that its model is told which there are. One without anything is none.
 func TestChatCallWithoutAName(t *testing.T) {
 	v := serve(streaming(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
-	r, _, err := ask(t, v.model(openai.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := asks(t, v.model(openai.Options{}))
 	calls := r.Message.Calls()
 	if len(calls) != 2 || calls[0].Name != "call_without_a_name" || string(calls[0].Input) != `{"x":1}` || calls[1].Name != "list" {
 		t.Errorf("%+v", calls)

@@ -44,9 +44,7 @@ func TestLimitAndEffort(t *testing.T) {
 			if c.isVendor {
 				m = v.vendor(c.o)
 			}
-			if _, err := m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil); err != nil {
-				t.Fatal(err)
-			}
+			need(m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil))(t)
 			var q struct {
 				A         int                     `json:"max_tokens"`
 				B         int                     `json:"max_completion_tokens"`
@@ -54,9 +52,7 @@ func TestLimitAndEffort(t *testing.T) {
 				Effort    string                  `json:"reasoning_effort"`
 				Reasoning struct{ Effort string } `json:"reasoning"`
 			}
-			if err := json.Unmarshal([]byte(v.sent()), &q); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(v.sent()), &q))
 			if got := q.A + q.B + q.C; got != c.limit || q.Effort+q.Reasoning.Effort != c.effort {
 				t.Errorf("%s, %s: a limit of %d and effort %q, want %d and %q", c.name, api, got,
 					q.Effort+q.Reasoning.Effort, c.limit, c.effort)

@@ -20,15 +20,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
 	b.WriteByte('\n')
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || b.String() != string(want) {
 		t.Errorf("the request is not that of %s: %v\n%s", file, err, b.String())
@@ -75,30 +71,13 @@ func TestRequest(t *testing.T) {
 		{"chat_vendor.json", v.vendor(openai.Options{API: openai.Chat, Effort: "low"})},
 		{"responses.json", v.vendor(openai.Options{Effort: "high"})},
 	} {
-		if _, err := c.model.Reply(t.Context(), request, nil); err != nil {
-			t.Fatal(err)
-		}
+		need(c.model.Reply(t.Context(), request, nil))(t)
 		golden(t, c.file, v.sent())
 	}
 	// Models from before reasoning refuse to be asked for it.
-	if _, err := v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil); err != nil {
-		t.Fatal(err)
-	}
+	need(v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil))(t)
 	if s := v.sent(); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {
 		t.Error(s)
-	}
-}
-
-// Which API is asked where nobody says.
-func TestAuto(t *testing.T) {
-	v := serve(streams)
-	for url, m := range map[string]llm.Model{
-		"https://api.openai.com/v1/responses": v.vendor(openai.Options{}),
-		"http://server/v1/chat/completions":   v.model(openai.Options{}),
-	} {
-		if _, _, err := ask(t, m); err != nil || v.last.URL.String() != url {
-			t.Errorf("asked %s, want %s: %v", v.last.URL, url, err)
-		}
 	}
 }
 
@@ -125,16 +104,12 @@ func TestCacheKey(t *testing.T) {
 		{v.model(openai.Options{API: openai.Responses}), shared, "team/coder alice@team"},
 		{v.model(openai.Options{API: openai.Responses, Known: few}), shared, " "},
 	} {
-		if _, err := c.model.Reply(t.Context(), c.request, nil); err != nil {
-			t.Fatal(err)
-		}
+		need(c.model.Reply(t.Context(), c.request, nil))(t)
 		var sent struct {
 			Key  string `json:"prompt_cache_key"`
 			User string
 		}
-		if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(v.sent()), &sent))
 		if got := sent.Key + " " + sent.User; !strings.HasPrefix(got, c.want) || len(sent.Key) > 64 {
 			t.Errorf("%d: sent %q, want %q", i, got, c.want)
 		}

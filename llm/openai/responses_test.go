@@ -101,10 +101,7 @@ func TestResponsesDeltas(t *testing.T) {
 		`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"wörld"}`,
 	) + response(completed, "", saysHi)))
-	_, ds, err := ask(t, v.vendor(openai.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, ds := asks(t, v.vendor(openai.Options{}))
 	want := []llm.Delta{{Part: 0, Think: "Hm"}, {Part: 1, Text: "Hi, "}, {Part: 1, Text: "wörld"}}
 	if d := cmp.Diff(want, ds); d != "" {
 		t.Error(d)
@@ -118,18 +115,10 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	phased := `{"type":"message","id":"msg_2","role":"assistant","phase":"commentary","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[]}]}`
 	v := serve(streaming(response(completed, "", reasoned, unsealed, phased, callA, callB)))
 	m := v.vendor(openai.Options{})
-	r, _, err := ask(t, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := json.Marshal(r.Message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := asks(t, m)
+	stored := need(json.Marshal(r.Message))(t)
 	var said llm.Message
-	if err := json.Unmarshal(stored, &said); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(stored, &said))
 	results := llm.Message{Role: llm.User, Parts: []llm.Part{
 		llm.Result{ID: "a", Parts: []llm.Part{llm.Text{Text: "x"}}},
 		llm.Result{ID: "b", Parts: []llm.Part{llm.Text{Text: "see"},
@@ -153,17 +142,11 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 				`{"type":"function_call","call_id":"b","name":"list","arguments":"{}"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := ask(t, c.to, user("hello"), said, results); err != nil {
-				t.Fatal(err)
-			}
+			asks(t, c.to, user("hello"), said, results)
 			var sent struct{ Input []any }
-			if err := json.Unmarshal([]byte(v.sent()), &sent); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(v.sent()), &sent))
 			var want []any
-			if err := json.Unmarshal([]byte("["+strings.Join(append(c.want, rest...), ",")+"]"), &want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte("["+strings.Join(append(c.want, rest...), ",")+"]"), &want))
 			if d := cmp.Diff(want, sent.Input[1:]); d != "" {
 				t.Error(d)
 			}

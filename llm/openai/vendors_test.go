@@ -97,9 +97,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		// As it would be after a restart.
 		stored, _ := json.Marshal(r.Message)
 		r.Message = llm.Message{}
-		if err := json.Unmarshal(stored, &r.Message); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(stored, &r.Message))
 		if _, _, err := ask(t, m, user("hello"), r.Message, result); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -138,35 +136,13 @@ func decoded(t *testing.T, s string) (v any) {
 	return v
 }
 
-// What is bound to a model does not go to another one of the same server.
-func TestDroppedAfterChangeOfModel(t *testing.T) {
-	v := serve(streaming(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
-		`{"reasoning_details":[{"type":"reasoning.encrypted","data":"sealed"}]}`)))
-	r, _, err := ask(t, v.model(openai.Options{Model: "one"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "call_long_id"}}}
-	for model, want := range map[string]bool{"one": true, "two": false} {
-		if _, _, err := ask(t, v.model(openai.Options{Model: model}), user("hello"), r.Message, result); err != nil {
-			t.Fatal(err)
-		}
-		sent := v.sent()
-		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
-			t.Errorf("model %s is sent %s", model, sent)
-		}
-	}
-}
-
 // An image goes only to a model that takes some.
 func TestImagesOnlyWhereTaken(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		for name, want := range map[string]bool{"deepseek-flash": true, "deepseek-v4-pro": false, "unknown": true} {
 			v := serve(streams)
 			known, _ := catalogue.Lookup("deepseek", name)
-			if _, err := v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil); err != nil {
-				t.Fatal(err)
-			}
+			need(v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil))(t)
 			if sent := v.sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
 				t.Errorf("%s, %s: %s", api, name, sent)
 			}

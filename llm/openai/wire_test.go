@@ -104,3 +104,28 @@ func shown(ds []llm.Delta) (text, think string) {
 	}
 	return text, think
 }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// asks is ask, which must not fail.
+func asks(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
+	t.Helper()
+	r, ds, err := ask(t, m, ms...)
+	must(t, err)
+	return r, ds
+}

@@ -53,24 +53,6 @@ func ask(m llm.Model) (ds []llm.Delta, err error) {
 	return ds, err
 }
 
-func TestAgainUntilItWorks(t *testing.T) {
-	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete} {
-		synctest.Test(t, func(t *testing.T) {
-			m := failing(7, of(kind, 0))
-			waits := 0
-			_, err := ask(retry.Wrap(m, retry.Options{OnWait: func(until time.Time, err error) {
-				waits++
-				if llm.KindOf(err) != kind || until.Before(time.Now()) {
-					t.Errorf("waits until %v for %v", until, err)
-				}
-			}}))
-			if err != nil || m.n != 8 || waits != 7 {
-				t.Errorf("%d tries, %d waits, %v", m.n, waits, err)
-			}
-		})
-	}
-}
-
 // A trouble that does not pass is waited out for an hour from its first sign, with ever longer pauses, and its kind stays.
 func TestAnHourIsWaitedOut(t *testing.T) {
 	for _, kind := range []llm.Kind{llm.Overloaded, llm.Unreachable, llm.Limited, llm.Incomplete} {

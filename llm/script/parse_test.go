@@ -62,42 +62,19 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(dir, "demo.json")
-	if err := os.WriteFile(file, []byte(`{"speakers": {"a": [{"say": "hi", "do": [{"bash": {"command": "ls"}}]}]}}`),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(`{"speakers": {"a": [{"say": "hi", "do": [{"bash": {"command": "ls"}}]}]}}`),
+		0o600))
+	s := need(Load(file))(t)
 	want(t, begin(t, s, "a@x").tell("go"), `hi[bash {"command":"ls"}]`)
-	if err := os.WriteFile(file, []byte("oops: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("oops: 1\n"), 0o600))
 	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), "demo.json:1:1: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAnchors(t *testing.T) {
-	s := parsed(t, `
-speakers:
-  a:
-    - &hello {say: hello}
-    - *hello
-`)
-	k := begin(t, s, "a@x")
-	want(t, k.tell("1"), "hello")
-	want(t, k.tell("2"), "hello")
-	want(t, k.tell("3"), "Nothing more to say.")
-}
-
 // The example of the package comment is one that works.
 func TestTheExampleOfTheComment(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "script.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := need(parser.ParseFile(token.NewFileSet(), "script.go", nil, parser.ParseComments))(t)
 	var example strings.Builder
 	for line := range strings.Lines(f.Doc.Text()) {
 		if text, ok := strings.CutPrefix(line, "\t"); ok && !strings.HasPrefix(text, "$") {

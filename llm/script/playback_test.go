@@ -23,10 +23,7 @@ type talk struct {
 
 func parsed(t testing.TB, text string) *Script {
 	t.Helper()
-	s, err := Parse([]byte(strings.ReplaceAll(text, "\t", "  ")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := need(Parse([]byte(strings.ReplaceAll(text, "\t", "  "))))(t)
 	return s
 }
 
@@ -49,10 +46,7 @@ func (k *talk) tell(texts ...string) string {
 		parts = append(parts, llm.Text{Text: text})
 	}
 	k.req.Messages = append(k.req.Messages, llm.Message{Role: llm.User, Parts: parts})
-	r, err := k.model.Reply(k.t.Context(), k.req, func(llm.Delta) {})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	r := need(k.model.Reply(k.t.Context(), k.req, func(llm.Delta) {}))(k.t)
 	k.req.Messages = append(k.req.Messages, r.Message)
 	k.open = r.Message.Calls()
 	return shown(r.Message)
@@ -71,19 +65,6 @@ func want(t *testing.T, got, want string) {
 	if got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
-}
-
-func TestSpeaksFromTheBeginningAndThenNothing(t *testing.T) {
-	k := begin(t, parsed(t, `
-speakers:
-  alice:
-    - {say: one, do: [{bash: {command: ls}}, {wait: }]}
-    - say: two
-`), "alice@demo")
-	want(t, k.tell("go"), `one[bash {"command":"ls"}][wait {}]`)
-	want(t, k.tell("a", "b"), "two")
-	want(t, k.tell("more"), "Nothing more to say.")
-	want(t, k.tell("and more"), "Nothing more to say.")
 }
 
 func TestSpeakerByNameElseRole(t *testing.T) {
@@ -298,5 +279,22 @@ speakers:
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d ids", len(seen))
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need is must for a call with a value.
+func need[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

@@ -269,7 +269,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// A server that does not stream answers in one piece.
+// A server that does not stream answers in one piece, whatever it says of its type and whatever stands before it.
 func TestRepliesInOnePiece(t *testing.T) {
 	whole := map[string]string{
 		"messages": `{"type":"message","model":"m","content":[{"type":"text","text":"I look."},` +
@@ -283,9 +283,17 @@ func TestRepliesInOnePiece(t *testing.T) {
 	want := says(llm.StopTools, llm.Text{Text: "I look."}, llm.Call{ID: "c", Name: "look", Input: json.RawMessage(`{"a":1}`)})
 	want.Model, want.Usage = "m", llm.Usage{Input: 3, Output: 2}
 	for _, a := range adapters {
-		got, err := a.ask(t, streams(whole[a.name]), hello)
-		if d := cmp.Diff(want, bare(got)); err != nil || d != "" {
-			t.Errorf("%s: %v %s", a.name, err, d)
+		for _, media := range []string{"application/json", "text/event-stream", ""} {
+			for _, before := range []string{"", " \r\n\t", strings.Repeat(" ", 10_000)} {
+				got, err := a.ask(t, &network{answer: func(string) *http.Response {
+					r := answer(200, strings.NewReader(before+whole[a.name]))
+					r.Header.Set("Content-Type", media)
+					return r
+				}}, hello)
+				if d := cmp.Diff(want, bare(got)); err != nil || d != "" {
+					t.Errorf("%s as %q: %v %s", a.name, media, err, d)
+				}
+			}
 		}
 	}
 }

@@ -132,26 +132,6 @@ func TestLongWaitIsTold(t *testing.T) {
 	})
 }
 
-// TestWholeAnswers: an object is read as one event, whatever its type is said to be and whatever stands before it.
-func TestWholeAnswers(t *testing.T) {
-	for _, body := range []string{`{"a":1}`, " \r\n\t{\"a\":1}\n", strings.Repeat(" ", 10_000) + `{"a":1}`} {
-		for _, media := range []string{"application/json", "text/event-stream", ""} {
-			var to wholeReader
-			x := NewExchange(Peer{URL: "http://h"}, llm.Request{}, nil)
-			_, err := x.Post(t.Context(), &http.Client{Transport: answers{body, media}}, "http://h/", nil, struct{}{}, &to)
-			if err != nil || strings.TrimSpace(to.got) != `{"a":1}` {
-				t.Errorf("%.20q as %q: %q, %v", body, media, to.got, err)
-			}
-		}
-	}
-}
-
-// wholeReader keeps the events.
-type wholeReader struct{ got string }
-
-func (r *wholeReader) Event(data []byte) (bool, error) { r.got += string(data); return true, nil }
-func (r *wholeReader) Reply() (llm.Reply, bool, error) { return llm.Reply{}, true, nil }
-
 // answers is a network on which every request has one answer.
 type answers struct{ body, media string }
 
