@@ -19,7 +19,7 @@ import (
 // order is the table's: that of the benchmarks whose figures it has.
 var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkClaimCommand",
 	"BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkTrust", "BenchmarkPrint",
-	"BenchmarkOpen", "BenchmarkWarm", "BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces"}
+	"BenchmarkOpen", "BenchmarkWarm", "BenchmarkCollision", "BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces"}
 
 // figure is a row of the table.
 type figure struct {

@@ -136,6 +136,21 @@ func decoded(t *testing.T, s string) (v any) {
 	return v
 }
 
+// What is bound to a model does not go to another one of the same server.
+func TestDroppedAfterChangeOfModel(t *testing.T) {
+	v := serve(streaming(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
+		`{"reasoning_details":[{"type":"reasoning.encrypted","data":"sealed"}]}`)))
+	r, _ := asks(t, v.model(openai.Options{Model: "one"}))
+	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "call_long_id"}}}
+	for model, want := range map[string]bool{"one": true, "two": false} {
+		asks(t, v.model(openai.Options{Model: model}), user("hello"), r.Message, result)
+		sent := v.sent()
+		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
+			t.Errorf("model %s is sent %s", model, sent)
+		}
+	}
+}
+
 // An image goes only to a model that takes some.
 func TestImagesOnlyWhereTaken(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {

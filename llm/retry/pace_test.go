@@ -109,3 +109,30 @@ func TestTheUsersLimitIsKept(t *testing.T) {
 		t.Errorf("%d requests in a minute: %v", most, g)
 	}
 }
+
+// A process that is alone asks without a pause as long as all it has asked is accepted; and as soon as another one asks
+// as well, the two take turns.
+func TestAProcessAloneDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{window: time.Minute, requests: 1000}
+		dir, account := t.TempDir(), llm.Account{ID: "a", Model: "m"}
+		ask := func(all *retry.Limiters, from string) time.Duration {
+			c := caller{g, account, from, 10}
+			m := retry.Wrap(struct{ llm.Model }{c}, retry.Options{Limiter: all.Of(c), Account: retry.AccountOf(c)})
+			began := time.Now()
+			if _, err := m.Reply(t.Context(), prompt(10), nil); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		one, other := &retry.Limiters{Dir: dir}, &retry.Limiters{Dir: dir}
+		for i := range 100 {
+			if d := ask(one, "one"); d != 0 {
+				t.Fatalf("request %d waits for %v", i, d)
+			}
+		}
+		if ask(other, "other") == 0 || ask(one, "one") == 0 {
+			t.Error("two processes ask without a pause")
+		}
+	})
+}
