@@ -117,7 +117,7 @@ func TestPastingAnImage(t *testing.T) {
 	words := w.words(`
 speakers:
   lead:
-    - cue: '(?s)what is @\S+ \?.*read_file (?P<path>\S*/outputs/user/[0-9a-f]+-clipboard.png)\)'
+    - cue: '(?s)what is @\S+ \?.*read_file (?P<path>[^\n]*/outputs/user/[0-9a-f]+-clipboard.png)\)'
       do: [{read_file: {path: "${path}"}}]
     - cue: 'image/png, \d+ bytes'
       say: It is small.
