@@ -74,7 +74,8 @@ func open(ctx context.Context, repo *git.Repo, dir, target string) (c Checkout, 
 		return c, muster.Errorf(muster.Invalid, "%s is checked out here, and it is the branch on which work lands",
 			target).WithHint("git switch BRANCH, then muster merge")
 	case strings.HasPrefix(ref, worktree.BranchPrefix):
-		return c, muster.Errorf(muster.Invalid, "%s is a lane of the team", c.dir).WithHint("cd %s", text.ShellQuote(repo.Root()))
+		return c, muster.Errorf(muster.Invalid, "%s is a lane of the team", c.dir).
+			WithHint("cd %s", text.ShellQuote(repo.Root()))
 	}
 	operation, err := git.UnderWay(repo, c.dir)
 	if err == nil && operation != "" {

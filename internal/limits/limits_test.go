@@ -1,5 +1,5 @@
-// Package limits holds the limits on the size and the form of the code, as tests. Each failure names the place, the value
-// and the limit. The limits on who may import whom are in internal/importtest, and the linters' in .golangci.yml.
+// Package limits tests the form of the code: the length of lines, and that no test sleeps. Each failure names the place, the
+// value and the limit. The limits on who may import whom are in internal/importtest, and the linters' in .golangci.yml.
 package limits
 
 import (
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"muster/internal/testing/tier"
 )
 
 // The limit for each line outside tests.
@@ -22,10 +20,7 @@ const (
 // works.
 func TestLimits(t *testing.T) {
 	all := sources(t)
-	t.Run("lines", func(t *testing.T) {
-		tier.All(t)
-		report(t, longLines(all), maxColumns, "columns")
-	})
+	t.Run("lines", func(t *testing.T) { report(t, longLines(all), maxColumns, "columns") })
 	t.Run("sleeps", func(t *testing.T) { report(t, sleeps(all), 0, "calls of time.Sleep") })
 }
 

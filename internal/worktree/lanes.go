@@ -272,7 +272,8 @@ func (l *Lanes) enter(ctx context.Context, name muster.Name) (muster.Lane, error
 	other := strings.TrimPrefix(head, "refs/heads/")
 	return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on branch %s, and should be on %s",
 		name, other, lane.Branch).
-		WithHint("git -C %[1]s checkout %[2]s && git -C %[1]s merge %[3]s", text.ShellQuote(lane.Path), lane.Branch, other)
+		WithHint("git -C %[1]s checkout %[2]s && git -C %[1]s merge %[3]s",
+			text.ShellQuote(lane.Path), lane.Branch, other)
 }
 
 // workdir returns a lane that can be worked in, and what its HEAD points to.

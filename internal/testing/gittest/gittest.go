@@ -67,8 +67,8 @@ func Env(t testing.TB) {
 	}
 }
 
-// Repo makes a repository on branch main with one commit of the files, and returns its root, whose path has a space. git
-// makes only the first one with these files in a test process; others are copies of it.
+// Repo makes a repository on branch main with one commit of the files, and returns its root, whose path has a space.
+// git makes only the first one with these files in a test process; others are copies of it.
 func Repo(t testing.TB, files map[string]string) string {
 	t.Helper()
 	Env(t)
