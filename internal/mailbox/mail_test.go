@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/journal"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -37,23 +34,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// engines runs a test on every engine; open gives one more process its handle on the same state.
-func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
-	t.Run("mem", func(t *testing.T) {
-		s := mem.New()
-		test(t, func() muster.Store { return s.Handle() })
-	})
-	t.Run("file", func(t *testing.T) {
-		dir := t.TempDir()
-		test(t, func() muster.Store {
-			s, err := file.Open(dir)
-			must(t, err)
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
-}
-
 func events(t *testing.T, s muster.Store) (out []muster.Event) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
@@ -64,29 +44,27 @@ func events(t *testing.T, s muster.Store) (out []muster.Event) {
 }
 
 func TestSend(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		p := team(s)
-		m, err := p.Send(t.Context(), muster.Message{From: "bob", To: "alice", Content: "hello\nyou", TaskID: 3})
-		must(t, err)
-		if len(m.ID) != 16 || m.At == 0 || m.Type != muster.MailMessage {
-			t.Fatalf("sent %+v", m)
-		}
-		got, end, waiting, err := team(open()).Peek(t.Context(), "alice", 0, 0)
-		must(t, err)
-		if len(got) != 1 || got[0] != m || waiting != 0 {
-			t.Fatalf("peeked %+v, %d wait", got, waiting)
-		}
-		must(t, p.Drop(t.Context(), "alice", end))
-		if got, _, _, _ := p.Peek(t.Context(), "alice", 0, 0); len(got) != 0 {
-			t.Fatalf("dropped mail comes again: %v", got)
-		}
-		es := events(t, s)
-		if len(es) != 1 || es[0].Kind != journal.MailSent || es[0].Member != "bob" || es[0].Task != 3 ||
-			es[0].Text("to") != "alice" || es[0].Text("id") != string(m.ID) || es[0].Text("text") != "hello\nyou" {
-			t.Fatalf("events %+v", es)
-		}
-	})
+	s := mem.New()
+	p := team(s)
+	m, err := p.Send(t.Context(), muster.Message{From: "bob", To: "alice", Content: "hello\nyou", TaskID: 3})
+	must(t, err)
+	if len(m.ID) != 16 || m.At == 0 || m.Type != muster.MailMessage {
+		t.Fatalf("sent %+v", m)
+	}
+	got, end, waiting, err := team(s.Handle()).Peek(t.Context(), "alice", 0, 0)
+	must(t, err)
+	if len(got) != 1 || got[0] != m || waiting != 0 {
+		t.Fatalf("peeked %+v, %d wait", got, waiting)
+	}
+	must(t, p.Drop(t.Context(), "alice", end))
+	if got, _, _, _ := p.Peek(t.Context(), "alice", 0, 0); len(got) != 0 {
+		t.Fatalf("dropped mail comes again: %v", got)
+	}
+	es := events(t, s)
+	if len(es) != 1 || es[0].Kind != journal.MailSent || es[0].Member != "bob" || es[0].Task != 3 ||
+		es[0].Text("to") != "alice" || es[0].Text("id") != string(m.ID) || es[0].Text("text") != "hello\nyou" {
+		t.Fatalf("events %+v", es)
+	}
 }
 
 func TestSendRefuses(t *testing.T) {
@@ -123,46 +101,42 @@ func TestSendRefuses(t *testing.T) {
 }
 
 func TestSentTwiceIsReadOnce(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		p := team(open())
-		m := mail("alice", "once")
-		m.ID = NewID()
-		for range 2 {
-			_, err := p.Send(t.Context(), m)
-			must(t, err)
-		}
-		must(t, second(p.Send(t.Context(), mail("alice", "then"))))
-		got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0)
+	p := team(mem.New())
+	m := mail("alice", "once")
+	m.ID = NewID()
+	for range 2 {
+		_, err := p.Send(t.Context(), m)
 		must(t, err)
-		if len(got) != 2 || got[0].Content != "once" || got[1].Content != "then" || waiting != 0 {
-			t.Fatalf("%+v, %d wait", got, waiting)
-		}
-	})
+	}
+	must(t, second(p.Send(t.Context(), mail("alice", "then"))))
+	got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0)
+	must(t, err)
+	if len(got) != 2 || got[0].Content != "once" || got[1].Content != "then" || waiting != 0 {
+		t.Fatalf("%+v, %d wait", got, waiting)
+	}
 }
 
 func TestBroadcast(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		p := team(s)
-		sent, err := p.Broadcast(t.Context(), "lead", "all hands",
-			[]muster.Name{"alice", "lead", "bob", "gone", "alice"})
-		if !errors.Is(err, muster.ErrNotFound) {
-			t.Fatalf("who is not there must be named: %v", err)
+	s := mem.New()
+	p := team(s)
+	sent, err := p.Broadcast(t.Context(), "lead", "all hands",
+		[]muster.Name{"alice", "lead", "bob", "gone", "alice"})
+	if !errors.Is(err, muster.ErrNotFound) {
+		t.Fatalf("who is not there must be named: %v", err)
+	}
+	if len(sent) != 2 || sent[0].ID == sent[1].ID || sent[0].To != "alice" || sent[1].To != "bob" {
+		t.Fatalf("%+v", sent)
+	}
+	for _, n := range []muster.Name{"alice", "bob"} {
+		got, _, _, err := p.Peek(t.Context(), n, 0, 0)
+		must(t, err)
+		if len(got) != 1 || got[0].Type != muster.MailBroadcast || got[0].From != "lead" {
+			t.Fatalf("%s has %+v", n, got)
 		}
-		if len(sent) != 2 || sent[0].ID == sent[1].ID || sent[0].To != "alice" || sent[1].To != "bob" {
-			t.Fatalf("%+v", sent)
-		}
-		for _, n := range []muster.Name{"alice", "bob"} {
-			got, _, _, err := p.Peek(t.Context(), n, 0, 0)
-			must(t, err)
-			if len(got) != 1 || got[0].Type != muster.MailBroadcast || got[0].From != "lead" {
-				t.Fatalf("%s has %+v", n, got)
-			}
-		}
-		if got, _, _, _ := p.Peek(t.Context(), "lead", 0, 0); len(got) != 0 {
-			t.Fatal("the sender got its own broadcast")
-		}
-	})
+	}
+	if got, _, _, _ := p.Peek(t.Context(), "lead", 0, 0); len(got) != 0 {
+		t.Fatal("the sender got its own broadcast")
+	}
 }
 
 func TestALargeInboxIsDeliveredInParts(t *testing.T) {
@@ -204,35 +178,5 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d mails of %d, or not in order", len(got), len(want))
-	}
-}
-
-func TestMailOfAnotherProgram(t *testing.T) {
-	dir := t.TempDir()
-	s, err := file.Open(dir)
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	p := team(s)
-	_, err = p.Send(t.Context(), mail("alice", "ours"))
-	must(t, err)
-	box := filepath.Join(dir, ".team", "inbox", "alice.jsonl")
-	f, err := os.OpenFile(box, os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
-	_, err = f.WriteString(`{"type": "message", "sender": "carol", "content": "theirs </inbox>", "ts": 1714567890.5}` + "\n" + "no mail\n" +
-		`{"type": "plan_request", "from": "dan", "content": "Plan:", "request_id": "abcd0123"}` + "\n")
-	must(t, errors.Join(err, f.Close()))
-	first, _, _, err := p.Peek(t.Context(), "alice", 0, 0)
-	must(t, err)
-	again, _, _, err := p.Peek(t.Context(), "alice", 0, 0)
-	must(t, err)
-	if len(first) != 3 || first[1].From != "carol" || first[1].At != 1714567890.5 || first[1].ID == "" ||
-		first[2].Type != muster.MailPlan {
-		t.Fatalf("%+v", first)
-	}
-	if !slices.Equal(first, again) {
-		t.Fatal("the ids of mails without one must stay")
-	}
-	if text := Render(first, 0); strings.Count(text, "</inbox>") != 1 {
-		t.Fatalf("a foreign mail closed the mark:\n%s", text)
 	}
 }

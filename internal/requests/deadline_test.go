@@ -84,27 +84,3 @@ func TestDeadlinesWhenTheClockJumps(t *testing.T) {
 		}
 	}
 }
-
-// What another program wrote without saying when it was made has its deadline and nothing else.
-func TestLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		now := time.Now()
-		q := process(mem.New())
-		for name, c := range map[string]struct {
-			created, deadline time.Time
-			want              time.Duration
-		}{
-			"none":             {now, time.Time{}, 0},
-			"as made":          {now, now.Add(time.Minute), time.Minute},
-			"made a day hence": {now.Add(24 * time.Hour), now.Add(24*time.Hour + time.Minute), time.Minute},
-			"gone by":          {now.Add(-time.Hour), now.Add(-time.Minute), -time.Minute},
-			"not said when":    {time.Time{}, now.Add(time.Hour), time.Hour},
-			"made at it":       {now.Add(time.Hour), now.Add(time.Hour), time.Hour},
-			"made after it":    {now.Add(time.Hour), now.Add(time.Minute), time.Minute},
-		} {
-			if got := q.Left(muster.Request{ID: "r", CreatedAt: muster.UnixTime(c.created), Deadline: muster.UnixTime(c.deadline)}, now); got != c.want {
-				t.Errorf("%s: %v, want %v", name, got, c.want)
-			}
-		}
-	})
-}

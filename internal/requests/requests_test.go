@@ -15,7 +15,6 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/testing/tier"
 	"muster/journal"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -38,23 +37,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// engines runs a test on every engine; open gives one more process its handle on the same state.
-func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
-	t.Run("mem", func(t *testing.T) {
-		s := mem.New()
-		test(t, func() muster.Store { return s.Handle() })
-	})
-	t.Run("file", func(t *testing.T) {
-		dir := t.TempDir()
-		test(t, func() muster.Store {
-			s, err := file.Open(dir)
-			must(t, err)
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
 }
 
 func ask(t testing.TB, q *Requests, r muster.Request) muster.Request {
@@ -84,39 +66,37 @@ func kinds(t testing.TB, s muster.Store) (out []string) {
 }
 
 func TestAPlanIsAskedAndApproved(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		carol, lead := process(s), process(open())
-		r := ask(t, carol, plan("1. move it"))
-		if !regexp.MustCompile(`^[0-9a-f]{8}$`).MatchString(string(r.ID)) {
-			t.Fatalf("id %q", r.ID)
-		}
-		if r.Status != muster.RequestPending || r.Deadline != 0 || r.PlanHash != PlanHash("1. move it") || r.CreatedAt == 0 {
-			t.Fatalf("%+v", r)
-		}
-		got := box(t, s, muster.Lead)
-		if len(got) != 1 || got[0].Type != muster.MailPlan || got[0].RequestID != r.ID || got[0].Plan != "1. move it" || got[0].From != "carol" || got[0].TaskID != 9 {
-			t.Fatalf("the lead has %+v", got)
-		}
-		d, now, err := lead.Decide(t.Context(), r.ID, muster.Lead, true, "mind the tests")
-		must(t, err)
-		if !now || d.Status != muster.RequestApproved || d.ResolvedBy != muster.Lead || d.Response != "mind the tests" || d.ResolvedAt == 0 {
-			t.Fatalf("%+v, now %v", d, now)
-		}
-		got = box(t, s, "carol")
-		if len(got) != 1 || got[0].Type != muster.MailPlanAnswer || got[0].Approve == nil || !*got[0].Approve || got[0].RequestID != r.ID ||
-			got[0].Feedback != "mind the tests" || got[0].From != muster.Lead {
-			t.Fatalf("carol has %+v", got)
-		}
-		there, err := carol.Get(t.Context(), r.ID)
-		must(t, err)
-		if there.Status != muster.RequestApproved || len(there.Extra) != 0 {
-			t.Fatalf("the record is %+v", there)
-		}
-		if want := []string{"request.created carol plan_approval  ", "request.decided carol plan_approval approved lead"}; !slices.Equal(kinds(t, s), want) {
-			t.Fatalf("events %q", kinds(t, s))
-		}
-	})
+	s := mem.New()
+	carol, lead := process(s), process(s.Handle())
+	r := ask(t, carol, plan("1. move it"))
+	if !regexp.MustCompile(`^[0-9a-f]{8}$`).MatchString(string(r.ID)) {
+		t.Fatalf("id %q", r.ID)
+	}
+	if r.Status != muster.RequestPending || r.Deadline != 0 || r.PlanHash != PlanHash("1. move it") || r.CreatedAt == 0 {
+		t.Fatalf("%+v", r)
+	}
+	got := box(t, s, muster.Lead)
+	if len(got) != 1 || got[0].Type != muster.MailPlan || got[0].RequestID != r.ID || got[0].Plan != "1. move it" || got[0].From != "carol" || got[0].TaskID != 9 {
+		t.Fatalf("the lead has %+v", got)
+	}
+	d, now, err := lead.Decide(t.Context(), r.ID, muster.Lead, true, "mind the tests")
+	must(t, err)
+	if !now || d.Status != muster.RequestApproved || d.ResolvedBy != muster.Lead || d.Response != "mind the tests" || d.ResolvedAt == 0 {
+		t.Fatalf("%+v, now %v", d, now)
+	}
+	got = box(t, s, "carol")
+	if len(got) != 1 || got[0].Type != muster.MailPlanAnswer || got[0].Approve == nil || !*got[0].Approve || got[0].RequestID != r.ID ||
+		got[0].Feedback != "mind the tests" || got[0].From != muster.Lead {
+		t.Fatalf("carol has %+v", got)
+	}
+	there, err := carol.Get(t.Context(), r.ID)
+	must(t, err)
+	if there.Status != muster.RequestApproved || len(there.Extra) != 0 {
+		t.Fatalf("the record is %+v", there)
+	}
+	if want := []string{"request.created carol plan_approval  ", "request.decided carol plan_approval approved lead"}; !slices.Equal(kinds(t, s), want) {
+		t.Fatalf("events %q", kinds(t, s))
+	}
 }
 
 func TestAskRefuses(t *testing.T) {
@@ -151,27 +131,25 @@ func TestAskRefuses(t *testing.T) {
 }
 
 func TestAskedAgainItIsTheSameRequest(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		q := process(s)
-		first := ask(t, q, plan("p"))
-		again := plan("p")
-		again.ID = first.ID
-		if r := ask(t, process(open()), again); r.CreatedAt != first.CreatedAt || r.Status != muster.RequestPending {
-			t.Fatalf("%+v", r)
-		}
-		if raw, _, err := s.Inbox().Peek(t.Context(), "lead", 0, 9); err != nil || len(raw) != 2 || raw[0].ID != raw[1].ID {
-			t.Fatalf("sent again it must have the same id: %v %v", raw, err)
-		}
-		_, _, err := q.Decide(t.Context(), first.ID, "lead", false, "no")
-		must(t, err)
-		if r := ask(t, q, again); r.Status != muster.RequestRejected || r.Response != "no" {
-			t.Fatalf("a decided one must come back as it was decided: %+v", r)
-		}
-		if got := box(t, s, "lead"); len(got) != 1 {
-			t.Fatalf("a decided request was mailed again: %v", got)
-		}
-	})
+	s := mem.New()
+	q := process(s)
+	first := ask(t, q, plan("p"))
+	again := plan("p")
+	again.ID = first.ID
+	if r := ask(t, process(s.Handle()), again); r.CreatedAt != first.CreatedAt || r.Status != muster.RequestPending {
+		t.Fatalf("%+v", r)
+	}
+	if raw, _, err := s.Inbox().Peek(t.Context(), "lead", 0, 9); err != nil || len(raw) != 2 || raw[0].ID != raw[1].ID {
+		t.Fatalf("sent again it must have the same id: %v %v", raw, err)
+	}
+	_, _, err := q.Decide(t.Context(), first.ID, "lead", false, "no")
+	must(t, err)
+	if r := ask(t, q, again); r.Status != muster.RequestRejected || r.Response != "no" {
+		t.Fatalf("a decided one must come back as it was decided: %+v", r)
+	}
+	if got := box(t, s, "lead"); len(got) != 1 {
+		t.Fatalf("a decided request was mailed again: %v", got)
+	}
 }
 
 func TestWhoMayDecide(t *testing.T) {
@@ -193,47 +171,45 @@ func TestWhoMayDecide(t *testing.T) {
 }
 
 func TestDecidedTwiceTheFirstAnswerStands(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		rounds := tier.Amount(8, 50)
-		for i := range rounds {
-			r := ask(t, process(s), plan(fmt.Sprint("plan ", i)))
-			type verdict struct {
-				r   muster.Request
-				now bool
-				err error
+	s := mem.New()
+	rounds := tier.Amount(8, 50)
+	for i := range rounds {
+		r := ask(t, process(s), plan(fmt.Sprint("plan ", i)))
+		type verdict struct {
+			r   muster.Request
+			now bool
+			err error
+		}
+		var g sync.WaitGroup
+		got := make(chan verdict, 8)
+		for k := range 8 {
+			q := process(s.Handle())
+			g.Go(func() {
+				d, now, err := q.Decide(context.Background(), r.ID, []muster.Name{"lead", "user"}[k%2], k%2 == 0, fmt.Sprint(k))
+				got <- verdict{d, now, err}
+			})
+		}
+		g.Wait()
+		close(got)
+		final, err := process(s).Get(t.Context(), r.ID)
+		must(t, err)
+		nows := 0
+		for v := range got {
+			must(t, v.err)
+			if v.now {
+				nows++
 			}
-			var g sync.WaitGroup
-			got := make(chan verdict, 8)
-			for k := range 8 {
-				q := process(open())
-				g.Go(func() {
-					d, now, err := q.Decide(context.Background(), r.ID, []muster.Name{"lead", "user"}[k%2], k%2 == 0, fmt.Sprint(k))
-					got <- verdict{d, now, err}
-				})
-			}
-			g.Wait()
-			close(got)
-			final, err := process(s).Get(t.Context(), r.ID)
-			must(t, err)
-			nows := 0
-			for v := range got {
-				must(t, v.err)
-				if v.now {
-					nows++
-				}
-				if v.r.Response != final.Response || v.r.Status != final.Status || v.r.ResolvedBy != final.ResolvedBy {
-					t.Fatalf("one heard %s by %s, the record says %s by %s", v.r.Status, v.r.ResolvedBy, final.Status, final.ResolvedBy)
-				}
-			}
-			if nows != 1 {
-				t.Fatalf("%d decided it", nows)
+			if v.r.Response != final.Response || v.r.Status != final.Status || v.r.ResolvedBy != final.ResolvedBy {
+				t.Fatalf("one heard %s by %s, the record says %s by %s", v.r.Status, v.r.ResolvedBy, final.Status, final.ResolvedBy)
 			}
 		}
-		if got := box(t, s, "carol"); len(got) != rounds {
-			t.Fatalf("%d answers to %d requests", len(got), rounds)
+		if nows != 1 {
+			t.Fatalf("%d decided it", nows)
 		}
-	})
+	}
+	if got := box(t, s, "carol"); len(got) != rounds {
+		t.Fatalf("%d answers to %d requests", len(got), rounds)
+	}
 }
 
 func TestAnAnswerThatCannotBeMailedIsNone(t *testing.T) {
@@ -248,63 +224,59 @@ func TestAnAnswerThatCannotBeMailedIsNone(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		q := process(open())
-		if _, err := q.Get(t.Context(), "7f2c91ab"); !errors.Is(err, muster.ErrNotFound) || err.Error() != "there is no request 7f2c91ab, and none waits" {
-			t.Fatalf("got %v", err)
-		}
-		one := plan("p")
-		one.ID, one.TaskID = "00000000", 1
-		ask(t, q, one)
-		if _, err := q.Get(t.Context(), "7f2c91ab"); err == nil || err.Error() != "there is no request 7f2c91ab; waiting: 00000000 (plan of carol for 1)" {
-			t.Fatalf("got %v", err)
-		}
-		for i, id := range []muster.RequestID{"7f2c91aa", "7f2c0000", "11111111"} {
-			r := plan("p")
-			r.ID, r.TaskID = id, muster.TaskID(i+2)
-			ask(t, q, r)
-		}
-		s := muster.Request{ID: "7f2c91ff", Kind: muster.AskShutdown, From: "lead", To: "bob"}
-		ask(t, q, s)
-		_, _, err := q.Decide(t.Context(), "7f2c91ab", "lead", true, "")
-		want := "there is no request 7f2c91ab; waiting: 7f2c91aa (plan of carol for 2), 7f2c91ff (shutdown of bob), 7f2c0000 (plan of carol for 3) and 2 more"
-		if !errors.Is(err, muster.ErrNotFound) || err.Error() != want {
-			t.Fatalf("got  %v\nwant %s", err, want)
-		}
-		if _, err := q.Get(t.Context(), "../../etc"); !errors.Is(err, muster.ErrNotFound) {
-			t.Fatalf("got %v", err)
-		}
-	})
+	q := process(mem.New())
+	if _, err := q.Get(t.Context(), "7f2c91ab"); !errors.Is(err, muster.ErrNotFound) || err.Error() != "there is no request 7f2c91ab, and none waits" {
+		t.Fatalf("got %v", err)
+	}
+	one := plan("p")
+	one.ID, one.TaskID = "00000000", 1
+	ask(t, q, one)
+	if _, err := q.Get(t.Context(), "7f2c91ab"); err == nil || err.Error() != "there is no request 7f2c91ab; waiting: 00000000 (plan of carol for 1)" {
+		t.Fatalf("got %v", err)
+	}
+	for i, id := range []muster.RequestID{"7f2c91aa", "7f2c0000", "11111111"} {
+		r := plan("p")
+		r.ID, r.TaskID = id, muster.TaskID(i+2)
+		ask(t, q, r)
+	}
+	s := muster.Request{ID: "7f2c91ff", Kind: muster.AskShutdown, From: "lead", To: "bob"}
+	ask(t, q, s)
+	_, _, err := q.Decide(t.Context(), "7f2c91ab", "lead", true, "")
+	want := "there is no request 7f2c91ab; waiting: 7f2c91aa (plan of carol for 2), 7f2c91ff (shutdown of bob), 7f2c0000 (plan of carol for 3) and 2 more"
+	if !errors.Is(err, muster.ErrNotFound) || err.Error() != want {
+		t.Fatalf("got  %v\nwant %s", err, want)
+	}
+	if _, err := q.Get(t.Context(), "../../etc"); !errors.Is(err, muster.ErrNotFound) {
+		t.Fatalf("got %v", err)
+	}
 }
 
 func TestListAndForeignFields(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		q := process(s)
-		foreign := `{"request_id":"abcd0001","kind":"plan_approval","from":"carol","to":"lead","status":"pending","plan":"x","task_id":4,"created_at":5,"updated_at":5,"colour":"red"}`
-		_, err := s.Table(muster.TableRequests).Put(t.Context(), "abcd0001", []byte(foreign), muster.None)
-		must(t, err)
-		_, err = s.Table(muster.TableRequests).Put(t.Context(), "bad", []byte(`{"status":7}`), muster.None)
-		must(t, err)
-		r := ask(t, q, plan("p"))
-		all, err := q.List(t.Context())
-		must(t, err)
-		if len(all) != 2 || all[0].ID != "abcd0001" || all[1].ID != r.ID {
-			t.Fatalf("%+v", all)
-		}
-		_, now, err := process(open()).Decide(t.Context(), "abcd0001", "user", true, "")
-		must(t, err)
-		d, err := q.Get(t.Context(), "abcd0001")
-		must(t, err)
-		if !now || string(d.Extra["colour"]) != `"red"` || len(d.Extra) != 1 {
-			t.Fatalf("%+v", d)
-		}
-		pending, err := q.Pending(t.Context())
-		must(t, err)
-		if len(pending) != 1 || pending[0].ID != r.ID {
-			t.Fatalf("%+v", pending)
-		}
-	})
+	s := mem.New()
+	q := process(s)
+	foreign := `{"request_id":"abcd0001","kind":"plan_approval","from":"carol","to":"lead","status":"pending","plan":"x","task_id":4,"created_at":5,"updated_at":5,"colour":"red"}`
+	_, err := s.Table(muster.TableRequests).Put(t.Context(), "abcd0001", []byte(foreign), muster.None)
+	must(t, err)
+	_, err = s.Table(muster.TableRequests).Put(t.Context(), "bad", []byte(`{"status":7}`), muster.None)
+	must(t, err)
+	r := ask(t, q, plan("p"))
+	all, err := q.List(t.Context())
+	must(t, err)
+	if len(all) != 2 || all[0].ID != "abcd0001" || all[1].ID != r.ID {
+		t.Fatalf("%+v", all)
+	}
+	_, now, err := process(s.Handle()).Decide(t.Context(), "abcd0001", "user", true, "")
+	must(t, err)
+	d, err := q.Get(t.Context(), "abcd0001")
+	must(t, err)
+	if !now || string(d.Extra["colour"]) != `"red"` || len(d.Extra) != 1 {
+		t.Fatalf("%+v", d)
+	}
+	pending, err := q.Pending(t.Context())
+	must(t, err)
+	if len(pending) != 1 || pending[0].ID != r.ID {
+		t.Fatalf("%+v", pending)
+	}
 }
 
 // torn is a store whose inboxes fail for a while, as a crash between record and mail does.

@@ -14,66 +14,64 @@ import (
 )
 
 func TestHosts(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		sa, sb := open(), open()
-		a, b := process(sa), process(sb)
-		alive := func(id muster.HostID) bool {
-			t.Helper()
-			ok, err := process(s).Alive(t.Context(), id)
-			must(t, err)
-			return ok
-		}
-		ha := join(t, a)
-		hb, err := b.Join(t.Context(), "muster join")
+	s := mem.New()
+	sa, sb := s.Handle(), s.Handle()
+	a, b := process(sa), process(sb)
+	alive := func(id muster.HostID) bool {
+		t.Helper()
+		ok, err := process(s).Alive(t.Context(), id)
 		must(t, err)
-		if ha.ID() != "host-1.1" || hb.ID() != "host-2.1" || !alive("host-1.1") || !alive("host-2.1") {
-			t.Fatalf("%s %s", ha.ID(), hb.ID())
+		return ok
+	}
+	ha := join(t, a)
+	hb, err := b.Join(t.Context(), "muster join")
+	must(t, err)
+	if ha.ID() != "host-1.1" || hb.ID() != "host-2.1" || !alive("host-1.1") || !alive("host-2.1") {
+		t.Fatalf("%s %s", ha.ID(), hb.ID())
+	}
+	for _, id := range []muster.HostID{"", "host-1", "host-1.0", "host-1.2", "host-3.1", "host-1.x", ".1"} {
+		if alive(id) {
+			t.Errorf("%q is not alive", id)
 		}
-		for _, id := range []muster.HostID{"", "host-1", "host-1.0", "host-1.2", "host-3.1", "host-1.x", ".1"} {
-			if alive(id) {
-				t.Errorf("%q is not alive", id)
-			}
+	}
+	must(t, hb.SetGuard(t.Context(), 4711))
+	all, err := process(s).Hosts(t.Context())
+	must(t, err)
+	pid := os.Getpid()
+	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join", GuardPID: 4711}}
+	for i := range all {
+		if all[i].Since == 0 {
+			t.Error("no time")
 		}
-		must(t, hb.SetGuard(t.Context(), 4711))
-		all, err := process(s).Hosts(t.Context())
-		must(t, err)
-		pid := os.Getpid()
-		want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join", GuardPID: 4711}}
-		for i := range all {
-			if all[i].Since == 0 {
-				t.Error("no time")
-			}
-			all[i].Since = 0
-		}
-		if d := cmp.Diff(want, all); d != "" {
-			t.Fatal(d)
-		}
-		if w := a.Where(t.Context(), "host-2.1"); w == "" || w == "host-2.1" {
-			t.Fatalf("where: %q", w)
-		}
-		must(t, sa.Close()) // the process dies
-		if alive("host-1.1") {
-			t.Fatal("a dead process is alive")
-		}
-		if all, err := process(s).Hosts(t.Context()); err != nil || len(all) != 1 || all[0].ID() != "host-2.1" {
-			t.Fatalf("%v %v", all, err)
-		}
-		next := join(t, process(open()))
-		if next.ID() != "host-1.2" || alive("host-1.1") || !alive("host-1.2") {
-			t.Fatalf("the slot's next life is %s", next.ID())
-		}
-		if err := ha.SetGuard(t.Context(), 1); !errors.Is(err, muster.ErrFenced) {
-			t.Fatalf("a dead life wrote: %v", err)
-		}
-		must(t, next.Release())
-		if alive("host-1.2") {
-			t.Fatal("released, it is not alive")
-		}
-		if w := a.Where(t.Context(), "host-1.1"); w != "host-1.1" {
-			t.Fatalf("where: %q", w)
-		}
-	})
+		all[i].Since = 0
+	}
+	if d := cmp.Diff(want, all); d != "" {
+		t.Fatal(d)
+	}
+	if w := a.Where(t.Context(), "host-2.1"); w == "" || w == "host-2.1" {
+		t.Fatalf("where: %q", w)
+	}
+	must(t, sa.Close()) // the process dies
+	if alive("host-1.1") {
+		t.Fatal("a dead process is alive")
+	}
+	if all, err := process(s).Hosts(t.Context()); err != nil || len(all) != 1 || all[0].ID() != "host-2.1" {
+		t.Fatalf("%v %v", all, err)
+	}
+	next := join(t, process(s.Handle()))
+	if next.ID() != "host-1.2" || alive("host-1.1") || !alive("host-1.2") {
+		t.Fatalf("the slot's next life is %s", next.ID())
+	}
+	if err := ha.SetGuard(t.Context(), 1); !errors.Is(err, muster.ErrFenced) {
+		t.Fatalf("a dead life wrote: %v", err)
+	}
+	must(t, next.Release())
+	if alive("host-1.2") {
+		t.Fatal("released, it is not alive")
+	}
+	if w := a.Where(t.Context(), "host-1.1"); w != "host-1.1" {
+		t.Fatalf("where: %q", w)
+	}
 }
 
 // Only the guard of a host that has died is ended, and its record names it no more.
@@ -95,94 +93,88 @@ func TestEndGuards(t *testing.T) {
 }
 
 func TestEveryHostHasItsOwnSlot(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		var g sync.WaitGroup
-		const n = 12
-		ids := make(chan muster.HostID, n)
-		for range n {
-			r := process(open())
-			g.Go(func() {
-				h, err := r.Join(context.Background(), "x")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				ids <- h.ID()
-			})
-		}
-		g.Wait()
-		close(ids)
-		had := map[muster.HostID]bool{}
-		for id := range ids {
-			if had[id] {
-				t.Fatalf("%s twice", id)
+	s := mem.New()
+	var g sync.WaitGroup
+	const n = 12
+	ids := make(chan muster.HostID, n)
+	for range n {
+		r := process(s.Handle())
+		g.Go(func() {
+			h, err := r.Join(context.Background(), "x")
+			if err != nil {
+				t.Error(err)
+				return
 			}
-			had[id] = true
+			ids <- h.ID()
+		})
+	}
+	g.Wait()
+	close(ids)
+	had := map[muster.HostID]bool{}
+	for id := range ids {
+		if had[id] {
+			t.Fatalf("%s twice", id)
 		}
-		if len(had) != n || !had["host-12.1"] {
-			t.Fatalf("%v", had)
-		}
-		all, err := process(s).Hosts(t.Context())
-		must(t, err)
-		if len(all) != n || all[1].Slot != "host-2" || all[n-1].Slot != "host-12" {
-			t.Fatalf("%v", all)
-		}
-	})
+		had[id] = true
+	}
+	if len(had) != n || !had["host-12.1"] {
+		t.Fatalf("%v", had)
+	}
+	all, err := process(s).Hosts(t.Context())
+	must(t, err)
+	if len(all) != n || all[1].Slot != "host-2" || all[n-1].Slot != "host-12" {
+		t.Fatalf("%v", all)
+	}
 }
 
 func TestASlotThatCannotBeReadIsPassedBy(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		_, err := s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), muster.None)
-		must(t, err)
-		r := process(s)
-		h := join(t, r)
-		if h.ID() != "host-2.1" {
-			t.Fatalf("%s", h.ID())
-		}
-		if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
-			t.Fatal("the slot that was passed by is still held")
-		}
-	})
+	s := mem.New()
+	_, err := s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), muster.None)
+	must(t, err)
+	r := process(s)
+	h := join(t, r)
+	if h.ID() != "host-2.1" {
+		t.Fatalf("%s", h.ID())
+	}
+	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
+		t.Fatal("the slot that was passed by is still held")
+	}
 }
 
 func TestADamagedSlot(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		sa := open()
-		h := join(t, process(sa))
-		d, err := s.Table(muster.TableHosts).Get(t.Context(), "host-1")
-		must(t, err)
-		_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), d.Rev)
-		must(t, err)
-		r := process(s)
-		// Somebody lives there: nothing is taken from them, and nothing is written over them.
-		if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
-			t.Fatal(alive, err)
+	s := mem.New()
+	sa := s.Handle()
+	h := join(t, process(sa))
+	d, err := s.Table(muster.TableHosts).Get(t.Context(), "host-1")
+	must(t, err)
+	_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), d.Rev)
+	must(t, err)
+	r := process(s)
+	// Somebody lives there: nothing is taken from them, and nothing is written over them.
+	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
+		t.Fatal(alive, err)
+	}
+	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
+		t.Fatal(slots, err)
+	}
+	for range 2 {
+		if all, err := process(s.Handle()).Hosts(t.Context()); err != nil || len(all) > 0 {
+			t.Fatal(all, err)
 		}
-		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
-			t.Fatal(slots, err)
-		}
-		for range 2 {
-			if all, err := process(open()).Hosts(t.Context()); err != nil || len(all) > 0 {
-				t.Fatal(all, err)
-			}
-		}
-		if got := kinds(t, s); len(got) != 1 || got[0] != "state.corrupt  " {
-			t.Fatalf("events %q", got)
-		}
-		must(t, sa.Close())
-		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
-			t.Fatal(slots, err)
-		}
-		// The next life is none that there was.
-		next := join(t, process(open()))
-		if alive, err := r.Alive(t.Context(), h.ID()); err != nil || alive || next.doc.Slot != "host-1" {
-			t.Fatal(alive, err, next.ID())
-		}
-		if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
-			t.Fatal(slots, err)
-		}
-	})
+	}
+	if got := kinds(t, s); len(got) != 1 || got[0] != "state.corrupt  " {
+		t.Fatalf("events %q", got)
+	}
+	must(t, sa.Close())
+	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
+		t.Fatal(slots, err)
+	}
+	// The next life is none that there was.
+	next := join(t, process(s.Handle()))
+	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || alive || next.doc.Slot != "host-1" {
+		t.Fatal(alive, err, next.ID())
+	}
+	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
+		t.Fatal(slots, err)
+	}
 }

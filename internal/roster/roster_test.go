@@ -16,7 +16,6 @@ import (
 	"muster"
 	"muster/internal/testing/tier"
 	"muster/journal"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -28,23 +27,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// engines runs a test on every engine; open gives one more process its handle on the same state.
-func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
-	t.Run("mem", func(t *testing.T) {
-		s := mem.New()
-		test(t, func() muster.Store { return s.Handle() })
-	})
-	t.Run("file", func(t *testing.T) {
-		dir := t.TempDir()
-		test(t, func() muster.Store {
-			s, err := file.Open(dir)
-			must(t, err)
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
 }
 
 func add(t testing.TB, r *Roster, m muster.Member) muster.Member {
@@ -139,187 +121,175 @@ func TestNames(t *testing.T) {
 }
 
 func TestAMemberWhoseHostDiedIsSpawnedAgain(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		r := process(s)
-		h := join(t, r)
-		add(t, r, muster.Member{Name: "alice", Role: "coder", Host: h.ID(), Task: 4})
-		other := process(open())
-		if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
-			t.Fatalf("got %v", err)
-		}
-		must(t, h.Release())
-		m := add(t, other, muster.Member{Name: "alice", Role: "coder", Prompt: "new"})
-		if m.Epoch != 2 || m.Task != 4 || m.Host != "" || m.Prompt != "new" {
-			t.Fatalf("%+v", m)
-		}
-		if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
-			t.Fatalf("one that is about to be started is here: %v", err)
-		}
-	})
+	s := mem.New()
+	r := process(s)
+	h := join(t, r)
+	add(t, r, muster.Member{Name: "alice", Role: "coder", Host: h.ID(), Task: 4})
+	other := process(s.Handle())
+	if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
+		t.Fatalf("got %v", err)
+	}
+	must(t, h.Release())
+	m := add(t, other, muster.Member{Name: "alice", Role: "coder", Prompt: "new"})
+	if m.Epoch != 2 || m.Task != 4 || m.Host != "" || m.Prompt != "new" {
+		t.Fatalf("%+v", m)
+	}
+	if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
+		t.Fatalf("one that is about to be started is here: %v", err)
+	}
 }
 
 func TestOnlyOneSpawnsAName(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		for i := range tier.Amount(5, 30) {
-			name := muster.Name(fmt.Sprint("w", i))
-			var g sync.WaitGroup
-			won := make(chan string, 8)
-			for k := range 8 {
-				r := process(open())
-				g.Go(func() {
-					prompt := fmt.Sprint(k)
-					_, err := r.Add(context.Background(), muster.Member{Name: name, Role: "coder", Prompt: prompt})
-					if err == nil {
-						won <- prompt
-					} else if !errors.Is(err, muster.ErrHeld) {
-						t.Error(err)
-					}
-				})
-			}
-			g.Wait()
-			if len(won) != 1 {
-				t.Fatalf("%d spawned %s", len(won), name)
-			}
-			if m, err := process(s).Get(t.Context(), name); err != nil || m.Prompt != <-won {
-				t.Fatalf("%+v %v", m, err)
-			}
-		}
-	})
-}
-
-func TestForeignFieldsOfARecordAreKept(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		r := process(s)
-		_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte(`{"name":"alice","role":"coder","status":"active","colour":"red"}`), muster.None)
-		must(t, err)
-		m, err := r.Update(t.Context(), "alice", func(m *muster.Member) {
-			m.Doing, m.Extra["taste"] = "x", []byte(`1`)
-			m.Name = "mallory" // which is the key of the document, and stays
-		})
-		must(t, err)
-		there, err := process(s).Get(t.Context(), "alice")
-		must(t, err)
-		if m.Status != muster.Working || string(there.Extra["colour"]) != `"red"` || string(there.Extra["taste"]) != "1" || there.Doing != "x" {
-			t.Fatalf("%+v", there)
-		}
-		_, err = r.Update(t.Context(), "alice", func(m *muster.Member) { m.Extra["taste"] = []byte(`2`) }) // nothing but an extra field
-		must(t, err)
-		if there, _ := r.Get(t.Context(), "alice"); string(there.Extra["taste"]) != "2" {
-			t.Fatalf("%+v", there)
-		}
-	})
-}
-
-func TestTakeOver(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		a := process(s)
-		ha := join(t, a)
-		add(t, a, muster.Member{Name: "alice", Role: "coder", Host: ha.ID(), Task: 3})
-		must(t, ha.Release())
+	s := mem.New()
+	for i := range tier.Amount(5, 30) {
+		name := muster.Name(fmt.Sprint("w", i))
 		var g sync.WaitGroup
-		won := make(chan muster.HostID, 8)
-		for range 8 {
-			r := process(open())
-			h := join(t, r)
+		won := make(chan string, 8)
+		for k := range 8 {
+			r := process(s.Handle())
 			g.Go(func() {
-				m, err := r.TakeOver(context.Background(), "alice", ha.ID(), h.ID())
-				switch {
-				case err == nil && m.Host == h.ID() && m.Epoch == 2 && m.Task == 3:
-					won <- h.ID()
-				case !errors.Is(err, muster.ErrStale):
-					t.Errorf("%+v %v", m, err)
-				}
-			})
-			g.Go(func() { // its record may change meanwhile
-				if _, err := r.Update(context.Background(), "alice", func(m *muster.Member) { m.Turns++ }); err != nil {
+				prompt := fmt.Sprint(k)
+				_, err := r.Add(context.Background(), muster.Member{Name: name, Role: "coder", Prompt: prompt})
+				if err == nil {
+					won <- prompt
+				} else if !errors.Is(err, muster.ErrHeld) {
 					t.Error(err)
 				}
 			})
 		}
 		g.Wait()
 		if len(won) != 1 {
-			t.Fatalf("%d took alice over", len(won))
+			t.Fatalf("%d spawned %s", len(won), name)
 		}
-		if m, err := a.Get(t.Context(), "alice"); err != nil || m.Host != <-won || m.Turns != 8 {
+		if m, err := process(s).Get(t.Context(), name); err != nil || m.Prompt != <-won {
 			t.Fatalf("%+v %v", m, err)
 		}
-		if got := kinds(t, s); got[len(got)-1] != "member.resumed alice " {
-			t.Fatalf("%q", got)
-		}
-		add(t, a, muster.Member{Name: "bob", Role: "coder"})
-		if m, err := a.TakeOver(t.Context(), "bob", "", "host-1.1"); err != nil || m.Host != "host-1.1" {
-			t.Fatalf("%+v %v", m, err)
-		}
-		if slices.Contains(kinds(t, s), "member.resumed bob ") {
-			t.Fatal("a first start is no resumption")
-		}
-		if _, err := a.TakeOver(t.Context(), "nobody", "", "host-1.1"); !errors.Is(err, muster.ErrNotFound) {
-			t.Fatalf("got %v", err)
-		}
+	}
+}
+
+func TestForeignFieldsOfARecordAreKept(t *testing.T) {
+	s := mem.New()
+	r := process(s)
+	_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte(`{"name":"alice","role":"coder","status":"active","colour":"red"}`), muster.None)
+	must(t, err)
+	m, err := r.Update(t.Context(), "alice", func(m *muster.Member) {
+		m.Doing, m.Extra["taste"] = "x", []byte(`1`)
+		m.Name = "mallory" // which is the key of the document, and stays
 	})
+	must(t, err)
+	there, err := process(s).Get(t.Context(), "alice")
+	must(t, err)
+	if m.Status != muster.Working || string(there.Extra["colour"]) != `"red"` || string(there.Extra["taste"]) != "1" || there.Doing != "x" {
+		t.Fatalf("%+v", there)
+	}
+	_, err = r.Update(t.Context(), "alice", func(m *muster.Member) { m.Extra["taste"] = []byte(`2`) }) // nothing but an extra field
+	must(t, err)
+	if there, _ := r.Get(t.Context(), "alice"); string(there.Extra["taste"]) != "2" {
+		t.Fatalf("%+v", there)
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	s := mem.New()
+	a := process(s)
+	ha := join(t, a)
+	add(t, a, muster.Member{Name: "alice", Role: "coder", Host: ha.ID(), Task: 3})
+	must(t, ha.Release())
+	var g sync.WaitGroup
+	won := make(chan muster.HostID, 8)
+	for range 8 {
+		r := process(s.Handle())
+		h := join(t, r)
+		g.Go(func() {
+			m, err := r.TakeOver(context.Background(), "alice", ha.ID(), h.ID())
+			switch {
+			case err == nil && m.Host == h.ID() && m.Epoch == 2 && m.Task == 3:
+				won <- h.ID()
+			case !errors.Is(err, muster.ErrStale):
+				t.Errorf("%+v %v", m, err)
+			}
+		})
+		g.Go(func() { // its record may change meanwhile
+			if _, err := r.Update(context.Background(), "alice", func(m *muster.Member) { m.Turns++ }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.Wait()
+	if len(won) != 1 {
+		t.Fatalf("%d took alice over", len(won))
+	}
+	if m, err := a.Get(t.Context(), "alice"); err != nil || m.Host != <-won || m.Turns != 8 {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if got := kinds(t, s); got[len(got)-1] != "member.resumed alice " {
+		t.Fatalf("%q", got)
+	}
+	add(t, a, muster.Member{Name: "bob", Role: "coder"})
+	if m, err := a.TakeOver(t.Context(), "bob", "", "host-1.1"); err != nil || m.Host != "host-1.1" {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if slices.Contains(kinds(t, s), "member.resumed bob ") {
+		t.Fatal("a first start is no resumption")
+	}
+	if _, err := a.TakeOver(t.Context(), "nobody", "", "host-1.1"); !errors.Is(err, muster.ErrNotFound) {
+		t.Fatalf("got %v", err)
+	}
 }
 
 func TestKnown(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		r := process(s)
-		for _, n := range []muster.Name{"alice", "alina", "bob", "worker-10"} {
-			add(t, r, muster.Member{Name: n, Role: "coder"})
-		}
-		set(t, r, "bob", muster.Shutdown, "")
-		_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},"odd",7]}`), muster.None)
+	s := mem.New()
+	r := process(s)
+	for _, n := range []muster.Name{"alice", "alina", "bob", "worker-10"} {
+		add(t, r, muster.Member{Name: n, Role: "coder"})
+	}
+	set(t, r, "bob", muster.Shutdown, "")
+	_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},"odd",7]}`), muster.None)
+	must(t, err)
+	for _, c := range []struct {
+		name  muster.Name
+		known bool
+		near  []muster.Name
+	}{
+		{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil},
+		{"alcie", false, []muster.Name{"alice"}},
+		{"alic", false, []muster.Name{"alice"}},
+		{"Alice", false, []muster.Name{"alice", "alina"}},
+		{"leed", false, []muster.Name{"lead"}},
+		{"zed", false, []muster.Name{"Zed"}},
+		{"worker10", false, []muster.Name{"worker-10"}},
+		{"somebody-else", false, nil}, {"", false, nil}, {"a b/../c", false, nil},
+	} {
+		known, near, err := r.Known(t.Context(), c.name)
 		must(t, err)
-		for _, c := range []struct {
-			name  muster.Name
-			known bool
-			near  []muster.Name
-		}{
-			{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil},
-			{"alcie", false, []muster.Name{"alice"}},
-			{"alic", false, []muster.Name{"alice"}},
-			{"Alice", false, []muster.Name{"alice", "alina"}},
-			{"leed", false, []muster.Name{"lead"}},
-			{"zed", false, []muster.Name{"Zed"}},
-			{"worker10", false, []muster.Name{"worker-10"}},
-			{"somebody-else", false, nil}, {"", false, nil}, {"a b/../c", false, nil},
-		} {
-			known, near, err := r.Known(t.Context(), c.name)
-			must(t, err)
-			if known != c.known || !slices.Equal(near, c.near) {
-				t.Errorf("%q: known %v, near %v", c.name, known, near)
-			}
+		if known != c.known || !slices.Equal(near, c.near) {
+			t.Errorf("%q: known %v, near %v", c.name, known, near)
 		}
-		if _, err := r.Get(t.Context(), "alcie"); !errors.Is(err, muster.ErrNotFound) || err.Error() != `there is no member "alcie" (did you mean alice?)` {
-			t.Fatalf("got %v", err)
-		}
-		if _, err := r.Update(t.Context(), "nobody", func(*muster.Member) {}); !errors.Is(err, muster.ErrNotFound) {
-			t.Fatalf("got %v", err)
-		}
-	})
+	}
+	if _, err := r.Get(t.Context(), "alcie"); !errors.Is(err, muster.ErrNotFound) || err.Error() != `there is no member "alcie" (did you mean alice?)` {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := r.Update(t.Context(), "nobody", func(*muster.Member) {}); !errors.Is(err, muster.ErrNotFound) {
+		t.Fatalf("got %v", err)
+	}
 }
 
 // An update that changes nothing writes nothing, also where a field of another program is spaced otherwise in the
 // document: each write costs every process a look.
 func TestAnUpdateThatChangesNothingWritesNothing(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		r := process(s)
-		add(t, r, muster.Member{Name: "alice", Role: "coder"})
-		ask := func(m *muster.Member) { m.Extra = muster.Extra{"asked": json.RawMessage(`["bob",{"of":[1]}]`)} }
-		var revs []muster.Rev
-		for range 3 {
-			_, err := r.Update(t.Context(), "alice", ask)
-			must(t, err)
-			doc, err := s.Table(muster.TableMembers).Get(t.Context(), "alice")
-			must(t, err)
-			revs = append(revs, doc.Rev)
-		}
-		if revs[1] != revs[0] || revs[2] != revs[0] {
-			t.Errorf("the revisions are %v", revs)
-		}
-	})
+	s := mem.New()
+	r := process(s)
+	add(t, r, muster.Member{Name: "alice", Role: "coder"})
+	ask := func(m *muster.Member) { m.Extra = muster.Extra{"asked": json.RawMessage(`["bob",{"of":[1]}]`)} }
+	var revs []muster.Rev
+	for range 3 {
+		_, err := r.Update(t.Context(), "alice", ask)
+		must(t, err)
+		doc, err := s.Table(muster.TableMembers).Get(t.Context(), "alice")
+		must(t, err)
+		revs = append(revs, doc.Rev)
+	}
+	if revs[1] != revs[0] || revs[2] != revs[0] {
+		t.Errorf("the revisions are %v", revs)
+	}
 }

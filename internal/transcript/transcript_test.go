@@ -48,23 +48,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// engines runs a test on every engine; open gives one more process its handle on the same state.
-func engines(t *testing.T, test func(t *testing.T, open func() muster.Store)) {
-	t.Run("mem", func(t *testing.T) {
-		s := mem.New()
-		test(t, func() muster.Store { return s.Handle() })
-	})
-	t.Run("file", func(t *testing.T) {
-		dir := t.TempDir()
-		test(t, func() muster.Store {
-			s, err := file.Open(dir)
-			must(t, err)
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
-}
-
 func text(s string) []llm.Part { return []llm.Part{llm.Text{Text: s}} }
 
 func reply(s string, ids ...string) llm.Reply {
@@ -156,66 +139,62 @@ func TestWhatCannotBeSentIsLeftOut(t *testing.T) {
 }
 
 func TestReopenedItIsTheSameByteForByte(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		ctx, tr := t.Context(), reader(t, s.Log())
-		must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
-			llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
-		r := reply("think", "a")
-		r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p",
-			Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
-		r.Usage, r.Model = llm.Usage{Input: 3, Output: 4}, "m"
-		must(t, tr.Reply(ctx, r))
-		must(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))
-		again := reader(t, s.Log())
-		if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
-			t.Fatalf("resumed conversation differs:\n%s", d)
+	s := mem.New()
+	ctx, tr := t.Context(), reader(t, s.Log())
+	must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
+		llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
+	r := reply("think", "a")
+	r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p",
+		Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
+	r.Usage, r.Model = llm.Usage{Input: 3, Output: 4}, "m"
+	must(t, tr.Reply(ctx, r))
+	must(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))
+	again := reader(t, s.Log())
+	if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
+		t.Fatalf("resumed conversation differs:\n%s", d)
+	}
+	if again.Pos() != tr.Pos() || damagedEntries(t, s.Log()) != 0 {
+		t.Fatalf("resumed at %d, not %d; %d damaged", again.Pos(), tr.Pos(), damagedEntries(t, s.Log()))
+	}
+	var kinds []Kind
+	for e, err := range Read(ctx, s.Log(), "alice", 0) {
+		must(t, err)
+		kinds = append(kinds, e.Kind)
+		if e.At == 0 || e.Kind == KindReply && (e.Usage.Output != 4 || e.Model != "m" || e.Stop != llm.StopTools) {
+			t.Fatalf("entry %+v", e)
 		}
-		if again.Pos() != tr.Pos() || damagedEntries(t, s.Log()) != 0 {
-			t.Fatalf("resumed at %d, not %d; %d damaged", again.Pos(), tr.Pos(), damagedEntries(t, s.Log()))
-		}
-		var kinds []Kind
-		for e, err := range Read(ctx, s.Log(), "alice", 0) {
-			must(t, err)
-			kinds = append(kinds, e.Kind)
-			if e.At == 0 || e.Kind == KindReply && (e.Usage.Output != 4 || e.Model != "m" || e.Stop != llm.StopTools) {
-				t.Fatalf("entry %+v", e)
-			}
-		}
-		if d := cmp.Diff([]Kind{KindUser, KindReply, KindResult}, kinds); d != "" {
-			t.Fatal(d)
-		}
-	})
+	}
+	if d := cmp.Diff([]Kind{KindUser, KindReply, KindResult}, kinds); d != "" {
+		t.Fatal(d)
+	}
 }
 
 func TestASecondWriterIsRefused(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		ctx := t.Context()
-		old, new := reader(t, s.Log()), reader(t, open().Log())
-		must(t, new.User(ctx, text("mine"), nil))
-		err := old.User(ctx, text("too late"), nil)
-		if !errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrStale) {
-			t.Fatalf("a late writer got %v", err)
-		}
-		if len(old.Messages()) != 0 {
-			t.Fatal("what was refused is in the conversation")
-		}
-		must(t, new.User(ctx, text("still mine"), nil))
-		same(t, reader(t, s.Log()).Messages(), "u mine still mine")
-		// Who takes a member over refuses the process that hosted it, before it has anything to say.
-		next := reader(t, open().Log())
-		must(t, next.TakeOver(ctx, "host-2.1"))
-		if err := new.Reply(ctx, reply("too late")); !errors.Is(err, muster.ErrFenced) {
-			t.Fatalf("the late host wrote: %v", err)
-		}
-		must(t, next.Reply(ctx, reply("in time")))
-		same(t, reader(t, s.Log()).Messages(), "u mine still mine", "a in time")
-		old.Release()
-		if err := old.Load(ctx); !errors.Is(err, muster.ErrFenced) {
-			t.Fatalf("loading behind another writer: %v", err)
-		}
-	})
+	s := mem.New()
+	ctx := t.Context()
+	old, new := reader(t, s.Log()), reader(t, s.Handle().Log())
+	must(t, new.User(ctx, text("mine"), nil))
+	err := old.User(ctx, text("too late"), nil)
+	if !errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrStale) {
+		t.Fatalf("a late writer got %v", err)
+	}
+	if len(old.Messages()) != 0 {
+		t.Fatal("what was refused is in the conversation")
+	}
+	must(t, new.User(ctx, text("still mine"), nil))
+	same(t, reader(t, s.Log()).Messages(), "u mine still mine")
+	// Who takes a member over refuses the process that hosted it, before it has anything to say.
+	next := reader(t, s.Handle().Log())
+	must(t, next.TakeOver(ctx, "host-2.1"))
+	if err := new.Reply(ctx, reply("too late")); !errors.Is(err, muster.ErrFenced) {
+		t.Fatalf("the late host wrote: %v", err)
+	}
+	must(t, next.Reply(ctx, reply("in time")))
+	same(t, reader(t, s.Log()).Messages(), "u mine still mine", "a in time")
+	old.Release()
+	if err := old.Load(ctx); !errors.Is(err, muster.ErrFenced) {
+		t.Fatalf("loading behind another writer: %v", err)
+	}
 }
 
 func letter(i int) (text string, mail []muster.Message) {
@@ -231,86 +210,82 @@ func contents(ms []muster.Message) (out []string) {
 }
 
 func TestDeliveredMail(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		ctx, tr := t.Context(), reader(t, s.Log())
+	s := mem.New()
+	ctx, tr := t.Context(), reader(t, s.Log())
+	for i := range 25 {
+		line, mail := letter(i)
+		must(t, tr.Deliver(ctx, line, mail))
+		switch i {
+		case 12:
+			must(t, tr.Fresh(ctx, text("anew"), nil))
+		case 14:
+			must(t, tr.Compress(ctx, []llm.Message{{Role: llm.User, Parts: text("shorter")}}, nil, nil, "a test"))
+		}
+		if i == 15 {
+			tr.Release()
+		}
+	}
+	must(t, tr.User(ctx, text("told of a claim"), []muster.MessageID{"claim-3"}))
+	var want []string
+	for i := 5; i < 25; i++ {
+		want = append(want, fmt.Sprintf("bob message %d mail %d", i+1, i))
+	}
+	check := func(tr *Transcript) {
+		t.Helper()
 		for i := range 25 {
-			line, mail := letter(i)
-			must(t, tr.Deliver(ctx, line, mail))
-			switch i {
-			case 12:
-				must(t, tr.Fresh(ctx, text("anew"), nil))
-			case 14:
-				must(t, tr.Compress(ctx, []llm.Message{{Role: llm.User, Parts: text("shorter")}}, nil, nil, "a test"))
-			}
-			if i == 15 {
-				tr.Release()
+			if !tr.Delivered(muster.MessageID(fmt.Sprint("m", i))) {
+				t.Fatalf("mail %d is not known as delivered", i)
 			}
 		}
-		must(t, tr.User(ctx, text("told of a claim"), []muster.MessageID{"claim-3"}))
-		var want []string
-		for i := 5; i < 25; i++ {
-			want = append(want, fmt.Sprintf("bob message %d mail %d", i+1, i))
+		if !tr.Delivered("claim-3") || tr.Delivered("m25") || tr.Delivered("") {
+			t.Fatal("wrong ids count as delivered")
 		}
-		check := func(tr *Transcript) {
-			t.Helper()
-			for i := range 25 {
-				if !tr.Delivered(muster.MessageID(fmt.Sprint("m", i))) {
-					t.Fatalf("mail %d is not known as delivered", i)
-				}
-			}
-			if !tr.Delivered("claim-3") || tr.Delivered("m25") || tr.Delivered("") {
-				t.Fatal("wrong ids count as delivered")
-			}
+	}
+	for _, n := range []int{99, 2, 0} {
+		last, err := LastDelivered(ctx, s.Log(), "alice", n)
+		must(t, err)
+		if d := cmp.Diff(want[20-min(n, 20):], contents(last), cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("last %d delivered (-want +got):\n%s", n, d)
 		}
-		for _, n := range []int{99, 2, 0} {
-			last, err := LastDelivered(ctx, s.Log(), "alice", n)
-			must(t, err)
-			if d := cmp.Diff(want[20-min(n, 20):], contents(last), cmpopts.EquateEmpty()); d != "" {
-				t.Fatalf("last %d delivered (-want +got):\n%s", n, d)
-			}
-		}
-		if len(tr.Messages()) != 0 {
-			t.Fatal("a released transcript keeps text in memory")
-		}
-		must(t, tr.Load(ctx))
-		check(tr)
-		check(reader(t, s.Log()))
-		if d := cmp.Diff(reader(t, s.Log()).Messages(), tr.Messages()); d != "" {
-			t.Fatal(d)
-		}
-	})
+	}
+	if len(tr.Messages()) != 0 {
+		t.Fatal("a released transcript keeps text in memory")
+	}
+	must(t, tr.Load(ctx))
+	check(tr)
+	check(reader(t, s.Log()))
+	if d := cmp.Diff(reader(t, s.Log()).Messages(), tr.Messages()); d != "" {
+		t.Fatal(d)
+	}
 }
 
 func TestAnswersMayComeAtOnce(t *testing.T) {
-	engines(t, func(t *testing.T, open func() muster.Store) {
-		s := open()
-		ctx, tr := t.Context(), reader(t, s.Log())
-		must(t, tr.User(ctx, text("go"), nil))
-		var ids []string
-		for i := range 50 {
-			ids = append(ids, fmt.Sprint("c", i))
+	s := mem.New()
+	ctx, tr := t.Context(), reader(t, s.Log())
+	must(t, tr.User(ctx, text("go"), nil))
+	var ids []string
+	for i := range 50 {
+		ids = append(ids, fmt.Sprint("c", i))
+	}
+	must(t, tr.Reply(ctx, reply("look", ids...)))
+	var g sync.WaitGroup
+	errs := make(chan error, len(ids))
+	for _, id := range ids {
+		g.Go(func() { errs <- tr.Result(ctx, result(id, id)) })
+	}
+	for range 10 {
+		g.Go(func() { tr.Messages(); tr.Unanswered() })
+	}
+	g.Wait()
+	for range ids {
+		must(t, <-errs)
+	}
+	last := tr.Messages()[2]
+	for i, p := range last.Parts {
+		if p.(llm.Result).ID != ids[i] {
+			t.Fatalf("result %d answers %s", i, p.(llm.Result).ID)
 		}
-		must(t, tr.Reply(ctx, reply("look", ids...)))
-		var g sync.WaitGroup
-		errs := make(chan error, len(ids))
-		for _, id := range ids {
-			g.Go(func() { errs <- tr.Result(ctx, result(id, id)) })
-		}
-		for range 10 {
-			g.Go(func() { tr.Messages(); tr.Unanswered() })
-		}
-		g.Wait()
-		for range ids {
-			must(t, <-errs)
-		}
-		last := tr.Messages()[2]
-		for i, p := range last.Parts {
-			if p.(llm.Result).ID != ids[i] {
-				t.Fatalf("result %d answers %s", i, p.(llm.Result).ID)
-			}
-		}
-	})
+	}
 }
 
 func TestUnwritable(t *testing.T) {
