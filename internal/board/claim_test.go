@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"muster"
@@ -89,47 +88,6 @@ func TestAReleaseNamesWhoGaveTheTaskBack(t *testing.T) {
 		if len(e) != 1 || e[0].Member != "ann" || e[0].Fields["by"] != want || e[0].Text("reason") != "no" {
 			t.Errorf("by %q: %+v", by, e)
 		}
-	}
-}
-
-// A claim that is over gives nothing back, also when nobody has the task now; nor does who never had it.
-func TestALateReleaseIsRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		task  muster.Task
-		fence int
-	}{
-		"never claimed":     {muster.Task{Status: muster.Pending}, 0},
-		"an earlier claim":  {muster.Task{Status: muster.Pending, Fence: 2}, 1},
-		"set aside":         {muster.Task{Status: muster.NeedsAttention, Fence: 2}, 1},
-		"set aside since":   {muster.Task{Status: muster.NeedsAttention, Fence: 2}, 2},
-		"completed":         {muster.Task{Status: muster.Completed, Fence: 2}, 2},
-		"left with a name":  {muster.Task{Status: muster.Pending, Owner: "ann", Fence: 2}, 2},
-		"somebody else has": {muster.Task{Status: muster.InProgress, Owner: "bob", Fence: 3}, 2},
-	} {
-		w := &world{failer: t}
-		was := c.task
-		w.refused(release(&c.task, c.fence, Release{Counts: true, Note: "n"}, 7), muster.Fenced, "")
-		if d := cmp.Diff(was, c.task); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
-	}
-}
-
-// Who is told that a claim is over is told what has become of the task.
-func TestALateOwnerIsToldWhatBecameOfTheTask(t *testing.T) {
-	at := now()
-	clock := muster.Time(at).Format("15:04")
-	for want, task := range map[string]muster.Task{
-		"bob completed it at " + clock: {Status: muster.Completed, CompletedBy: "bob", Owner: "bob", UpdatedAt: at},
-		"it is completed":              {Status: muster.Completed, Owner: "bob", UpdatedAt: at},
-		"it was set aside at " + clock + ": no good": {Status: muster.NeedsAttention, UpdatedAt: at, Result: "no good",
-			CompletedBy: "left over"},
-		"bob claimed it at " + clock: {Status: muster.InProgress, Owner: "bob", ClaimedAt: at, UpdatedAt: 1,
-			CompletedBy: "left over"},
-		"it went back to the board at " + clock: {Status: muster.Pending, UpdatedAt: at},
-	} {
-		task.ID = 7
-		(&world{failer: t}).refused(errClaimLost(task), muster.Fenced, "task 7 is no longer yours: "+want)
 	}
 }
 

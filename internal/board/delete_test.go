@@ -3,7 +3,6 @@ package board
 import (
 	"context"
 	"errors"
-	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,29 +101,4 @@ func TestAnIDThatIsTakenIsLookedForAgain(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// unlisted is a store whose tables show no changes, as when they are told late.
-type unlisted struct{ muster.Store }
-
-func (s unlisted) Table(name string) muster.Table { return unlistedTable{s.Store.Table(name)} }
-
-type unlistedTable struct{ muster.Table }
-
-func (unlistedTable) Changes(context.Context, muster.Mark) iter.Seq2[muster.Change, error] {
-	return func(func(muster.Change, error) bool) {}
-}
-
-// An id that was found taken is not tried again, also while the listing does not show who has it.
-func TestATakenIDIsNotTriedAgain(t *testing.T) {
-	w := inMemory(t)
-	w.add(w.board(), "one")
-	w.add(w.board(), "two")
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute) // for who tries it for ever
-	defer cancel()
-	s := unlisted{w.open()}
-	got, err := New(s, journal.New(s.Log())).Create(ctx, Draft{Subject: "new"})
-	if must(w, got, err); got.ID != 3 {
-		t.Errorf("%+v", got)
-	}
 }

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -100,33 +99,4 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 			t.Errorf("%+v", bad)
 		}
 	})
-}
-
-// Blocks is derived. A document of an earlier version that stores it is read, whatever it says, and loses it at the next
-// write; who is told of a task is told what it blocks.
-func TestBlocksIsDerivedAndNotStored(t *testing.T) {
-	w := inMemory(t)
-	w.write("1", `{"id": 1, "subject": "1", "status": "pending", "blockedBy": [], "dependsOn": [], "blocks": [7, 8], "theirs": 1}`)
-	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "dependsOn": [1], "blocks": []}`)
-	b := w.board()
-	must(w, 0, b.Settle(w.ctx))
-	if got := w.raw("1"); !slices.Equal(got["blocks"].([]any), []any{7.0, 8.0}) {
-		t.Errorf("1 needed no repair and was written: %v", got)
-	}
-	if got := w.get(b, 1); got.Blocks != nil {
-		t.Errorf("the stored blocks are believed: %v", got.Blocks)
-	}
-	all, err := b.List(w.ctx)
-	if must(w, all, err); !slices.Equal(all[0].Blocks, []muster.TaskID{2}) || len(all[1].Blocks) != 0 {
-		t.Errorf("%v and %v", all[0].Blocks, all[1].Blocks)
-	}
-	var told []muster.TaskID
-	b.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told = t.Blocks; return nil })
-	must(w, all[0], errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-	if got := w.raw("1"); got["blocks"] != nil || got["theirs"] != 1.0 {
-		t.Errorf("written anew it is %v", got)
-	}
-	if !slices.Equal(told, []muster.TaskID{2}) {
-		t.Errorf("who was told knows of %v", told)
-	}
 }

@@ -23,70 +23,7 @@ import (
 	"muster/journal"
 )
 
-var linearSeed = flag.Uint64("linear.seed", 0, "run this seed of the linearizability tests alone")
-
-// What several processes do to tasks at once looks as if it had been done one after the other: histories of every step
-// that a claim can take, some of them cut off so that nobody knows what became of them, are explained by a sequential
-// board. In memory a seed decides all that happens; on files the scheduler has its say too.
-func TestClaimsAreLinearizable(t *testing.T) {
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			for seed := range linearSeeds(tier.Amount(40, 100)) {
-				h := recordOn(t, name, open, seed, nil)
-				if got := h.check(); got != porcupine.Ok {
-					t.Fatalf("seed %d: the history is %s; again: go test ./internal/board -run 'TestClaimsAreLinearizable/%s' -linear.seed=%d%s", seed, got, name, seed, h)
-				}
-			}
-		})
-	}
-}
-
-// A store without compare-and-set must be found out, or the test above says nothing.
-func TestWithoutCompareAndSetClaimsAreNotLinearizable(t *testing.T) {
-	if *linearSeed != 0 {
-		t.Skip("a single seed need not show it")
-	}
-	blind := func(s muster.Store) muster.Store { return blindStore{s} }
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			caught, seeds := 0, tier.Amount(10, 40)
-			for seed := range linearSeeds(seeds) {
-				switch recordOn(t, name, open, seed, blind).check() {
-				case porcupine.Illegal:
-					caught++
-				case porcupine.Unknown:
-					t.Fatalf("seed %d: unknown", seed)
-				}
-			}
-			t.Logf("%d of %d seeds found it out", caught, seeds)
-			if caught == 0 {
-				t.Errorf("a store that ignores revisions passed on all of %d seeds", seeds)
-			}
-		})
-	}
-}
-
-func linearSeeds(n int) func(func(uint64) bool) {
-	return func(yield func(uint64) bool) {
-		if *linearSeed != 0 {
-			yield(*linearSeed)
-			return
-		}
-		for seed := 1; seed <= n && yield(uint64(seed)); seed++ {
-		}
-	}
-}
-
-// history is what the workers saw.
-type history struct {
-	t       *testing.T
-	clock   atomic.Int64
-	pause   func(*rand.Rand)
-	pending sync.WaitGroup // writes that were still under way when their step was cut off
-
-	mu  sync.Mutex
-	ops []porcupine.Operation
-}
+var linearSeed = flag.Uint64("linear.seed", 0, "run this seed of the linearizability test alone")
 
 const (
 	linearTasks   = 3
@@ -94,24 +31,142 @@ const (
 	linearSteps   = 9
 )
 
-// recordOn lets a few processes loose on a few tasks. In memory the pauses are on a bubble's clock, and no two end at one moment.
-func recordOn(t *testing.T, engine string, open func(testing.TB) func() muster.Store, seed uint64, wrap func(muster.Store) muster.Store) (h *history) {
-	t.Helper()
-	if engine == "mem" {
-		h = &history{t: t, pause: func(r *rand.Rand) { time.Sleep(time.Duration(1 + r.Int64N(int64(time.Second)))) }}
-		synctest.Test(t, func(t *testing.T) { h.record(open(t), seed, wrap) })
-		return h
-	}
-	h = &history{t: t, pause: func(r *rand.Rand) {
-		for range r.IntN(20) {
-			runtime.Gosched()
-		}
-	}}
-	h.record(open(t), seed, wrap)
-	return h
+// linearInput is a step that a worker takes, and linearOutput is its result: the task as it was returned, or a refusal.
+type linearInput struct {
+	op       string
+	id       muster.TaskID
+	who      muster.Name
+	fence    int
+	priority int
 }
 
-func (h *history) record(open func() muster.Store, seed uint64, wrap func(muster.Store) muster.Store) {
+type linearOutput struct {
+	state linearState
+	code  muster.Code
+}
+
+// linearState is what the sequential board knows of a task.
+type linearState struct {
+	status   muster.TaskStatus
+	owner    muster.Name
+	fence    int
+	attempts int
+	priority int
+}
+
+// next is the sequential board, written apart from the real one: what a step makes of a task, or the code of its refusal.
+func (s linearState) next(in linearInput) (linearState, muster.Code) {
+	mine := s.status == muster.InProgress && s.fence == in.fence
+	switch in.op {
+	case "claim":
+		switch s.status {
+		case muster.Pending:
+			s.status, s.owner, s.fence = muster.InProgress, in.who, s.fence+1
+		case muster.InProgress:
+			return s, muster.Held
+		default:
+			return s, muster.Invalid
+		}
+	case "complete":
+		if s.status == muster.Completed && s.fence == in.fence {
+			return s, ""
+		}
+		if !mine {
+			return s, muster.Fenced
+		}
+		s.status = muster.Completed
+	case "release", "giveup":
+		if s.status == muster.Pending && s.fence == in.fence && in.fence > 0 {
+			return s, ""
+		}
+		if !mine {
+			return s, muster.Fenced
+		}
+		s.status, s.owner = muster.Pending, ""
+		if in.op == "giveup" {
+			if s.attempts++; s.attempts >= maxAttempts {
+				s.status, s.fence = muster.NeedsAttention, s.fence+1
+			}
+		}
+	case "revoke":
+		if s.fence != in.fence {
+			return s, muster.Fenced
+		}
+		if s.status != muster.InProgress {
+			return s, muster.Invalid
+		}
+		s.status, s.owner, s.fence = muster.Pending, "", s.fence+1
+	case "update":
+		if s.status == muster.Completed {
+			return s, muster.Invalid
+		}
+		s.priority = in.priority
+	}
+	return s, ""
+}
+
+// linearModel takes every task by itself.
+var linearModel = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		parts := make([][]porcupine.Operation, linearTasks)
+		for _, o := range history {
+			i := o.Input.(linearInput).id - 1
+			parts[i] = append(parts[i], o)
+		}
+		return parts
+	},
+	Init: func() any { return linearState{status: muster.Pending} },
+	Step: func(state, input, output any) (bool, any) {
+		in, out := input.(linearInput), output.(linearOutput)
+		to, code := state.(linearState).next(in)
+		isReturned := in.op != "release" && in.op != "giveup" // those return the task once all that follows was settled
+		return code == out.code && (code != "" || !isReturned || out.state == to), to
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+}
+
+// What several processes do to tasks at once looks as if it had been done one after the other: histories of every step
+// that a claim can take are explained by a sequential board. In memory a seed decides all that happens, since no two
+// pauses end at one moment of the bubble's clock; on files the scheduler has its say too.
+func TestClaimsAreLinearizable(t *testing.T) {
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= uint64(tier.Amount(40, 100)); seed++ {
+				if *linearSeed != 0 && seed != *linearSeed {
+					continue
+				}
+				h := &history{t: t}
+				if name == "mem" {
+					h.pause = func(r *rand.Rand) { time.Sleep(time.Duration(1 + r.Int64N(int64(time.Second)))) }
+					synctest.Test(t, func(t *testing.T) { h.record(open(t), seed) })
+				} else {
+					h.pause = func(r *rand.Rand) {
+						for range r.IntN(20) {
+							runtime.Gosched()
+						}
+					}
+					h.record(open(t), seed)
+				}
+				if got := porcupine.CheckOperationsTimeout(linearModel, h.ops, time.Minute); got != porcupine.Ok {
+					t.Fatalf("the history is %s; again: -run 'TestClaimsAreLinearizable/%s' -linear.seed=%d%s", got, name, seed, h)
+				}
+			}
+		})
+	}
+}
+
+// history is what the workers saw.
+type history struct {
+	t     *testing.T
+	clock atomic.Int64
+	pause func(*rand.Rand)
+
+	mu  sync.Mutex
+	ops []porcupine.Operation
+}
+
+// record lets a few processes loose on a few tasks. They pause before every operation on a document.
+func (h *history) record(open func() muster.Store, seed uint64) {
 	w := newWorld(h.t, open)
 	for range linearTasks {
 		w.add(w.board(), "wanted")
@@ -119,30 +174,79 @@ func (h *history) record(open func() muster.Store, seed uint64, wrap func(muster
 	var all sync.WaitGroup
 	for i := range linearWorkers {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		s := open()
-		if wrap != nil {
-			s = wrap(s)
-		}
-		cut := &cutStore{Store: s, h: h, r: r}
-		p := &linearWorker{h: h, id: i, who: muster.Name(fmt.Sprintf("m%d", i)), r: r, cut: cut,
-			board: New(cut, journal.New(s.Log())), fence: map[muster.TaskID]int{}}
+		s := interrupted{open(), func(string, string) { h.pause(r) }}
+		b := New(s, journal.New(s.Log()))
 		all.Go(func() {
+			fences := map[muster.TaskID]int{} // of its last claims, also where they are over
 			for range linearSteps {
 				h.pause(r)
-				p.step()
+				h.step(i, b, r, fences)
 			}
 		})
 	}
 	all.Wait()
-	h.pending.Wait()
-	last := &linearWorker{h: h, id: linearWorkers, board: w.board(), cut: &cutStore{}}
 	for id := muster.TaskID(1); id <= linearTasks; id++ {
-		last.do(linearInput{op: "get", id: id})
+		h.do(linearWorkers, w.board(), linearInput{op: "get", id: id})
 	}
 }
 
-func (h *history) check() porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(linearModel.ToModel(), h.ops, time.Minute)
+// step takes a random step of one worker.
+func (h *history) step(client int, b *Board, r *rand.Rand, fences map[muster.TaskID]int) {
+	id := muster.TaskID(1 + r.IntN(linearTasks))
+	in := linearInput{id: id, who: muster.Name(fmt.Sprint("m", client)), fence: fences[id]}
+	ops := []string{"claim", "claim", "claim", "next", "complete", "release", "release", "giveup", "revoke", "update", "get"}
+	in.op = ops[r.IntN(len(ops))]
+	switch {
+	case in.op == "complete" && r.IntN(2) == 0:
+		in.op = "claim" // a completed task is of no more use here
+	case in.op == "update":
+		in.priority = client*1000 + r.IntN(1000)
+	case in.op == "revoke": // mostly of the claim that there is, whoever has it
+		t, _ := b.Get(context.Background(), id)
+		in.fence = t.Fence - r.IntN(2)
+	}
+	if claimed, ok := h.do(client, b, in); ok {
+		fences[claimed.ID] = claimed.Fence
+	}
+}
+
+// do takes a step and records it. It returns the task if the step claimed one.
+func (h *history) do(client int, b *Board, in linearInput) (t muster.Task, isClaimed bool) {
+	ctx := context.Background()
+	call := h.clock.Add(1)
+	var err error
+	switch in.op {
+	case "claim":
+		t, err = b.Claim(ctx, in.id, Claim{Owner: in.who})
+	case "next":
+		t, _, err = b.ClaimNext(ctx, Claim{Owner: in.who})
+		in.op, in.id = "claim", t.ID
+	case "complete":
+		t, err = b.Complete(ctx, in.id, in.fence, Outcome{By: in.who})
+	case "release", "giveup":
+		t, err = b.Release(ctx, in.id, in.fence, Release{Reason: "no", Counts: in.op == "giveup"})
+	case "revoke":
+		t, err = b.Revoke(ctx, in.id, in.fence, in.who, "")
+	case "update":
+		t, err = b.Update(ctx, in.id, Patch{Priority: &in.priority})
+	case "get":
+		t, err = b.Get(ctx, in.id)
+	}
+	out := linearOutput{state: linearState{t.Status, t.Owner, t.Fence, t.Attempts, t.Priority}}
+	var refused *muster.Error
+	switch {
+	case in.id == 0 && err == nil:
+		return t, false // nothing was ready: nothing that one task could tell
+	case in.id > 0 && errors.As(err, &refused):
+		out.code = refused.Code
+	case err != nil:
+		h.t.Errorf("%s of task %d: %v", in.op, in.id, err)
+		return t, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: call, Return: h.clock.Add(1)})
+	return t, in.op == "claim" && err == nil
 }
 
 // String is the history, task by task, in the order of the calls.
@@ -152,191 +256,7 @@ func (h *history) String() string {
 	})
 	var b strings.Builder
 	for _, o := range h.ops {
-		fmt.Fprintf(&b, "\n%4d-%-4d %s", o.Call, min(o.Return, 9999), linearModel.DescribeOperation(o.Input, o.Output))
+		fmt.Fprintf(&b, "\n%4d-%-4d %s", o.Call, o.Return, linearModel.DescribeOperation(o.Input, o.Output))
 	}
 	return b.String()
-}
-
-// linearWorker is a process that works on the tasks.
-type linearWorker struct {
-	h     *history
-	id    int
-	who   muster.Name
-	r     *rand.Rand
-	cut   *cutStore
-	board *Board
-	fence map[muster.TaskID]int // of its last claims, also where they are over
-}
-
-// step takes one random step; one in five is cut off at a random moment.
-func (p *linearWorker) step() {
-	id := muster.TaskID(1 + p.r.IntN(linearTasks))
-	in := linearInput{id: id, who: p.who, fence: p.fence[id]}
-	in.op = []string{"claim", "claim", "claim", "next", "complete", "finish", "release", "release", "giveup", "revoke", "update", "retry", "get"}[p.r.IntN(13)]
-	if in.op == "complete" && p.r.IntN(2) == 0 || in.op == "finish" && p.r.IntN(3) > 0 {
-		in.op = "claim" // a completed task is of no more use here
-	}
-	if in.op == "update" {
-		in.priority = p.id*1000 + p.r.IntN(1000)
-	}
-	p.cut.in = -1
-	if in.op == "revoke" { // mostly of the claim that there is, whoever has it
-		t, _ := p.board.Get(context.Background(), id)
-		in.fence = t.Fence - p.r.IntN(2)
-	}
-	if p.r.IntN(5) == 0 {
-		p.cut.in = p.r.IntN(4)
-	}
-	p.do(in)
-}
-
-// do takes a step and records it.
-func (p *linearWorker) do(in linearInput) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	p.cut.cancel, p.cut.was = cancel, false
-	call := p.h.clock.Add(1)
-	var t muster.Task
-	var err error
-	ok := true
-	switch in.op {
-	case "claim":
-		t, err = p.board.Claim(ctx, in.id, Claim{Owner: in.who})
-	case "next":
-		t, ok, err = p.board.ClaimNext(ctx, Claim{Owner: in.who})
-	case "complete":
-		t, err = p.board.Complete(ctx, in.id, in.fence, Outcome{By: in.who})
-	case "finish":
-		t, err = p.board.CompleteByHand(ctx, in.id, in.who, "")
-	case "release", "giveup":
-		t, err = p.board.Release(ctx, in.id, in.fence, Release{Reason: "no", Counts: in.op == "giveup"})
-	case "revoke":
-		t, err = p.board.Revoke(ctx, in.id, in.fence, in.who, "")
-	case "update":
-		t, err = p.board.Update(ctx, in.id, Patch{Priority: &in.priority})
-	case "retry":
-		t, err = p.board.Update(ctx, in.id, Patch{Retry: true})
-	case "get":
-		t, err = p.board.Get(ctx, in.id)
-	}
-	out := linearOutput{state: stateOf(t)}
-	var refused *muster.Error
-	switch {
-	case t.ID != 0 && (err == nil || p.cut.was || ctx.Err() != nil): // done; what follows from it may be left
-	case p.cut.was && t.ID == 0:
-		out.unknown = true
-	case errors.As(err, &refused):
-		out.code = refused.Code
-	case err != nil:
-		p.h.t.Errorf("%s of task %d: %v", in.op, in.id, err)
-		return
-	case !ok:
-		return // nothing was ready: nothing that one task could tell
-	}
-	back := p.h.clock.Add(1)
-	if out.unknown {
-		back = 1 << 60 // it may happen at any later time
-	}
-	if in.op == "next" {
-		in.op = "claim"
-		if in.id = t.ID; out.unknown { // whichever it may have been
-			for id := muster.TaskID(1); id <= linearTasks; id++ {
-				in.id = id
-				p.h.add(p.id, in, out, call, back)
-			}
-			return
-		}
-	}
-	if in.op == "claim" && !out.unknown && out.code == "" {
-		p.fence[in.id] = t.Fence
-	}
-	p.h.add(p.id, in, out, call, back)
-}
-
-func (h *history) add(client int, in linearInput, out linearOutput, call, back int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: call, Return: back})
-}
-
-// cutStore pauses at every operation on a task, and cuts a step off at one of them: before a write, after it, or with the
-// write on its way.
-type cutStore struct {
-	muster.Store
-	h      *history
-	r      *rand.Rand
-	in     int // operations until the cut; below zero: none
-	was    bool
-	cancel context.CancelFunc
-}
-
-func (s *cutStore) Table(name string) muster.Table {
-	if name != muster.TableTasks {
-		return s.Store.Table(name)
-	}
-	return cutTable{s.Store.Table(name), s}
-}
-
-type cutTable struct {
-	muster.Table
-	s *cutStore
-}
-
-func (t cutTable) now() bool {
-	t.s.h.pause(t.s.r)
-	t.s.in--
-	if t.s.in != -1 {
-		return false
-	}
-	t.s.was = true
-	t.s.cancel()
-	return true
-}
-
-func (t cutTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	if t.now() {
-		return muster.Doc{}, ctx.Err()
-	}
-	return t.Table.Get(ctx, key)
-}
-
-func (t cutTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	if !t.now() {
-		return t.Table.Put(ctx, key, data, at)
-	}
-	whole := context.WithoutCancel(ctx)
-	switch t.s.r.IntN(3) {
-	case 0:
-		_, _ = t.Table.Put(whole, key, data, at)
-	case 1:
-		r := rand.New(rand.NewPCG(t.s.r.Uint64(), 0))
-		t.s.h.pending.Go(func() {
-			for range 5 {
-				t.s.h.pause(r)
-			}
-			_, _ = t.Table.Put(whole, key, data, at)
-		})
-	}
-	return muster.None, ctx.Err()
-}
-
-// blindStore is a store without compare-and-set: its Put writes over whatever is there.
-type blindStore struct{ muster.Store }
-
-func (s blindStore) Table(name string) muster.Table { return blindTable{s.Store.Table(name)} }
-
-type blindTable struct{ muster.Table }
-
-func (t blindTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	for {
-		rev, err := t.Table.Put(ctx, key, data, at)
-		if !errors.Is(err, muster.ErrStale) {
-			return rev, err
-		}
-		doc, err := t.Table.Get(ctx, key)
-		if err != nil && !errors.Is(err, muster.ErrNotFound) {
-			return muster.None, err
-		}
-		at = doc.Rev
-	}
 }
