@@ -90,6 +90,18 @@ func TestOrder(t *testing.T) {
 			"append", func(f *durable.Files, path string) error { _, err := f.Append(path, []byte("x")); return err },
 			"create x.json, sync directory d, write x.json, sync x.json",
 		},
+		{
+			"truncate", func(f *durable.Files, path string) error {
+				return errors.Join(os.WriteFile(path, []byte("xy"), 0o600), f.Truncate(path, 1))
+			},
+			"sync x.json",
+		},
+		{
+			"remove", func(f *durable.Files, path string) error {
+				return errors.Join(os.WriteFile(path, []byte("xy"), 0o600), f.Remove(path))
+			},
+			"remove x.json, sync directory d",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var disk disk

@@ -69,14 +69,6 @@ func enter(ctx context.Context, disk durable.FS, h *history) (*crew, error) {
 // ack notes that something was told to be done.
 func (c *crew) ack(what ...any) { c.acked[fmt.Sprint(what...)] = c.store.h.sim.Calls() }
 
-// acks is ack unless there is an error, which it returns.
-func (c *crew) acks(err error, what ...any) error {
-	if err == nil {
-		c.ack(what...)
-	}
-	return err
-}
-
 // knows reports whether that was told before the crash.
 func (c *crew) knows(what ...any) bool {
 	at, ok := c.acked[fmt.Sprint(what...)]
@@ -126,7 +118,6 @@ var scenes = []scene{
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
 	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
-	{name: "lanes' index", cuts: 40, run: indexRun, after: indexAfter},
 }
 
 // appendRaw writes as another program does: without lock, checksum and sync.
@@ -503,67 +494,6 @@ func transcriptAfter(c, was *crew) error {
 		return errors.New("what was read again is another conversation")
 	}
 	return nil
-}
-
-// indexRun does with the lanes' index and a file beside it what rooms do that have no table: Create, Replace, Truncate,
-// Rename, Remove.
-func indexRun(c *crew) error {
-	d := paths.Dir(simRoot)
-	replace := func(n int) func() error {
-		return func() error {
-			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))),
-				"index ", n)
-		}
-	}
-	note := d.Worktrees() + "/note"
-	moved := d.Team() + "/archive/note"
-	return steps(replace(1), replace(2),
-		func() error { return c.acks(c.files.Create(note, []byte("12345")), "created") },
-		func() error { return c.acks(c.files.Truncate(note, 3), "cut") },
-		func() error { return c.acks(c.files.Rename(note, moved), "moved") },
-		replace(3),
-		func() error { return c.acks(c.files.Remove(moved), "removed") },
-	)
-}
-
-func indexAfter(c, was *crew) error {
-	d := paths.Dir(simRoot)
-	read := func(path string) string {
-		f, err := c.files.FS().OpenFile(path, os.O_RDONLY, 0)
-		if err != nil {
-			return ""
-		}
-		defer f.Close()
-		b := make([]byte, 100)
-		n, _ := f.Read(b)
-		return string(b[:n])
-	}
-	index, last := read(d.Index()), 0
-	for n := range 4 {
-		if was.knows("index ", n) {
-			last = n
-		}
-	}
-	may := []string{}
-	for n := last; n <= min(last+1, 3); n++ {
-		if n == 0 {
-			may = append(may, "")
-		} else {
-			may = append(may, fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))
-		}
-	}
-	if !slices.Contains(may, index) {
-		return fmt.Errorf("the index says %q, and may say %q", index, may)
-	}
-	old, moved := read(d.Worktrees()+"/note"), read(d.Team()+"/archive/note")
-	switch {
-	case was.knows("removed") && moved != "", was.knows("moved") && !was.knows("removed") && moved != "123" &&
-		moved != "",
-		was.knows("moved") && old != "", was.knows("cut") && !was.knows("moved") && old != "123" && moved != "123",
-		was.knows("created") && old == "" && moved == "" && !was.knows("moved"):
-		return fmt.Errorf("the note says %q, moved %q", old, moved)
-	}
-	return c.files.Replace(d.Index(), []byte(`{}`))
 }
 
 // newDisk is an empty disk with the repository's root.

@@ -235,7 +235,7 @@ func TestVariantsLosePower(t *testing.T) {
 		{"no fsync", simfs.NoSync, "table log transcript"},
 		{"no fsync of the directory", simfs.NoSyncDir, "table log"},
 		{"no fsync at all", simfs.NoSyncAtAll, "table log inbox"},
-		{"no fsync after the rename", simfs.NoSyncAfterRename, "table lanes' index"},
+		{"no fsync after the rename", simfs.NoSyncAfterRename, "table"},
 		{"no repair of the torn tail", simfs.NoTailRepair, "torn tail"},
 	} {
 		t.Run(v.name, func(t *testing.T) {

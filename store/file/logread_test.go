@@ -3,17 +3,13 @@ package file
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"muster"
-	"muster/internal/testing/tier"
 )
 
 // rotating opens a store that rotates early.
@@ -119,25 +115,6 @@ func TestTrimRemovesRotatedFiles(t *testing.T) {
 	}
 }
 
-// A line that a program without our lock appends to a file after it was rotated moves no place.
-func TestLateLinesMoveNothing(t *testing.T) {
-	tier.All(t)
-	s := rotating(t, t.TempDir(), 200)
-	for n := range 30 {
-		must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n))))
-	}
-	all, places := after(t, s, 0)
-	for _, f := range files(t, s)[1:] {
-		file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
-		must(t, err)
-		_, err = file.WriteString(`{"event":"late"}` + "\n")
-		must(t, errors.Join(err, file.Close()))
-	}
-	if got, at := after(t, s, 0); !slices.Equal(got, all) || !slices.Equal(at, places) {
-		t.Fatalf("%q at %v", got, at)
-	}
-}
-
 // Readers that follow while others rotate see everything once and in order.
 func TestRotationLosesNoReader(t *testing.T) {
 	root := t.TempDir()
@@ -185,37 +162,6 @@ func TestRotationLosesNoReader(t *testing.T) {
 	}
 	writers.Wait()
 	readers.Wait()
-}
-
-// Whatever files lie there, a read ends, and its places grow.
-func TestForeignNumbersAreNoFiles(t *testing.T) {
-	tier.All(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		root := t.TempDir()
-		s := rotating(t, root, 100)
-		must(t, os.MkdirAll(s.dir.Team(), 0o700))
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "01", "-5", "7", "20", "40",
-			"99999999999999999999", "x", ""}), 0, 4).Draw(rt, "names") {
-			text := strings.Repeat("{\"a\":1}\n", rapid.IntRange(0, 4).Draw(rt, "lines"))
-			must(t, os.WriteFile(filepath.Join(s.dir.Team(), "events."+name+".jsonl"), []byte(text), 0o600))
-		}
-		end, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(3))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		from, err := s.Log().Tail(t.Context(), muster.StreamEvents, 1)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if got, places := after(t, s, from); len(got) != 1 || places[0] != end {
-			rt.Fatalf("%q at %v, appended at %d", got, places, end)
-		}
-		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, 0) {
-			if err != nil && !errors.Is(err, muster.ErrTrimmed) && !errors.Is(err, muster.ErrCorrupt) {
-				rt.Fatal(err)
-			}
-		}
-	})
 }
 
 // A stream that goes on and on takes a bounded room: the oldest files go when another one is rotated.
