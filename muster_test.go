@@ -4,16 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"muster"
 )
-
-var rule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 func TestCheckName(t *testing.T) {
 	for _, n := range []muster.Name{"a", "alice", "worker-12", "a--b", "a-", "comet", "com", "lpt", "lpt10", muster.Name("a" + strings.Repeat("b", 31))} {
@@ -43,31 +38,6 @@ func TestSlug(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-}
-
-func TestFittedNamesAreNames(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9 _.-]{0,60}`)).Draw(r, "text")
-		n := muster.Slug(text, "")
-		if n != "" && muster.CheckName(n) != nil {
-			r.Fatalf("%q became %q", text, n)
-		}
-		if muster.CheckName(muster.Name(text)) == nil && strings.TrimRight(text, "-") == text && !strings.Contains(text, "--") && n != muster.Name(text) {
-			r.Fatalf("%q was a name and became %q", text, n)
-		}
-		if n != "" && muster.Slug(string(n), "") != n {
-			r.Fatalf("%q does not fit as it is", n)
-		}
-		id := muster.TaskID(rapid.IntRange(1, 1<<40).Draw(r, "id"))
-		lane := muster.LaneName(id, text)
-		prefix := fmt.Sprintf("task-%d", id)
-		if !rule.MatchString(string(lane)) || muster.CheckName(lane) != nil || strings.HasSuffix(string(lane), "-") {
-			r.Fatalf("lane %q", lane)
-		}
-		if lane != muster.Name(prefix) && !strings.HasPrefix(string(lane), prefix+"-") {
-			r.Fatalf("lane %q of task %d", lane, id)
-		}
-	})
 }
 
 func TestLaneName(t *testing.T) {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/trust"
@@ -232,24 +230,6 @@ func TestTheUsersWord(t *testing.T) {
 	if m, err := other.Get("c"); m.IsUsers || err != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
-}
-
-// TestIndexFits: whatever is remembered, the index has at most 200 lines and 16 KiB, and says what it leaves out.
-func TestIndexFits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		count, length := rapid.IntRange(1, 400).Draw(t, "memories"), rapid.IntRange(1, maxDescription).Draw(t, "length")
-		var all []Memory
-		for i := range count {
-			m := note(fmt.Sprint("memory-", i), "text")
-			m.Description = strings.Repeat("é", (length+1)/2)
-			all = append(all, m)
-		}
-		text, n := lines(all, maxLines, maxIndex)
-		listed := strings.Count(text, "- memory-")
-		if n > maxLines || n != strings.Count(text, "\n") || len(text) > maxIndex || (listed == count) == strings.Contains(text, " older ones") {
-			t.Fatalf("%d of %d in %d lines of %d bytes", listed, count, n, len(text))
-		}
-	})
 }
 
 func TestIndexOfTwo(t *testing.T) {

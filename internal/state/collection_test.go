@@ -18,7 +18,6 @@ import (
 
 	"muster"
 	"muster/internal/state"
-	"muster/internal/testing/tier"
 	"muster/store/file"
 	"muster/store/mem"
 )
@@ -406,28 +405,4 @@ func (f *failingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2
 			}
 		}
 	}
-}
-
-// A document that another program is writing in place, without a lock, is read again before it counts as corrupt.
-func TestHalfWrittenDocumentsAreWaitedFor(t *testing.T) {
-	tier.All(t)
-	synctest.Test(t, func(t *testing.T) {
-		table := mem.New().Table("members")
-		for name, read := range map[string]func(*follower) error{
-			"get": func(f *follower) error { _, _, err := f.Get(t.Context(), "a"); return err },
-			"list": func(f *follower) error {
-				if got := f.values(t); got["a"] != 1 {
-					return fmt.Errorf("it lists %v", got)
-				}
-				return nil
-			},
-		} {
-			write(t, table, "a", `[]`)
-			time.AfterFunc(state.HalfWritten/2, func() { write(t, table, "a", `{"n":1}`) })
-			f := follow(t, table)
-			if err := read(f); err != nil || len(f.reported) != 0 {
-				t.Errorf("%s: %v, reported %v", name, err, f.reported)
-			}
-		}
-	})
 }
