@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"iter"
 	"reflect"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -343,28 +339,5 @@ func TestEntriesStay(t *testing.T) {
 		if scanned != len(kept) {
 			t.Errorf("Scan yields %d entries, ReadTask %d", scanned, len(kept))
 		}
-	}
-}
-
-// Every kind is a word.word of its own and says in a comment what it carries.
-func TestKinds(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "kinds.go", nil, parser.ParseComments)
-	must(t, err)
-	rule := regexp.MustCompile(`^"[a-z]+\.[a-z_]+"$`)
-	seen := map[string]bool{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		v, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		kind := v.Values[0].(*ast.BasicLit).Value
-		if !rule.MatchString(kind) || seen[kind] || strings.TrimSpace(v.Comment.Text()) == "" {
-			t.Errorf("%s = %s // %s", v.Names[0], kind, v.Comment.Text())
-		}
-		seen[kind] = true
-		return true
-	})
-	if len(seen) == 0 {
-		t.Error("no kinds were found")
 	}
 }

@@ -7,44 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"muster"
-	"muster/internal/testing/tier"
 	"muster/journal"
 )
-
-func TestOneWinner(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		for range tier.Amount(8, 20) {
-			id := w.add(b, "wanted").ID
-			var won atomic.Int32
-			var all sync.WaitGroup
-			start := make(chan struct{})
-			for i := range 8 {
-				p := w.board()
-				who := muster.Name(fmt.Sprintf("m%d", i))
-				all.Go(func() {
-					<-start
-					c, err := p.Claim(w.ctx, id, Claim{Owner: who})
-					switch {
-					case err == nil && c.Owner == who && c.Fence == 1:
-						won.Add(1)
-					case !errors.Is(err, muster.ErrHeld):
-						t.Errorf("%s: %+v, %v", who, c, err)
-					}
-				})
-			}
-			close(start)
-			all.Wait()
-			if won.Load() != 1 {
-				t.Fatalf("%d won", won.Load())
-			}
-		}
-	})
-}
 
 // Workers in as many processes take whatever is ready, some of them drop it, some lose it, until all is done.
 func TestManyWorkers(t *testing.T) {
@@ -125,35 +92,6 @@ func TestManyWorkers(t *testing.T) {
 			}
 			fences[e.Task] = max(fences[e.Task], e.Number("fence"))
 		}
-	})
-}
-
-// Deleting a task while others come to depend on it leaves no edge to nowhere.
-func TestDeleteWhileOthersHook(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		w.add(b, "keeps the highest id away")
-		for range 10 {
-			id := w.add(b, "goes").ID
-			free := w.add(b, "free").ID
-			p, q, r := w.board(), w.board(), w.board()
-			var all sync.WaitGroup
-			var err1, err2, err3 error
-			all.Go(func() { err1 = p.Delete(w.ctx, id, true) })
-			all.Go(func() { _, err2 = q.Create(w.ctx, Draft{Subject: "hooks", BlockedBy: []muster.TaskID{id, 1}}) })
-			all.Go(func() { _, err3 = r.Update(w.ctx, free, Patch{AddBlockers: []muster.TaskID{id}}) })
-			all.Wait()
-			if err1 != nil || err2 != nil && !errors.Is(err2, muster.ErrInvalid) || err3 != nil && !errors.Is(err3, muster.ErrInvalid) {
-				t.Fatal(err1, err2, err3)
-			}
-			for i, t := range w.stored() {
-				if slices.Contains(t.DependsOn, id) {
-					w.Errorf("task %d depends on %d, which is gone", i, id)
-				}
-			}
-		}
-		must(w, 0, b.Settle(w.ctx))
-		w.whole()
 	})
 }
 

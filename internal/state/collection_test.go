@@ -18,7 +18,6 @@ import (
 
 	"muster"
 	"muster/internal/state"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -245,46 +244,34 @@ func check(f interface{ Fatal(...any) }, err error) {
 // the write in its next list, although refreshes are shared.
 func TestWritersFindTheirWritesInTheList(t *testing.T) {
 	const writers, rounds = 8, 20
-	root := t.TempDir()
-	for name, open := range map[string]func() muster.Store{
-		"mem": func() func() muster.Store { s := mem.New(); return func() muster.Store { return s.Handle() } }(),
-		"file": func() muster.Store {
-			s, err := file.Open(root)
-			check(t, err)
-			t.Cleanup(func() { _ = s.Close() })
-			return s
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			shared := []*follower{follow(t, open().Table("members")), follow(t, open().Table("members"))}
-			_, err := shared[0].Create(t.Context(), "sum", item{})
-			check(t, err)
-			var all sync.WaitGroup
-			for w := range writers {
-				c, key := shared[w%len(shared)], fmt.Sprintf("own-%d", w)
-				all.Go(func() {
-					var rev muster.Rev
-					for n := range rounds {
-						var err error
-						if rev, err = c.Put(t.Context(), key, item{N: n}, rev); err != nil {
-							t.Error(err)
-							return
-						}
-						if got, there := c.values(t)[key]; !there || got != n {
-							t.Errorf("%s is %d in the list, after %d was written", key, got, n)
-						}
-						increment := func(it *item) error { it.N++; return nil }
-						if _, err := c.Update(t.Context(), "sum", increment); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			all.Wait()
-			if got := shared[1].values(t)["sum"]; got != writers*rounds {
-				t.Errorf("the sum is %d, want %d", got, writers*rounds)
+	s := mem.New()
+	shared := []*follower{follow(t, s.Handle().Table("members")), follow(t, s.Handle().Table("members"))}
+	_, err := shared[0].Create(t.Context(), "sum", item{})
+	check(t, err)
+	var all sync.WaitGroup
+	for w := range writers {
+		c, key := shared[w%len(shared)], fmt.Sprintf("own-%d", w)
+		all.Go(func() {
+			var rev muster.Rev
+			for n := range rounds {
+				var err error
+				if rev, err = c.Put(t.Context(), key, item{N: n}, rev); err != nil {
+					t.Error(err)
+					return
+				}
+				if got, there := c.values(t)[key]; !there || got != n {
+					t.Errorf("%s is %d in the list, after %d was written", key, got, n)
+				}
+				increment := func(it *item) error { it.N++; return nil }
+				if _, err := c.Update(t.Context(), "sum", increment); err != nil {
+					t.Error(err)
+				}
 			}
 		})
+	}
+	all.Wait()
+	if got := shared[1].values(t)["sum"]; got != writers*rounds {
+		t.Errorf("the sum is %d, want %d", got, writers*rounds)
 	}
 }
 

@@ -327,41 +327,29 @@ func readCut(c *crew, all map[string][]byte, name string, data []byte) error {
 // workCut lets the rooms look at it, and work.
 func workCut(t *testing.T, c *crew, name string, data []byte) error {
 	broken := strings.HasSuffix(name, ".json") && !json.Valid(data)
-	tasks, err := c.List(c.ctx)
-	if err != nil {
-		return fmt.Errorf("list: %w", err)
-	}
 	lost := 0
 	if broken && strings.Contains(name, "task_") {
 		lost = 1
 	}
-	if len(tasks) != 3-lost || len(c.Corrupt()) != lost {
-		return fmt.Errorf("%d tasks, unreadable are %v", len(tasks), c.Corrupt())
-	}
-	members, err := c.roster.List(c.ctx)
-	if err != nil || len(members) < 1 {
-		return fmt.Errorf("members: %v %w", members, err)
-	}
-	if _, err := c.reqs.Pending(c.ctx); err != nil {
-		return fmt.Errorf("requests: %w", err)
-	}
-	ctx, cancel := context.WithCancel(c.ctx)
+	ended, cancel := context.WithCancel(c.ctx)
 	cancel()
-	c.roster.Projector(ctx)
-	if err := c.Settle(c.ctx); err != nil {
-		return fmt.Errorf("settle: %w", err)
-	}
-	if err := create(c, "new")(); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	t1, err := c.Claim(c.ctx, 1, board.Claim{Owner: "bob"})
-	if err != nil {
-		return fmt.Errorf("claim: %w", err)
-	}
-	if _, err := c.Complete(c.ctx, 1, t1.Fence, board.Outcome{}); err != nil {
-		return fmt.Errorf("complete: %w", err)
-	}
-	if err := steps(
+	err := steps(
+		func() error {
+			tasks, err := c.List(c.ctx)
+			if len(tasks) != 3-lost || len(c.Corrupt()) != lost {
+				return fmt.Errorf("%d tasks, unreadable are %v, %w", len(tasks), c.Corrupt(), err)
+			}
+			return err
+		},
+		func() error { return did(c.roster.List(c.ctx)) },
+		func() error { return did(c.reqs.Pending(c.ctx)) },
+		func() error { c.roster.Projector(ended); return nil },
+		func() error { return c.Settle(c.ctx) },
+		create(c, "new"),
+		func() error {
+			t1, err := c.Claim(c.ctx, 1, board.Claim{Owner: "bob"})
+			return errors.Join(err, did(c.Complete(c.ctx, 1, t1.Fence, board.Outcome{})))
+		},
 		func() error {
 			return did(c.roster.Update(c.ctx, "bob", func(m *muster.Member) { m.Status = muster.Idle }))
 		},
@@ -374,7 +362,8 @@ func workCut(t *testing.T, c *crew, name string, data []byte) error {
 		func() error { return send(c, "a3") },
 		func() error { return deliver(c, 20) },
 		func() error { return logAfter(c, nil) },
-	); err != nil {
+	)
+	if err != nil {
 		return err
 	}
 	events := kinds(t, c)

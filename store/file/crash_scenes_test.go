@@ -116,7 +116,6 @@ var scenes = []scene{
 	{name: "rotation", cuts: 20, run: rotationRun, after: rotationAfter},
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
-	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
 }
 
@@ -375,72 +374,6 @@ func create(c *crew, subject string, on ...muster.TaskID) func() error {
 		}
 		return err
 	}
-}
-
-func requestsRun(c *crew) error {
-	ask := func(id string, k muster.RequestKind) func() error {
-		return func() error {
-			r := muster.Request{ID: muster.RequestID(id), Kind: k, From: "alice", To: muster.Lead, TaskID: 1,
-				Plan: "my plan", Reason: "why"}
-			_, err := c.reqs.Ask(c.ctx, r)
-			if err == nil {
-				c.ack("asked ", id)
-			}
-			return err
-		}
-	}
-	decide := func(id string, yes bool) func() error {
-		return func() error {
-			_, _, err := c.reqs.Decide(c.ctx, muster.RequestID(id), muster.Lead, yes, "so be it")
-			if err == nil {
-				c.ack("decided ", id)
-			}
-			return err
-		}
-	}
-	return steps(ask("00000001", muster.AskPlan), decide("00000001", true), ask("00000002", muster.AskPermission),
-		decide("00000002", false))
-}
-
-// requestsAfter decides the other way: what was decided stays. Each mail is there.
-func requestsAfter(c, was *crew) error {
-	if err := c.reqs.Settle(c.ctx); err != nil {
-		return err
-	}
-	box := func(name muster.Name) map[muster.MessageID]bool {
-		ids := map[muster.MessageID]bool{}
-		mails, _, _ := c.store.Inbox().Peek(c.ctx, name, 0, 100)
-		for _, m := range mails {
-			ids[m.ID] = true
-		}
-		return ids
-	}
-	for id, yes := range map[string]bool{"00000001": true, "00000002": false} {
-		r, err := c.reqs.Get(c.ctx, muster.RequestID(id))
-		if errors.Is(err, muster.ErrNotFound) && !was.knows("asked ", id) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !requests.Final(r) && !box(muster.Lead)[muster.MessageID("ask-"+id)] {
-			return fmt.Errorf("request %s waits and nobody was asked", id)
-		}
-		decided := requests.Final(r)
-		if was.knows("decided ", id) && !decided {
-			return fmt.Errorf("request %s waits again", id)
-		}
-		if r, _, err = c.reqs.Decide(c.ctx, r.ID, muster.Lead, !yes, "other"); err != nil {
-			return err
-		}
-		if approved := r.Status == muster.RequestApproved; approved != (yes == decided) {
-			return fmt.Errorf("request %s is %s, it was decided before: %v", id, r.Status, decided)
-		}
-		if id == "00000001" && !box("alice")[muster.MessageID("answer-"+id)] {
-			return fmt.Errorf("the answer to %s was not mailed", id)
-		}
-	}
-	return nil
 }
 
 func transcriptRun(c *crew) error {
