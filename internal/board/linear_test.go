@@ -51,35 +51,62 @@ type linearState struct {
 	owner    muster.Name
 	fence    int
 	attempts int
+	returns  int
 	priority int
 }
 
 // next is the sequential board, written apart from the real one: what a step makes of a task, or the code of its refusal.
 func (s linearState) next(in linearInput) (linearState, muster.Code) {
-	mine := s.status == muster.InProgress && s.fence == in.fence
+	isHeld := s.status == muster.InProgress || s.status == muster.Landing
+	isMine := isHeld && s.fence == in.fence
 	switch in.op {
 	case "claim":
-		switch s.status {
-		case muster.Pending:
-			s.status, s.owner, s.fence = muster.InProgress, in.who, s.fence+1
-		case muster.InProgress:
+		switch {
+		case isHeld:
 			return s, muster.Held
-		default:
+		case s.status != muster.Pending:
 			return s, muster.Invalid
+		}
+		s.status, s.owner, s.fence = muster.InProgress, in.who, s.fence+1
+	case "land":
+		if !isMine {
+			return s, muster.Fenced
+		}
+		s.status = muster.Landing
+	case "return":
+		switch {
+		case !isMine:
+			return s, muster.Fenced
+		case s.status != muster.Landing:
+			return s, muster.Invalid
+		}
+		s.status = muster.InProgress
+		if s.returns++; s.returns >= maxReturns {
+			s.status, s.owner, s.fence = muster.NeedsAttention, "", s.fence+1
 		}
 	case "complete":
 		if s.status == muster.Completed && s.fence == in.fence {
 			return s, ""
 		}
-		if !mine {
+		if !isMine {
 			return s, muster.Fenced
 		}
-		s.status = muster.Completed
+		s.status, s.returns = muster.Completed, 0
+	case "finish":
+		switch {
+		case s.status == muster.Completed:
+			return s, ""
+		case s.status == muster.Landing:
+			return s, muster.Held
+		case s.owner != in.who:
+			s.fence++
+		}
+		s.status, s.returns = muster.Completed, 0
 	case "release", "giveup":
 		if s.status == muster.Pending && s.fence == in.fence && in.fence > 0 {
 			return s, ""
 		}
-		if !mine {
+		if !isMine {
 			return s, muster.Fenced
 		}
 		s.status, s.owner = muster.Pending, ""
@@ -89,10 +116,10 @@ func (s linearState) next(in linearInput) (linearState, muster.Code) {
 			}
 		}
 	case "revoke":
-		if s.fence != in.fence {
+		switch {
+		case s.fence != in.fence:
 			return s, muster.Fenced
-		}
-		if s.status != muster.InProgress {
+		case !isHeld:
 			return s, muster.Invalid
 		}
 		s.status, s.owner, s.fence = muster.Pending, "", s.fence+1
@@ -101,6 +128,14 @@ func (s linearState) next(in linearInput) (linearState, muster.Code) {
 			return s, muster.Invalid
 		}
 		s.priority = in.priority
+	case "retry":
+		switch {
+		case isHeld:
+			return s, muster.Held
+		case s.status == muster.Completed:
+			return s, muster.Invalid
+		}
+		s.status, s.attempts, s.returns = muster.Pending, 0, 0
 	}
 	return s, ""
 }
@@ -194,10 +229,11 @@ func (h *history) record(open func() muster.Store, seed uint64) {
 func (h *history) step(client int, b *Board, r *rand.Rand, fences map[muster.TaskID]int) {
 	id := muster.TaskID(1 + r.IntN(linearTasks))
 	in := linearInput{id: id, who: muster.Name(fmt.Sprint("m", client)), fence: fences[id]}
-	ops := []string{"claim", "claim", "claim", "next", "complete", "release", "release", "giveup", "revoke", "update", "get"}
+	ops := []string{"claim", "claim", "claim", "next", "land", "return", "complete", "finish", "release", "giveup", "revoke",
+		"update", "retry", "get"}
 	in.op = ops[r.IntN(len(ops))]
 	switch {
-	case in.op == "complete" && r.IntN(2) == 0:
+	case in.op == "complete" && r.IntN(2) == 0 || in.op == "finish" && r.IntN(3) > 0:
 		in.op = "claim" // a completed task is of no more use here
 	case in.op == "update":
 		in.priority = client*1000 + r.IntN(1000)
@@ -221,6 +257,14 @@ func (h *history) do(client int, b *Board, in linearInput) (t muster.Task, isCla
 	case "next":
 		t, _, err = b.ClaimNext(ctx, Claim{Owner: in.who})
 		in.op, in.id = "claim", t.ID
+	case "land":
+		t, err = b.BeginLanding(ctx, in.id, in.fence, muster.PendingLanding{Head: "h"})
+	case "return":
+		t, err = b.Return(ctx, in.id, in.fence, "check", Details{})
+	case "finish":
+		t, err = b.CompleteByHand(ctx, in.id, in.who, "")
+	case "retry":
+		t, err = b.Update(ctx, in.id, Patch{Retry: true})
 	case "complete":
 		t, err = b.Complete(ctx, in.id, in.fence, Outcome{By: in.who})
 	case "release", "giveup":
@@ -232,7 +276,7 @@ func (h *history) do(client int, b *Board, in linearInput) (t muster.Task, isCla
 	case "get":
 		t, err = b.Get(ctx, in.id)
 	}
-	out := linearOutput{state: linearState{t.Status, t.Owner, t.Fence, t.Attempts, t.Priority}}
+	out := linearOutput{state: linearState{t.Status, t.Owner, t.Fence, t.Attempts, t.Returns, t.Priority}}
 	var refused *muster.Error
 	switch {
 	case in.id == 0 && err == nil:
