@@ -28,6 +28,9 @@ func asByJSON(t rapid.TB, d *decoder, line []byte) {
 
 func TestOddEvents(t *testing.T) {
 	d, other := new(decoder), new(decoder)
+	if _, ok := d.decodeCompact([]byte(`{"event":"a","n":1,"text":"a","ts":1.5,"task_id":1,"member":"alice"}`), nil); !ok {
+		t.Error("an ordinary line is not read the quick way")
+	}
 	for _, s := range []string{`"n":1`, `"n":2`, `"n":12`, `"n":1`, `"n":15`, `"n":01`, `"n":1.`, `"n":.5`, `"n":-`, `"n":-0`, `"n":+1`, `"n":1e3`, `"n":1e`, `"n":0.10`,
 		`"n":`, `"n"`, `"n":1,`, `"n":1 `, ` "n":1`, `"n" :1`, `"n": 1`, `"n":1,"n":2`, `"n":null`, `"n":tru`, `"n":true`, `"n":truex`, `"n":false`, `"n":true`, `"n":[1]`, `"n":{"a":1}`,
 		`"text":"a"`, `"text":"ab"`, `"text":"a`, `"text":"a"b`, `"text":"a\"`, `"text":"a\"b"`, `"text":"a\x"`, `"text":"\u00e9"`, "\"text\":\"a\nb\"", "\"text\":\"a\xff\"", `"text":"é"`,

@@ -43,38 +43,6 @@ func TestCyclesAreRefused(t *testing.T) {
 	w.refused(errOf(b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2}})), muster.Held, "")
 }
 
-func TestTwoHalvesOfACycle(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		b := w.board()
-		const n = 8
-		for range n {
-			w.add(b, "x")
-		}
-		// n processes want a ring: each adds one edge of it.
-		var all sync.WaitGroup
-		errs := make([]error, n)
-		for i := range n {
-			p := w.board()
-			all.Go(func() {
-				_, errs[i] = p.Update(w.ctx, muster.TaskID(i+1), Patch{AddBlockers: []muster.TaskID{muster.TaskID((i+1)%n + 1)}})
-			})
-		}
-		all.Wait()
-		refused := 0
-		for _, err := range errs {
-			if err != nil {
-				w.refused(err, muster.Invalid, "")
-				refused++
-			}
-		}
-		if refused != 1 {
-			t.Errorf("%d of the ring's edges were refused, not 1: %v", refused, errs)
-		}
-		must(w, 0, w.board().Settle(w.ctx))
-		w.whole()
-	})
-}
-
 func TestDelete(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		b, other := w.board(), w.board()

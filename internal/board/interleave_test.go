@@ -167,31 +167,6 @@ func TestAnEdgeThatWasOnlyDecidedCountsForCycles(t *testing.T) {
 	w.whole()
 }
 
-// A repair from an index that is behind does not undo an unblocking.
-func TestALateRepairBlocksNobody(t *testing.T) {
-	w := inMemory(t)
-	b, other := w.board(), w.board()
-	w.add(other, "1")
-	w.write("2", `{"id": 2, "subject": "2", "status": "pending", "blockedBy": [1], "blocks": [7]}`)
-	must(w, 0, b.tasks.Refresh(w.ctx))
-	must(w, 0, errOf(other.CompleteByHand(w.ctx, 1, muster.User, "")))
-	must(w, 0, b.updateBlockedBy(w.ctx, 2))
-	if got := w.get(b, 2); len(got.BlockedBy) != 0 {
-		t.Errorf("%+v", got)
-	}
-	if _, stored := w.raw("2")["blocks"]; stored {
-		t.Errorf("blocks, which is derived, was written again: %v", w.raw("2"))
-	}
-	w.write("4", `{"id": 4, "subject": "4", "status": "pending"}`) // so it is with a blocker that was missing in blockedBy
-	w.write("5", `{"id": 5, "subject": "5", "status": "pending", "blockedBy": [], "dependsOn": [4]}`)
-	must(w, 0, b.tasks.Refresh(w.ctx))
-	must(w, 0, errOf(other.CompleteByHand(w.ctx, 4, muster.User, "")))
-	must(w, 0, b.updateBlockedBy(w.ctx, 5))
-	if got := w.get(b, 5); len(got.BlockedBy) != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // Between looking for a free id and taking it, a task of that id comes and goes.
 func TestAnIDThatCameAndWent(t *testing.T) {
 	w := inMemory(t)

@@ -249,7 +249,7 @@ func (h *history) step(client int, b *Board, r *rand.Rand, fences map[muster.Tas
 // do takes a step and records it. It returns the task if the step claimed one.
 func (h *history) do(client int, b *Board, in linearInput) (t muster.Task, isClaimed bool) {
 	ctx := context.Background()
-	call := h.clock.Add(1)
+	call, began := h.clock.Add(1), now()
 	var err error
 	switch in.op {
 	case "claim":
@@ -286,6 +286,9 @@ func (h *history) do(client int, b *Board, in linearInput) (t muster.Task, isCla
 	case err != nil:
 		h.t.Errorf("%s of task %d: %v", in.op, in.id, err)
 		return t, false
+	}
+	if slices.Contains([]string{"claim", "land", "return", "revoke", "update"}, in.op) && err == nil && t.UpdatedAt < began {
+		h.t.Errorf("%s of task %d does not say when", in.op, in.id)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,9 +3,7 @@
 package file_test
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,36 +144,5 @@ func TestAnothersMailWaits(t *testing.T) {
 	defer mine.Close()
 	if mails, _ := pending(t, mine); len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {
 		t.Fatal(mails)
-	}
-}
-
-// A copy that somebody keeps beside a segment is not a part of the inbox, and no step takes one for the other.
-func TestACopyBesideASegmentIsNoMail(t *testing.T) {
-	s, root := one(t)
-	for n := range 3 {
-		must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(n)}))
-	}
-	live := filepath.Join(root, ".team", "inbox", "alice.jsonl")
-	all, err := os.ReadFile(live)
-	must(t, err)
-	segments := filepath.Join(root, ".team", "inbox", "alice.segments")
-	must(t, errors.Join(os.Mkdir(segments, 0o700), os.Rename(live, filepath.Join(segments, "00000001-0.jsonl")),
-		os.WriteFile(filepath.Join(segments, "00000001-0.jsonl.bak"), all[:1+bytes.IndexByte(all, '\n')], 0o600)))
-	var got []string
-	for at := muster.Pos(0); ; {
-		mails, end, err := s.Inbox().Peek(t.Context(), "alice", at, 1)
-		must(t, err)
-		if len(mails) == 0 {
-			break
-		}
-		got = append(got, mails[0].Content)
-		must(t, s.Inbox().Drop(t.Context(), "alice", end))
-		at = end
-	}
-	if !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("the mails are %v", got)
-	}
-	if _, err := os.Stat(filepath.Join(segments, "00000001-0.jsonl.bak")); err != nil {
-		t.Errorf("the copy: %v", err)
 	}
 }

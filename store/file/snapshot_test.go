@@ -152,16 +152,6 @@ func TestYoungFilesAreNotInASnapshot(t *testing.T) {
 	wants(t, root, want, 19)
 }
 
-// Where another program keeps a board and muster was never at work, looking makes nothing.
-func TestLookingMakesNoTeam(t *testing.T) {
-	root, want := snapped(t, 20)
-	must(t, os.Remove(filepath.Join(root, ".team")))
-	wants(t, root, want, 0)
-	if _, err := os.Stat(filepath.Join(root, ".team")); err == nil {
-		t.Error(".team is there")
-	}
-}
-
 // A snapshot that is torn, damaged or another table's changes nothing of what is seen.
 func TestDamagedSnapshots(t *testing.T) {
 	root, want := snapped(t, 12)
