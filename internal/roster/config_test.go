@@ -1,8 +1,11 @@
 package roster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +112,18 @@ func TestProject(t *testing.T) {
 			if _, err := r.Add(t.Context(), muster.Member{Name: n, Role: "x"}); !errors.Is(err, want) {
 				t.Errorf("%s: %v", n, err)
 			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var projecting sync.WaitGroup
+		projecting.Go(func() { r.Projector(ctx) })
+		add(t, r, muster.Member{Name: "soon", Role: "x"})
+		time.Sleep(2 * time.Second)
+		add(t, r, muster.Member{Name: "late", Role: "x"})
+		soon := config(t, s)
+		cancel()
+		projecting.Wait()
+		if !strings.Contains(soon, "soon") || !strings.Contains(config(t, s), "late") {
+			t.Errorf("it has %s, and at the end %s", soon, config(t, s))
 		}
 	})
 }

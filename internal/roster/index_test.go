@@ -2,8 +2,6 @@ package roster
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -81,15 +78,10 @@ func TestTheIndexFollows(t *testing.T) {
 
 // A member whose record stays half written is nobody who works: it is left out, and said; when it can be read again it is back.
 func TestAMemberThatStaysUnreadable(t *testing.T) {
-	root := t.TempDir()
-	s, err := file.Open(root)
-	must(t, err)
-	defer s.Close()
+	s := mem.New()
 	r := process(s)
-	for _, name := range []muster.Name{"alice", "bob"} {
-		_, err := r.Add(t.Context(), muster.Member{Name: name, Role: "coder"})
-		must(t, err)
-	}
+	add(t, r, muster.Member{Name: "alice", Role: "coder"})
+	add(t, r, muster.Member{Name: "bob", Role: "coder"})
 	here := func(want ...muster.Name) {
 		t.Helper()
 		all, err := r.List(t.Context())
@@ -103,16 +95,18 @@ func TestAMemberThatStaysUnreadable(t *testing.T) {
 		}
 	}
 	here("alice", "bob")
-	path := filepath.Join(root, ".team", "members", "alice.json")
-	whole, err := os.ReadFile(path)
+	members := s.Table(muster.TableMembers)
+	whole, err := members.Get(t.Context(), "alice")
 	must(t, err)
-	must(t, os.WriteFile(path, []byte(`{"na`), 0o600))
+	half, err := members.Put(t.Context(), "alice", []byte(`["na"]`), whole.Rev)
+	must(t, err)
 	here("bob")
 	here("bob")
 	var bad *muster.Error
 	if _, err := r.Get(t.Context(), "alice"); !errors.As(err, &bad) || bad.Code != muster.Corrupt || bad.Hint == "" {
 		t.Errorf("it is not said what to do: %v", err)
 	}
-	must(t, os.WriteFile(path, whole, 0o600))
+	_, err = members.Put(t.Context(), "alice", whole.Data, half)
+	must(t, err)
 	here("alice", "bob")
 }
