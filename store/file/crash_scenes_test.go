@@ -69,6 +69,14 @@ func enter(ctx context.Context, disk durable.FS, h *history) (*crew, error) {
 // ack notes that something was told to be done.
 func (c *crew) ack(what ...any) { c.acked[fmt.Sprint(what...)] = c.store.h.sim.Calls() }
 
+// acks is ack unless there is an error, which it returns.
+func (c *crew) acks(err error, what ...any) error {
+	if err == nil {
+		c.ack(what...)
+	}
+	return err
+}
+
 // knows reports whether that was told before the crash.
 func (c *crew) knows(what ...any) bool {
 	at, ok := c.acked[fmt.Sprint(what...)]
@@ -116,7 +124,9 @@ var scenes = []scene{
 	{name: "rotation", cuts: 20, run: rotationRun, after: rotationAfter},
 	{name: "inbox", cuts: 100, run: inboxRun, after: deliverAll},
 	{name: "segments", cuts: 30, before: inboxRun, run: segmentsRun, after: deliverAll},
+	{name: "requests", cuts: 40, run: requestsRun, after: requestsAfter},
 	{name: "transcript", run: transcriptRun, after: transcriptAfter},
+	{name: "lanes' index", cuts: 40, run: indexRun, after: indexAfter},
 }
 
 // appendRaw writes as another program does: without lock, checksum and sync.
@@ -376,6 +386,72 @@ func create(c *crew, subject string, on ...muster.TaskID) func() error {
 	}
 }
 
+func requestsRun(c *crew) error {
+	ask := func(id string, k muster.RequestKind) func() error {
+		return func() error {
+			r := muster.Request{ID: muster.RequestID(id), Kind: k, From: "alice", To: muster.Lead, TaskID: 1,
+				Plan: "my plan", Reason: "why"}
+			_, err := c.reqs.Ask(c.ctx, r)
+			if err == nil {
+				c.ack("asked ", id)
+			}
+			return err
+		}
+	}
+	decide := func(id string, yes bool) func() error {
+		return func() error {
+			_, _, err := c.reqs.Decide(c.ctx, muster.RequestID(id), muster.Lead, yes, "so be it")
+			if err == nil {
+				c.ack("decided ", id)
+			}
+			return err
+		}
+	}
+	return steps(ask("00000001", muster.AskPlan), decide("00000001", true), ask("00000002", muster.AskPermission),
+		decide("00000002", false))
+}
+
+// requestsAfter decides the other way: what was decided stays. Each mail is there.
+func requestsAfter(c, was *crew) error {
+	if err := c.reqs.Settle(c.ctx); err != nil {
+		return err
+	}
+	box := func(name muster.Name) map[muster.MessageID]bool {
+		ids := map[muster.MessageID]bool{}
+		mails, _, _ := c.store.Inbox().Peek(c.ctx, name, 0, 100)
+		for _, m := range mails {
+			ids[m.ID] = true
+		}
+		return ids
+	}
+	for id, yes := range map[string]bool{"00000001": true, "00000002": false} {
+		r, err := c.reqs.Get(c.ctx, muster.RequestID(id))
+		if errors.Is(err, muster.ErrNotFound) && !was.knows("asked ", id) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !requests.Final(r) && !box(muster.Lead)[muster.MessageID("ask-"+id)] {
+			return fmt.Errorf("request %s waits and nobody was asked", id)
+		}
+		decided := requests.Final(r)
+		if was.knows("decided ", id) && !decided {
+			return fmt.Errorf("request %s waits again", id)
+		}
+		if r, _, err = c.reqs.Decide(c.ctx, r.ID, muster.Lead, !yes, "other"); err != nil {
+			return err
+		}
+		if approved := r.Status == muster.RequestApproved; approved != (yes == decided) {
+			return fmt.Errorf("request %s is %s, it was decided before: %v", id, r.Status, decided)
+		}
+		if id == "00000001" && !box("alice")[muster.MessageID("answer-"+id)] {
+			return fmt.Errorf("the answer to %s was not mailed", id)
+		}
+	}
+	return nil
+}
+
 func transcriptRun(c *crew) error {
 	t, err := transcript.Open(c.ctx, c.store.Log(), "alice")
 	if err != nil {
@@ -427,6 +503,67 @@ func transcriptAfter(c, was *crew) error {
 		return errors.New("what was read again is another conversation")
 	}
 	return nil
+}
+
+// indexRun does with the lanes' index and a file beside it what rooms do that have no table: Create, Replace, Truncate,
+// Rename, Remove.
+func indexRun(c *crew) error {
+	d := paths.Dir(simRoot)
+	replace := func(n int) func() error {
+		return func() error {
+			return c.acks(c.files.Replace(d.Index(), []byte(fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))),
+				"index ", n)
+		}
+	}
+	note := d.Worktrees() + "/note"
+	moved := d.Team() + "/archive/note"
+	return steps(replace(1), replace(2),
+		func() error { return c.acks(c.files.Create(note, []byte("12345")), "created") },
+		func() error { return c.acks(c.files.Truncate(note, 3), "cut") },
+		func() error { return c.acks(c.files.Rename(note, moved), "moved") },
+		replace(3),
+		func() error { return c.acks(c.files.Remove(moved), "removed") },
+	)
+}
+
+func indexAfter(c, was *crew) error {
+	d := paths.Dir(simRoot)
+	read := func(path string) string {
+		f, err := c.files.FS().OpenFile(path, os.O_RDONLY, 0)
+		if err != nil {
+			return ""
+		}
+		defer f.Close()
+		b := make([]byte, 100)
+		n, _ := f.Read(b)
+		return string(b[:n])
+	}
+	index, last := read(d.Index()), 0
+	for n := range 4 {
+		if was.knows("index ", n) {
+			last = n
+		}
+	}
+	may := []string{}
+	for n := last; n <= min(last+1, 3); n++ {
+		if n == 0 {
+			may = append(may, "")
+		} else {
+			may = append(may, fmt.Sprintf(`{"worktrees":{"task-%d":{}}}`, n))
+		}
+	}
+	if !slices.Contains(may, index) {
+		return fmt.Errorf("the index says %q, and may say %q", index, may)
+	}
+	old, moved := read(d.Worktrees()+"/note"), read(d.Team()+"/archive/note")
+	switch {
+	case was.knows("removed") && moved != "", was.knows("moved") && !was.knows("removed") && moved != "123" &&
+		moved != "",
+		was.knows("moved") && old != "", was.knows("cut") && !was.knows("moved") && old != "123" && moved != "123",
+		was.knows("created") && old == "" && moved == "" && !was.knows("moved"):
+		return fmt.Errorf("the note says %q, moved %q", old, moved)
+	}
+	return c.files.Replace(d.Index(), []byte(`{}`))
 }
 
 // newDisk is an empty disk with the repository's root.
