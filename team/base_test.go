@@ -122,14 +122,6 @@ func TestCheckThatCannotRun(t *testing.T) {
 					t.Errorf("%+v", h.task(1).Landed)
 				}
 			})
-			bubbleOnGit(t, func(h *house) { // with a task on the board already it is resumed
-				_ = h.start(oneTask+writes, func(c *team.Config) {
-					change(c)
-					c.Check = strings.Replace(c.Check, "no-such-check", "sleep 0.3; no-such-check", 1)
-					c.Setup = strings.Replace(c.Setup, "echo", "sleep 0.3; echo", 1)
-				}).fails()
-				h.resume(oneTask+writes, func(c *team.Config) { c.Check, c.Setup = "true", "true" }).ends(0, time.Hour)
-			})
 		})
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,113 +56,6 @@ func held(hold func()) func(*team.Config) {
 			}
 			return nil
 		}}
-	}
-}
-
-// keepJumping sets the clock every seven seconds until stop is called: the nth time by by(n).
-func (h *house) keepJumping(by func(n int) time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
-	var done sync.WaitGroup
-	done.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(7 * time.Second):
-				h.jump(by(n))
-			}
-		}
-	})
-	return func() { cancel(); done.Wait() }
-}
-
-// clockCrew has three tasks that take a while: one wants a plan, one comes after the others.
-const clockCrew = `
-speakers:
-  lead:
-    - do:
-        - task_create: {subject: t1}
-        - task_create: {subject: t2, require_plan: true}
-        - task_create: {subject: t3, blocked_by: [t1, t2]}
-        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
-        - spawn_teammate: {name: bob, role: coder, prompt: Work.}
-    - do: [{wait: {}}]
-      until: All done
-    - say: Done.
-scenes:
-  - cue: 'Write it\.'
-    who: [lead]
-    turns: [{do: [{review_plan: {request_id: "${request}", approve: true}}]}]
-  - cue: 'Task #(?P<id>2): (?P<what>\w+)'
-    turns:
-      - wait: 5s
-        do: [{submit_plan: {plan: Write it.}}]
-      - wait: 5s
-        do: [{write_file: {path: "${what}.txt", content: "${what}\n"}}]
-      - do: [{complete_task: {task_id: "${number:id}", summary: "${what}"}}]
-  - cue: 'Task #(?P<id>\d+): (?P<what>\w+)'
-    turns:
-      - wait: 20s
-        do: [{write_file: {path: "${what}.txt", content: "${what}\n"}}, {send_message: {to: lead, content: "half of ${what}"}}]
-      - wait: 5s
-        do: [{complete_task: {task_id: "${number:id}", summary: "${what}"}}]
-`
-
-// whole checks that a run of clockCrew did everything once, and took nobody for dead.
-func (h *house) whole(sum team.Summary) {
-	h.Helper()
-	if len(sum.Tasks) != 3 {
-		h.Errorf("%d tasks", len(sum.Tasks))
-	}
-	h.heard("lead", "All done: 3 tasks landed", 1)
-	for _, k := range sum.Tasks {
-		ends := h.count(func(e muster.Event) bool { return e.Kind == journal.TaskCompleted && e.Task == k.ID })
-		claims := h.count(func(e muster.Event) bool { return e.Kind == journal.TaskClaimed && e.Task == k.ID })
-		if k.Status != muster.Completed || k.Fence != 1 || claims != 1 || ends != 1 || k.Landed == nil {
-			h.Errorf("task %d is %s at fence %d, claimed %d times, completed %d times", k.ID, k.Status, k.Fence, claims, ends)
-		}
-		if k.ID != 2 {
-			h.heard("lead", "half of "+k.Subject, 1)
-		}
-	}
-	if n := h.landings(); n != 3 {
-		h.Errorf("%d commits landed", n)
-	}
-	if n := h.count(is(journal.MemberSpawned, "")); n != 3 {
-		h.Errorf("%d members were spawned", n)
-	}
-	for _, e := range h.events() {
-		switch e.Kind {
-		case journal.TaskReleased, journal.TaskRevoked, journal.TaskReturned, journal.TaskAttention, journal.MailRejected, journal.LaneFailed:
-			h.Errorf("%s of %s, task %d: %v", e.Kind, e.Member, e.Task, e.Fields)
-		}
-	}
-}
-
-// A run goes on as if nothing had happened while its clock jumps by a day again and again: it takes as long as it does
-// without, nothing is claimed or done twice, nobody is taken for dead. In a bubble the store's changes are found by
-// polling, so a run may see the landing that frees the third task one poll later than another run does.
-func TestRunWhileTheClockJumps(t *testing.T) {
-	t.Parallel()
-	var took []time.Duration
-	for name, by := range map[string]func(n int) time.Duration{
-		"as it is":   func(int) time.Duration { return 0 },
-		"back":       func(int) time.Duration { return -aDay },
-		"to and fro": func(n int) time.Duration { return aDay * time.Duration(1-n%4/2*2) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(h *house) {
-				start := time.Now()
-				r := h.start(clockCrew, nil)
-				defer h.keepJumping(by)()
-				sum := r.ends(0, time.Hour)
-				took = append(took, time.Since(start))
-				h.whole(sum)
-			})
-		})
-	}
-	if slices.Max(took)-slices.Min(took) > 10*time.Second {
-		t.Errorf("with and without jumps it took %v", took)
 	}
 }
 
@@ -254,52 +145,6 @@ speakers:
 			})
 		})
 	}
-}
-
-// Mail that comes at the moment of an idle timeout is never lost: a sender who does not find that the member has shut down
-// is heard. Every operation of the team takes its time, so that the mails of many come between all that a timeout does.
-func TestMailAtTheMomentOfAnIdleTimeout(t *testing.T) {
-	t.Parallel()
-	const (
-		members = 60
-		step    = 10 * time.Millisecond // of an operation
-	)
-	bubble(t, func(h *house) {
-		r := h.run(h.open(cast{"lead": hangs}.model(), held(func() { time.Sleep(step) })))
-		h.until("the run has started", is(journal.RunStarted, ""))
-		h.addMany(members)
-		told := make([]bool, members)
-		var all sync.WaitGroup
-		for i := range members {
-			all.Go(func() {
-				name := muster.Name(fmt.Sprintf("t%d", i))
-				idle := h.until("idle", is(journal.MemberIdle, name))
-				time.Sleep(time.Until(muster.Time(idle.At).Add(time.Minute - 10*step + time.Duration(i)*step/2)))
-				if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: name, Content: fmt.Sprintf("mail for %s.", name)}); err != nil {
-					t.Error(err)
-				}
-				told[i] = h.member(name).Status == muster.Shutdown
-			})
-		}
-		all.Wait()
-		time.Sleep(10 * time.Minute)
-		heard := 0
-		for i := range members {
-			name := muster.Name(fmt.Sprintf("t%d", i))
-			n := strings.Count(h.said(name), fmt.Sprintf("mail for %s.", name))
-			if n > 1 || n == 0 && !told[i] {
-				t.Errorf("%s, whose sender was told that it had shut down: %v, read its mail %d times", name, told[i], n)
-			}
-			heard += n
-			if got := h.member(name).Status; got != muster.Shutdown {
-				t.Errorf("%s is %s", name, got)
-			}
-		}
-		if heard == 0 || heard == members {
-			t.Errorf("%d of %d mails came in time: the moment of the timeout is not among those tried", heard, members)
-		}
-		r.abandon()
-	})
 }
 
 // frozen is a process that was stopped, as with SIGSTOP: from freeze to thaw it does nothing to the state.

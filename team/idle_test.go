@@ -1,14 +1,188 @@
 package team_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"muster"
+	"muster/internal/testing/tier"
 	"muster/journal"
+	"muster/llm"
+	"muster/team"
 )
+
+// Idle teammates cost a goroutine, a hint of their inbox, and nothing else: no watch of the board, no
+// conversation in memory, no write however long they wait. One new task wakes one of them.
+func TestThousandIdle(t *testing.T) { // not parallel: it counts what the process has
+	many := tier.Amount(100, 1000)
+	bubble(t, func(h *house) {
+		m := &meter{watches: map[string]int{}, puts: map[string]int{}}
+		crew, talk := &crew{}, team.NewConversation()
+		r := h.run(h.open(crew, func(c *team.Config) {
+			c.Store = tapped{Store: c.Store, before: m.tap}
+			c.Teammates, c.Conversation, c.Limits.IdleTimeout = many, talk, -1
+		}))
+		h.until("the lead has spoken", is(journal.TurnEnded, muster.Lead))
+		synctest.Wait()
+		watches, _ := m.counts()
+		goroutines := runtime.NumGoroutine()
+
+		h.addMany(many)
+		synctest.Wait()
+		if n := h.count(func(e muster.Event) bool { return e.Kind == journal.MemberIdle && e.Member != muster.Lead }); n != many {
+			t.Fatalf("%d of %d are idle\n%s", n, many, h.tail())
+		}
+		watchesNow, boxes := m.counts()
+		if watchesNow != watches+many || boxes != 1 {
+			t.Errorf("%d watches with the lead alone, %d with %d teammates, at most %d of one inbox", watches, watchesNow, many, boxes)
+		}
+		if now := runtime.NumGoroutine() - goroutines; now > many+10 { // one each, and a few that are not theirs
+			t.Errorf("%d teammates have %d goroutines", many, now)
+		}
+		crew.hasReleased(t, many)
+
+		time.Sleep(time.Minute) // what is gathered before it is written, for other programs to read, is written
+		synctest.Wait()
+		m.forget()
+		crew.forget()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if puts, asked := m.forget(), crew.forget(); len(puts) != 0 || len(asked) != 0 {
+			t.Errorf("in an hour with nothing to do %d members were asked, and written was %v", len(asked), puts)
+		}
+
+		task := h.create("look around")
+		h.until("the task is completed", is(journal.TaskCompleted, ""))
+		synctest.Wait()
+		who := h.task(task.ID).Owner
+		for name, asked := range crew.forget() {
+			if name != who && name != muster.Lead {
+				t.Errorf("%s was asked %d times: the task is %s's", name, asked, who)
+			}
+		}
+		for key, times := range m.forget() {
+			if name, member := strings.CutPrefix(key, muster.TableMembers+"/"); member && name != string(who) && name != string(muster.Lead) {
+				t.Errorf("%s was written %d times: the task is %s's", key, times, who)
+			}
+		}
+		crew.hasReleased(t, many)
+		talk.Close()
+		r.ends(0, time.Minute)
+	})
+}
+
+// addMany records n teammates as another process does: the living team starts them.
+func (h *house) addMany(n int) {
+	h.Helper()
+	for i := range n {
+		h.add(fmt.Sprintf("t%d", i), "coder")
+	}
+}
+
+// crew is a model of all members: who has a task completes it, everybody else says a word. It knows which of the
+// conversations that it was shown are still in memory.
+type crew struct {
+	mu    sync.Mutex
+	shown map[muster.Name]weak.Pointer[llm.Part] // the first part of each conversation
+	asked map[muster.Name]int
+}
+
+func (c *crew) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
+	who, _, _ := strings.Cut(r.CacheKey, "@")
+	c.mu.Lock()
+	if c.shown == nil {
+		c.shown, c.asked = map[muster.Name]weak.Pointer[llm.Part]{}, map[muster.Name]int{}
+	}
+	c.shown[muster.Name(who)] = weak.Make(&r.Messages[0].Parts[0])
+	c.asked[muster.Name(who)]++
+	c.mu.Unlock()
+	for _, p := range r.Messages[len(r.Messages)-1].Parts {
+		if text, ok := p.(llm.Text); ok && who != string(muster.Lead) && strings.Contains(text.Text, "Task #1: look around") {
+			return calls("done", "complete_task", in{"task_id": 1, "summary": "There was nothing to do."})
+		}
+	}
+	return says("Ready.")
+}
+
+// forget returns who was asked how often since the last time.
+func (c *crew) forget() map[muster.Name]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked := c.asked
+	c.asked = map[muster.Name]int{}
+	return asked
+}
+
+// hasReleased fails when the conversation of one of many teammates is still in memory.
+func (c *crew) hasReleased(t *testing.T, many int) {
+	t.Helper()
+	runtime.GC()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := 0
+	for who, p := range c.shown {
+		if who != muster.Lead && p.Value() != nil {
+			held++
+		}
+	}
+	if len(c.shown) < many || held != 0 {
+		t.Errorf("%d of %d conversations are in memory", held, len(c.shown))
+	}
+}
+
+// meter counts the watches that the users of a store hold, and what they write.
+type meter struct {
+	mu      sync.Mutex
+	watches map[string]int // by what is watched
+	puts    map[string]int // by table/key
+}
+
+// counts are the watches that are held now, and the most of one teammate's inbox.
+func (m *meter) counts() (watches, perBox int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for what, n := range m.watches {
+		watches += n
+		if strings.HasPrefix(what, "inbox/t") {
+			perBox = max(perBox, n)
+		}
+	}
+	return watches, perBox
+}
+
+// forget returns what was written how often since the last time.
+func (m *meter) forget() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	puts := m.puts
+	m.puts = map[string]int{}
+	return puts
+}
+
+// tap is before of a tapped store.
+func (m *meter) tap(ctx context.Context, op, key string, _ []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch op {
+	case "put":
+		m.puts[key]++
+	case "watch":
+		m.watches[key]++
+		context.AfterFunc(ctx, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.watches[key]--
+		})
+	}
+	return nil
+}
 
 // oneTask is a lead with one task for one teammate.
 const oneTask = `
@@ -67,87 +241,5 @@ speakers:
 		if h.task(1).Owner != "alice" || h.member("alice").Epoch < 3 {
 			t.Errorf("%+v", h.task(1))
 		}
-	})
-}
-
-// The owner stops talking with its task in hand: reminded twice, idle and still the owner, while the lead is woken;
-// released at the timeout. Its own task is no reason to stay.
-func TestOwnerStopsTalking(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		r := h.start(`
-speakers:
-  lead:
-    - do:
-        - task_create: {subject: one}
-        - task_create: {subject: two, blocked_by: [one]}
-        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
-    - do: [{wait: {}}]
-    - do: [{wait: {}}]
-    - say: Stuck.
-    - say: Stuck.
-  alice:
-    - do: [{write_file: {path: half.txt, content: half}}]
-    - say: Thinking aloud.
-    - say: Still thinking.
-    - say: I think that is all.
-`, nil)
-		h.until("idle", is(journal.MemberIdle, "alice"))
-		synctest.Wait()
-		h.heard("alice", "is still yours", 2)
-		h.heard("lead", "alice has stopped with task #1 (one) in hand, though it was reminded twice.", 1)
-		h.heard("lead", "I think that is all.", 1)
-		if got := h.task(1); got.Owner != "alice" || got.Status != muster.InProgress {
-			t.Errorf("%+v", got)
-		}
-		sum := r.ends(3, 5*time.Minute)
-		if got := h.task(1); got.Status != muster.Pending || got.Attempts != 0 || got.Worktree == "" {
-			t.Errorf("after the timeout: %+v", got)
-		}
-		if h.turns("alice") != 4 || len(sum.Tasks) != 2 {
-			t.Errorf("alice was asked %d times", h.turns("alice"))
-		}
-		// The next owner finds what was left.
-		h.resume(`
-speakers:
-  lead:
-    - say: x
-scenes:
-  - cue: 'Stuck|end again'
-    who: [lead]
-    turns:
-      - do: [{spawn_teammate: {name: bob, role: coder, prompt: Go on.}}]
-      - do: [{wait: {}}]
-      - say: Now done.
-  - cue: 'Task #(?P<id>\d+): (?P<what>\w+)'
-    turns:
-      - do: [{complete_task: {task_id: "${number:id}", summary: "${what}"}}]
-`, nil).ends(0, 5*time.Minute)
-		if !strings.Contains(h.said("bob"), "half.txt") {
-			t.Error("bob was not told of what alice left in the lane")
-		}
-		if files := h.onTarget(); files != "half.txt" {
-			t.Errorf("the target has %q", files)
-		}
-	})
-}
-
-// Mail that waits for an idle member is work: the run does not end over it.
-func TestMailIsWorkForTheEnd(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		h.start(`
-speakers:
-  lead:
-    - do: [{spawn_teammate: {name: bob, role: coder, prompt: Wait.}}]
-    - do: [{wait: {}}]
-    - do: [{send_message: {to: bob, content: one more thing}}]
-    - say: Over.
-  bob:
-    - say: Ready.
-    - say: I read it.
-`, nil).ends(0, 5*time.Minute)
-		h.heard("bob", "one more thing", 1)
-		h.heard("bob", "I read it.", 1)
 	})
 }

@@ -1,8 +1,11 @@
 package team_test
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +13,13 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
+	"muster/internal/testing/tier"
+	"muster/internal/testing/wait"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
+	"muster/tool"
 )
 
 // Ctrl-C at many moments, and on with a new process: at the exact turn, nothing claimed twice, no mail lost or doubled.
@@ -181,31 +188,6 @@ func TestInterruptOfAHungModel(t *testing.T) {
 	})
 }
 
-// What the user writes while nobody runs is read, also when the lead had said its last words.
-func TestUserMailOverAResume(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		const words = `
-speakers:
-  lead:
-    - do: [{spawn_teammate: {name: bob, role: slow, prompt: Think.}}]
-    - say: My last words.
-    - say: I heard you.
-  bob: [{wait: 4m, do: [{glob: {pattern: "*"}}]}, {say: Bye.}]
-`
-		r := h.start(words, nil)
-		h.until("asleep", is(journal.MemberIdle, muster.Lead))
-		synctest.Wait()
-		r.interrupt()
-		h.tellLead("one more thing")
-		sum := h.resume(words, nil).ends(0, time.Hour)
-		h.heard("lead", "one more thing", 1)
-		if sum.Text != "I heard you." {
-			t.Errorf("%q", sum.Text)
-		}
-	})
-}
-
 // Two processes cannot bring one team to life, not even at one moment; the second is told where the first lives.
 func TestTwoRunsOnOneRepository(t *testing.T) {
 	t.Parallel()
@@ -237,5 +219,227 @@ func TestTwoRunsOnOneRepository(t *testing.T) {
 		if won != 1 || h.count(is(journal.RunStarted, "")) != 1 {
 			t.Errorf("%d runs", won)
 		}
+	})
+}
+
+// A member whose model or tool does not heed the end of its context writes nothing after Run has returned, and does not
+// keep Run from returning.
+func TestNobodyWritesAfterRunHasReturned(t *testing.T) {
+	t.Parallel()
+	const late = 10 * time.Minute // long after every limit
+	deaf := func() { time.Sleep(late) }
+	slow := tool.Func("slow", "It does not heed its context.", func(context.Context, struct{}) (string, error) {
+		deaf()
+		return "It is done at last.", nil
+	})
+	for name, c := range map[string]struct {
+		who  muster.Name
+		with func(n int) (llm.Reply, error)
+	}{
+		"a teammate's model": {"alice", func(int) (llm.Reply, error) {
+			deaf()
+			return calls("late", "send_message", in{"to": "lead", "content": "late"})
+		}},
+		"a teammate's tool": {"alice", func(int) (llm.Reply, error) { return calls("s", "slow", in{}) }},
+		"the lead's model": {muster.Lead, func(int) (llm.Reply, error) {
+			deaf()
+			return calls("late", "task_create", in{"subject": "late"})
+		}},
+		"the lead's tool": {muster.Lead, func(int) (llm.Reply, error) { return calls("s", "slow", in{}) }},
+	} {
+		for cause, stop := range map[string]error{"interrupted": muster.CauseUser, "ended": nil} {
+			if stop == nil && c.who == muster.Lead {
+				continue // it ends the run by itself
+			}
+			t.Run(name+" "+cause, func(t *testing.T) {
+				bubble(t, func(h *house) {
+					spawn := func() (llm.Reply, error) {
+						return calls("s", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "Work."})
+					}
+					m := cast{string(c.who): func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.with(n) }}
+					if c.who != muster.Lead {
+						m["lead"] = func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
+							switch {
+							case n == 0:
+								return spawn()
+							case stop != nil:
+								return hangs(ctx, n, r)
+							case n == 1:
+								return calls("w", "request_shutdown", in{"teammate": "alice", "force": true, "reason": "enough"})
+							}
+							return says("Done.")
+						}
+					}
+					r := h.run(h.open(m.model(), func(o *team.Config) { o.Tools = []llm.Tool{slow} }))
+					if stop != nil {
+						time.Sleep(time.Minute)
+						synctest.Wait()
+						r.stop(stop)
+					}
+					began := time.Now()
+					<-r.done
+					if took := time.Since(began); took > time.Minute {
+						t.Errorf("Run returned after %v", took)
+					}
+					said, told := h.said("alice")+h.said(muster.Lead), len(h.events())
+					time.Sleep(2 * late)
+					if now := h.said("alice") + h.said(muster.Lead); now != said {
+						t.Errorf("a transcript has grown after Run had returned:\n%s", now)
+					}
+					if n := len(h.events()); n != told {
+						t.Errorf("%d events came after Run had returned\n%s", n-told, h.tail())
+					}
+				})
+			})
+		}
+	}
+}
+
+// Thirty seconds end a member whose model hangs; its task goes back, and spawned again it is not ended by the old request.
+func TestShutdownDeadlineEndsAHungModel(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		m := cast{
+			"lead": h.reads(`
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - wait: 1m # the test looks at the task before alice can claim it again
+      do: [{spawn_teammate: {name: alice, role: coder, prompt: Again.}}, {wait: {}}]
+    - say: Done.
+`),
+			"alice": func(ctx context.Context, n int, r llm.Request) (llm.Reply, error) {
+				if n == 0 {
+					return hangs(ctx, n, r)
+				}
+				time.Sleep(40 * time.Second)
+				return calls("c", "complete_task", in{"task_id": 1, "summary": "done"})
+			},
+		}.model()
+		r := h.run(h.open(m, nil))
+		h.until("claimed", is(journal.TaskClaimed, "alice"))
+		synctest.Wait()
+		at := time.Now()
+		id := h.shutDownAlice(nil)
+		h.until("shut down", is(journal.MemberShutdown, "alice"))
+		if took := time.Since(at); took < 29*time.Second || took > 31*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if q, _ := h.requests.Get(h.Context(), id); q.Status != muster.RequestExpired {
+			t.Errorf("the request is %s", q.Status)
+		}
+		if got := h.task(1); got.Status != muster.Pending || got.Worktree == "" {
+			t.Errorf("%+v", got)
+		}
+		r.ends(0, time.Hour)
+		if got := h.task(1); got.Owner != "alice" || got.Fence != 2 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A member that heeds nothing at all is shut down by force, and finds nothing to do when it comes back.
+func TestShutdownOfADeafMember(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		m := cast{"lead": h.reads(waitingLead), "alice": func(context.Context, int, llm.Request) (llm.Reply, error) {
+			time.Sleep(4 * time.Minute)
+			return says("late")
+		}}.model()
+		r := h.run(h.open(m, nil))
+		h.until("claimed", is(journal.TaskClaimed, "alice"))
+		synctest.Wait()
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
+		r.ends(3, 2*time.Minute)
+		if got := h.task(1); got.Status != muster.Pending || h.member("alice").Status != muster.Shutdown {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := h.task(1); got.Status != muster.Pending {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A deadline in a long command: nothing of its processes is alive afterwards. With the real guard.
+func TestShutdownEndsALongCommand(t *testing.T) {
+	t.Parallel()
+	ps := tier.Needs(t, "ps")
+	h := onFiles(t)
+	pids := filepath.Join(t.TempDir(), "pids")
+	r := h.start(waitingLead+`  alice:
+    - do: [{bash: {command: "echo x > half; (setsid sh -c 'echo $$ >> `+pids+`; exec sleep 300' &); echo $$ >> `+pids+`; exec sleep 300"}}]
+`, nil)
+	var alive []string
+	wait.For(t, "two processes", func() bool {
+		data, _ := os.ReadFile(pids)
+		alive = strings.Fields(string(data))
+		return len(alive) == 2
+	})
+	h.shutDownAlice(func(q *muster.Request) { q.Deadline = muster.UnixTime(time.Now().Add(100 * time.Millisecond)) })
+	h.until("alice is shut down", is(journal.MemberShutdown, "alice"))
+	for _, pid := range alive {
+		if out, err := exec.Command(ps, "-o", "stat=,args=", "-p", pid).Output(); err == nil && !strings.HasPrefix(string(out), "Z") {
+			t.Errorf("alive: %s", out)
+		}
+	}
+	r.ends(3, time.Minute)
+	if got := h.task(1); got.Status != muster.Pending || got.Worktree == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A task in the name of a member that has shut down since, which it could not be seen to have then, goes back on the board
+// and somebody else does it. What somebody claims in that name afterwards is theirs.
+func TestOrphansOfWhoHasShutDown(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.start(`
+speakers:
+  lead:
+    - do:
+        - task_create: {subject: one, claim_role: tester}
+        - task_create: {subject: two, claim_role: tester}
+        - spawn_teammate: {name: bob, role: slow, prompt: Think.}
+        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+  bob:
+    - wait: 4m
+      do: [{glob: {pattern: "*"}}]
+    - say: Bye.
+`+writes, nil)
+		inHerName := func(id muster.TaskID) muster.Task {
+			got, err := h.board.Claim(h.Context(), id, board.Claim{Owner: "alice", Role: "tester"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		h.until("idle", is(journal.MemberIdle, "alice"))
+		inHerName(1)
+		h.shutDownAlice(func(q *muster.Request) { q.Force = true })
+		synctest.Wait()
+		if m, got := h.member("alice"), h.task(1); m.Status != muster.Shutdown || got.Owner != "alice" {
+			t.Fatalf("alice is %s, and the task is %q's", m.Status, got.Owner)
+		}
+		time.Sleep(time.Second)
+		later := inHerName(2)
+		h.add("tess", "tester")
+		h.until("one is done", completed(1))
+		time.Sleep(time.Minute)
+		if got := h.task(1); got.Owner != "tess" {
+			t.Errorf("one is %q's", got.Owner)
+		}
+		if got := h.task(2); got.Owner != "alice" || got.Fence != later.Fence {
+			t.Errorf("two was taken from whoever works in alice's name: %+v", got)
+		}
+		if _, err := h.board.Complete(h.Context(), 2, later.Fence, board.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(0, time.Hour)
 	})
 }

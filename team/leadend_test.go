@@ -8,12 +8,8 @@ import (
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/testing/tier"
 	"muster/team"
 )
-
-// slowWrites does any task in a minute, so that its lead is asleep when it lands.
-var slowWrites = strings.Replace(writes, "      - do: [{write", "      - wait: 1m\n        do: [{write", 1)
 
 // The rows of "the lead's turn ends in text".
 func TestLeadEndsInText(t *testing.T) {
@@ -29,13 +25,6 @@ func TestLeadEndsInText(t *testing.T) {
 speakers:
   lead: [{say: It is written in Go.}]
 `, 0, "It is written in Go.", 1, 4},
-		{"open tasks that can go on: it sleeps", `
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
-    - say: They are at it.
-    - say: One has landed.
-` + slowWrites, 0, "One has landed.", 3, 4},
 		{"open tasks that cannot: told once, then the end", `
 speakers:
   lead:
@@ -43,17 +32,6 @@ speakers:
     - say: Somebody will do it.
     - say: Nobody does.
 `, 3, "task #1 is ready and there is no teammate to take it", 3, 4},
-		{"no open task, somebody still talking: not asked again", `
-speakers:
-  lead:
-    - do: [{spawn_teammate: {name: alice, role: coder, prompt: Talk.}}]
-    - say: My last words.
-    - say: Never said.
-  alice:
-    - wait: 1m
-      do: [{send_message: {to: lead, content: a word}}]
-    - say: Bye.
-`, 0, "My last words.", 2, 4},
 		{"no teammates: the lead does it all, gated tasks too", `
 speakers:
   lead:
@@ -97,32 +75,9 @@ speakers:
 	}
 }
 
-// wait says the same each time nothing can ever wake it, and a lead that does not listen is stopped.
-func TestWaitsForNothingEnd(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		h.start(`
-speakers:
-  lead:
-    - do: [{task_create: {subject: one}}, {task_create: {subject: two, blocked_by: [one]}}]
-    - do: [{wait: {}}]
-      until: never
-`, nil).ends(3, time.Minute)
-		h.heard("lead", "Nothing can wake you: task #1 is ready and there is no teammate to take it; task #2 waits for #1.", 5)
-		if h.turns("lead") != 7 {
-			t.Errorf("%d turns", h.turns("lead"))
-		}
-	})
-}
-
-// wait{for: landing} wakes at each landing. A plain wait does not, nor for a flood of news, but for what is behind it.
+// A plain wait is not woken by a flood of news, but by the mail behind it.
 func TestWhatWakesTheLead(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(h *house) {
-		words := strings.Replace(oneTask, "wait: {}", "wait: {for: landing}", 1) + slowWrites
-		h.start(strings.Replace(words, "one}}", "one}}, {task_create: {subject: two, blocked_by: [one]}}", 1), nil).ends(0, time.Hour)
-		h.heard("lead", "Task #1 (one) landed as", 2) // the wait's words and the mail itself
-	})
 	bubble(t, func(h *house) {
 		r := h.start(`
 speakers:
@@ -221,33 +176,4 @@ speakers:
   lead: [{say: The answer.}]
 `, nil).ends(0, time.Hour)
 	})
-}
-
-// Another program leaves a document that is no task: whether that task is done nobody knows, so the run is not, and says so.
-func TestATaskThatCannotBeReadIsNotDone(t *testing.T) {
-	tier.All(t) // editing beside a team is going to be removed
-	t.Parallel()
-	h := onFiles(t) // no bubble: its clock would not move while the board waits for such a document to be whole
-	sum := h.start(`
-speakers:
-  lead:
-    - do:
-        - task_create: {subject: one, claim_role: other}
-        - task_create: {subject: two}
-        - spawn_teammate: {name: alice, role: coder, prompt: Work.}
-    - do: [{wait: {}}]
-      until: All done|Nothing can wake you
-    - say: Done.
-scenes:
-  - cue: 'Task #2: two'
-    turns:
-      - do: [{bash: {command: "echo '[\"not a task\"]' > '`+h.root+`/.tasks/task_1.json'"}}]
-      - do: [{complete_task: {task_id: 2, summary: two}}]
-`, nil).ends(3, time.Minute)
-	if sum.Unread[1] == "" || len(sum.Unread) != 1 || !strings.Contains(sum.Text, "task #1 cannot be read") {
-		t.Errorf("%q, unread are %v", sum.Text, sum.Unread)
-	}
-	if said := h.said("lead"); strings.Contains(said, "All done") || !strings.Contains(said, "Nothing can wake you: task #1 cannot be read") {
-		t.Error(said)
-	}
 }

@@ -7,57 +7,11 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/testing/gittest"
 	"muster/journal"
 	"muster/team"
 )
-
-// Two teammates are spawned, one mails the other, a broadcast reaches both, and the lead's inbox shows what came.
-func TestMailBetweenTeammates(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(h *house) {
-		h.start(`
-speakers:
-  lead:
-    - do:
-        - spawn_teammate: {name: bob, role: tester, prompt: Wait for mail.}
-        - spawn_teammate: {name: alice, role: coder, prompt: Greet bob.}
-        - broadcast: {content: "status update: phase 1 complete"}
-    - do: [{wait: {}}]
-    - do: [{read_inbox: {}}]
-    - say: Everybody was greeted.
-  alice:
-    - do: [{send_message: {to: bob, content: hello bob}}]
-    - say: Done.
-  bob:
-    - say: Waiting.
-scenes:
-  - cue: hello bob
-    who: [bob]
-    turns:
-      - do: [{send_message: {to: lead, content: alice greeted me}}]
-      - say: Answered.
-`, nil).ends(0, time.Hour)
-		sent := func(from, to muster.Name, kind muster.MessageType) func(muster.Event) bool {
-			return func(e muster.Event) bool {
-				return e.Kind == journal.MailSent && e.Member == from && e.Text("to") == string(to) && e.Text("type") == string(kind)
-			}
-		}
-		h.ordered("alice greets bob, then bob writes to the lead", sent("alice", "bob", muster.MailMessage), sent("bob", "lead", muster.MailMessage))
-		for _, to := range []muster.Name{"alice", "bob"} {
-			if h.count(sent("lead", to, muster.MailBroadcast)) != 1 || len(h.waiting(to)) > 0 {
-				t.Errorf("the broadcast to %s; left are %v", to, h.waiting(to))
-			}
-		}
-		h.heard("bob", "phase 1 complete", 1)
-		for name, want := range map[muster.Name]string{"alice": "phase 1 complete", "bob": "hello bob", "lead": "alice greeted me"} {
-			if !strings.Contains(h.said(name), want) {
-				t.Errorf("%s was never given %q", name, want)
-			}
-		}
-		h.heard("lead", "Delivered last", 1)
-	})
-}
 
 // Three tasks and two teammates that claim by themselves, each in a lane of its own, with nothing simulated: what is on
 // the target, in the user's checkout, and in the files that other programs read.
@@ -219,6 +173,152 @@ scenes:
 `, alone).ends(0, time.Hour)
 		if files := h.onTarget(); files != "auth.txt login.txt" {
 			t.Errorf("the target has %q after the restart", files)
+		}
+	})
+}
+
+// pendingPlan waits for a plan to be asked for and returns its request.
+func (h *house) pendingPlan() muster.RequestID {
+	h.Helper()
+	e := h.until("a plan is submitted", func(e muster.Event) bool {
+		return e.Kind == journal.RequestCreated && e.Text("kind") == string(muster.AskPlan)
+	})
+	return muster.RequestID(e.Text("request_id"))
+}
+
+// Tools that change something are refused until a plan is approved; a rejected plan is changed; the lead decides.
+func TestPlanIsDecidedByTheLead(t *testing.T) {
+	t.Parallel()
+	for _, task := range []string{"{subject: move, require_plan: true}", "{subject: move}"} {
+		member := "{name: alice, role: coder, prompt: Work, require_plan: true}"
+		if strings.Contains(task, "require_plan") {
+			member = "{name: alice, role: coder, prompt: Work}"
+		}
+		bubble(t, func(h *house) {
+			h.start(`
+speakers:
+  lead:
+    - do: [{task_create: `+task+`}, {spawn_teammate: `+member+`}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+  alice/sub: [{say: I looked.}]
+scenes:
+  - cue: 'Task #1: move'
+    who: [alice]
+    turns:
+      - do:
+          - bash: {command: "touch early"}
+          - write_file: {path: early, content: x}
+          - edit_file: {path: README, old_text: a, new_text: b}
+          - subagent: {prompt: look, kind: work}
+          - complete_task: {task_id: 1, summary: early}
+          - read_file: {path: README}
+          - subagent: {prompt: look, kind: explore}
+          - todo: {items: [{id: "1", text: plan, status: pending}]}
+      - do: [{submit_plan: {plan: Delete everything.}}]
+      - wait: 1s
+        do: [{bash: {command: "touch early"}}, {submit_plan: {plan: Move one file.}}]
+      - do: [{write_file: {path: moved, content: x}}]
+      - do: [{complete_task: {task_id: 1, summary: moved}}]
+  - cue: 'Delete everything'
+    who: [lead]
+    turns: [{do: [{review_plan: {request_id: "${request:alice}", approve: false, feedback: not everything}}]}]
+  - cue: 'Move one file'
+    who: [lead]
+    turns: [{do: [{review_plan: {request_id: "${request:alice}", approve: true}}]}]
+`, nil).ends(0, time.Hour)
+			h.heard("alice", "needs an approved plan before", 7) // six refusals, and the task itself
+			h.heard("alice", "I looked.", 1)
+			h.heard("alice", "not everything", 1)
+			h.heard("alice", "plan_approval_response", 0)
+			if files := h.onTarget(); files != "moved" {
+				t.Errorf("the target has %q", files)
+			}
+			if m := h.member("alice"); m.Doing != "" {
+				t.Errorf("alice is shown as %q", m.Doing)
+			}
+		})
+	}
+}
+
+// twoLanded is a lead that lands two tasks.
+const twoLanded = `
+speakers:
+  lead:
+    - do: [{task_create: {subject: make a}}, {task_create: {subject: make b}}]
+    - do: [{claim_task: {task_id: 1}}]
+    - do: [{write_file: {path: a, content: "a\n"}}]
+    - do: [{complete_task: {task_id: 1, summary: Makes a.}}]
+    - do: [{claim_task: {task_id: 2}}]
+    - do: [{write_file: {path: b, content: "b\n"}}]
+    - do: [{complete_task: {task_id: 2, summary: Makes b.}}]
+    - say: Done.
+`
+
+// leftUndo lands the tasks, and puts another on the board as a killed process leaves it that was taking the first one back.
+// It runs in a bubble of synctest.
+func leftUndo(h *house) muster.Task {
+	h.Helper()
+	h.start(twoLanded, nil).ends(0, time.Hour)
+	time.Sleep(time.Second)
+	left, err := h.board.Create(h.Context(), board.Draft{Subject: "Undo #1: make a", CreatedBy: muster.User,
+		Undoes: []muster.TaskID{1}, Description: "Take it back."})
+	if err != nil || left.Status != muster.InProgress || left.Owner != muster.User || left.Fence != 1 {
+		h.Fatalf("%+v, %v", left, err)
+	}
+	return left
+}
+
+// Undo goes on with what a killed process has left, in place of a second task.
+func TestUndoGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
+	bubbleOnGit(t, func(h *house) {
+		left := leftUndo(h)
+		tm := h.open(nil, func(c *team.Config) { c.Model = nil }) // none is asked
+		u, err := tm.Tasks().Undo(h.Context(), []muster.TaskID{1}, false)
+		if err != nil || u.Task.ID != left.ID || u.Task.Landed == nil || u.Task.Status != muster.Completed {
+			t.Fatalf("%+v, %v", u, err)
+		}
+		if files := h.onTarget(); files != "b" {
+			t.Errorf("the target has %q", files)
+		}
+		if all, _, _ := tm.Tasks().List(h.Context()); len(all) != 3 {
+			t.Errorf("the board has %d tasks", len(all))
+		}
+		// Once more there is nothing to do, and nothing is made.
+		if _, err := tm.Tasks().Undo(h.Context(), []muster.TaskID{1}, false); err == nil {
+			t.Error("it was taken back twice")
+		}
+		if lanes, err := tm.Lanes().List(h.Context()); err != nil || len(lanes) != 0 {
+			t.Errorf("lanes are left: %v, %v", lanes, err)
+		}
+	})
+}
+
+// Nobody calls Undo again: the next team gives the task to a teammate.
+func TestATeamTakesOverALeftUndo(t *testing.T) {
+	t.Parallel()
+	bubbleOnGit(t, func(h *house) {
+		left := leftUndo(h)
+		h.start(`
+speakers:
+  lead:
+    - do: [{spawn_teammate: {name: ann, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+      until: All done
+    - say: Done.
+scenes:
+  - cue: 'Task #\d+: Undo #1'
+    turns:
+      - do: [{bash: {command: rm a}}]
+      - do: [{complete_task: {task_id: "${task}", summary: Takes a back.}}]
+`, nil).ends(0, time.Hour)
+		if got := h.task(left.ID); got.Status != muster.Completed || got.Owner != "ann" || got.Landed == nil {
+			t.Errorf("%+v", got)
+		}
+		if files := h.onTarget(); files != "b" {
+			t.Errorf("the target has %q", files)
 		}
 	})
 }

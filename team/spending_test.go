@@ -2,6 +2,7 @@ package team_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/internal/spend"
+	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
@@ -201,6 +204,126 @@ func TestARunSaysWhatTasksHaveCost(t *testing.T) {
 		if e := h.until("it is said", said); e.Text("text") != "a task that landed here has cost $0.20 (the median of 3)" ||
 			h.count(said) != 1 {
 			t.Error(e)
+		}
+	})
+}
+
+// The lead's own limits stop the team with exit 3 and its state as it is, and resume goes on.
+func TestLimitsOfTheLead(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		calls  func(n int) (llm.Reply, error)
+		resume int // the code with which it then ends
+	}{
+		"turn limit": {func(n int) (llm.Reply, error) {
+			return calls(fmt.Sprint("c", n), "task_create", in{"subject": fmt.Sprint("t", n)})
+		}, 3},
+		"a loop": {func(n int) (llm.Reply, error) { return calls(fmt.Sprint("c", n), "read_file", in{"path": "README"}) }, 0}, // no task was made
+	} {
+		t.Run(why, func(t *testing.T) {
+			bubble(t, func(h *house) {
+				loops := cast{"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.calls(n) }}.model()
+				sum := h.run(h.open(loops, func(k *team.Config) { k.Limits.Turns = 5 })).ends(3, time.Hour)
+				if !strings.Contains(sum.Text, why) || sum.Run.EndedAt != 0 {
+					t.Errorf("%q, ended at %v", sum.Text, sum.Run.EndedAt)
+				}
+				done := cast{"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+					if len(r.Messages) < 8 {
+						t.Errorf("the lead goes on with %d messages", len(r.Messages))
+					}
+					return says("Enough.")
+				}}.model()
+				h.begin(h.open(done, nil).Resume).ends(c.resume, time.Hour)
+			})
+		})
+	}
+}
+
+// What the model's provider says, and what the team makes of it.
+func TestModelErrors(t *testing.T) {
+	t.Parallel()
+	const work = `
+speakers:
+  lead:
+    - do: [{task_create: {subject: one}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
+    - do: [{wait: {}}]
+    - say: Done.
+  alice:
+    - do: [{write_file: {path: one.txt, content: one}}]
+    - do: [{complete_task: {task_id: 1, summary: one}}]
+      error: `
+	t.Run("a spend limit", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			sum := h.start(work+"{kind: spent, times: 1}", nil).ends(3, time.Hour)
+			if got := h.task(1); got.Owner != "alice" || got.Status != muster.InProgress || sum.Run.EndedAt != 0 {
+				t.Errorf("%+v, ended %v", got, sum.Run.EndedAt)
+			}
+			h.resume(strings.TrimSuffix(work, "      error: "), nil).ends(0, time.Hour)
+			if got := h.task(1); got.Fence != 1 || got.Landed == nil {
+				t.Errorf("%+v", got)
+			}
+			if n := h.count(is(journal.TaskClaimed, "")); n != 1 {
+				t.Errorf("claimed %d times", n)
+			}
+		})
+	})
+	t.Run("denied", func(t *testing.T) {
+		bubble(t, func(h *house) {
+			r := h.start("speakers: {lead: [{say: x, error: {kind: denied}}]}", nil)
+			err := r.fails()
+			var e *muster.Error
+			if !errors.As(err, &e) || e.Hint == "" || !strings.Contains(e.Message, "the model cannot be used") || r.sum.Code != 1 {
+				t.Errorf("%v, code %d", err, r.sum.Code)
+			}
+			h.resume("speakers: {lead: [{say: The answer.}]}", nil).ends(0, time.Hour)
+		})
+	})
+}
+
+// TestFiftyTasksInARow has a teammate do 50 tasks (12 in the first tier), each with mail, files and a report. What its
+// model is sent for a task does not grow from the fifth to the last by more than a tenth.
+func TestFiftyTasksInARow(t *testing.T) {
+	t.Parallel()
+	tasks, rounds := tier.Amount(12, 50), 6
+	bubble(t, func(h *house) {
+		sent, task, round := map[int]int{}, 0, 0
+		m := cast{
+			"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
+				switch {
+				case n < tasks:
+					return calls(fmt.Sprint("l", n), "task_create", in{"subject": fmt.Sprintf("part %d", n+1),
+						"description": strings.Repeat("It must do what the chapter says. ", 20)})
+				case n == tasks:
+					return calls("s", "spawn_teammate", in{"name": "alice", "role": "coder", "prompt": "Work."})
+				}
+				return calls(fmt.Sprint("w", n), "wait", in{})
+			},
+			"alice": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+				if last := r.Messages[len(r.Messages)-1].Parts.Text(); strings.Contains(last, fmt.Sprintf("Task #%d: ", task+1)) {
+					task, round = task+1, 0
+				}
+				sent[task] += compact.PrefixTokens(r.System, r.Tools) + compact.Estimate(r.Messages)
+				id := fmt.Sprint("a", n)
+				switch round++; {
+				case round < rounds:
+					return calls(id, "write_file", in{"path": fmt.Sprintf("part%d/file%d.go", task, round),
+						"content": strings.Repeat(fmt.Sprintf("line %d of round %d\n", task, round), 30)})
+				case round == rounds:
+					return calls(id, "complete_task", in{"task_id": task, "summary": strings.Repeat("I made it so. ", 30)})
+				}
+				return says("Done with it.")
+			}}.model()
+		r := h.run(h.open(m, func(c *team.Config) { c.Teammates = 1 }))
+		h.until("the last one", completed(muster.TaskID(tasks)))
+		r.abandon()
+		least, most := sent[5], sent[5]
+		for i := 5; i <= tasks; i++ {
+			least, most = min(least, sent[i]), max(most, sent[i])
+		}
+		t.Logf("tokens sent for a task: the first %d, the second %d, from the fifth to the last %d to %d", sent[1], sent[2],
+			least, most)
+		if sent[5] == 0 || float64(most) > 1.1*float64(least) {
+			t.Errorf("from the fifth task to the last %d to %d tokens: %v", least, most, sent)
 		}
 	})
 }

@@ -10,12 +10,22 @@ import (
 )
 
 // tapped is a store that says what is done with it. before is called before an operation, which an error refuses; wrote
-// is called after a put. An operation is one of get, put and changes (key: the table, a slash, and the key of the
-// document), append (the stream), mail and peek (the box), lease (its name), and watch (what is watched).
+// is called after a put; around runs an operation, or not. An operation is one of get, put, delete and changes (key: the
+// table, a slash, and the key of the document), append, read and tail (the stream), mail, peek and drop (the box), lease
+// and held (its name), and watch (what is watched), which only before sees.
 type tapped struct {
 	muster.Store
 	before func(ctx context.Context, op, key string, data []byte) error
 	wrote  func(ctx context.Context, key string, data []byte)
+	around func(o operation, do func() error) error
+}
+
+// operation is what is done with a tapped store.
+type operation struct {
+	name, key string
+	data      []byte         // of a put or an append
+	at        muster.Pos     // of an append
+	mail      muster.Message // of a mail
 }
 
 // refusing is a store that calls refuse before each write of a table's document.
@@ -38,11 +48,24 @@ func deaf(s muster.Store, full func() bool) tapped {
 	}}
 }
 
-func (s tapped) tap(ctx context.Context, op, key string, data []byte) error {
-	if s.before == nil {
-		return nil
+// run runs an operation.
+func (s tapped) run(ctx context.Context, o operation, do func() error) error {
+	if s.before != nil {
+		if err := s.before(ctx, o.name, o.key, o.data); err != nil {
+			return err
+		}
 	}
-	return s.before(ctx, op, key, data)
+	if s.around != nil {
+		return s.around(o, do)
+	}
+	return do()
+}
+
+// watched tells of a watch.
+func (s tapped) watched(ctx context.Context, what string) {
+	if s.before != nil {
+		_ = s.before(ctx, "watch", what, nil)
+	}
 }
 
 func (s tapped) Table(name string) muster.Table {
@@ -58,33 +81,57 @@ type tappedTable struct {
 	name string
 }
 
-func (t tappedTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	if err := t.s.tap(ctx, "get", t.name+key, nil); err != nil {
-		return muster.Doc{}, err
-	}
-	return t.Table.Get(ctx, key)
+func (t tappedTable) Get(ctx context.Context, key string) (d muster.Doc, err error) {
+	err = t.s.run(ctx, operation{name: "get", key: t.name + key}, func() (err error) {
+		d, err = t.Table.Get(ctx, key)
+		return err
+	})
+	return d, err
 }
 
-func (t tappedTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	if err := t.s.tap(ctx, "put", t.name+key, data); err != nil {
+func (t tappedTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (rev muster.Rev, err error) {
+	err = t.s.run(ctx, operation{name: "put", key: t.name + key, data: data}, func() (err error) {
+		rev, err = t.Table.Put(ctx, key, data, at)
+		return err
+	})
+	if err != nil {
 		return muster.None, err
 	}
-	rev, err := t.Table.Put(ctx, key, data, at)
-	if err == nil && t.s.wrote != nil {
+	if t.s.wrote != nil {
 		t.s.wrote(ctx, t.name+key, data)
 	}
-	return rev, err
+	return rev, nil
+}
+
+func (t tappedTable) Delete(ctx context.Context, key string, at muster.Rev) error {
+	return t.s.run(ctx, operation{name: "delete", key: t.name + key}, func() error { return t.Table.Delete(ctx, key, at) })
 }
 
 func (t tappedTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
-	if err := t.s.tap(ctx, "changes", t.name, nil); err != nil {
-		return func(yield func(muster.Change, error) bool) { yield(muster.Change{}, err) }
+	return func(yield func(muster.Change, error) bool) {
+		var all []muster.Change
+		err := t.s.run(ctx, operation{name: "changes", key: t.name}, func() error {
+			for c, err := range t.Table.Changes(ctx, since) {
+				if err != nil {
+					return err
+				}
+				all = append(all, c)
+			}
+			return nil
+		})
+		for _, c := range all {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(muster.Change{}, err)
+		}
 	}
-	return t.Table.Changes(ctx, since)
 }
 
 func (t tappedTable) Watch(ctx context.Context) <-chan struct{} {
-	_ = t.s.tap(ctx, "watch", t.name, nil)
+	t.s.watched(ctx, t.name)
 	return t.Table.Watch(ctx)
 }
 
@@ -93,15 +140,32 @@ type tappedLog struct {
 	s tapped
 }
 
-func (l tappedLog) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	if err := l.s.tap(ctx, "append", stream, bytes.Join(recs, nil)); err != nil {
+func (l tappedLog) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (end muster.Pos, err error) {
+	o := operation{name: "append", key: stream, data: bytes.Join(recs, nil), at: at}
+	err = l.s.run(ctx, o, func() (err error) { end, err = l.Log.Append(ctx, stream, at, recs...); return err })
+	if err != nil {
 		return 0, err
 	}
-	return l.Log.Append(ctx, stream, at, recs...)
+	return end, nil
+}
+
+func (l tappedLog) Read(ctx context.Context, stream string, after muster.Pos) iter.Seq2[muster.Record, error] {
+	return func(yield func(muster.Record, error) bool) {
+		if err := l.s.run(ctx, operation{name: "read", key: stream}, func() error { return nil }); err != nil {
+			yield(muster.Record{}, err)
+			return
+		}
+		l.Log.Read(ctx, stream, after)(yield)
+	}
+}
+
+func (l tappedLog) Tail(ctx context.Context, stream string, n int) (at muster.Pos, err error) {
+	err = l.s.run(ctx, operation{name: "tail", key: stream}, func() (err error) { at, err = l.Log.Tail(ctx, stream, n); return err })
+	return at, err
 }
 
 func (l tappedLog) Watch(ctx context.Context, stream string) <-chan struct{} {
-	_ = l.s.tap(ctx, "watch", stream, nil)
+	l.s.watched(ctx, stream)
 	return l.Log.Watch(ctx, stream)
 }
 
@@ -111,21 +175,24 @@ type tappedInbox struct {
 }
 
 func (i tappedInbox) Put(ctx context.Context, box muster.Name, m muster.Message) error {
-	if err := i.s.tap(ctx, "mail", string(box), nil); err != nil {
-		return err
-	}
-	return i.Inbox.Put(ctx, box, m)
+	return i.s.run(ctx, operation{name: "mail", key: string(box), mail: m}, func() error { return i.Inbox.Put(ctx, box, m) })
 }
 
-func (i tappedInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, limit int) ([]muster.Message, muster.Pos, error) {
-	if err := i.s.tap(ctx, "peek", string(box), nil); err != nil {
-		return nil, after, err
-	}
-	return i.Inbox.Peek(ctx, box, after, limit)
+func (i tappedInbox) Peek(ctx context.Context, box muster.Name, after muster.Pos, most int) (ms []muster.Message, end muster.Pos, err error) {
+	end = after
+	err = i.s.run(ctx, operation{name: "peek", key: string(box)}, func() (err error) {
+		ms, end, err = i.Inbox.Peek(ctx, box, after, most)
+		return err
+	})
+	return ms, end, err
+}
+
+func (i tappedInbox) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
+	return i.s.run(ctx, operation{name: "drop", key: string(box)}, func() error { return i.Inbox.Drop(ctx, box, before) })
 }
 
 func (i tappedInbox) Watch(ctx context.Context, box muster.Name) <-chan struct{} {
-	_ = i.s.tap(ctx, "watch", "inbox/"+string(box), nil)
+	i.s.watched(ctx, "inbox/"+string(box))
 	return i.Inbox.Watch(ctx, box)
 }
 
@@ -134,9 +201,12 @@ type tappedLeases struct {
 	s tapped
 }
 
-func (l tappedLeases) Acquire(ctx context.Context, name string) (muster.Lease, error) {
-	if err := l.s.tap(ctx, "lease", name, nil); err != nil {
-		return nil, err
-	}
-	return l.Leases.Acquire(ctx, name)
+func (l tappedLeases) Acquire(ctx context.Context, name string) (held muster.Lease, err error) {
+	err = l.s.run(ctx, operation{name: "lease", key: name}, func() (err error) { held, err = l.Leases.Acquire(ctx, name); return err })
+	return held, err
+}
+
+func (l tappedLeases) Held(ctx context.Context, name string) (held bool, err error) {
+	err = l.s.run(ctx, operation{name: "held", key: name}, func() (err error) { held, err = l.Leases.Held(ctx, name); return err })
+	return held, err
 }
