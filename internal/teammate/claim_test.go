@@ -3,13 +3,18 @@ package teammate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/landing"
+	"muster/internal/requests"
 	"muster/internal/roles"
 	"muster/internal/worktree"
+	"muster/llm"
 )
 
 // A member that starts again has the task that its dead process had claimed, and is the occupant of its lane again. A
@@ -296,4 +301,516 @@ func TestTheRoleOfAClaim(t *testing.T) {
 	if p.wants("the run cannot be read", err, errDisk); p.task(1).Owner != "" {
 		t.Error("it is claimed all the same")
 	}
+}
+
+// landsAs lets landings end with a status and a text.
+func (p *life) landsAs(status muster.TaskStatus, text string) {
+	p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
+		task := p.task(id)
+		task.Status, task.Returns = status, 1
+		return landing.Verdict{Task: task, Text: text}, nil
+	}
+}
+
+// A task that landed or needs attention is no longer its owner's; one that came back is, in the same lane.
+func TestTheVerdictOfALanding(t *testing.T) {
+	const left = `"alice"'s, 0 attempts`
+	for _, c := range []struct {
+		status     muster.TaskStatus
+		text, says string
+		state      string
+	}{
+		{muster.Completed, "", "had no change", left},
+		{muster.NeedsAttention, "red, and it is no longer yours", "red, and it is no longer yours", left},
+		{muster.NeedsAttention, "", "it needs attention now and is no longer yours", left},
+		{muster.InProgress, "The check is red.", "The check is red.", inLane},
+		{muster.InProgress, "", "Task #1 came back", inLane},
+	} {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.rows.changed = true
+		p.landsAs(c.status, c.text)
+		r, err := p.claims.Complete(t.Context(), task.ID, "done")
+		if err != nil || r.IsError != (c.status != muster.Completed) || !strings.Contains(r.Text(), c.says) {
+			t.Errorf("%s: %q, %v", c.status, r.Text(), err)
+		}
+		if p.isIn(string(c.status), c.state); c.state == inLane && p.current().Returns != 1 {
+			t.Errorf("%s: she has it as %+v", c.status, p.current())
+		}
+	}
+}
+
+// Only the task in hand lands.
+func TestCompleteOfATaskThatIsNotInHand(t *testing.T) {
+	p := newParts(t, "alice")
+	p.create(board.Draft{})
+	p.create(board.Draft{})
+	_, err := p.Board.CompleteByHand(t.Context(), 2, muster.User, "done")
+	p.must(err)
+	for _, busy := range []bool{false, true} {
+		if busy {
+			p.claim()
+		}
+		for id, says := range map[muster.TaskID]string{0: "not in your hand", 1: "not in your hand", 2: "completed already",
+			9: "not in your hand"} {
+			r, err := p.claims.Complete(t.Context(), id, "")
+			if err != nil || !r.IsError || !strings.Contains(r.Text(), says) || p.landings.landed > 0 {
+				t.Errorf("%d: %q, %v", id, r.Text(), err)
+			}
+		}
+	}
+}
+
+// Nothing lands while a job could write into the lane.
+func TestCompleteWaitsForJobs(t *testing.T) {
+	p := newParts(t, "alice")
+	task := p.claim()
+	p.rows.changed = true
+	p.landsAs(muster.Completed, "")
+	p.startJob()
+	for _, says := range []string{"still run", "had no change"} {
+		r, err := p.claims.Complete(t.Context(), task.ID, "")
+		if wants := says != "still run"; err != nil || !strings.Contains(r.Text(), says) || (p.landings.landed == 1) != wants {
+			t.Errorf("%q, %v", r.Text(), err)
+		}
+		p.jobs.Stop()
+	}
+}
+
+// An owner whose lane has nothing but ignored files is told so once, and lands on its word.
+func TestIgnoredFilesAreNamedOnce(t *testing.T) {
+	for _, c := range []struct {
+		files   string
+		changed bool
+		fails   string
+		want    string // "" for no warning
+	}{
+		{"a", false, "", "(a)"},
+		{"a b c d e", false, "", "(a, b, c, d, e)"},
+		{"a b c d e f", false, "", "(a, b, c, d, e and 1 more)"},
+		{"a b c d e f g", false, "", "(a, b, c, d, e and 2 more)"},
+		{"", false, "", ""},
+		{"a", true, "", ""},
+		{"a", false, "changed", ""},
+		{"a", false, "ignored", ""},
+	} {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.landsAs(muster.InProgress, "The check is red.")
+		p.rows.ignored, p.rows.changed = strings.Fields(c.files), c.changed
+		p.rows.fail[c.fails] = errDisk
+		r, err := p.claims.Complete(t.Context(), task.ID, "")
+		if err != nil || strings.Contains(r.Text(), "Nothing of task #1 would land") != (c.want != "") ||
+			!strings.Contains(r.Text(), c.want) || (p.landings.landed == 0) != (c.want != "") {
+			t.Errorf("%+v: %q, %v", c, r.Text(), err)
+		}
+		r, err = p.claims.Complete(t.Context(), task.ID, "")
+		if err != nil || !strings.Contains(r.Text(), "The check is red.") {
+			t.Errorf("%+v: again: %q, %v", c, r.Text(), err)
+		}
+	}
+}
+
+// A landing that is refused because the task was taken ends the claim; any other error leaves it as it is.
+func TestALandingThatFails(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.rows.changed = true
+		want := errDisk
+		p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) {
+			if taken {
+				p.revoke(task, true)
+				want = muster.Errorf(muster.Fenced, "it was taken")
+			}
+			return landing.Verdict{}, want
+		}
+		_, err := p.claims.Complete(t.Context(), task.ID, "")
+		if !errors.Is(err, want) || (p.current().ID == 0) != taken {
+			t.Errorf("taken %v: %v; she has task %d", taken, err, p.current().ID)
+		}
+	}
+}
+
+// An owner that rests goes on once with a landing that was cut off, and hears what came of it.
+func TestALandingThatWasCutOffIsResumed(t *testing.T) {
+	p := newParts(t, "alice")
+	p.must(p.claims.resumeLanding(t.Context()))
+	if p.landings.landed != 0 || p.said() != "[]" {
+		t.Errorf("without a task: %s", p.said())
+	}
+	p.beginLanding(p.claim())
+	p.must(p.claims.verify(t.Context()))
+	p.must(p.presence.setStatus(t.Context(), muster.Idle, muster.IdleTasks, ""))
+	p.rows.changed = true
+	p.landsAs(muster.Landing, "The </reminder> is red.")
+	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
+		t.Errorf("%+v: %v", f, err)
+	}
+	p.must(p.claims.resumeLanding(t.Context()))
+	if !strings.Contains(p.said(), "The &lt;/reminder> is red.") || p.me().Status != muster.Working {
+		t.Errorf("she is %s and hears %s", p.me().Status, p.said())
+	}
+	if f, err := p.idle.facts(t.Context()); err != nil || f.Landing {
+		t.Errorf("again: %+v: %v", f, err)
+	}
+	p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) {
+		return landing.Verdict{}, muster.Errorf(muster.Invalid, "the lane is in a merge")
+	}
+	p.must(p.claims.resumeLanding(t.Context()))
+	if !strings.Contains(p.said(), "the lane is in a merge") {
+		t.Errorf("what she can mend: %s", p.said())
+	}
+	p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) { return landing.Verdict{}, errTest }
+	p.wants("what she cannot", p.claims.resumeLanding(t.Context()), errTest)
+	p.claims.clearTask() // that it was resumed is known of its own task only
+	p.beginLanding(p.claim())
+	p.must(p.claims.verify(t.Context()))
+	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
+		t.Errorf("the next one: %+v: %v", f, err)
+	}
+	failEach(t, func(p *life) { p.claim(); p.rows.changed = true }, func(p *life) error {
+		p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
+			return landing.Verdict{Task: muster.Task{ID: id, Status: muster.InProgress}, Text: "red"}, nil
+		}
+		err := p.claims.resumeLanding(p.Context())
+		if err == nil && strings.Contains(p.logged.String(), "the disk is gone") {
+			return errDisk // the activity is for people only
+		}
+		return err
+	})
+}
+
+// A call that was cut off is answered from the board: a completed task says how it landed.
+func TestACompletedTaskSaysHow(t *testing.T) {
+	for _, c := range []struct {
+		landed *muster.Landed
+		want   string
+	}{
+		{nil, "Task #1 is completed; its lane had no change, so nothing landed."},
+		{&muster.Landed{Commit: "0123456789", Receipt: muster.ReceiptGreen}, "Task #1 landed as 0123456."},
+		{&muster.Landed{Commit: "0123456789", Receipt: muster.ReceiptStillRed},
+			"Task #1 landed as 0123456. The check is still red, as it was before."},
+	} {
+		p := newParts(t, "alice")
+		task := p.claim()
+		if r, ok := p.claims.Completed(t.Context(), task.ID); ok || r.Text() != "" {
+			t.Errorf("it is not completed: %q", r.Text())
+		}
+		_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{Landed: c.landed})
+		p.must(err)
+		if r, ok := p.claims.Completed(t.Context(), task.ID); !ok || r.IsError || r.Text() != c.want {
+			t.Errorf("%v: %q", ok, r.Text())
+		}
+		if _, ok := p.claims.Completed(t.Context(), 9); ok {
+			t.Error("there is no task 9")
+		}
+	}
+}
+
+// A required plan holds back the tools that change something, until it is approved for this claim. The lead needs none.
+func TestAPlanIsRequired(t *testing.T) {
+	for _, c := range []struct {
+		who          muster.Name
+		task, member bool
+		want         error
+	}{
+		{"alice", false, false, nil},
+		{"alice", true, false, muster.ErrInvalid},
+		{"alice", false, true, muster.ErrInvalid},
+		{muster.Lead, true, true, nil},
+	} {
+		p := newParts(t, c.who)
+		gate := func() (ran bool, err error) {
+			r, err := p.plans.gate(t.Context(), llm.Call{Name: "bash"}, func(context.Context, llm.Call) (llm.Result, error) {
+				ran = true
+				return llm.Result{}, nil
+			})
+			if err == nil && r.IsError != !ran {
+				t.Errorf("%+v: %q", c, r.Text())
+			}
+			return ran, err
+		}
+		p.change(c.who, func(m *muster.Member) { m.RequirePlan = c.member })
+		p.reopen(p.world.Store)
+		if ran, err := gate(); !ran || err != nil {
+			t.Errorf("%+v: without a task: %v, %v", c, ran, err)
+		}
+		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: c.task}).ID)
+		p.must(err)
+		p.wants("before", p.plans.require(t.Context(), "bash"), c.want)
+		if ran, err := gate(); ran != (c.want == nil) || err != nil {
+			t.Errorf("%+v: before: %v, %v", c, ran, err)
+		}
+		p.decide(p.askPlan(), muster.Lead, true, "")
+		if ran, err := gate(); !ran || err != nil {
+			t.Errorf("%+v: approved: %v, %v", c, ran, err)
+		}
+	}
+	failEach(t, func(p *life) {
+		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: true}).ID)
+		p.must(err)
+	}, func(p *life) error {
+		if err := p.plans.require(p.Context(), "bash"); !errors.Is(err, muster.ErrInvalid) {
+			return err
+		}
+		return nil
+	})
+}
+
+// askPlan asks for the approval of a plan for the member's task.
+func (l *life) askPlan() muster.RequestID {
+	l.Helper()
+	task := l.current()
+	r, err := l.world.Requests.Ask(l.Context(), muster.Request{Kind: muster.AskPlan, From: l.name(), To: muster.Lead,
+		Plan: "Rewrite it.", PlanHash: requests.PlanHash("Rewrite it."), TaskID: task.ID, Fence: task.Fence})
+	l.must(err)
+	return r.ID
+}
+
+// beginLanding makes a claimed task one whose landing has begun.
+func (l *life) beginLanding(task muster.Task) {
+	l.Helper()
+	_, err := l.world.Board.BeginLanding(l.Context(), task.ID, task.Fence, muster.PendingLanding{Head: "head"})
+	l.must(err)
+}
+
+// giveAway claims a task for bob, in a lane of his own.
+func (l *life) giveAway(task muster.Task) {
+	l.Helper()
+	l.revoke(task, true)
+	_, err := l.world.Board.SetLane(l.Context(), task.ID, l.task(task.ID).Fence, "bobs-lane", "base")
+	l.must(err)
+}
+
+// state describes task 1 and what the member has of it. What is as it should be at the end is left out.
+func (l *life) state() string {
+	l.Helper()
+	var s []string
+	if l.current().ID != 0 {
+		s = append(s, "in hand")
+	}
+	switch task, err := l.world.Board.Get(l.Context(), 1); {
+	case errors.Is(err, muster.ErrNotFound):
+		s = append(s, "deleted")
+	default:
+		l.must(err)
+		s = append(s, fmt.Sprintf("%q's, %d attempts", task.Owner, task.Attempts))
+	}
+	if n := l.jobs.Running(); n > 0 {
+		s = append(s, fmt.Sprint(n, " jobs"))
+	}
+	for name := range l.rows.rows {
+		if who := l.rows.occupant(name); who.Member != "" {
+			s = append(s, fmt.Sprintf("%s in %s", who.Member, name))
+		}
+	}
+	if len(l.rows.archived) > 0 {
+		s = append(s, fmt.Sprint("archived ", l.rows.archived))
+	}
+	if n := len(l.waiting()); n > 0 {
+		s = append(s, fmt.Sprint(n, " plans wait"))
+	}
+	if !l.phase.get().over {
+		s = append(s, "goes on")
+	}
+	return strings.Join(s, ", ")
+}
+
+func (l *life) isIn(what, want string) {
+	l.Helper()
+	if got := l.state(); got != want {
+		l.Errorf("%s: %s; want %s", what, got, want)
+	}
+}
+
+// inLane is the state of a member that works on its task.
+const inLane = `in hand, "alice"'s, 0 attempts, alice in task-1-the-parser, goes on`
+
+// Who gives a task back has nothing running in its lane and has left it before the task is on the board again; its plan
+// is no longer to be decided. The phase of a teammate ends with its task; the lead goes on.
+func TestReleaseGivesBackTheTask(t *testing.T) {
+	p := newParts(t, "alice")
+	task := p.claim()
+	p.startJob()
+	p.askPlan()
+	p.must(p.claims.Release(t.Context(), task.ID, "I cannot"))
+	p.isIn("released", `""'s, 1 attempts`)
+	if now := p.task(task.ID); now.Note != "I cannot" || now.Worktree != task.Worktree || p.landings.revoked != 0 ||
+		!slices.Equal(p.rows.released, []muster.Name{task.Worktree}) {
+		t.Errorf("the task is %+v; released are %v, revoked %d", now, p.rows.released, p.landings.revoked)
+	}
+	p = newParts(t, muster.Lead)
+	p.must(p.claims.Release(t.Context(), p.claim().ID, "I cannot"))
+	p.isIn("by the lead", `""'s, 1 attempts, goes on`)
+	p = newParts(t, "alice")
+	p.claims.setTask(p.claimOnBoard("alice")) // which has no lane
+	p.must(p.claims.release(t.Context(), "shutdown", "", false))
+	p.isIn("without a lane", `""'s, 0 attempts, goes on`)
+	p.must(p.claims.release(t.Context(), "without one", "", false))
+}
+
+// Only the task in hand can be given back.
+func TestReleaseOfATaskThatIsNotInHand(t *testing.T) {
+	p := newParts(t, "alice")
+	p.wants("none", p.claims.Release(t.Context(), 1, ""), muster.ErrInvalid)
+	task := p.claim()
+	p.wants("another", p.claims.Release(t.Context(), task.ID+1, ""), muster.ErrInvalid)
+	p.isIn("another", inLane)
+}
+
+// A landing that has begun is cancelled before the task goes to the next owner. When it cannot be, the task stays; when
+// the work has landed, the task is completed and only a tool call is told so.
+func TestReleaseCancelsTheLanding(t *testing.T) {
+	held, fenced := muster.Errorf(muster.Held, "it has landed"), muster.Errorf(muster.Fenced, "it was taken")
+	for _, c := range []struct {
+		name          string
+		revoke        error
+		tool, release error
+		toolState     string
+	}{
+		{"cancelled", nil, nil, nil, `""'s, 1 attempts`},
+		{"landed meanwhile", held, muster.ErrHeld, nil, `"alice"'s, 0 attempts`},
+		{"unknown", errDisk, errDisk, errDisk, `"alice"'s, 0 attempts, goes on`},
+		{"lost meanwhile", fenced, nil, nil, `"alice"'s, 0 attempts`},
+	} {
+		for _, byTool := range []bool{true, false} {
+			p := newParts(t, "alice")
+			task := p.claim()
+			p.beginLanding(task)
+			p.landings.revokeErr = c.revoke
+			if byTool {
+				p.wants(c.name, p.claims.Release(t.Context(), task.ID, ""), c.tool)
+				p.isIn(c.name, c.toolState)
+			} else {
+				p.wants(c.name, p.claims.release(t.Context(), "limit", "", true), c.release)
+				p.isIn(c.name, strings.TrimSuffix(c.toolState, ", goes on")+", goes on")
+			}
+			if p.landings.revoked != 1 {
+				t.Errorf("%s: revoked %d times", c.name, p.landings.revoked)
+			}
+		}
+	}
+	p := newParts(t, "alice") // the landing is the next owner's: nothing of hers is under way
+	task := p.claim()
+	p.revoke(task, true)
+	p.beginLanding(p.task(task.ID))
+	if err := p.claims.release(t.Context(), "limit", "", true); err != nil || p.landings.revoked != 0 {
+		t.Errorf("%v; revoked %d times", err, p.landings.revoked)
+	}
+}
+
+// A task that was taken away or deleted needs no giving back; all other errors are the caller's to know.
+func TestReleaseHidesNoError(t *testing.T) {
+	p := newParts(t, "alice")
+	p.revoke(p.claim(), true)
+	p.must(p.claims.Release(t.Context(), 1, ""))
+	p.isIn("taken", `"bob"'s, 0 attempts`)
+	failEach(t, func(p *life) { p.claim(); p.askPlan() }, func(p *life) error {
+		return p.claims.Release(p.Context(), 1, "")
+	})
+	p = newParts(t, "alice")
+	p.claim()
+	p.rows.fail["release"] = errDisk
+	p.wants("the lane", p.claims.release(t.Context(), "", "", false), errDisk)
+	p.isIn("the lane", `"alice"'s, 0 attempts, goes on`)
+	p = newParts(t, "alice")
+	delete(p.rows.rows, p.claim().Worktree)
+	p.rows.fail["release"] = muster.Errorf(muster.NotFound, "there is no such lane")
+	p.must(p.claims.release(t.Context(), "", "", false))
+	p.isIn("no lane", `""'s, 0 attempts, goes on`)
+}
+
+// A claim holds as long as the board says so, and its owner sees the task as it is now. Who has lost its claim has
+// nothing running in the lane, no task, and no plan that waits. The lane is the next owner's if the task still names it,
+// and is archived if not.
+func TestAClaimIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(p *life, task muster.Task) error
+		want   error
+		says   string
+		state  string
+	}{
+		{"untouched", func(*life, muster.Task) error { return nil }, nil, "",
+			`in hand, "alice"'s, 0 attempts, 1 jobs, alice in task-1-the-parser, 1 plans wait, goes on`},
+		{"deleted", func(p *life, task muster.Task) error { return p.Board.Delete(t.Context(), task.ID, true) },
+			muster.ErrNotFound, "was deleted", "deleted, archived [task-1-the-parser]"},
+		{"completed in her name", func(p *life, task muster.Task) error {
+			_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{})
+			return err
+		}, muster.ErrFenced, "is completed", `"alice"'s, 0 attempts`},
+		{"taken", func(p *life, task muster.Task) error { p.revoke(task, true); return nil }, muster.ErrFenced, "was taken",
+			`"bob"'s, 0 attempts`},
+		{"in another lane by now", func(p *life, task muster.Task) error { p.giveAway(task); return nil }, muster.ErrFenced,
+			"was taken", `"bob"'s, 0 attempts, archived [task-1-the-parser]`},
+		{"given back in her name", func(p *life, task muster.Task) error {
+			_, err := p.Board.Release(t.Context(), task.ID, task.Fence, board.Release{})
+			return err
+		}, muster.ErrFenced, "was taken", `""'s, 0 attempts`},
+		{"claimed anew in her name", func(p *life, task muster.Task) error {
+			p.revoke(task, false)
+			_, err := p.Board.Claim(t.Context(), task.ID, board.Claim{Owner: "alice", Role: "coder"})
+			return err
+		}, muster.ErrFenced, "was taken", `"alice"'s, 0 attempts`},
+	} {
+		p := newParts(t, "alice")
+		task := p.claim()
+		p.startJob()
+		p.askPlan()
+		p.must(c.change(p, task))
+		err := p.claims.check(t.Context())
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) || p.current().ID != task.ID {
+			t.Errorf("%s: %v; she has task %d", c.name, err, p.current().ID)
+		}
+		p.wants(c.name, p.claims.verify(t.Context()), c.want)
+		p.isIn(c.name, c.state)
+	}
+	p := newParts(t, "alice")
+	p.must(p.claims.check(t.Context()))
+	task, subject := p.claim(), "the lexer"
+	_, err := p.Board.Update(t.Context(), task.ID, board.Patch{Subject: &subject})
+	p.must(err)
+	p.must(p.claims.check(t.Context()))
+	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || p.current().Subject != subject {
+		t.Errorf("she knows it as %q, and the facts are %+v: %v", p.current().Subject, f, err)
+	}
+	failEach(t, func(p *life) { p.claim() }, func(p *life) error { return p.claims.verify(p.Context()) })
+}
+
+// A claim that is lost before it had a lane, or that somebody has dropped already, leaves nothing to clear up.
+func TestALostClaimWithoutALane(t *testing.T) {
+	p := newParts(t, "alice")
+	lost := muster.Errorf(muster.Fenced, "it was taken")
+	p.startJob()
+	p.wants("none", p.claims.onClaimLost(t.Context(), lost), lost)
+	if p.jobs.Running() != 0 || !p.phase.get().over {
+		t.Error("she goes on")
+	}
+	task := p.claimOnBoard("alice")
+	p.claims.setTask(task)
+	p.giveAway(task)
+	p.wants("no lane", p.claims.verify(t.Context()), muster.ErrFenced)
+	if p.isIn("no lane", `"bob"'s, 0 attempts`); strings.Contains(p.logged.String(), "error dropped") {
+		t.Error(&p.logged)
+	}
+}
+
+// A landing that is refused though the claim stands was cancelled by somebody who died before the claim was revoked: the
+// task goes back, and that is no attempt. Where only the lane or the target is missing, the claim stands.
+func TestALandingWhoseRightWasTaken(t *testing.T) {
+	fenced := muster.Errorf(muster.Fenced, "its right to land was taken")
+	for _, c := range []struct {
+		err   error
+		state string
+	}{{fenced, `""'s, 0 attempts`}, {muster.Errorf(muster.NotFound, "the target branch is gone"), inLane}, {errTest, inLane}} {
+		p := newParts(t, "alice")
+		p.claim()
+		p.wants("what is returned", p.claims.onClaimLost(t.Context(), c.err), c.err)
+		p.isIn(c.err.Error(), c.state)
+	}
+	p := newParts(t, "alice")
+	p.claim()
+	p.rows.fail["release"] = errDisk
+	p.wants("the disk", p.claims.onClaimLost(t.Context(), fenced), errDisk)
 }

@@ -2,15 +2,14 @@ package teammate
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"muster"
 	"muster/internal/spend"
 	"muster/llm"
-
-	"pgregory.net/rapid"
 )
 
 // errModel is an error of the model of a kind, which wraps errTest.
@@ -82,8 +81,6 @@ func TestNext(t *testing.T) {
 		{"once", ended(false, PhaseFacts{Err: errModel(llm.BadHistory), Restarts: 1}), GiveUp{}},
 		{"a spent budget of the team stops it", ended(false, PhaseFacts{Err: errSpent(spend.OfTeam), OwnModel: true}),
 			Finish{Err: &TeamStop{Err: over(spend.OfTeam)}}},
-		{"also in a conversation", inTalk(ended(true, PhaseFacts{Err: errSpent(spend.OfDay)})),
-			Finish{Err: &TeamStop{Err: over(spend.OfDay)}}},
 		{"a member whose budget is spent leaves", ended(false, PhaseFacts{Err: errSpent(spend.OfMember)}), GiveUp{}},
 		{"a lead whose budget is spent stops the team", ended(true, PhaseFacts{Err: errSpent(spend.OfMember)}),
 			Finish{Err: &TeamStop{Err: over(spend.OfMember)}}},
@@ -96,16 +93,8 @@ func TestNext(t *testing.T) {
 		{"a teammate's model fails", ended(false, PhaseFacts{Err: errModel(llm.BadRequest)}), GiveUp{}},
 		{"the lead's model fails", ended(true, PhaseFacts{Err: errModel(llm.BadRequest)}),
 			Finish{Err: errModel(llm.BadRequest)}},
-		{"one without a summary", ended(false, PhaseFacts{Err: fmt.Errorf("turn: %w", errModel(llm.ContextFull))}),
-			RestartConversation{Harder: 1}},
-		{"that waits for the limit of the key", ended(false, PhaseFacts{Err: errModel(llm.Limited)}),
-			Finish{Err: &TeamStop{Err: errModel(llm.Limited)}}},
-		{"that was cut off again and again", ended(false, PhaseFacts{Err: errModel(llm.Incomplete)}),
-			Finish{Err: &TeamStop{Err: errModel(llm.Incomplete)}}},
 		{"the key is refused to the team", ended(false, PhaseFacts{Err: errModel(llm.Denied)}),
 			Finish{Err: &TeamStop{Err: errModel(llm.Denied)}}},
-		{"the money is spent", ended(false, PhaseFacts{Err: errModel(llm.Spent)}),
-			Finish{Err: &TeamStop{Err: errModel(llm.Spent)}}},
 		{"a key of its own is refused", ended(false, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}), GiveUp{}},
 		{"a loop releases the task", ended(false, PhaseFacts{Err: errors.Join(errTest, errLoop)}), ReleaseTask{}},
 		{"another host has taken over", ended(false, PhaseFacts{Err: muster.ErrFenced}), Finish{Err: muster.ErrFenced}},
@@ -241,4 +230,66 @@ func TestNextNever(t *testing.T) {
 			never("sleeps while nothing can move", f.LeadAtRest.Progress.Stuck != "")
 		}
 	})
+}
+
+// factsAt are the facts of a member at a stage.
+func (p *life) factsAt(s Stage) Facts {
+	p.Helper()
+	p.stage = s
+	f, err := p.Member.facts(p.Context())
+	p.must(err)
+	return f
+}
+
+// A member that starts looks at what its conversation holds, and whether the model owes a reply.
+func TestTheFactsOfAStart(t *testing.T) {
+	p := newParts(t, "alice")
+	p.Member.start.Opened = true
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, Empty: true}) {
+		t.Errorf("nothing was said: %+v", f)
+	}
+	p.must(p.conversation.say(t.Context(), nil, "Hello."))
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, OwesReply: true}) {
+		t.Errorf("the model was asked: %+v", f)
+	}
+	p.reply(llm.StopEnd, "Hello.")
+	p.phase.Idle("")
+	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, PhaseOver: true}) {
+		t.Errorf("the model has answered, and a tool has ended the phase: %+v", f)
+	}
+}
+
+// A conversation that was started afresh helps again after three replies.
+func TestTheFactsOfAPhase(t *testing.T) {
+	for _, c := range []struct {
+		restarts, replies, want int
+	}{{0, 0, 0}, {2, minReplies - 1, 2}, {1, minReplies, 0}} {
+		p := newParts(t, "alice")
+		p.Member.err, p.byUser = errTest, true
+		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
+		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
+			Restarts: c.want}) {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
+// Mail is looked for wherever it decides what follows; after the shutdown also whether the member was spawned again.
+func TestTheFactsOfMail(t *testing.T) {
+	for _, stage := range []Stage{Resting, Leaving, Left} {
+		p := newParts(t, "alice")
+		p.must(p.presence.leave(t.Context()))
+		if f := p.factsAt(stage); f.WakingMail || f.Replaced {
+			t.Errorf("%d: no mail: %+v", stage, f)
+		}
+		p.send(muster.MailMessage, "bob", "alice", "Look.")
+		if f := p.factsAt(stage); !f.WakingMail || f.Replaced {
+			t.Errorf("%d: mail: %+v", stage, f)
+		}
+		_, err := p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
+		p.must(err)
+		if f := p.factsAt(stage); !f.WakingMail || f.Replaced != (stage == Left) {
+			t.Errorf("%d: spawned again: %+v", stage, f)
+		}
+	}
 }

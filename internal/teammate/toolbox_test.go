@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/paths"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -107,21 +109,6 @@ func TestTheJournalTellsOfCallsAndTurns(t *testing.T) {
 			l.Errorf("she has had %d turns", l.TurnCount())
 		}
 	})
-}
-
-// Where a plan is required, neither the member nor a subagent of it changes anything before one is approved.
-func TestAPlanIsRequiredOfSubagentsToo(t *testing.T) {
-	for _, isRequired := range []bool{true, false} {
-		live(t, "alice", func(l *life) {
-			l.create(board.Draft{RequirePlan: isRequired})
-			l.start(calls("write_file", map[string]any{"path": "a.txt", "content": "a"}),
-				calls("subagent", map[string]any{"kind": "work", "prompt": "write it"}), says("Written."), says("Done."))
-			n := strings.Count(l.heard(), "may run: read what you need")
-			if _, err := os.Stat(l.rows.dir + "/a.txt"); (n == 2) != isRequired || n%2 != 0 || (err != nil) != isRequired {
-				l.Errorf("required %v, she hears %s; the file: %v", isRequired, l.heard(), err)
-			}
-		})
-	}
 }
 
 // The whole of an output that is too long for a model is in a file of the team; where it cannot be kept it is said to be
@@ -305,4 +292,180 @@ func TestAnsweringAShutdown(t *testing.T) {
 		}
 		return err
 	}, muster.StreamEvents)
+}
+
+// Only models that were trained on apply_patch read of it.
+func TestWhoKnowsPatches(t *testing.T) {
+	for model, want := range map[string]bool{"openai/gpt-5.1": true, "gpt-5-codex": true, "openrouter/openai/GPT-4.1": true,
+		"anthropic/claude-opus-4-5": false, "deepseek/deepseek-chat": false, "script/gpt-x.yaml/other": false, "": false} {
+		if got := knowsPatches(model); got != want {
+			t.Errorf("%s: %v, want %v", model, got, want)
+		}
+	}
+}
+
+// A member without a task is told after a command what it has changed where nothing lands, once as long as that stays the
+// same, and once more when it stops. In a lane nobody is told.
+func TestAMemberIsToldWhereNothingLands(t *testing.T) {
+	const told, reminded = "[Nothing that you change here lands", "You have changed a.txt where nothing lands"
+	bash := func(command string) turn { return calls("bash", map[string]any{"command": command}) }
+	for name, c := range map[string]struct {
+		who             muster.Name
+		scratch         []string
+		task            bool
+		told, reminders int
+		asked           int
+	}{
+		"the lead":               {muster.Lead, []string{"a.txt"}, false, 1, 1, 4},
+		"a teammate":             {"alice", []string{"a.txt"}, false, 1, 1, 4},
+		"nothing is changed":     {"alice", nil, false, 0, 0, 3},
+		"a teammate with a task": {"alice", []string{"a.txt"}, true, 0, 0, 5},
+	} {
+		live(t, c.who, func(l *life) {
+			if c.task {
+				l.create(board.Draft{})
+			}
+			l.rows.scratch = c.scratch
+			l.start(bash("echo one"), bash("echo two"), says("So."), says("So I said."), says("And again."))
+			heard := l.heard()
+			if n := strings.Count(heard, told); n != c.told {
+				t.Errorf("%s: told %d times: %s", name, n, heard)
+			}
+			if n := strings.Count(heard, reminded); n != c.reminders || len(l.asked) != c.asked {
+				t.Errorf("%s: reminded %d times, asked %d times", name, n, len(l.asked))
+			}
+		})
+	}
+}
+
+// checkout is a directory in which a member without a task reads, with instructions in it.
+type checkout struct {
+	*testing.T
+	*nestedInstructions
+	dir string
+}
+
+func newCheckout(t *testing.T, files map[string]string) *checkout {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &self{Config: Config{Services: Services{Home: paths.Dir(root)}}, claims: &claims{}}
+	s.Record.Name = "alice"
+	c := &checkout{t, &nestedInstructions{self: s}, filepath.Join(s.Home.Scratch(), "alice")}
+	for name, text := range files {
+		c.write(name, text)
+	}
+	return c
+}
+
+func (c *checkout) write(name, text string) {
+	c.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		c.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// call returns what the model reads of a call.
+func (c *checkout) call(name string, input map[string]any, fails bool) string {
+	c.Helper()
+	data, err := json.Marshal(input)
+	if err != nil {
+		c.Fatal(err)
+	}
+	r, err := c.around(c.Context(), llm.Call{Name: name, Input: data}, func(context.Context, llm.Call) (llm.Result, error) {
+		r := tool.Text("done.")
+		r.IsError = fails
+		return r, nil
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return textOf(llm.Message{Parts: r.Parts})
+}
+
+// The instructions of a directory reach the model with the first call that touches it, once for each text, from the
+// outermost directory to the innermost.
+func TestNestedInstructions(t *testing.T) {
+	c := newCheckout(t, map[string]string{"AGENTS.md": "root", // which the first message has
+		"a/AGENTS.md": "of a", "a/b/CLAUDE.md": "of b", "other/AGENTS.md": "of other"})
+	for i := range 8 {
+		c.write("big/"+strings.Repeat("x/", i)+"AGENTS.md", strings.Repeat("many ", 4000))
+	}
+	read := func(path string) string { return c.call("read_file", map[string]any{"path": path}, false) }
+	if got := c.call("read_file", map[string]any{"path": "a/b/x.go"}, true); got != "done." {
+		t.Errorf("a call that failed: %q", got)
+	}
+	for _, x := range []struct{ path, want string }{
+		{"main.go", ""}, {"../../secret/x", ""}, {"/etc/passwd", ""},
+		{"a/b/x.go", "\n<instructions file=\"a/AGENTS.md\">\nof a\n</instructions>\n<instructions file=\"a/b/CLAUDE.md\">\nof b\n</instructions>"},
+		{"a/b/y.go", ""},
+		{filepath.Join(c.dir, "other/x"), "\n<instructions file=\"other/AGENTS.md\">\nof other\n</instructions>"},
+	} {
+		if got := read(x.path); got != "done."+x.want {
+			t.Errorf("%s: %q, want %q", x.path, got, x.want)
+		}
+	}
+	c.write("a/AGENTS.md", "changed")
+	if got := read("a/z"); !strings.Contains(got, "\nchanged\n") {
+		t.Errorf("after a change the model reads %q", got)
+	}
+	c.reset()
+	if got := read("a/b"); !strings.Contains(got, "of b") {
+		t.Errorf("a fresh conversation reads %q", got)
+	}
+	got := read("big/x/x/x/x/x/x/x/f")
+	if len(got) > maxNestedTotal+4000 || !strings.Contains(got, "not shown") || !strings.Contains(got, "[cut: ") {
+		t.Errorf("%d bytes of instructions were added", len(got))
+	}
+}
+
+// A command and a patch touch the directories of the paths that they name.
+func TestNestedInstructionsOfCommandsAndPatches(t *testing.T) {
+	for _, x := range []struct{ tool, input, want string }{ // input is the command or the patch
+		{"bash", "cat a/x.go", "a"},
+		{"bash", "sed -i 's/x/y/' ./a/x.go && go vet", "a"},
+		{"bash", "go test ./a/...", "a"},
+		{"bash", "cd a && cat b/y.go", "a a/b"},
+		{"bash", "cd a/b; ls", "a a/b"},
+		{"bash", "grep -n x a/*.go", "a"},
+		{"bash", "make -C=a", "a"},
+		{"bash", "cat <a/x.go", "a"},
+		{"bash", "cat DIR/a/b/y.go", "a a/b"},
+		{"bash", "cat a/b/none", ""},
+		{"bash", "cat link/y.go", ""},
+		{"bash", "cat ../../../../../../../etc/passwd /etc/passwd ~/a", ""},
+		{"bash", "ls", ""},
+		{"bash", strings.Repeat("x ", maxCommandWords) + "a/x.go", ""},
+		{"apply_patch", "*** Begin Patch\n*** Update File: a/x.go\n@@\n-a\n+b\n*** End Patch", "a"},
+		{"apply_patch", "*** Begin Patch\n*** Update File: main.go\n*** Move to: a/b/z.go\n*** End Patch", "a a/b"},
+		{"apply_patch", "--- a/a/b/y.go\n+++ b/a/b/y.go\n@@ -1 +1 @@\n-a\n+b\n", "a a/b"},
+		{"apply_patch", "--- a/x.go\n+++ b/x.go\n@@ -1 +1 @@\n-a\n+b\n", "a"}, // as the patch tool takes it, too
+		{"apply_patch", "nothing", ""},
+	} {
+		c := newCheckout(t, map[string]string{"main.go": "m", "a/x.go": "x", "a/b/y.go": "y", "a/AGENTS.md": "of a",
+			"a/b/AGENTS.md": "of b"})
+		if err := os.Symlink(filepath.Join(c.dir, "a/b"), filepath.Join(c.dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		field := map[string]string{"bash": "command", "apply_patch": "input"}[x.tool]
+		for _, fails := range []bool{true, false} {
+			want := "done."
+			for _, d := range strings.Fields(x.want) {
+				if !fails || x.tool == "bash" {
+					want += fmt.Sprintf("\n<instructions file=%q>\nof %s\n</instructions>", d+"/AGENTS.md", filepath.Base(d))
+				}
+			}
+			c.reset()
+			input := map[string]any{field: strings.ReplaceAll(x.input, "DIR", c.dir), "timeout": 3}
+			if got := c.call(x.tool, input, fails); got != want {
+				t.Errorf("%s %q, failed: %v: %q, want %q", x.tool, x.input, fails, got, want)
+			}
+		}
+	}
 }

@@ -3,19 +3,249 @@ package teammate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roles"
 	"muster/journal"
 	"muster/llm"
-
-	"pgregory.net/rapid"
 )
+
+// A model that calls idle has ended its phase: mail that came meanwhile begins the next one.
+func TestIdleEndsThePhase(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		l.start(calls("idle", nil, func() { l.send(muster.MailMessage, muster.Lead, "alice", "one more") }), says("Noted."))
+		turns := l.events(journal.TurnStarted)
+		if len(turns) != 2 || turns[1].Fields["turn"] != 1.0 || !strings.Contains(l.heard(), "one more") {
+			l.Errorf("the turns are %v; she hears %s", turns, l.heard())
+		}
+		l.turns = []turn{calls("idle", nil)}
+		l.send(muster.MailMessage, muster.Lead, "alice", "and more")
+		if synctest.Wait(); l.record("alice").IdleReason != muster.IdleTasks {
+			l.Errorf("she is idle: %s", l.record("alice").IdleReason)
+		}
+	})
+}
+
+// A member that stops with a task in hand is reminded of it twice, unless it waits for an answer or a job. Then the lead
+// is woken: the mail is no news.
+func TestAMemberIsRemindedOfItsTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		first     turn
+		asked     int
+		reminders int
+	}{
+		"it does nothing": {says("I stop."), 3, 2},
+		"it has asked":    {calls("send_message", map[string]any{"to": "lead", "content": "What now?"}), 2, 0},
+		"it has written":  {calls("send_message", map[string]any{"to": "lead", "content": "All well."}), 4, 2},
+		"a job runs":      {calls("bash", map[string]any{"command": "make", "background": true}), 2, 0},
+	} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{})
+			l.start(c.first)
+			n := strings.Count(l.heard(), "Task #1 is still yours")
+			if len(l.asked) != c.asked || n != c.reminders {
+				l.Errorf("%s: asked %d times, reminded %d times", name, len(l.asked), n)
+			}
+			isTold := func(m muster.Message) bool {
+				return !m.Type.News() && strings.Contains(m.Content, "task #1 (the parser) in hand, though it was reminded") &&
+					strings.Contains(m.Content, "Nothing more.")
+			}
+			if slices.ContainsFunc(l.mail(muster.Lead), isTold) != (n > 0) {
+				l.Errorf("%s: the lead reads %+v", name, l.mail(muster.Lead))
+			}
+			l.jobs.Stop()
+		})
+	}
+}
+
+// A reply that is paused or cut again and again ends the phase, and the lead is told of one that was cut.
+func TestRepliesWithoutAnEndEndThePhase(t *testing.T) {
+	for stop, c := range map[llm.Stop]struct {
+		asked int
+		tells string
+	}{
+		llm.StopPaused:  {5, "on"},
+		llm.StopMax:     {1 + maxCutReplies, "cut at its length limit again and again"},
+		llm.StopRefused: {2, "refused: on"},
+	} {
+		live(t, "alice", func(l *life) {
+			l.config.Limits.Turns = 2
+			l.restart("alice")
+			var turns []turn
+			for range 10 {
+				turns = append(turns, stops(stop, "on"))
+			}
+			l.start(turns...)
+			mail := l.mail(muster.Lead)
+			if l.hasEnded() || len(l.asked) != c.asked || len(mail) != 2 || !strings.Contains(mail[0].Content, c.tells) {
+				l.Errorf("%s: asked %d times, the lead reads %+v; %v", stop, len(l.asked), mail, l.err)
+			}
+		})
+	}
+}
+
+// A member is reminded of a todo list with open items that it leaves alone for three rounds.
+func TestAMemberIsRemindedOfItsTodoList(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		reminders := func(want int) turn {
+			return func(r llm.Request) (llm.Reply, error) {
+				if n := strings.Count(l.heard(), "Your todo list has open items"); n != want {
+					l.Errorf("turn %d: she is reminded %d times", len(l.asked), n)
+				}
+				return calls("task_get", map[string]any{"task_id": len(l.asked)})(r)
+			}
+		}
+		l.config.Limits.TodoReminder = 3
+		l.restart("alice")
+		l.start(calls("todo", map[string]any{"items": []map[string]any{{"id": "1", "text": "one", "status": "pending"}}}),
+			reminders(0), reminders(0), reminders(0), reminders(1), reminders(1), reminders(1), says("Done."))
+		if strings.Count(l.heard(), "Your todo list has open items") != 2 {
+			l.Errorf("at last she hears %s", l.heard())
+		}
+	})
+}
+
+// At a boundary where both come together, one reminder is given, and the turns are granted with it.
+func TestOneReminderAtABoundary(t *testing.T) {
+	three := repeats{equal: [maxPattern]int{2}}
+	for name, c := range map[string]struct{ before, after counters }{
+		"a repeat at the limit":         {counters{turns: 5, repeats: three}, counters{extended: true}},
+		"a repeat before the limit":     {counters{turns: 4, repeats: three}, counters{turns: 4}},
+		"a repeat past the first limit": {counters{turns: 5, repeats: three, extended: true}, counters{turns: 5, extended: true}},
+	} {
+		step := c.before.betweenRounds(5)
+		if step.err != nil || !step.goOn || !strings.Contains(step.reminder, "three times") ||
+			c.before.turns != c.after.turns || c.before.extended != c.after.extended || !c.before.repeats.warned {
+			t.Errorf("%s: %+v, %+v", name, step, c.before)
+		}
+	}
+	paused := counters{paused: 3}
+	if !paused.isEndless(1) {
+		t.Error("a limit of one turn is a limit")
+	}
+}
+
+// Calls repeat only with the same tool, the same input and the same result; a call in between ends a row of waits.
+func TestWhatCountsAsARepeat(t *testing.T) {
+	c := counters{}
+	for _, input := range []string{`{"command":"ls"}`, `{"command":"pwd"}`} {
+		if c.round("bash", input, "a"); c.repeated() != 1 {
+			t.Errorf("%s counts %d", input, c.repeated())
+		}
+	}
+	if c.round("read_file", `{"command":"pwd"}`, "a"); c.repeated() != 1 {
+		t.Errorf("another tool counts %d", c.repeated())
+	}
+	for range repeatEnd - 1 {
+		c.countWait(false, false)
+	}
+	if c.round("bash", `{}`, "b"); c.countWait(false, false) {
+		t.Error("a wait after another call is a loop")
+	}
+	if c.round("bash", `{}`, "c"); c.repeated() != 1 {
+		t.Errorf("another result counts %d", c.repeated())
+	}
+	c.round("wait", `{}`, "woken")
+	if c.round("bash", `{}`, "c"); c.repeated() != 2 {
+		t.Errorf("with a wait in between it counts %d", c.repeated())
+	}
+}
+
+// round counts a round with one call in which the model calls a tool and gets a result.
+func (c *counters) round(name, input, result string) {
+	call := llm.Call{ID: "1", Name: name, Input: []byte(input)}
+	c.turns++
+	c.countReply(llm.Reply{Message: llm.Message{Parts: []llm.Part{call}}}, func(llm.Call) bool { return false })
+	c.countResult(llm.Result{ID: "1", Parts: []llm.Part{llm.Text{Text: result}}}, map[string]toolEffects{"wait": {polls: true}})
+	c.countRound(false)
+}
+
+// repeated returns how often the last calls have come in turn.
+func (c *counters) repeated() int {
+	times, _ := c.repeats.times()
+	return times
+}
+
+// At the turn limit the member is reminded and gets as many turns again; then the phase ends. Without a number of the
+// settings a phase has 200 turns. A paused reply passes no boundary.
+func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
+	for setting, limit := range map[int]int{0: phaseTurns, 1: 1, 7: 7} {
+		c := counters{}
+		for n := 1; n <= 2*limit; n++ {
+			c.turns++
+			c.still.changed = true
+			c.countRound(false)
+			step := c.betweenRounds(setting)
+			if ended := errors.Is(step.err, errTurns); ended != (n == 2*limit) || (step.reminder != "") != (n == limit) {
+				t.Fatalf("with %d, turn %d: %+v", setting, n, step)
+			}
+		}
+	}
+	no := func(llm.Call) bool { return false }
+	for _, c := range []struct{ setting, most int }{{0, 2 * stillMore}, {3, 6}} {
+		n := counters{turns: 150}
+		for range c.most {
+			if n.countReply(llm.Reply{Stop: llm.StopPaused}, no); n.isEndless(c.setting) {
+				t.Fatalf("with %d the replies end too early: %+v", c.setting, n)
+			}
+		}
+		if n.countReply(llm.Reply{Stop: llm.StopPaused}, no); !n.isEndless(c.setting) {
+			t.Errorf("with %d the replies never end", c.setting)
+		}
+		if n.countReply(llm.Reply{}, no); n.isEndless(c.setting) {
+			t.Error("a reply that is not paused ends the row")
+		}
+	}
+}
+
+func TestBeforeStop(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		counters counters
+		received bool
+		lead     bool
+		task     muster.TaskID
+		waits    bool
+		goOn     bool
+		reminder string
+	}{
+		{name: "it has nothing more to do", counters: counters{stop: llm.StopEnd, words: "So."}},
+		{name: "mail came", counters: counters{stop: llm.StopEnd, words: "So."}, received: true, goOn: true},
+		{name: "it has a task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, goOn: true,
+			reminder: "Task #7 is still yours"},
+		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 1}, task: 7, goOn: true,
+			reminder: "Task #7 is still yours"},
+		{name: "and once more", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 2}, task: 7},
+		{name: "it waits with its task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, waits: true},
+		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7, goOn: true,
+			reminder: "You refused"},
+		{name: "without a task, too", counters: counters{stop: llm.StopRefused}, goOn: true, reminder: "You refused"},
+		{name: "and again", counters: counters{stop: llm.StopRefused, mute: 1}},
+		{name: "its reply was empty", counters: counters{stop: llm.StopEnd}, task: 7, goOn: true, reminder: "was empty"},
+		{name: "it has no task and nothing to say", counters: counters{stop: llm.StopEnd}},
+		{name: "the lead's reply was empty", counters: counters{stop: llm.StopEnd}, lead: true, goOn: true,
+			reminder: "was empty"},
+		{name: "and again the lead's", counters: counters{stop: llm.StopEnd, mute: 1}, lead: true},
+		{name: "empty, but mail came", counters: counters{stop: llm.StopEnd}, received: true, task: 7, goOn: true},
+		{name: "its reply was cut", counters: counters{stop: llm.StopMax, cutReplies: 2}, goOn: true,
+			reminder: "cut at its length"},
+		{name: "and again and again", counters: counters{stop: llm.StopMax, cutReplies: 3}, task: 7},
+	} {
+		step := c.counters.beforeStop(c.received, c.lead, c.task, c.waits)
+		if step.goOn != c.goOn || step.err != nil || (step.reminder == "") != (c.reminder == "") ||
+			!strings.Contains(step.reminder, c.reminder) {
+			t.Errorf("%s: %+v", c.name, step)
+		}
+	}
+}
 
 // One call, or two or three in turn: a reminder after three times, the end after six, whatever was called before.
 func TestPatternsOfCalls(t *testing.T) {
