@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"muster"
 	"muster/llm"
@@ -72,20 +74,14 @@ func TestInput(t *testing.T) {
 		`{"cmd":"ls"}`:                                               {Command: "ls"},
 		`{"command":"ls","zzz":1}`:                                   {Command: "ls"},
 		`{"command":"ls","timeout":"5"}`:                             {Command: "ls", Timeout: 5},
-		`{"command":"ls","timeout":5.0}`:                             {Command: "ls", Timeout: 5},
-		`{"command":"ls","timeout":""}`:                              {Command: "ls"},
 		`{"command":"ls","background":1}`:                            {Command: "ls", Background: true},
-		`{"command":"ls","background":"True"}`:                       {Command: "ls", Background: true},
 		`{"Command":"ls","run_in_background":"false"}`:               {Command: "ls"},
 		`{"command":["ls"]}`:                                         {Command: "ls"},
 		`{"command":["bash","-lc","ls -l"]}`:                         {Command: "ls -l"},
-		`{"command":true,"ratio":"0.5"}`:                             {Command: "true", Ratio: &half},
-		`{"command":"ls","tags":["a",true]}`:                         {Command: "ls", Tags: []string{"a", "true"}},
 		`{"command":"ls","tags":"a"}`:                                {Command: "ls", Tags: []string{"a"}},
 		`{"command":"ls","tags":"['a', 'b',]"}`:                      {Command: "ls", Tags: []string{"a", "b"}},
 		`{"command":"x","todos":{"id":"#1","status":"Done"}}`:        {Command: "x", Items: []item{{1, "done"}}},
 		`{"command":"x","items":"[{\"id\":1,\"status\":\"done\"}]"}`: {Command: "x", Items: []item{{1, "done"}}},
-		`{"arguments":{"command":"ls"}}`:                             {Command: "ls"},
 		`{"input":"{\"command\":\"ls\"}"}`:                           {Command: "ls"},
 		`{"command":"<a> & b","cmd":"<a> & b"}`:                      {Command: "<a> & b"},
 		`{"command":"ls","dry_run":false,"cwd":"."}`:                 {Command: "ls"},
@@ -107,18 +103,15 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 			`"command"?).` + fields,
 		`{"command":["ls","-l"]}`:            `keep: "command" must be a string, got an array.` + fields,
 		`{"command":"ls","timeout":0.5}`:     `keep: "timeout" must be an integer, got 0.5.` + fields,
-		`{"command":null}`:                   `keep: "command" is missing.` + fields,
 		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,
 		`{"command":`:                        `keep: the input is not valid JSON: it ends in the middle.` + fields,
 		`{"command":"x","items":[{"id":1}]}`: `keep: "items[0].status" is missing.` + fields,
 		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, ` +
 			`done, got the string "new".` + fields,
-		`{"command":"ls","timeout":"5s"}`:    `keep: "timeout" must be an integer, got the string "5s".` + fields,
-		`{"command":"ls","background":2}`:    `keep: "background" must be a boolean, got 2.` + fields,
-		`{"command":"ls","timout":5}`:        `keep: there is no field "timout" (did you mean "timeout"?).` + fields,
-		`{"command":"ls","dry_run":true}`:    `keep: there is no field "dry_run".` + fields,
-		`{"command":"ls","overwrite":false}`: `keep: there is no field "overwrite".` + fields,
-		`{"command":"ls","cmd":"rm"}`:        `keep: "command" and "cmd" are the same field and differ.` + fields,
+		`{"command":"ls","timeout":"5s"}`: `keep: "timeout" must be an integer, got the string "5s".` + fields,
+		`{"command":"ls","timout":5}`:     `keep: there is no field "timout" (did you mean "timeout"?).` + fields,
+		`{"command":"ls","dry_run":true}`: `keep: there is no field "dry_run".` + fields,
+		`{"command":"ls","cmd":"rm"}`:     `keep: "command" and "cmd" are the same field and differ.` + fields,
 		`{"command":"x","items":[{"id":300,"status":"open"}]}`: `keep: the input does not fit: json: cannot ` +
 			`unmarshal number 300 into Go struct field item.items.id of type uint8.` + fields,
 	} {
@@ -200,8 +193,6 @@ func TestErrors(t *testing.T) {
 		fails error
 	}{
 		"the model's": {t.Context(), broken, "the store is broken", nil},
-		"with a hint": {t.Context(), muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another"),
-			"task 7 is bob's: take another", nil},
 		"with a hint, wrapped": {t.Context(), fmt.Errorf("claim: %w", muster.Errorf(muster.Held, "task 7 is bob's").WithHint("take another")),
 			"claim: task 7 is bob's: take another", nil},
 		"the runtime's":        {t.Context(), tool.Fatal(broken), "", broken},
@@ -249,4 +240,138 @@ func TestProgressAndWrap(t *testing.T) {
 		t.Error("a wrapper is known by its tool's spec")
 	}
 	tool.Progress(t.Context())("nobody")
+}
+
+func TestClassify(t *testing.T) {
+	held := muster.Errorf(muster.Held, "bob has it")
+	for _, c := range []struct {
+		name  string
+		err   error
+		fatal bool
+	}{
+		{"nothing", nil, false},
+		{"the model can act on it", fmt.Errorf("claim: %w", held), false},
+		{"the engine is away", muster.Errorf(muster.Unavailable, "no disk"), true},
+		{"anything else", errors.New("broken pipe"), true},
+		{"marked already", tool.Fatal(held), true},
+	} {
+		if got := tool.Classify(c.err); tool.IsFatal(got) != c.fatal || !errors.Is(got, c.err) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A wrapper that looks at an input sees what the tool will read, through all other wrappers.
+func TestFit(t *testing.T) {
+	type in struct {
+		Command string `json:"command"`
+		Timeout int    `json:"timeout,omitempty"`
+	}
+	made := tool.New("run", "runs", func(context.Context, in) (llm.Result, error) { return llm.Result{}, nil })
+	around := func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) { return next(ctx, c) }
+	recoverable := tool.Recoverable(made, func(context.Context, in, bool) (llm.Result, bool, error) {
+		return llm.Result{}, false, nil
+	})
+	for _, x := range []llm.Tool{made, tool.Wrap(made, around), tool.Wrap(recoverable, around)} {
+		for input, want := range map[string]string{
+			`{"command":"ls"}`:                 `{"command":"ls"}`,
+			`{"Command":"ls","timeout":"5"}`:   `{"command":"ls","timeout":5}`,
+			`{"nothing":"like","it":"at all"}`: `{"nothing":"like","it":"at all"}`,
+		} {
+			got := tool.Fit(x, json.RawMessage(input))
+			var a, b map[string]any
+			if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || len(a) != len(b) {
+				t.Fatalf("%s is read as %s, want %s", input, got, want)
+			}
+			for name := range b {
+				if a[name] != b[name] {
+					t.Errorf("%s is read as %s, want %s", input, got, want)
+				}
+			}
+		}
+	}
+}
+
+func says(parts ...llm.Part) llm.Tool {
+	return tool.New("say", "", func(context.Context, struct{}) (llm.Result, error) {
+		return llm.Result{Parts: parts, IsError: true}, nil
+	})
+}
+
+func TestLimit(t *testing.T) {
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("line %d ä", i))
+	}
+	whole := strings.Join(lines, "\n")
+	image := llm.Image{Media: "image/png"}
+	var kept string
+	keep := func(_ context.Context, c llm.Call, s string) (string, error) {
+		kept = c.ID + s
+		return "/out/1.txt", nil
+	}
+	r := run(t, tool.Limit(says(llm.Text{Text: whole[:300]}, image, llm.Text{Text: whole[300:]}), 400, keep), "")
+	got := text(r)
+	if kept != "c1"+whole {
+		t.Errorf("kept %q", kept)
+	}
+	if n := utf8.RuneCountInString(got); n > 400 || n < 300 {
+		t.Errorf("%d characters", n)
+	}
+	if !strings.HasPrefix(got, "line 0 ä\nline 1 ä\n") || !strings.HasSuffix(got, "\nline 99 ä") ||
+		!strings.Contains(got, " of 989 characters cut here; the whole is in /out/1.txt ...") {
+		t.Error(got)
+	}
+	if !r.IsError || len(r.Parts) != 2 || r.Parts[1].(llm.Image).Media != "image/png" || len(r.Files) != 1 ||
+		r.Files[0] != "/out/1.txt" {
+		t.Errorf("lost something: %+v", r)
+	}
+
+	kept = ""
+	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 989, keep), "")); got != whole || kept != "" {
+		t.Errorf("what fits is cut: %q", got)
+	}
+	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, nil), "")); !strings.Contains(got,
+		"; the middle is lost ...") {
+		t.Error(got)
+	}
+	full := func(context.Context, llm.Call, string) (string, error) { return "", errors.New("no space left") }
+	if got := text(run(t, tool.Limit(says(llm.Text{Text: whole}), 200, full), "")); !strings.Contains(got,
+		"; the whole could not be kept: no space left ...") {
+		t.Error(got)
+	}
+}
+
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringOf(rapid.RuneFrom([]rune("aä\n€😀"))).Draw(t, "text")
+		most := rapid.IntRange(0, 300).Draw(t, "max")
+		got := tool.Cut(s, most, "gone")
+		total := utf8.RuneCountInString(s)
+		if total <= most {
+			if got != s {
+				t.Fatal("changed what fits")
+			}
+			return
+		}
+		if !utf8.ValidString(got) {
+			t.Fatalf("cut within a character: %q", got)
+		}
+		head, tail, ok := strings.Cut(got, "\n... ")
+		if !ok { // no room for more than the note
+			if !strings.HasPrefix(got, "... ") {
+				t.Fatalf("%q", got)
+			}
+			return
+		}
+		var cut int
+		if _, err := fmt.Sscanf(tail, "%d of", &cut); err != nil {
+			t.Fatal(err)
+		}
+		_, tail, _ = strings.Cut(tail, " ...\n")
+		if !strings.HasPrefix(s, head) || !strings.HasSuffix(s, tail) ||
+			cut != total-utf8.RuneCountInString(head+tail) || utf8.RuneCountInString(got) > most {
+			t.Fatalf("%q is not %q with %d cut", got, s, cut)
+		}
+	})
 }

@@ -57,20 +57,15 @@ func TestWrongChecks(t *testing.T) {
 		"checks: go test\n":         "muster.yaml:1:9: checks is a list",
 		"checks:\n  - go test\n":    "muster.yaml:2:5: a check has a name: and a command:",
 		"checks:\n  - command: a\n": "muster.yaml:2:5: a check needs a name",
-		"checks:\n  - name: a, b\n": "letters, digits",
 		"checks:\n  - name: a\n":    "muster.yaml:2:5: the check a has no command",
 		"checks:\n  - {name: a, command: x}\n  - {name: A, command: y}\n": "muster.yaml:3:6: there are two checks with the name A",
-		"checks:\n  - {name: a, command: x, path: y}\n":                   "muster.yaml:2:",
 		"checks:\n  - {name: a, command: x, timeout: 5}\n":                "a duration with its unit",
-		"checks:\n  - {name: a, command: x, timeout: -5s}\n":              "a duration with its unit",
 		"checks:\n  - {name: a, command: x, paths: [\"[\"]}\n":            "patterns from the root",
-		"checks:\n  - {name: a, command: x, paths: [/etc]}\n":             "patterns from the root",
 		"checks:\n  - {name: a, command: x, paths: [../x]}\n":             "patterns from the root",
 		"checks:\n  - {name: a, command: x, advisory: true}\n":            "all checks are advisory",
 		"check: a\nchecks:\n  - {name: a, command: x}\n":                  "muster.yaml:2:1: check and checks exclude each other",
 		"checks:\n  - {name: a, command: x}\ncheck: a\n":                  "muster.yaml:3:1: check and checks exclude each other",
 		"checks:\n  - &a {name: a, command: x}\n  - *a\n":                 "anchors and aliases",
-		"checks:\n  - {name: a, command: x, advisory: perhaps}\n":         "muster.yaml:2:",
 	} {
 		_, _, err := Load(place(t, text, ""))
 		if err == nil || !strings.Contains(err.Error(), says) {

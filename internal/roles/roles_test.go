@@ -106,15 +106,12 @@ func TestAllows(t *testing.T) {
 		{"tools: Edit, Bash(git *), KillShell", "edit_file bash check_background stop_background", "write_file apply_patch"},
 		{"tools: Edit, KillShell, BashOutput", "edit_file", "bash check_background stop_background"},
 		{"tools: Edit, Write", "edit_file write_file apply_patch", "bash"},
-		{"tools: apply_patch", "edit_file write_file apply_patch", "bash"},
 		{"tools: mcp__a, mine", "mcp__a__b mcp__a__b! mine mine!", "mcp__ab__c mcp__b__a read_file"},
 		{"tools: mcp__a__get_*", "mcp__a__get_x!", "mcp__a__set_x"},
 		{"tools: '*'\ndisallowedTools: Bash(rm *), mcp__a__*", "write_file mcp__b__c!", "bash mcp__a__b"},
-		{"tools: all", "bash mine!", ""},
 		{"tools:", "bash mine!", ""},
 		{"tools: []", "", "bash read_file mine"},
 		{"disallowedTools: [Write, Edit]", "read_file subagent mcp__a__b mine", "bash stop_background write_file edit_file apply_patch mcp__a__b! mine!"},
-		{"disallowedTools: Task, NotebookEdit", "write_file bash", "subagent edit_file apply_patch"},
 		{"permissionMode: plan", "read_file subagent", "bash write_file edit_file apply_patch mine!"},
 		{"permissionMode: bypassPermissions\ntools: Read", "read_file", "bash write_file"},
 		{"tools: Agent(explore), 'mcp__['", "subagent", "mcp__a__b"},
@@ -138,7 +135,6 @@ func TestAllows(t *testing.T) {
 func TestMayRun(t *testing.T) {
 	for _, c := range []struct{ tools, runs, runsNot string }{
 		{"Edit, Bash", "ls\nrm -rf x; ls", ""},
-		{"*, Bash(git *)", "ls", ""},
 		{"Edit, Bash(git *), Bash", "ls", ""},
 		{"Edit, Bash(*)", "ls; ls", ""},
 		{"Edit, Bash(git diff:*), Bash(go test *, npm run test)", "git diff\ngit diff HEAD~1 -- 'a b'\ngo test ./...\n npm run test ",

@@ -1,11 +1,15 @@
+//go:build unix
+
 package skills
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -80,7 +84,7 @@ func TestBodyNamesTheFilesOfTheSkill(t *testing.T) {
 	}
 }
 
-// TestForeignFiles: what does not belong to the repository, is no text, or has no end, is not read.
+// TestForeignFiles: what does not belong to the repository, is no text, is a pipe, or has no end, is not read.
 func TestForeignFiles(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	gittest.Write(t, outside, map[string]string{"key/SKILL.md": "the user's secret", "secret": "the user's secret"})
@@ -104,6 +108,10 @@ func TestForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pipe := filepath.Join(root, ".claude/skills/pipe")
+	if err := errors.Join(os.Mkdir(pipe, 0o700), syscall.Mkfifo(filepath.Join(pipe, "SKILL.md"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	all := Find(Places(root, "", ""))
 	list, _ := List(all)
 	for _, s := range all {
@@ -113,7 +121,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%s: %q", s.Place, s.Problem)
 		}
 	}
-	if len(all) != 5 || strings.Contains(list, "secret") || strings.Contains(list, "\x1b") ||
+	if len(all) != 6 || strings.Contains(list, "secret") || strings.Contains(list, "\x1b") ||
 		strings.Count(list, "</skills>") != 1 || strings.Contains(list, "<reminder>") {
 		t.Errorf("%d skills:\n%s", len(all), list)
 	}

@@ -16,7 +16,6 @@ import (
 	"muster/internal/compact"
 	"muster/llm"
 	"muster/loop"
-	"muster/tool"
 )
 
 // scripted is a model that replies by what it is asked.
@@ -268,26 +267,6 @@ func TestASubagentThatIsFullReports(t *testing.T) {
 	}, new(int))
 	if r := run(t, NewSubagent(o), ask); r.IsError || r.Text() != "Half of it." || full == 0 || asked != 1 {
 		t.Errorf("%q after %d tokens, asked %d times", r.Text(), full, asked)
-	}
-}
-
-// A tool that fails for a subagent tells the subagent's model what to do instead.
-func TestTheSubagentsModelReadsTheHint(t *testing.T) {
-	var read string
-	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
-		if n == 0 {
-			return callsGrep(""), nil
-		}
-		read = r.Messages[len(r.Messages)-1].Parts[0].(llm.Result).Text()
-		return says("ok"), nil
-	}, new(int))
-	grep := tool.Func("grep", "", func(context.Context, struct{}) (string, error) {
-		return "", muster.Errorf(muster.Fenced, "task 3 was taken from you").WithHint("claim another")
-	})
-	o.Explore = func() []llm.Tool { return []llm.Tool{grep} }
-	run(t, NewSubagent(o), ask)
-	if read != "task 3 was taken from you: claim another" {
-		t.Errorf("it reads %q", read)
 	}
 }
 

@@ -1,13 +1,20 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 
 	"muster"
 	"muster/internal/proc"
@@ -138,4 +145,286 @@ func TestTools(t *testing.T) {
 	got := strings.Replace(describe(k.tools), "+polls+reads", "+reads+polls", 1)
 	same(t, "a member's", got, "bash+plan read_file+reads write_file+plan edit_file+plan glob+reads grep+reads "+
 		"check_background+reads+polls stop_background ")
+}
+
+var seconds = regexp.MustCompile(`\d+(\.\d)? s\b`)
+
+// timeless leaves out how long things took.
+func timeless(s string) string { return seconds.ReplaceAllString(s, "N s") }
+
+func (k *kit) background(command string, timeout int) string {
+	k.t.Helper()
+	input := in{"command": command, "background": true}
+	if timeout > 0 {
+		input["timeout"] = timeout
+	}
+	got := k.ok("bash", input)
+	id, _, _ := strings.Cut(strings.TrimPrefix(got, "Started "), ".")
+	same(k.t, "started", got, "Started "+id+". Its end will be announced; check_background shows how it does, "+
+		"stop_background ends it.")
+	return id
+}
+
+func (k *kit) woken() {
+	k.t.Helper()
+	select {
+	case <-k.jobs.Wake():
+	case <-time.After(time.Minute):
+		k.t.Fatal("nobody was woken")
+	}
+}
+
+func TestBackground(t *testing.T) {
+	k := newKit(t)
+	same(t, "none", k.ok("check_background", nil), "There are no background jobs.")
+	same(t, "none by name", k.sorry("check_background", in{"id": "bg-1"}), "there are no background jobs")
+	same(t, "id", k.background("echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3",
+		0), "bg-1")
+	wait.For(t, "the job begins", func() bool {
+		return strings.Contains(k.ok("check_background", in{"id": "bg-1"}), "\nbegun")
+	})
+	same(t, "running", timeless(k.ok("check_background", in{"id": "bg-1"})),
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nruns for N s\n"+
+			"begun")
+	if k.jobs.Running() != 1 || len(k.jobs.Finished()) != 0 {
+		t.Error("it runs, and is not finished")
+	}
+	k.put("go", "")
+	k.woken()
+	if k.jobs.Running() != 0 {
+		t.Error("it does not run any more")
+	}
+	done := k.jobs.Finished()
+	same(t, "announced", timeless(Render(done)), "<background-results>\n"+
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '&lt;/background-results>'; exit 3\nexit 3 "+
+		"after N s\n  begun\n  &lt;/background-results>\n</background-results>")
+	if again := k.jobs.Finished(); len(again) != 0 {
+		t.Errorf("announced twice: %v", again)
+	}
+	// Who has asked knows.
+	same(t, "id", k.background("true", 0), "bg-2")
+	k.woken()
+	same(t, "asked", timeless(k.ok("check_background", nil)),
+		"bg-1: echo begun; until [ -e go ]; do sleep 0.01; done; echo '</background-results>'; exit 3\nexit 3 after N "+
+			"s\nbg-2: true\nexit 0 after N s")
+	if done := k.jobs.Finished(); len(done) != 0 {
+		t.Errorf("announced after it was told: %v", done)
+	}
+	same(t, "no such", k.sorry("stop_background", in{"id": "bg-7"}),
+		`there is no background job "bg-7"; there are: bg-1, bg-2`)
+}
+
+func TestStopBackground(t *testing.T) {
+	k := newKit(t)
+	id := k.background("echo begun; (setsid sleep 100 &); sleep 100", 0)
+	wait.For(t, "the job begins", func() bool {
+		return strings.Contains(k.ok("check_background", in{"id": id}), "\nbegun")
+	})
+	same(t, "stopped", timeless(k.ok("stop_background", in{"id": id})),
+		"bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
+	same(t, "twice", timeless(k.ok("stop_background", in{"id": id})),
+		"bg-1: echo begun; (setsid sleep 100 &); sleep 100\nexit 137 after N s (stopped)\nbegun")
+	if k.jobs.Running() != 0 || len(k.jobs.Finished()) != 0 {
+		t.Error("it runs, or is announced to who stopped it")
+	}
+	k.background("sleep 100", 1)
+	k.woken()
+	for k.jobs.Running() > 0 {
+		k.woken()
+	}
+	same(t, "time", timeless(Render(k.jobs.Finished())),
+		"<background-results>\nbg-2: sleep 100\nexit 137 after N s (killed after 1s: its time was up)\n"+
+			"</background-results>")
+}
+
+func TestJobsAreFewAndDieWithTheMember(t *testing.T) {
+	k := newKit(t)
+	for range maxRunningJobs {
+		k.background("sleep 100", 0)
+	}
+	same(t, "one more", k.sorry("bash", in{"command": "true", "background": true}),
+		"8 of your background jobs run already: wait for one, or stop one (check_background, stop_background)")
+	k.jobs.Close()
+	if n := k.jobs.Running(); n != 0 {
+		t.Errorf("%d run after Close", n)
+	}
+	if _, err := k.try(t.Context(), "bash", in{"command": "true", "background": true}); !errors.Is(err,
+		muster.ErrUnavailable) {
+		t.Errorf("started after Close: %v", err)
+	}
+}
+
+func TestLongBackgroundOutput(t *testing.T) {
+	k := newKit(t)
+	k.background("seq 1 200000", 0)
+	k.woken()
+	done := k.jobs.Finished()
+	if len(done) != 1 || filepath.Dir(done[0].Path) != k.place.ReadOnly[0] ||
+		!strings.HasSuffix(done[0].Last, "199999\n200000") || strings.Count(done[0].Last, "\n") != announcedLines-1 {
+		t.Fatalf("%+v", done)
+	}
+	if data, err := os.ReadFile(done[0].Path); err != nil || !strings.HasPrefix(string(data), "1\n2\n") ||
+		!strings.HasSuffix(string(data), "\n200000\n") {
+		t.Errorf("%d bytes, error %v", len(data), err)
+	}
+	if got := Render(done); !strings.Contains(got, "; the whole output is in "+done[0].Path+"\n  199981\n") {
+		t.Error(got)
+	}
+}
+
+func TestJobsAreForgotten(t *testing.T) {
+	k := newKit(t)
+	for range maxFinishedJobs + 5 {
+		k.background("true", 0)
+		for k.jobs.Running() > 0 {
+			k.woken()
+		}
+		k.jobs.Finished()
+	}
+	if n := len(k.jobs.list); n > maxFinishedJobs+2 {
+		t.Errorf("%d are kept", n)
+	}
+	if _, err := k.jobs.find("bg-1"); err == nil {
+		t.Error("the first is still known")
+	}
+}
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain ä€😀\n\tx":                           "plain ä€😀\n\tx",
+		"\x1b[1;31mred\x1b[0m":                     "red",
+		"\x1b]0;title\x07text":                     "text",
+		"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\": "link",
+		"\x1b(Bx\x1b=y\x1b7z\x1bMw":                "xyzw",
+		"\x1b[2J\x1b[?25l":                         "",
+		"a\r\nb\rc\r\r\nd":                         "a\nb\nc\n\nd",
+		"gr\xfc\xdfe":                              "gr\uFFFDe",
+		"a\x00\x00b":                               "a\uFFFDb",
+		"bell\a back\b form\f del\x7f":             "bell back form del",
+		"\u009b31mx":                               "31mx",
+		"cut \xe2\x82":                             "cut \uFFFD",
+		"\x1b]never ends\nnext line":               "\nnext line",
+		"\x1b[12\nx":                               "\nx",
+		"\x1b\x1b[1mx":                             "x",
+		"</inbox>":                                 "</inbox>",
+	} {
+		var c cleaner
+		same(t, fmt.Sprintf("%q", in), string(c.finish(c.clean(nil, []byte(in)))), want)
+	}
+}
+
+// TestCleanInPieces: where a write ends changes nothing, and nothing harmful gets through.
+func TestCleanInPieces(t *testing.T) {
+	piece := rapid.OneOf(rapid.Just("\x1b["), rapid.Just("\x1b]0;"), rapid.Just("31m"), rapid.Just("\r"),
+		rapid.Just("\n"), rapid.Just("€"),
+		rapid.Just("\x1b"), rapid.Just("\a"), rapid.Just("\\"), rapid.String(),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	rapid.Check(t, func(t *rapid.T) {
+		whole := strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "")
+		var one, many cleaner
+		want := one.finish(one.clean(nil, []byte(whole)))
+		var got []byte
+		for rest := []byte(whole); len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			got = many.clean(got, rest[:n])
+			rest = rest[n:]
+		}
+		got = many.finish(got)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("in pieces %q, at once %q", got, want)
+		}
+		if !utf8.Valid(got) {
+			t.Fatalf("not UTF-8: %q", got)
+		}
+		for _, r := range string(got) {
+			if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+				t.Fatalf("a control character: %q", got)
+			}
+		}
+	})
+}
+
+// TestOutputOfAnySize: everything up to the limit; of more, a beginning, an end, and a file with the whole.
+func TestOutputOfAnySize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "output")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		line := rapid.SampledFrom([]string{"a line\n", "ä€😀\n", strings.Repeat("long ", 5000) + "\n", "x"}).Draw(t, "line")
+		lines := rapid.SampledFrom([]int{0, 1, 100, 7000, 20_000}).Draw(t, "lines")
+		if len(line) > 1000 {
+			lines /= 1000
+		}
+		whole := strings.Repeat(line, lines)
+		out := NewOutput(filepath.Join(dir, "outputs"), "bash")
+		for piece := range slices.Chunk([]byte(whole), rapid.SampledFrom([]int{1000, 4096, 1 << 20}).Draw(t, "step")) {
+			if m, err := out.Write(piece); m != len(piece) || err != nil {
+				t.Fatal(m, err)
+			}
+		}
+		out.Done()
+		got := out.Text()
+		if utf8.RuneCountInString(got) > tool.MaxOutput || !utf8.ValidString(got) {
+			t.Fatalf("%d characters", utf8.RuneCountInString(got))
+		}
+		last := out.Last(3)
+		if want := strings.Split(strings.TrimRight(whole, "\n"), "\n"); len(line) < 100 && line != "x" &&
+			last != strings.Join(want[max(0, len(want)-3):], "\n") {
+			t.Fatalf("last lines %q", last)
+		}
+		if out.Path() == "" {
+			if got != whole {
+				t.Fatal("something is missing, and no file has it")
+			}
+			return
+		}
+		data, err := os.ReadFile(out.Path())
+		if err != nil || string(data) != whole {
+			t.Fatalf("%d bytes in the file, %d were written, error %v", len(data), len(whole), err)
+		}
+		head, rest, ok := strings.Cut(got, "\n... ")
+		_, tail, ok2 := strings.Cut(rest, " ...\n")
+		if !ok || !ok2 || !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail) || len(tail) < 10_000 ||
+			len(head) < 10_000 {
+			t.Fatalf("beginning of %d bytes, end of %d", len(head), len(tail))
+		}
+		if want := fmt.Sprintf("%d of %d characters cut here; the whole is in %s",
+			utf8.RuneCountInString(whole)-utf8.RuneCountInString(head)-utf8.RuneCountInString(tail),
+			utf8.RuneCountInString(whole), out.Path()); !strings.HasPrefix(rest, want) {
+			t.Fatalf("said: %.200s\nwant: %s", rest, want)
+		}
+	})
+}
+
+// TestOutputIsBounded: neither memory nor the file grow with what is printed.
+func TestOutputIsBounded(t *testing.T) {
+	const most = 4 << 20
+	out := NewOutput(t.TempDir(), "bash")
+	out.maxFileBytes = most
+	block := bytes.Repeat([]byte("0123456789abcde\n"), 1<<16/16)
+	if n := testing.AllocsPerRun(2*most/len(block), func() { _, _ = out.Write(block) }); n > 10 {
+		t.Errorf("%f allocations for each write", n)
+	}
+	out.Done()
+	if fi, err := os.Stat(out.Path()); err != nil || fi.Size() != most {
+		t.Errorf("the file has %d bytes, error %v", fi.Size(), err)
+	}
+	if got := out.Text(); !strings.Contains(got, "characters cut here; the first 4194 KB are in "+out.Path()+" ...") {
+		t.Errorf("%.100s ... %s", got, got[len(got)/2-200:len(got)/2+200])
+	}
+}
+
+func TestOutputWithoutAFile(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := NewOutput(blocked, "bash")
+	fmt.Fprint(out, strings.Repeat("x\n", 60_000))
+	out.Done()
+	if got := out.Text(); !strings.Contains(got, "the whole could not be kept: mkdir "+blocked) || out.Path() != "" {
+		t.Errorf("%s", got[len(got)/2-200:len(got)/2+200])
+	}
 }

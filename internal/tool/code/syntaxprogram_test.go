@@ -20,25 +20,19 @@ func TestSyntaxByPrograms(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for i, c := range []struct{ name, before, after, want string }{
-		{"a.py", "x = 1\n", "x = 1\ndef f(:\n    pass\n", "\nline 2: "},
 		{"a.py", "x = 1\n", "x = (1\ny = 2\n", "\nline 1: '(' was never closed (python3)]"},
-		{"a.py", "", "def f():\nreturn 1\n", "\nline 2: expected an indented block"},
 		{"a.py", "x = 1\n", "return 1\n", "\nline 1: 'return' outside function (python3)]"},
 		{"a.py", "x = 1\n", "import nothing_of_this_name\nraise SystemExit(3)\n", ""},
 		{"a.py", "x = (\n", "x = ((\n", ""},
 		{"a.py", "x = 1\n", "x = '\\d'\nassert (x, 'y')\n", ""}, // warnings only
-		{"a.pyi", "", "def f() -> int: ...\n", ""},
 		{"a.py", "", "# coding: no-such\nx = 1\n", "line "},
 		{"A.PY", "", "x = = 1\n", "line 1: invalid syntax (python3)]"},
-		{"a.js", "f();\n", "f();\ng(\n", "\nline "},
 		{"a.js", "", "const a = require('b');\nreturn;\n", ""},
 		{"a.js", "", "import a from 'b';\nexport default await a();\n", ""},
 		{"a.js", "", "import a from 'b';\n\nconst c = ;\n", "\nline 3: Unexpected token ';' (node)]"},
-		{"a.js", "", "const a = require('b');\n\nconst c = ;\n", "\nline 3: Unexpected token ';' (node)]"},
 		{"a.js", "f(;\n", "f(;;\n", ""},
 		{"a.js", "", "export const A = () => <div>x</div>;\n", ""},
 		{"a.js", "", "#!/usr/bin/env node\nprocess.exit(1);\n", ""},
-		{"a.mjs", "", "await f();\n", ""},
 		{"a.mjs", "", "f();\nreturn;\n", "\nline 2: Illegal return statement (node)]"},
 		{"a.cjs", "", "import a from 'b';\n", "line 1: Cannot use import statement outside a module (node)]"},
 		{"a.ts", "", "const a: = 1;\n", ""},
@@ -56,7 +50,7 @@ func TestSyntaxByPrograms(t *testing.T) {
 	same(t, "edit_file", k.ok("edit_file", in{"path": "e.py", "old_text": "x = 1", "new_text": "x = ="}),
 		"Edited e.py:\n1\tx = =\n\n[e.py has errors of syntax since this change:\nline 1: invalid syntax (python3)]\n")
 	left, err := os.ReadDir(k.dir)
-	if err != nil || len(left) != 8 {
+	if err != nil || len(left) != 7 {
 		t.Errorf("the check has left something: %v, %v", left, err)
 	}
 }

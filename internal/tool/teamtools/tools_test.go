@@ -14,6 +14,7 @@ import (
 	"muster/journal"
 	"muster/llm"
 	"muster/store/mem"
+	"muster/tool"
 )
 
 // errRefused is what the services of these tests answer everything with.
@@ -112,4 +113,64 @@ func run(t *testing.T, tools []llm.Tool, name, input string) (llm.Result, error)
 	}
 	t.Fatalf("there is no tool %s", name)
 	return llm.Result{}, nil
+}
+
+// What the runtime acts on is said by each tool of itself.
+func TestToolsSayWhatTheRuntimeMustKnow(t *testing.T) {
+	plan := map[string]bool{"complete_task": true}
+	polls := map[string]bool{"wait": true, "idle": true, "read_inbox": true, "task_list": true}
+	recovered := map[string]bool{"complete_task": true, "submit_plan": true, "wait": true}
+	for _, tl := range refusingTools() {
+		s := tl.Spec()
+		if s.NeedsPlan != plan[s.Name] || s.Polls != polls[s.Name] {
+			t.Errorf("%s: NeedsPlan %v, Polls %v", s.Name, s.NeedsPlan, s.Polls)
+		}
+		r, ok := tl.(tool.Recoverer)
+		if ok != recovered[s.Name] {
+			t.Errorf("%s: recoverable is %v", s.Name, ok)
+		}
+		if !ok {
+			continue
+		}
+		// The records know nothing of the call, and nothing is taken up: only that may be said without resuming.
+		call := llm.Call{ID: "c", Name: s.Name, Input: json.RawMessage(`{"task_id":1}`)}
+		if res, known, err := r.Recover(t.Context(), call, false); known || err != nil {
+			t.Errorf("%s: recovered %q, %v", s.Name, res.Text(), err)
+		}
+		if _, known, err := r.Recover(t.Context(), call, true); known != (err != nil) {
+			t.Errorf("%s: resumed %v, %v", s.Name, known, err)
+		}
+	}
+}
+
+func TestCheckTexts(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for name, c := range map[string]struct {
+		in   any
+		says string
+	}{
+		"fits": {struct {
+			Content string `json:"content"`
+		}{long}, ""},
+		"a name": {struct {
+			To string `json:"to"`
+		}{long}, "to has 5000 bytes, and may have 1000"},
+		"a reason": {struct {
+			Reason string `json:"reason,omitempty"`
+		}{long}, "reason has 5000 bytes, and may have 4096"},
+		"a pointer": {struct {
+			Role *string `json:"claim_role"`
+		}{&long}, "claim_role has 5000 bytes"},
+		"no text": {struct {
+			Role *string `json:"claim_role"`
+		}{nil}, ""},
+		"a list": {struct {
+			IDs []any `json:"blocked_by"`
+		}{make([]any, 101)}, "blocked_by has 101 items, and may have 100"},
+	} {
+		err := checkTexts(c.in)
+		if (err != nil) != (c.says != "") || err != nil && !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
 }
