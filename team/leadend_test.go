@@ -91,6 +91,7 @@ speakers:
     - say: Bye.
 `+writes, nil)
 		h.until("landed", completed(1))
+		synctest.Wait() // the lead waits
 		news := strings.Repeat("n", 4000)
 		for range 40 { // more than one delivery holds
 			if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
