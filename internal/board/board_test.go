@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -223,6 +224,31 @@ func TestReturns(t *testing.T) {
 	}
 	if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A task gets one arbiter. After a retry it gets another one, for what it meets from then on.
+func TestARetriedTaskMayHaveAnotherArbiter(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	for round := range 2 {
+		c := w.take(b, 1, "alice")
+		back := func() muster.Task {
+			must(w, 0, errOf(b.BeginLanding(w.ctx, 1, c.Fence, muster.PendingLanding{Head: "h"})))
+			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
+			return must(w, r, err)
+		}
+		for i := 1; i <= maxReturns; i++ {
+			if r := back(); r.IsArbiterDue() != (i == maxReturns) || !slices.Equal(r.Met, []string{fmt.Sprint(round)}) {
+				t.Fatalf("return %d of claim %d: %+v", i, c.Fence, r)
+			}
+		}
+		must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, "arbiter", "m", "")))
+		if r := back(); r.Status != muster.NeedsAttention {
+			t.Fatalf("after the arbiter: %+v", r)
+		}
+		must(w, 0, errOf(b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
 	}
 }
 

@@ -100,3 +100,20 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 		}
 	})
 }
+
+// When another program removes the file of an unfinished task, the next Settle drops the edges to it.
+func TestAForeignProgramRemovesABlocker(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "1")
+	w.add(b, "2", 1)
+	must(w, 0, b.Settle(w.ctx))
+	table := w.store.Table(muster.TableTasks)
+	doc, err := table.Get(w.ctx, "1")
+	must(w, 0, errors.Join(err, table.Delete(w.ctx, "1", doc.Rev)))
+	must(w, 0, b.Settle(w.ctx))
+	if got := w.get(b, 2); len(got.DependsOn) != 0 || len(got.BlockedBy) != 0 {
+		t.Fatalf("it still waits: %+v", got)
+	}
+	w.take(b, 2, "alice")
+}

@@ -197,6 +197,53 @@ func TestSettleWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
+// What another program mends before Settle comes to it is left as it is then: nobody loses a claim that is whole.
+func TestSettleLeavesWhatWasMended(t *testing.T) {
+	const (
+		broken  = `{"id": 1, "subject": "a", "status": "pending", "owner": "alice", "fence": 1}`
+		whole   = `{"id": 1, "subject": "a", "status": "in_progress", "owner": "alice", "fence": 1}`
+		another = `{"id": 1, "subject": "a", "status": "pending", "owner": "bob", "fence": 2}`
+		marked  = `{"id": 1, "subject": "a", "status": "deleted", "fence": 1}`
+	)
+	for name, c := range map[string]struct {
+		is      string
+		at      string // "get 1" is before anything was done, "revoke" after the landing was revoked
+		becomes string
+		revokes []int
+	}{
+		"before the revocation":        {broken, "get 1", whole, nil},
+		"after the revocation":         {broken, "revoke", whole, []int{1}},
+		"another claim":                {broken, "revoke", another, []int{1}},
+		"the mark, at first":           {marked, "get 1", whole, nil},
+		"the mark, before it is gone":  {marked, "delete 1", whole, []int{1}},
+		"the mark, by another program": {marked, "revoke", whole, []int{1}},
+	} {
+		w := inMemory(t)
+		done := false
+		change := func(op string) {
+			if !done && op == c.at {
+				done = true
+				w.write("1", c.becomes)
+			}
+		}
+		s := interrupted{w.open(), func(op, key string) { change(op + " " + key) }}
+		b := New(s, journal.New(s.Log()))
+		var revoked []int
+		b.OnRevoke(func(_ context.Context, t muster.Task) error {
+			revoked = append(revoked, t.Fence)
+			change("revoke")
+			return nil
+		})
+		w.write("1", c.is)
+		must(w, 0, b.Settle(w.ctx))
+		want, err := decodeTask("1", []byte(c.becomes))
+		must(w, want, err)
+		if d := cmp.Diff(want, w.get(b, 1)); d != "" || w.eventCount() != 0 || !slices.Equal(revoked, c.revokes) {
+			t.Errorf("%s: %d events, revoked were %v: %s", name, w.eventCount(), revoked, d)
+		}
+	}
+}
+
 // A task that another program marked as deleted and that nobody ever had can go although nothing can be revoked. It is
 // not there for anybody, from the mark on.
 func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {

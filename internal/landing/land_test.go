@@ -164,6 +164,22 @@ func TestRedOnTheMergedTree(t *testing.T) {
 	equal(t, "events", w.kinds(two.ID), "created claimed landing returned(check) landing completed")
 }
 
+// Only the first red check on a target that the lane did not have may be the fault of both sides. Later ones count,
+// however often the target moves.
+func TestOnlyTheFirstRedCheckOnAMovedTargetIsFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "! test -f bad", map[string]string{"a.txt": "a\n"})
+	w.state = "ok"
+	bad, _ := w.task("Bad", "bob", map[string]string{"bad": "x\n"})
+	for returns, name := range []string{"one", "two"} {
+		other, _ := w.task(name, "alice", map[string]string{name: "x\n"})
+		w.lands(other)
+		if v := w.back(bad); v.Task.Returns != returns || v.Task.Rounds != returns+1 {
+			t.Errorf("round %d: %+v", returns+1, v.Task)
+		}
+	}
+}
+
 func TestThreeReturnsNeedAttention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "test ! -f bad", map[string]string{"a.txt": "a\n"})

@@ -82,6 +82,11 @@ func TestSendRefuses(t *testing.T) {
 		{mail("alice", "a\xff"), muster.ErrInvalid, "no mail sent: its text is not UTF-8"},
 		{mail("alice", strings.Repeat("x", MaxMail+1)), muster.ErrInvalid,
 			"no mail sent: its text has 65537 bytes, and a mail may have 65536"},
+		{muster.Message{Type: muster.MailPlanAnswer, From: "bob", To: "alice", Feedback: "a\xff"}, muster.ErrInvalid,
+			"no mail sent: its text is not UTF-8"},
+		{muster.Message{Type: muster.MailPlanAnswer, From: "bob", To: "alice", Content: "x", Plan: "x",
+			Feedback: strings.Repeat("x", MaxMail-1)}, muster.ErrInvalid,
+			"no mail sent: its text has 65537 bytes, and a mail may have 65536"},
 	} {
 		s := mem.New()
 		_, err := team(s).Send(t.Context(), c.m)

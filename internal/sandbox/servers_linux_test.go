@@ -5,6 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -12,6 +15,20 @@ import (
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
+
+// Only sockets that listen are servers, and not the connections of a program.
+func TestListening(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "net"), 0o700))
+	check(t, os.WriteFile(filepath.Join(dir, "net", "tcp"), []byte(`  sl  local_address rem_address   st tx_queue rx_queue
+   0: 0100007F:6DDB 00000000:0000 0A 00000000:00000000
+   1: 0100007F:B2C4 0100007F:6DDB 01 00000000:00000000
+   2: 0100007F:B2C6 0100007F:6DDB 06 00000000:00000000
+`), 0o600))
+	if got := listening(dir, "tcp"); !slices.Equal(got, []int{28123}) {
+		t.Errorf("it listens at %v", got)
+	}
+}
 
 // What a confined program serves on its own loopback is found by the directory that it works in, and reached; nobody
 // reaches it without.
