@@ -127,3 +127,18 @@ func TestProject(t *testing.T) {
 		}
 	})
 }
+
+// The name of another program's member does not become free while config.json cannot be read.
+func TestANameStaysTakenWhileTheFileCannotBeRead(t *testing.T) {
+	s := mem.New()
+	r := process(s)
+	for _, text := range []string{`{"members":[{"name":"zed"}]}`, `["half"]`} {
+		write(t, s, text)
+		if known, _, err := r.Known(t.Context(), "zed"); err != nil || !known {
+			t.Errorf("with %s: known is %t, %v", text, known, err)
+		}
+		if _, err := r.Add(t.Context(), muster.Member{Name: "zed", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
+			t.Errorf("with %s: the name was free, %v", text, err)
+		}
+	}
+}

@@ -76,6 +76,10 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 	if p.reopen(p.world.Store); !slices.Equal(p.presence.openQuestions(), want) {
 		t.Errorf("after a restart asked are %v", p.presence.openQuestions())
 	}
+	p.presence.noteAnswers([]muster.Message{{From: "bob", Type: muster.MailIdle}})
+	if got := write(); !slices.Equal(got, want) {
+		t.Errorf("bob is only idle, and asked are %v", got)
+	}
 	p.presence.noteAnswers([]muster.Message{{From: "bob", Type: muster.MailMessage}})
 	if got := write(); !slices.Equal(got, want[1:]) {
 		t.Errorf("bob has answered, and asked are %v", got)
