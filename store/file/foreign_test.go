@@ -410,3 +410,41 @@ func TestLargeDocument(t *testing.T) {
 		}
 	}
 }
+
+// A late program adds to a segment between two Peeks that end at the same position. A Drop of that position keeps the
+// mail, because the first reader has not got it. The same holds for a segment that was delivered before.
+func TestLateMailBetweenTwoPeeks(t *testing.T) {
+	for _, waits := range []string{"b", ""} { // what of the segment is not delivered
+		lateMail(t, waits)
+	}
+}
+
+func lateMail(t *testing.T, waits string) {
+	t.Helper()
+	s, root := one(t)
+	put := func(content string) {
+		t.Helper()
+		must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: content}))
+	}
+	put("a")
+	if waits != "" {
+		put(waits)
+	}
+	_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 1)
+	must(t, errors.Join(err, s.Inbox().Drop(t.Context(), "alice", end)))
+	put("c")
+	first, end := pending(t, s)
+	segments, err := filepath.Glob(filepath.Join(root, ".team", "inbox", "alice.segments", "*"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("the segments are %v, %v", segments, err)
+	}
+	addTo(t, segments[0], `{"type":"message","from":"zoe","content":"late","timestamp":1}`+"\n")
+	second, again := pending(t, s)
+	if said(first) != strings.TrimSpace(waits+" c") || said(second) != strings.TrimSpace(waits+" late c") || again != end {
+		t.Fatalf("first %q up to %d, then %q up to %d", said(first), end, said(second), again)
+	}
+	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	if left, _ := pending(t, s); said(left) != "late" {
+		t.Errorf("after the drop there is %q", said(left))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -186,4 +187,53 @@ func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 			t.Errorf("the mails are %v, %v", mails, err)
 		}
 	})
+}
+
+// Another program writes the document while the new content is staged: the Put is stale, and leaves no file behind.
+func TestAnOvertakenPutLeavesNoFile(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, ".tasks", "task_1.json")
+	overtakes := false
+	s, err := OpenOn(durable.New(simfs.Tap{FS: durable.OS{}, Ask: func(k simfs.Kind, name string) error {
+		if overtakes && k == simfs.Write && filepath.Dir(name) == filepath.Dir(path) {
+			overtakes = false
+			return os.WriteFile(path, []byte("{}"), 0o600)
+		}
+		return nil
+	}}), root)
+	must(t, err)
+	defer s.Close()
+	tasks := s.Table(muster.TableTasks)
+	rev, err := tasks.Put(t.Context(), "1", []byte(`{"n":1}`), muster.None)
+	must(t, err)
+	overtakes = true
+	if _, err := tasks.Put(t.Context(), "1", []byte(`{"n":2}`), rev); !errors.Is(err, muster.ErrStale) || overtakes {
+		t.Errorf("put with %v", err)
+	}
+	if names, err := filepath.Glob(filepath.Dir(path) + "/*"); err != nil || len(names) != 1 {
+		t.Errorf("there is %v, %v", names, err)
+	}
+}
+
+// A cleaning that is cut off before the segment is empty delivers nothing twice.
+func TestACleaningThatIsCutOff(t *testing.T) {
+	s, err := OpenOn(durable.New(simfs.Tap{FS: durable.OS{}, Ask: func(k simfs.Kind, name string) error {
+		if k == simfs.Truncate && strings.Contains(name, "alice.segments") {
+			return errors.New("cut off")
+		}
+		return nil
+	}}), t.TempDir())
+	must(t, err)
+	defer s.Close()
+	s.boxes.grace = 0 // the Drop cleans
+	inbox := s.Inbox()
+	must(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
+	must(t, err)
+	if err := inbox.Drop(t.Context(), "alice", end); err == nil {
+		t.Error("the cleaning was not cut off")
+	}
+	if mails, _, err := inbox.Peek(t.Context(), "alice", 0, 10); err != nil || len(mails) != 0 {
+		t.Errorf("it is delivered again: %+v, %v", mails, err)
+	}
 }

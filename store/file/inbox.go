@@ -257,9 +257,9 @@ func (b *box) remember(end muster.Pos, had view) {
 	if len(b.views) >= maxViews {
 		clear(b.views)
 	}
-	for gen, read := range b.views[end] {
-		if now, ok := had[gen]; ok {
-			had[gen] = min(now, read)
+	if before, isKnown := b.views[end]; isKnown {
+		for gen, now := range had {
+			had[gen] = min(now, before[gen]) // 0: that Peek has not read the file
 		}
 	}
 	b.views[end] = had

@@ -1,8 +1,13 @@
 package file
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"muster"
 	"muster/internal/testing/wait"
@@ -47,4 +52,25 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	hinted(t, mail, "mail")
 	put(t, tasks, "2", muster.None)
 	hinted(t, board, "a new task")
+}
+
+// A file that is so young that it can change without another stamp counts as new at each look.
+func TestALookTrustsNoYoungStamp(t *testing.T) {
+	root := t.TempDir()
+	s, other := opened(t, root), opened(t, root)
+	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watcher here") }
+	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, time.Hour
+	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
+	future := time.Now().Add(time.Hour)
+	must(t, os.Chtimes(path, future, future)) // so that it stays young
+	mail := s.Inbox().Watch(t.Context(), "alice")
+	for n := range 2 {
+		s.watch.look(s.watch.stop)
+		select {
+		case <-mail:
+		default:
+			t.Errorf("look %d gives no hint", n+1)
+		}
+	}
 }
