@@ -99,6 +99,25 @@ func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// What a member has committed in its scratch checkout is archived before the checkout moves away from it.
+func TestCommitsOfAScratchCheckoutAreArchived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	dir, err := w.Scratch(w.ctx(), "alice", w.git(w.root, "rev-parse", "HEAD"))
+	check(t, err)
+	gittest.Write(t, dir, map[string]string{"mine": "mine\n"})
+	w.git(dir, "add", "mine")
+	w.git(dir, "commit", "-q", "-m", "mine")
+	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "two")
+	second := w.git(w.root, "rev-parse", "HEAD")
+	if again, err := w.Scratch(w.ctx(), "alice", second); err != nil || again != dir || w.git(dir, "rev-parse", "HEAD") != second {
+		t.Fatal(again, err)
+	}
+	if got := w.git(w.root, "show", "refs/muster/archive/scratch-alice-1:mine"); got != "mine" {
+		t.Errorf("the archive has %q", got)
+	}
+}
+
 // Several calls for one member at once make one checkout.
 func TestOneScratchCheckoutAMember(t *testing.T) {
 	t.Parallel()

@@ -103,6 +103,21 @@ func TestASpareThatWasWrittenTo(t *testing.T) {
 	}
 }
 
+// The index of a spare moves last: where a file could not be moved the worktree has none, and counts as half made.
+func TestTheIndexOfASpareMovesLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "dir/b": "b\n"})
+	check(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD")))
+	path, admin := t.TempDir(), t.TempDir()
+	gittest.Write(t, path, map[string]string{"dir/in the way": ""})
+	if err := w.Spares.MoveInto(w.ctx(), path, admin); err == nil {
+		t.Error("dir was moved over another one")
+	}
+	if gittest.Read(t, path, "a") != "a\n" || !durable.IsMissing(admin+"/index") {
+		t.Error("a was not moved, or the index was")
+	}
+}
+
 // Spares are kept where there are many files, brought up while the run goes on, and removed at its end.
 func TestServeSpares(t *testing.T) {
 	t.Parallel()
