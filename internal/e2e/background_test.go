@@ -164,8 +164,9 @@ func TestRunInTheBackground(t *testing.T) {
 		t.Errorf("it says %q before %q", r.stderr, want)
 	}
 	w.has("what it says", r.stderr, "the team works in the background", "come back: muster attach")
-	w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
-	w.has("the status", w.start("status").ends(0).stdout, "alice", "bash while")
+	w.awaits("the status names what alice does", func() bool {
+		return strings.Contains(w.start("status").ends(0).stdout, "bash while")
+	})
 	w.has("the stop", w.start("stop").ends(0).stdout, "stopped; the state is kept, 1 task is open")
 	w.awaits("nothing of it runs", func() bool { return len(w.processes()) == 0 })
 	w.has("the resume", w.start("resume", "--background").ends(0).stderr, "the team works in the background")
