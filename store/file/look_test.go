@@ -25,7 +25,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	rev := put(t, tasks, "1", muster.None)
 	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 	wait.Elapse(2 * minStampAge) // so that the stamps count
-	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, 20*time.Millisecond
+	s.watch.sweepEvery, s.watch.pollEvery = time.Hour, 20*time.Millisecond
 	board := s.Table(muster.TableTasks).Watch(t.Context())
 	mail := s.Inbox().Watch(t.Context(), "alice")
 	mark := all(t, s)
@@ -34,7 +34,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 		must(t, s.watch.sys.Remove(dir)) // the watcher has gone deaf
 	}
 	s.watch.mu.Unlock()
-	wait.Elapse(10 * s.watch.sweepAlone)
+	wait.Elapse(10 * s.watch.pollEvery)
 	if len(board) > 0 || len(mail) > 0 {
 		t.Errorf("%d hints for the board and %d for the mail, though nothing has changed", len(board), len(mail))
 	}
@@ -59,7 +59,7 @@ func TestALookTrustsNoYoungStamp(t *testing.T) {
 	root := t.TempDir()
 	s, other := opened(t, root), opened(t, root)
 	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watcher here") }
-	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, time.Hour
+	s.watch.sweepEvery, s.watch.pollEvery = time.Hour, time.Hour
 	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
 	future := time.Now().Add(time.Hour)

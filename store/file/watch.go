@@ -22,11 +22,11 @@ const lookEvery = 5 * time.Second
 // sweep is rare: it also finds what was written into a document in place, which changes no stamp of the directory. A
 // hint only means that somebody should look, so one too many does no harm.
 type watcher struct {
-	fs           durable.FS
-	root         string
-	sweepHealthy time.Duration // between two sweeps beside a healthy watcher
-	sweepAlone   time.Duration // between two sweeps without one, and two looks beside a healthy one
-	open         func() (*fsnotify.Watcher, error)
+	fs         durable.FS
+	root       string
+	sweepEvery time.Duration // between two sweeps beside a healthy watcher
+	pollEvery  time.Duration // between two sweeps without one, and two looks beside a healthy one
+	open       func() (*fsnotify.Watcher, error)
 
 	onFailure func(err error) // is called with the reason why the system does not watch
 
@@ -57,7 +57,7 @@ type topic struct {
 // newWatcher returns a watcher of the state below root. It does nothing before the first subscription.
 func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 	return &watcher{
-		fs: fs, root: root, sweepHealthy: time.Minute, sweepAlone: lookEvery,
+		fs: fs, root: root, sweepEvery: time.Minute, pollEvery: lookEvery,
 		onFailure: onFailure, topics: map[topicKey]*topic{}, watched: map[string]string{},
 		open: func() (*fsnotify.Watcher, error) {
 			if _, ok := fs.(durable.OS); !ok {
@@ -72,7 +72,7 @@ func newWatcher(fs durable.FS, root string, onFailure func(error)) *watcher {
 func (s *Store) PollEvery(pause time.Duration) {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
-	s.watch.sweepAlone = pause
+	s.watch.pollEvery = pause
 }
 
 // subscribe returns a channel that receives after changes of a file of dir, or of any file if file is "", until ctx

@@ -48,7 +48,7 @@ func hinted(t *testing.T, w <-chan struct{}, after string) {
 func TestWatchBeforeItsDirectory(t *testing.T) {
 	root := t.TempDir()
 	s, other := opened(t, root), opened(t, root)
-	s.watch.sweepHealthy, s.watch.sweepAlone = time.Hour, time.Hour
+	s.watch.sweepEvery, s.watch.pollEvery = time.Hour, time.Hour
 	watch := s.Table(muster.TableMembers).Watch(t.Context())
 	mail := s.Inbox().Watch(t.Context(), "alice")
 	log := s.Log().Watch(t.Context(), muster.StreamTranscripts+"alice")
@@ -124,7 +124,7 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 // Own changes give their hint at once: nothing else does in this test.
 func TestOwnChangesHintAtOnce(t *testing.T) {
 	s := opened(t, t.TempDir())
-	s.watch.sweepAlone = time.Hour
+	s.watch.pollEvery = time.Hour
 	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many watches") }
 	ctx := t.Context()
 	tab := s.Table(muster.TableTasks)
@@ -182,7 +182,7 @@ func TestSweepBesideAHealthyWatcher(t *testing.T) {
 	s := opened(t, root)
 	tasks := s.Table(muster.TableTasks)
 	put(t, tasks, "1", muster.None)
-	s.watch.sweepHealthy = 300 * time.Millisecond
+	s.watch.sweepEvery = 300 * time.Millisecond
 	watch := tasks.Watch(t.Context())
 	mark := all(t, s)
 	s.watch.mu.Lock()
@@ -245,7 +245,7 @@ func TestChangesLookAtLittle(t *testing.T) {
 	s, err := OpenOn(durable.New(disk), root)
 	must(t, err)
 	defer s.Close()
-	s.watch.open, s.watch.sweepHealthy = fsnotify.NewWatcher, time.Hour
+	s.watch.open, s.watch.sweepEvery = fsnotify.NewWatcher, time.Hour
 	letStampsAge(t)
 
 	tab := s.Table(muster.TableTasks)
@@ -418,7 +418,7 @@ func TestASweepDuringTheEndTellsNobody(t *testing.T) {
 	file := filepath.Join(root, "x.jsonl")
 	disk := &atStat{path: file}
 	w := newWatcher(disk, root, func(error) {})
-	w.sweepHealthy, w.sweepAlone = time.Hour, time.Hour
+	w.sweepEvery, w.pollEvery = time.Hour, time.Hour
 	watch := w.subscribe(t.Context(), root, "x.jsonl", nil)
 	must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
 	w.mu.Lock()

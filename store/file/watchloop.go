@@ -69,11 +69,11 @@ func (w *watcher) next(swept time.Time) (pause time.Duration, isSweep bool) {
 	defer w.mu.Unlock()
 	for _, near := range w.watched {
 		if near == "" {
-			return w.sweepAlone, true
+			return w.pollEvery, true
 		}
 	}
-	pause = min(w.sweepAlone, w.sweepHealthy)
-	return pause, time.Since(swept) >= w.sweepHealthy
+	pause = min(w.pollEvery, w.sweepEvery)
+	return pause, time.Since(swept) >= w.sweepEvery
 }
 
 // handleEvent gives hints to those whom an event concerns. It reports whether a watched directory, or one above it,
@@ -171,7 +171,7 @@ func (w *watcher) look(stop chan struct{}) {
 // do its work. If they were only added again, the system's watcher could mistake a new directory for the one that was
 // at its path before, and keep silent.
 func (w *watcher) rewatch() {
-	if w.sys == nil && time.Since(w.lostAt) >= w.sweepAlone {
+	if w.sys == nil && time.Since(w.lostAt) >= w.pollEvery {
 		sys, err := w.open()
 		if err == nil {
 			w.sys = sys
