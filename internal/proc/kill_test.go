@@ -276,7 +276,7 @@ func TestWaitDoesNotHang(t *testing.T) {
 // last tool that may have started it has ended.
 func TestWithoutMarks(t *testing.T) {
 	const nobody = 1 << 30 // no such process: neither mark nor environment can be read
-	g := &guard{running: map[int]*run{}, owners: map[processID][]*run{}}
+	g := &guard{running: map[int]*run{}}
 	begin := func(call int) { g.running[nobody+call] = &run{call: uint64(call), pid: nobody + call} }
 	end := func(call int) {
 		r := g.running[nobody+call]

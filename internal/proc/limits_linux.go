@@ -302,16 +302,18 @@ func disk(dir string) (id unix.Fsid, free int64) {
 	return s.Fsid, int64(s.Bavail) * s.Bsize
 }
 
-// usage returns what the running tools use. A process that a tool has orphaned counts for nobody: which tool it is of
-// costs more to find out than can be spent ten times a second. It dies with its tool.
+// usage returns what the running tools use, with what they have orphaned. A process of which it is not certain whose it
+// is counts for nobody.
 func (g *guard) usage() map[*run]usage {
 	tools := map[*run]usage{}
 	all := descendants(os.Getpid())
+	owners := g.ownersOf(all)
 	for pid, t := range all {
-		r := g.running[topmost(all, t).pid]
-		if r == nil || t.isDead() {
+		of := owners[topmost(all, t).pid]
+		if len(of) != 1 || t.isDead() {
 			continue
 		}
+		r := of[0]
 		u := tools[r]
 		u.processes++
 		u.memory += ownMemory(pid)

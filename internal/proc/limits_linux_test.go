@@ -138,7 +138,7 @@ func exceedLimits(l Launcher, dir string) error {
 		limits       Limits
 		want         string
 	}{
-		{"processes", "i=0; while [ $i -lt 500 ]; do sleep 3600 & i=$((i+1)); done 2>/dev/null; wait", Limits{Processes: 40}, "its limit of 40 processes"},
+		{"processes", "(i=0; while [ $i -lt 500 ]; do sleep 3600 & i=$((i+1)); done) 2>/dev/null; exec sleep 3600", Limits{Processes: 40}, "its limit of 40 processes"},
 		{"a file", "head -c 5M /dev/zero > f; exec wc -c f", Limits{FileSize: 1 << 20}, "1048576 f"},
 		{"nothing", "echo fine", Limits{Processes: 40, Memory: 1 << 30, FileSize: 1 << 20, FreeDisk: 1}, "fine\n"},
 		{"memory", "exec dd if=/dev/zero of=/dev/null bs=200M", Limits{Memory: 64 << 20}, "its limit of 64 MB of memory"},

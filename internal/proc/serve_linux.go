@@ -64,7 +64,7 @@ type guard struct {
 	tag        string // of all calls of this guard
 	mark       marker
 	running    map[int]*run         // by pid
-	owners     map[processID][]*run // which tool an adopted process belongs to, or which it may belong to
+	adopted    map[processID][]*run // which tool an adopted process belongs to, or which it may belong to
 	ended      []*run               // reaped, not yet reported
 	left       int                  // how many processes the last sweep could not kill
 	hasNoChild bool                 // when last reaped
@@ -99,7 +99,6 @@ func serve() error {
 		tag:     guardTag(os.Getpid(), self.started),
 		mark:    newMarker(),
 		running: map[int]*run{},
-		owners:  map[processID][]*run{},
 	}
 	w, err := newWaiter(guardSocket, died)
 	if err != nil {
@@ -281,27 +280,38 @@ func (g *guard) sweep() {
 // process of which no possible owner runs any more. A doubt keeps a process alive until the last tool that it may
 // belong to has ended.
 func (g *guard) victims(all map[int]process) (list []process) {
-	seen := map[processID][]*run{}
+	owners := g.ownersOf(all)
 	for _, t := range all {
-		top := topmost(all, t)
-		dies := g.closing
-		if r := g.running[top.pid]; r != nil {
-			dies = dies || r.over
-		} else if !dies {
-			owners, known := g.owners[top.id()]
-			if !known {
-				owners = g.findOwners(top)
-				g.owners[top.id()] = owners
-			}
-			seen[top.id()] = owners
-			dies = !slices.ContainsFunc(owners, func(r *run) bool { return !r.over })
-		}
+		of := owners[topmost(all, t).pid]
+		dies := g.closing || !slices.ContainsFunc(of, func(r *run) bool { return !r.over })
 		if dies && !t.isDead() {
 			list = append(list, t)
 		}
 	}
-	g.owners = seen // what is gone is forgotten
 	return list
+}
+
+// ownersOf returns for each child of the guard, by its pid, the tools that it and all below it may belong to: itself, if
+// it is a tool. What was found out about an adopted process is kept until it is gone.
+func (g *guard) ownersOf(all map[int]process) map[int][]*run {
+	owners, adopted := map[int][]*run{}, map[processID][]*run{}
+	for _, t := range all {
+		top := topmost(all, t)
+		if _, known := owners[top.pid]; known {
+			continue
+		}
+		if r := g.running[top.pid]; r != nil {
+			owners[top.pid] = []*run{r}
+			continue
+		}
+		of, known := g.adopted[top.id()]
+		if !known {
+			of = g.findOwners(top)
+		}
+		owners[top.pid], adopted[top.id()] = of, of
+	}
+	g.adopted = adopted
+	return owners
 }
 
 // topmost returns the child of the guard that a process descends from. The walk is bounded, because entries of /proc
