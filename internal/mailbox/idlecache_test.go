@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,4 +139,18 @@ func TestNewsIsReadAgainRightAfterADelivery(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Members of one process look at their inboxes at the same time.
+func TestInboxesAreLookedAtTogether(t *testing.T) {
+	p := team(mem.New())
+	var looking sync.WaitGroup
+	for n := range 4 {
+		looking.Go(func() {
+			for range 200 {
+				_ = second(p.Waking(t.Context(), muster.Name(fmt.Sprint("m", n)), 0))
+			}
+		})
+	}
+	looking.Wait()
 }

@@ -16,7 +16,7 @@ func TestRender(t *testing.T) {
 	got := Render([]muster.Message{
 		{ID: "1", Type: muster.MailMessage, From: "bob", To: "alice", Content: "a < b & c\nnext", At: 1714567890.25},
 		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Approved.", At: 1714567891,
-			Approve: &yes, RequestID: "7f2c91aa", TaskID: 9},
+			Approve: &yes, RequestID: "7f2c91aa", TaskID: 9, Feedback: "Go on.", Plan: "Step 1."},
 	}, 2)
 	want := `<inbox>
 [
@@ -33,6 +33,8 @@ func TestRender(t *testing.T) {
     "task_id": 9,
     "request_id": "7f2c91aa",
     "approve": true,
+    "feedback": "Go on.",
+    "plan": "Step 1.",
     "content": "Approved."
   }
 ]

@@ -108,6 +108,11 @@ func TestProject(t *testing.T) {
 		if after, _ := s.Table(muster.TableTeam).Get(t.Context(), "config"); after.Rev != before.Rev {
 			t.Fatalf("nothing changed, and it was written:\n%s", after.Data)
 		}
+		write(t, s, `{"members":[{"name":"Zed"},{"name":"amy"}]}`)
+		must(t, r.Project(t.Context()))
+		if got := config(t, s); !strings.Contains(got, "carol") || !strings.Contains(got, "Zed") {
+			t.Errorf("another program has overwritten the file, and it stays so: %s", got)
+		}
 		for n, want := range map[muster.Name]error{"zed": muster.ErrHeld, "amy": muster.ErrHeld} {
 			if _, err := r.Add(t.Context(), muster.Member{Name: n, Role: "x"}); !errors.Is(err, want) {
 				t.Errorf("%s: %v", n, err)

@@ -246,12 +246,14 @@ func TestKnown(t *testing.T) {
 	set(t, r, "bob", muster.Shutdown, "")
 	_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},"odd",7]}`), muster.None)
 	must(t, err)
+	_, err = s.Table(muster.TableMembers).Put(t.Context(), "torn", []byte(`{"name":[]}`), muster.None)
+	must(t, err)
 	for _, c := range []struct {
 		name  muster.Name
 		known bool
 		near  []muster.Name
 	}{
-		{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil},
+		{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil}, {"torn", true, nil},
 		{"alcie", false, []muster.Name{"alice"}},
 		{"alic", false, []muster.Name{"alice"}},
 		{"Alice", false, []muster.Name{"alice", "alina"}},

@@ -151,6 +151,20 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// The links of the system stay links: /var/run, bound as what it leads to, would be the sockets of the machine.
+func TestLinksOfTheSystemStayLinks(t *testing.T) {
+	for _, dir := range []string{"/", "/var"} {
+		entries, err := os.ReadDir(dir)
+		check(t, err)
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if to, err := os.Readlink(path); err == nil && !slices.Equal(mount(Rule{Path: path}), []string{"--symlink", to, path}) {
+				t.Errorf("%s becomes %v", path, mount(Rule{Path: path}))
+			}
+		}
+	}
+}
+
 // Where bubblewrap does not work, Landlock takes over and says why; the error says so where neither does.
 func TestWithoutBubblewrap(t *testing.T) {
 	dir := t.TempDir()

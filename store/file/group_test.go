@@ -237,3 +237,44 @@ func TestACleaningThatIsCutOff(t *testing.T) {
 		t.Errorf("it is delivered again: %+v, %v", mails, err)
 	}
 }
+
+// Mail that comes between a look and the Drop is told of: its own hint may have been taken for that of the first one.
+func TestADropTellsOfMailThatCameMeanwhile(t *testing.T) {
+	s := opened(t, t.TempDir())
+	inbox := s.Inbox()
+	put := func(text string) {
+		must(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+	}
+	put("one")
+	_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
+	must(t, err)
+	put("two")
+	b, err := s.boxes.box(t.Context(), "alice")
+	must(t, err)
+	if pending, err := b.drop(placeOf(end)); !pending || err != nil {
+		t.Errorf("mail is pending: %t, %v", pending, err)
+	}
+}
+
+// lax is a file system whose locks exclude nobody.
+type lax struct{ durable.OS }
+
+func (l lax) TryLock(name string, _ durable.LockMode) (durable.Locked, error) {
+	if f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600); err == nil { // a shared lock makes no file
+		_ = f.Close()
+	}
+	return l.OS.TryLock(name, durable.Shared)
+}
+
+// Where locks exclude nobody, nothing is written, however often one tries.
+func TestLocksThatExcludeNobody(t *testing.T) {
+	s, err := OpenOn(durable.New(lax{}), t.TempDir())
+	must(t, err)
+	defer s.Close()
+	for range 2 {
+		_, err := s.Table(muster.TableTasks).Put(t.Context(), "1", []byte("{}"), muster.None)
+		if err == nil || !strings.Contains(err.Error(), "locks do not work") {
+			t.Errorf("put with %v", err)
+		}
+	}
+}

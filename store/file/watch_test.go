@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +219,7 @@ func all(t testing.TB, s *Store) muster.Mark {
 type counting struct {
 	durable.FS
 	stats, opens, lists atomic.Int64
+	closed              atomic.Bool // no file can be opened
 }
 
 func (c *counting) Stat(name string) (os.FileInfo, error) {
@@ -226,7 +228,9 @@ func (c *counting) Stat(name string) (os.FileInfo, error) {
 }
 
 func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (durable.File, error) {
-	c.opens.Add(1)
+	if c.opens.Add(1); c.closed.Load() {
+		return nil, syscall.EMFILE
+	}
 	return c.FS.OpenFile(name, flag, perm)
 }
 
@@ -279,6 +283,35 @@ func TestChangesLookAtLittle(t *testing.T) {
 	}
 	if disk.lists.Load() > 0 || disk.stats.Load() > 10 || disk.opens.Load() > 10 {
 		t.Errorf("watched: %d lists, %d stats, %d opens", disk.lists.Load(), disk.stats.Load(), disk.opens.Load())
+	}
+}
+
+// A change whose file cannot be opened once is found by the next look.
+func TestAFailedLookForgetsNothing(t *testing.T) {
+	root, _ := withTasks(t, 2)
+	disk := &counting{FS: durable.OS{}}
+	s, err := OpenOn(durable.New(disk), root)
+	must(t, err)
+	defer s.Close()
+	s.watch.open, s.watch.sweepEvery, s.watch.pollEvery = fsnotify.NewWatcher, time.Hour, time.Hour
+	tab := s.Table(muster.TableTasks)
+	watch := tab.Watch(t.Context())
+	all(t, s)
+	letStampsAge(t)
+	mark := all(t, s)
+	d, err := tab.Get(t.Context(), "2")
+	must(t, err)
+	put(t, opened(t, root).Table(muster.TableTasks), "2", d.Rev)
+	hinted(t, watch, "a put of another process")
+	disk.closed.Store(true)
+	for _, err := range tab.Changes(t.Context(), mark) {
+		if err == nil {
+			t.Error("it was found in a file that cannot be opened")
+		}
+	}
+	disk.closed.Store(false)
+	if n, _ := changes(t, tab, mark); n != 1 {
+		t.Errorf("%d changes", n)
 	}
 }
 
