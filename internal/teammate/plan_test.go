@@ -301,20 +301,24 @@ func TestAnUnattendedRunGoesOn(t *testing.T) {
 }
 
 // TestALongerYes: what is approved for the run is not asked about again, by nobody but the user's word, and another
-// command is.
+// command is; what is approved once is.
 func TestALongerYes(t *testing.T) {
-	for _, by := range []muster.Name{muster.User, "bob"} {
+	for _, c := range []struct {
+		by    muster.Name
+		scope muster.RequestScope
+		runs  int
+	}{{muster.User, muster.ScopeRun, 1}, {"bob", muster.ScopeRun, 0}, {muster.User, muster.ScopeOnce, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
 			p.claim()
 			p.allowTouch(time.Minute)
-			_, err := p.Requests.Ask(t.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice", To: by,
+			_, err := p.Requests.Ask(t.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice", To: c.by,
 				Asks: []string{"bash(touch x)"}})
 			p.must(err)
-			_, _, err = p.Requests.DecideFor(t.Context(), "0000beef", by, true, muster.ScopeRun, "")
+			_, _, err = p.Requests.DecideFor(t.Context(), "0000beef", c.by, true, c.scope, "")
 			p.must(err)
-			if got := <-p.touch(t.Context()); got.runs == 1 != (by == muster.User) {
-				t.Errorf("allowed by %s: %+v", by, got)
+			if got := <-p.touch(t.Context()); got.runs != c.runs {
+				t.Errorf("allowed by %s for %q: %+v", c.by, c.scope, got)
 			}
 		})
 	}

@@ -236,3 +236,16 @@ func (w *world) age(name string) {
 	at := time.Now().Add(-time.Minute)
 	check(w.t, os.Chtimes(w.root+"/"+name, at, at))
 }
+
+// The branch of a lane on which the user works in a worktree of his own stays.
+func TestABranchThatTheUserIsOnStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.create("one", map[string]string{"a": "a\n"})
+	w.ok2(w.Commit(w.ctx(), "one", "work"))
+	head := w.git(w.root, "rev-parse", "wt/one")
+	theirs := t.TempDir() + "/theirs"
+	w.git(w.root, "worktree", "add", "-q", "--force", theirs, "wt/one")
+	w.ok(w.Archive(w.ctx(), "one"))
+	equal(t, "the user's HEAD", w.git(theirs, "rev-parse", "HEAD"), head)
+}

@@ -1,11 +1,13 @@
 package worktree_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -135,5 +137,22 @@ func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
 	}
 	if lane, err := lanes.Get(t.Context(), "one"); err != nil || string(lane.Extra["maker"]) != `"lane-maker-2"` {
 		t.Errorf("%+v, %v", lane, err)
+	}
+}
+
+// A call that ends when the worktree is made already has made a lane: whoever calls is told so.
+func TestACreationThatEndsTooLateIsOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	ctx, cancel := context.WithCancel(w.ctx())
+	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() { // the row is written for the second time
+		unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lanes.lock")
+		check(t, err)
+		time.AfterFunc(50*time.Millisecond, func() { _ = unlock() })
+		cancel()
+	}})
+	lane, err := l.Create(ctx, "one", 0, "")
+	if err != nil || lane.Status != muster.LaneActive || ctx.Err() == nil {
+		t.Errorf("the lane is %+v, %v", lane, err)
 	}
 }
