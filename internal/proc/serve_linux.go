@@ -291,8 +291,8 @@ func (g *guard) victims(all map[int]process) (list []process) {
 	return list
 }
 
-// ownersOf returns for each child of the guard, by its pid, the tools that it and all below it may belong to: itself, if
-// it is a tool. What was found out about an adopted process is kept until it is gone.
+// ownersOf returns for each child of the guard, by its pid, the tools that it and all below it may belong to: itself,
+// if it is a tool. What was found out about an adopted process is kept until it is gone.
 func (g *guard) ownersOf(all map[int]process) map[int][]*run {
 	owners, adopted := map[int][]*run{}, map[processID][]*run{}
 	for _, t := range all {

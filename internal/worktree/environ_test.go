@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/ports"
@@ -113,8 +114,14 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	if got := rowPorts(t, w.create("one")); !slices.Equal(got, had) {
 		t.Errorf("the lane that is made again has %v, not %v: they were not given back", got, had)
 	}
-	// A lane that somebody removes by hand, with its repository or without it, leaves them to the next clean.
+	// However long nothing was written there, a lane that is there keeps it.
 	temporary = w.environ(lane)["TMPDIR"]
+	old := time.Now().Add(-48 * time.Hour)
+	check(t, os.Chtimes(temporary, old, old))
+	if removed, err := worktree.RemoveTemporaries(t.Context(), w.Lanes); err != nil || len(removed) > 0 {
+		t.Errorf("removed are %v, %v", removed, err)
+	}
+	// A lane that somebody removes by hand, with its repository or without it, leaves them to the next clean.
 	check(t, os.RemoveAll(w.root))
 	other := surrounded(t, gittest.Repo(t, nil), cache)
 	if removed, err := worktree.RemoveTemporaries(t.Context(), other.Lanes); err != nil || !slices.Equal(removed, []string{temporary}) {

@@ -62,6 +62,19 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\tout/c\nA\tout/new")
 }
 
+// Changes of files that git was told to look past are committed.
+func TestCommitOfFilesThatGitLooksPast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})
+	lane := w.create("one")
+	w.git(lane.Path, "update-index", "--assume-unchanged", "a")
+	w.git(lane.Path, "update-index", "--skip-worktree", "b")
+	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "b": "b2\n"})
+	head, _, err := w.Commit(w.ctx(), "one", "Work\n")
+	check(t, err)
+	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\ta\nM\tb")
+}
+
 // A git that was killed in the lane, its owner's or the runtime's, left its lock.
 func TestCommitPastALockThatWasLeft(t *testing.T) {
 	t.Parallel()
