@@ -22,14 +22,13 @@ func must(t failer, err error) {
 // did returns the error of a call whose result does not matter.
 func did[T any](_ T, err error) error { return err }
 
-// withTasks makes a repository with n tasks, and opens it.
-func withTasks(t testing.TB, n int) (root string, s *Store) {
+// withTasks makes a repository with n tasks.
+func withTasks(t testing.TB, n int) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	s = opened(t, root)
-	must(t, os.Mkdir(s.dir.Tasks(), 0o700))
+	must(t, os.Mkdir(opened(t, root).dir.Tasks(), 0o700))
 	for i := range n {
 		write(t, root, i+1, `{"n":0}`)
 	}
-	return root, s
+	return root
 }

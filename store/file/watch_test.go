@@ -244,7 +244,7 @@ func (c *counting) reset() { c.stats.Store(0); c.opens.Store(0); c.lists.Store(0
 // With a watch, a change costs a look at one file; without one a look at each file's times; Get and Put never list.
 func TestChangesLookAtLittle(t *testing.T) {
 	const tasks = 300
-	root, _ := withTasks(t, tasks)
+	root := withTasks(t, tasks)
 	disk := &counting{FS: durable.OS{}}
 	s, err := OpenOn(durable.New(disk), root)
 	must(t, err)
@@ -288,7 +288,7 @@ func TestChangesLookAtLittle(t *testing.T) {
 
 // A change whose file cannot be opened once is found by the next look.
 func TestAFailedLookForgetsNothing(t *testing.T) {
-	root, _ := withTasks(t, 2)
+	root := withTasks(t, 2)
 	disk := &counting{FS: durable.OS{}}
 	s, err := OpenOn(durable.New(disk), root)
 	must(t, err)
