@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/tier"
+	"muster/internal/text"
 )
 
 // TestDemo runs the demo to its end and holds it to all that it says it shows.
@@ -25,7 +26,8 @@ func TestDemo(t *testing.T) {
 	w.has("stderr", out.stderr, "the model's words are scripted", "a real model: muster run --model")
 	w.has("stdout", out.stdout, "7 of 7 tasks landed on muster/demo in ", "checked with go test ./...: ",
 		" by the check of a later one", "returned and fixed: 1 red check, 1 conflict (",
-		"receipts:   7 of 7 hold, by ", "git -C "+w.root+" log --oneline muster/demo", "muster -C "+w.root+" merge")
+		"receipts:   7 of 7 hold, by ", "git -C "+text.ShellQuote(w.root)+" log --oneline muster/demo",
+		"muster -C "+text.ShellQuote(w.root)+" merge")
 
 	w.landedOnce("muster/demo", "1", "2", "3", "4", "5", "6", "7")
 	w.untouched()

@@ -160,7 +160,7 @@ speakers:
 	p.wait()
 	w.soonGone()
 	w.write(filepath.Join(w.base, "again"), "")
-	w.has("stderr", w.muster(1, "replay", file).stderr, "its run was killed", `touch "$BASE/here"`)
+	w.has("stderr", w.muster(1, "replay", file).stderr, "its run was killed", `touch \"$BASE/here\"`)
 	out := w.muster(0, "replay", "--yes", file).stdout
 	w.has("stdout", out, "it came as recorded, to where the recorded run was cut off: 4 of 4 turns")
 	var state []muster.Task
