@@ -3,6 +3,7 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,6 +77,19 @@ func TestALateAnnouncementForgetsNoTip(t *testing.T) {
 		w.show(name)
 	}
 	equal(t, "the target was put back", w.git("for-each-ref", "refs/muster/archive/"), "")
+}
+
+// What several processes are about to land on one tip stays announced, until something is to land on one of them.
+func TestTipsOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	base := r.tips[0].Commit
+	for _, commit := range []string{"one", "two"} {
+		must(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), base, commit))
+	}
+	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: base}, {Commit: "one", Onto: base}, {Commit: "two", Onto: base}}))
+	must(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), "two", "three"))
+	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: "two", Onto: base}, {Commit: "three", Onto: "two"}}))
 }
 
 // Somebody who looks while another process lands sees the target before the landing or after it, and displaced in
