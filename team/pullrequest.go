@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 )
@@ -143,11 +144,11 @@ func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) err
 	path, err := exec.LookPath(tool)
 	if err != nil {
 		return muster.Errorf(muster.NotFound, "%s is not installed, so nothing was pushed or opened", tool).
-			WithHint("install it, or by hand:  git push -u origin %s", pr.Head)
+			WithHint("install it, or by hand:  git push -u origin %s", text.ShellQuote(pr.Head))
 	}
 	if said, err := git.RunAsUser(ctx, repo.Root(), "push", "-q", "-u", "origin", pr.Head); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be pushed: %s", pr.Head, strings.TrimSpace(said)).
-			WithHint("by hand:  git push -u origin %s", pr.Head)
+			WithHint("by hand:  git push -u origin %s", text.ShellQuote(pr.Head))
 	}
 	launcher, err := proc.New(ctx)
 	if err != nil {

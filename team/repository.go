@@ -13,6 +13,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/paths"
 	"muster/internal/teammate"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -166,7 +167,7 @@ func (r gitRepository) ValidateTarget(ctx context.Context, target string) error 
 	at, err := r.Ref(ctx, target)
 	if err == nil && at == "" {
 		err = muster.Errorf(muster.NotFound, "the branch %s, on which this team's work lands, is gone", branch).
-			WithHint("bring it back: git branch %s COMMIT", branch)
+			WithHint("bring it back: git branch %s COMMIT", text.ShellQuote(branch))
 	}
 	return cmp.Or(err, r.CheckComplete(ctx, at), landing.CheckTarget(ctx, r.Repo, branch))
 }

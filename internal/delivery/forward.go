@@ -5,6 +5,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
+	"muster/internal/text"
 )
 
 // OpenClean returns the main checkout if it has branch checked out and nothing in it is uncommitted. Files that git
@@ -18,7 +19,7 @@ func OpenClean(ctx context.Context, repo *git.Repo, branch, target string) (c Ch
 	}
 	if c.Branch != branch {
 		return c, muster.Errorf(muster.Held, "%s is checked out in %s, and not %s", c.Branch, c.dir, branch).
-			WithHint("git switch %s", branch)
+			WithHint("git switch %s", text.ShellQuote(branch))
 	}
 	out, err := repo.Run(ctx, c.dir, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=no")
 	if err != nil || out == "" {

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
+	"muster/internal/text"
 )
 
 // How the work came to the branch.
@@ -87,7 +88,7 @@ func (c Checkout) tryMerge(ctx context.Context, target, tip string) (has bool, e
 	isRelated, err := c.repo.Related(ctx, c.Head, tip)
 	if err == nil && !isRelated {
 		err = muster.Errorf(muster.Invalid, "%s and %s have no commit in common, and git merges no such histories",
-			c.Branch, target).WithHint("git merge --allow-unrelated-histories %s", target)
+			c.Branch, target).WithHint("git merge --allow-unrelated-histories %s", text.ShellQuote(target))
 	}
 	if err != nil {
 		return false, err
@@ -157,5 +158,5 @@ func (c Checkout) explain(ctx context.Context, cause error, target, tip string) 
 			list(staged), c.Branch).WithHint(wayOut)
 	}
 	return muster.Errorf(muster.Unavailable, "%s stays as it is, git has refused the merge: %s", c.Branch,
-		strings.TrimSpace(exit.Stderr)).WithHint("by hand:  git merge %s", target)
+		strings.TrimSpace(exit.Stderr)).WithHint("by hand:  git merge %s", text.ShellQuote(target))
 }

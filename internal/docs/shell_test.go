@@ -17,8 +17,12 @@ import (
 	"muster/internal/testing/wait"
 )
 
-// patience is how long one command may take on a busy machine, and how long a page waits for what a running team does.
-const patience = time.Minute
+// patience is how long a page waits for what a running team does, and longest how long one command may take: it may
+// compile muster on a busy machine.
+const (
+	patience = time.Minute
+	longest  = 5 * time.Minute
+)
 
 // home is what pages call the directory that holds everything.
 const home = "/home/you"
@@ -89,7 +93,7 @@ const mark = "-- that was exit "
 func (s *shell) run(command string) (out []string, exit string) {
 	s.t.Helper()
 	fmt.Fprintf(s.stdin, "{ %s\n} </dev/null\nprintf '\\n%s%%d\\n' $?\n", command, mark)
-	late := time.After(patience)
+	late := time.After(longest)
 	for {
 		select {
 		case line, ok := <-s.lines:
@@ -104,7 +108,7 @@ func (s *shell) run(command string) (out []string, exit string) {
 			}
 			out = append(out, strings.ReplaceAll(line, s.base, home))
 		case <-late:
-			s.t.Fatalf("no end after %s: %s\n%s", patience, command, strings.Join(out, "\n"))
+			s.t.Fatalf("no end after %s: %s\n%s", longest, command, strings.Join(out, "\n"))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/failpoint"
+	"muster/internal/text"
 )
 
 // Resolve returns the commit that rev names. Errors: NotFound, Invalid.
@@ -288,7 +289,7 @@ func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
 		for ref := range now {
 			if strings.HasPrefix(u.Ref, ref+"/") || strings.HasPrefix(ref, u.Ref+"/") {
 				return muster.Errorf(muster.Held, "%s cannot be made: the name of %s is in its way", u.Ref, ref).
-					WithHint("git branch -m %s ANOTHER-NAME", strings.TrimPrefix(ref, "refs/heads/"))
+					WithHint("git branch -m %s ANOTHER-NAME", text.ShellQuote(strings.TrimPrefix(ref, "refs/heads/")))
 			}
 		}
 	}

@@ -53,4 +53,6 @@ func Search(green, red time.Duration) (split func(n int) int) {
 func Halve(l *Lander) { l.split = halve }
 
 // Announce adds a commit that is to land on tip to the tips.
-func Announce(ctx context.Context, l *Lander, tip, commit string) error { return l.announce(ctx, tip, commit) }
+func Announce(ctx context.Context, l *Lander, tip, commit string) error {
+	return l.announce(ctx, tip, commit)
+}

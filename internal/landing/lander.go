@@ -79,6 +79,7 @@ import (
 	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/setup"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -233,7 +234,7 @@ func (l *Lander) resolve(ctx context.Context) (string, error) {
 // errGone is the error of a target that is not there.
 func (l *Lander) errGone() error {
 	return muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
-		WithHint("git branch %s COMMIT brings it back", l.branch())
+		WithHint("git branch %s COMMIT brings it back", text.ShellQuote(l.branch()))
 }
 
 // branch returns the target's name without refs/heads/.

@@ -45,6 +45,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/paths"
+	"muster/internal/text"
 )
 
 // Registry is what muster remembers about repositories for one user on one machine. Its methods are safe for use by
@@ -108,7 +109,7 @@ func (r *Registry) Get(id string) (rec Record, err error) {
 		path := r.recordPath(id)
 		return Record{}, muster.Errorf(muster.Unavailable,
 			"what muster remembers of a repository cannot be read: %s: %w", path, err).
-			WithHint("remove it, and trust again what you have trusted: rm %s", path)
+			WithHint("remove it, and trust again what you have trusted: rm %s", text.ShellQuote(path))
 	}
 	return rec, nil
 }
@@ -273,7 +274,7 @@ func (r *Registry) key() ([]byte, error) {
 	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(key) != sha256.Size {
 		return nil, muster.Errorf(muster.Unavailable, "the key of the marks in your repositories is damaged").
-			WithHint("remove it, then adopt your repositories again: rm %s", r.keyPath())
+			WithHint("remove it, then adopt your repositories again: rm %s", text.ShellQuote(r.keyPath()))
 	}
 	return key, nil
 }

@@ -41,7 +41,8 @@ func (c checkout) verify(ctx context.Context) (head string, err error) {
 	if errors.Is(err, errOtherWorktree) {
 		return "", muster.Errorf(muster.Invalid, "%s is not the lane %s: %w, on %s", c.lane.Path, c.lane.Name, err,
 			strings.TrimPrefix(head, "refs/heads/")).
-			WithHint("it stays as it is; move it elsewhere: git worktree move %s OTHER-PLACE", c.lane.Path)
+			WithHint("it stays as it is; move it elsewhere: git worktree move %s OTHER-PLACE",
+				text.ShellQuote(c.lane.Path))
 	}
 	// The text only: that git has failed here is no reason to try a landing again.
 	return "", muster.Errorf(muster.Invalid, "%s is not the lane %s any more: %s", c.lane.Path, c.lane.Name,

@@ -15,6 +15,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Commit commits everything uncommitted in the lane as the runtime's identity, except ignored files, and finishes a
@@ -185,7 +186,8 @@ func (c checkout) refusePaths(ctx context.Context, head string, last *difference
 	if len(state) > 0 {
 		return muster.Errorf(muster.Invalid, "the lane %s holds %s, which would land in the directories of the team's "+
 			"state", c.lane.Name, safetext.List(state, maxRefused)).
-			WithHint("git rm -r -f --ignore-unmatch %s", path.Clean(strings.SplitN(state[0], "/", 2)[0]))
+			WithHint("git rm -r -f --ignore-unmatch %s",
+				text.ShellQuote(path.Clean(strings.SplitN(state[0], "/", 2)[0])))
 	}
 	if len(links) == 0 {
 		return nil
@@ -202,7 +204,7 @@ func (c checkout) refusePaths(ctx context.Context, head string, last *difference
 		"the lane %s has committed the git repository in %s as a link: its files would not land",
 		c.lane.Name, strings.Join(inner, ", ")).
 		WithHint("git rm --cached %s, and remove its .git directory so that its files are the lane's",
-			path.Clean(inner[0]))
+			text.ShellQuote(path.Clean(inner[0])))
 }
 
 // isState reports whether a file that git names lies in a directory of the team's state, on any file system: one may

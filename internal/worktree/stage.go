@@ -13,6 +13,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // staging adds everything in a checkout to its git index, or to another one that env names. Whatever would be left out
@@ -301,7 +302,7 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 	}
 	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
 		safetext.List(dirs, maxRefused)).
-		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", dirs[0])
+		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", text.ShellQuote(dirs[0]))
 }
 
 // checkIgnore returns what git check-ignore says of files.

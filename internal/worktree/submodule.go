@@ -61,7 +61,7 @@ func (s staging) refuseStrayFiles(path, file string) error {
 	}
 	return muster.Errorf(muster.Invalid, "the files in %s would not land: it is a submodule, which is not checked out "+
 		"in the lane %s", file, s.lane.Name).
-		WithHint("move them away, git submodule update --init %s, and move them back", file)
+		WithHint("move them away, git submodule update --init %s, and move them back", text.ShellQuote(file))
 }
 
 // submodule returns the commit that holds all of a submodule, after it was kept.
