@@ -216,3 +216,19 @@ func TestDroppedErrorsAreLogged(t *testing.T) {
 		}
 	})
 }
+
+// The environment of a team is the one that it was given, and not that of its process.
+func TestEnvironIsWhatCommandsSee(t *testing.T) {
+	dir := repository()
+	defer os.RemoveAll(dir)
+	t.Setenv("WHO", "the process")
+	o := opened(dir, "", func(c *team.Config) {
+		c.Environ, c.PassEnv = []string{"PATH=" + os.Getenv("PATH"), "WHO=the team"}, []string{"WHO"}
+	})
+	lane := must(o.Lanes().Create(t.Context(), team.LaneDraft{Name: "spike"}))
+	var out strings.Builder
+	must(o.Lanes().Run(t.Context(), lane.Name, team.Command{Args: []string{"echo $WHO"}, Out: &out}))
+	if out.String() != "the team\n" {
+		t.Errorf("it is %q", out.String())
+	}
+}

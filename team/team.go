@@ -99,7 +99,8 @@ type Config struct {
 	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools
 	// return. The keys of this process's environment are hidden too.
 	Secrets []string
-	// Environ is the environment of the team, as os.Environ gives it. If nil, it is that of this process.
+	// Environ is the environment of what the team starts for its members: commands, checks, set-ups, hooks and MCP
+	// servers. If nil, it is that of this process, which is always that of git.
 	Environ []string
 	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
 	// variable with the name of a credential is only passed by its whole name.
