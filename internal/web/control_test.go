@@ -34,11 +34,11 @@ scenes:
   - cue: 'Interrupted'
     who: [alice]
     turns:
-      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"}}]
+      - do: [{bash: {command: "while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"}}]
   - cue: '(?m)^Task #(?P<id>\d+): (?P<what>\w+)'
     who: [alice]
     turns:
-      - do: [{bash: {command: "while [ ! -e $BASE/go ]; do sleep 0.05; done; echo hello > greeting"}}]
+      - do: [{bash: {command: "while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"}}]
       - do: [{complete_task: {task_id: "${number:id}", summary: "Says hello."}}]
 `
 
