@@ -37,6 +37,9 @@ func TestAClaimThatEndsInTheCheckNeverLands(t *testing.T) {
 			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
 			gittest.Write(w.t, lane, map[string]string{"more": "more\n"})
 		}, "it is bob's now"},
+		"put back by another program": {"true", func(w *world, task muster.Task, _ string) {
+			w.edit(task.ID, `"landing"`, `"pending"`)
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
