@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"muster"
+	"muster/internal/testing/gittest"
 )
 
 // big gives the world 1,000 tasks, 30 members and 600 events.
@@ -72,7 +72,7 @@ func built(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "muster")
 	cmd := exec.Command("go", "build", "-o", path, "muster/cmd/muster")
-	cmd.Env = append(os.Environ(), "HOME="+os.Getenv("MUSTER_TEST_HOME")) // which gittest.Main has noted: Go's caches are there
+	cmd.Env = gittest.UsersEnviron()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}

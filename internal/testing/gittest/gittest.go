@@ -92,14 +92,20 @@ func Repo(t testing.TB, files map[string]string) string {
 	return dir
 }
 
+// UsersEnviron returns the environment with the home of whoever runs the tests, where Go has its caches.
+func UsersEnviron() []string {
+	if home := os.Getenv(usersHome); home != "" {
+		return append(os.Environ(), "HOME="+home)
+	}
+	return os.Environ()
+}
+
 // GoCache gives checks whose caches lie below root the build cache of Go of whoever runs the tests: each would compile
 // the standard library otherwise.
 func GoCache(t testing.TB, root string) {
 	t.Helper()
 	cmd := exec.Command("go", "env", "GOCACHE")
-	if home := os.Getenv(usersHome); home != "" {
-		cmd.Env = append(os.Environ(), "HOME="+home)
-	}
+	cmd.Env = UsersEnviron()
 	out, err := cmd.Output()
 	if err == nil {
 		err = os.MkdirAll(root, 0o700)

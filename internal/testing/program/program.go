@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"muster/internal/testing/gittest"
 )
 
 // Variable is the environment variable with the path of the program. test.sh builds the program once and sets it.
@@ -51,9 +53,7 @@ var Find = sync.OnceValues(func() (string, error) {
 	built := filepath.Join(building, "muster")
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "failpoint", "-o", built,
 		"muster/cmd/muster")
-	if home := os.Getenv("MUSTER_TEST_HOME"); home != "" { // gittest.Main has set another HOME, without Go's caches
-		cmd.Env = append(os.Environ(), "HOME="+home)
-	}
+	cmd.Env = gittest.UsersEnviron()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the program cannot be built: %w\n%s", err, out)
 	}
