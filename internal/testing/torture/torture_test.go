@@ -50,6 +50,14 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
+// must fails the test at an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func open(root string) (muster.Store, error) { return file.Open(root) }
 
 // config returns the configuration of a session whose processes are this test binary.

@@ -1,4 +1,4 @@
-package torture_test
+package faultinject_test
 
 import (
 	"bytes"
