@@ -38,9 +38,10 @@ var layers = [][]string{
 	{"internal/tool/teamtools", "internal/landingagent", "agent"},
 	{"internal/teammate"},
 	{"team"},
-	{"internal/chat", "internal/demo", "internal/face", "internal/testing/torture"},
+	{"internal/chat", "internal/demo", "internal/face"},
 	{"internal/watch", "internal/web"},
 	{"internal/cli"},
+	{"internal/testing/torture"},
 	{"cmd/muster", "cmd/muster-torture"},
 	// These test or measure the program from outside.
 	{"internal/e2e", "internal/hostile", "internal/docs", "internal/limits"},
@@ -58,7 +59,7 @@ var standardOnly = []string{"", "llm"}
 // interfaces.
 var (
 	implementations = []string{"store/file", "store/mem", "llm/anthropic", "llm/openai", "llm/script"}
-	importers       = []string{"internal/cli", "internal/demo", "cmd/muster-torture"}
+	importers       = []string{"internal/cli", "internal/demo", "internal/testing/torture"}
 )
 
 // commands may not import services: what a command shows or changes, it asks of the API of package team.

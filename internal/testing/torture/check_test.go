@@ -1,47 +1,43 @@
 package torture
 
 import (
-	"io"
+	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/failpoint"
+	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/tier"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
-	"muster/store/mem"
 )
 
 // Each check must accept a correct state, and must name the one thing that is wrong in a state with a defect.
 
-// newTestEnv returns an environment whose state is in memory.
-func newTestEnv(t *testing.T) (*env, *services) {
-	t.Helper()
-	s := mem.New()
-	a, err := Config{Dir: t.TempDir(), Open: func(string) (muster.Store, error) { return s.Handle(), nil },
-		Env: os.Environ()}.newEnv(Row{})
-	must(t, err)
-	r := newServices(Job{Dir: a.root(), Name: "p1"}, s.Handle())
-	r.out = io.Discard
-	return a, r
-}
+// change changes a state.
+type change func(t *testing.T, a *env)
 
-// promise adds a line of a worker.
-func (a *env) promise(worker, line string) {
-	a.promises = append(a.promises, promise{worker, strings.Fields(line)})
-}
-
-// expectViolation fails the test unless the check found a violation with the text want, or none if want is empty.
-func expectViolation(t *testing.T, a *env, err error, want string) {
-	t.Helper()
-	said := strings.Join(a.row.Violations, "\n")
-	if err != nil || (want == "") == a.row.Bad() || !strings.Contains(said, want) {
-		t.Errorf("the check reports %q (%v), want %q", said, err, want)
+// testCheck makes a correct state for each defect, and expects check to report the text that is the defect's key.
+func testCheck(t *testing.T, correct change, check func(*env, context.Context) error, defects map[string]change) {
+	gittest.Env(t)
+	defects[""] = func(*testing.T, *env) {}
+	for want, damage := range defects {
+		t.Run(want, func(t *testing.T) {
+			a, err := (&session{dir: t.TempDir()}).newEnv(t.Context(), "test", "alice", "bob")
+			must(t, err)
+			defer a.Close()
+			correct(t, a)
+			damage(t, a)
+			err = check(a, t.Context())
+			said := strings.Join(a.row.violations, "\n")
+			if err != nil || (want == "") == (len(a.row.violations) > 0) || !strings.Contains(said, want) {
+				t.Errorf("the check reports %q (%v), want %q", said, err, want)
+			}
+		})
 	}
 }
 
@@ -52,118 +48,155 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestCheckClaims(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *env, r *services){
-		"": func(*testing.T, *env, *services) {},
-		"task 7 was created and is not on the board": func(_ *testing.T, a *env, _ *services) { a.promise("p1", "created 7") },
-		"task 2 is pending": func(t *testing.T, _ *env, r *services) {
-			_, err := r.board.Create(t.Context(), board.Draft{Subject: "more", CreatedBy: muster.Lead})
-			must(t, err)
-		},
-		`by the claim "1 2 p2", and the board says "1 1 p1"`: func(_ *testing.T, a *env, _ *services) { a.promise("p2", "done 1 2 p2") },
-		"the lead was not told that task 1": func(t *testing.T, _ *env, r *services) {
-			_, end, _, err := r.post.Peek(t.Context(), muster.Lead, 0, 1<<30)
-			must(t, err)
-			must(t, r.post.Drop(t.Context(), muster.Lead, end))
-		},
-		"the completion of task 1 was told 2 times": func(t *testing.T, _ *env, r *services) {
-			_, err := r.post.Send(t.Context(), muster.Message{From: muster.System, To: muster.Lead, Type: muster.MailLanded, TaskID: 1, Content: "again"})
-			must(t, err)
-		},
-	} {
-		t.Run(want, func(t *testing.T) {
-			a, r := newTestEnv(t)
-			r.board.OnEffect(muster.EffectTell, r.tellLead)
-			_, err := r.board.Create(t.Context(), board.Draft{Subject: "work", CreatedBy: muster.Lead})
-			must(t, err)
-			task, _, err := r.board.ClaimNext(t.Context(), board.Claim{Owner: r.owner()})
-			must(t, err)
-			must(t, r.complete(t.Context(), task))
-			must(t, r.board.Settle(t.Context()))
-			a.promise("p1", "created 1")
-			a.promise("p1", "done 1 1 p1")
-			wrong(t, a, r)
-			expectViolation(t, a, a.checkClaims(t.Context(), r), want)
-		})
-	}
+// promise returns a change that adds lines of workers.
+func promise(lines ...string) change {
+	return func(_ *testing.T, a *env) { a.promises = append(a.promises, lines...) }
 }
 
-// deliverTo puts a message that brings mails into a transcript.
-func deliverTo(t *testing.T, r *services, who muster.Name, mail ...muster.MessageID) {
+// create returns the new task of a claim of p1.
+func create(t *testing.T, a *env) muster.Task {
 	t.Helper()
-	script, err := transcript.Open(t.Context(), r.store.Log(), who)
+	_, err := a.Board().Create(t.Context(), board.Draft{Subject: "work", CreatedBy: muster.Lead})
 	must(t, err)
-	must(t, script.User(t.Context(), []llm.Part{llm.Text{Text: "mail"}}, mail))
+	task, _, err := a.Board().ClaimNext(t.Context(), board.Claim{Owner: "p1"})
+	must(t, err)
+	return task
+}
+
+func TestCheckClaims(t *testing.T) {
+	correct := func(t *testing.T, a *env) {
+		task := create(t, a)
+		_, err := a.Board().Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "p1"})
+		must(t, err)
+		must(t, a.Board().Settle(t.Context()))
+		promise("created 1", "done 1 1 p1", "late 1 0 p2")(t, a)
+	}
+	testCheck(t, correct, (*env).checkClaims, map[string]change{
+		"task 7 was created and is not on the board":         promise("created 7"),
+		`by the claim "1 2 p2", and the board says "1 1 p1"`: promise("done 1 2 p2"),
+		"task 2 is in_progress":                              func(t *testing.T, a *env) { create(t, a) },
+		"the lead was not told that task 1": func(t *testing.T, a *env) {
+			_, end, _, err := a.Mail(t.Context()).Peek(t.Context(), muster.Lead, 0, 1<<30)
+			must(t, err)
+			must(t, a.Mail(t.Context()).Drop(t.Context(), muster.Lead, end))
+		},
+		"the completion of task 1 was told 2 times": func(t *testing.T, a *env) {
+			_, err := a.Mail(t.Context()).Send(t.Context(), muster.Message{From: muster.System, To: muster.Lead,
+				Type: muster.MailLanded, TaskID: 1, Content: "again"})
+			must(t, err)
+		},
+	})
+}
+
+// deliverTo returns a change that puts a message with mails into a transcript.
+func deliverTo(who muster.Name, mail ...muster.MessageID) change {
+	return func(t *testing.T, a *env) {
+		script, err := transcript.Open(t.Context(), a.Store().Log(), who)
+		must(t, err)
+		must(t, script.User(t.Context(), []llm.Part{llm.Text{Text: "mail"}}, mail))
+	}
 }
 
 func TestCheckMail(t *testing.T) {
-	for want, wrong := range map[string]func(t *testing.T, a *env, r *services){
-		"": func(*testing.T, *env, *services) {},
-		"mail s1-4 was acknowledged and is nowhe": func(_ *testing.T, a *env, _ *services) { a.promise("s1", "sent s1-4") },
-		"mail s1-3.last was delivered twice":      func(t *testing.T, _ *env, r *services) { deliverTo(t, r, "reader-1", "s1-3.last") },
-		"mail s1-1 was delivered after mail 3":    func(t *testing.T, _ *env, r *services) { deliverTo(t, r, "reader-1", "s1-1") },
-	} {
-		t.Run(want, func(t *testing.T) {
-			a, r := newTestEnv(t)
-			a.promise("s1", "sent s1-2")
-			a.promise("s1", "sent s1-3.last")
-			deliverTo(t, r, "reader-1", "s1-2", "s1-3.last")
-			wrong(t, a, r)
-			expectViolation(t, a, a.checkMail(t.Context()), want)
-		})
+	correct := func(t *testing.T, a *env) {
+		promise("sent s1-2", "sent s1-last")(t, a)
+		deliverTo("reader-1", "s1-2", "s1-last")(t, a)
 	}
-}
-
-func TestCheckGit(t *testing.T) {
-	tier.All(t) // twelve repositories
-	gittest.Env(t)
-	for want, wrong := range map[string]func(t *testing.T, a *env, all []muster.Task){
-		"":                        func(*testing.T, *env, []muster.Task) {},
-		"with [tell] to follow":   func(_ *testing.T, _ *env, all []muster.Task) { all[0].Effects = []muster.Effect{muster.EffectTell} },
-		"task 1 is landing":       func(_ *testing.T, _ *env, all []muster.Task) { all[0].Status = muster.Landing },
-		"has landed 2 times":      func(t *testing.T, a *env, _ []muster.Task) { commit(t, a) },
-		"and no commit on landed": func(_ *testing.T, _ *env, all []muster.Task) { all[0].Landed = nil },
-		"task 1 names the commit": func(_ *testing.T, _ *env, all []muster.Task) {
-			all[0].Landed = &muster.Landed{Commit: strings.Repeat("0", 40)}
-		},
-		"refs are left": func(t *testing.T, a *env, _ []muster.Task) { gittest.Git(t, a.root(), "branch", "wt/x", "main") },
-		"worktrees are left": func(t *testing.T, a *env, _ []muster.Task) {
-			gittest.Git(t, a.root(), "worktree", "add", "-q", "--detach", filepath.Join(a.dir, "elsewhere"))
-		},
-		"rows are left": func(t *testing.T, a *env, _ []muster.Task) {
-			gittest.Write(t, a.root(), map[string]string{".worktrees/index.json": `{"worktrees": {"x": {}}}`})
-		},
-		"is left in .worktrees": func(t *testing.T, a *env, _ []muster.Task) { must(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
-	} {
-		t.Run(want, func(t *testing.T) {
-			a, _ := newTestEnv(t)
-			must(t, a.newRepository())
-			must(t, os.Mkdir(a.at("repo/.worktrees"), 0o700))
-			all := []muster.Task{{ID: 1, Status: muster.Completed, Landed: &muster.Landed{Commit: commit(t, a)}}}
-			wrong(t, a, all)
-			expectViolation(t, a, a.checkGit(all, target), want)
-		})
+	check := func(a *env, ctx context.Context) error {
+		a.checkMail(ctx, []job{{Worker: "reader-1"}, {Worker: "reader-2"}})
+		return nil
 	}
-}
-
-// commit makes a commit of task 1 on the target.
-func commit(t *testing.T, a *env) string {
-	t.Helper()
-	id := gittest.Git(t, a.root(), "commit-tree", "-p", target, "-m", "work\n\nMuster-Task: 1", target+"^{tree}")
-	gittest.Git(t, a.root(), "update-ref", "refs/heads/"+target, id)
-	return id
+	testCheck(t, correct, check, map[string]change{
+		"mail s1-4 was acknowledged and is nowhe": promise("sent s1-4"),
+		"mail s1-last was delivered twice":        deliverTo("reader-2", "s1-last"),
+		"mail s1-1 was delivered after mail":      deliverTo("reader-1", "s1-1"),
+	})
 }
 
 func TestCheckPost(t *testing.T) {
-	for want, delivered := range map[string][]muster.MessageID{
-		"": {"m1"}, "mail m1 (message) from bob to al": nil, "m1 was delivered to alice twice": {"m1", "m1"},
+	correct := func(t *testing.T, a *env) {
+		must(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
+			Fields: map[string]any{"type": "message", "to": "alice", "id": "m1"}}))
+		deliverTo("alice", "m1")(t, a)
+	}
+	testCheck(t, correct, (*env).checkPost, map[string]change{
+		"m1 was delivered to alice twice": deliverTo("alice", "m1"),
+		"mail m2 (message) from bob to al": func(t *testing.T, a *env) {
+			must(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
+				Fields: map[string]any{"type": "message", "to": "alice", "id": "m2"}}))
+		},
+	})
+}
+
+// commit makes a commit of task 1 with the tree on the target.
+func commit(t *testing.T, a *env, tree string) string {
+	t.Helper()
+	id := gittest.Git(t, a.Root(), "commit-tree", "-p", target, "-m", "work\n\nMuster-Task: 1", tree)
+	gittest.Git(t, a.Root(), "update-ref", "refs/heads/"+target, id)
+	return id
+}
+
+func TestCheckGit(t *testing.T) {
+	var task muster.Task
+	correct := func(t *testing.T, a *env) {
+		must(t, os.Mkdir(a.at("repo/.worktrees"), 0o700))
+		task = muster.Task{ID: 1, Status: muster.Completed,
+			Landed: &muster.Landed{Commit: commit(t, a, "main^{tree}")}}
+	}
+	check := func(a *env, _ context.Context) error {
+		a.checkGit([]muster.Task{task}, target)
+		return nil
+	}
+	testCheck(t, correct, check, map[string]change{
+		"with [tell] to follow": func(*testing.T, *env) { task.Effects = []muster.Effect{muster.EffectTell} },
+		"task 1 is landing":     func(*testing.T, *env) { task.Status = muster.Landing },
+		"has landed 2 times":    func(t *testing.T, a *env) { commit(t, a, "main^{tree}") },
+		"and no commit on land": func(*testing.T, *env) { task.Landed = nil },
+		"task 1 names the comm": func(*testing.T, *env) { task.Landed = &muster.Landed{Commit: strings.Repeat("0", 40)} },
+		"landed was red at": func(t *testing.T, a *env) {
+			gittest.Write(t, a.Root(), map[string]string{"broken-1": "x"})
+			gittest.Git(t, a.Root(), "add", "broken-1")
+			commit(t, a, gittest.Git(t, a.Root(), "write-tree"))
+		},
+		"git fsck": func(t *testing.T, a *env) {
+			id := gittest.Git(t, a.Root(), "rev-parse", "main^{tree}")
+			must(t, os.Remove(a.at("repo/.git/objects/"+id[:2]+"/"+id[2:])))
+		},
+		"refs are left": func(t *testing.T, a *env) { gittest.Git(t, a.Root(), "branch", "wt/x", "main") },
+		"worktrees are left": func(t *testing.T, a *env) {
+			gittest.Git(t, a.Root(), "worktree", "add", "-q", "--detach", a.at("elsewhere"))
+		},
+		"rows are left": func(t *testing.T, a *env) {
+			gittest.Write(t, a.Root(), map[string]string{".worktrees/index.json": `{"worktrees": {"x": {}}}`})
+		},
+		"is left in .worktrees": func(t *testing.T, a *env) { must(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
+	})
+}
+
+func TestWrongPoints(t *testing.T) {
+	var all []string
+	for _, p := range faultinject.Points() {
+		all = append(all, p.Name)
+	}
+	for _, c := range []struct{ without, with, want string }{
+		{want: ""},
+		{without: "lane.undone", want: "the point lane.undone was never passed"},
+		{with: "no.such", want: "the point no.such was passed and is not on the list"},
+		{without: "landing.reviewed"},
 	} {
-		t.Run(want, func(t *testing.T) {
-			a, r := newTestEnv(t)
-			must(t, r.journal.Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
-				Fields: map[string]any{"type": "message", "to": "alice", "id": "m1"}}))
-			deliverTo(t, r, "alice", delivered...)
-			expectViolation(t, a, a.checkPost(t.Context(), r), want)
-		})
+		passed := strings.Fields(strings.Replace(strings.Join(all, " "), c.without, "", 1) + " " + c.with)
+		if got := strings.Join(wrongPoints(passed), "\n"); got != c.want {
+			t.Errorf("without %q, with %q: %q, want %q", c.without, c.with, got, c.want)
+		}
+	}
+}
+
+// TestNeedsFailpoints checks that a build without failpoints runs nothing: it would kill fewer processes than it should.
+func TestNeedsFailpoints(t *testing.T) {
+	if failpoint.Enabled {
+		t.Skip("this build has failpoints")
+	}
+	if code := Main([]string{"-minutes", "0"}); code != exitUsage {
+		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 }

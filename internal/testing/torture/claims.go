@@ -7,199 +7,162 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/board"
 )
 
-// claims lets twelve processes create tasks that depend on each other, claim them and complete them. Processes are
-// killed. Some are stopped before, and their claims are given to others before they go on.
+// claims lets twelve processes create tasks that depend on each other, claim them and complete them, and kills the
+// processes.
 func claims(ctx context.Context, a *env) error {
-	r, err := a.openServices()
-	if err != nil {
+	w := &workers{env: a}
+	if err := w.run(ctx, a.jobs("claim", "p", 12), a.randomArms(a.amount(600, 24))); err != nil {
 		return err
 	}
-	defer r.store.Close()
-	var jobs []Job
-	for i := range 12 {
-		jobs = append(jobs, Job{Kind: "claim", Name: fmt.Sprintf("p%d", i+1), Seed: a.rng.Uint64()})
-	}
-	fates := a.atRandom(a.amount(100, 8))
-	for range a.amount(50, 5) {
-		fates = append(fates, fate{stop: true})
-	}
-	a.rng.Shuffle(len(fates), func(i, k int) { fates[i], fates[k] = fates[k], fates[i] })
-	w := &workers{env: a, stopped: func(ctx context.Context, worker string) bool {
-		return r.giveToAnother(ctx, muster.Name(worker), func(muster.Task) error { return nil })
-	}}
-	if err := w.run(ctx, jobs, fates); err != nil || a.row.Bad() {
-		return err
-	}
-	return a.checkClaims(ctx, r)
+	return a.checkClaims(ctx)
 }
 
 // claimer claims the next task, works on it for some milliseconds and completes it, again and again.
-func claimer(ctx context.Context, r *services) error {
-	r.board.OnEffect(muster.EffectTell, r.tellLead)
-	held, err := r.heldBy(ctx, r.owner()) // by an earlier process of this worker
-	if err != nil {
-		return err
-	}
-	for _, t := range held {
-		if err := r.complete(ctx, t); err != nil {
-			return err
+func claimer(ctx context.Context, r *worker) error {
+	return r.doTasks(ctx, 1, func(ctx context.Context, t muster.Task) error {
+		time.Sleep(2*time.Millisecond + rand.N(8*time.Millisecond))
+		_, err := r.Board().Complete(ctx, t.ID, t.Fence, board.Outcome{By: r.Worker})
+		if err == nil {
+			r.report("done", t.ID, t.Fence, r.Worker)
 		}
-	}
-	r.report(isReady)
+		return err
+	})
+}
+
+// doTasks claims tasks and does them, at most atOnce at the same time, until the worker is told to finish and all tasks
+// are completed.
+func (r *worker) doTasks(ctx context.Context, atOnce int, do func(context.Context, muster.Task) error) error {
 	for {
-		t, ok, err := r.claimOrCreate(ctx)
+		tasks, err := r.claim(ctx, atOnce)
 		if err != nil {
 			return err
 		}
-		if ok {
-			err = r.complete(ctx, t)
-		} else if r.isFinishing() {
-			var isDone bool
-			if isDone, err = r.allDone(ctx); isDone {
-				return nil
+		if len(tasks) == 0 && r.isFinishing() {
+			time.Sleep(10 * time.Millisecond)
+			if isDone, err := r.allDone(ctx); err != nil || isDone {
+				return err
 			}
 		}
-		if err != nil {
+		failed := make([]error, len(tasks))
+		var all sync.WaitGroup
+		for i, t := range tasks {
+			all.Go(func() { failed[i] = do(ctx, t) })
+		}
+		all.Wait()
+		if err := errors.Join(failed...); err != nil {
 			return err
 		}
 	}
 }
 
-func (r *services) owner() muster.Name { return muster.Name(r.Name) }
-
-// tellLead is the effect of a completion.
-func (r *services) tellLead(ctx context.Context, t muster.Task) error {
-	_, err := r.post.Send(ctx, muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d", t.ID, t.Fence)),
-		From: muster.System, To: muster.Lead, Type: muster.MailLanded, TaskID: t.ID, Content: t.Subject})
-	return err
+// heldBy returns the tasks that the owner has claimed.
+func (r *worker) heldBy(ctx context.Context, owner muster.Name) ([]muster.Task, error) {
+	all, err := r.Board().List(ctx)
+	return slices.DeleteFunc(all, func(t muster.Task) bool { return t.Owner != owner || !t.Claimed() }), err
 }
 
-func (r *services) complete(ctx context.Context, t muster.Task) error {
-	time.Sleep(2*time.Millisecond + rand.N(8*time.Millisecond))
-	_, err := r.board.Complete(ctx, t.ID, t.Fence, board.Outcome{By: r.owner()})
-	if errors.Is(err, muster.ErrFenced) {
-		r.report("late", t.ID, t.Fence, r.Name)
-		return nil
+// claim returns the tasks that an earlier process of this worker has claimed or that were given to it, and claims up to
+// n in all. If there are fewer, it creates one, unless the worker is to finish.
+func (r *worker) claim(ctx context.Context, n int) ([]muster.Task, error) {
+	held, err := r.heldBy(ctx, r.Worker)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		r.report("done", t.ID, t.Fence, r.Name)
+	for len(held) < n {
+		t, ok, err := r.Board().ClaimNext(ctx, board.Claim{Owner: r.Worker})
+		if err != nil {
+			return nil, err
+		}
+		if !ok && !r.isFinishing() {
+			return held, r.create(ctx)
+		}
+		if !ok {
+			break
+		}
+		held = append(held, t)
 	}
-	return err
+	return held, nil
 }
 
 // maxOpen is how many tasks are open at most.
 const maxOpen = 50
 
-// claimOrCreate claims the next task. If there is none, it creates one, which depends on up to two of the open ones,
-// unless there are enough or the workers are to finish.
-func (r *services) claimOrCreate(ctx context.Context) (t muster.Task, ok bool, err error) {
-	if t, ok, err = r.board.ClaimNext(ctx, board.Claim{Owner: r.owner()}); ok || err != nil {
-		return t, ok, err
-	}
-	open, err := r.board.List(ctx)
+// create creates a task, which depends on up to two of the open ones, unless there are enough.
+func (r *worker) create(ctx context.Context) error {
+	open, err := r.Board().List(ctx)
 	if err != nil {
-		return t, false, err
+		return err
 	}
 	open = slices.DeleteFunc(open, func(t muster.Task) bool { return !t.Open() })
-	if len(open) >= maxOpen || r.isFinishing() {
+	if len(open) >= maxOpen {
 		time.Sleep(10 * time.Millisecond)
-		return t, false, nil
+		return nil
 	}
 	d := board.Draft{Subject: "work", CreatedBy: muster.Lead}
-	if len(open) > 1 {
-		first := rand.IntN(len(open) - 1)
-		for _, t := range open[first : first+rand.IntN(3)] {
-			d.BlockedBy = append(d.BlockedBy, t.ID)
-		}
+	for _, i := range rand.Perm(len(open))[:min(rand.IntN(3), len(open))] {
+		d.BlockedBy = append(d.BlockedBy, open[i].ID)
 	}
-	if t, err = r.board.Create(ctx, d); err == nil {
+	t, err := r.Board().Create(ctx, d)
+	if err == nil {
 		r.report("created", t.ID)
 	}
-	return t, false, err
-}
-
-// heldBy returns the tasks that the owner has claimed.
-func (r *services) heldBy(ctx context.Context, owner muster.Name) ([]muster.Task, error) {
-	all, err := r.board.List(ctx)
-	return slices.DeleteFunc(all, func(t muster.Task) bool { return t.Owner != owner || !t.Claimed() }), err
+	return err
 }
 
 // allDone settles what killed processes have left undone, and reports whether every task is completed.
-func (r *services) allDone(ctx context.Context) (bool, error) {
-	if err := r.board.Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
+func (r *worker) allDone(ctx context.Context) (bool, error) {
+	if err := r.Board().Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
 		return false, err
 	}
-	all, err := r.board.List(ctx)
+	all, err := r.Board().List(ctx)
 	return err == nil && !slices.ContainsFunc(all, muster.Task.Open), err
 }
 
-// giveToAnother takes the claims of a stopped owner back, after it has called before for each, and waits until others
-// have them. The owner may have been stopped while it held a lock that others wait for, so there is a limit to that.
-func (r *services) giveToAnother(ctx context.Context, owner muster.Name, before func(muster.Task) error) (gave bool) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	held, err := r.heldBy(ctx, owner)
+// settled returns the board's tasks after a last settling. It compares them with the promises: each created task is
+// there, and each completed one was completed by one claim, the one that the board names.
+func (a *env) settled(ctx context.Context) ([]muster.Task, error) {
+	if err := a.Board().Settle(ctx); err != nil {
+		return nil, err
+	}
+	all, err := a.Board().List(ctx)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	for _, t := range held {
-		if before(t) != nil {
-			continue
-		}
-		now, err := r.board.Revoke(ctx, t.ID, t.Fence, muster.Lead, "its owner is stopped")
-		gave = gave || err == nil
-		for err == nil && ctx.Err() == nil && now.Owner == "" {
-			time.Sleep(2 * time.Millisecond)
-			now, err = r.board.Get(ctx, t.ID)
-		}
-	}
-	return gave
-}
-
-// checkPromises compares what the workers were promised with the board: each created task is there, and each task was
-// completed by one claim, the one that the board names.
-func (a *env) checkPromises(all []muster.Task) {
-	byID := map[string]muster.Task{}
-	for _, t := range all {
-		byID[number(t.ID)] = t
-	}
-	a.row.Operations = len(all)
+	a.row.operations = len(all)
 	for _, p := range a.promises {
-		t, ok := byID[p.words[1]]
-		if !ok {
-			a.fail(&a.row.Lost, "task %s was created and is not on the board", p.words[1])
+		kind, claim, _ := strings.Cut(p, " ")
+		id, _, _ := strings.Cut(claim, " ")
+		i := slices.IndexFunc(all, func(t muster.Task) bool { return fmt.Sprint(t.ID) == id })
+		if i < 0 {
+			a.fail(&a.row.lost, "task %s was created and is not on the board", id)
 			continue
 		}
-		switch claim := fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy); p.words[0] {
-		case "late":
-			a.row.Refused++
-		case "done":
-			if by := strings.Join(p.words[1:], " "); by != claim {
-				a.fail(&a.row.Doubled, "task %d was completed by the claim %q, and the board says %q", t.ID, by, claim)
-			}
+		t := all[i]
+		switch by := fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy); {
+		case kind == "late":
+			a.row.refused++
+		case kind == "done" && claim != by:
+			a.fail(&a.row.doubled, "task %d was completed by the claim %q, and the board says %q", t.ID, claim, by)
 		}
 	}
+	return all, nil
 }
 
 // checkClaims wants every task to be completed, and the lead to have one mail about each: the effect that is settled
 // after the step.
-func (a *env) checkClaims(ctx context.Context, r *services) error {
-	r.board.OnEffect(muster.EffectTell, r.tellLead)
-	if err := r.board.Settle(ctx); err != nil {
-		return err
-	}
-	all, err := r.board.List(ctx)
+func (a *env) checkClaims(ctx context.Context) error {
+	all, err := a.settled(ctx)
 	if err != nil {
 		return err
 	}
-	a.checkPromises(all)
-	mails, _, _, err := r.post.Peek(ctx, muster.Lead, 0, 1<<30)
+	mails, _, _, err := a.Mail(ctx).Peek(ctx, muster.Lead, 0, 1<<30)
 	if err != nil {
 		return err
 	}
@@ -210,11 +173,11 @@ func (a *env) checkClaims(ctx context.Context, r *services) error {
 	for _, t := range all {
 		switch {
 		case t.Status != muster.Completed || len(t.BlockedBy) > 0:
-			a.fail(&a.row.Stuck, "task %d is %s and waits for %v", t.ID, t.Status, t.BlockedBy)
+			a.fail(&a.row.stuck, "task %d is %s and waits for %v", t.ID, t.Status, t.BlockedBy)
 		case told[t.ID] == 0:
-			a.fail(&a.row.Lost, "the lead was not told that task %d is completed", t.ID)
+			a.fail(&a.row.lost, "the lead was not told that task %d is completed", t.ID)
 		case told[t.ID] > 1:
-			a.fail(&a.row.Doubled, "the completion of task %d was told %d times", t.ID, told[t.ID])
+			a.fail(&a.row.doubled, "the completion of task %d was told %d times", t.ID, told[t.ID])
 		}
 	}
 	return nil

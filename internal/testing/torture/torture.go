@@ -2,85 +2,47 @@
 // nothing was lost, doubled or stuck. It does not know how the state is kept: its workers use the same services as a
 // team and report what they were promised, and at the end a check compares the promises with the state.
 //
-// Read in this order: torture.go (a session and its scenarios), workers.go (the worker processes, and how each life of
-// them ends), worker.go (a worker process from inside); then one file for each scenario with its workers and its check:
-// claims.go, mail.go, landings.go, team.go.
-//
-// Programs without failpoints cannot run the scenarios; cmd/muster-torture is the program that can.
+// Read in this order: main.go (the command), torture.go (a session and its scenarios), workers.go (the worker
+// processes, and how they are killed), worker.go (a worker process from inside); then the scenarios with their checks:
+// claims.go, mail.go, landings.go, team.go, and git.go for the last two.
 package torture
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"muster"
-	"muster/internal/failpoint"
+	"muster/internal/testing/faultinject"
 )
 
-// Config describes a session.
-type Config struct {
-	Dir     string // holds everything; it must be empty or missing
-	Seed    uint64
-	Minutes float64  // a session of ten minutes has the full amounts, a shorter one its share of them
-	Only    []string // the scenarios to run; all if it is empty
-	// Muster starts the program muster; its arguments are appended. Worker starts a process that calls Work with
-	// the last argument. Both call faultinject.Arm first.
-	Muster, Worker []string
-	Env            []string // of all processes
-	Open           func(root string) (muster.Store, error)
-	Row            func(Row) // if not nil, called with the row of each scenario that has ended
-	List           string    // a file that gets the name of each point that a process passes; "" for none
-}
-
-// Row is the result of one scenario.
-type Row struct {
-	Scenario      string
-	Operations    int
-	What          string // what the operations are
-	Kills         int
-	AtPoints      int // of the kills, how many at a named point
-	Stops         int
-	Refused       int // late writes that were refused, as they should be
-	Lost          int
-	Doubled       int
-	Stuck         int
-	Median, Worst time.Duration // from the start of a process after a kill to its first step
-	Took          time.Duration
-	Violations    []string // the first few, in words
-	Evidence      string   // the directory of a violated scenario
-}
-
-// Bad reports whether anything was violated.
-func (r Row) Bad() bool { return r.Lost+r.Doubled+r.Stuck+len(r.Violations) > 0 }
-
+// scenarios do their operations, and their checks after them. An error is a violation, as are those in the row.
 var scenarios = []struct {
-	name, what string // what its operations are
+	name, unit string // unit is what its operations are
 	run        func(ctx context.Context, a *env) error
+	members    []muster.Name // of its team
 }{
-	{"claims", "tasks", claims},
-	{"mail", "mails", mail},
-	{"landings", "tasks", landings},
-	{"team", "runs", teams},
+	{"claims", "tasks", claims, nil},
+	{"mail", "mails", mail, []muster.Name{"reader-1", "reader-2", "reader-3", "reader-4"}},
+	{"landings", "tasks", landings, nil},
+	{"team", "runs", teams, nil},
 }
 
-// Scenarios returns the names of all scenarios.
-func Scenarios() (names []string) {
-	for _, s := range scenarios {
-		names = append(names, s.name)
-	}
-	return names
+// session is one call of the command.
+type session struct {
+	dir     string // holds everything
+	seed    uint64
+	minutes float64 // a session of ten minutes has the full amounts, a shorter one its share of them
+	only    string  // the scenarios to run, with commas between; all if it is empty
 }
-
-// Command starts the crash tests from the root of the source.
-const Command = "go run -tags failpoint ./cmd/muster-torture"
 
 // fullMinutes is the length of a session that has the full amounts.
 const fullMinutes = 10
@@ -88,122 +50,171 @@ const fullMinutes = 10
 // marker is the file that marks a session's directory: workers start nowhere else.
 const marker = "torture.json"
 
-// registry is the directory in which the session's repositories are remembered, instead of among the user's own.
-const registry = "registry"
-
-// Run runs each scenario once and returns their rows. It ends at the first violation: the state stays in the directory,
-// and the last row has the violations. An error means that the session itself failed, so its rows prove nothing.
-func Run(ctx context.Context, c Config) (rows []Row, err error) {
-	if err := c.prepare(); err != nil {
-		return nil, err
+// run runs each scenario once and prints a line about each. It returns an error at the first violation and keeps the
+// state.
+func (s *session) run(ctx context.Context, out io.Writer) error {
+	if err := s.prepare(); err != nil {
+		return err
 	}
-	for _, s := range scenarios {
-		if len(c.Only) > 0 && !slices.Contains(c.Only, s.name) {
+	// The checks pass points too, and so does giving a claim to another.
+	if err := faultinject.ArmWith("list:"+s.passed(), ""); err != nil {
+		return err
+	}
+	defer faultinject.Disarm()
+	fmt.Fprintf(out, "seed %d, in %s\n", s.seed, s.dir)
+	fmt.Fprintln(out, "SCENARIO   OPERATIONS  KILLS  STOPS  REFUSED  LOST  DOUBLED  STUCK  TIME")
+	for _, sc := range scenarios {
+		if s.only != "" && !slices.Contains(strings.Split(s.only, ","), sc.name) {
 			continue
 		}
-		a, err := c.newEnv(Row{Scenario: s.name, What: s.what})
+		a, err := s.newEnv(ctx, sc.name, sc.members...)
 		if err != nil {
-			return rows, err
+			return err
 		}
 		began := time.Now()
-		if err := s.run(ctx, a); err != nil {
-			return rows, fmt.Errorf("%s: %w", s.name, err)
+		err = errors.Join(sc.run(ctx, a), a.Close())
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		a.row.Took = time.Since(began)
-		if slices.Sort(a.recoveries); len(a.recoveries) > 0 {
-			a.row.Median, a.row.Worst = a.recoveries[len(a.recoveries)/2], slices.Max(a.recoveries)
+		if err != nil {
+			a.fail(nil, "%v", err)
 		}
-		if a.row.Bad() {
-			a.row.Evidence = a.dir
-		}
-		rows = append(rows, *a.row)
-		if c.Row != nil {
-			c.Row(*a.row)
-		}
-		if a.row.Bad() {
-			return rows, nil
+		r := a.row
+		fmt.Fprintf(out, "%-9s %6d %-5s %5d %6d %8d %5d %8d %6d %4.0fs\n", sc.name, r.operations, sc.unit, r.kills,
+			r.stops, r.refused, r.lost, r.doubled, r.stuck, time.Since(began).Seconds())
+		if len(r.violations) > 0 {
+			return s.violated(r.violations, "-only "+sc.name)
 		}
 		if err := os.RemoveAll(a.dir); err != nil {
-			return rows, err
+			return err
 		}
 	}
-	return rows, errors.Join(os.RemoveAll(filepath.Join(c.Dir, registry)), os.Remove(filepath.Join(c.Dir, marker)))
-}
-
-// prepare checks the configuration, and creates and marks the directory.
-func (c *Config) prepare() error {
-	for _, name := range c.Only {
-		if !slices.Contains(Scenarios(), name) {
-			return muster.Errorf(muster.Invalid, "there is no scenario %q", name).WithHint("one of %s",
-				strings.Join(Scenarios(), ", "))
-		}
-	}
-	if !failpoint.Enabled {
-		return muster.Errorf(muster.Unavailable, "this program was built without failpoints").WithHint(Command)
-	}
-	entries, err := os.ReadDir(c.Dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "%s cannot be read: %w", c.Dir, err)
-	}
-	if len(entries) > 0 {
-		return muster.Errorf(muster.Held, "%s is not empty, and the crash tests want a directory of their own",
-			c.Dir).WithHint("name a new directory: --dir DIR")
-	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return muster.Errorf(muster.Unavailable, "%s cannot be made: %w", c.Dir, err)
-	}
-	if c.Dir, err = filepath.EvalSymlinks(c.Dir); err != nil {
-		return err
-	}
-	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
-		return err
-	}
-	c.Env = append(slices.Clone(c.Env), "XDG_STATE_HOME="+filepath.Join(c.Dir, registry))
-	text, err := json.Marshal(map[string]uint64{"seed": c.Seed})
+	passed, err := os.ReadFile(s.passed())
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.Dir, marker), append(text, '\n'), 0o600)
+	if wrong := wrongPoints(strings.Fields(string(passed))); len(wrong) > 0 && s.only == "" {
+		return s.violated(wrong, "")
+	}
+	return os.RemoveAll(s.dir)
 }
 
-// env is the environment of one scenario that is running.
+func (s *session) violated(violations []string, flags string) error {
+	return muster.Errorf(muster.Unavailable, "%s", strings.Join(violations, "\n")).WithHint(
+		"The state is kept in %s.\nAgain: %s -seed %d -minutes %g %s", s.dir, command, s.seed, s.minutes, flags)
+}
+
+// prepare creates and marks the session's directory, and sets what its processes inherit.
+func (s *session) prepare() (err error) {
+	if s.dir, err = os.MkdirTemp("", "muster-torture-"); err != nil {
+		return err
+	}
+	os.Setenv("XDG_STATE_HOME", filepath.Join(s.dir, "registry")) // not the user's list of repositories
+	os.Setenv("MUSTER_SANDBOX_ENABLED", "false")                  // a sandbox would only make commands slower
+	os.Unsetenv("MUSTER_MODEL")
+	return os.WriteFile(filepath.Join(s.dir, marker), fmt.Appendf(nil, "{\"seed\": %d}\n", s.seed), 0o600)
+}
+
+// passed is the file that lists the points that the processes of the session have passed.
+func (s *session) passed() string { return filepath.Join(s.dir, "points") }
+
+// allPassed are the kinds of points that a session of all scenarios passes, each at least once.
+var allPassed = []string{"landing", "lane", "lanes", "teammate", "playbook", "refs", "packs", "inbox", "segments",
+	"spend"}
+
+// wrongPoints returns what is wrong with the points that a session of all scenarios has passed.
+func wrongPoints(passed []string) (wrong []string) {
+	slices.Sort(passed)
+	passed = slices.Compact(passed)
+	for _, name := range passed {
+		if !faultinject.Known(name) {
+			wrong = append(wrong, fmt.Sprintf("the point %s was passed and is not on the list", name))
+		}
+	}
+	for _, p := range faultinject.Points() {
+		kind, _, _ := strings.Cut(p.Name, ".")
+		// Reviews and arbiters need models: the tests of internal/landing have the crashes around them.
+		needsModel := strings.HasPrefix(p.Name, "landing.review") || strings.HasPrefix(p.Name, "landing.arbitrat")
+		if slices.Contains(allPassed, kind) && !needsModel && !slices.Contains(passed, p.Name) {
+			wrong = append(wrong, fmt.Sprintf("the point %s was never passed", p.Name))
+		}
+	}
+	return wrong
+}
+
+// row is the result of one scenario.
+type row struct {
+	operations, kills, stops int
+	refused                  int // late writes that were refused, as they should be
+	lost, doubled, stuck     int
+	violations               []string // the first ones, in words
+}
+
+// env is a repository with a team's state, in which a scenario runs. Its worker is this process.
 type env struct {
-	Config
-	dir        string
-	rng        *rand.Rand
-	row        *Row
-	promises   []promise
-	recoveries []time.Duration
+	*session
+	*worker
+	dir      string
+	rng      *rand.Rand
+	row      *row
+	promises []string // the lines of workers, for example "sent s1-3"
 }
 
-func (c Config) newEnv(row Row) (*env, error) {
-	a := &env{Config: c, dir: filepath.Join(c.Dir, row.Scenario), row: &row,
-		rng: rand.New(rand.NewPCG(c.Seed, uint64(len(row.Scenario))))}
-	for _, d := range []string{a.root(), a.at("tmp")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, muster.Errorf(muster.Unavailable, "%s cannot be made: %w", d, err)
+// newEnv creates the repository, and the members of a team in it, in a directory of the session.
+func (s *session) newEnv(ctx context.Context, dir string, members ...muster.Name) (a *env, err error) {
+	a = &env{session: s, dir: filepath.Join(s.dir, dir), row: &row{},
+		rng: rand.New(rand.NewPCG(s.seed, uint64(len(dir))))}
+	for _, dir := range []string{a.at("tmp"), a.at("repo")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	a.git("init", "-q", "-b", "main")
+	a.git("-c", "user.name=torture", "-c", "user.email=torture@localhost", "-c", "commit.gpgsign=false", "commit", "-q",
+		"--no-verify", "--allow-empty", "-m", "start")
+	a.git("branch", target)
+	if a.worker, err = newWorker(ctx, job{Dir: a.at("repo"), Worker: "torture"}); err != nil {
+		return nil, err
+	}
+	if err := a.PrepareChange(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range members {
+		if _, err := a.Roster(ctx).Add(ctx, muster.Member{Name: name, Role: "coder"}); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
 }
-
-// root returns the directory of the state.
-func (a *env) root() string { return filepath.Join(a.dir, "repo") }
 
 // at returns the path of a file or directory of the scenario.
 func (a *env) at(name string) string { return filepath.Join(a.dir, name) }
 
 // amount returns this session's share of a full amount, but not less than least.
 func (a *env) amount(full, least int) int {
-	return max(int(float64(full)*min(a.Minutes/fullMinutes, 1)+0.5), least)
+	return max(int(float64(full)*min(a.minutes/fullMinutes, 1)+0.5), least)
 }
 
-// fail counts a violation, and adds its description unless there are many already.
+// fail adds a violation unless there are many already, and counts it if count is not nil.
 func (a *env) fail(count *int, format string, args ...any) {
 	if count != nil {
 		*count++
 	}
-	if len(a.row.Violations) < 10 {
-		a.row.Violations = append(a.row.Violations, fmt.Sprintf(format, args...))
+	if len(a.row.violations) < 10 {
+		a.row.violations = append(a.row.violations, fmt.Sprintf(format, args...))
 	}
+}
+
+// command returns a process with a role that is armed with fault, unless that is empty. The points that it passes are
+// listed in any case.
+func (a *env) command(ctx context.Context, fault, role string, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	cmd := exec.CommandContext(ctx, self, append([]string{role}, args...)...)
+	if err != nil {
+		cmd.Err = err
+	}
+	cmd.Dir, cmd.WaitDelay = a.Root(), 10*time.Second
+	fault = strings.TrimPrefix(fault+";list:"+a.passed(), ";")
+	cmd.Env = append(os.Environ(), faultinject.Variable+"="+fault, "TMPDIR="+a.at("tmp"))
+	return cmd
 }

@@ -4,88 +4,88 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"muster"
-	"muster/internal/board"
-	"muster/internal/mailbox"
-	"muster/journal"
+	"muster/internal/landing"
+	"muster/internal/workspace"
+	"muster/internal/worktree"
+	"muster/store/file"
 )
 
-// Job is what a worker process is started with.
-type Job struct {
+// job is what a worker process is started with.
+type job struct {
 	Kind    string // of workerFuncs
-	Dir     string // the root of the state
-	Name    string // of the worker
-	Life    int    // counts the processes of this worker
-	Seed    uint64
-	Done    int    // how many promises the earlier processes of this worker have reported
-	To      string // the reader to which a sender sends
-	Senders int    // how many senders a reader has
+	Dir     string // the root of the repository
+	Worker  muster.Name
+	Done    int           // the number of promises that the earlier processes of this worker have reported
+	To      muster.Name   // the reader to which a sender sends
+	Senders []muster.Name // the senders of a reader
 }
 
-// services are the services that a worker uses, and its job.
-type services struct {
-	Job
-	out     io.Writer // gets what report prints
-	store   muster.Store
-	journal *journal.Journal
-	board   *board.Board
-	post    *mailbox.Mail
-}
-
-var workerFuncs = map[string]func(context.Context, *services) error{
+// workerFuncs do the jobs. Each returns when its job is done, which is after the workers were told to finish.
+var workerFuncs = map[string]func(context.Context, *worker) error{
 	"claim": claimer, "send": sender, "read": reader, "land": lander,
 }
 
-// Work does the job that text describes, and returns when it is done. A worker process calls it. It refuses any
-// directory that does not belong to a session of the crash tests.
-func Work(ctx context.Context, open func(root string) (muster.Store, error), text string) error {
-	var j Job
-	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		return muster.Errorf(muster.Invalid, "only the crash tests start workers").WithHint(Command)
+// worker has the services of a team, and the job of the process that uses them.
+type worker struct {
+	*workspace.Workspace
+	job
+	lanes  *worktree.Lanes
+	lander *landing.Lander
+}
+
+// isReady is the first line that a worker prints.
+const isReady = "ready"
+
+// work does the job that text describes. It refuses a directory that does not belong to a session.
+func work(ctx context.Context, text string) error {
+	var j job
+	err := json.Unmarshal([]byte(text), &j)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker))
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(j.Dir)), marker)); err != nil {
-		return muster.Errorf(muster.Invalid, "%s is not the directory of a session of the crash tests", j.Dir).
-			WithHint(Command)
+	do := workerFuncs[j.Kind]
+	if err != nil || do == nil {
+		return muster.Errorf(muster.Invalid, "%q is no job in the directory of a session", text).WithHint(command)
 	}
-	work := workerFuncs[j.Kind]
-	if work == nil {
-		return muster.Errorf(muster.Invalid, "there is no worker %q", j.Kind)
-	}
-	s, err := open(j.Dir)
+	r, err := newWorker(ctx, j)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	return work(ctx, newServices(j, s))
+	defer r.Close()
+	r.report(isReady)
+	return do(ctx, r)
 }
 
-func newServices(j Job, s muster.Store) *services {
-	log := journal.New(s.Log())
-	everybody := func(context.Context, muster.Name) (bool, []muster.Name, error) { return true, nil, nil }
-	return &services{Job: j, out: os.Stdout, store: s, journal: log, board: board.New(s, log),
-		post: mailbox.New(s, log, everybody)}
-}
-
-// openServices opens the services for the process that checks.
-func (a *env) openServices() (*services, error) {
-	s, err := a.Open(a.root())
+// newWorker opens the services.
+func newWorker(ctx context.Context, j job) (r *worker, err error) {
+	r = &worker{job: j}
+	r.Workspace, err = workspace.OpenRoot(j.Dir, workspace.Options{Target: target,
+		Landing:   landing.Options{Check: landing.Check{Command: greenCheck}},
+		OpenStore: func(root string) (muster.Store, error) { return file.Open(root) }})
 	if err != nil {
 		return nil, err
 	}
-	return newServices(Job{Dir: a.root(), Name: "torture"}, s), nil
+	if r.lanes, err = r.Lanes(ctx); err != nil {
+		return nil, err
+	}
+	r.lander, err = r.Lander(ctx)
+	return r, err
 }
 
 // report prints a promise in one write, so that a kill does not cut it.
-func (r *services) report(words ...any) {
-	_, _ = io.WriteString(r.out, fmt.Sprintln(words...)) // a worker that nobody listens to is about to be killed
+func (r *worker) report(words ...any) {
+	_, _ = os.Stdout.WriteString(fmt.Sprintln(words...)) // a closed pipe means that the session has ended
 }
 
-// isReady is the line that a worker prints after its first step.
-const isReady = "ready"
+// finish is the file beside the repository that tells workers to finish.
+const finish = "finish"
 
-func number[T ~int](n T) string { return strconv.Itoa(int(n)) }
+// isFinishing reports whether the workers were told to finish.
+func (r *worker) isFinishing() bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(r.Dir), finish))
+	return err == nil
+}
