@@ -15,7 +15,7 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/lazyregexp", "internal/detach", "internal/safetext", "internal/text", "internal/testing/tier",
+	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/lazyregexp", "internal/detach", "internal/safetext", "internal/text", "internal/testing/tier", "internal/testing/gittest",
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/textmatch", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",
@@ -25,7 +25,7 @@ var layers = [][]string{
 		"llm/repair"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/proc", "internal/recording", "internal/trust", "internal/testing/simfs", "internal/live", "internal/places", "internal/ports", "internal/permissions"},
-	{"journal", "internal/sandbox", "internal/setup", "internal/testing/gittest"},
+	{"journal", "internal/sandbox", "internal/setup"},
 	{"internal/view", "internal/corruption", "internal/hooks"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree",
 		"internal/check"},
