@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +26,7 @@ func claims(ctx context.Context, a *env) error {
 // claimer claims the next task, works on it for some milliseconds and completes it, again and again.
 func claimer(ctx context.Context, r *worker) error {
 	return r.doTasks(ctx, 1, func(ctx context.Context, t muster.Task) error {
-		time.Sleep(2*time.Millisecond + rand.N(8*time.Millisecond))
+		time.Sleep(2*time.Millisecond + time.Duration(r.rng.IntN(8))*time.Millisecond)
 		_, err := r.Board().Complete(ctx, t.ID, t.Fence, board.Outcome{By: r.Worker})
 		if err == nil {
 			r.report("done", t.ID, t.Fence, r.Worker)
@@ -106,7 +105,7 @@ func (r *worker) create(ctx context.Context) error {
 		return nil
 	}
 	d := board.Draft{Subject: "work", CreatedBy: muster.Lead}
-	for _, i := range rand.Perm(len(open))[:min(rand.IntN(3), len(open))] {
+	for _, i := range r.rng.Perm(len(open))[:min(r.rng.IntN(3), len(open))] {
 		d.BlockedBy = append(d.BlockedBy, open[i].ID)
 	}
 	t, err := r.Board().Create(ctx, d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 
@@ -19,6 +20,7 @@ type job struct {
 	Kind    string // of workerFuncs
 	Dir     string // the root of the repository
 	Worker  muster.Name
+	Seed    uint64        // of what the worker draws
 	Done    int           // the number of promises that the earlier processes of this worker have reported
 	To      muster.Name   // the reader to which a sender sends
 	Senders []muster.Name // the senders of a reader
@@ -33,6 +35,7 @@ var workerFuncs = map[string]func(context.Context, *worker) error{
 type worker struct {
 	*workspace.Workspace
 	job
+	rng    *rand.Rand
 	lanes  *worktree.Lanes
 	lander *landing.Lander
 }
@@ -62,7 +65,7 @@ func work(ctx context.Context, text string) error {
 
 // newWorker opens the services.
 func newWorker(ctx context.Context, j job) (r *worker, err error) {
-	r = &worker{job: j}
+	r = &worker{job: j, rng: rand.New(rand.NewPCG(j.Seed, uint64(j.Done)))}
 	r.Workspace, err = workspace.OpenRoot(j.Dir, workspace.Options{Target: target,
 		Landing:   landing.Options{Check: landing.Check{Command: greenCheck}},
 		OpenStore: func(root string) (muster.Store, error) { return file.Open(root) }})

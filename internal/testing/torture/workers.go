@@ -31,7 +31,7 @@ const stuckAfter = time.Minute
 func (a *env) jobs(kind, prefix string, n int) (all []job) {
 	for i := range n {
 		name := muster.Name(fmt.Sprintf("%s%d", prefix, i+1))
-		all = append(all, job{Kind: kind, Dir: a.Root(), Worker: name})
+		all = append(all, job{Kind: kind, Dir: a.Root(), Worker: name, Seed: a.rng.Uint64()})
 	}
 	return all
 }
