@@ -241,3 +241,21 @@ func TestAChangeAfterTheApprovalIsReviewed(t *testing.T) {
 		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
 	}
 }
+
+// While work is reviewed the target moves to a part of it: the approval was of another difference.
+func TestThePartThatIsLeftIsReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"}, func(o *landing.Options) { o.Review = "reviewer" })
+	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.git("-C", lane, "add", "-A")
+	w.git("-C", lane, "commit", "-qm", "one")
+	w.write(lane, map[string]string{"two": "2\n"})
+	j := &judges{}
+	j.say = func(r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		w.git("update-ref", target, w.git("-C", lane, "rev-parse", "HEAD~"))
+		return approve(r)
+	}
+	if v, err := w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
+		t.Errorf("%+v, %v, asked %d times", v, err, j.asked)
+	}
+}

@@ -240,6 +240,11 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	if res, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun || res.Green {
 		t.Errorf("on the accepted commit it ran: %v, green: %v, %v", isRun, res.Green, err)
 	}
+	w.state = "ok"
+	w.git("update-ref", target, "main") // the user moves it, and accepts it where it is
+	if must(t, fault(w.land.Accept(w.ctx(), "main"))); w.state != "" {
+		t.Errorf("of the target that was moved by hand the check is known to be %q", w.state)
+	}
 }
 
 // look checks the target out, as somebody who looks at it, and leave removes that checkout.
