@@ -26,22 +26,30 @@ type userConfig struct {
 	sharedHooks string // the hooksPath of all of the user's repositories
 }
 
-// excludesFile is the setting that names the user's file of patterns for all repositories.
-const excludesFile = "core.excludesfile"
+// These settings name the user's file of patterns, and that of attributes, for all repositories.
+const (
+	excludesFile   = "core.excludesfile"
+	attributesFile = "core.attributesfile"
+)
 
 // pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
 // changes one of them could hide what it did.
 func pinnedKeys() map[string]string {
 	keys := map[string]string{"core.filemode": "true", "core.symlinks": "true"}
+	if home := configHome(); home != "" {
+		keys[excludesFile] = filepath.Join(home, "git", "ignore")
+		keys[attributesFile] = filepath.Join(home, "git", "attributes")
+	}
+	return keys
+}
+
+// configHome returns the directory that has git/config and other files of the user's, "" where there is no home.
+func configHome() string {
 	home := os.Getenv("XDG_CONFIG_HOME")
 	if user, err := os.UserHomeDir(); home == "" && err == nil {
 		home = filepath.Join(user, ".config")
 	}
-	if home != "" {
-		keys[excludesFile] = filepath.Join(home, "git", "ignore")
-		keys["core.attributesfile"] = filepath.Join(home, "git", "attributes")
-	}
-	return keys
+	return home
 }
 
 // configPattern matches the keys that readConfig reads.
@@ -85,6 +93,15 @@ func expandHome(path string) string {
 	if below, ok := strings.CutPrefix(path, "~/"); ok {
 		home, _ := os.UserHomeDir() // without one git finds none either
 		return filepath.Join(home, below)
+	}
+	return path
+}
+
+// underHome writes a path below the user's home directory with ~/.
+func underHome(path string) string {
+	home, _ := os.UserHomeDir() // without one no path is below it
+	if below, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok && home != "" {
+		return "~/" + filepath.ToSlash(below)
 	}
 	return path
 }

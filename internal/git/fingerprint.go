@@ -177,18 +177,16 @@ func (f *Fingerprint) takePlain(_ context.Context, r *Repo, last *Fingerprint, s
 			add("the worktree "+w.Name(), filepath.Join(admin, "HEAD"))
 		}
 	}
-	// What is a link in many homes is followed.
-	addUsers := func(name, path string) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			add(name, real)
+	users := []string{expandHome("~/.gitconfig"), filepath.Join(configHome(), "git", "config")}
+	for _, p := range r.pinned {
+		if p.key == excludesFile || p.key == attributesFile {
+			users = append(users, expandHome(p.value))
 		}
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		addUsers("~/.gitconfig", filepath.Join(home, ".gitconfig"))
-	}
-	if dir, err := os.UserConfigDir(); err == nil {
-		for _, name := range []string{"config", "attributes", "ignore"} {
-			addUsers("your git/"+name, filepath.Join(dir, "git", name))
+	for _, path := range users {
+		// What is a link in many homes is followed. Without a home the path is relative.
+		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
+			add(underHome(path), real)
 		}
 	}
 	return nil
