@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ import (
 	"muster/internal/sandbox"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
-	"muster/internal/testing/tier"
+	"muster/internal/testing/scripts"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -110,43 +111,31 @@ func TestScripts(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "ann's work")
 	must(t, os.Mkdir(root, 0o700))
 	testscript.Run(t, testscript.Params{
-		Dir:         scripts,
+		Dir:         scriptDir,
 		WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
-			for k, v := range map[string]string{
-				"HOME": e.WorkDir + "/home", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": e.WorkDir + "/home/config", "TZ": "UTC",
-				"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": e.WorkDir,
-				sandboxVariable: "false", // but for the scripts that are about it
-			} {
-				e.Setenv(k, v)
-			}
 			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Values["t"] = t
 			e.Values[input{}] = new(input)
-			return gittest.Home(filepath.Join(e.WorkDir, "home"))
+			return scripts.Setup(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"muster":   runsMuster,
 			"input":    inputs,
-			"repo":     repo,
+			"repo":     scripts.Repo,
 			"exits":    exits,
-			"contains": contains,
+			"contains": scripts.Contains,
 			"serve":    serveModel,
 			"guarded":  guarded,
 			"login":    login,
 		},
-		Condition: func(condition string) (bool, error) {
-			if condition != "all" {
-				return false, fmt.Errorf("there is no condition %q", condition)
-			}
-			return tier.IsAll(), nil
-		},
+		Condition:           scripts.Condition,
 		RequireExplicitExec: true,
 	})
 }
 
-// scripts is the directory of the scripts.
-var scripts = filepath.Join("testdata", "script")
+// scriptDir is the directory of the scripts.
+var scriptDir = filepath.Join("testdata", "script")
 
 // input is what the next command of muster reads.
 type input struct{ text string }
@@ -179,7 +168,7 @@ func appOf(ts *testscript.TestScript, args ...string) *App {
 	in.text = ""
 	a.Start = a.startTeam
 	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }
-	data, err := os.ReadFile(filepath.Join(scripts, ts.Name()+".txtar"))
+	data, err := os.ReadFile(filepath.Join(scriptDir, ts.Name()+".txtar"))
 	ts.Check(err)
 	names := []string{"HOME", "PATH", "TMPDIR", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",
 		"GIT_CEILING_DIRECTORIES", "WORK", sandboxVariable}
@@ -213,48 +202,17 @@ func executable(t *testing.T) string {
 	return self
 }
 
-// repo DIR makes a repository with one commit and goes there.
-func repo(ts *testscript.TestScript, _ bool, args []string) {
-	dir := ts.MkAbs(args[0])
-	ts.Check(os.MkdirAll(dir, 0o755))
-	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
-	ts.Check(ts.Exec("git", "-C", dir, "commit", "-q", "--allow-empty", "-m", "start"))
-	ts.Check(ts.Chdir(dir))
-}
-
 // exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them. It runs muster
 // in this process, and "exits CODE exec muster" starts it.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
+func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if args[1] == "muster" {
 		if code := runMuster(ts, args[2:]); fmt.Sprint(code) != args[0] {
 			ts.Fatalf("exit code %d, want %s", code, args[0])
 		}
 		return
 	}
-	command := args[1:]
-	if command[0] == "exec" {
-		command = command[1:]
+	if args[1] == "exec" {
+		args = slices.Delete(args, 1, 2)
 	}
-	err := ts.Exec(command[0], command[1:]...)
-	code := 0
-	if err != nil {
-		var n int
-		if _, e := fmt.Sscanf(err.Error(), "exit status %d", &n); e != nil {
-			ts.Fatalf("%v", err)
-		}
-		code = n
-	}
-	if fmt.Sprint(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
-}
-
-// contains FILE TEXT... checks that a file has each of the texts, as they are.
-func contains(ts *testscript.TestScript, neg bool, args []string) {
-	data := ts.ReadFile(args[0])
-	for _, want := range args[1:] {
-		if strings.Contains(data, want) == neg {
-			ts.Fatalf("%s has it: %v, %q\n%s", args[0], !neg, want, data)
-		}
-	}
+	scripts.Exits(ts, neg, args)
 }

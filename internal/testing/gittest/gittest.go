@@ -68,28 +68,35 @@ func Env(t testing.TB) {
 }
 
 // Repo makes a repository on branch main with one commit of the files, and returns its root, whose path has a space.
-// git makes only the first one with these files in a test process; others are copies of it.
 func Repo(t testing.TB, files map[string]string) string {
 	t.Helper()
 	Env(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err == nil {
+		dir = filepath.Join(dir, "my work", "repo")
+		err = CopyRepo(dir, files)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir = filepath.Join(dir, "my work", "repo")
+	return dir
+}
+
+// CopyRepo is Repo for a directory of the caller, in the environment of Main or Env. Other files in dir stay, and are
+// not tracked. git makes only the first repository with these files in a test process; others are copies of it.
+func CopyRepo(dir string, files map[string]string) error {
 	key := os.Getenv("GIT_DEFAULT_HASH") + fmt.Sprint(files) // maps are printed in the order of their keys
 	templates.Lock()
 	defer templates.Unlock()
-	if template, ok := templates.of[key]; ok {
-		template.write(t, dir)
-		return dir
+	template, ok := templates.of[key]
+	if !ok {
+		var err error
+		if template, err = makeTemplate(files); err != nil {
+			return err
+		}
+		templates.of[key] = template
 	}
-	Git(t, "", "init", "-q", "-b", "main", dir)
-	Write(t, dir, files)
-	Git(t, dir, "add", "-A")
-	Git(t, dir, "commit", "-q", "--allow-empty", "-m", "start")
-	templates.of[key] = readTree(t, dir)
-	return dir
+	return template.write(dir)
 }
 
 // UsersEnviron returns the environment with the home of whoever runs the tests, where Go has its caches.
@@ -121,15 +128,22 @@ func GoCache(t testing.TB, root string) {
 // Write puts files below dir.
 func Write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
+	if err := write(dir, files); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(dir string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
 
 // Read is the text of a file below dir, "" when it is not there.

@@ -1,14 +1,15 @@
 package gittest
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
-	"testing"
 )
 
-// templates are the repositories that Repo has made, by their files.
+// templates are the repositories of CopyRepo, by their files.
 var templates = struct {
 	sync.Mutex
 	of map[string]tree
@@ -23,10 +24,27 @@ type entry struct {
 	data []byte // of a regular file
 }
 
+// makeTemplate has git make a repository with one commit of the files.
+func makeTemplate(files map[string]string) (tree, error) {
+	dir, err := os.MkdirTemp("", "template-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := write(dir, files); err != nil {
+		return nil, err
+	}
+	for _, args := range []string{"init -q -b main", "add -A", "commit -q --allow-empty -m start"} {
+		if out, err := Try(dir, strings.Fields(args)...); err != nil {
+			return nil, fmt.Errorf("git %s: %w\n%s", args, err, out)
+		}
+	}
+	return readTree(dir)
+}
+
 // readTree reads the directory with all that is below it. It knows directories and regular files only.
-func readTree(t testing.TB, dir string) (read tree) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+func readTree(dir string) (read tree, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -47,23 +65,16 @@ func readTree(t testing.TB, dir string) (read tree) {
 		read = append(read, e)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read
+	return read, err
 }
 
-// write makes the directory dir, which must not exist, with the content of the tree.
-func (from tree) write(t testing.TB, dir string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+// write puts the content of the tree into the directory dir, which it makes where there is none.
+func (from tree) write(dir string) error {
 	for _, e := range from {
 		path := filepath.Join(dir, e.path)
 		var err error
 		if e.mode.IsDir() {
-			err = os.Mkdir(path, 0o755)
+			err = os.MkdirAll(path, 0o755)
 		} else {
 			err = os.WriteFile(path, e.data, e.mode.Perm()|0o200)
 		}
@@ -71,7 +82,8 @@ func (from tree) write(t testing.TB, dir string) {
 			err = os.Chmod(path, e.mode.Perm())
 		}
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
