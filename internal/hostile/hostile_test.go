@@ -3,17 +3,15 @@
 // comment "# case: NAME" and is judged by what happened outside of the program: files, refs, processes, requests,
 // bytes.
 //
-// "./test.sh all" runs all cases. The first tier runs what stands in a script before the line "# The first tier ends
-// here.", and no script without that line: at least one case of each class.
+// "./test.sh all" runs all cases, and the first tier at least one of each class: a script ends at "[!all] stop" there, and
+// one that begins with "[!all] skip" is left out.
 //
 // Read hostile_test.go first: it runs the tables and has the commands that all of them share. The commands of one table
 // alone are in the file that is named for it, those of repositories in landing_test.go.
 package hostile
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,79 +21,40 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
-	"muster/internal/testing/tier"
+	"muster/internal/testing/scripts"
 )
 
-// endOfFirstTier is the line of a script at which the first tier stops.
-const endOfFirstTier = "# The first tier ends here.\n"
-
 func TestMain(m *testing.M) {
-	testscript.Main(withProgram{m}, map[string]func(){"measured": measured})
-}
-
-// withProgram puts the program first in the PATH before the tests run. It is built without the race detector, because
-// the tables judge from outside, also by memory and by what /proc shows.
-type withProgram struct{ *testing.M }
-
-// Run runs the tests.
-func (w withProgram) Run() int {
-	path, err := program.Find()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if os.Getenv("PEAK") != "" { // the command peak has started this program
+		measured()
 	}
-	os.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return w.M.Run()
+	gittest.Main(m)
 }
 
 // A command is what a script may say beside the commands of testscript.
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// runTable runs the scripts of testdata/name with the commands of the table beside the shared ones.
+// runTable runs the scripts of testdata/name with the commands of the table beside the shared ones, and without a
+// sandbox: what muster holds by itself is tried, and escapes_test.go tries the sandbox. The program is built without the
+// race detector, because the tables judge from outside, also by memory and by what /proc shows.
 func runTable(t *testing.T, name string, own map[string]command) {
 	t.Helper()
-	commands := map[string]command{"repo": repo, "exits": exits, "contains": contains}
+	commands := map[string]command{"repo": scripts.Repo, "exits": scripts.Exits, "contains": scripts.Contains}
 	maps.Copy(commands, own)
-	testscript.Run(t, testscript.Params{Files: scriptsOf(t, name), Setup: setup, Cmds: commands, Condition: isCI,
-		RequireExplicitExec: true})
+	bin := filepath.Dir(program.Path(t))
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", name),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+			err := scripts.Setup(e)
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "home", "state"))
+			return err
+		},
+		Cmds: commands, Condition: scripts.Condition, RequireExplicitExec: true,
+	})
 }
-
-// scriptsOf returns the scripts of a table, cut off where this tier ends.
-func scriptsOf(t *testing.T, table string) (paths []string) {
-	t.Helper()
-	all, err := filepath.Glob(filepath.Join("testdata", table, "*.txtar"))
-	if err != nil || len(all) == 0 {
-		t.Fatal(table, " has no scripts: ", err)
-	}
-	if tier.IsAll() {
-		return all
-	}
-	dir, cases, run := t.TempDir(), 0, 0
-	for _, path := range all {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cases += countCases(text)
-		first, rest, ok := bytes.Cut(text, []byte(endOfFirstTier))
-		if !ok {
-			continue
-		}
-		run += countCases(first)
-		if at := bytes.Index(rest, []byte("\n-- ")); at >= 0 { // the files of the script
-			first = append(first, rest[at+1:]...)
-		}
-		paths = append(paths, filepath.Join(dir, filepath.Base(path)))
-		if err := os.WriteFile(paths[len(paths)-1], first, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%d of %d cases run; ./test.sh all runs the others", run, cases)
-	return paths
-}
-
-func countCases(script []byte) int { return bytes.Count(script, []byte("# case: ")) }
 
 // turn is a turn of a scripted member that calls a tool.
 func turn(tool string, input map[string]any) any {
@@ -128,64 +87,6 @@ func scripted(lead []any) []byte {
 		panic(err)
 	}
 	return model
-}
-
-// isCI is the condition "ci": where programs may not be missing, nothing is skipped for want of one.
-func isCI(condition string) (bool, error) {
-	if condition != "ci" {
-		return false, fmt.Errorf("unknown condition %q", condition)
-	}
-	return tier.IsAll() || os.Getenv("CI") == "true", nil
-}
-
-// setup gives a script a home of its own, git's settings from nowhere else, and no keys.
-func setup(e *testscript.Env) error {
-	for k, v := range map[string]string{
-		"HOME": e.WorkDir + "/home", "XDG_CONFIG_HOME": e.WorkDir + "/home/config",
-		"XDG_STATE_HOME": e.WorkDir + "/home/state", "TZ": "UTC",
-		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": e.WorkDir,
-		"MUSTER_SANDBOX_ENABLED": "false", // what muster holds by itself is tried; escapes_test.go tries the sandbox
-		"GIT_AUTHOR_NAME":        "user", "GIT_AUTHOR_EMAIL": "user@example.org",
-		"GIT_COMMITTER_NAME": "user", "GIT_COMMITTER_EMAIL": "user@example.org",
-	} {
-		e.Setenv(k, v)
-	}
-	return os.MkdirAll(filepath.Join(e.WorkDir, "home"), 0o700)
-}
-
-// repo DIR makes a repository, below $WORK where DIR is relative, with one commit on the branch main and goes there.
-func repo(ts *testscript.TestScript, _ bool, args []string) {
-	dir := args[0]
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(ts.Getenv("WORK"), dir)
-	}
-	ts.Check(os.MkdirAll(dir, 0o755))
-	ts.Check(ts.Exec("git", "init", "-q", "-b", "main", dir))
-	ts.Check(ts.Exec("git", "-C", dir, "commit", "-q", "--allow-empty", "-m", "start"))
-	ts.Check(ts.Chdir(dir))
-}
-
-// exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	code := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		if _, e := fmt.Sscanf(err.Error(), "exit status %d", &code); e != nil {
-			ts.Fatalf("%v", err)
-		}
-	}
-	if fmt.Sprint(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
-}
-
-// contains FILE TEXT... checks that a file has each of the texts, as they are.
-func contains(ts *testscript.TestScript, neg bool, args []string) {
-	data := ts.ReadFile(args[0])
-	for _, want := range args[1:] {
-		if strings.Contains(data, want) == neg {
-			ts.Fatalf("%s has it: %v, %q\n%s", args[0], !neg, want, data)
-		}
-	}
 }
 
 // TestThePageNamesItsTests checks that docs/security.md names each table, and that each table and each test that it names

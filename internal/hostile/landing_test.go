@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster/internal/testing/scripts"
 )
 
 // TestLanding runs what agents do to get around the landing, or to change what is the user's.
@@ -94,7 +96,7 @@ func held(ts *testscript.TestScript, _ bool, args []string) {
 
 // theirs DIR makes a repository that its user works in: a file, an untracked one, a branch, a tag and a stash.
 func theirs(ts *testscript.TestScript, neg bool, args []string) {
-	repo(ts, neg, args)
+	scripts.Repo(ts, neg, args)
 	ts.Check(ts.Exec("sh", "-c", "mkdir -p .git/hooks && printf start >readme && git add readme && git commit -qm readme && "+
 		"git branch theirs && git tag v1 && printf x >>readme && git stash -q && echo mine >notes"))
 }
@@ -149,7 +151,7 @@ func lands(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		want = "3"
 	}
-	exits(ts, false, append([]string{want, "muster"}, run...))
+	scripts.Exits(ts, false, append([]string{want, "muster"}, run...))
 	if now := usersThings(ts); now != before {
 		ts.Fatalf("the user's things have changed from\n%s\nto\n%s", before, now)
 	}

@@ -32,8 +32,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// measured runs a program, which the command peak has named, and writes the most memory that it has had to the file of
-// the variable PEAK. Other systems than Linux do not tell it.
+// measured is this test's program where the command peak starts it: it runs the program of its arguments, and writes the
+// most memory that this has had to the file of the variable PEAK. Other systems than Linux do not tell it.
 func measured() {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -68,7 +68,9 @@ func measured() {
 func peak(ts *testscript.TestScript, neg bool, args []string) {
 	path := filepath.Join(ts.Getenv("WORK"), "peak")
 	ts.Setenv("PEAK", path)
-	err := ts.Exec("measured", args[1:]...)
+	self, err := os.Executable()
+	ts.Check(err)
+	err = ts.Exec(self, args[1:]...)
 	if (err != nil) != neg {
 		ts.Fatalf("failed: %v, wanted to: %v", err, neg)
 	}
