@@ -30,7 +30,7 @@ var projects = map[string]project{
 		"echo x > tracked && git add tracked", "git commit -q -m tracked", "git commit -q --amend -m again", "git stash list", "git tag v1", "git describe --tags",
 		"git blame tracked", "git grep -n x", "git rev-parse HEAD", "git ls-files", "git diff HEAD~1", "git merge topic", "git rebase topic", "git cherry-pick --allow-empty -x HEAD~0 || git cherry-pick --skip",
 		"git revert --no-edit HEAD", "git reset --hard HEAD", "git clean -nd", "git config user.name", "git log --graph --all", "git reflog -n 5", "git archive HEAD | tar t",
-		"git worktree list", "git fsck", "git gc --auto", "git format-patch -1 --stdout", "mkdir -p inner && cd inner && git init -q . && git commit -q --allow-empty -m x && rm -rf ../inner"}},
+		"git worktree list", "git fsck", "git gc --auto", "git format-patch -1 --stdout", "mkdir -p inner && cd inner && git init -q . && git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m x && rm -rf ../inner"}},
 	"sh": {needs: "sh", commands: []string{"ls -la", "pwd", "cat /etc/os-release", "echo x | tee out.txt", "mktemp", "find . -name '*.txt'", "grep -r x .", "sed -i s/x/y/ out.txt",
 		"tar czf /tmp/a.tgz out.txt && tar tzf /tmp/a.tgz", "(sleep 0.1 & wait)", "ps aux", "df -h .", "env", "date", "id", "mkdir -p a/b && touch a/b/c && rm -r a", "ln -s out.txt link && readlink -f link",
 		"chmod +x out.txt", "cat <<EOF > heredoc\nx\nEOF", "test -w .", "ulimit -a", "nproc", "uname -a", "which git", "xargs -n1 echo < out.txt"}},
@@ -52,7 +52,7 @@ func TestOrdinaryCommands(t *testing.T) {
 		if _, err := exec.LookPath(p.needs); err != nil {
 			continue
 		}
-		plain, confined := p.try(newEscapeWorld(t, os.Getuid())), p.try(newEscapeWorld(t, os.Getuid()), "--sandbox")
+		plain, confined := p.try(newEscapeWorld(t, os.Getuid()), "--no-sandbox"), p.try(newEscapeWorld(t, os.Getuid()), "--sandbox")
 		w := newEscapeWorld(t, os.Getuid())
 		w.breakBubblewrap()
 		landlocked := p.try(w, "--sandbox")
@@ -83,9 +83,7 @@ var underLandlock = map[string][]string{
 func (p project) try(w *escapeWorld, flags ...string) (failures []string) {
 	// The toolchains are those of whoever runs the test. What stands in bin takes the place of a program of the system.
 	w.env = []string{"PATH=" + filepath.Join(w.base, "bin") + ":" + os.Getenv("PATH")}
-	if home, err := os.UserHomeDir(); err == nil {
-		w.env = append(w.env, "RUSTUP_HOME="+filepath.Join(home, ".rustup"), "GOMODCACHE="+filepath.Join(home, "go/pkg/mod"))
-	}
+	w.knowsIdentity()
 	for file, text := range p.files {
 		w.write(filepath.Join("repo", file), text)
 	}
@@ -166,6 +164,7 @@ func TestGreedyCommands(t *testing.T) {
 
 // beGreedy has one member take what it can get, while another does its work.
 func beGreedy(t *testing.T, w *escapeWorld) {
+	w.knowsIdentity()
 	turns := []any{turn("task_create", map[string]any{"subject": "modest"}), // which alice takes by herself
 		turn("spawn_teammate", map[string]any{"name": "alice", "role": "coder", "prompt": "modest"})}
 	var modest []any
