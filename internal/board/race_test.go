@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/journal"
@@ -47,8 +48,13 @@ func TestManyWorkers(t *testing.T) {
 						if !slices.ContainsFunc(left, func(t muster.Task) bool { return t.Status != muster.Completed }) {
 							return
 						}
-						<-changed
-						continue
+						select {
+						case <-changed:
+							continue
+						case <-time.After(time.Minute):
+							t.Error("for a minute nothing has changed, and there are open tasks")
+							return
+						}
 					}
 					fence := c.Fence
 					switch r.IntN(5) {
