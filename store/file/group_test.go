@@ -256,6 +256,36 @@ func TestADropTellsOfMailThatCameMeanwhile(t *testing.T) {
 	}
 }
 
+// What stands in a segment where mail should is kept until it is set aside, whichever process does it, and then goes.
+func TestWhatIsSetAsideIsCleaned(t *testing.T) {
+	root := t.TempDir()
+	a, b := opened(t, root), opened(t, root)
+	b.boxes.grace = 0 // the Drop cleans
+	of, err := b.boxes.box(t.Context(), "alice")
+	must(t, err)
+	peek := func(s *Store) muster.Pos {
+		_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
+		must(t, err)
+		return end
+	}
+	must(t, os.MkdirAll(of.segmentDir(), 0o700))
+	must(t, os.WriteFile(of.segment(7, 0)+".bak", []byte("{\"from\":\"eve\"}\n"), 0o600)) // is none
+	must(t, os.WriteFile(of.livePath(), []byte("{\"from\":\"bob\"}\nnonsense\n"), 0o600))
+	peek(a)
+	must(t, b.Inbox().Drop(t.Context(), "alice", peek(b)))
+	must(t, os.WriteFile(of.segment(1, 0), []byte(`{"from":`), 0o600)) // a late program has died
+	must(t, did(of.clean()))
+	peek(b)
+	must(t, did(of.clean()))
+	fi, err := os.Stat(of.segment(1, 0))
+	must(t, err)
+	aside, err := os.ReadFile(filepath.Join(a.dir.Inbox(), "alice.rejected.jsonl"))
+	must(t, err)
+	if n := bytes.Count(aside, []byte("\n")); fi.Size() != 0 || n != 2 {
+		t.Errorf("the segment has %d bytes, and %d lines were set aside", fi.Size(), n)
+	}
+}
+
 // lax is a file system whose locks exclude nobody.
 type lax struct{ durable.OS }
 

@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // rotating opens a store that rotates early.
@@ -60,8 +62,9 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 		must(t, err)
 		all, places = append(all, string(line(n))), append(places, end)
 	}
-	if n := len(files(t, a)); n < 10 {
-		t.Fatalf("it was rotated %d times", n)
+	old := files(t, a)
+	if len(old) < 10 {
+		t.Fatalf("it was rotated %d times", len(old))
 	}
 	for n, at := range places {
 		got, ends := after(t, b, at)
@@ -71,6 +74,30 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 		if from, err := a.Log().Tail(t.Context(), muster.StreamEvents, 100-n); err != nil || from != at {
 			t.Fatalf("the last %d begin at %d, not %d: %v", 100-n, from, at, err)
 		}
+		for _, err := range b.Log().Read(t.Context(), muster.StreamEvents, at+1) {
+			if !errors.Is(err, muster.ErrTrimmed) {
+				t.Fatalf("%d is in the middle of a line: %v", at+1, err)
+			}
+		}
+	}
+	must(t, os.Remove(old[5].path)) // the stream begins after the gap
+	if got, _ := after(t, b, 0); !slices.Equal(got, all[slices.Index(places, muster.Pos(old[5].to)):]) {
+		t.Errorf("after a gap there is %q", got)
+	}
+}
+
+// A file that is rotated between the list and the open is read once and in its place.
+func TestARotationUnderAReader(t *testing.T) {
+	root := t.TempDir()
+	writer := rotating(t, root, 1)
+	add := func() { must(t, did(writer.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(1)))) }
+	add()
+	s, err := OpenOn(durable.New(&atStat{path: filepath.Join(root, ".team", "events.jsonl"), act: add}), root)
+	must(t, err)
+	defer s.Close()
+	got, places := after(t, s, 0)
+	if _, want := after(t, s, 0); len(got) != 2 || !slices.Equal(places, want) {
+		t.Errorf("%q at %v, not %v", got, places, want)
 	}
 }
 
@@ -173,7 +200,11 @@ func TestStreamsAreBounded(t *testing.T) {
 		s := rotating(t, t.TempDir(), 200)
 		s.keepRotated = 1000
 		for n := range 300 {
-			must(t, did(s.Log().Append(t.Context(), stream, muster.Anywhere, line(n))))
+			end, err := s.Log().Append(t.Context(), stream, muster.Anywhere, line(n))
+			must(t, err)
+			if at, err := s.Log().Tail(t.Context(), stream, 0); err != nil || at != end {
+				t.Fatalf("%s ends at %d, not at %d: %v", stream, at, end, err)
+			}
 		}
 		var want, got []string // what the files hold is the end of the stream
 		for r, err := range s.Log().Read(t.Context(), stream, 0) {

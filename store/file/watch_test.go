@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -118,6 +119,9 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 				must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}))
 				hinted(t, mail, "another's mail")
 			}
+			if c == "fails" && opens.Load() < 2 {
+				t.Error("the watcher that has failed is not replaced")
+			}
 		})
 	}
 }
@@ -151,6 +155,18 @@ func (i coarseInfo) Sys() any           { return nil }
 func (c coarse) Stat(name string) (os.FileInfo, error) {
 	fi, err := c.OS.Stat(name)
 	return coarseInfo{fi}, err
+}
+
+type coarseFile struct{ durable.File }
+
+func (f coarseFile) Stat() (os.FileInfo, error) {
+	fi, err := f.File.Stat()
+	return coarseInfo{fi}, err
+}
+
+func (c coarse) OpenFile(name string, flag int, perm os.FileMode) (durable.File, error) {
+	f, err := c.OS.OpenFile(name, flag, perm)
+	return coarseFile{f}, err
 }
 
 // A change within one tick of the file system's clock is seen.
@@ -315,6 +331,41 @@ func TestAFailedLookForgetsNothing(t *testing.T) {
 	}
 }
 
+// A document that changes, and changes back, while a listing is read is in the listing all the same.
+func TestAListingMissesNoDocument(t *testing.T) {
+	root := withTasks(t, 3)
+	letStampsAge(t)
+	s := opened(t, root)
+	s.Log().Watch(t.Context(), muster.StreamClaims)
+	temp := filepath.Join(root, ".tasks", durable.TemporaryName("task_1.json"))
+	must(t, os.WriteFile(temp, nil, 0o600))
+	all(t, s)
+	must(t, os.Chtimes(temp, time.Time{}, time.Now().Add(-2*maxTemporaryAge))) // fails if a young one was removed
+	all(t, s)
+	if _, err := os.Stat(temp); err == nil {
+		t.Error("the temporary file of a dead process is there")
+	}
+	var mark muster.Mark
+	var got []string
+	for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), 0) { // reads each file when it comes to it
+		must(t, err)
+		mark = c.Mark
+		switch got = append(got, c.Key); c.Key {
+		case "1":
+			write(t, root, 2, `{"n":1}`)
+		case "3":
+			write(t, root, 2, `{"n":0}`)
+		}
+	}
+	if !slices.Equal(got, []string{"1", "3", "2"}) {
+		t.Errorf("listed was %q", got)
+	}
+	write(t, root, 1, `{"n":2}`)
+	if n, _ := changes(t, s.Table(muster.TableTasks), mark); n != 1 { // who watches a stream watches no documents
+		t.Errorf("%d changes", n)
+	}
+}
+
 // Many inboxes are one directory to the system, and no goroutine each. Without a watch the watcher ends.
 func TestManyWatches(t *testing.T) {
 	s := opened(t, t.TempDir())
@@ -395,6 +446,13 @@ func TestSegmentsAreRemoved(t *testing.T) {
 		look("in another process", false)
 		time.Sleep(segmentGrace + time.Second)
 		look("in another process, after the grace", true)
+		deliver()
+		unlock, err := s.lock(t.Context(), "inbox", "alice")
+		must(t, err)
+		time.Sleep(3 * segmentGrace)
+		unlock()
+		time.Sleep(3 * segmentGrace)
+		look("after somebody has locked the inbox", true)
 	})
 }
 
@@ -430,7 +488,7 @@ func TestAStoppedLoopTakesNoEvents(t *testing.T) {
 	}
 }
 
-// atStat is the real file system, in which somebody else acts right before one file is looked at.
+// atStat is the real file system, in which somebody else acts right before one file is looked at, or is first opened.
 type atStat struct {
 	durable.OS
 	path string
@@ -442,6 +500,14 @@ func (f *atStat) Stat(name string) (os.FileInfo, error) {
 		f.act()
 	}
 	return f.OS.Stat(name)
+}
+
+func (f *atStat) OpenFile(name string, flag int, perm os.FileMode) (durable.File, error) {
+	if act := f.act; name == f.path && act != nil {
+		f.act = nil
+		act()
+	}
+	return f.OS.OpenFile(name, flag, perm)
 }
 
 // A sweep looks at files without the lock. When the store is closed meanwhile, the channels of the watches are closed,

@@ -179,7 +179,7 @@ var inboxTests = []test{
 	{"what is no mail, and a box that is a path, is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Inbox()
 		wants(t, a.Put(t.Context(), "alice", muster.Message{}), muster.ErrInvalid)
-		for _, box := range []muster.Name{"", "..", "../x", "a/b", ".x"} {
+		for _, box := range []muster.Name{"", "..", "../x", "a/b", ".x", "-x"} {
 			wants(t, a.Put(t.Context(), box, mail("m1")), muster.ErrInvalid)
 			_, _, err := a.Peek(t.Context(), box, 0, 1)
 			wants(t, err, muster.ErrInvalid)

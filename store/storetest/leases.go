@@ -56,6 +56,8 @@ var leaseTests = []test{
 		lease := acquire(t, a.Leases(), "host-1")
 		ok(t, a.Close())
 		<-lease.Lost()
+		_, err := a.Leases().Acquire(t.Context(), "host-1") // nobody would release it
+		wants(t, err, muster.ErrUnavailable)
 		equal(t, "held", held(t, b, "host-1"), false)
 		acquire(t, b, "host-1")
 	}},
@@ -122,7 +124,7 @@ var leaseTests = []test{
 	}},
 	{"a name that is a path is invalid", func(t *testing.T, open func() muster.Store) {
 		l := open().Leases()
-		for _, name := range []string{"", "..", "../x", "a/b", ".x"} {
+		for _, name := range []string{"", "..", "../x", "a/b", ".x", "-x"} {
 			_, err := l.Acquire(t.Context(), name)
 			wants(t, err, muster.ErrInvalid)
 			_, err = l.Held(t.Context(), name)

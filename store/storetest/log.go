@@ -161,6 +161,20 @@ var logTests = []test{
 		}
 		t.Fatal("nothing was said")
 	}},
+	{"a read ends with its context", func(t *testing.T, open func() muster.Store) {
+		a := open().Log()
+		add(t, a, two, 0, rec(1), rec(2))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		for _, err := range a.Read(ctx, two, 0) {
+			if n++; (n == 1) != (err == nil) || n > 2 {
+				t.Fatalf("record %d: %v", n, err)
+			}
+			cancel()
+		}
+		equal(t, "records and errors", n, 2)
+	}},
 	{"what is not an object on one line is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Log()
 		for _, r := range []string{"", "1", "null", `[{}]`, `{"a":`, "{\n}", `{} {}`} {
@@ -173,7 +187,7 @@ var logTests = []test{
 	{"a stream whose name is a path is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Log()
 		transcripts := muster.StreamTranscripts
-		for _, s := range []string{"", "..", "../x", transcripts, transcripts + "../x", "a/b"} {
+		for _, s := range []string{"", "..", "../x", "-x", transcripts, transcripts + "../x", "a/b"} {
 			_, err := a.Append(t.Context(), s, muster.Anywhere, rec(1))
 			wants(t, err, muster.ErrInvalid)
 			for _, err := range a.Read(t.Context(), s, 0) {

@@ -116,7 +116,7 @@ var tableTests = []test{
 	}},
 	{"a key that is a path is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Table(muster.TableMembers)
-		for _, key := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a b", ".x"} {
+		for _, key := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a b", ".x", "-x"} {
 			_, err := a.Put(t.Context(), key, doc(1), muster.None)
 			wants(t, err, muster.ErrInvalid)
 			_, err = a.Get(t.Context(), key)
