@@ -43,8 +43,7 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 			"time passes": func(rt *rapid.T) {
 				d := time.Duration(rapid.IntRange(1, 90).Draw(rt, "seconds")) * time.Second
 				p.idle.update("alice", func(k *boxState) {
-					k.readAt, k.droppedAt = k.readAt.Add(-d),
-						k.droppedAt.Add(-d)
+					k.readAt, k.droppedAt = k.readAt.Add(-d), k.droppedAt.Add(-d)
 				})
 			},
 			"": func(rt *rapid.T) {

@@ -1,7 +1,9 @@
 package roster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,52 +56,13 @@ func TestProject(t *testing.T) {
 		set(t, r, "carol", muster.Idle, muster.IdleTasks)
 		must(t, r.Project(t.Context()))
 		at := time.Now().Unix()
-		want := fmt.Sprintf(`{
-  "team_name": "api-v2",
-  "members": [
-    {
-      "status": "idle",
-      "name": "Zed",
-      "tools": [
-        "a",
-        {
-          "b": 1
-        }
-      ]
-    },
-    "odd",
-    {
-      "name": "amy",
-      "role": "x<y"
-    },
-    {
-      "name": "carol",
-      "role": "tester",
-      "status": "idle",
-      "idle_reason": "awaiting_tasks",
-      "agent_id": "carol@api-v2",
-      "model": "m",
-      "joined_at": %d
-    },
-    {
-      "name": "bob",
-      "role": "coder",
-      "status": "working",
-      "agent_id": "bob@api-v2",
-      "joined_at": %d,
-      "pane": "%%3"
-    }
-  ],
-  "a": {
-    "b": [
-      1,
-      2
-    ]
-  },
-  "version": 2
-}
-`, at-1, at)
-		if d := cmp.Diff(want, config(t, s)); d != "" {
+		want := fmt.Sprintf(`{"team_name":"api-v2","members":[{"status":"idle","name":"Zed","tools":["a",{"b":1}]},"odd",`+
+			`{"name":"amy","role":"x<y"},{"name":"carol","role":"tester","status":"idle","idle_reason":"awaiting_tasks",`+
+			`"agent_id":"carol@api-v2","model":"m","joined_at":%d},{"name":"bob","role":"coder","status":"working",`+
+			`"agent_id":"bob@api-v2","joined_at":%d,"pane":"%%3"}],"a":{"b":[1,2]},"version":2}`, at-1, at)
+		var got bytes.Buffer
+		must(t, json.Compact(&got, []byte(config(t, s))))
+		if d := cmp.Diff(want, got.String()); d != "" {
 			t.Fatal(d)
 		}
 		before, err := s.Table(muster.TableTeam).Get(t.Context(), "config")
@@ -133,7 +96,8 @@ func TestProject(t *testing.T) {
 	})
 }
 
-// The name of another program's member does not become free while config.json cannot be read.
+// The name of another program's member does not become free while config.json cannot be read, but when it is removed.
+// Beside it, the record of a run that cannot be read is reported.
 func TestANameStaysTakenWhileTheFileCannotBeRead(t *testing.T) {
 	s := mem.New()
 	r := process(s)
@@ -145,5 +109,15 @@ func TestANameStaysTakenWhileTheFileCannotBeRead(t *testing.T) {
 		if _, err := r.Add(t.Context(), muster.Member{Name: "zed", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
 			t.Errorf("with %s: the name was free, %v", text, err)
 		}
+	}
+	team := s.Table(muster.TableTeam)
+	_, err := team.Put(t.Context(), "run", []byte(`7`), muster.None)
+	must(t, err)
+	doc, err := team.Get(t.Context(), "config")
+	must(t, err)
+	must(t, team.Delete(t.Context(), "config", doc.Rev))
+	add(t, r, muster.Member{Name: "zed", Role: "coder"})
+	if got := kinds(t, s); len(got) != 3 {
+		t.Errorf("said were %q", got)
 	}
 }

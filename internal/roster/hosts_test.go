@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/corruption"
 	"muster/store/mem"
 )
 
@@ -90,7 +92,18 @@ func TestEndGuards(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].GuardPID != 0 || all[1].GuardPID != 1<<30+1 {
 		t.Errorf("%+v, %v", all, err)
 	}
+	r.leases = unasked{r.leases}
+	_, hosts := r.Hosts(t.Context())
+	_, guards := r.EndGuards(t.Context())
+	if _, alive := r.Alive(t.Context(), "host-2.1"); hosts == nil || guards == nil || alive == nil {
+		t.Errorf("those who cannot be asked for: %v, %v, %v", hosts, guards, alive)
+	}
 }
+
+// unasked are leases of which nobody can tell who holds them.
+type unasked struct{ muster.Leases }
+
+func (unasked) Held(context.Context, string) (bool, error) { return false, errors.New("no answer") }
 
 func TestEveryHostHasItsOwnSlot(t *testing.T) {
 	s := mem.New()
@@ -136,8 +149,8 @@ func TestASlotThatCannotBeReadIsPassedBy(t *testing.T) {
 	if h.ID() != "host-2.1" {
 		t.Fatalf("%s", h.ID())
 	}
-	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
-		t.Fatal("the slot that was passed by is still held")
+	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held || len(kinds(t, s)) != 1 {
+		t.Fatal("the slot that was passed by is still held, or is not reported")
 	}
 }
 
@@ -154,7 +167,9 @@ func TestADamagedSlot(t *testing.T) {
 	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
 		t.Fatal(alive, err)
 	}
-	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
+	_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-2", []byte(`{"life":"y"}`), muster.None)
+	must(t, err)
+	if slots, err := r.MendHosts(t.Context()); err != nil || !slices.Equal(slots, []string{"host-2"}) {
 		t.Fatal(slots, err)
 	}
 	for range 2 {
@@ -162,17 +177,22 @@ func TestADamagedSlot(t *testing.T) {
 			t.Fatal(all, err)
 		}
 	}
-	if got := kinds(t, s); len(got) != 1 || got[0] != "state.corrupt  " {
+	if got := kinds(t, s); len(got) != 2 || got[0] != "state.corrupt  " {
 		t.Fatalf("events %q", got)
 	}
 	must(t, sa.Close())
 	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
 		t.Fatal(slots, err)
 	}
+	kept := 0
+	for _, err := range s.Table(corruption.Table).Changes(t.Context(), 0) {
+		must(t, err)
+		kept++
+	}
 	// The next life is none that there was.
 	next := join(t, process(s.Handle()))
-	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || alive || next.doc.Slot != "host-1" {
-		t.Fatal(alive, err, next.ID())
+	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || alive || next.doc.Slot != "host-1" || next.doc.Life < 1e9 || kept != 2 {
+		t.Fatal(alive, err, next.ID(), kept)
 	}
 	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
 		t.Fatal(slots, err)

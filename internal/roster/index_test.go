@@ -42,6 +42,8 @@ func TestTheIndexFollows(t *testing.T) {
 				must(t, other.members.Delete(t.Context(), string(n), rev))
 			},
 			"": func(rt *rapid.T) {
+				idle, err := ListIf(t.Context(), r, func(m *muster.Member) bool { return m.Status == muster.Idle })
+				must(t, err)
 				want, err := process(s.Handle()).List(t.Context())
 				must(t, err)
 				got, err := r.List(t.Context())
@@ -65,8 +67,6 @@ func TestTheIndexFollows(t *testing.T) {
 					rt.Fatalf("what was listed before has changed: %s", d)
 				}
 				lent, copied = got, slices.Clone(got)
-				idle, err := ListIf(t.Context(), r, func(m *muster.Member) bool { return m.Status == muster.Idle })
-				must(t, err)
 				want = slices.DeleteFunc(want, func(m muster.Member) bool { return m.Status != muster.Idle })
 				if d := cmp.Diff(want, idle, cmpopts.EquateEmpty()); d != "" {
 					rt.Fatalf("those that are idle: %s", d)
@@ -102,9 +102,12 @@ func TestAMemberThatStaysUnreadable(t *testing.T) {
 	must(t, err)
 	here("bob")
 	here("bob")
-	var bad *muster.Error
-	if _, err := r.Get(t.Context(), "alice"); !errors.As(err, &bad) || bad.Code != muster.Corrupt || bad.Hint == "" {
-		t.Errorf("it is not said what to do: %v", err)
+	_, err = r.Get(t.Context(), "alice")
+	_, failed := r.Update(t.Context(), "alice", func(*muster.Member) {})
+	for _, err := range []error{err, failed} {
+		if !errors.Is(err, muster.ErrCorrupt) || muster.HintOf(err) == "" {
+			t.Errorf("it is not said what to do: %v", err)
+		}
 	}
 	_, err = members.Put(t.Context(), "alice", whole.Data, half)
 	must(t, err)

@@ -240,11 +240,11 @@ func TestTakeOver(t *testing.T) {
 func TestKnown(t *testing.T) {
 	s := mem.New()
 	r := process(s)
-	for _, n := range []muster.Name{"alice", "alina", "bob", "worker-10"} {
+	for _, n := range []muster.Name{"alice", "alina", "bob", "worker-10", "w-1", "w-2", "w-3", "w-4"} {
 		add(t, r, muster.Member{Name: n, Role: "coder"})
 	}
 	set(t, r, "bob", muster.Shutdown, "")
-	_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},"odd",7]}`), muster.None)
+	_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},{"name":"lead"},{"name":"zoe","role":5},"odd",7,{"name":"Zed"}]}`), muster.None)
 	must(t, err)
 	_, err = s.Table(muster.TableMembers).Put(t.Context(), "torn", []byte(`{"name":[]}`), muster.None)
 	must(t, err)
@@ -254,6 +254,7 @@ func TestKnown(t *testing.T) {
 		near  []muster.Name
 	}{
 		{"alice", true, nil}, {"bob", true, nil}, {"lead", true, nil}, {"user", true, nil}, {"Zed", true, nil}, {"torn", true, nil},
+		{"zoe", true, nil}, {"w-5", false, []muster.Name{"w-1", "w-2", "w-3"}},
 		{"alcie", false, []muster.Name{"alice"}},
 		{"alic", false, []muster.Name{"alice"}},
 		{"Alice", false, []muster.Name{"alice", "alina"}},
@@ -270,6 +271,9 @@ func TestKnown(t *testing.T) {
 	}
 	if _, err := r.Get(t.Context(), "alcie"); !errors.Is(err, muster.ErrNotFound) || err.Error() != `there is no member "alcie" (did you mean alice?)` {
 		t.Fatalf("got %v", err)
+	}
+	if all, err := r.Foreign(t.Context()); err != nil || len(all) != 2 || all[0].Name != "Zed" || all[0].Role != "x" {
+		t.Errorf("of other programs are %+v, %v", all, err)
 	}
 	if _, err := r.Update(t.Context(), "nobody", func(*muster.Member) {}); !errors.Is(err, muster.ErrNotFound) {
 		t.Fatalf("got %v", err)
