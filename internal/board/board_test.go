@@ -43,7 +43,8 @@ func TestALife(t *testing.T) {
 		}
 		told := 0
 		other.OnEffect(muster.EffectTell, func(_ context.Context, t muster.Task) error { told += int(t.ID); return nil })
-		d, err := other.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Commit: "9c01d3e", Receipt: "ok", Check: "go test", Seconds: 0.7}, Result: "done"})
+		d, err := other.Complete(w.ctx, 1, 1, Outcome{Result: "done", Landed: &muster.Landed{Commit: "9c01d3e", Receipt: "ok",
+			Check: "go test", Seconds: 0.7, CoveredBy: 2, Flaky: true, Review: "approved by x"}})
 		if must(w, d, err).Status != muster.Completed || d.Owner != "alice" || d.CompletedBy != "alice" || d.Landing != nil || told != 1 {
 			t.Fatalf("completed %+v, told %d", d, told)
 		}
@@ -70,7 +71,8 @@ func TestALife(t *testing.T) {
 		}
 		w.whole()
 
-		want := map[string]any{"subject": "tokenizer", "commit": "9c01d3e", "receipt": "ok", "check": "go test", "seconds": 0.7, "result": "done"}
+		want := map[string]any{"subject": "tokenizer", "commit": "9c01d3e", "receipt": "ok", "check": "go test", "seconds": 0.7, "result": "done",
+			"covered_by": 2.0, "flaky": true, "review": "approved by x"}
 		if e := w.events(journal.TaskCompleted); len(e) != 1 || cmp.Diff(want, e[0].Fields) != "" || e[0].Member != "alice" || e[0].Task != 1 {
 			t.Errorf("completed: %+v", e)
 		}
@@ -178,7 +180,7 @@ func TestReleaseCounts(t *testing.T) {
 	if got.Status != muster.NeedsAttention || got.Result != "given back 3 times, last: 50 turns" {
 		t.Fatalf("%+v", got)
 	}
-	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result {
+	if e := w.events(journal.TaskAttention); len(e) != 1 || e[0].Text("reason") != got.Result || e[0].Member != "alice" {
 		t.Errorf("attention: %+v", e)
 	}
 	w.refused(errOf(b.Complete(w.ctx, 1, got.Fence-1, Outcome{})), muster.Fenced, "")
@@ -203,7 +205,7 @@ func TestReturns(t *testing.T) {
 	w.refused(errOf(b.Return(w.ctx, 1, 1, "check", Details{})), muster.Invalid, "task 1 is not landing")
 	for i := 1; i <= 3; i++ {
 		must(w, c, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		r, err := b.Return(w.ctx, 1, 1, "check", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
+		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
 		must(w, r, err)
 		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
 		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
@@ -214,12 +216,12 @@ func TestReturns(t *testing.T) {
 		}
 	}
 	got := w.get(b, 1)
-	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: check" {
+	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: review: FAIL" {
 		t.Fatalf("%+v", got)
 	}
 	w.refused(errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})), muster.Fenced, "")
 	e := w.events(journal.TaskReturned)
-	if len(e) != 3 || e[2].Text("reason") != "check" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
+	if len(e) != 3 || e[2].Text("reason") != "review" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
 		t.Errorf("%+v", e)
 	}
 	if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
@@ -236,16 +238,23 @@ func TestARetriedTaskMayHaveAnotherArbiter(t *testing.T) {
 		c := w.take(b, 1, "alice")
 		back := func() muster.Task {
 			must(w, 0, errOf(b.BeginLanding(w.ctx, 1, c.Fence, muster.PendingLanding{Head: "h"})))
-			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
-			return must(w, r, err)
+			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Failed: "TestX", Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
+			told := w.events(journal.TaskReturned)
+			if must(w, r, err).IsArbiterDue() != (told[len(told)-1].Fields["arbiter"] == true) {
+				t.Errorf("told %+v of %+v", told[len(told)-1], r)
+			}
+			return r
 		}
 		for i := 1; i <= maxReturns; i++ {
 			if r := back(); r.IsArbiterDue() != (i == maxReturns) || !slices.Equal(r.Met, []string{fmt.Sprint(round)}) {
 				t.Fatalf("return %d of claim %d: %+v", i, c.Fence, r)
 			}
 		}
-		must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, "arbiter", "m", "")))
-		if r := back(); r.Status != muster.NeedsAttention {
+		for range 2 {
+			must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, "arbiter", "m", "")))
+		}
+		if r := back(); r.Status != muster.NeedsAttention || r.Result != "came back 4 times, last: check: TestX" ||
+			len(w.events(journal.ArbiterEnded)) != round+1 {
 			t.Fatalf("after the arbiter: %+v", r)
 		}
 		must(w, 0, errOf(b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
@@ -260,13 +269,17 @@ func TestReturnsOfAMovingTarget(t *testing.T) {
 	w.take(b, 1, "alice")
 	for i := 1; i <= maxRounds; i++ {
 		must(w, 0, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		got, err := b.Return(w.ctx, 1, 1, "conflict", Details{Text: "a.go\nb.go", Moved: true, With: "task 7"})
+		got, err := b.Return(w.ctx, 1, 1, "conflict", Details{Text: "a.go\nb.go", Moved: true, With: "task 7",
+			Met: []string{fmt.Sprint(i)}})
 		if must(w, got, err); got.Returns != 0 || got.Rounds != i || (got.Status == muster.NeedsAttention) != (i == maxRounds) {
 			t.Fatalf("after round %d: %+v", i, got)
 		}
 	}
 	if got := w.get(b, 1).Result; got != "came back 12 times, last: conflict in a.go b.go; landed meanwhile: task 7" {
 		t.Errorf("%q", got)
+	}
+	if got := w.get(b, 1).Met; len(got) != maxMet || got[maxMet-1] != "12" {
+		t.Errorf("of what it met is kept: %q", got)
 	}
 	if e := w.events(journal.TaskReturned); e[0].Fields["counts"] != false || e[0].Text("with") != "task 7" {
 		t.Errorf("%+v", e[0])
@@ -375,7 +388,11 @@ func TestCreateRefuses(t *testing.T) {
 	if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	must(w, 0, errOf(b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6)})))
+	got, err := b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6),
+		RequirePlan: true, Review: true, Key: "k", Files: []string{"a"}})
+	if must(w, got, err); !got.RequirePlan || !got.Review || got.Key != "k" || !slices.Equal(got.Files, []string{"a"}) {
+		t.Errorf("%+v", got)
+	}
 	w.refused(errOf(b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})), muster.Invalid, "the description is not UTF-8 in line 2")
 }
 

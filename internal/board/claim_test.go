@@ -88,6 +88,21 @@ func TestAReleaseNamesWhoGaveTheTaskBack(t *testing.T) {
 	}
 }
 
+// An arbiter that is due is forgotten with the claim: the next owner's landings may need one. One that has ended stays.
+// Why a task came back is forgotten with its completion.
+func TestWhatIsForgottenAtTheEndOfAClaim(t *testing.T) {
+	for ended, stays := range map[float64]bool{0: false, 2: true} {
+		one := muster.Task{Status: muster.Landing, Owner: "ann", Fence: 1, Arbiter: &muster.Arbiter{DueAt: 1, EndedAt: ended}}
+		if err := release(&one, 1, Release{}, 3); err != nil || (one.Arbiter != nil) != stays {
+			t.Errorf("ended at %v: %+v, %v", ended, one.Arbiter, err)
+		}
+	}
+	back := muster.Task{Status: muster.InProgress, Returned: "check", Met: []string{"c"}}
+	if err := complete(&back, 0, Outcome{}, 3); err != nil || back.Returned != "" || back.Met != nil {
+		t.Errorf("completed, it says of its returns: %+v, %v", back, err)
+	}
+}
+
 // An owner who completes its task by hand may complete it again with its fence. When somebody else did, it is refused.
 func TestCompletionByHandByTheOwnerAndByOthers(t *testing.T) {
 	for by, want := range map[muster.Name]error{"ann": nil, muster.User: muster.ErrFenced} {

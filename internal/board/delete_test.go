@@ -64,6 +64,20 @@ func TestDeletingATaskThatIsLanding(t *testing.T) {
 	}
 }
 
+// A dependant that is deleted at the same time keeps no other one waiting.
+func TestADependantIsDeletedAtTheSameTime(t *testing.T) {
+	w := inMemory(t)
+	other := w.board()
+	for id := range muster.TaskID(3) {
+		w.add(other, "x", []muster.TaskID{1}[:min(id, 1)]...)
+	}
+	b := w.interruptedBoard(at("put", "2"), func() { must(w, 0, other.Delete(w.ctx, 2, true)) })
+	must(w, 0, b.Delete(w.ctx, 1, true))
+	if left := w.stored(); len(left) != 1 || len(left[3].DependsOn) != 0 {
+		t.Errorf("left are %+v", left)
+	}
+}
+
 // A deletion is told with its time, not with that of the task's last change.
 func TestADeletionIsToldWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,8 +91,11 @@ func TestOverlappingTasksComeLast(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			mayClaim := slices.DeleteFunc(all, func(x muster.Task) bool { return !x.Claimable(role) })
-			got, ok, err := b.ClaimNext(ctx, Claim{Owner: "alice", Role: role})
+			onlyOwn := rapid.Bool().Draw(r, "only own")
+			mayClaim := slices.DeleteFunc(all, func(x muster.Task) bool {
+				return !x.Claimable(role) || onlyOwn && x.ClaimRole == ""
+			})
+			got, ok, err := b.ClaimNext(ctx, Claim{Owner: "alice", Role: role, OnlyOwn: onlyOwn})
 			if err != nil || ok != (len(mayClaim) > 0) {
 				r.Fatalf("%d tasks can be claimed, and %v, %v", len(mayClaim), ok, err)
 			}

@@ -89,7 +89,8 @@ func TestCorruptTaskHarmsNoOther(t *testing.T) {
 		if !errors.Is(err, muster.ErrCorrupt) {
 			t.Errorf("got %v", err)
 		}
-		if got := w.add(b, "new"); got.ID != 11 {
+		next, err := UnusedID(w.ctx, b)
+		if got := w.add(b, "new"); err != nil || next != 11 || got.ID != 11 {
 			t.Errorf("the id of an unreadable task was given to %+v", got)
 		}
 		w.write("3", `{"id": 3, "subject": "mended", "status": "completed"}`)

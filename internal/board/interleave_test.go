@@ -121,19 +121,6 @@ func TestALateFinisherBringsNothingBack(t *testing.T) {
 	}
 }
 
-func TestRemovingAnEdgeThatWasOnlyDecided(t *testing.T) {
-	w := inMemory(t)
-	b := w.board()
-	w.add(b, "1")
-	w.add(b, "2")
-	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 1, "on": [2]}]}`)
-	must(w, 0, errOf(b.Update(w.ctx, 1, Patch{RemoveBlockers: []muster.TaskID{2}})))
-	must(w, 0, b.Settle(w.ctx))
-	if got := w.get(b, 1); len(got.DependsOn) != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // The task is claimed after an edge was decided and before it is written: the claim stands, the edge is refused.
 func TestAClaimComesBeforeTheEdge(t *testing.T) {
 	w := inMemory(t)

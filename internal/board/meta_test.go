@@ -19,7 +19,7 @@ func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
 		storetest.FailEach(t, isCounted, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 			w := inMemory(t)
 			w.write("41", `{"id": 41, "subject": "of another program", "status": "pending"}`)
-			w.write("meta", `{"next_id": "many"}`)
+			w.write("meta", `{"next_id": 1000000000001}`)
 			faulty := wrap(w.open())
 			b := New(faulty, journal.New(faulty.Log()))
 			_, err := b.meta.read(w.ctx)

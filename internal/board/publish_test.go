@@ -4,12 +4,11 @@ import (
 	"testing"
 
 	"muster"
-	"muster/internal/testing/tier"
+	"muster/journal"
 )
 
 // A published check counts from the landing of its task on, until it is retired, and its name is one task's.
 func TestPublish(t *testing.T) {
-	tier.All(t)
 	w := inMemory(t)
 	b := w.board()
 	w.add(b, "one")
@@ -31,9 +30,22 @@ func TestPublish(t *testing.T) {
 	}
 	counts(0)
 	must(w, one, errOf(b.BeginLanding(w.ctx, 1, one.Fence, muster.PendingLanding{Head: "h", Onto: "o"})))
+	counts(1)
 	must(w, one, errOf(b.Complete(w.ctx, 1, one.Fence, Outcome{Landed: &muster.Landed{Commit: "c"}, By: "alice"})))
 	counts(1)
-	must(w, one, errOf(Retire(w.ctx, b, 1, "api", muster.User)))
+	told := len(w.events(journal.TaskUpdated))
+	for range 2 {
+		must(w, one, errOf(Retire(w.ctx, b, 1, "api", muster.User)))
+	}
 	counts(0)
-	must(w, two, errOf(Publish(w.ctx, b, 2, two.Fence, check)))
+	if n := len(w.events(journal.TaskUpdated)); n != told+1 {
+		t.Errorf("a check was retired, and %d events say so", n-told)
+	}
+	for _, name := range []string{"api", "b", "c"} {
+		must(w, two, errOf(Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: name, Command: "true"})))
+	}
+	w.refused(errOf(Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: "d", Command: "true"})), muster.Invalid, "")
+	if two, err = Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: "b"}); len(must(w, two, err).Checks) != 2 {
+		t.Errorf("one was taken back, and there are %+v", two.Checks)
+	}
 }

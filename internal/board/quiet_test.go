@@ -131,6 +131,11 @@ func TestSettlingAWholeBoardReadsNoTask(t *testing.T) {
 	if ops := slices.DeleteFunc(*cooled, func(op string) bool { return op == "list" || op == "get meta" || op == "get 5" }); len(ops) > 0 {
 		t.Errorf("the first look did %q", ops)
 	}
+	must(w, 0, errOf(b.Update(w.ctx, 5, Patch{Retry: true})))
+	must(w, 0, warm.Settle(w.ctx))
+	if got := w.get(b, 5); got.Status != muster.NeedsAttention {
+		t.Errorf("it waits for itself, is tried again, and stays so: %+v", got)
+	}
 }
 
 // A claim reads the task and its blockers and writes the task. It does not look at the whole board.
@@ -147,14 +152,17 @@ func TestAClaimReadsTheTaskAndItsBlockers(t *testing.T) {
 	}
 }
 
-// An id is retired when its task is deleted, unless a higher one has been.
+// An id is retired before its task is deleted, unless a higher one has been.
 func TestAnIDIsRetiredOnce(t *testing.T) {
 	w := inMemory(t)
-	other := w.board()
+	other, done := w.recordingBoard()
 	for range 3 {
 		w.add(other, "x")
 	}
 	must(w, 0, other.Delete(w.ctx, 3, false))
+	if slices.Index(*done, "put meta") > slices.Index(*done, "delete 3") {
+		t.Errorf("it did %q", *done)
+	}
 	b, ops := w.recordingBoard()
 	must(w, 0, b.Delete(w.ctx, 2, false))
 	if slices.Contains(*ops, "put meta") || w.raw("meta")["next_id"] != 4.0 {

@@ -100,31 +100,3 @@ func TestManyWorkers(t *testing.T) {
 		}
 	})
 }
-
-func TestIDsAreUniqueAndNeverReused(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		var seen sync.Map
-		var all sync.WaitGroup
-		for range 4 {
-			p := w.board()
-			all.Go(func() {
-				for i := range 20 {
-					n, err := p.Create(w.ctx, Draft{Subject: "x"})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if _, was := seen.LoadOrStore(n.ID, true); was {
-						t.Errorf("id %d was given twice", n.ID)
-					}
-					if i%2 == 0 {
-						if err := p.Delete(w.ctx, n.ID, false); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			})
-		}
-		all.Wait()
-	})
-}
