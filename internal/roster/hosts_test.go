@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/proc"
 	"muster/store/mem"
 )
 
@@ -36,11 +37,12 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%q is not alive", id)
 		}
 	}
-	must(t, hb.SetGuard(t.Context(), 4711))
+	must(t, hb.SetGuard(t.Context(), os.Getpid()))
 	all, err := process(s).Hosts(t.Context())
 	must(t, err)
 	pid := os.Getpid()
-	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join", GuardPID: 4711}}
+	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join",
+		GuardPID: pid, GuardStarted: proc.StartTime(pid)}}
 	for i := range all {
 		if all[i].Since == 0 {
 			t.Error("no time")
