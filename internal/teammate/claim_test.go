@@ -483,6 +483,14 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 
 // A call that was cut off is answered from the board: a completed task says how it landed.
 func TestACompletedTaskSaysHow(t *testing.T) {
+	p := newParts(t, "alice")
+	mine, others := p.claimOnBoard("alice"), p.claimOnBoard("alice")
+	_, err1 := p.Board.Complete(t.Context(), mine.ID, mine.Fence, board.Outcome{By: "alice", Result: "It parses."})
+	_, err2 := p.Board.CompleteByHand(t.Context(), others.ID, muster.User, "By hand.")
+	if text, err := p.compaction.earlierWork(t.Context()); !strings.HasSuffix(text, "you reported: It parses.") ||
+		errors.Join(err, err1, err2) != nil || strings.Contains(text, "#2") {
+		t.Errorf("she has done %q, %v", text, err)
+	}
 	for _, c := range []struct {
 		landed *muster.Landed
 		want   string

@@ -218,7 +218,7 @@ func TestTheUserBeginsANewConversation(t *testing.T) {
 		if len(l.asked) != asked {
 			l.Errorf("the model is asked %d times for it: %s", len(l.asked)-asked, l.heard())
 		}
-		for i, words := range []string{"Go on.", "And on."} {
+		for i, words := range []string{"Go on.", "And on.", "And so on."} {
 			l.send(muster.MailMessage, muster.User, muster.Lead, words)
 			l.hasEnded()
 			heard := l.heard()

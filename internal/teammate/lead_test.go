@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/hooks"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -309,6 +310,28 @@ func TestAnErrorOfTheStoreEndsTheLead(t *testing.T) {
 	}, "members/lead") // what a lead shows when it is woken is for people only
 }
 
+// The lead of a playbook is asked only when something needs it: it makes room for a role by itself, and asks once. A task
+// that needs attention is no end without it.
+func TestALeadThatNothingNeeds(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		l.run.Playbook, l.run.Cap = &muster.Playbook{}, 1
+		l.create(board.Draft{Role: "writer"})
+		l.start()
+		if all := l.waiting(); len(all) != 1 || all[0].To != "alice" || len(l.asked) > 0 {
+			l.Errorf("%+v wait, and the lead was asked %d times", all, len(l.asked))
+		}
+	})
+	live(t, muster.Lead, func(l *life) {
+		l.run.Playbook = &muster.Playbook{}
+		task := l.claimOnBoard("alice")
+		_, err := l.world.Board.Release(l.Context(), task.ID, task.Fence, board.Release{By: "alice", Final: true})
+		l.must(err)
+		if l.start(); !l.hasEnded() || l.end.Code != 3 || len(l.asked) == 0 {
+			l.Errorf("it ended with %+v, %v, asked %d times", l.end, l.err, len(l.asked))
+		}
+	})
+}
+
 // At the end of its turn the lead hears the user whatever else holds, and in a conversation everybody, unless the user
 // has stopped it to speak first.
 func TestWhomTheLeadHears(t *testing.T) {
@@ -349,6 +372,7 @@ func TestALeadListensToTheUser(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		talk := newTalk()
 		l.config.Talk = talk
+		l.config.Hooks = hooks.NewRunner([]hooks.Hook{{Event: hooks.UserPromptSubmit, Command: "echo", Timeout: time.Hour}}, "", nil)
 		l.restart(muster.Lead)
 		l.start(says("What next?"))
 		if m := l.record(muster.Lead); l.hasEnded() || m.Doing != "waits for you" || len(talk.rests) == 0 || slices.Contains(talk.rests, false) {
@@ -361,6 +385,13 @@ func TestALeadListensToTheUser(t *testing.T) {
 		synctest.Wait()
 		if len(l.asked) != 2 || !strings.Contains(l.heard(), "Go on.") || len(talk.heard) != 1 {
 			l.Errorf("asked %d times it hears %s", len(l.asked), l.heard())
+		}
+		l.commands.prints = `{"decision":"block","reason":"It is late."}`
+		l.Hooks.Start(l.commands, l.Journal)
+		l.send(muster.MailMessage, muster.User, muster.Lead, "Go on, I say.") // a hook refuses it
+		synctest.Wait()
+		if len(l.asked) != 2 || len(talk.heard) != 2 || len(l.events(journal.RunNote)) != 1 {
+			l.Errorf("asked %d times, %v heard", len(l.asked), talk.heard)
 		}
 		close(talk.closed)
 		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "Nothing more."}) {

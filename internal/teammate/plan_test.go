@@ -269,7 +269,7 @@ func TestAQuestionEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheUserSaysNo: the model reads why, and the call is not made.
+// TestTheUserSaysNo: the model reads why, and the call is not made. A turn that is stopped takes its question back.
 func TestTheUserSaysNo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
@@ -279,6 +279,12 @@ func TestTheUserSaysNo(t *testing.T) {
 		p.decide(p.waiting()[0].ID, muster.User, false, "Leave it.")
 		if got := <-done; !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "the user said no: Leave it.") {
 			t.Errorf("%+v", got)
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		done = p.touch(ctx)
+		stop(muster.CauseTurn)
+		if got := <-done; got.err == nil || len(p.waiting()) > 0 {
+			t.Errorf("%+v, and %d questions wait", got, len(p.waiting()))
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/landing"
 	"muster/internal/paths"
 	"muster/journal"
 	"muster/llm"
@@ -140,9 +141,16 @@ func TestALongOutputIsKept(t *testing.T) {
 	}
 }
 
-// worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit.
+// worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit. What
+// an arbiter has started ends with it.
 func TestExecInLane(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
+		l.open()
+		l.turns = []turn{calls("bash", map[string]any{"command": "make", "background": true}), says("Done.")}
+		_, err := l.toolbox.arbitrate(l.Context(), landing.Dispute{Task: l.claim()})
+		if c := l.commands.running; err != nil || len(c) != 1 || c[0].ctx.Err() == nil {
+			l.Errorf("%d commands were started, %v", len(c), err)
+		}
 		exec := func(command string) (string, int, error) {
 			return l.toolbox.execInLane(l.Context(), l.rows.dir, command, time.Second)
 		}
@@ -305,10 +313,12 @@ func TestWhoKnowsPatches(t *testing.T) {
 }
 
 // A member without a task is told after a command what it has changed where nothing lands, once as long as that stays the
-// same, and once more when it stops. In a lane nobody is told.
+// same, also after it was taken back, and once more when it stops. In a lane nobody is told.
 func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 	const told, reminded = "[Nothing that you change here lands", "You have changed a.txt where nothing lands"
-	bash := func(command string) turn { return calls("bash", map[string]any{"command": command}) }
+	bash := func(command string, then ...func()) turn {
+		return calls("bash", map[string]any{"command": command}, then...)
+	}
 	for name, c := range map[string]struct {
 		who             muster.Name
 		scratch         []string
@@ -316,17 +326,18 @@ func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 		told, reminders int
 		asked           int
 	}{
-		"the lead":               {muster.Lead, []string{"a.txt"}, false, 1, 1, 4},
-		"a teammate":             {"alice", []string{"a.txt"}, false, 1, 1, 4},
-		"nothing is changed":     {"alice", nil, false, 0, 0, 3},
-		"a teammate with a task": {"alice", []string{"a.txt"}, true, 0, 0, 5},
+		"the lead":               {muster.Lead, []string{"a.txt"}, false, 2, 1, 6},
+		"a teammate":             {"alice", []string{"a.txt"}, false, 2, 1, 6},
+		"nothing is changed":     {"alice", nil, false, 0, 0, 5},
+		"a teammate with a task": {"alice", []string{"a.txt"}, true, 0, 0, 7},
 	} {
 		live(t, c.who, func(l *life) {
 			if c.task {
 				l.create(board.Draft{})
 			}
 			l.rows.scratch = c.scratch
-			l.start(bash("echo one"), bash("echo two"), says("So."), says("So I said."), says("And again."))
+			l.start(bash("echo one"), bash("echo two"), bash("echo clean", func() { l.rows.scratch = nil }),
+				bash("echo again", func() { l.rows.scratch = c.scratch }), says("So."), says("So I said."), says("And again."))
 			heard := l.heard()
 			if n := strings.Count(heard, told); n != c.told {
 				t.Errorf("%s: told %d times: %s", name, n, heard)
@@ -415,13 +426,13 @@ func TestNestedInstructions(t *testing.T) {
 	if got := read("a/z"); !strings.Contains(got, "\nchanged\n") {
 		t.Errorf("after a change the model reads %q", got)
 	}
-	c.reset()
-	if got := read("a/b"); !strings.Contains(got, "of b") {
-		t.Errorf("a fresh conversation reads %q", got)
-	}
 	got := read("big/x/x/x/x/x/x/x/f")
 	if len(got) > maxNestedTotal+4000 || !strings.Contains(got, "not shown") || !strings.Contains(got, "[cut: ") {
 		t.Errorf("%d bytes of instructions were added", len(got))
+	}
+	c.reset()
+	if got := read("a/b"); !strings.Contains(got, "of b") {
+		t.Errorf("a fresh conversation reads %q", got)
 	}
 }
 

@@ -484,6 +484,7 @@ func (l *life) heard() string {
 type fakeCommands struct {
 	mu      sync.Mutex
 	running []*fakeCommand
+	prints  string // in place of the output
 	err     error
 }
 
@@ -498,7 +499,7 @@ func (f *fakeCommands) Start(ctx context.Context, s proc.Spec) (proc.Process, er
 	c := &fakeCommand{ctx, make(chan struct{})}
 	f.running = append(f.running, c)
 	if s.Out != nil {
-		_, _ = fmt.Fprintln(s.Out, "the output")
+		_, _ = fmt.Fprintln(s.Out, cmp.Or(f.prints, "the output"))
 	}
 	if strings.Contains(strings.Join(s.Argv, " "), "echo") {
 		close(c.done)
