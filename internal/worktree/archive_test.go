@@ -139,19 +139,23 @@ func TestArchivedAfterTheSameContentWasKeptAside(t *testing.T) {
 	t.Parallel()
 	for _, isInterrupted := range []bool{false, true} {
 		w := newWorld(t, map[string]string{"a": "a\n"})
-		w.create("one", map[string]string{"b": "b\n"})
+		lane := w.create("one", map[string]string{"b": "b\n"})
 		aside, err := w.Preserve(w.ctx(), "one")
 		check(t, err)
 		head, _, err := w.Commit(w.ctx(), "one", "work")
 		check(t, err)
 		if isInterrupted {
+			w.git(lane.Path, "checkout", "-q", "--detach")
+			w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "beside the branch")
+			head = w.git(lane.Path, "rev-parse", "HEAD")
+			check(t, os.Remove(lane.Path+"/a"))
 			w.removing(aside)
 			check(t, w.Recover(w.ctx()))
 		} else if ref, err := w.Archive(w.ctx(), "one"); err != nil || ref == aside {
 			t.Errorf("archived as %s, %v", ref, err)
 		}
 		w.tidy()
-		if w.git(w.root, "for-each-ref", "--points-at", head, "refs/muster/archive/") == "" {
+		if w.git(w.root, "for-each-ref", "--contains", head, "refs/muster/archive/") == "" {
 			t.Error("the branch's commit is nowhere")
 		}
 	}
@@ -167,9 +171,7 @@ func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
 	w.removing("")
 	check(t, w.Recover(ctx))
 	w.tidy("aaa")
-	if got := strings.Join(w.events(), ", "); !strings.Contains(got, "worktree.remove.failed aaa") {
-		t.Errorf("events %s", got)
-	}
+	equal(t, "failed", w.notes("worktree.remove.failed"), 1)
 }
 
 func (w *world) notes(event string) (n int) {
@@ -196,9 +198,7 @@ func TestArchiveCompleted(t *testing.T) {
 	check(t, w.Keep(ctx, "both"))
 	check(t, w.Release(ctx, "both")) // giving back does not take the wish to keep away
 	for _, lane := range w.must(w.List(ctx)) {
-		if lane.Status != muster.LaneKept {
-			t.Errorf("%s is %s", lane.Name, lane.Status)
-		}
+		equal(t, string(lane.Name), lane.Status, muster.LaneKept)
 	}
 	wants(t, w.Remove(ctx, "released", false), muster.ErrHeld, "is kept")
 	for range 2 { // the effect may run again
@@ -208,9 +208,7 @@ func TestArchiveCompleted(t *testing.T) {
 	}
 	w.tidy("both", "kept")
 	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/released-1:b"), "released")
-	if n := w.notes("task.completed"); n != 3 {
-		t.Errorf("completed %d times: %v", n, w.events())
-	}
+	equal(t, "completed", w.notes("task.completed"), 3)
 	for r, err := range w.log.Read(ctx, muster.StreamLanes, 0) {
 		var e struct {
 			Event string

@@ -111,6 +111,13 @@ func TestTheFingerprintOfALane(t *testing.T) {
 			w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "two")
 		},
 		func() { w.git(lane.Path, "rm", "-q", "a") },
+		func() {
+			w.git(lane.Path, "checkout", "-q", "-f", "--detach", lane.Base)
+			write(map[string]string{"b c": "ours\n"})
+			w.git(lane.Path, "commit", "-q", "-a", "-m", "ours")
+			_, _ = gittest.Try(lane.Path, "cherry-pick", "wt/one") // it conflicts
+		},
+		func() { write(map[string]string{"b c": "both\n"}) },
 	} {
 		change()
 		look(fmt.Sprint("change ", i))

@@ -78,9 +78,7 @@ func TestKilledAtEachStep(t *testing.T) {
 				t.Error("the work is archived nowhere")
 			}
 			for _, lane := range w.must(w.List(w.ctx())) {
-				if lane.Status != muster.LaneActive {
-					t.Errorf("%s is %s", lane.Name, lane.Status)
-				}
+				equal(t, string(lane.Name), lane.Status, muster.LaneActive)
 				w.ok(w.Enter(w.ctx(), lane.Name))
 				check(t, w.Remove(w.ctx(), lane.Name, true))
 			}
@@ -102,29 +100,32 @@ func TestRecover(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
 	head, _ := w.repo.Head(ctx)
-	// intent only; branch only; branch and worktree; branch that has moved; being made by a living process.
-	for _, b := range []string{"branch", "moved", "whole", "living"} {
+	// intent only; branch only; branch and worktree; branch that has moved; being made by a living process; used.
+	for _, b := range []string{"branch", "moved", "whole", "living", "used"} {
 		w.git(w.root, "branch", "wt/"+b)
 	}
 	w.git(w.root, "worktree", "add", "-q", w.root+"/.worktrees/whole", "wt/whole")
+	w.git(w.root, "worktree", "add", "-q", w.root+"/.worktrees/used", "wt/used")
+	w.git(w.root+"/.worktrees/used", "commit", "-q", "--allow-empty", "-m", "work")
 	w.git(w.root, "worktree", "lock", w.root+"/.worktrees/whole") // as git does while it makes one
 	w.git(w.root, "update-ref", "refs/heads/wt/moved", w.git(w.root, "commit-tree", "-p", head, "-m", "x", head+"^{tree}"))
 	gittest.Write(t, w.root, map[string]string{".git/refs/heads/wt/branch.lock": ""}) // as a killed git leaves it
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-9.lock")
 	check(t, err)
 	creating := func(name, more string) string { return w.row(name, muster.LaneCreating, more) }
-	w.rows(creating("intent", ""), creating("branch", `,"maker":"lane-maker-1"`), creating("moved", ""),
+	w.rows(creating("intent", ""), creating("branch", `,"maker":"lane-maker-1"`), creating("moved", ""), creating("used", ""),
 		creating("whole", `,"maker":"lane-maker-2"`), creating("living", `,"maker":"lane-maker-9"`))
 	check(t, w.Recover(ctx))
 	status := map[muster.Name]muster.LaneStatus{}
 	for _, lane := range w.must(w.List(ctx)) {
 		status[lane.Name] = lane.Status
 	}
-	if len(status) != 2 || status["living"] != muster.LaneCreating || status["moved"] != muster.LaneFailed {
+	if len(status) != 3 || status["living"] != muster.LaneCreating || status["moved"] != muster.LaneFailed ||
+		status["used"] != muster.LaneActive || !exists(w.root+"/.worktrees/used") {
 		t.Errorf("after recovery: %v", status)
 	}
 	equal(t, "branches", w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"),
-		"living\nmoved")
+		"living\nmoved\nused")
 	// The maker dies: whoever wants the name next gets it.
 	if _, err := w.Create(ctx, "living", 0, ""); err == nil {
 		t.Error("took a lane from its living maker")

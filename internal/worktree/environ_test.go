@@ -88,6 +88,12 @@ func TestLanesHaveSurroundingsOfTheirOwn(t *testing.T) {
 			t.Errorf("%v, and after a restart %v", got, after)
 		}
 	}
+	// A lane that was made without ports gets some, and keeps them.
+	plain := openWorld(t, a.root, worktree.Options{}).create("plain")
+	port := a.environ(plain)["PORT"]
+	if row, err := a.Get(a.ctx(), "plain"); err != nil || fmt.Sprint(rowPorts(t, row)[0]) != port {
+		t.Errorf("the row is %+v and not with %s, %v", row, port, err)
+	}
 	// The user's own PORT stays.
 	if got := a.environ(one, "PORT=80"); got["PORT"] != "" || got["MUSTER_PORT_1"] == "" {
 		t.Errorf("beside the user's PORT a lane has %v", got)

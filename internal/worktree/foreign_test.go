@@ -97,6 +97,10 @@ func TestWhichWorktreesAreFoundAsLanes(t *testing.T) {
 		w.git(w.root, "worktree", "add", "-q", "-b", branch, path)
 	}
 	check(t, os.RemoveAll(w.root+"/.worktrees/gone"))
+	returns(t, "")(w.CheckedOutElsewhere(w.ctx(), "refs/heads/wt/gone"))
+	w.create("lost") // an earlier lane of that name
+	check(t, w.Keep(w.ctx(), "lost"))
+	check(t, w.Remove(w.ctx(), "lost", true))
 	lane, err := w.Create(w.ctx(), "lost", 7, "")
 	check(t, err)
 	w.rows()
@@ -113,15 +117,16 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
+	check(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD"))) // of a process that lives
 	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
-		".worktrees/notes": "mine\n"})
+		".worktrees/notes": "mine\n", ".worktrees/.spare-2/a": "a", ".team/locks/spare-2.lock": ""})
 	check(t, w.Recover(w.ctx()))
 	entries, err := os.ReadDir(w.root + "/.worktrees")
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if got := strings.Join(names, " "); err != nil || got != ".x.tmp index.json notes one" {
+	if got := strings.Join(names, " "); err != nil || got != ".spare-1 .x.tmp index.json notes one" {
 		t.Errorf("there are %s, %v", got, err)
 	}
 }
@@ -178,5 +183,8 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 	if _, changed, err := w.Commit(w.ctx(), "one", "work"); err != nil || !changed || gittest.Read(t, lane.Path, "b") != "b\n" {
 		t.Errorf("committed %v, %v", changed, err)
 	}
-	check(t, w.Occupy(w.ctx(), "one", alice, nobody))
+	check(t, w.Remove(w.ctx(), "one", true))
+	w.create("one") // another lane, in which she never was
+	w.ok(w.Get(w.ctx(), "one"))
+	check(t, w.Occupy(w.ctx(), "one", nobody, alice))
 }

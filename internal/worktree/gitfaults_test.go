@@ -135,10 +135,8 @@ func TestABranchThatAppearsMeanwhileStays(t *testing.T) {
 	w.git(w.root, "branch", "-D", "wt/one")
 	err = w.with("update-ref", `"$git" -C '`+w.root+`' branch wt`, create)
 	wants(t, err, muster.ErrInvalid, "your branch wt")
-	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before one", "worktree.create.failed one",
-		"worktree.create.before one", "worktree.create.failed one"}) {
-		t.Errorf("events %v", got)
-	}
+	const both = "worktree.create.before one worktree.create.failed one"
+	equal(t, "events", fmt.Sprint(w.events()), "["+both+" "+both+"]")
 }
 
 // A git that fails never makes a step of a lane look done, and the step can be repeated.

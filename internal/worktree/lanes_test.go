@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"muster"
@@ -206,9 +207,7 @@ func TestCreate(t *testing.T) {
 		t.Error("what was there before is gone")
 	}
 	wants(t, fault(w.Get(w.ctx(), "there")), muster.ErrNotFound, "there")
-	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before task-1-a", "worktree.create.after task-1-a"}) {
-		t.Errorf("events %v", got)
-	}
+	equal(t, "events", fmt.Sprint(w.events()), "[worktree.create.before task-1-a worktree.create.after task-1-a]")
 	equal(t, "the user's checkout has changed", gittest.Checkout(t, w.root), before)
 	equal(t, "the state shows in the user's status", w.git(w.root, "status", "--porcelain"), "")
 }
@@ -234,9 +233,7 @@ func TestAFailedCreateLeavesNothing(t *testing.T) {
 	check(t, os.Remove(w.root+"/.git/objects/"+blob[:2]+"/"+blob[2:]))
 	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "git cannot make the lane one")
 	w.tidy()
-	if got := w.events(); !slices.Equal(got, []string{"worktree.create.before one", "worktree.create.failed one"}) {
-		t.Errorf("events %v", got)
-	}
+	equal(t, "events", fmt.Sprint(w.events()), "[worktree.create.before one worktree.create.failed one]")
 }
 
 func TestParallelLanes(t *testing.T) {
@@ -252,9 +249,7 @@ func TestParallelLanes(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if gittest.Read(t, lane.Path, "a/b/c.txt") != "c\n" {
-					t.Errorf("%s is not checked out", name)
-				}
+				equal(t, string(name), gittest.Read(t, lane.Path, "a/b/c.txt"), "c\n")
 				if i%2 == 1 {
 					if err := w.Remove(w.ctx(), name, false); err != nil {
 						t.Error(err)
@@ -279,26 +274,18 @@ func TestOneLaneAName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	var wg sync.WaitGroup
-	got := make(chan error, 6)
+	var made atomic.Int32
 	for range 6 {
 		wg.Go(func() {
-			_, err := w.Create(w.ctx(), "wanted", 0, "")
-			got <- err
+			if _, err := w.Create(w.ctx(), "wanted", 0, ""); err == nil {
+				made.Add(1)
+			} else if !errors.Is(err, muster.ErrHeld) {
+				t.Error(err)
+			}
 		})
 	}
 	wg.Wait()
-	close(got)
-	made := 0
-	for err := range got {
-		if err == nil {
-			made++
-		} else if !errors.Is(err, muster.ErrHeld) {
-			t.Error(err)
-		}
-	}
-	if made != 1 {
-		t.Errorf("made %d times", made)
-	}
+	equal(t, "made", made.Load(), 1)
 	w.tidy("wanted")
 }
 
@@ -351,9 +338,7 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 		t.Errorf("the damaged row: %+v, %v", two, err)
 	}
 	for _, name := range []muster.Name{"a-one", "b-two", "c-three"} {
-		if _, err := w.Enter(w.ctx(), name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		w.ok(w.Enter(w.ctx(), name))
 	}
 	aside, _ := filepath.Glob(w.root + "/.team/damaged/index.json.*")
 	if len(aside) != 1 {
@@ -368,14 +353,10 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 			said++
 		}
 	}
-	if said != 1 {
-		t.Errorf("said %d times", said)
-	}
+	equal(t, "said", said, 1)
 	// And in the middle of a change.
 	w.writeIndex(was[:at])
-	if _, err := w.Create(w.ctx(), "d-four", 4, "HEAD"); err != nil {
-		t.Error(err)
-	}
+	w.ok(w.Create(w.ctx(), "d-four", 4, "HEAD"))
 	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 4)
 }
 

@@ -100,9 +100,7 @@ func TestALaneInTheMakingIsLeftAlone(t *testing.T) {
 	check(t, err)
 	defer func() { _ = unlock() }()
 	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`), w.row("two", muster.LaneFailed, ""))
-	if found := w.findings(); len(found) != 0 {
-		t.Errorf("found %+v", found)
-	}
+	equal(t, "findings", len(w.findings()), 0)
 	for _, name := range []muster.Name{"one", "two"} {
 		wants(t, fault(w.Workdir(w.ctx(), name)), muster.ErrHeld, "nobody can work in it")
 	}

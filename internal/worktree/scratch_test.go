@@ -41,9 +41,7 @@ func TestABrokenScratchCheckoutIsKeptAside(t *testing.T) {
 			t.Error("it is not made anew")
 		}
 		aside := []string{dir + ".aside-1", dir + ".aside-2"}[n]
-		if gittest.Read(t, aside, "mine") != "mine\n" {
-			t.Errorf("%s has not what was kept", aside)
-		}
+		equal(t, aside, gittest.Read(t, aside, "mine"), "mine\n")
 		if _, err := os.Lstat(aside + "/.git"); os.IsNotExist(err) == (n == 1) {
 			t.Errorf("the link of %s: %v", aside, err)
 		}

@@ -173,9 +173,7 @@ func TestWhereChecksRun(t *testing.T) {
 		for range 2 { // a lease that is given back is taken again
 			dir, remove, err := w.CheckDirs.Create()
 			check(t, err)
-			if filepath.Dir(dir) != parent {
-				t.Errorf("made in %s, want %s", filepath.Dir(dir), parent)
-			}
+			equal(t, "made in", filepath.Dir(dir), parent)
 			equal(t, "held", w.leases(), "check-1 check-1.lock")
 			remove()
 			if _, err := os.Stat(dir); !os.IsNotExist(err) || w.leases() != "check-1.lock" {
@@ -239,9 +237,7 @@ func TestANoteLeadsToItsOwnDirectoryOnly(t *testing.T) {
 		if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || len(removed) != 0 {
 			t.Errorf("of %s, removed %v, %v", named, removed, err)
 		}
-		if gittest.Read(t, precious, "a") != "a\n" {
-			t.Fatal("what the note named is gone")
-		}
+		equal(t, "what the note named", gittest.Read(t, precious, "a"), "a\n")
 	}
 	l := w.on(refusesNote{})
 	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": precious + "\n"})
