@@ -12,15 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 )
-
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Every kind of document keeps, through a reading and a writing, the fields that it does not know.
 func TestUnknownFieldsSurvive(t *testing.T) {
@@ -35,7 +28,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		{&muster.Run{}, `{"team":"api-v2","goal":"g","target":"muster/api-v2","cap":4,"started_at":1,"later":null}`},
 	} {
 		var want, got map[string]any
-		must(t, json.Unmarshal([]byte(tc.doc), &want))
+		require.NoError(t, json.Unmarshal([]byte(tc.doc), &want))
 		if err := json.Unmarshal([]byte(tc.doc), tc.into); err != nil {
 			t.Fatalf("%T: %v", tc.into, err)
 		}
@@ -59,7 +52,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		}
 		// Written and read again it is the same.
 		again := reflect.New(reflect.TypeOf(tc.into).Elem())
-		must(t, json.Unmarshal(data, again.Interface()))
+		require.NoError(t, json.Unmarshal(data, again.Interface()))
 		if twice, _ := muster.Encode(again.Elem().Interface()); string(twice) != string(data) {
 			t.Errorf("%T: %s became %s", tc.into, data, twice)
 		}
@@ -74,9 +67,9 @@ func TestTaskAsOthersReadIt(t *testing.T) {
 		t.Errorf("%s, %v", shown, err)
 	}
 	data, err := muster.Encode(muster.StoredTask(task))
-	must(t, err)
+	require.NoError(t, err)
 	var m map[string]any
-	must(t, json.Unmarshal(data, &m))
+	require.NoError(t, json.Unmarshal(data, &m))
 	if _, stored := m["blocks"]; stored || m["theirs"] != 1.0 {
 		t.Errorf("%s", data)
 	}
@@ -117,7 +110,7 @@ func TestTasksOfOthers(t *testing.T) {
 	}
 	// The two lists are not one: changing the first leaves the second.
 	var got muster.Task
-	must(t, json.Unmarshal([]byte(`{"id":1,"blockedBy":[2,4]}`), &got))
+	require.NoError(t, json.Unmarshal([]byte(`{"id":1,"blockedBy":[2,4]}`), &got))
 	got.BlockedBy[0] = 9
 	if got.DependsOn[0] != 2 {
 		t.Error("blockedBy and dependsOn share their memory")
@@ -193,7 +186,7 @@ func TestMailOfOthers(t *testing.T) {
 	if err != nil || strings.Contains(string(line), "\n") || !strings.Contains(string(line), "<b> &") {
 		t.Fatalf("%s, %v", line, err)
 	}
-	must(t, json.Unmarshal(line, &back))
+	require.NoError(t, json.Unmarshal(line, &back))
 	if d := cmp.Diff(in, back); d != "" {
 		t.Error(d)
 	}
@@ -213,13 +206,13 @@ func TestEventIsOneFlatLine(t *testing.T) {
 		t.Fatalf("%s, %v", line, err)
 	}
 	var flat map[string]any
-	must(t, json.Unmarshal(line, &flat))
+	require.NoError(t, json.Unmarshal(line, &flat))
 	want := map[string]any{"event": "task.claimed", "ts": 1714567890.123456, "member": "alice", "task_id": 3.0, "role": "coder", "fence": 2.0, "text": "a\nb <c>"}
 	if d := cmp.Diff(want, flat); d != "" {
 		t.Error(d)
 	}
 	var out muster.Event
-	must(t, json.Unmarshal(line, &out))
+	require.NoError(t, json.Unmarshal(line, &out))
 	if out.Kind != in.Kind || out.At != in.At || out.Member != "alice" || out.Task != 3 || out.Text("role") != "coder" || out.Number("fence") != 2 || len(out.Fields) != 3 {
 		t.Errorf("%+v", out)
 	}

@@ -13,21 +13,14 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/mem"
 )
 
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func emit(t *testing.T, j *journal.Journal, kind string, fields map[string]any) {
 	t.Helper()
-	must(t, j.Emit(t.Context(), muster.Event{Kind: kind, Member: "alice", Task: 3, Fields: fields}))
+	require.NoError(t, j.Emit(t.Context(), muster.Event{Kind: kind, Member: "alice", Task: 3, Fields: fields}))
 }
 
 // all are the kinds after a place, errors by their code.
@@ -65,7 +58,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			t.Fatal(kinds)
 		}
 		from, err := j.Tail(t.Context(), 2)
-		must(t, err)
+		require.NoError(t, err)
 		for e, err := range j.Read(t.Context(), from) {
 			if err != nil || e.Kind != journal.TaskClaimed || e.Number("fence") != 1 || e.Member != "alice" || e.Task != 3 {
 				t.Fatalf("%+v, %v", e, err)
@@ -75,7 +68,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 			}
 			break
 		}
-		must(t, j.Emit(t.Context(), muster.Event{Kind: journal.RunNote, At: 5}))
+		require.NoError(t, j.Emit(t.Context(), muster.Event{Kind: journal.RunNote, At: 5}))
 		from, _ = j.Tail(t.Context(), 1)
 		for e, err := range j.Read(t.Context(), from) {
 			if err != nil || e.At != 5 {
@@ -316,12 +309,12 @@ func TestEntriesStay(t *testing.T) {
 	for _, task := range []muster.TaskID{0, 2} {
 		var kept []journal.Entry
 		for e, err := range j.ReadTask(t.Context(), task, 0) {
-			must(t, err)
+			require.NoError(t, err)
 			kept = append(kept, e)
 		}
 		for _, e := range kept {
 			var want muster.Event
-			must(t, want.UnmarshalJSON(lines[e.Pos-1]))
+			require.NoError(t, want.UnmarshalJSON(lines[e.Pos-1]))
 			if !reflect.DeepEqual(e.Event, want) {
 				t.Fatalf("line %d is read as %v, not %v", e.Pos, e, want)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"muster/internal/check"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -83,7 +84,7 @@ func TestVariablesLeadToTheMergedTree(t *testing.T) {
 	lane := filepath.Join(t.TempDir(), "lane")
 	w.git("worktree", "add", "-q", lane)
 	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(w.root, link))
+	require.NoError(t, os.Symlink(w.root, link))
 	for name, c := range map[string]struct{ set, want string }{
 		"a list":            {"PYTHONPATH=" + w.root + "/lib:/usr/lib:" + w.root + "/none", "$PWD/lib:/usr/lib"},
 		"the lane's":        {"NODE_PATH=" + lane + "/lib", "$PWD/lib"},

@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -40,7 +41,7 @@ func TestALogIsCutAtLines(t *testing.T) {
 	} {
 		for _, size := range []int{1, 3, 2000} { // however it is written
 			f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-			must(t, err)
+			require.NoError(t, err)
 			lines, err := check.WriteLog(f, c.head, c.tail, slices.Collect(slices.Chunk([]byte(c.text), size))...)
 			if got := strings.Join(lines, "\n"); err != nil || got != c.lines {
 				t.Errorf("of %q in parts of %d the lines are %q, %v", c.text, size, got, err)
@@ -59,9 +60,9 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 		tier.Missing(t, "this system has no /dev/full")
 	}
 	path := filepath.Join(t.TempDir(), "log")
-	must(t, os.Symlink("/dev/full", path))
+	require.NoError(t, os.Symlink("/dev/full", path))
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
+	require.NoError(t, err)
 	lines, err := check.WriteLog(f, 10, 10, []byte("one\ntwo\n"))
 	if !errors.Is(err, muster.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) || !slices.Equal(lines, []string{"one", "two"}) {
 		t.Errorf("%q, %v", lines, err)

@@ -15,6 +15,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/ports"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // named makes a Runner of several checks that keeps receipts.
@@ -174,7 +175,7 @@ func TestReceiptsOfNamedChecks(t *testing.T) {
 	}
 	// A receipt under the name of another one is not read.
 	all := check.Receipts(dir)
-	must(t, os.Rename(filepath.Join(dir, all[0].Key+".json"), filepath.Join(dir, all[1].Key+".json")))
+	require.NoError(t, os.Rename(filepath.Join(dir, all[0].Key+".json"), filepath.Join(dir, all[1].Key+".json")))
 	if got := check.Receipts(dir); len(got) != len(all)-2 {
 		t.Errorf("%d receipts of %d", len(got), len(all))
 	}
@@ -221,7 +222,7 @@ func TestChecksHavePorts(t *testing.T) {
 				t.Errorf("%s: %s\n%s", name, res.How, res.Output)
 			}
 			text, err := os.ReadFile(filepath.Join(said, name))
-			must(t, err)
+			require.NoError(t, err)
 			return strings.Fields(string(text))
 		}
 		var first, second []string

@@ -12,6 +12,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -52,7 +53,7 @@ func TestAGreenReceiptIsNotEarnedTwice(t *testing.T) {
 		}},
 		{name: "a damaged one", command: "true", green: true, before: func() {
 			for _, x := range check.Receipts(receipts) {
-				must(t, os.WriteFile(filepath.Join(receipts, x.Key+".json"), []byte(`{"green":true}`), 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(receipts, x.Key+".json"), []byte(`{"green":true}`), 0o600))
 			}
 		}},
 		{name: "another tree", command: "true", green: true, before: func() {
@@ -103,7 +104,7 @@ func reportOf(test string) string {
 func TestReportsOfACheck(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(outside, "junit.xml"), []byte(strings.Trim(reportOf("outside"), "'")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "junit.xml"), []byte(strings.Trim(reportOf("outside"), "'")), 0o600))
 	w := newWorld(t, map[string]string{"reports/junit-old.xml": strings.Trim(reportOf("old"), "'") + "\n"})
 	for name, c := range map[string]struct {
 		command string

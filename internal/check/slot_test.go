@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // kept makes checks run in slots.
@@ -122,7 +123,7 @@ func TestWhereThereIsNoCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, threeFiles)
 	file := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, cache := range map[string]string{"none": "", "in the repository": filepath.Join(w.root, ".cache", "x"), "a file": file} {
 		out := filepath.Join(t.TempDir(), "pwd")
 		w.green(cache, "pwd > "+out+"; touch mess")
@@ -159,7 +160,7 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 	if len(all) != 1 || all[0].Repository != w.root || all[0].Size == 0 || all[0].Used.IsZero() {
 		t.Fatalf("%+v", all)
 	}
-	must(t, all[0].Remove())
+	require.NoError(t, all[0].Remove())
 	if got := check.Caches(cache); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
@@ -170,8 +171,8 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 func TestACacheThatIsALinkIsTheUsers(t *testing.T) {
 	t.Parallel()
 	cache, own := t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(own, "trim.txt"), []byte("0"), 0o600))
-	must(t, os.Symlink(own, check.GoCache(cache)))
+	require.NoError(t, os.WriteFile(filepath.Join(own, "trim.txt"), []byte("0"), 0o600))
+	require.NoError(t, os.Symlink(own, check.GoCache(cache)))
 	if got := check.Caches(cache); len(got) != 0 {
 		t.Errorf("listed: %v", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 func TestMain(m *testing.M) { gittest.Main(m) }
@@ -60,18 +61,10 @@ func (w *world) runner(command string, change ...func(*check.Options)) *check.Ru
 	return check.New(o)
 }
 
-// must fails the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // head runs the check on HEAD.
 func (w *world) head(r *check.Runner) check.Result {
 	w.t.Helper()
 	res, err := r.Run(w.t.Context(), w.git("rev-parse", "HEAD"), "head", nil)
-	must(w.t, err)
+	require.NoError(w.t, err)
 	return res
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/workspace"
 	"muster/store/file"
 )
@@ -19,6 +20,6 @@ func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	if !strings.Contains(w.err.String(), "starting the team") {
 		t.Errorf("%s", w.err.String())
 	}
-	must(t, l.Release())
+	require.NoError(t, l.Release())
 	w.run(t.Context(), 0)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/text"
 )
@@ -23,14 +24,14 @@ import (
 func picture(t *testing.T) []byte {
 	t.Helper()
 	var data bytes.Buffer
-	must(t, png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 3))))
+	require.NoError(t, png.Encode(&data, image.NewGray(image.Rect(0, 0, 3, 3))))
 	return data.Bytes()
 }
 
 // writeProgram writes a script into a directory.
 func writeProgram(t *testing.T, dir, name, script string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
 }
 
 // offers is a script that prints a file for the type that its clipboard has.
@@ -40,7 +41,7 @@ func TestClipboardImage(t *testing.T) {
 	want := picture(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "p.png")
-	must(t, os.WriteFile(file, want, 0o600))
+	require.NoError(t, os.WriteFile(file, want, 0o600))
 	hasImage := fmt.Sprintf(offers, "image/png", file)
 	x11, wayland := "DISPLAY=:7", "WAYLAND_DISPLAY=wayland-7"
 	for name, c := range map[string]struct {
@@ -113,7 +114,7 @@ func TestPastingAnImage(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal()
 	file := filepath.Join(s.Dir, "p.png")
-	must(t, os.WriteFile(file, picture(t), 0o600))
+	require.NoError(t, os.WriteFile(file, picture(t), 0o600))
 	words := w.words(`
 speakers:
   lead:

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/roster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -46,7 +47,7 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 	if line, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "a team is at work here, in another process") {
 		t.Fatalf("%q %v", line, err)
 	}
-	must(t, h.Release())
+	require.NoError(t, h.Release())
 	rest, err := io.ReadAll(out)
 	if got := <-code; got != exitLeft || err != nil || !strings.HasSuffix(string(rest), "muster: the process of the team has died; the state is kept; 1 task is open\n        go on: muster resume   or, with words of yours: muster\n") {
 		t.Errorf("exit %d, %v\n%s", got, err, rest)
@@ -64,7 +65,7 @@ func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	if running, err := p.IsRunning(t.Context()); err != nil || !running {
 		t.Error("over, while the lease is held")
 	}
-	must(t, lease.Release())
+	require.NoError(t, lease.Release())
 	if running, err := p.IsRunning(t.Context()); err != nil || running {
 		t.Error("not over")
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/text"
 )
 
@@ -28,7 +29,7 @@ func TestDoctorNamesWhatTheRepairCannotDo(t *testing.T) {
 	gittest.Write(t, w.dir, map[string]string{".tasks/task_1.json": task})
 	gittest.Git(t, w.dir, "worktree", "lock", a)
 	says(w.muster(1, "worktree", "remove", "--force", "lane-a"), "git worktree unlock "+text.ShellQuote(a), 1)
-	must(t, os.Remove(filepath.Join(b, ".git")))
+	require.NoError(t, os.Remove(filepath.Join(b, ".git")))
 	for _, args := range [][]string{{"doctor"}, {"doctor", "--repair"}} {
 		out := w.muster(1, args...)
 		says(out, "git worktree unlock "+text.ShellQuote(a)+", then: muster doctor --repair", 2) // of the lane, and of the task that waits for it

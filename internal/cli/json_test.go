@@ -17,6 +17,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/face"
 	"muster/internal/spend"
+	"muster/internal/testing/require"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/team"
@@ -67,7 +68,7 @@ func names(t *testing.T, v any) (all []string) {
 	t.Helper()
 	data := need(muster.Encode(v))(t)
 	var fields map[string]json.RawMessage
-	must(t, json.Unmarshal(data, &fields))
+	require.NoError(t, json.Unmarshal(data, &fields))
 	for name, value := range fields {
 		all = append(all, name)
 		var inner map[string]json.RawMessage

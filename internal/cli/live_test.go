@@ -10,6 +10,7 @@ import (
 
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
 	"muster/internal/text"
@@ -19,7 +20,7 @@ import (
 func (w *world) terminal() *tmuxtest.Screen {
 	w.Helper()
 	s := tmuxtest.Start(w.T, w.dir, os.Environ())
-	must(w, os.Symlink(program.Path(w.T), filepath.Join(s.Dir, "muster")))
+	require.NoError(w, os.Symlink(program.Path(w.T), filepath.Join(s.Dir, "muster")))
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
@@ -61,7 +62,7 @@ func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 func TestSecretsAreHidden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "muster.log")
 	a := &App{Env: []string{"SOME_TOKEN=0123456789", "EMPTY_KEY=", "MUSTER_LOG_FILE=" + path}}
-	must(t, a.openLog(0))
+	require.NoError(t, a.openLog(0))
 	a.logger().Info("it fails", "err", fmt.Errorf("refused: %w", os.ErrPermission), "text", "with 0123456789.")
 	a.logger().Info("it fails", "err", fmt.Errorf("401 for 0123456789"))
 	a.closeLog(t.Context(), 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/team"
 )
 
@@ -107,7 +108,7 @@ func TestWhatIsLookedBackAt(t *testing.T) {
 	}
 	// Whatever is done with it reaches no file.
 	before := listing(t, filepath.Join(w.dir, ".team"))
-	must(t, team.PutTasks(t.Context(), o.Team, []muster.Task{{ID: 3, Subject: "three"}}))
+	require.NoError(t, team.PutTasks(t.Context(), o.Team, []muster.Task{{ID: 3, Subject: "three"}}))
 	if after := listing(t, filepath.Join(w.dir, ".team")); !slices.Equal(before, after) {
 		t.Errorf("there were the files %q, and are %q", before, after)
 	}
@@ -144,7 +145,7 @@ func listing(t *testing.T, dir string) (all []string) {
 // What cannot be looked back at is refused with what to do.
 func TestWhatCannotBeLookedBackAt(t *testing.T) {
 	w := newWorld(t)
-	must(t, os.WriteFile(filepath.Join(w.dir, "odd"), []byte("no recording\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "odd"), []byte("no recording\n"), 0o600))
 	for _, c := range []struct {
 		args  []string
 		code  int

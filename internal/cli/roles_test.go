@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster/internal/config"
+	"muster/internal/testing/require"
 	"muster/internal/trust"
 	"muster/internal/workspace"
 )
@@ -21,8 +22,8 @@ func TestModelOfARole(t *testing.T) {
 	write := func(dir, name, head string) {
 		t.Helper()
 		name = filepath.Join(dir, ".claude", "agents", name+".md")
-		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		must(t, os.WriteFile(name, []byte("---\n"+head+"\n---\nText.\n"), 0o600))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte("---\n"+head+"\n---\nText.\n"), 0o600))
 	}
 	write(home, "mine", "model: openai/gpt-5.5\neffort: high")
 	write(home, "local", "model: openai/x@http://127.0.0.1:1/v1")

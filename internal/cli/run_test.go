@@ -15,6 +15,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/config"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/trust"
 	"muster/journal"
 	"muster/store/file"
@@ -293,7 +294,7 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, Check: "of the file"}},
 	} {
 		w := newWorld(t)
-		must(t, os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600))
 		w.muster(0, "trust", "--yes")
 		w.app.Args = strings.Fields(c.args)
 		s := need(file.Open(w.dir))(t)
@@ -347,19 +348,11 @@ func TestAnInterruptedDemoSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

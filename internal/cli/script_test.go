@@ -22,6 +22,7 @@ import (
 	"muster/internal/sandbox"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/scripts"
 	"muster/journal"
 	"muster/store/file"
@@ -104,12 +105,12 @@ func host() int {
 func TestScripts(t *testing.T) {
 	bin, self := t.TempDir(), executable(t)
 	for name, target := range map[string]string{"muster": program.Path(t), "host": self} {
-		must(t, os.Symlink(target, filepath.Join(bin, name)))
+		require.NoError(t, os.Symlink(target, filepath.Join(bin, name)))
 	}
 	// Git that a command starts in this process has the home of the process, and all else has that of the script.
-	must(t, gittest.Home(os.Getenv("HOME")))
+	require.NoError(t, gittest.Home(os.Getenv("HOME")))
 	root := filepath.Join(t.TempDir(), "ann's work")
-	must(t, os.Mkdir(root, 0o700))
+	require.NoError(t, os.Mkdir(root, 0o700))
 	testscript.Run(t, testscript.Params{
 		Dir:         scriptDir,
 		WorkdirRoot: root,

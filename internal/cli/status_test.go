@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -37,7 +38,7 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 		{5 * time.Minute, at(journal.TurnStarted, "alice", 0, "turn", 2, "turns", 3)},
 	} {
 		e.Event.At = ago(e.ago)
-		must(t, j.Emit(t.Context(), e.Event))
+		require.NoError(t, j.Emit(t.Context(), e.Event))
 	}
 	w.run(t.Context(), 0)
 	if first, rest, _ := strings.Cut(w.out.String(), "\n"); first != "team team   goal: a goal    12 min" || !strings.Contains(rest, "     3\n") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/text"
 )
 
@@ -20,7 +21,7 @@ speakers:
     - do: [{task_create: {subject: greet}}]
     - say: Two calls.
 `)
-	must(t, os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600))
 	s.Keys("clear; muster --model script/"+text.ShellQuote(words), "Enter")
 	s.Wait(`> $`)
 	s.Keys("/open", "Enter")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -41,7 +42,7 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 	s.Wait(`no team has worked here yet(.|\n)*q quit`)
 	run := exec.Command(program.Path(t), "run", "a faster parser", "--model", "script/"+w.words(aPlanWaits))
 	run.Dir, run.Stdout, run.Stderr = w.dir, &w.out, &w.out
-	must(t, run.Start())
+	require.NoError(t, run.Start())
 	t.Cleanup(func() { _ = run.Process.Kill() }) // it has ended, unless the test has failed
 	s.Wait(`(?s)goal: a faster parser.*PLAN for 1 rewrite the parser.*> plan for 1 .*One pass instead of two.*a approve`)
 	s.Keys("Enter", "PageDown")

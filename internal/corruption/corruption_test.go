@@ -9,30 +9,23 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
 )
 
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // look is what the events and the lead's inbox say; a mail that lies there twice is read once.
 func look(t *testing.T, s muster.Store) (events []string, mails map[muster.MessageID]string) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		if e.Kind == journal.StateCorrupt {
 			events = append(events, e.Text("key")+" "+e.Text("rev"))
 		}
 	}
 	all, _, err := s.Inbox().Peek(t.Context(), muster.Lead, 0, 1000)
-	must(t, err)
+	require.NoError(t, err)
 	mails = map[muster.MessageID]string{}
 	for _, m := range all {
 		if m.Type != muster.MailError || m.From != muster.System {
@@ -54,7 +47,7 @@ func TestSaidOnceByManyProcesses(t *testing.T) {
 			root := t.TempDir()
 			return func() muster.Store {
 				s, err := file.Open(root)
-				must(t, err)
+				require.NoError(t, err)
 				t.Cleanup(func() { s.Close() })
 				return s
 			}
@@ -86,7 +79,7 @@ func TestSaidOnceByManyProcesses(t *testing.T) {
 			}
 			// Damaged again, otherwise: that is another.
 			bad.Rev = "r2"
-			must(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(t.Context(), bad, bad))
+			require.NoError(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(t.Context(), bad, bad))
 			if events, mails = look(t, s); len(events) != 2 || len(mails) != 2 {
 				t.Fatalf("%q %q", events, mails)
 			}
@@ -113,7 +106,7 @@ func TestWhatCouldNotBeSaidIsSaidLater(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // its caller has gone: it is said all the same
-	must(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(ctx, bad))
+	require.NoError(t, corruption.New(s.Log(), s.Inbox(), journal.New(s.Log())).Tell(ctx, bad))
 	if events, mails := look(t, s); len(events) != 1 || len(mails) != 1 {
 		t.Fatalf("%q %q", events, mails)
 	}

@@ -28,6 +28,7 @@ import (
 
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 )
 
 // excused are commands of sh blocks that are not run here.
@@ -133,19 +134,11 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -45,9 +46,9 @@ func open(t *testing.T, env []string) *shell {
 	base := need(filepath.EvalSymlinks(t.TempDir()))(t)
 	s := &shell{t: t, base: base, lines: make(chan string, 1000), ids: map[string]string{}}
 	for _, d := range []string{"home", "tmp", "words"} {
-		must(t, os.Mkdir(filepath.Join(base, d), 0o755))
+		require.NoError(t, os.Mkdir(filepath.Join(base, d), 0o755))
 	}
-	must(t, gittest.Home(filepath.Join(base, "home")))
+	require.NoError(t, gittest.Home(filepath.Join(base, "home")))
 	gittest.GoCache(t, filepath.Join(base, "home", ".cache", "muster", "checks"))
 	cmd := exec.Command("sh")
 	cmd.Dir = filepath.Join(base, "words")
@@ -63,7 +64,7 @@ func open(t *testing.T, env []string) *shell {
 		t.Fatal(err)
 	}
 	s.stdin, cmd.Stdout, cmd.Stderr = in, w, w
-	must(t, cmd.Start())
+	require.NoError(t, cmd.Start())
 	w.Close()
 	go func() {
 		r := bufio.NewScanner(out)

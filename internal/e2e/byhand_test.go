@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 )
 
@@ -51,7 +52,7 @@ func TestByHand(t *testing.T) {
 	run := w.start("run", "--team", "hand", "--model", model, "work while somebody edits")
 	w.awaits("alice works", func() bool { _, err := os.Stat(filepath.Join(dir, "working")); return err == nil })
 
-	must(t, os.MkdirAll(filepath.Join(w.root, ".team", "inbox"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(w.root, ".team", "inbox"), 0o700))
 	for _, what := range []string{"first", "second", "third"} {
 		n.send("alice", map[string]any{"type": "message", "sender": "lead", "content": "by hand: " + what, "ts": muster.UnixTime(time.Now())})
 	}
@@ -64,7 +65,7 @@ func TestByHand(t *testing.T) {
 	}
 	save := func(path, text string) {
 		t.Helper()
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	save(inbox, left)
 

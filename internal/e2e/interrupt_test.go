@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
@@ -61,7 +62,7 @@ const slowCheck = `setsid sleep 300 & mktemp "$BASE/checks/XXXXXX" && sleep 0.3 
 func slowWorld(t *testing.T) (w *world, model *recorder, run []string) {
 	t.Helper()
 	w, model = newWorld(t), serve(t, slow)
-	must(t, os.Mkdir(filepath.Join(w.base, "checks"), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(w.base, "checks"), 0o755))
 	return w, model, []string{"run", "--team", "slow", "--model", "anthropic/stand-in@" + model.url, "--check", slowCheck, "write three files"}
 }
 
@@ -120,7 +121,7 @@ func TestCtrlC(t *testing.T) {
 		t.Errorf("the children that must not survive are not there:\n%s", all)
 	}
 	pressed := time.Now()
-	must(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT))
+	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT))
 	out := p.ends(130)
 	t.Logf("it ended %s after Ctrl-C", time.Since(pressed).Round(time.Millisecond))
 	w.has("stderr", out.stderr, "interrupted; the state is kept", "muster resume")
@@ -162,7 +163,7 @@ func TestKill(t *testing.T) {
 			w, model, run := slowWorld(t)
 			p := w.start(run...)
 			c.wait(w)
-			must(t, p.cmd.Process.Kill())
+			require.NoError(t, p.cmd.Process.Kill())
 			<-p.done
 			w.soonGone()
 			w.untouched()

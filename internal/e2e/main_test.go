@@ -29,6 +29,7 @@ import (
 	"muster"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, env ...string) *world {
 	w := &world{t: t, root: gittest.Repo(t, map[string]string{"README": "a repository\n"})}
 	w.base = filepath.Dir(w.root)
 	home, tmp := filepath.Join(w.base, "home"), filepath.Join(w.base, "tmp")
-	must(t, errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)))
+	require.NoError(t, errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)))
 	w.env = append([]string{
 		"HOME=" + home, "TMPDIR=" + tmp, "BASE=" + w.base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
 		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0",
@@ -148,7 +149,7 @@ func (w *world) startWith(in io.Reader, args ...string) *process {
 	p := &process{t: w.t, w: w, cmd: exec.Command(program.Path(w.t), args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = w.root, w.env, in, p.stdout.File, p.stderr.File
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	must(w.t, p.cmd.Start())
+	require.NoError(w.t, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.done)
@@ -394,19 +395,11 @@ func (w *world) killAll() {
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -135,7 +136,7 @@ func TestReplayOfABusyTeam(t *testing.T) {
 	if kinds["task.completed"] < 6 || kinds["task.returned"] == 0 || kinds["context.compacted"] == 0 {
 		t.Errorf("the run shows too little: %v\n%s", kinds, r.stderr)
 	}
-	must(t, os.Remove(filepath.Join(w.base, "words.yaml")))
+	require.NoError(t, os.Remove(filepath.Join(w.base, "words.yaml")))
 	w.replays(file)
 }
 
@@ -156,7 +157,7 @@ speakers:
 `)
 	p := w.start("run", "words", "--teammates", "1", "--model", model, "--record", file)
 	w.awaits("the command", w.exists("here"))
-	must(t, p.cmd.Process.Kill())
+	require.NoError(t, p.cmd.Process.Kill())
 	p.wait()
 	w.soonGone()
 	w.write(filepath.Join(w.base, "again"), "")

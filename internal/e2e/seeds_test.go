@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -174,7 +175,7 @@ func TestNeighbour(t *testing.T) {
 	w := newWorld(t)
 	model := w.words(neighbourly)
 	n := &neighbour{t: t, root: w.root}
-	must(t, os.MkdirAll(filepath.Join(w.root, ".tasks"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(w.root, ".tasks"), 0o755))
 	// Task 50 is the neighbour's own: it works on it while the team runs.
 	n.save(map[string]any{"id": 50, "subject": "dora's own", "description": "", "status": "in_progress", "owner": "dora", "blockedBy": []int{}})
 	w.muster(0, "adopt", "--yes")

@@ -18,6 +18,7 @@ import (
 
 	"muster/internal/spend"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/llm/llmtest"
 	"muster/llm/script"
@@ -101,7 +102,7 @@ func (w *world) cost() (c struct {
 	Models map[string]spend.Sum
 }) {
 	w.t.Helper()
-	must(w.t, json.Unmarshal([]byte(w.muster(0, "cost", "--json").stdout), &c))
+	require.NoError(w.t, json.Unmarshal([]byte(w.muster(0, "cost", "--json").stdout), &c))
 	return c
 }
 
@@ -128,7 +129,7 @@ func TestKilledWhileItSpends(t *testing.T) {
 	s.most = 40
 	p := w.start("run", "--model", model, "--teammates", "7", "write the parts")
 	w.awaits("calls are under way", func() bool { n, _ := s.counts(); return n >= s.most+3 })
-	must(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))
 	<-p.done
 	s.mu.Lock()
 	s.most = 0

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/journal"
@@ -55,7 +56,7 @@ scenes:
 func (w *world) screen(words string) *tmuxtest.Screen {
 	w.t.Helper()
 	s := tmuxtest.Start(w.t, w.root, append(w.env, "MUSTER_MODEL="+w.words(words)))
-	must(w.t, os.Symlink(program.Path(w.t), filepath.Join(s.Dir, "muster")))
+	require.NoError(w.t, os.Symlink(program.Path(w.t), filepath.Join(s.Dir, "muster")))
 	return s
 }
 
@@ -180,7 +181,7 @@ func TestTalkPipedIsInterrupted(t *testing.T) {
 			w.awaitsEvent("alice works", func(e muster.Event) bool {
 				return e.Kind == journal.ToolStarted && e.Member == "alice"
 			})
-			must(t, p.cmd.Process.Signal(sig))
+			require.NoError(t, p.cmd.Process.Signal(sig))
 			w.has("stderr", p.ends(130).stderr, "the state is kept; 1 task is open", "muster resume")
 			w.awaits("nothing of it runs", w.alone)
 			w.write(filepath.Join(w.base, "go"), "")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 )
 
@@ -83,7 +84,7 @@ func TestOtherTerminals(t *testing.T) {
 	var asked muster.Request
 	w.awaits("a plan waits", func() bool {
 		var all []muster.Request
-		must(t, json.Unmarshal([]byte(w.muster(0, "requests", "--json").stdout), &all))
+		require.NoError(t, json.Unmarshal([]byte(w.muster(0, "requests", "--json").stdout), &all))
 		for _, r := range all {
 			if r.Kind == muster.AskPlan && r.Status == muster.RequestPending {
 				asked = r

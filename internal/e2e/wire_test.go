@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/llm/llmtest"
 	"muster/llm/script"
@@ -70,7 +71,7 @@ func head(t *testing.T, body []byte) (before string, messages []string) {
 		Tools, System, Instructions json.RawMessage
 		Messages, Input             []json.RawMessage
 	}
-	must(t, json.Unmarshal(marks.ReplaceAll(body, nil), &r))
+	require.NoError(t, json.Unmarshal(marks.ReplaceAll(body, nil), &r))
 	for _, m := range append(r.Messages, r.Input...) {
 		messages = append(messages, string(m))
 	}

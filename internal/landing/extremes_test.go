@@ -13,6 +13,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
@@ -106,7 +107,7 @@ func TestContract(t *testing.T) {
 		if !strings.Contains(v.Text, "check api of task 1 (Api, alice)") || strings.Contains(v.Text, "other") {
 			t.Errorf("%q: %s", check, v.Text)
 		}
-		must(t, fault(board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead)))
+		require.NoError(t, fault(board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead)))
 		w.lands(breaks)
 		w.lands(other)
 	}
@@ -134,7 +135,7 @@ esac`)
 	}
 	wait.For(t, "the check of a covered commit", func() bool { _, err := os.Stat(filepath.Join(h.dir, "hangs")); return err == nil })
 	// Somebody queues: that check ends at once, and its commit is checked later.
-	must(t, os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600))
 	late, _ := w.task("Late", "eve", map[string]string{"late": "1\n"})
 	w.lands(late)
 	wait.For(t, "the red one to be told", func() bool {

@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // at makes the landings log to a handler that calls f when a line with the text is logged for the first time.
@@ -45,7 +46,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 func oddGit(t *testing.T, pattern string, nth int, line string) (happened func() bool) {
 	t.Helper()
 	real, err := exec.LookPath("git")
-	must(t, err)
+	require.NoError(t, err)
 	bin := t.TempDir()
 	gittest.Write(t, bin, map[string]string{"git": fmt.Sprintf(`#!/bin/sh
 case " $* " in %[2]s)
@@ -54,7 +55,7 @@ case " $* " in %[2]s)
 esac
 exec '%[5]s' "$@"
 `, bin, pattern, nth, line, real)})
-	must(t, os.Chmod(filepath.Join(bin, "git"), 0o755))
+	require.NoError(t, os.Chmod(filepath.Join(bin, "git"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func() bool {
 		_, err := os.Stat(filepath.Join(bin, "happened"))

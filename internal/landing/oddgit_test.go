@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -187,7 +188,7 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 		if w.git("for-each-ref", "refs/muster/revoked") == "" {
 			t.Error("there is no error, and the claim is not revoked")
 		}
-		must(t, fault(w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.Lead, "late")))
+		require.NoError(t, fault(w.board.Revoke(w.ctx(), task.ID, task.Fence, muster.Lead, "late")))
 		wants(t, fault(w.try(task)), muster.ErrFenced, "")
 		equal(t, "the lane is not as it was", gittest.Read(t, lane, "b"), "b\n")
 	})

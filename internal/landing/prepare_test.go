@@ -12,6 +12,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // branches is a repository with branches that stand differently to HEAD, which is at main.
@@ -38,7 +39,7 @@ func branches(t *testing.T) (root string, repo *git.Repo) {
 	gittest.Git(t, root, "update-ref", "refs/heads/unrelated", gittest.Git(t, root, "commit-tree", "-m", "other", "HEAD^{tree}"))
 	gittest.Git(t, root, "worktree", "add", "-q", "--detach", root+"-linked")
 	repo, err := git.Open(t.Context(), root)
-	must(t, err)
+	require.NoError(t, err)
 	return root, repo
 }
 
@@ -102,7 +103,7 @@ func TestPrepareTargetIsGivenUp(t *testing.T) {
 	}
 	gittest.Git(t, root, "update-ref", "refs/heads/muster/demo", "HEAD")
 	lock := root + "/.git/refs/heads/muster/demo.lock"
-	must(t, os.WriteFile(lock, nil, 0o600))
+	require.NoError(t, os.WriteFile(lock, nil, 0o600))
 	if _, err = landing.PrepareTarget(ended, repo, "muster/demo", false, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("at the lock: %v", err)
 	}
@@ -115,7 +116,7 @@ func TestPrepareTargetNeedsACommitAndADisk(t *testing.T) {
 	gittest.Git(t, root, "symbolic-ref", "HEAD", "refs/heads/unborn")
 	wants(t, fault(landing.PrepareTarget(t.Context(), repo, "behind", false, false)), muster.ErrNotFound, "HEAD")
 	gittest.Git(t, root, "symbolic-ref", "HEAD", "refs/heads/head")
-	must(t, os.Symlink("reftable", root+"/.git/reftable"))
+	require.NoError(t, os.Symlink("reftable", root+"/.git/reftable"))
 	_, err := landing.PrepareTarget(t.Context(), repo, "behind", false, false)
 	wants(t, err, muster.ErrUnavailable, "cannot be synced")
 }
@@ -131,7 +132,7 @@ func TestPrepareTarget(t *testing.T) {
 		return run("rev-parse", "HEAD")
 	}
 	repo, err := git.Open(t.Context(), root)
-	must(t, err)
+	require.NoError(t, err)
 	prepare := func(branch string, named, fresh bool) (string, error) {
 		t.Helper()
 		before := gittest.Checkout(t, root)
@@ -219,10 +220,10 @@ func TestRevert(t *testing.T) {
 	tip := commit(map[string]string{"c": "2\n"}, "last")
 	before := gittest.Checkout(t, root)
 	repo, err := git.Open(t.Context(), root)
-	must(t, err)
+	require.NoError(t, err)
 
 	got, err := landing.Revert(t.Context(), repo, tip, []string{first, merged, second}, "back\n")
-	must(t, err)
+	require.NoError(t, err)
 	for file, want := range map[string]string{"a": "1", "b": "1", "c": "2"} {
 		if text := gittest.Git(t, root, "show", got+":"+file); text != want {
 			t.Errorf("%s has %q", file, text)
@@ -242,7 +243,7 @@ func TestRevert(t *testing.T) {
 		t.Errorf("the conflict is %+v, %v", conflict, err)
 	}
 	once, err := landing.Revert(t.Context(), repo, tip, []string{tip}, "back\n")
-	must(t, err)
+	require.NoError(t, err)
 	_, err = landing.Revert(t.Context(), repo, once, []string{tip}, "back\n")
 	wants(t, err, muster.ErrInvalid, "taken back already")
 	if _, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n"); !errors.Is(err, muster.ErrNotFound) {

@@ -11,6 +11,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -77,7 +78,7 @@ func TestARedBaseMayNotGetWorse(t *testing.T) {
 			dies, _ := w.task("Dies", "dave", map[string]string{"dies": "1\n"})
 			says(t, w.back(dies).Text, "more than a test: exit 139")
 			all, lane := w.task("All", "erin", nil)
-			must(t, os.Truncate(filepath.Join(lane, "failing"), 0))
+			require.NoError(t, os.Truncate(filepath.Join(lane, "failing"), 0))
 			if v := w.lands(all); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
 				t.Errorf("%+v, the state is %q", v.Task.Landed, w.state)
 			}
@@ -179,7 +180,7 @@ for t in $(cat $1); do echo "--- FAIL: Test$t (0.00s)"; done; printf 'FAIL\nFAIL
 				withReceipts(t.TempDir()))
 			file, tests, _ := strings.Cut(c.after, " ")
 			task, lane := w.task("Change", "alice", map[string]string{"c.txt": "c\n"})
-			must(t, os.Truncate(filepath.Join(lane, "a"), 0))
+			require.NoError(t, os.Truncate(filepath.Join(lane, "a"), 0))
 			w.write(lane, map[string]string{file: tests + "\n"})
 			if c.lands {
 				w.lands(task)
@@ -196,12 +197,12 @@ func TestAForgedReceiptOnARedBase(t *testing.T) {
 	receipts := t.TempDir()
 	command := "test -s failing || exit 0; " + runners["go"] + "; exit 1"
 	w := newWorld(t, command, map[string]string{"failing": "A\n"}, withReceipts(receipts))
-	must(t, fault(w.land.CheckBase(w.ctx())))
+	require.NoError(t, fault(w.land.CheckBase(w.ctx())))
 	for _, x := range check.Receipts(receipts) {
 		path := filepath.Join(receipts, x.Key+".json")
 		text := strings.Replace(gittest.Read(t, receipts, x.Key+".json"), `"tree": "`, `"tree": "0`, 1)
 		text = strings.Replace(text, "m/a.TestA", "m/a.TestC", 1)
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A C\n"})
 	says(t, w.back(worse).Text, "more fails: m/a.TestC.")

@@ -15,6 +15,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // during lands a task with a check that does something else first.
@@ -36,15 +37,7 @@ func launchAfter(f func(), launch func() (proc.Launcher, error)) func() (proc.La
 	}
 }
 
-func (w *world) must(err error) { w.t.Helper(); must(w.t, err) }
-
-// must fails the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func (w *world) must(err error) { w.t.Helper(); require.NoError(w.t, err) }
 
 // landedUnrecorded is a task whose commit is on the target while the board still says landing: what a crash leaves.
 func (w *world) landedUnrecorded(receipt string) muster.Task {
@@ -243,7 +236,7 @@ func TestALandingLeavesOnePack(t *testing.T) {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	equal(t, "packs", packs(), 3)
-	must(t, w.repo.MergePacks(w.ctx(), 2))
+	require.NoError(t, w.repo.MergePacks(w.ctx(), 2))
 	equal(t, "packs", packs(), 2)
 	w.git("prune-packed")
 	w.git("fsck", "--strict")

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/journal"
 )
@@ -194,7 +195,7 @@ func TestWhatLandsIsSigned(t *testing.T) {
 			w.git("config", key, value)
 		}
 		gittest.Write(t, filepath.Dir(evil), map[string]string{"evil": "#!/bin/sh\ntouch " + evil + ".ran\nexit 1\n"})
-		must(t, os.Chmod(evil, 0o700))
+		require.NoError(t, os.Chmod(evil, 0o700))
 		w.process(h.check("true"), func(o *landing.Options) { o.MergeCommits = merges })
 		for id, v := range w.queued(h, w.many(4)...) {
 			if v.Task.Landed == nil {
@@ -226,8 +227,8 @@ func TestWhatCannotBeSignedLands(t *testing.T) {
 		w := newWorld(t, "true", nil)
 		path := signingUser(t, "a passphrase")
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-		must(t, err)
-		must(t, fault(f.WriteString(config)))
+		require.NoError(t, err)
+		require.NoError(t, fault(f.WriteString(config)))
 		f.Close()
 		w.process("true")
 		for _, task := range w.many(2) {

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
@@ -37,7 +38,7 @@ func (h hold) check(then string) string {
 func (h hold) runs(t *testing.T) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(h.dir, "runs"))
-	must(t, err)
+	require.NoError(t, err)
 	return strings.Count(string(data), "x")
 }
 
@@ -270,7 +271,7 @@ func TestAnOwnerLeavesTheQueue(t *testing.T) {
 	if err := <-ended; !errors.Is(err, muster.CauseUser) {
 		t.Errorf("%v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
 	w.must(<-ended)
 	for _, task := range []muster.Task{one, two} {
 		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {

@@ -16,6 +16,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -85,10 +86,10 @@ func TestTipsOfSeveralProcesses(t *testing.T) {
 	w, r := newTipWorld(t)
 	base := r.tips[0].Commit
 	for _, commit := range []string{"one", "two"} {
-		must(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), base, commit))
+		require.NoError(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), base, commit))
 	}
 	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: base}, {Commit: "one", Onto: base}, {Commit: "two", Onto: base}}))
-	must(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), "two", "three"))
+	require.NoError(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), "two", "three"))
 	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: "two", Onto: base}, {Commit: "three", Onto: "two"}}))
 }
 
@@ -233,7 +234,7 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	w.git("-C", lane, "add", "-A")
 	w.git("-C", lane, "commit", "-qm", "by hand")
 	moved := w.git("-C", lane, "rev-parse", "HEAD")
-	must(t, fault(w.land.Accept(w.ctx(), moved)))
+	require.NoError(t, fault(w.land.Accept(w.ctx(), moved)))
 	if w.state != "" {
 		t.Errorf("of the accepted target the check is known to be %q", w.state)
 	}
@@ -242,7 +243,7 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	}
 	w.state = "ok"
 	w.git("update-ref", target, "main") // the user moves it, and accepts it where it is
-	if must(t, fault(w.land.Accept(w.ctx(), "main"))); w.state != "" {
+	if require.NoError(t, fault(w.land.Accept(w.ctx(), "main"))); w.state != "" {
 		t.Errorf("of the target that was moved by hand the check is known to be %q", w.state)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -51,8 +52,8 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 	root := gittest.Repo(t, files)
 	w := &world{t: t, root: root, store: mem.New()}
 	w.process(check, change...)
-	must(t, w.repo.Exclude(w.ctx(), paths.Excluded))
-	must(t, fault(landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false)))
+	require.NoError(t, w.repo.Exclude(w.ctx(), paths.Excluded))
+	require.NoError(t, fault(landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false)))
 	w.before = gittest.Checkout(t, root)
 	t.Cleanup(func() {
 		equal(t, "the user's checkout has changed", gittest.Checkout(t, root), w.before)

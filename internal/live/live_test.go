@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -46,21 +47,21 @@ func TestPiecesArriveInOrder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "live")
 	alice, bob := NewWriter(dir), NewWriter(dir)
-	must(t, alice.Write([]Piece{{Member: "alice", Kind: Text, Text: "earlier"}}))
+	require.NoError(t, alice.Write([]Piece{{Member: "alice", Kind: Text, Text: "earlier"}}))
 	got := follow(t, dir)
 	var want []Piece
 	for i := range 50 {
 		p := Piece{Member: "alice", Kind: Text, Part: i, Text: fmt.Sprintf("line %d\n\x1b", i)}
 		want = append(want, p)
-		must(t, alice.Write([]Piece{p}))
-		must(t, bob.Write([]Piece{{Member: "bob", Kind: Progress, Text: "go test"}, {Member: "bob", Kind: End}}))
+		require.NoError(t, alice.Write([]Piece{p}))
+		require.NoError(t, bob.Write([]Piece{{Member: "bob", Kind: Progress, Text: "go test"}, {Member: "bob", Kind: End}}))
 	}
 	wait.For(t, "all pieces", func() bool { return len(got()) == 150 })
 	if all := slices.DeleteFunc(slices.Clone(got()), func(p Piece) bool { return p.Member != "alice" }); !slices.Equal(all, want) {
 		t.Errorf("%v", all)
 	}
-	must(t, alice.Close())
-	must(t, bob.Close())
+	require.NoError(t, alice.Close())
+	require.NoError(t, bob.Close())
 	if left := files(dir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -74,14 +75,14 @@ func TestAFileIsBegunAnew(t *testing.T) {
 	got := follow(t, dir)
 	long := strings.Repeat("x", 10_000)
 	for range 300 {
-		must(t, w.Write([]Piece{{Member: "alice", Kind: Text, Text: long}}))
+		require.NoError(t, w.Write([]Piece{{Member: "alice", Kind: Text, Text: long}}))
 	}
-	must(t, w.Write([]Piece{{Member: "alice", Kind: End}}))
+	require.NoError(t, w.Write([]Piece{{Member: "alice", Kind: End}}))
 	wait.For(t, "the end", func() bool { all := got(); return len(all) > 0 && all[len(all)-1].Kind == End })
 	if info, err := os.Stat(files(dir)[0]); err != nil || info.Size() > maxFile {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
-	must(t, w.Close())
+	require.NoError(t, w.Close())
 }
 
 // The files of dead processes go after a while.
@@ -89,14 +90,14 @@ func TestOldFilesGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	old := filepath.Join(dir, "1"+ending)
-	must(t, os.WriteFile(old, nil, 0o600))
-	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*maxAge)))
+	require.NoError(t, os.WriteFile(old, nil, 0o600))
+	require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*maxAge)))
 	w := NewWriter(dir)
-	must(t, w.Write([]Piece{{Member: "alice", Kind: End}}))
+	require.NoError(t, w.Write([]Piece{{Member: "alice", Kind: End}}))
 	if left := files(dir); len(left) != 1 || left[0] == old {
 		t.Errorf("%v", left)
 	}
-	must(t, w.Close())
+	require.NoError(t, w.Close())
 }
 
 // However a file was cut into reads, its lines come once each and whole.
@@ -107,10 +108,10 @@ func TestReadsAreOfWholeLines(t *testing.T) {
 		text := strings.Join(lines, "")
 		var got []byte
 		at, written := int64(0), 0
-		must(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
 		for written < len(text) {
 			written += rapid.IntRange(1, len(text)-written).Draw(r, "more")
-			must(t, os.WriteFile(path, []byte(text[:written]), 0o600))
+			require.NoError(t, os.WriteFile(path, []byte(text[:written]), 0o600))
 			var more []byte
 			more, at = readFrom(path, at)
 			got = append(got, more...)
@@ -122,11 +123,4 @@ func TestReadsAreOfWholeLines(t *testing.T) {
 			r.Fatalf("%q of %q", got, text)
 		}
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

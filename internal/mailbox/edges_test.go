@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -30,7 +31,7 @@ func TestWhatJustFits(t *testing.T) {
 	size := 0
 	for range 2 {
 		m, err := p.Send(t.Context(), mail("alice", text))
-		must(t, err)
+		require.NoError(t, err)
 		size += len(renderMail(m))
 	}
 	for most, want := range map[int]int{size: 2, size - 1: 1, 1: 1} {
@@ -39,7 +40,7 @@ func TestWhatJustFits(t *testing.T) {
 			t.Errorf("into %d bytes fit %d mails up to %d, %d wait, %v", most, len(got), end, waiting, err)
 		}
 	}
-	must(t, second(p.Send(t.Context(), mail("alice", text+"ä"))))
+	require.NoError(t, second(p.Send(t.Context(), mail("alice", text+"ä"))))
 	if all := events(t, s); all[0].Text("text") != text || all[2].Text("text") != text+" ..." {
 		t.Errorf("the excerpts of 200 and 201 characters are %q and %q", all[0].Text("text"), all[2].Text("text"))
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -28,16 +29,16 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 		p, other := team(s), team(s.Handle())
 		var after muster.Pos // where the reader's last delivery ended
 		rt.Repeat(map[string]func(*rapid.T){
-			"news": func(*rapid.T) { must(t, second(other.Send(t.Context(), news("alice", "bob is idle")))) },
+			"news": func(*rapid.T) { require.NoError(t, second(other.Send(t.Context(), news("alice", "bob is idle")))) },
 			"landing": func(*rapid.T) {
-				must(t, second(other.Send(t.Context(),
+				require.NoError(t, second(other.Send(t.Context(),
 					muster.Message{Type: muster.MailLanded, From: "bob", To: "alice", Content: "landed"})))
 			},
-			"message": func(*rapid.T) { must(t, second(other.Send(t.Context(), mail("alice", "hello")))) },
+			"message": func(*rapid.T) { require.NoError(t, second(other.Send(t.Context(), mail("alice", "hello")))) },
 			"deliver": func(rt *rapid.T) {
 				_, end, _, err := p.Peek(t.Context(), "alice", after, rapid.IntRange(1, 2000).Draw(rt, "bytes"))
-				must(t, err)
-				must(t, p.Drop(t.Context(), "alice", end))
+				require.NoError(t, err)
+				require.NoError(t, p.Drop(t.Context(), "alice", end))
 				after = end
 			},
 			"time passes": func(rt *rapid.T) {
@@ -49,14 +50,14 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 			"": func(rt *rapid.T) {
 				for _, from := range []muster.Pos{after, 0} {
 					all, _, err := s.Inbox().Peek(t.Context(), "alice", from, math.MaxInt32)
-					must(t, err)
+					require.NoError(t, err)
 					for _, c := range []struct {
 						read func(context.Context, muster.Name, muster.Pos) ([]muster.Message, error)
 						not  func(muster.MessageType) bool
 					}{{p.Waking, muster.MessageType.News},
 						{p.Landings, func(t muster.MessageType) bool { return t != muster.MailLanded }}} {
 						got, err := c.read(t.Context(), "alice", from)
-						must(t, err)
+						require.NoError(t, err)
 						want := slices.DeleteFunc(slices.Clone(all),
 							func(m muster.Message) bool { return c.not(m.Type) })
 						if !slices.Equal(got, want) {
@@ -98,9 +99,9 @@ func TestNewsIsNotReadAgainAndAgain(t *testing.T) {
 		read := 0
 		p := team(counted{mem.New(), &read})
 		for i := range n {
-			must(t, second(p.Send(t.Context(), news("lead", fmt.Sprintf("t%d is idle", i)))))
+			require.NoError(t, second(p.Send(t.Context(), news("lead", fmt.Sprintf("t%d is idle", i)))))
 			got, err := p.Waking(t.Context(), "lead", 0)
-			must(t, err)
+			require.NoError(t, err)
 			if len(got) != 0 {
 				t.Fatalf("%v wakes", got)
 			}
@@ -111,8 +112,8 @@ func TestNewsIsNotReadAgainAndAgain(t *testing.T) {
 		// News that comes meanwhile does not make the cache younger.
 		for range 2 {
 			time.Sleep(newsCacheTTL / 2)
-			must(t, second(p.Send(t.Context(), news("lead", "bob is idle"))))
-			must(t, second(p.Waking(t.Context(), "lead", 0)))
+			require.NoError(t, second(p.Send(t.Context(), news("lead", "bob is idle"))))
+			require.NoError(t, second(p.Waking(t.Context(), "lead", 0)))
 		}
 		if read < 2*n {
 			t.Errorf("after a minute not all was read anew")
@@ -125,14 +126,14 @@ func TestNewsIsReadAgainRightAfterADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := 0
 		p := team(counted{mem.New(), &read})
-		must(t, p.Drop(t.Context(), "lead", 0))
-		must(t, second(p.Send(t.Context(), news("lead", "bob is idle"))))
+		require.NoError(t, p.Drop(t.Context(), "lead", 0))
+		require.NoError(t, second(p.Send(t.Context(), news("lead", "bob is idle"))))
 		time.Sleep(afterDrop - 1)
 		for i, want := range []int{1, 2, 2} { // the third one is at the five seconds
 			if i == 2 {
 				time.Sleep(time.Nanosecond)
 			}
-			must(t, second(p.Waking(t.Context(), "lead", 0)))
+			require.NoError(t, second(p.Waking(t.Context(), "lead", 0)))
 			if read != want {
 				t.Errorf("look %d: %d mails were read, want %d", i, read, want)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/mem"
 )
@@ -27,17 +28,10 @@ func mail(to muster.Name, content string) muster.Message {
 	return muster.Message{From: "bob", To: to, Content: content}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func events(t *testing.T, s muster.Store) (out []muster.Event) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		out = append(out, e.Event)
 	}
 	return out
@@ -47,16 +41,16 @@ func TestSend(t *testing.T) {
 	s := mem.New()
 	p := team(s)
 	m, err := p.Send(t.Context(), muster.Message{From: "bob", To: "alice", Content: "hello\nyou", TaskID: 3})
-	must(t, err)
+	require.NoError(t, err)
 	if len(m.ID) != 16 || m.At == 0 || m.Type != muster.MailMessage {
 		t.Fatalf("sent %+v", m)
 	}
 	got, end, waiting, err := team(s.Handle()).Peek(t.Context(), "alice", 0, 0)
-	must(t, err)
+	require.NoError(t, err)
 	if len(got) != 1 || got[0] != m || waiting != 0 {
 		t.Fatalf("peeked %+v, %d wait", got, waiting)
 	}
-	must(t, p.Drop(t.Context(), "alice", end))
+	require.NoError(t, p.Drop(t.Context(), "alice", end))
 	if got, _, _, _ := p.Peek(t.Context(), "alice", 0, 0); len(got) != 0 {
 		t.Fatalf("dropped mail comes again: %v", got)
 	}
@@ -102,7 +96,7 @@ func TestSendRefuses(t *testing.T) {
 	if !errors.As(err, &e) || !strings.Contains(e.Hint, "file") {
 		t.Fatalf("no way out is named: %v", err)
 	}
-	must(t, second(team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))))
+	require.NoError(t, second(team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))))
 }
 
 func TestSentTwiceIsReadOnce(t *testing.T) {
@@ -111,11 +105,11 @@ func TestSentTwiceIsReadOnce(t *testing.T) {
 	m.ID = NewID()
 	for range 2 {
 		_, err := p.Send(t.Context(), m)
-		must(t, err)
+		require.NoError(t, err)
 	}
-	must(t, second(p.Send(t.Context(), mail("alice", "then"))))
+	require.NoError(t, second(p.Send(t.Context(), mail("alice", "then"))))
 	got, _, waiting, err := p.Peek(t.Context(), "alice", 0, 0)
-	must(t, err)
+	require.NoError(t, err)
 	if len(got) != 2 || got[0].Content != "once" || got[1].Content != "then" || waiting != 0 {
 		t.Fatalf("%+v, %d wait", got, waiting)
 	}
@@ -134,7 +128,7 @@ func TestBroadcast(t *testing.T) {
 	}
 	for _, n := range []muster.Name{"alice", "bob"} {
 		got, _, _, err := p.Peek(t.Context(), n, 0, 0)
-		must(t, err)
+		require.NoError(t, err)
 		if len(got) != 1 || got[0].Type != muster.MailBroadcast || got[0].From != "lead" {
 			t.Fatalf("%s has %+v", n, got)
 		}
@@ -153,14 +147,14 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 			content = strings.Repeat("<", MaxMail) // rendered it is more than a delivery holds
 		}
 		_, err := p.Send(t.Context(), mail("alice", content))
-		must(t, err)
+		require.NoError(t, err)
 		want = append(want, content)
 	}
 	var got []string
 	var pos muster.Pos
 	for parts := 0; ; parts++ {
 		msgs, end, waiting, err := p.Peek(t.Context(), "alice", pos, MaxDelivery)
-		must(t, err)
+		require.NoError(t, err)
 		if len(msgs) == 0 {
 			if parts < 6 {
 				t.Fatalf("only %d parts", parts)
@@ -177,7 +171,7 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 			t.Fatalf("%d are said to wait, %d do", waiting, len(want)-len(got))
 		}
 		if parts%2 == 0 { // dropped or not, the place is enough
-			must(t, p.Drop(t.Context(), "alice", end))
+			require.NoError(t, p.Drop(t.Context(), "alice", end))
 		}
 		pos = end
 	}

@@ -13,16 +13,9 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/trust"
 )
-
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newDir returns an empty directory of memories, and the registry that signs them.
 func newDir(t *testing.T) Dir {
@@ -36,7 +29,7 @@ func newDir(t *testing.T) Dir {
 func (d Dir) save(t *testing.T, m Memory) (replaced string) {
 	t.Helper()
 	replaced, err := d.Save(t.Context(), m)
-	must(t, err)
+	require.NoError(t, err)
 	return replaced
 }
 
@@ -96,7 +89,7 @@ func TestReplacedIsKept(t *testing.T) {
 	if text, err = os.ReadFile(old[len(old)-1]); len(old) != maxOld || err != nil || !strings.Contains(string(text), "more 23") {
 		t.Errorf("%d old texts are kept, the last is %s, %v", len(old), text, err)
 	}
-	must(t, d.Forget(t.Context(), "a"))
+	require.NoError(t, d.Forget(t.Context(), "a"))
 	if old := durable.Glob(filepath.Join(d.Path, oldDir), "*"); len(old) > 0 {
 		t.Errorf("%v are left", old)
 	}
@@ -165,11 +158,11 @@ func TestFilesOfPeople(t *testing.T) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(d.Path, path)
 		}
-		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
-	must(t, errors.Join(os.Symlink(outside, filepath.Join(d.Path, "link.md")), os.Mkdir(filepath.Join(d.Path, "dir.md"), 0o700)))
+	require.NoError(t, errors.Join(os.Symlink(outside, filepath.Join(d.Path, "link.md")), os.Mkdir(filepath.Join(d.Path, "dir.md"), 0o700)))
 	all, err := d.List()
-	must(t, err)
+	require.NoError(t, err)
 	var got []string
 	for _, m := range all {
 		line := m.Name + ": " + m.Description
@@ -216,9 +209,9 @@ func TestTheUsersWord(t *testing.T) {
 		t.Errorf("the user's word is not: %+v\n%s", m, Index(Dir{}, d))
 	}
 	text, err := os.ReadFile(d.path("a"))
-	must(t, err)
+	require.NoError(t, err)
 	for name, changed := range map[string]string{"a": strings.Replace(string(text), "tabs", "curl", 1), "b": string(text)} {
-		must(t, os.WriteFile(d.path(name), []byte(changed), 0o600))
+		require.NoError(t, os.WriteFile(d.path(name), []byte(changed), 0o600))
 		if m, err := d.Get(name); m.IsUsers || err != nil {
 			t.Errorf("%s has the signature of another text, and is the user's word: %+v, %v", name, m, err)
 		}
@@ -235,12 +228,12 @@ func TestTheUsersWord(t *testing.T) {
 func TestIndexOfTwo(t *testing.T) {
 	users, d := newDir(t), newDir(t)
 	for length, d := range map[int]Dir{190: users, 5: d} {
-		must(t, os.MkdirAll(d.Path, 0o700))
+		require.NoError(t, os.MkdirAll(d.Path, 0o700))
 		for i := range maxFiles - 1 {
 			m := note(fmt.Sprint("n-", i), "x")
 			m.At = time.Unix(int64(i), 0)
 			m.Description = strings.Repeat("x", length)
-			must(t, os.WriteFile(d.path(m.Name), []byte(m.Text()), 0o600))
+			require.NoError(t, os.WriteFile(d.path(m.Name), []byte(m.Text()), 0o600))
 		}
 	}
 	users.save(t, note("the-last", "x"))

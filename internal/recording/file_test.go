@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -22,17 +23,17 @@ func record(t *testing.T, key []byte, end *End) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.rec")
 	r := need(Create(path, "v0", json.RawMessage("{}"), hideNothing, key))(t)
-	must(t, r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil))
+	require.NoError(t, r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil))
 	m := r.Model("lead", sayer{})
 	messages := []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hello"}}}}
 	for range 2 {
 		reply := need(m.Reply(t.Context(), llm.Request{System: []string{"s"}, Messages: messages}, func(llm.Delta) {}))(t)
 		messages = append(messages, reply.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "more"}}})
 	}
-	must(t, r.Turns().Step(t.Context(), "lead", func() error { return nil }))
+	require.NoError(t, r.Turns().Step(t.Context(), "lead", func() error { return nil }))
 	r.Event(muster.Event{Kind: "run.note", At: 2, Fields: map[string]any{"text": "\x1b[2J"}})
 	r.Landing(Landing{Task: 1, Commit: "0a1b2c3", Files: []string{"a"}})
-	must(t, r.Close(end))
+	require.NoError(t, r.Close(end))
 	return path
 }
 
@@ -81,7 +82,7 @@ func TestWhoseRecordingItIs(t *testing.T) {
 		"a line ahead": {append([]byte("{}\n"), whole...), key, false},
 	} {
 		path := filepath.Join(t.TempDir(), "x")
-		must(t, os.WriteFile(path, c.data, 0o600))
+		require.NoError(t, os.WriteFile(path, c.data, 0o600))
 		if r, err := Read(path, Verify(c.key)); err == nil && r.IsOwn != c.want || err != nil && c.want {
 			t.Errorf("%s: it is the user's own: %v, %v", name, !c.want, err)
 		}
@@ -122,7 +123,7 @@ func TestRefuseNonsense(t *testing.T) {
 			`{"call":{"turn":1,"prefix":"p","messages":[{"parts":[{"type":"x"}]}],"reply":{}}}` + "\n", "3: "},
 	} {
 		path := filepath.Join(t.TempDir(), "x")
-		must(t, os.WriteFile(path, []byte(c.text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 		if _, err := Read(path, Verify(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,19 +141,11 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -15,16 +16,16 @@ import (
 func setBack(t *testing.T, s muster.Store, id muster.RequestID, by time.Duration) {
 	t.Helper()
 	d, err := s.Table(muster.TableRequests).Get(t.Context(), string(id))
-	must(t, err)
+	require.NoError(t, err)
 	var r muster.Request
-	must(t, json.Unmarshal(d.Data, &r))
+	require.NoError(t, json.Unmarshal(d.Data, &r))
 	for _, stamp := range []*float64{&r.CreatedAt, &r.UpdatedAt, &r.Deadline} {
 		*stamp += by.Seconds()
 	}
 	data, err := muster.Encode(r)
-	must(t, err)
+	require.NoError(t, err)
 	_, err = s.Table(muster.TableRequests).Put(t.Context(), d.Key, data, d.Rev)
-	must(t, err)
+	require.NoError(t, err)
 }
 
 // A deadline ends a request although the clock was set back by a day since; set ahead, it ends at once. Who waits and who

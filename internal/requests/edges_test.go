@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 	"muster/store/storetest"
 )
@@ -68,7 +69,7 @@ func TestUpdatedAtIsTheLastChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, _, err := q.Decide(t.Context(), r.ID, r.To, true, "")
-			must(t, err)
+			require.NoError(t, err)
 			if d.ResolvedAt != r.CreatedAt+1 || d.UpdatedAt != d.ResolvedAt {
 				t.Errorf("%s: created %f, resolved %f, updated %f", r.Kind, d.CreatedAt, d.ResolvedAt, d.UpdatedAt)
 			}
@@ -130,12 +131,12 @@ func TestARequestIsDecidedWhileItsMailIsSent(t *testing.T) {
 	q := process(changing{s.Handle(), func(key string) {
 		if puts++; puts == 2 { // the first one was the request, this one notes that its mail was sent
 			_, _, err := process(s).Decide(t.Context(), muster.RequestID(key), muster.Lead, true, "go on")
-			must(t, err)
+			require.NoError(t, err)
 		}
 	}})
 	r := ask(t, q, plan("p"))
 	got, err := q.Get(t.Context(), r.ID)
-	must(t, err)
+	require.NoError(t, err)
 	if got.Status != muster.RequestApproved || puts != 2 || len(box(t, s, "carol")) != 1 {
 		t.Errorf("%+v after %d writes", got, puts)
 	}
@@ -153,7 +154,7 @@ func TestLeavingEndsNothingElse(t *testing.T) {
 		ask(t, q, muster.Request{Kind: muster.AskPermission, From: "bob", To: "carol", Reason: "rm"}).ID:   muster.RequestPending,
 		ask(t, q, muster.Request{Kind: muster.AskPlan, From: "bob", To: "carol", Plan: "p", TaskID: 3}).ID: muster.RequestPending,
 	}
-	must(t, q.Leave(t.Context(), "carol", "it has shut down"))
+	require.NoError(t, q.Leave(t.Context(), "carol", "it has shut down"))
 	for id, is := range want {
 		if r, err := q.Get(t.Context(), id); err != nil || r.Status != is {
 			t.Errorf("%s of %s is %s, want %s (%v)", r.Kind, r.From, r.Status, is, err)

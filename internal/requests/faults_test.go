@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 	"muster/store/storetest"
 )
@@ -132,7 +133,7 @@ func TestWhatTheMailSays(t *testing.T) {
 				t.Errorf("%s was asked %+v", r.To, got)
 			}
 			_, _, err := q.Decide(t.Context(), r.ID, r.To, yes, "because")
-			must(t, err)
+			require.NoError(t, err)
 			want := map[bool]string{true: c.yes, false: c.no}[yes]
 			got := box(t, s, r.From)
 			switch {

@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/mem"
@@ -32,17 +33,10 @@ func plan(text string) muster.Request {
 	return muster.Request{Kind: muster.AskPlan, From: "carol", To: muster.Lead, Plan: text, TaskID: 9, Fence: 2}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func ask(t testing.TB, q *Requests, r muster.Request) muster.Request {
 	t.Helper()
 	r, err := q.Ask(t.Context(), r)
-	must(t, err)
+	require.NoError(t, err)
 	return r
 }
 
@@ -50,14 +44,14 @@ func ask(t testing.TB, q *Requests, r muster.Request) muster.Request {
 func box(t testing.TB, s muster.Store, n muster.Name) []muster.Message {
 	t.Helper()
 	msgs, _, _, err := post(s).Peek(t.Context(), n, 0, 1<<30)
-	must(t, err)
+	require.NoError(t, err)
 	return msgs
 }
 
 func kinds(t testing.TB, s muster.Store) (out []string) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		if strings.HasPrefix(e.Kind, "request.") {
 			out = append(out, fmt.Sprintf("%s %s %s %s %s", e.Kind, e.Member, e.Text("kind"), e.Text("status"), e.Text("by")))
 		}
@@ -80,7 +74,7 @@ func TestAPlanIsAskedAndApproved(t *testing.T) {
 		t.Fatalf("the lead has %+v", got)
 	}
 	d, now, err := lead.Decide(t.Context(), r.ID, muster.Lead, true, "mind the tests")
-	must(t, err)
+	require.NoError(t, err)
 	if !now || d.Status != muster.RequestApproved || d.ResolvedBy != muster.Lead || d.Response != "mind the tests" || d.ResolvedAt == 0 {
 		t.Fatalf("%+v, now %v", d, now)
 	}
@@ -90,7 +84,7 @@ func TestAPlanIsAskedAndApproved(t *testing.T) {
 		t.Fatalf("carol has %+v", got)
 	}
 	there, err := carol.Get(t.Context(), r.ID)
-	must(t, err)
+	require.NoError(t, err)
 	if there.Status != muster.RequestApproved || len(there.Extra) != 0 {
 		t.Fatalf("the record is %+v", there)
 	}
@@ -123,7 +117,7 @@ func TestAskRefuses(t *testing.T) {
 			t.Errorf("%.60v: %v", c.r, err)
 		}
 		all, err := q.List(t.Context())
-		must(t, err)
+		require.NoError(t, err)
 		if len(all) != 0 || len(box(t, s, "lead")) != 0 {
 			t.Errorf("%.60v left a record or mail", c.r)
 		}
@@ -143,7 +137,7 @@ func TestAskedAgainItIsTheSameRequest(t *testing.T) {
 		t.Fatalf("sent again it must have the same id: %v %v", raw, err)
 	}
 	_, _, err := q.Decide(t.Context(), first.ID, "lead", false, "no")
-	must(t, err)
+	require.NoError(t, err)
 	if r := ask(t, q, again); r.Status != muster.RequestRejected || r.Response != "no" {
 		t.Fatalf("a decided one must come back as it was decided: %+v", r)
 	}
@@ -192,10 +186,10 @@ func TestDecidedTwiceTheFirstAnswerStands(t *testing.T) {
 		g.Wait()
 		close(got)
 		final, err := process(s).Get(t.Context(), r.ID)
-		must(t, err)
+		require.NoError(t, err)
 		nows := 0
 		for v := range got {
-			must(t, v.err)
+			require.NoError(t, v.err)
 			if v.now {
 				nows++
 			}
@@ -256,24 +250,24 @@ func TestListAndForeignFields(t *testing.T) {
 	q := process(s)
 	foreign := `{"request_id":"abcd0001","kind":"plan_approval","from":"carol","to":"lead","status":"pending","plan":"x","task_id":4,"created_at":5,"updated_at":5,"colour":"red"}`
 	_, err := s.Table(muster.TableRequests).Put(t.Context(), "abcd0001", []byte(foreign), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	_, err = s.Table(muster.TableRequests).Put(t.Context(), "bad", []byte(`{"status":7}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	r := ask(t, q, plan("p"))
 	all, err := q.List(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if len(all) != 2 || all[0].ID != "abcd0001" || all[1].ID != r.ID {
 		t.Fatalf("%+v", all)
 	}
 	_, now, err := process(s.Handle()).Decide(t.Context(), "abcd0001", "user", true, "")
-	must(t, err)
+	require.NoError(t, err)
 	d, err := q.Get(t.Context(), "abcd0001")
-	must(t, err)
+	require.NoError(t, err)
 	if !now || string(d.Extra["colour"]) != `"red"` || len(d.Extra) != 1 {
 		t.Fatalf("%+v", d)
 	}
 	pending, err := q.Pending(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if len(pending) != 1 || pending[0].ID != r.ID {
 		t.Fatalf("%+v", pending)
 	}
@@ -306,13 +300,13 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	pending, err := q.Pending(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if len(pending) != 1 || len(box(t, s, "lead")) != 0 {
 		t.Fatal("the record must come first")
 	}
 	s.fail = false
 	for range 3 {
-		must(t, process(s).Settle(t.Context()))
+		require.NoError(t, process(s).Settle(t.Context()))
 	}
 	if raw, _, _ := s.Inbox().Peek(t.Context(), "lead", 0, 9); len(raw) != 1 || raw[0].RequestID != pending[0].ID {
 		t.Fatalf("lead has %+v", raw)
@@ -323,11 +317,11 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 	}
 	s.fail = false
 	d, now, err := q.Decide(t.Context(), pending[0].ID, "user", false, "no") // the repeated answer repeats the mail, too
-	must(t, err)
+	require.NoError(t, err)
 	if now || d.Status != muster.RequestApproved {
 		t.Fatalf("%+v", d)
 	}
-	must(t, q.Settle(t.Context()))
+	require.NoError(t, q.Settle(t.Context()))
 	if raw, _, _ := s.Inbox().Peek(t.Context(), "carol", 0, 9); len(raw) != 1 || raw[0].Feedback != "yes" {
 		t.Fatalf("carol has %+v", raw)
 	}
@@ -365,7 +359,7 @@ func TestWhoWasToldFindsItInTheList(t *testing.T) {
 	approved := func() bool {
 		t.Helper()
 		all, err := q.List(t.Context())
-		must(t, err)
+		require.NoError(t, err)
 		return Approved(all, 9, 2)
 	}
 	if approved() {
@@ -373,7 +367,7 @@ func TestWhoWasToldFindsItInTheList(t *testing.T) {
 	}
 	told = false
 	_, _, err := process(s).Decide(t.Context(), r.ID, "user", true, "")
-	must(t, err)
+	require.NoError(t, err)
 	if d, err := q.Await(t.Context(), r.ID); err != nil || d.Status != muster.RequestApproved {
 		t.Fatalf("%+v %v", d, err)
 	}

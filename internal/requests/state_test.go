@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -17,12 +18,12 @@ func TestAFinalRequestStaysAsItIs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := process(mem.New())
 		r, err := q.Ask(t.Context(), plan("text"))
-		must(t, err)
+		require.NoError(t, err)
 		final := muster.RequestPending
 		for _, to := range rapid.SliceOfN(rapid.SampledFrom([]muster.RequestStatus{muster.RequestApproved,
 			muster.RequestRejected, muster.RequestExpired, muster.RequestCancelled}), 1, 5).Draw(rt, "statuses") {
 			got, ended, err := q.end(t.Context(), r.ID, decision{status: to, by: r.To, response: ""})
-			must(t, err)
+			require.NoError(t, err)
 			if isFirst := final == muster.RequestPending; isFirst {
 				final = to
 			} else if ended {
@@ -90,12 +91,12 @@ func TestDeadlines(t *testing.T) {
 				t.Fatalf("too early: %v %v", ended, err)
 			}
 			r, err := q.Await(t.Context(), r.ID)
-			must(t, err)
+			require.NoError(t, err)
 			if late := time.Since(start) - c.after; late < 0 || late > time.Millisecond || r.Status != c.then || r.ResolvedBy != muster.System {
 				t.Fatalf("%s after %s by %s", r.Status, time.Since(start), r.ResolvedBy)
 			}
 			d, now, err := q.Decide(t.Context(), r.ID, c.to, true, "late")
-			must(t, err)
+			require.NoError(t, err)
 			if now || d.Status != c.then {
 				t.Fatalf("decided after its end: %+v", d)
 			}
@@ -113,7 +114,7 @@ func TestAnAnswerAfterTheDeadlineIsTooLate(t *testing.T) {
 		r := ask(t, q, muster.Request{Kind: muster.AskShutdown, From: "lead", To: "bob"})
 		time.Sleep(ShutdownWait)
 		d, now, err := q.Decide(t.Context(), r.ID, "bob", false, "not now")
-		must(t, err)
+		require.NoError(t, err)
 		if now || d.Status != muster.RequestExpired {
 			t.Fatalf("%+v, now %v", d, now)
 		}
@@ -129,7 +130,7 @@ func TestExpire(t *testing.T) {
 		time.Sleep(time.Hour)
 		for i, q := range []*Requests{other, q} {
 			ended, err := q.Expire(t.Context(), time.Now())
-			must(t, err)
+			require.NoError(t, err)
 			if len(ended) != 1-i || i == 0 && (ended[0].ID != a.ID || ended[0].Status != muster.RequestExpired) {
 				t.Fatalf("process %d ended %+v", i, ended)
 			}
@@ -155,7 +156,7 @@ func TestAwaitHearsWhatAnotherProcessDecides(t *testing.T) {
 			}
 		}()
 		d, err := q.Await(t.Context(), r.ID)
-		must(t, err)
+		require.NoError(t, err)
 		if d.Status != muster.RequestApproved || d.ResolvedBy != muster.User || time.Since(start) != 4*time.Hour {
 			t.Fatalf("%+v after %s", d, time.Since(start))
 		}
@@ -174,10 +175,10 @@ func TestAwaitEndsWithItsCause(t *testing.T) {
 		if _, err := q.Await(t.Context(), "00000000"); !errors.Is(err, muster.ErrNotFound) {
 			t.Fatalf("got %v", err)
 		}
-		must(t, q.Withdraw(t.Context(), "carol", "the claim is gone",
+		require.NoError(t, q.Withdraw(t.Context(), "carol", "the claim is gone",
 			func(o muster.Request) bool { return o.ID == r.ID }))
 		d, err := q.Get(t.Context(), r.ID)
-		must(t, err)
+		require.NoError(t, err)
 		if d.Status != muster.RequestCancelled || d.ResolvedBy != "carol" {
 			t.Fatalf("%+v", d)
 		}

@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
 func config(t testing.TB, s muster.Store) string {
 	t.Helper()
 	d, err := s.Table(muster.TableTeam).Get(t.Context(), "config")
-	must(t, err)
+	require.NoError(t, err)
 	return string(d.Data)
 }
 
@@ -29,17 +30,17 @@ func write(t testing.TB, s muster.Store, text string) {
 	t.Helper()
 	d, err := s.Table(muster.TableTeam).Get(t.Context(), "config")
 	if !errors.Is(err, muster.ErrNotFound) {
-		must(t, err)
+		require.NoError(t, err)
 	}
 	_, err = s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(text), d.Rev)
-	must(t, err)
+	require.NoError(t, err)
 }
 
 func TestProject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New()
 		r := process(s)
-		must(t, r.Project(t.Context()))
+		require.NoError(t, r.Project(t.Context()))
 		if got := config(t, s); got != "{\n  \"team_name\": \"api-v2\",\n  \"members\": []\n}\n" {
 			t.Fatal(got)
 		}
@@ -47,32 +48,32 @@ func TestProject(t *testing.T) {
 		add(t, r, muster.Member{Name: "carol", Role: "tester", Model: "m"})
 		time.Sleep(time.Second)
 		add(t, r, muster.Member{Name: "bob", Role: "coder", Prompt: "secret"})
-		must(t, r.Project(t.Context()))
+		require.NoError(t, r.Project(t.Context()))
 		// What another program may do: its own members, fields of its own anywhere, old values of ours.
 		write(t, s, `{"version":2,"team_name":"default","members":[
 			{"name":"bob","role":"old","status":"idle","pane":"%3","idle_reason":"timeout"},
 			{"status":"idle","name":"Zed","tools":["a",{"b":1}]},"odd",
 			{"name":"amy","role":"x<y"}],"a":{"b":[1,2]}}`)
 		set(t, r, "carol", muster.Idle, muster.IdleTasks)
-		must(t, r.Project(t.Context()))
+		require.NoError(t, r.Project(t.Context()))
 		at := time.Now().Unix()
 		want := fmt.Sprintf(`{"team_name":"api-v2","members":[{"status":"idle","name":"Zed","tools":["a",{"b":1}]},"odd",`+
 			`{"name":"amy","role":"x<y"},{"name":"carol","role":"tester","status":"idle","idle_reason":"awaiting_tasks",`+
 			`"agent_id":"carol@api-v2","model":"m","joined_at":%d},{"name":"bob","role":"coder","status":"working",`+
 			`"agent_id":"bob@api-v2","joined_at":%d,"pane":"%%3"}],"a":{"b":[1,2]},"version":2}`, at-1, at)
 		var got bytes.Buffer
-		must(t, json.Compact(&got, []byte(config(t, s))))
+		require.NoError(t, json.Compact(&got, []byte(config(t, s))))
 		if d := cmp.Diff(want, got.String()); d != "" {
 			t.Fatal(d)
 		}
 		before, err := s.Table(muster.TableTeam).Get(t.Context(), "config")
-		must(t, err)
-		must(t, process(s.Handle()).Project(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, process(s.Handle()).Project(t.Context()))
 		if after, _ := s.Table(muster.TableTeam).Get(t.Context(), "config"); after.Rev != before.Rev {
 			t.Fatalf("nothing changed, and it was written:\n%s", after.Data)
 		}
 		write(t, s, `{"members":[{"name":"Zed"},{"name":"amy"}]}`)
-		must(t, r.Project(t.Context()))
+		require.NoError(t, r.Project(t.Context()))
 		if got := config(t, s); !strings.Contains(got, "carol") || !strings.Contains(got, "Zed") {
 			t.Errorf("another program has overwritten the file, and it stays so: %s", got)
 		}
@@ -112,10 +113,10 @@ func TestANameStaysTakenWhileTheFileCannotBeRead(t *testing.T) {
 	}
 	team := s.Table(muster.TableTeam)
 	_, err := team.Put(t.Context(), "run", []byte(`7`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	doc, err := team.Get(t.Context(), "config")
-	must(t, err)
-	must(t, team.Delete(t.Context(), "config", doc.Rev))
+	require.NoError(t, err)
+	require.NoError(t, team.Delete(t.Context(), "config", doc.Rev))
 	add(t, r, muster.Member{Name: "zed", Role: "coder"})
 	if got := kinds(t, s); len(got) != 3 {
 		t.Errorf("said were %q", got)

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/corruption"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -23,12 +24,12 @@ func TestHosts(t *testing.T) {
 	alive := func(id muster.HostID) bool {
 		t.Helper()
 		ok, err := process(s).Alive(t.Context(), id)
-		must(t, err)
+		require.NoError(t, err)
 		return ok
 	}
 	ha := join(t, a)
 	hb, err := b.Join(t.Context(), "muster join")
-	must(t, err)
+	require.NoError(t, err)
 	if ha.ID() != "host-1.1" || hb.ID() != "host-2.1" || !alive("host-1.1") || !alive("host-2.1") {
 		t.Fatalf("%s %s", ha.ID(), hb.ID())
 	}
@@ -37,9 +38,9 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%q is not alive", id)
 		}
 	}
-	must(t, hb.SetGuard(t.Context(), os.Getpid()))
+	require.NoError(t, hb.SetGuard(t.Context(), os.Getpid()))
 	all, err := process(s).Hosts(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	pid := os.Getpid()
 	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join",
 		GuardPID: pid, GuardStarted: proc.StartTime(pid)}}
@@ -55,7 +56,7 @@ func TestHosts(t *testing.T) {
 	if w := a.Where(t.Context(), "host-2.1"); w == "" || w == "host-2.1" {
 		t.Fatalf("where: %q", w)
 	}
-	must(t, sa.Close()) // the process dies
+	require.NoError(t, sa.Close()) // the process dies
 	if alive("host-1.1") {
 		t.Fatal("a dead process is alive")
 	}
@@ -69,7 +70,7 @@ func TestHosts(t *testing.T) {
 	if err := ha.SetGuard(t.Context(), 1); !errors.Is(err, muster.ErrFenced) {
 		t.Fatalf("a dead life wrote: %v", err)
 	}
-	must(t, next.Release())
+	require.NoError(t, next.Release())
 	if alive("host-1.2") {
 		t.Fatal("released, it is not alive")
 	}
@@ -83,9 +84,9 @@ func TestEndGuards(t *testing.T) {
 	s := mem.New()
 	dead := s.Handle()
 	for i, store := range []muster.Store{dead, s} {
-		must(t, join(t, process(store)).SetGuard(t.Context(), 1<<30+i)) // processes that cannot be
+		require.NoError(t, join(t, process(store)).SetGuard(t.Context(), 1<<30+i)) // processes that cannot be
 	}
-	must(t, dead.Close())
+	require.NoError(t, dead.Close())
 	r := process(s.Handle())
 	if n, err := r.EndGuards(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d processes were killed, %v", n, err)
@@ -136,7 +137,7 @@ func TestEveryHostHasItsOwnSlot(t *testing.T) {
 		t.Fatalf("%v", had)
 	}
 	all, err := process(s).Hosts(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if len(all) != n || all[1].Slot != "host-2" || all[n-1].Slot != "host-12" {
 		t.Fatalf("%v", all)
 	}
@@ -145,7 +146,7 @@ func TestEveryHostHasItsOwnSlot(t *testing.T) {
 func TestASlotThatCannotBeReadIsPassedBy(t *testing.T) {
 	s := mem.New()
 	_, err := s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	r := process(s)
 	h := join(t, r)
 	if h.ID() != "host-2.1" {
@@ -161,16 +162,16 @@ func TestADamagedSlot(t *testing.T) {
 	sa := s.Handle()
 	h := join(t, process(sa))
 	d, err := s.Table(muster.TableHosts).Get(t.Context(), "host-1")
-	must(t, err)
+	require.NoError(t, err)
 	_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-1", []byte(`{"life":"x"}`), d.Rev)
-	must(t, err)
+	require.NoError(t, err)
 	r := process(s)
 	// Somebody lives there: nothing is taken from them, and nothing is written over them.
 	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
 		t.Fatal(alive, err)
 	}
 	_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-2", []byte(`{"life":"y"}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	if slots, err := r.MendHosts(t.Context()); err != nil || !slices.Equal(slots, []string{"host-2"}) {
 		t.Fatal(slots, err)
 	}
@@ -182,13 +183,13 @@ func TestADamagedSlot(t *testing.T) {
 	if got := kinds(t, s); len(got) != 2 || got[0] != "state.corrupt  " {
 		t.Fatalf("events %q", got)
 	}
-	must(t, sa.Close())
+	require.NoError(t, sa.Close())
 	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
 		t.Fatal(slots, err)
 	}
 	kept := 0
 	for _, err := range s.Table(corruption.Table).Changes(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		kept++
 	}
 	// The next life is none that there was.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -27,7 +28,7 @@ func TestTheIndexFollows(t *testing.T) {
 				JoinedAt: float64(rapid.IntRange(1, 3).Draw(rt, "joined"))}
 			_, rev, _ := other.read(t.Context(), m.Name)
 			_, err := other.members.Put(t.Context(), string(m.Name), m, rev)
-			must(t, err)
+			require.NoError(t, err)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"put": put,
@@ -39,15 +40,15 @@ func TestTheIndexFollows(t *testing.T) {
 			"delete": func(rt *rapid.T) {
 				n := name.Draw(rt, "name")
 				_, rev, _ := other.read(t.Context(), n)
-				must(t, other.members.Delete(t.Context(), string(n), rev))
+				require.NoError(t, other.members.Delete(t.Context(), string(n), rev))
 			},
 			"": func(rt *rapid.T) {
 				idle, err := ListIf(t.Context(), r, func(m *muster.Member) bool { return m.Status == muster.Idle })
-				must(t, err)
+				require.NoError(t, err)
 				want, err := process(s.Handle()).List(t.Context())
-				must(t, err)
+				require.NoError(t, err)
 				got, err := r.List(t.Context())
-				must(t, err)
+				require.NoError(t, err)
 				if d := cmp.Diff(want, got); d != "" {
 					rt.Fatal(d)
 				}
@@ -85,7 +86,7 @@ func TestAMemberThatStaysUnreadable(t *testing.T) {
 	here := func(want ...muster.Name) {
 		t.Helper()
 		all, err := r.List(t.Context())
-		must(t, err)
+		require.NoError(t, err)
 		var names []muster.Name
 		for _, m := range all {
 			names = append(names, m.Name)
@@ -97,9 +98,9 @@ func TestAMemberThatStaysUnreadable(t *testing.T) {
 	here("alice", "bob")
 	members := s.Table(muster.TableMembers)
 	whole, err := members.Get(t.Context(), "alice")
-	must(t, err)
+	require.NoError(t, err)
 	half, err := members.Put(t.Context(), "alice", []byte(`["na"]`), whole.Rev)
-	must(t, err)
+	require.NoError(t, err)
 	here("bob")
 	here("bob")
 	_, err = r.Get(t.Context(), "alice")
@@ -110,6 +111,6 @@ func TestAMemberThatStaysUnreadable(t *testing.T) {
 		}
 	}
 	_, err = members.Put(t.Context(), "alice", whole.Data, half)
-	must(t, err)
+	require.NoError(t, err)
 	here("alice", "bob")
 }

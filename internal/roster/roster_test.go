@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/mem"
@@ -22,38 +23,31 @@ import (
 // process is the roster as one process has it.
 func process(s muster.Store) *Roster { return New(s, journal.New(s.Log()), "api-v2") }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func add(t testing.TB, r *Roster, m muster.Member) muster.Member {
 	t.Helper()
 	m, err := r.Add(t.Context(), m)
-	must(t, err)
+	require.NoError(t, err)
 	return m
 }
 
 func join(t testing.TB, r *Roster) *Host {
 	t.Helper()
 	h, err := r.Join(t.Context(), "muster run")
-	must(t, err)
+	require.NoError(t, err)
 	return h
 }
 
 func set(t testing.TB, r *Roster, n muster.Name, s muster.MemberStatus, why muster.IdleReason) muster.Member {
 	t.Helper()
 	m, err := r.Update(t.Context(), n, func(m *muster.Member) { m.Status, m.IdleReason = s, why })
-	must(t, err)
+	require.NoError(t, err)
 	return m
 }
 
 func kinds(t testing.TB, s muster.Store) (out []string) {
 	t.Helper()
 	for e, err := range journal.New(s.Log()).Read(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		out = append(out, fmt.Sprintf("%s %s %s%s", e.Kind, e.Member, e.Text("reason"), e.Text("role")))
 	}
 	return out
@@ -88,7 +82,7 @@ func TestALife(t *testing.T) {
 		}
 		set(t, r, "alice", muster.Shutdown, muster.IdleTimeout)
 		_, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Turns, m.Host, m.Task = 7, "", 3 })
-		must(t, err)
+		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		m = add(t, r, muster.Member{Name: "alice", Role: "coder", Prompt: "again", Host: h.ID(), StartedBy: "user"})
 		want := muster.Member{Name: "alice", Role: "coder", Status: muster.Working, AgentID: "alice@api-v2", Model: "m", JoinedAt: muster.UnixTime(start),
@@ -129,7 +123,7 @@ func TestAMemberWhoseHostDiedIsSpawnedAgain(t *testing.T) {
 	if _, err := other.Add(t.Context(), muster.Member{Name: "alice", Role: "coder"}); !errors.Is(err, muster.ErrHeld) {
 		t.Fatalf("got %v", err)
 	}
-	must(t, h.Release())
+	require.NoError(t, h.Release())
 	m := add(t, other, muster.Member{Name: "alice", Role: "coder", Prompt: "new"})
 	if m.Epoch != 2 || m.Task != 4 || m.Host != "" || m.Prompt != "new" {
 		t.Fatalf("%+v", m)
@@ -171,19 +165,19 @@ func TestForeignFieldsOfARecordAreKept(t *testing.T) {
 	s := mem.New()
 	r := process(s)
 	_, err := s.Table(muster.TableMembers).Put(t.Context(), "alice", []byte(`{"name":"alice","role":"coder","status":"active","colour":"red"}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	m, err := r.Update(t.Context(), "alice", func(m *muster.Member) {
 		m.Doing, m.Extra["taste"] = "x", []byte(`1`)
 		m.Name = "mallory" // which is the key of the document, and stays
 	})
-	must(t, err)
+	require.NoError(t, err)
 	there, err := process(s).Get(t.Context(), "alice")
-	must(t, err)
+	require.NoError(t, err)
 	if m.Status != muster.Working || string(there.Extra["colour"]) != `"red"` || string(there.Extra["taste"]) != "1" || there.Doing != "x" {
 		t.Fatalf("%+v", there)
 	}
 	_, err = r.Update(t.Context(), "alice", func(m *muster.Member) { m.Extra["taste"] = []byte(`2`) }) // nothing but an extra field
-	must(t, err)
+	require.NoError(t, err)
 	if there, _ := r.Get(t.Context(), "alice"); string(there.Extra["taste"]) != "2" {
 		t.Fatalf("%+v", there)
 	}
@@ -194,7 +188,7 @@ func TestTakeOver(t *testing.T) {
 	a := process(s)
 	ha := join(t, a)
 	add(t, a, muster.Member{Name: "alice", Role: "coder", Host: ha.ID(), Task: 3})
-	must(t, ha.Release())
+	require.NoError(t, ha.Release())
 	var g sync.WaitGroup
 	won := make(chan muster.HostID, 8)
 	for range 8 {
@@ -245,9 +239,9 @@ func TestKnown(t *testing.T) {
 	}
 	set(t, r, "bob", muster.Shutdown, "")
 	_, err := s.Table(muster.TableTeam).Put(t.Context(), "config", []byte(`{"team_name":"default","members":[{"name":"Zed","role":"x"},{"name":"bob"},{"name":"lead"},{"name":"zoe","role":5},"odd",7,{"name":"Zed"}]}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	_, err = s.Table(muster.TableMembers).Put(t.Context(), "torn", []byte(`{"name":[]}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name  muster.Name
 		known bool
@@ -264,7 +258,7 @@ func TestKnown(t *testing.T) {
 		{"somebody-else", false, nil}, {"", false, nil}, {"a b/../c", false, nil},
 	} {
 		known, near, err := r.Known(t.Context(), c.name)
-		must(t, err)
+		require.NoError(t, err)
 		if known != c.known || !slices.Equal(near, c.near) {
 			t.Errorf("%q: known %v, near %v", c.name, known, near)
 		}
@@ -290,9 +284,9 @@ func TestAnUpdateThatChangesNothingWritesNothing(t *testing.T) {
 	var revs []muster.Rev
 	for range 3 {
 		_, err := r.Update(t.Context(), "alice", ask)
-		must(t, err)
+		require.NoError(t, err)
 		doc, err := s.Table(muster.TableMembers).Get(t.Context(), "alice")
-		must(t, err)
+		require.NoError(t, err)
 		revs = append(revs, doc.Rev)
 	}
 	if revs[1] != revs[0] || revs[2] != revs[0] {

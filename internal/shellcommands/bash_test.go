@@ -16,19 +16,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
 // standIns are the programs of a PATH on which each notes that it was started. None does anything else.
 var standIns = []string{"git", "rm", "ls", "push", "sh2"}
-
-// must fails the test at an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newBash returns what runs a script in a real bash, whose PATH has the stand-ins only, and returns the programs that
 // it started.
@@ -40,24 +33,24 @@ func newBash(t *testing.T) func(script string) []string {
 	}
 	dir := t.TempDir()
 	bin, runs := filepath.Join(dir, "bin"), 0
-	must(t, os.Mkdir(bin, 0o700))
+	require.NoError(t, os.Mkdir(bin, 0o700))
 	for _, name := range standIns {
 		text := fmt.Sprintf("#!%s\necho %s >> started\n", bash, name)
-		must(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700))
 	}
 	for _, real := range []string{"env", "xargs", "timeout", "nice", "nohup", "find"} {
 		if path, err := exec.LookPath(real); err == nil {
-			must(t, os.Symlink(path, filepath.Join(bin, real)))
+			require.NoError(t, os.Symlink(path, filepath.Join(bin, real)))
 		}
 	}
-	must(t, os.Symlink(bash, filepath.Join(bin, "bash")))
+	require.NoError(t, os.Symlink(bash, filepath.Join(bin, "bash")))
 	return func(script string) []string {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		// Each script has a directory of its own: what it starts in the background may come late.
 		runs++
 		work := filepath.Join(dir, strconv.Itoa(runs))
-		must(t, os.Mkdir(work, 0o700))
+		require.NoError(t, os.Mkdir(work, 0o700))
 		c := exec.CommandContext(ctx, bash, "-c", script)
 		c.Dir, c.Env = work, []string{"PATH=" + bin, "x=git", "HOME=" + work}
 		_ = c.Run() // many scripts fail

@@ -15,18 +15,11 @@ import (
 
 	"muster"
 	"muster/internal/compact"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/store/file"
 	"muster/store/mem"
 )
-
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestParseBudget(t *testing.T) {
 	for text, want := range map[string]string{
@@ -178,7 +171,7 @@ func cents(n int) Dollars { return Dollars(n) * dollar / 100 }
 
 func bookOf(t *testing.T, m *Meter) (b Book) {
 	t.Helper()
-	must(t, m.Look(t.Context(), func(x *Book) { b = *x }))
+	require.NoError(t, m.Look(t.Context(), func(x *Book) { b = *x }))
 	return b
 }
 
@@ -226,7 +219,7 @@ func TestProcessesShareABudget(t *testing.T) {
 	var meters []*Meter
 	for i := range 3 {
 		store, err := file.Open(dir)
-		must(t, err)
+		require.NoError(t, err)
 		defer store.Close()
 		meters = append(meters, NewMeter(Options{Log: store.Log(), Run: 1, Host: muster.HostID(fmt.Sprint("host-", i, ".1")),
 			Budgets: Budgets{Team: Budget{Dollars: 10 * dollar}, Task: Budget{Tokens: 5000}},
@@ -284,7 +277,7 @@ func (q *quick) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply,
 func TestKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	store, err := file.Open(dir)
-	must(t, err)
+	require.NoError(t, err)
 	defer store.Close()
 	dead := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"})
 	counted := dead.Model(&quick{}, caller("alice"), perToken).(*model)
@@ -292,13 +285,13 @@ func TestKilledProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := counted.newCall(ask)
-	must(t, dead.begin(t.Context(), open))
+	require.NoError(t, dead.begin(t.Context(), open))
 	path := filepath.Join(dir, ".team", "spend.jsonl")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString("\x00\xff garbage\n{\"call\":\"ended\",\"id\":\"A\",\"run\":1,\"inp")
 	}
-	must(t, errors.Join(err, f.Close()))
+	require.NoError(t, errors.Join(err, f.Close()))
 	for _, line := range []string{`"dollars":-5`, `"dollars":1e12`, `"dollars":0,"input":-9`} {
 		if _, err := store.Log().Append(t.Context(), "spend", muster.Anywhere,
 			[]byte(`{"call":"ended","id":"B","run":1,"member":"alice",`+line+`}`)); err != nil {
@@ -311,7 +304,7 @@ func TestKilledProcesses(t *testing.T) {
 	}
 	isAlive := func(_ context.Context, h muster.HostID) (bool, error) { return h != "host-1.1", nil }
 	for range 2 {
-		must(t, next.CutOff(t.Context(), isAlive))
+		require.NoError(t, next.CutOff(t.Context(), isAlive))
 		if b := bookOf(t, next); b.Total.Calls != 2 || b.Total.Dollars != cents(10+asked) || b.Total.Estimated != 1 ||
 			len(b.Open()) != 0 {
 			t.Errorf("%+v", b)
@@ -347,7 +340,7 @@ func TestABudgetOfADay(t *testing.T) {
 			return err
 		}
 		for i := range 10 {
-			must(t, call([]*Meter{a, b}[i%2]))
+			require.NoError(t, call([]*Meter{a, b}[i%2]))
 		}
 		for _, m := range []*Meter{a, b, one()} {
 			if over, ok := IsExceeded(call(m)); !ok || over.Scope != OfDay || over.Spent.Calls != 10 ||

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/compact"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/store/mem"
 )
@@ -257,16 +258,16 @@ func TestADamagedTranscriptGoesOn(t *testing.T) {
 func TestForeignEntriesAreSetAside(t *testing.T) {
 	s := mem.New()
 	tr := reader(t, s.Log())
-	must(t, tr.User(t.Context(), text("go"), nil))
+	require.NoError(t, tr.User(t.Context(), text("go"), nil))
 	for _, line := range []string{`{"kind":"poem"}`, `{"kind":"user"}`,
 		`{"kind":"result","message":{"role":"user","parts":[]}}`, `{"role":"user","content":"hi"}`, `{"kind":7}`} {
 		_, err := s.Log().Append(t.Context(), Stream("alice"), muster.Anywhere, []byte(line))
-		must(t, err)
+		require.NoError(t, err)
 	}
 	again := reader(t, s.Log())
 	if n := damagedEntries(t, s.Log()); n != 5 {
 		t.Fatalf("%d damaged", n)
 	}
-	must(t, again.User(t.Context(), text("on"), nil))
+	require.NoError(t, again.User(t.Context(), text("on"), nil))
 	same(t, again.Messages(), "u go on")
 }

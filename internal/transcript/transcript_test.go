@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/store/file"
 	"muster/store/mem"
@@ -39,13 +40,6 @@ func damagedEntries(t interface{ Fatal(...any) }, l muster.Log) (n int) {
 		}
 	}
 	return n
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func text(s string) []llm.Part { return []llm.Part{llm.Text{Text: s}} }
@@ -90,17 +84,17 @@ func same(t *testing.T, got []llm.Message, want ...string) {
 
 func TestResultsComeFirstAndInTheOrderOfTheCalls(t *testing.T) {
 	ctx, tr := t.Context(), reader(t, mem.New().Log())
-	must(t, tr.User(ctx, text("go"), nil))
-	must(t, tr.User(ctx, text("mail"), nil))
-	must(t, tr.Reply(ctx, reply("look", "a", "b")))
-	must(t, tr.Result(ctx, result("b", "2")))
-	must(t, tr.User(ctx, text("late"), nil))
+	require.NoError(t, tr.User(ctx, text("go"), nil))
+	require.NoError(t, tr.User(ctx, text("mail"), nil))
+	require.NoError(t, tr.Reply(ctx, reply("look", "a", "b")))
+	require.NoError(t, tr.Result(ctx, result("b", "2")))
+	require.NoError(t, tr.User(ctx, text("late"), nil))
 	same(t, tr.Messages(), "u go mail", "a look ?a ?b") // nothing after calls without all results
 	if got := tr.Unanswered(); len(got) != 1 || got[0].ID != "a" {
 		t.Fatalf("unanswered: %v", got)
 	}
-	must(t, tr.Result(ctx, result("a", "1")))
-	must(t, tr.User(ctx, text("more"), nil))
+	require.NoError(t, tr.Result(ctx, result("a", "1")))
+	require.NoError(t, tr.User(ctx, text("more"), nil))
 	same(t, tr.Messages(), "u go mail", "a look ?a ?b", "u !a !b late more")
 	if err := tr.Result(ctx, result("a", "another")); err != nil {
 		t.Fatalf("a second answer must change nothing: %v", err)
@@ -108,7 +102,7 @@ func TestResultsComeFirstAndInTheOrderOfTheCalls(t *testing.T) {
 	if err := tr.Result(ctx, result("x", "?")); !errors.Is(err, muster.ErrInvalid) {
 		t.Fatalf("a result without a call: %v", err)
 	}
-	must(t, tr.Reply(ctx, reply("next", "c")))
+	require.NoError(t, tr.Reply(ctx, reply("next", "c")))
 	if err := tr.Reply(ctx, reply("again")); !errors.Is(err, muster.ErrInvalid) {
 		t.Fatalf("a reply before the answers: %v", err)
 	}
@@ -119,19 +113,19 @@ func TestResultsComeFirstAndInTheOrderOfTheCalls(t *testing.T) {
 
 func TestWhatCannotBeSentIsLeftOut(t *testing.T) {
 	ctx, tr := t.Context(), reader(t, mem.New().Log())
-	must(t, tr.User(ctx, text("go"), nil))
+	require.NoError(t, tr.User(ctx, text("go"), nil))
 	cut := reply("cut", "a")
 	cut.Stop = llm.StopMax
-	must(t, tr.Reply(ctx, cut))
+	require.NoError(t, tr.Reply(ctx, cut))
 	if got := tr.Unanswered(); len(got) != 0 {
 		t.Fatalf("calls of a cut reply are never run, but %v waits", got)
 	}
-	must(t, tr.User(ctx, text("smaller"), nil))
-	must(t, tr.Reply(ctx, llm.Reply{Stop: llm.StopEnd}))
-	must(t, tr.User(ctx, text("well"), nil))
-	must(t, tr.Reply(ctx, llm.Reply{Message: llm.Message{Parts: text("paused")}, Stop: llm.StopPaused}))
-	must(t, tr.Reply(ctx, reply("done")))
-	must(t, tr.Mark(ctx, "a note"))
+	require.NoError(t, tr.User(ctx, text("smaller"), nil))
+	require.NoError(t, tr.Reply(ctx, llm.Reply{Stop: llm.StopEnd}))
+	require.NoError(t, tr.User(ctx, text("well"), nil))
+	require.NoError(t, tr.Reply(ctx, llm.Reply{Message: llm.Message{Parts: text("paused")}, Stop: llm.StopPaused}))
+	require.NoError(t, tr.Reply(ctx, reply("done")))
+	require.NoError(t, tr.Mark(ctx, "a note"))
 	same(t, tr.Messages(), "u go", "a cut", "u smaller well", "a paused done")
 	if tr.LastMark() != "a note" {
 		t.Fatalf("mark %q", tr.LastMark())
@@ -141,14 +135,14 @@ func TestWhatCannotBeSentIsLeftOut(t *testing.T) {
 func TestReopenedItIsTheSameByteForByte(t *testing.T) {
 	s := mem.New()
 	ctx, tr := t.Context(), reader(t, s.Log())
-	must(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
+	require.NoError(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
 		llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
 	r := reply("think", "a")
 	r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p",
 		Opaque: json.RawMessage(`{"sig" : "<x>"}`)}}, r.Message.Parts...)
 	r.Usage, r.Model = llm.Usage{Input: 3, Output: 4}, "m"
-	must(t, tr.Reply(ctx, r))
-	must(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))
+	require.NoError(t, tr.Reply(ctx, r))
+	require.NoError(t, tr.Result(ctx, llm.Result{ID: "a", IsError: true, Files: []string{"/out"}, Parts: text("<reminder>")}))
 	again := reader(t, s.Log())
 	if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
 		t.Fatalf("resumed conversation differs:\n%s", d)
@@ -158,7 +152,7 @@ func TestReopenedItIsTheSameByteForByte(t *testing.T) {
 	}
 	var kinds []Kind
 	for e, err := range Read(ctx, s.Log(), "alice", 0) {
-		must(t, err)
+		require.NoError(t, err)
 		kinds = append(kinds, e.Kind)
 		if e.At == 0 || e.Kind == KindReply && (e.Usage.Output != 4 || e.Model != "m" || e.Stop != llm.StopTools) {
 			t.Fatalf("entry %+v", e)
@@ -173,7 +167,7 @@ func TestASecondWriterIsRefused(t *testing.T) {
 	s := mem.New()
 	ctx := t.Context()
 	old, new := reader(t, s.Log()), reader(t, s.Handle().Log())
-	must(t, new.User(ctx, text("mine"), nil))
+	require.NoError(t, new.User(ctx, text("mine"), nil))
 	err := old.User(ctx, text("too late"), nil)
 	if !errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrStale) {
 		t.Fatalf("a late writer got %v", err)
@@ -181,15 +175,15 @@ func TestASecondWriterIsRefused(t *testing.T) {
 	if len(old.Messages()) != 0 {
 		t.Fatal("what was refused is in the conversation")
 	}
-	must(t, new.User(ctx, text("still mine"), nil))
+	require.NoError(t, new.User(ctx, text("still mine"), nil))
 	same(t, reader(t, s.Log()).Messages(), "u mine still mine")
 	// Who takes a member over refuses the process that hosted it, before it has anything to say.
 	next := reader(t, s.Handle().Log())
-	must(t, next.TakeOver(ctx, "host-2.1"))
+	require.NoError(t, next.TakeOver(ctx, "host-2.1"))
 	if err := new.Reply(ctx, reply("too late")); !errors.Is(err, muster.ErrFenced) {
 		t.Fatalf("the late host wrote: %v", err)
 	}
-	must(t, next.Reply(ctx, reply("in time")))
+	require.NoError(t, next.Reply(ctx, reply("in time")))
 	same(t, reader(t, s.Log()).Messages(), "u mine still mine", "a in time")
 	old.Release()
 	if err := old.Load(ctx); !errors.Is(err, muster.ErrFenced) {
@@ -214,18 +208,18 @@ func TestDeliveredMail(t *testing.T) {
 	ctx, tr := t.Context(), reader(t, s.Log())
 	for i := range 25 {
 		line, mail := letter(i)
-		must(t, tr.Deliver(ctx, line, mail))
+		require.NoError(t, tr.Deliver(ctx, line, mail))
 		switch i {
 		case 12:
-			must(t, tr.Fresh(ctx, text("anew"), nil))
+			require.NoError(t, tr.Fresh(ctx, text("anew"), nil))
 		case 14:
-			must(t, tr.Compress(ctx, []llm.Message{{Role: llm.User, Parts: text("shorter")}}, nil, nil, "a test"))
+			require.NoError(t, tr.Compress(ctx, []llm.Message{{Role: llm.User, Parts: text("shorter")}}, nil, nil, "a test"))
 		}
 		if i == 15 {
 			tr.Release()
 		}
 	}
-	must(t, tr.User(ctx, text("told of a claim"), []muster.MessageID{"claim-3"}))
+	require.NoError(t, tr.User(ctx, text("told of a claim"), []muster.MessageID{"claim-3"}))
 	var want []string
 	for i := 5; i < 25; i++ {
 		want = append(want, fmt.Sprintf("bob message %d mail %d", i+1, i))
@@ -243,7 +237,7 @@ func TestDeliveredMail(t *testing.T) {
 	}
 	for _, n := range []int{99, 2, 0} {
 		last, err := LastDelivered(ctx, s.Log(), "alice", n)
-		must(t, err)
+		require.NoError(t, err)
 		if d := cmp.Diff(want[20-min(n, 20):], contents(last), cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("last %d delivered (-want +got):\n%s", n, d)
 		}
@@ -251,7 +245,7 @@ func TestDeliveredMail(t *testing.T) {
 	if len(tr.Messages()) != 0 {
 		t.Fatal("a released transcript keeps text in memory")
 	}
-	must(t, tr.Load(ctx))
+	require.NoError(t, tr.Load(ctx))
 	check(tr)
 	check(reader(t, s.Log()))
 	if d := cmp.Diff(reader(t, s.Log()).Messages(), tr.Messages()); d != "" {
@@ -262,12 +256,12 @@ func TestDeliveredMail(t *testing.T) {
 func TestAnswersMayComeAtOnce(t *testing.T) {
 	s := mem.New()
 	ctx, tr := t.Context(), reader(t, s.Log())
-	must(t, tr.User(ctx, text("go"), nil))
+	require.NoError(t, tr.User(ctx, text("go"), nil))
 	var ids []string
 	for i := range 50 {
 		ids = append(ids, fmt.Sprint("c", i))
 	}
-	must(t, tr.Reply(ctx, reply("look", ids...)))
+	require.NoError(t, tr.Reply(ctx, reply("look", ids...)))
 	var g sync.WaitGroup
 	errs := make(chan error, len(ids))
 	for _, id := range ids {
@@ -278,7 +272,7 @@ func TestAnswersMayComeAtOnce(t *testing.T) {
 	}
 	g.Wait()
 	for range ids {
-		must(t, <-errs)
+		require.NoError(t, <-errs)
 	}
 	last := tr.Messages()[2]
 	for i, p := range last.Parts {
@@ -290,7 +284,7 @@ func TestAnswersMayComeAtOnce(t *testing.T) {
 
 func TestUnwritable(t *testing.T) {
 	ctx, tr := t.Context(), reader(t, mem.New().Log())
-	must(t, tr.User(ctx, text("go"), nil))
+	require.NoError(t, tr.User(ctx, text("go"), nil))
 	bad := reply("x", "a")
 	bad.Message.Parts[1] = llm.Call{ID: "a", Name: "bash", Input: json.RawMessage(`{"command":`)}
 	if err := tr.Reply(ctx, bad); !errors.Is(err, muster.ErrInvalid) {
@@ -304,20 +298,20 @@ func TestAFileThatWasTornOrSpoilt(t *testing.T) {
 	ctx := t.Context()
 	process := func() *Transcript {
 		s, err := file.Open(dir)
-		must(t, err)
+		require.NoError(t, err)
 		t.Cleanup(func() { s.Close() })
 		return reader(t, s.Log())
 	}
 	tr := process()
-	must(t, tr.User(ctx, text("first"), []muster.MessageID{"m1"}))
-	must(t, tr.Reply(ctx, reply("look", "a")))
-	must(t, tr.Result(ctx, result("a", "spoilt soon")))
-	must(t, tr.Reply(ctx, reply("done")))
+	require.NoError(t, tr.User(ctx, text("first"), []muster.MessageID{"m1"}))
+	require.NoError(t, tr.Reply(ctx, reply("look", "a")))
+	require.NoError(t, tr.Result(ctx, result("a", "spoilt soon")))
+	require.NoError(t, tr.Reply(ctx, reply("done")))
 	path := filepath.Join(dir, ".transcripts", "alice", "log.jsonl")
 	data, err := os.ReadFile(path)
-	must(t, err)
+	require.NoError(t, err)
 	data = bytes.Replace(data, []byte("spoilt soon"), []byte("spoilt Soon"), 1) // its checksum is wrong now
-	must(t, os.WriteFile(path, append(data, `{"kind":"user","mess`...), 0o600))
+	require.NoError(t, os.WriteFile(path, append(data, `{"kind":"user","mess`...), 0o600))
 	tr = process()
 	if n := damagedEntries(t, tr.log); n != 1 || !tr.Delivered("m1") {
 		t.Fatalf("%d damaged", n)
@@ -326,7 +320,7 @@ func TestAFileThatWasTornOrSpoilt(t *testing.T) {
 	if r := tr.Messages()[2].Parts[0].(llm.Result); !r.IsError {
 		t.Fatalf("the lost result is %+v", r)
 	}
-	must(t, tr.User(ctx, text("on"), nil))
+	require.NoError(t, tr.User(ctx, text("on"), nil))
 	tr = process()
 	same(t, tr.Messages(), "u first", "a look ?a", "u !a", "a done", "u on")
 }

@@ -19,6 +19,7 @@ import (
 	"muster"
 	"muster/internal/live"
 	"muster/internal/paths"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/team"
@@ -43,7 +44,7 @@ func chromium(t testing.TB) context.Context {
 	alloc, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(alloc)
 	t.Cleanup(func() { end(); cancel() })
-	must(t, chromedp.Do(ctx))
+	require.NoError(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -54,7 +55,7 @@ func (w *world) open(browser context.Context, width, height int64) *tab {
 	// take seconds.
 	ctx, _ := chromedp.NewContext(browser) //nolint:govet // The browser's end ends it.
 	p := &tab{w.TB, ctx}
-	must(w, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
+	require.NoError(w, chromedp.Do(ctx, chromedp.EmulateViewport(width, height)))
 	p.do(chromedp.Navigate("http://" + w.addr + "/?token=" + w.server.token))
 	p.until(`document.querySelector("#none:not([hidden]), #board-zone:not([hidden])") !== null`)
 	return p
@@ -242,11 +243,11 @@ func testWords(t *testing.T, browser context.Context) {
 	said := live.NewWriter(paths.Dir(w.dir).Live())
 	defer func() { _ = said.Close() }()
 	wait.Within(t, time.Minute, "words in the page", func() bool {
-		must(t, said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Text: "I **see** "}}))
+		require.NoError(t, said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Text: "I **see** "}}))
 		return value[bool](p, `document.querySelector("#words strong")?.textContent === "see"`)
 	})
 	w.aliceSays("The reply is whole now.")
-	must(t, said.Write([]live.Piece{{Member: "alice", Kind: live.End}}))
+	require.NoError(t, said.Write([]live.Piece{{Member: "alice", Kind: live.End}}))
 	p.until(`!document.querySelector("#words") && document.querySelector("#detail-body").innerText.includes("The reply is whole now.")`)
 }
 
@@ -372,7 +373,7 @@ func testLines(t *testing.T, browser context.Context) {
 		all[id-1].DependsOn, all[id-1].BlockedBy = after, after
 	}
 	all[8].Status, all[8].Owner, all[8].Fence, all[8].Returned = muster.InProgress, "alice", 1, "TestCount fails"
-	must(t, team.PutTasks(t.Context(), w.team, all))
+	require.NoError(t, team.PutTasks(t.Context(), w.team, all))
 	w.members("alice")
 	p := w.open(browser, 1440, 900)
 	p.until(`document.querySelectorAll("#edges path").length === 10`)

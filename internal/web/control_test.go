@@ -17,6 +17,7 @@ import (
 
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -58,7 +59,7 @@ func testControl(t *testing.T, browser context.Context) {
 	dir := gittest.Repo(t, map[string]string{"README": "a few words\n"})
 	base := filepath.Dir(dir)
 	words := filepath.Join(base, "words.yaml")
-	must(t, os.WriteFile(words, []byte(controlled), 0o600))
+	require.NoError(t, os.WriteFile(words, []byte(controlled), 0o600))
 	address, stop := serve(t, muster, dir, "MUSTER_MODEL=script/"+words, "BASE="+base, "MUSTER_ENVIRONMENT_PASS=BASE")
 	defer stop()
 	ctx, _ := chromedp.NewContext(browser) //nolint:govet // The browser's end ends it.

@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/roster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
@@ -145,7 +146,7 @@ func TestEventsChangeTheState(t *testing.T) {
 	// The first message says that the state is to be read; the next one comes with the event.
 	for i, told := 1, false; !told; i++ {
 		e := muster.Event{Kind: journal.TurnStarted, Member: "alice", Fields: map[string]any{"turn": i, "turns": i}}
-		must(t, w.journal.Emit(t.Context(), e))
+		require.NoError(t, w.journal.Emit(t.Context(), e))
 		_, told = wait.Poll(100*time.Millisecond, func() bool {
 			select {
 			case <-over:
@@ -188,7 +189,7 @@ func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
 		time.Sleep(2 * gathering)
 		synctest.Wait()
 		told := changes.Load()
-		must(t, h.Release())
+		require.NoError(t, h.Release())
 		time.Sleep(heartbeat + gathering)
 		synctest.Wait()
 		if again := changes.Load(); told != 2 || again != 3 {

@@ -10,6 +10,7 @@ import (
 	"muster"
 	"muster/internal/live"
 	"muster/internal/paths"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -19,7 +20,7 @@ func (w *world) past() {
 	w.Helper()
 	w.put(muster.TableTeam, "run", muster.Run{Team: "api", Goal: "g", StartedAt: 1000, EndedAt: 1040, Budget: "$5.00"})
 	emit := func(at float64, kind string, who muster.Name, task muster.TaskID, fields map[string]any) {
-		must(w, w.journal.Emit(w.Context(), muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields}))
+		require.NoError(w, w.journal.Emit(w.Context(), muster.Event{Kind: kind, At: at, Member: who, Task: task, Fields: fields}))
 	}
 	turn := func(dollars float64) map[string]any {
 		return map[string]any{"dollars": dollars, "input": 100, "cache_read": 900, "output": 10, "model": "m"}
@@ -104,7 +105,7 @@ func TestWordsStream(t *testing.T) {
 	}()
 	// What was said before the page was there is not told again, so it is said until the page has it.
 	wait.Within(t, time.Minute, "the words", func() bool {
-		must(t, said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
+		require.NoError(t, said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
 			{Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}}))
 		select {
 		case <-over:

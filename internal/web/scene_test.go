@@ -14,6 +14,7 @@ import (
 	"muster/internal/roster"
 	"muster/internal/spend"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -117,7 +118,7 @@ func (w *world) sceneTasks(began float64) {
 		}
 		all = append(all, t)
 	}
-	must(w, team.PutTasks(w.Context(), w.team, all))
+	require.NoError(w, team.PutTasks(w.Context(), w.team, all))
 }
 
 // change changes the record of a task.
@@ -175,7 +176,7 @@ func (w *world) sceneEvents(began float64) {
 	emit(39.8, journal.ToolStarted, "alice", 4, map[string]any{"tool": "bash", "text": "go test ./api -run Redirect"})
 	slices.SortStableFunc(all, func(a, b muster.Event) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range all {
-		must(w, w.journal.Emit(w.Context(), e))
+		require.NoError(w, w.journal.Emit(w.Context(), e))
 	}
 }
 
@@ -214,13 +215,13 @@ func (w *world) sceneWords() {
 	w.Helper()
 	t := need(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
 	say := func(parts ...llm.Part) {
-		must(w, t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}))
+		require.NoError(w, t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}))
 	}
 	call := func(id, name, input, result string) {
 		say(llm.Call{ID: id, Name: name, Input: json.RawMessage(input)})
-		must(w, t.Result(w.Context(), llm.Result{ID: id, Parts: llm.Parts{llm.Text{Text: result}}, IsError: strings.HasPrefix(result, "FAIL")}))
+		require.NoError(w, t.Result(w.Context(), llm.Result{ID: id, Parts: llm.Parts{llm.Text{Text: result}}, IsError: strings.HasPrefix(result, "FAIL")}))
 	}
-	must(w, t.User(w.Context(), []llm.Part{llm.Text{Text: "Your task is 4: answer old routes with a redirect.\nAs the goal says."}}, nil))
+	require.NoError(w, t.User(w.Context(), []llm.Part{llm.Text{Text: "Your task is 4: answer old routes with a redirect.\nAs the goal says."}}, nil))
 	say(llm.Text{Text: "I look where the old routes are."})
 	call("c1", "grep", `{"pattern":"/v1/","path":"api"}`, "api/routes.go:12: mux.Handle(\"/v1/users\", users)\napi/routes.go:13: mux.Handle(\"/v1/hooks\", hooks)\n")
 	say(llm.Text{Text: reply})

@@ -18,6 +18,7 @@ import (
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/transcript"
 	"muster/internal/trust"
 	"muster/journal"
@@ -164,7 +165,7 @@ func (w *world) aliceSays(texts ...string) {
 	t := need(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
 	for _, text := range texts {
 		m := llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: text}}}
-		must(w, t.Reply(w.Context(), llm.Reply{Message: m}))
+		require.NoError(w, t.Reply(w.Context(), llm.Reply{Message: m}))
 	}
 }
 
@@ -180,7 +181,7 @@ func (w *world) add(n int) {
 		}
 		all = append(all, t)
 	}
-	must(w, team.PutTasks(w.Context(), w.team, all))
+	require.NoError(w, team.PutTasks(w.Context(), w.team, all))
 }
 
 // emit writes events that have words.
@@ -189,7 +190,7 @@ func (w *world) emit(from, to int) {
 	for i := from; i <= to; i++ {
 		e := muster.Event{Kind: journal.TaskCreated, Member: muster.Lead, Task: muster.TaskID(i),
 			Fields: map[string]any{"subject": fmt.Sprintf("task %d", i)}}
-		must(w, w.journal.Emit(w.Context(), e))
+		require.NoError(w, w.journal.Emit(w.Context(), e))
 	}
 }
 
@@ -211,19 +212,11 @@ func (w *world) requests() *requests.Requests {
 	return requests.New(w.store, box, w.journal)
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/catalogue"
@@ -23,7 +24,7 @@ func marks(t *testing.T, body string) (found []string) {
 		Tools, System []piece
 		Messages      []struct{ Content []piece }
 	}
-	must(t, json.Unmarshal([]byte(body), &q))
+	require.NoError(t, json.Unmarshal([]byte(body), &q))
 	look := func(where string, of []piece) {
 		for i, p := range of {
 			if p.Cache != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 )
@@ -105,7 +106,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	}
 	stored := need(json.Marshal(r.Message))(t)
 	var again llm.Message
-	must(t, json.Unmarshal(stored, &again))
+	require.NoError(t, json.Unmarshal(stored, &again))
 	again.Parts = append([]llm.Part{
 		llm.Thinking{Text: "foreign", Provider: "anthropic@elsewhere",
 			Opaque: input(`{"type":"thinking","signature":"s"}`)},
@@ -117,7 +118,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	var sent struct {
 		Messages []struct{ Content []map[string]any }
 	}
-	must(t, json.Unmarshal([]byte(v.sent()), &sent))
+	require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
 	want := []map[string]any{
 		{"type": "thinking", "thinking": `Let me see "it"`, "signature": "sig<1>=="},
 		{"type": "redacted_thinking", "data": "sealed=="},

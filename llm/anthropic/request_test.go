@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 )
@@ -19,11 +20,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
+	require.NoError(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
 	b.WriteByte('\n')
 	file := filepath.Join("testdata", name)
 	if *update {
-		must(t, os.WriteFile(file, b.Bytes(), 0o644))
+		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
 	want := need(os.ReadFile(file))(t)
 	if b.String() != string(want) {

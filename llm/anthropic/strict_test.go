@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"muster/internal/compact"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/anthropic"
@@ -138,7 +139,7 @@ func (k *talk) summarize(t *testing.T) {
 		tail, _ := compact.Tail(messages, k.IntN(1500))
 		short = compact.Behind([]string{"A summary."}, tail)
 	}
-	must(t, k.memory.Replace(t.Context(), short))
+	require.NoError(t, k.memory.Replace(t.Context(), short))
 	k.owed = nil
 }
 
@@ -177,9 +178,9 @@ func (k *talk) run(t *testing.T) {
 			k.owed = nil
 		}
 		wasPaused = reply.Stop == llm.StopPaused
-		must(t, k.memory.Append(t.Context(), reply))
+		require.NoError(t, k.memory.Append(t.Context(), reply))
 		for _, c := range reply.Message.Calls() {
-			must(t, k.memory.Answer(t.Context(), llm.Result{ID: c.ID, IsError: k.IntN(3) == 0, Parts: k.parts()}))
+			require.NoError(t, k.memory.Answer(t.Context(), llm.Result{ID: c.ID, IsError: k.IntN(3) == 0, Parts: k.parts()}))
 		}
 		if reply.Stop != llm.StopPaused {
 			k.memory.Say(k.parts()...)

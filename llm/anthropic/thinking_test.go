@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/catalogue"
@@ -53,7 +54,7 @@ func TestThinkingStyles(t *testing.T) {
 			Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5")}})
 		asks(t, m)
 		got := asking{Beta: v.last.Header.Get("Anthropic-Beta")}
-		must(t, json.Unmarshal([]byte(v.sent()), &got))
+		require.NoError(t, json.Unmarshal([]byte(v.sent()), &got))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s, effort %q: %s", c.model, c.effort, d)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/openai"
 )
@@ -142,7 +143,7 @@ func TestChatReasoning(t *testing.T) {
 		result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "a"}}}
 		asks(t, m, user("hello"), r.Message, result)
 		var sent struct{ Messages []map[string]any }
-		must(t, json.Unmarshal([]byte(v.sent()), &sent))
+		require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
 		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
 			"tool_calls": []any{map[string]any{
 				"id": "a", "type": "function", "function": map[string]any{"name": "list", "arguments": "{}"},

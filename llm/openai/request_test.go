@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/catalogue"
 	"muster/llm/openai"
@@ -20,11 +21,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
+	require.NoError(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
 	b.WriteByte('\n')
 	file := filepath.Join("testdata", name)
 	if *update {
-		must(t, os.WriteFile(file, b.Bytes(), 0o644))
+		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || b.String() != string(want) {
 		t.Errorf("the request is not that of %s: %v\n%s", file, err, b.String())
@@ -109,7 +110,7 @@ func TestCacheKey(t *testing.T) {
 			Key  string `json:"prompt_cache_key"`
 			User string
 		}
-		must(t, json.Unmarshal([]byte(v.sent()), &sent))
+		require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
 		if got := sent.Key + " " + sent.User; !strings.HasPrefix(got, c.want) || len(sent.Key) > 64 {
 			t.Errorf("%d: sent %q, want %q", i, got, c.want)
 		}

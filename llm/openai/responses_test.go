@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/openai"
 )
@@ -118,7 +119,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	r, _ := asks(t, m)
 	stored := need(json.Marshal(r.Message))(t)
 	var said llm.Message
-	must(t, json.Unmarshal(stored, &said))
+	require.NoError(t, json.Unmarshal(stored, &said))
 	results := llm.Message{Role: llm.User, Parts: []llm.Part{
 		llm.Result{ID: "a", Parts: []llm.Part{llm.Text{Text: "x"}}},
 		llm.Result{ID: "b", Parts: []llm.Part{llm.Text{Text: "see"},
@@ -144,9 +145,9 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asks(t, c.to, user("hello"), said, results)
 			var sent struct{ Input []any }
-			must(t, json.Unmarshal([]byte(v.sent()), &sent))
+			require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
 			var want []any
-			must(t, json.Unmarshal([]byte("["+strings.Join(append(c.want, rest...), ",")+"]"), &want))
+			require.NoError(t, json.Unmarshal([]byte("["+strings.Join(append(c.want, rest...), ",")+"]"), &want))
 			if d := cmp.Diff(want, sent.Input[1:]); d != "" {
 				t.Error(d)
 			}

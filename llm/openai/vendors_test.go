@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/catalogue"
 	"muster/llm/openai"
@@ -97,7 +98,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		// As it would be after a restart.
 		stored, _ := json.Marshal(r.Message)
 		r.Message = llm.Message{}
-		must(t, json.Unmarshal(stored, &r.Message))
+		require.NoError(t, json.Unmarshal(stored, &r.Message))
 		if _, _, err := ask(t, m, user("hello"), r.Message, result); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

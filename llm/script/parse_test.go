@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
@@ -62,11 +63,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(dir, "demo.json")
-	must(t, os.WriteFile(file, []byte(`{"speakers": {"a": [{"say": "hi", "do": [{"bash": {"command": "ls"}}]}]}}`),
+	require.NoError(t, os.WriteFile(file, []byte(`{"speakers": {"a": [{"say": "hi", "do": [{"bash": {"command": "ls"}}]}]}}`),
 		0o600))
 	s := need(Load(file))(t)
 	want(t, begin(t, s, "a@x").tell("go"), `hi[bash {"command":"ls"}]`)
-	must(t, os.WriteFile(file, []byte("oops: 1\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("oops: 1\n"), 0o600))
 	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), "demo.json:1:1: ") {
 		t.Errorf("got %v", err)
 	}

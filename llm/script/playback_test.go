@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -282,19 +283,11 @@ speakers:
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // need is must for a call with a value.
 func need[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		require.NoError(t, err)
 		return v
 	}
 }

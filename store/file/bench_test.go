@@ -3,20 +3,14 @@ package file
 import (
 	"os"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // failer is what tests and rapid's checks have in common.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
-}
-
-// must ends the test if something failed.
-func must(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // did returns the error of a call whose result does not matter.
@@ -26,7 +20,7 @@ func did[T any](_ T, err error) error { return err }
 func withTasks(t testing.TB, n int) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	must(t, os.Mkdir(opened(t, root).dir.Tasks(), 0o700))
+	require.NoError(t, os.Mkdir(opened(t, root).dir.Tasks(), 0o700))
 	for i := range n {
 		write(t, root, i+1, `{"n":0}`)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/store/file"
 )
@@ -35,7 +36,7 @@ func makeHole(t *testing.T, path string) {
 func TestLineThatIsTooLong(t *testing.T) {
 	long := `{"x":"` + strings.Repeat("x", durable.MaxLine) + `"}`
 	s, _ := openIn(t, ".team/events.jsonl", `{"n":1}`+"\n"+long+"\n"+`{"n":2}`+"\n")
-	must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, []byte(`{"n":3}`))))
+	require.NoError(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, []byte(`{"n":3}`))))
 	read := func(after muster.Pos) (text string) {
 		for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, after) {
 			if errors.Is(err, muster.ErrCorrupt) && strings.Contains(err.Error(), "longer than 32 MiB") {
@@ -94,9 +95,9 @@ func TestMailBesideWhatIsTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, err := muster.MarshalLine(muster.Message{From: "bob", Content: "before"})
-			must(t, err)
+			require.NoError(t, err)
 			s, path := openIn(t, ".team/inbox/alice.jsonl", string(before)+"\n"+content)
-			must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "after"}))
+			require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "after"}))
 			mails, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
 			if err != nil || len(mails) < 2 || mails[0].Content != "before" || mails[len(mails)-1].Content != "after" {
 				t.Errorf("%d mails, %v", len(mails), err)
@@ -109,7 +110,7 @@ func TestMailBesideWhatIsTooLarge(t *testing.T) {
 	}
 	s, path := openIn(t, ".team/inbox/alice.jsonl", "{}\n")
 	makeHole(t, path)
-	must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "after"}))
+	require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "after"}))
 	mails, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
 	if err != nil || len(mails) == 0 || mails[len(mails)-1].Content != "after" {
 		t.Errorf("beside a hole: %d mails, %v", len(mails), err)
@@ -120,7 +121,7 @@ func TestMailBesideWhatIsTooLarge(t *testing.T) {
 func TestDocumentsThatAreTooLarge(t *testing.T) {
 	s, path := openIn(t, ".tasks/task_1.json", `{"id":1}`)
 	for n, content := range []string{strings.Repeat(`[`, 1<<20), `"` + strings.Repeat("x", 2<<20) + `"`, "\xff"} {
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), fmt.Sprintf("task_%d.json", n+2)), []byte(content),
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), fmt.Sprintf("task_%d.json", n+2)), []byte(content),
 			0o600))
 	}
 	good, bad := 0, 0
@@ -151,7 +152,7 @@ func TestUnreadMailIsBounded(t *testing.T) {
 		if err = put(muster.Message{Type: muster.MailMessage, From: "bob", Content: text}); errors.Is(err, muster.ErrHeld) {
 			break
 		}
-		must(t, err)
+		require.NoError(t, err)
 	}
 	if sent < 200 || sent > 300 {
 		t.Errorf("%d mails were sent", sent)
@@ -163,7 +164,7 @@ func TestUnreadMailIsBounded(t *testing.T) {
 	// One that reads a little makes room for a little.
 	for n, want := range []error{muster.ErrHeld, nil} {
 		_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, []int{1, 100}[n])
-		must(t, errors.Join(err, s.Inbox().Drop(t.Context(), "alice", end)))
+		require.NoError(t, errors.Join(err, s.Inbox().Drop(t.Context(), "alice", end)))
 		if n == 0 {
 			err = errors.Join(put(muster.Message{Type: "x", From: "lead", Content: text}),
 				put(muster.Message{Type: "x", From: "lead", Content: text}))

@@ -18,6 +18,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/paths"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -33,7 +34,7 @@ func contents(t *testing.T, sim *simfs.FS) map[string][]byte {
 	var walk func(dir string)
 	walk = func(dir string) {
 		entries, err := sim.ReadDir(dir)
-		must(t, err)
+		require.NoError(t, err)
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
 			if e.IsDir() {
@@ -41,7 +42,7 @@ func contents(t *testing.T, sim *simfs.FS) map[string][]byte {
 				continue
 			}
 			f, err := sim.OpenFile(name, os.O_RDONLY, 0)
-			must(t, err)
+			require.NoError(t, err)
 			fi, _ := f.Stat()
 			all[name] = make([]byte, fi.Size())
 			if n, err := f.Read(all[name]); int64(n) < fi.Size() {
@@ -66,9 +67,9 @@ func diskOf(t *testing.T, all map[string][]byte) *simfs.FS {
 			}
 		}
 		f, err := sim.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-		must(t, err)
+		require.NoError(t, err)
 		_, err = f.Write(data)
-		must(t, errors.Join(err, f.Close()))
+		require.NoError(t, errors.Join(err, f.Close()))
 	}
 	sim.Settle()
 	return sim
@@ -85,7 +86,7 @@ func sim(t *testing.T, all map[string][]byte) *crew {
 	t.Helper()
 	disk := diskOf(t, all)
 	c, err := enter(t.Context(), disk, newHistory(disk))
-	must(t, err)
+	require.NoError(t, err)
 	c.store.OnReject = func(box muster.Name, _ []byte, why string) { // as the program does
 		_ = c.journal.Emit(context.Background(), muster.Event{Kind: journal.MailRejected, Member: box,
 			Fields: map[string]any{"text": why}})
@@ -121,7 +122,7 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 				recs := []string{`{"event":"one","n":1}`, `{"event":"two","text":"the one that is hit","n":2}`,
 					`{"event":"three","n":3}`, `{"event":"four"}`}
 				for _, r := range recs {
-					must(t, did(c.store.Log().Append(t.Context(), stream, muster.Anywhere, []byte(r))))
+					require.NoError(t, did(c.store.Log().Append(t.Context(), stream, muster.Anywhere, []byte(r))))
 				}
 				c.store.Close()
 				all := contents(t, c.store.h.sim)
@@ -162,7 +163,7 @@ func TestFlippedBytesOfMail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := paths.Dir(simRoot).Inbox() + "/alice.jsonl"
 		c := sim(t, nil)
-		must(t, send(c, "a1", "b1", "a2", "b2"))
+		require.NoError(t, send(c, "a1", "b1", "a2", "b2"))
 		c.store.Close()
 		all := contents(t, c.store.h.sim)
 		data := all[file]
@@ -177,10 +178,10 @@ func TestFlippedBytesOfMail(t *testing.T) {
 			if at == to-1 { // two mails on one line: the first of them is whole
 				want = []muster.MessageID{"a1", "b1", "b2"}
 			}
-			must(t, errors.Join(deliver(c, 10), send(c, "a3"), deliver(c, 10)))
+			require.NoError(t, errors.Join(deliver(c, 10), send(c, "a3"), deliver(c, 10)))
 			var got []muster.MessageID
 			for e, err := range transcript.Read(t.Context(), c.store.Log(), "alice", 0) {
-				must(t, err)
+				require.NoError(t, err)
 				got = append(got, e.Mail...)
 			}
 			also := append(slices.Clone(want), "a3")
@@ -228,7 +229,7 @@ func count(events []muster.Event, kind string) (n int) {
 func wholeTeam(t *testing.T) map[string][]byte {
 	c := sim(t, nil)
 	tr, err := transcript.Open(t.Context(), c.store.Log(), "alice")
-	must(t, err)
+	require.NoError(t, err)
 	var rev muster.Rev
 	err = steps(create(c, "one"), create(c, "two", 1), create(c, "three"), create(c, "four"),
 		func() error { return c.Delete(c.ctx, 4, false) }, // makes meta.json
@@ -251,7 +252,7 @@ func wholeTeam(t *testing.T) map[string][]byte {
 		func() error { return tr.Mark(c.ctx, "marked") },
 		func() error { return did(c.Claim(c.ctx, 3, board.Claim{Owner: "bob"})) },
 	)
-	must(t, err)
+	require.NoError(t, err)
 	c.store.Close()
 	return contents(t, c.store.h.sim)
 }

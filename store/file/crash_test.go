@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 	"muster/internal/testing/tier"
 )
@@ -151,7 +152,7 @@ func TestPowerLoss(t *testing.T) {
 			if err == nil {
 				err = p.err
 			}
-			must(t, err)
+			require.NoError(t, err)
 			p.crew.store.Close()
 			states, bad := p.crashes(t.Context(), 3, func(c simfs.Crash, wrong []string) {
 				t.Errorf("%v\n%v", wrong, c)
@@ -191,20 +192,20 @@ func TestKillThenPowerLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s scene) {
 		for n := 0; ; n += stride() {
 			p, err := play(t.Context(), s, killed(n))
-			must(t, err)
+			require.NoError(t, err)
 			p.crew.store.Close()
 			ended := p.err == nil
 			was := *p.crew
 			was.now = p.sim.Calls()
 			next, err := enter(t.Context(), p.sim, p.h)
-			must(t, err)
+			require.NoError(t, err)
 			if err := s.after(next, &was); err != nil {
 				t.Fatalf("killed at change %d, then: %v", n+1, err)
 			}
 			next.store.Close()
 			for c := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1}) {
 				one, err := enter(t.Context(), c.FS(), newHistory(c.FS()))
-				must(t, err)
+				require.NoError(t, err)
 				if wrong := p.h.compare(t.Context(), one.store.Store, c.Calls); len(wrong) > 0 {
 					t.Fatalf("killed at change %d, then finished by another, then: %v\n%v", n+1, wrong, c)
 				}
@@ -238,7 +239,7 @@ func TestVariantsLosePower(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					p, err := play(t.Context(), s, v.broken)
-					must(t, err)
+					require.NoError(t, err)
 					p.crew.store.Close()
 					if _, bad := p.crashes(t.Context(), 1, func(simfs.Crash, []string) {}); bad == 0 {
 						t.Errorf("%s does not catch it", s.name)

@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 )
 
@@ -103,7 +104,7 @@ func goesOn(t *testing.T, f *fault, p *played, c *crew) {
 	}
 	for crash := range p.sim.Crashes(simfs.Options{From: p.sim.Calls(), Cuts: 1, Journal: true}) {
 		one, err := enter(t.Context(), crash.FS(), newHistory(crash.FS()))
-		must(t, err)
+		require.NoError(t, err)
 		if wrong := p.h.compare(t.Context(), one.store.Store, crash.Calls); len(wrong) > 0 {
 			t.Errorf("%s %s failed, the work went on, then: %v\n%v", f.kind, f.name, wrong, crash)
 		}
@@ -169,7 +170,7 @@ func TestFailedSyncEndsWriting(t *testing.T) {
 				}
 			}
 			next, err := enter(t.Context(), p.sim, p.h)
-			must(t, err)
+			require.NoError(t, err)
 			goesOn(t, f, p, next)
 		})
 	})

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/paths"
+	"muster/internal/testing/require"
 	"muster/store/file"
 	"muster/store/storetest"
 )
@@ -47,7 +48,7 @@ func TestStoreThatRotates(t *testing.T) {
 func open(t testing.TB, root string) *file.Store {
 	t.Helper()
 	s, err := file.Open(root)
-	must(t, err)
+	require.NoError(t, err)
 	return s
 }
 
@@ -56,7 +57,7 @@ func TestFreeze(t *testing.T) {
 	root := t.TempDir()
 	tasks := open(t, root).Table(muster.TableTasks)
 	unlock, err := durable.New(durable.OS{}).LockAll(t.Context(), paths.Dir(root).TableLocks(muster.TableTasks))
-	must(t, err)
+	require.NoError(t, err)
 	const n = 100 // enough for every lock there is
 	put := func(ctx context.Context, want error) {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/file"
 )
 
@@ -19,16 +20,16 @@ import (
 // write writes a file as another program does, and addTo adds to one.
 func write(t *testing.T, path, data string) {
 	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)))
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)))
 }
 
 func addTo(t *testing.T, path, data string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	must(t, err)
-	must(t, did(f.WriteString(data)))
-	must(t, f.Close())
+	require.NoError(t, err)
+	require.NoError(t, did(f.WriteString(data)))
+	require.NoError(t, f.Close())
 }
 
 func one(t *testing.T) (*file.Store, string) {
@@ -43,16 +44,8 @@ func one(t *testing.T) (*file.Store, string) {
 func pending(t *testing.T, s *file.Store) ([]muster.Message, muster.Pos) {
 	t.Helper()
 	ms, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 1000)
-	must(t, err)
+	require.NoError(t, err)
 	return ms, end
-}
-
-// must ends the test if something failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func said(ms []muster.Message) string {
@@ -90,14 +83,14 @@ func TestFilesAreWhereTheyBelong(t *testing.T) {
 		muster.TableTasks: "7", muster.TableMembers: "alice", muster.TableRequests: "7f2c91aa",
 		muster.TableHosts: "host-1", muster.TableTeam: "run",
 	} {
-		must(t, did(s.Table(table).Put(ctx, key, []byte("{}"), muster.None)))
+		require.NoError(t, did(s.Table(table).Put(ctx, key, []byte("{}"), muster.None)))
 	}
 	for _, stream := range []string{muster.StreamEvents, muster.StreamClaims, muster.StreamLanes,
 		muster.StreamTranscripts + "alice"} {
-		must(t, did(s.Log().Append(ctx, stream, 0, []byte("{}"))))
+		require.NoError(t, did(s.Log().Append(ctx, stream, 0, []byte("{}"))))
 	}
-	must(t, s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}))
-	must(t, did(s.Leases().Acquire(ctx, "host-1")))
+	require.NoError(t, s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, did(s.Leases().Acquire(ctx, "host-1")))
 	for _, name := range []string{
 		".tasks/task_7.json", ".team/members/alice.json", ".team/requests/7f2c91aa.json", ".team/hosts/host-1.json",
 		".team/run.json",
@@ -198,7 +191,7 @@ func TestForeignLogLines(t *testing.T) {
 	s, root := one(t)
 	path := filepath.Join(root, ".team", "events.jsonl")
 	addTo(t, path, "{\"event\": \"x\"}\r\n\n  \nnot json\n{\"a\":\"\xff\"}\n")
-	must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, record(1))))
+	require.NoError(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, record(1))))
 	var got []string
 	for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, 0) {
 		if err != nil {
@@ -212,7 +205,7 @@ func TestForeignLogLines(t *testing.T) {
 	}
 	for n, want := range []int{0, 1, 2, 3, 4, 4} {
 		p, err := s.Log().Tail(t.Context(), muster.StreamEvents, n)
-		must(t, err)
+		require.NoError(t, err)
 		m := 0
 		for _, err := range s.Log().Read(t.Context(), muster.StreamEvents, p) {
 			if err == nil || errors.Is(err, muster.ErrCorrupt) { // damaged lines count too
@@ -240,7 +233,7 @@ func TestForeignMail(t *testing.T) {
 		t.Errorf("the second is %+v", m)
 	}
 	addTo(t, path, `{"sender": "bob", "content": "four"}`) // again none: both on one line
-	must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m5", From: "eve", Content: "five"}))
+	require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m5", From: "eve", Content: "five"}))
 	again, end := pending(t, s)
 	if said(again) != "one two three four five" {
 		t.Fatalf("there is %q", said(again))
@@ -250,10 +243,10 @@ func TestForeignMail(t *testing.T) {
 			t.Errorf("the id of %q was %q and is %q", m.Content, m.ID, again[i].ID)
 		}
 	}
-	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 	addTo(t, path, `{"sender": "bob", "content": "six"}`) // and nothing follows
 	_, end = pending(t, s)
-	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 	if left, _ := pending(t, s); len(left) > 0 {
 		t.Errorf("left is %q", said(left))
 	}
@@ -276,7 +269,7 @@ func TestRejectedLines(t *testing.T) {
 	a, b := handle(), handle()
 	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
 	addTo(t, path, "nonsense\n{\"x\":1}\n42\n{\"content\":7}\n{\"a\":\"\xff\"}\n")
-	must(t, a.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: "good"}))
+	require.NoError(t, a.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m1", From: "bob", Content: "good"}))
 	addTo(t, path, `{"from":"bob","content":"bad","sum":"00000000"}`+"\n")
 	for _, s := range []*file.Store{a, b, a, handle()} {
 		if ms, _ := pending(t, s); said(ms) != "good" {
@@ -291,7 +284,7 @@ func TestRejectedLines(t *testing.T) {
 		t.Errorf("aside is %s (%v)", aside, err)
 	}
 	_, end := pending(t, a)
-	must(t, a.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, a.Inbox().Drop(t.Context(), "alice", end))
 	pending(t, handle())
 	if len(told) != 6 {
 		t.Errorf("after the drop told were %q", told)
@@ -313,11 +306,11 @@ func TestForeignReader(t *testing.T) {
 	if err != nil || said(ms) != "next" {
 		t.Errorf("after the old place: %q %v", said(ms), err)
 	}
-	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 	if ms, _ := pending(t, s); said(ms) != "next" {
 		t.Errorf("after the drop of what is gone: %q", said(ms))
 	}
-	must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m", From: "bob", Content: "last"}))
+	require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "m", From: "bob", Content: "last"}))
 	os.Remove(path)
 	if ms, _ := pending(t, s); len(ms) > 0 {
 		t.Errorf("there is %q", said(ms))
@@ -337,14 +330,14 @@ func lateMail(t *testing.T, waits string) {
 	s, root := one(t)
 	put := func(content string) {
 		t.Helper()
-		must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: content}))
+		require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: content}))
 	}
 	put("a")
 	if waits != "" {
 		put(waits)
 	}
 	_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 1)
-	must(t, errors.Join(err, s.Inbox().Drop(t.Context(), "alice", end)))
+	require.NoError(t, errors.Join(err, s.Inbox().Drop(t.Context(), "alice", end)))
 	put("c")
 	first, end := pending(t, s)
 	segments, err := filepath.Glob(filepath.Join(root, ".team", "inbox", "alice.segments", "*"))
@@ -356,12 +349,12 @@ func lateMail(t *testing.T, waits string) {
 	if said(first) != strings.TrimSpace(waits+" c") || said(second) != strings.TrimSpace(waits+" late c") || again != end {
 		t.Fatalf("first %q up to %d, then %q up to %d", said(first), end, said(second), again)
 	}
-	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 	left, end := pending(t, s)
 	if said(left) != "late" {
 		t.Errorf("after the drop there is %q", said(left))
 	}
-	must(t, s.Inbox().Drop(t.Context(), "alice", end))
+	require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 	if left, _ = pending(t, s); len(left) > 0 {
 		t.Errorf("after all there is %q", said(left))
 	}

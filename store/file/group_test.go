@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 )
 
@@ -22,14 +23,14 @@ import (
 func disk(t *testing.T, syncs *atomic.Int64) *Store {
 	t.Helper()
 	sim := simfs.New()
-	must(t, sim.Mkdir("/r", 0o700))
+	require.NoError(t, sim.Mkdir("/r", 0o700))
 	s, err := OpenOn(durable.New(simfs.Tap{FS: sim, Ask: func(k simfs.Kind, _ string) error {
 		if k == simfs.Sync {
 			syncs.Add(1)
 		}
 		return nil
 	}}), "/r")
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -42,9 +43,9 @@ func TestAppendsShareASync(t *testing.T) {
 		s := disk(t, &syncs)
 		l := logs{s}
 		first, err := l.Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(0))
-		must(t, err)
+		require.NoError(t, err)
 		unlock, err := l.lock(t.Context(), muster.StreamEvents)
-		must(t, err)
+		require.NoError(t, err)
 		before := syncs.Load()
 		places := make([]muster.Pos, 50)
 		var all sync.WaitGroup
@@ -64,7 +65,7 @@ func TestAppendsShareASync(t *testing.T) {
 		}
 		got := map[muster.Pos]string{}
 		for r, err := range l.Read(t.Context(), muster.StreamEvents, first) {
-			must(t, err)
+			require.NoError(t, err)
 			got[r.Pos] = string(r.Data)
 		}
 		for n, at := range places {
@@ -82,9 +83,9 @@ func TestOneLeavesAGroup(t *testing.T) {
 			var syncs atomic.Int64
 			s := disk(t, &syncs)
 			b, err := s.boxes.box(t.Context(), "alice")
-			must(t, err)
+			require.NoError(t, err)
 			unlock, err := b.lock(t.Context())
-			must(t, err)
+			require.NoError(t, err)
 			errs := make([]error, 3)
 			ctxs := []context.Context{t.Context(), t.Context(), t.Context()}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -151,18 +152,18 @@ func TestWhatOthersHaveWrittenWaitsForNoLock(t *testing.T) {
 func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := simfs.New()
-		must(t, errors.Join(sim.Mkdir("/r", 0o700), sim.Mkdir("/r/.team", 0o700), sim.Mkdir("/r/.team/inbox", 0o700)))
+		require.NoError(t, errors.Join(sim.Mkdir("/r", 0o700), sim.Mkdir("/r/.team", 0o700), sim.Mkdir("/r/.team/inbox", 0o700)))
 		live, err := sim.OpenFile("/r/.team/inbox/alice.jsonl", os.O_CREATE|os.O_WRONLY, 0o600)
-		must(t, err)
+		require.NoError(t, err)
 		_, err = live.Write([]byte(`{"from":"carol",`))
-		must(t, errors.Join(err, live.Close()))
+		require.NoError(t, errors.Join(err, live.Close()))
 		s, err := OpenOn(durable.New(sim), "/r")
-		must(t, err)
+		require.NoError(t, err)
 		defer s.Close()
 		b, err := s.boxes.box(t.Context(), "alice")
-		must(t, err)
+		require.NoError(t, err)
 		unlock, err := b.lock(t.Context())
-		must(t, err)
+		require.NoError(t, err)
 		writer, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		errs := make([]error, 3)
@@ -181,7 +182,7 @@ func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		all.Wait()
-		must(t, errors.Join(errs...))
+		require.NoError(t, errors.Join(errs...))
 		mails, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
 		if err != nil || len(mails) != len(errs) {
 			t.Errorf("the mails are %v, %v", mails, err)
@@ -201,11 +202,11 @@ func TestAnOvertakenPutLeavesNoFile(t *testing.T) {
 		}
 		return nil
 	}}), root)
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	tasks := s.Table(muster.TableTasks)
 	rev, err := tasks.Put(t.Context(), "1", []byte(`{"n":1}`), muster.None)
-	must(t, err)
+	require.NoError(t, err)
 	overtakes = true
 	if _, err := tasks.Put(t.Context(), "1", []byte(`{"n":2}`), rev); !errors.Is(err, muster.ErrStale) || overtakes {
 		t.Errorf("put with %v", err)
@@ -223,13 +224,13 @@ func TestACleaningThatIsCutOff(t *testing.T) {
 		}
 		return nil
 	}}), t.TempDir())
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	s.boxes.grace = 0 // the Drop cleans
 	inbox := s.Inbox()
-	must(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 	_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
-	must(t, err)
+	require.NoError(t, err)
 	if err := inbox.Drop(t.Context(), "alice", end); err == nil {
 		t.Error("the cleaning was not cut off")
 	}
@@ -243,14 +244,14 @@ func TestADropTellsOfMailThatCameMeanwhile(t *testing.T) {
 	s := opened(t, t.TempDir())
 	inbox := s.Inbox()
 	put := func(text string) {
-		must(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+		require.NoError(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
 	}
 	put("one")
 	_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
-	must(t, err)
+	require.NoError(t, err)
 	put("two")
 	b, err := s.boxes.box(t.Context(), "alice")
-	must(t, err)
+	require.NoError(t, err)
 	if pending, err := b.drop(placeOf(end)); !pending || err != nil {
 		t.Errorf("mail is pending: %t, %v", pending, err)
 	}
@@ -262,25 +263,25 @@ func TestWhatIsSetAsideIsCleaned(t *testing.T) {
 	a, b := opened(t, root), opened(t, root)
 	b.boxes.grace = 0 // the Drop cleans
 	of, err := b.boxes.box(t.Context(), "alice")
-	must(t, err)
+	require.NoError(t, err)
 	peek := func(s *Store) muster.Pos {
 		_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
-		must(t, err)
+		require.NoError(t, err)
 		return end
 	}
-	must(t, os.MkdirAll(of.segmentDir(), 0o700))
-	must(t, os.WriteFile(of.segment(7, 0)+".bak", []byte("{\"from\":\"eve\"}\n"), 0o600)) // is none
-	must(t, os.WriteFile(of.livePath(), []byte("{\"from\":\"bob\"}\nnonsense\n"), 0o600))
+	require.NoError(t, os.MkdirAll(of.segmentDir(), 0o700))
+	require.NoError(t, os.WriteFile(of.segment(7, 0)+".bak", []byte("{\"from\":\"eve\"}\n"), 0o600)) // is none
+	require.NoError(t, os.WriteFile(of.livePath(), []byte("{\"from\":\"bob\"}\nnonsense\n"), 0o600))
 	peek(a)
-	must(t, b.Inbox().Drop(t.Context(), "alice", peek(b)))
-	must(t, os.WriteFile(of.segment(1, 0), []byte(`{"from":`), 0o600)) // a late program has died
-	must(t, did(of.clean()))
+	require.NoError(t, b.Inbox().Drop(t.Context(), "alice", peek(b)))
+	require.NoError(t, os.WriteFile(of.segment(1, 0), []byte(`{"from":`), 0o600)) // a late program has died
+	require.NoError(t, did(of.clean()))
 	peek(b)
-	must(t, did(of.clean()))
+	require.NoError(t, did(of.clean()))
 	fi, err := os.Stat(of.segment(1, 0))
-	must(t, err)
+	require.NoError(t, err)
 	aside, err := os.ReadFile(filepath.Join(a.dir.Inbox(), "alice.rejected.jsonl"))
-	must(t, err)
+	require.NoError(t, err)
 	if n := bytes.Count(aside, []byte("\n")); fi.Size() != 0 || n != 2 {
 		t.Errorf("the segment has %d bytes, and %d lines were set aside", fi.Size(), n)
 	}
@@ -299,7 +300,7 @@ func (l lax) TryLock(name string, _ durable.LockMode) (durable.Locked, error) {
 // Where locks exclude nobody, nothing is written, however often one tries.
 func TestLocksThatExcludeNobody(t *testing.T) {
 	s, err := OpenOn(durable.New(lax{}), t.TempDir())
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	for range 2 {
 		_, err := s.Table(muster.TableTasks).Put(t.Context(), "1", []byte("{}"), muster.None)

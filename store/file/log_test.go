@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 )
 
 // block is how much is read of a stream at a time.
@@ -21,7 +22,7 @@ const block = 64 << 10
 func TestLinesAcrossBlocks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s, err := Open(t.TempDir())
-		must(t, err)
+		require.NoError(t, err)
 		defer s.Close()
 		var want []string
 		places := []muster.Pos{0}
@@ -29,13 +30,13 @@ func TestLinesAcrossBlocks(t *testing.T) {
 			block - 26, 3 * block}), 0, 6).Draw(rt, "sizes") {
 			want = append(want, fmt.Sprintf(`{"n":"%s"}`, strings.Repeat(string(rune('a'+i)), size)))
 			end, err := s.Log().Append(t.Context(), muster.StreamEvents, places[i], []byte(want[i]))
-			must(t, err)
+			require.NoError(t, err)
 			places = append(places, end)
 		}
 		start := rapid.IntRange(0, len(want)).Draw(rt, "start")
 		var got [][]byte
 		for r, err := range s.Log().Read(t.Context(), muster.StreamEvents, places[start]) {
-			must(t, err)
+			require.NoError(t, err)
 			got = append(got, r.Data)
 			r.Data = append(r.Data, "overwritten"...) // it has no room for what is another's
 		}

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 )
 
 // rotating opens a store that rotates early.
@@ -30,7 +31,7 @@ func files(t testing.TB, s *Store) []logSegment {
 	t.Helper()
 	l := logs{s}
 	all, err := l.openLog(filepath.Join(s.dir.Team(), "events.jsonl"), 0)
-	must(t, err)
+	require.NoError(t, err)
 	closeSegments(all)
 	old := all[:len(all)-1]
 	for i := range old {
@@ -59,7 +60,7 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 	places := []muster.Pos{0}
 	for n := range 100 {
 		end, err := []*Store{a, b}[n%2].Log().Append(t.Context(), muster.StreamEvents, places[n], line(n))
-		must(t, err)
+		require.NoError(t, err)
 		all, places = append(all, string(line(n))), append(places, end)
 	}
 	old := files(t, a)
@@ -80,7 +81,7 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 			}
 		}
 	}
-	must(t, os.Remove(old[5].path)) // the stream begins after the gap
+	require.NoError(t, os.Remove(old[5].path)) // the stream begins after the gap
 	if got, _ := after(t, b, 0); !slices.Equal(got, all[slices.Index(places, muster.Pos(old[5].to)):]) {
 		t.Errorf("after a gap there is %q", got)
 	}
@@ -90,10 +91,12 @@ func TestPlacesStayAcrossRotations(t *testing.T) {
 func TestARotationUnderAReader(t *testing.T) {
 	root := t.TempDir()
 	writer := rotating(t, root, 1)
-	add := func() { must(t, did(writer.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(1)))) }
+	add := func() {
+		require.NoError(t, did(writer.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(1))))
+	}
 	add()
 	s, err := OpenOn(durable.New(&atStat{path: filepath.Join(root, ".team", "events.jsonl"), act: add}), root)
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	got, places := after(t, s, 0)
 	if _, want := after(t, s, 0); len(got) != 2 || !slices.Equal(places, want) {
@@ -105,12 +108,12 @@ func TestARotationUnderAReader(t *testing.T) {
 func TestTrimRemovesRotatedFiles(t *testing.T) {
 	s := rotating(t, t.TempDir(), 300)
 	for n := range 60 {
-		must(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n))))
+		require.NoError(t, did(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(n))))
 	}
 	all, places := after(t, s, 0)
 	old := files(t, s)
 	for _, f := range old {
-		must(t, s.Log().Trim(t.Context(), muster.StreamEvents, muster.Pos(f.to)))
+		require.NoError(t, s.Log().Trim(t.Context(), muster.StreamEvents, muster.Pos(f.to)))
 		first := files(t, s)[0]
 		if last := old[len(old)-1]; first.from != f.to && first != last {
 			t.Fatalf("after a trim at %d it begins at %d", f.to, first.from)
@@ -201,14 +204,14 @@ func TestStreamsAreBounded(t *testing.T) {
 		s.keepRotated = 1000
 		for n := range 300 {
 			end, err := s.Log().Append(t.Context(), stream, muster.Anywhere, line(n))
-			must(t, err)
+			require.NoError(t, err)
 			if at, err := s.Log().Tail(t.Context(), stream, 0); err != nil || at != end {
 				t.Fatalf("%s ends at %d, not at %d: %v", stream, at, end, err)
 			}
 		}
 		var want, got []string // what the files hold is the end of the stream
 		for r, err := range s.Log().Read(t.Context(), stream, 0) {
-			must(t, err)
+			require.NoError(t, err)
 			got = append(got, string(r.Data))
 		}
 		for n := range got {

@@ -10,6 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -23,7 +24,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	s, other := opened(t, root), opened(t, root)
 	tasks := other.Table(muster.TableTasks)
 	rev := put(t, tasks, "1", muster.None)
-	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 	wait.Elapse(2 * minStampAge) // so that the stamps count
 	s.watch.sweepEvery, s.watch.pollEvery = time.Hour, 20*time.Millisecond
 	board := s.Table(muster.TableTasks).Watch(t.Context())
@@ -31,7 +32,7 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	mark := all(t, s)
 	s.watch.mu.Lock()
 	for _, dir := range s.watch.sys.WatchList() {
-		must(t, s.watch.sys.Remove(dir)) // the watcher has gone deaf
+		require.NoError(t, s.watch.sys.Remove(dir)) // the watcher has gone deaf
 	}
 	s.watch.mu.Unlock()
 	wait.Elapse(10 * s.watch.pollEvery)
@@ -42,13 +43,13 @@ func TestALookFindsWhatTheSystemDoesNotTell(t *testing.T) {
 	hinted(t, board, "a change of a task")
 	n := 0
 	for _, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
-		must(t, err)
+		require.NoError(t, err)
 		n++
 	}
 	if n != 1 {
 		t.Errorf("after the hint %d tasks have changed", n)
 	}
-	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "y"}))
+	require.NoError(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "y"}))
 	hinted(t, mail, "mail")
 	put(t, tasks, "2", muster.None)
 	hinted(t, board, "a new task")
@@ -60,10 +61,10 @@ func TestALookTrustsNoYoungStamp(t *testing.T) {
 	s, other := opened(t, root), opened(t, root)
 	s.watch.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watcher here") }
 	s.watch.sweepEvery, s.watch.pollEvery = time.Hour, time.Hour
-	must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 	path := filepath.Join(root, ".team", "inbox", "alice.jsonl")
 	future := time.Now().Add(time.Hour)
-	must(t, os.Chtimes(path, future, future)) // so that it stays young
+	require.NoError(t, os.Chtimes(path, future, future)) // so that it stays young
 	mail := s.Inbox().Watch(t.Context(), "alice")
 	for n := range 2 {
 		s.watch.look(s.watch.stop)

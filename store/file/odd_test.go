@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/store/file"
 )
 
@@ -35,14 +36,14 @@ func odd(t *testing.T, make func(path string) error, at string) (*file.Store, st
 	t.Helper()
 	root := t.TempDir()
 	closed := filepath.Join(root, at)
-	must(t, os.MkdirAll(filepath.Dir(closed), 0o700))
-	must(t, make(closed))
+	require.NoError(t, os.MkdirAll(filepath.Dir(closed), 0o700))
+	require.NoError(t, make(closed))
 	var on durable.FS = durable.OS{}
 	if fi, err := os.Stat(closed); err == nil && fi.Mode().IsRegular() { // tests run as root, whom no mode keeps out
 		on = closedTo{file: fi}
 	}
 	s, err := file.OpenOn(durable.New(on), root)
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, closed
 }
@@ -61,7 +62,7 @@ func TestOneOddDocument(t *testing.T) {
 			s, path := odd(t, make, ".tasks/task_9.json")
 			tasks := s.Table(muster.TableTasks)
 			rev, err := tasks.Put(t.Context(), "1", []byte(`{"id":1}`), muster.None)
-			must(t, err)
+			require.NoError(t, err)
 			list := func(from muster.Mark) (good, bad []string, mark muster.Mark) {
 				for c, err := range tasks.Changes(t.Context(), from) {
 					switch {
@@ -97,7 +98,7 @@ func TestOneOddDocument(t *testing.T) {
 			if _, err := tasks.Put(t.Context(), "1", []byte(`{"id":1,"a":1}`), rev); err != nil {
 				t.Error(err)
 			}
-			must(t, os.RemoveAll(path))
+			require.NoError(t, os.RemoveAll(path))
 			if _, _, after := list(mark); after == 0 {
 				t.Error("that it is gone is no change")
 			}
@@ -120,12 +121,12 @@ func TestOneOddInbox(t *testing.T) {
 				t.Errorf("there is %q", said(ms))
 			}
 			for _, text := range []string{"one", "two"} {
-				must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+				require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
 				ms, end := pending(t, s)
 				if said(ms) != text {
 					t.Fatalf("there is %q, want %q", said(ms), text)
 				}
-				must(t, s.Inbox().Drop(t.Context(), "alice", end))
+				require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 			}
 			if len(told) != 1 || !strings.HasPrefix(told[0], "alice: ") {
 				t.Errorf("%q", told)
@@ -139,7 +140,7 @@ func TestAnothersMailWaits(t *testing.T) {
 	const line = `{"id":"his","type":"message","from":"user","to":"alice","content":"hello"}` + "\n"
 	s, path := odd(t, func(path string) error { return os.WriteFile(path, []byte(line), 0o600) },
 		".team/inbox/alice.jsonl")
-	must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob", Content: "hello"}))
+	require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob", Content: "hello"}))
 	mine := open(t, filepath.Dir(filepath.Dir(filepath.Dir(path))))
 	defer mine.Close()
 	if mails, _ := pending(t, mine); len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/store/file"
 )
 
@@ -90,7 +91,7 @@ func TestProcessesMailOneReader(t *testing.T) {
 	last := map[muster.Name]int{}
 	for len(got) < senders*each {
 		ms, end, err := s.Inbox().Peek(t.Context(), "lead", 0, 20)
-		must(t, err)
+		require.NoError(t, err)
 		for _, m := range ms {
 			if got[m.ID] {
 				t.Fatalf("%s came twice", m.ID)
@@ -102,7 +103,7 @@ func TestProcessesMailOneReader(t *testing.T) {
 			last[m.From]++
 		}
 		if len(ms) > 0 {
-			must(t, s.Inbox().Drop(t.Context(), "lead", end))
+			require.NoError(t, s.Inbox().Drop(t.Context(), "lead", end))
 			continue
 		}
 		select {
@@ -119,18 +120,18 @@ func TestKilledProcessFreesItsLease(t *testing.T) {
 	s := open(t, root)
 	defer s.Close()
 	c := start(t.Context(), "hold", root, "host-1", 0)
-	must(t, did(c.StdinPipe()))
+	require.NoError(t, did(c.StdinPipe()))
 	out, err := c.StdoutPipe()
-	must(t, err)
-	must(t, c.Start())
-	must(t, did(out.Read(make([]byte, 4))))
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	require.NoError(t, did(out.Read(make([]byte, 4))))
 	if _, err := s.Leases().Acquire(t.Context(), "host-1"); !errors.Is(err, muster.ErrHeld) {
 		t.Errorf("it is held, and the error is %v", err)
 	}
 	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || !held {
 		t.Errorf("held: %v %v", held, err)
 	}
-	must(t, c.Process.Kill())
+	require.NoError(t, c.Process.Kill())
 	_ = c.Wait() // it was killed
 	if held, err := s.Leases().Held(t.Context(), "host-1"); err != nil || held {
 		t.Errorf("held after the kill: %v %v", held, err)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -23,7 +24,7 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 	t.Helper()
 	root, want = t.TempDir(), map[string]string{}
 	for _, dir := range []string{".tasks", ".team"} {
-		must(t, os.Mkdir(filepath.Join(root, dir), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(root, dir), 0o700))
 	}
 	for i := 1; i <= n; i++ {
 		want[strconv.Itoa(i)] = fmt.Sprintf(`{"n":%d}`, i)
@@ -35,7 +36,7 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 
 func write(t testing.TB, root string, n int, data string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data),
+	require.NoError(t, os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data),
 		0o600))
 }
 
@@ -49,7 +50,7 @@ func listAnew(t testing.TB, root string) (got map[string]string, spared int) {
 	before := opened(t, root)
 	before.snapshotFrom = 1 << 30
 	found, err := before.Table(muster.TableTasks).(*table).cache.look(0)
-	must(t, err)
+	require.NoError(t, err)
 	defer found.old.close()
 	for _, d := range found.docs {
 		if _, ok := found.old.content(d); ok && d.rev != muster.None {
@@ -58,7 +59,7 @@ func listAnew(t testing.TB, root string) (got map[string]string, spared int) {
 	}
 	tab := s.Table(muster.TableTasks)
 	for c, err := range tab.Changes(t.Context(), 0) {
-		must(t, err)
+		require.NoError(t, err)
 		if revOf(c.Data) != c.Rev {
 			t.Fatalf("%s: %q is not what its revision says", c.Key, c.Data)
 		}
@@ -91,11 +92,11 @@ func TestSnapshotSparesFiles(t *testing.T) {
 	want["3"] = `{"n":0}`
 	path := filepath.Join(root, ".tasks", "task_4.json")
 	fi, err := os.Stat(path)
-	must(t, err)
+	require.NoError(t, err)
 	write(t, root, 4, `{"n":9}`)
-	must(t, os.Chtimes(path, fi.ModTime(), fi.ModTime()))
+	require.NoError(t, os.Chtimes(path, fi.ModTime(), fi.ModTime()))
 	want["4"] = `{"n":9}`
-	must(t, os.Remove(filepath.Join(root, ".tasks", "task_5.json")))
+	require.NoError(t, os.Remove(filepath.Join(root, ".tasks", "task_5.json")))
 	delete(want, "5")
 	write(t, root, 21, `{"n":21}`)
 	want["21"] = `{"n":21}`
@@ -116,7 +117,7 @@ func TestSnapshotOfWhatIsGone(t *testing.T) {
 		t.Helper()
 		for i := from; i <= to; i++ {
 			delete(want, strconv.Itoa(i))
-			must(t, os.Remove(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", i))))
+			require.NoError(t, os.Remove(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", i))))
 		}
 	}
 	remove(1, 20)
@@ -135,7 +136,7 @@ func TestSnapshotOfWhatIsGone(t *testing.T) {
 		t.Fatalf("it had %d bytes and has %d", whole, now)
 	}
 	wants(t, root, want, 5)
-	must(t, os.RemoveAll(filepath.Join(root, ".tasks")))
+	require.NoError(t, os.RemoveAll(filepath.Join(root, ".tasks")))
 	if wants(t, root, map[string]string{}, 0); size() != 0 {
 		t.Fatal("a snapshot of nothing is kept")
 	}
@@ -146,10 +147,10 @@ func TestDamagedSnapshots(t *testing.T) {
 	root, want := snapped(t, 12)
 	wants(t, root, want, 0)
 	good, err := os.ReadFile(snapshotFile(root))
-	must(t, err)
+	require.NoError(t, err)
 	outer := t
 	try := func(t rapid.TB, bad []byte) {
-		must(t, os.WriteFile(snapshotFile(root), bad, 0o600))
+		require.NoError(t, os.WriteFile(snapshotFile(root), bad, 0o600))
 		if got, _ := listAnew(outer, root); !maps.Equal(got, want) {
 			t.Fatalf("with %d of %d bytes %v is listed", len(bad), len(good), got)
 		}
@@ -174,15 +175,15 @@ func TestDamagedSnapshots(t *testing.T) {
 func TestOneWritesASnapshot(t *testing.T) {
 	root, want := snapped(t, 20)
 	dir := filepath.Dir(snapshotFile(root))
-	must(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	temp := filepath.Join(dir, ".tasks.snapshot.tmp")
-	must(t, os.WriteFile(temp, []byte("half"), 0o600))
+	require.NoError(t, os.WriteFile(temp, []byte("half"), 0o600))
 	wants(t, root, want, 0)
 	wants(t, root, want, 0)
 	for _, age := range []time.Duration{time.Hour, -time.Hour} { // the clock may have been set back
 		_ = os.Remove(snapshotFile(root))
-		must(t, os.WriteFile(temp, []byte("half"), 0o600))
-		must(t, os.Chtimes(temp, time.Time{}, time.Now().Add(-age)))
+		require.NoError(t, os.WriteFile(temp, []byte("half"), 0o600))
+		require.NoError(t, os.Chtimes(temp, time.Time{}, time.Now().Add(-age)))
 		wants(t, root, want, 0)
 		wants(t, root, want, 20)
 		if _, err := os.Stat(temp); err == nil {
@@ -197,7 +198,7 @@ func TestForgedSnapshots(t *testing.T) {
 	root, want := snapped(t, 12)
 	wants(t, root, want, 0)
 	outside := filepath.Join(root, "outside.json")
-	must(t, os.WriteFile(outside, []byte(`{}`), 0o600))
+	require.NoError(t, os.WriteFile(outside, []byte(`{}`), 0o600))
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int64Range(0, 40), rapid.Int64())
@@ -216,7 +217,7 @@ func TestForgedSnapshots(t *testing.T) {
 		list = list[:len(list)-rapid.IntRange(0, min(60, len(list))).Draw(t, "cut")]
 		trailer := append(binary.LittleEndian.AppendUint64(nil, uint64(len(list))), revOf(list)...)
 		whole := append(append([]byte(`{"n":1}`), list...), append(trailer, snapshotMark...)...)
-		must(t, os.WriteFile(snapshotFile(root), whole, 0o600))
+		require.NoError(t, os.WriteFile(snapshotFile(root), whole, 0o600))
 		if got, _ := listAnew(outer, root); !maps.Equal(got, want) {
 			t.Fatalf("%v is listed", got)
 		}

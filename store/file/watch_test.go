@@ -19,13 +19,14 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
 func opened(t testing.TB, root string) *Store {
 	t.Helper()
 	s, err := Open(root)
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -33,7 +34,7 @@ func opened(t testing.TB, root string) *Store {
 func put(t testing.TB, tab muster.Table, key string, at muster.Rev) muster.Rev {
 	t.Helper()
 	rev, err := tab.Put(context.Background(), key, fmt.Appendf(nil, `{"now":%d}`, time.Now().UnixNano()), at)
-	must(t, err)
+	require.NoError(t, err)
 	return rev
 }
 
@@ -57,15 +58,15 @@ func TestWatchBeforeItsDirectory(t *testing.T) {
 	for range 3 {
 		put(t, other.Table(muster.TableMembers), "alice", muster.None)
 		hinted(t, watch, "a document in a new directory")
-		must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+		require.NoError(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 		hinted(t, mail, "mail in a new directory")
-		must(t, did(other.Log().Append(t.Context(), muster.StreamTranscripts+"alice", 0, []byte("{}"))))
+		require.NoError(t, did(other.Log().Append(t.Context(), muster.StreamTranscripts+"alice", 0, []byte("{}"))))
 		hinted(t, log, "a record in a new directory")
 		if n, _ := changes(t, s.Table(muster.TableMembers), 0); n != 1 {
 			t.Fatalf("%d documents", n)
 		}
 		for _, dir := range []string{".team", ".transcripts"} {
-			must(t, os.RemoveAll(filepath.Join(root, dir)))
+			require.NoError(t, os.RemoveAll(filepath.Join(root, dir)))
 		}
 		hinted(t, watch, "the removal")
 		for left := 1; left > 0; { // the events of the removal come one by one
@@ -116,7 +117,7 @@ func TestSweepWithoutTheSystem(t *testing.T) {
 						hinted(t, watch, "another's put")
 					}
 				}
-				must(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}))
+				require.NoError(t, other.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: fmt.Sprint(i)}))
 				hinted(t, mail, "another's mail")
 			}
 			if c == "fails" && opens.Load() < 2 {
@@ -136,11 +137,11 @@ func TestOwnChangesHintAtOnce(t *testing.T) {
 	documents, mail, log := tab.Watch(ctx), s.Inbox().Watch(ctx, "alice"), s.Log().Watch(ctx, muster.StreamEvents)
 	rev := put(t, tab, "1", muster.None)
 	hinted(t, documents, "a put")
-	must(t, tab.Delete(ctx, "1", rev))
+	require.NoError(t, tab.Delete(ctx, "1", rev))
 	hinted(t, documents, "a deletion")
-	must(t, s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, s.Inbox().Put(ctx, "alice", muster.Message{From: "bob", Content: "x"}))
 	hinted(t, mail, "a mail")
-	must(t, did(s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}"))))
+	require.NoError(t, did(s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}"))))
 	hinted(t, log, "a record")
 }
 
@@ -173,13 +174,13 @@ func (c coarse) OpenFile(name string, flag int, perm os.FileMode) (durable.File,
 func TestCoarseClock(t *testing.T) {
 	root := t.TempDir()
 	s, err := OpenOn(durable.New(coarse{}), root)
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	path := filepath.Join(root, ".tasks", "task_1.json")
-	must(t, os.Mkdir(s.dir.Tasks(), 0o700))
+	require.NoError(t, os.Mkdir(s.dir.Tasks(), 0o700))
 	var mark muster.Mark
 	for i := range 5 {
-		must(t, os.WriteFile(path, fmt.Appendf(nil, `{"n":%d}`, i), 0o600))
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `{"n":%d}`, i), 0o600))
 		n := 0
 		for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), mark) {
 			if err != nil || string(c.Data) != fmt.Sprintf(`{"n":%d}`, i) {
@@ -203,9 +204,9 @@ func TestSweepBesideAHealthyWatcher(t *testing.T) {
 	watch := tasks.Watch(t.Context())
 	mark := all(t, s)
 	s.watch.mu.Lock()
-	must(t, s.watch.sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
+	require.NoError(t, s.watch.sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
 	s.watch.mu.Unlock()
-	must(t, os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600))
 	for n := 0; n == 0; {
 		if n, mark = changes(t, tasks, mark); n == 0 {
 			hinted(t, watch, "the sweep")
@@ -218,7 +219,7 @@ func changes(t testing.TB, tab muster.Table, since muster.Mark) (n int, mark mus
 	t.Helper()
 	mark = since
 	for c, err := range tab.Changes(context.Background(), since) {
-		must(t, err)
+		require.NoError(t, err)
 		n, mark = n+1, c.Mark
 	}
 	return n, mark
@@ -263,14 +264,14 @@ func TestChangesLookAtLittle(t *testing.T) {
 	root := withTasks(t, tasks)
 	disk := &counting{FS: durable.OS{}}
 	s, err := OpenOn(durable.New(disk), root)
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	s.watch.open, s.watch.sweepEvery = fsnotify.NewWatcher, time.Hour
 	letStampsAge(t)
 
 	tab := s.Table(muster.TableTasks)
 	d, err := tab.Get(t.Context(), "7")
-	must(t, err)
+	require.NoError(t, err)
 	put(t, tab, "7", d.Rev)
 	if n := disk.lists.Load(); n > 0 {
 		t.Errorf("a Get and a Put listed %d directories", n)
@@ -290,7 +291,7 @@ func TestChangesLookAtLittle(t *testing.T) {
 	watch := tab.Watch(t.Context())
 	mark = all(t, s)
 	d, err = tab.Get(t.Context(), "7")
-	must(t, err)
+	require.NoError(t, err)
 	disk.reset()
 	put(t, tab, "7", d.Rev)
 	hinted(t, watch, "a put")
@@ -307,7 +308,7 @@ func TestAFailedLookForgetsNothing(t *testing.T) {
 	root := withTasks(t, 2)
 	disk := &counting{FS: durable.OS{}}
 	s, err := OpenOn(durable.New(disk), root)
-	must(t, err)
+	require.NoError(t, err)
 	defer s.Close()
 	s.watch.open, s.watch.sweepEvery, s.watch.pollEvery = fsnotify.NewWatcher, time.Hour, time.Hour
 	tab := s.Table(muster.TableTasks)
@@ -316,7 +317,7 @@ func TestAFailedLookForgetsNothing(t *testing.T) {
 	letStampsAge(t)
 	mark := all(t, s)
 	d, err := tab.Get(t.Context(), "2")
-	must(t, err)
+	require.NoError(t, err)
 	put(t, opened(t, root).Table(muster.TableTasks), "2", d.Rev)
 	hinted(t, watch, "a put of another process")
 	disk.closed.Store(true)
@@ -338,9 +339,9 @@ func TestAListingMissesNoDocument(t *testing.T) {
 	s := opened(t, root)
 	s.Log().Watch(t.Context(), muster.StreamClaims)
 	temp := filepath.Join(root, ".tasks", durable.TemporaryName("task_1.json"))
-	must(t, os.WriteFile(temp, nil, 0o600))
+	require.NoError(t, os.WriteFile(temp, nil, 0o600))
 	all(t, s)
-	must(t, os.Chtimes(temp, time.Time{}, time.Now().Add(-2*maxTemporaryAge))) // fails if a young one was removed
+	require.NoError(t, os.Chtimes(temp, time.Time{}, time.Now().Add(-2*maxTemporaryAge))) // fails if a young one was removed
 	all(t, s)
 	if _, err := os.Stat(temp); err == nil {
 		t.Error("the temporary file of a dead process is there")
@@ -348,7 +349,7 @@ func TestAListingMissesNoDocument(t *testing.T) {
 	var mark muster.Mark
 	var got []string
 	for c, err := range s.Table(muster.TableTasks).Changes(t.Context(), 0) { // reads each file when it comes to it
-		must(t, err)
+		require.NoError(t, err)
 		mark = c.Mark
 		switch got = append(got, c.Key); c.Key {
 		case "1":
@@ -369,7 +370,7 @@ func TestAListingMissesNoDocument(t *testing.T) {
 // Many inboxes are one directory to the system, and no goroutine each. Without a watch the watcher ends.
 func TestManyWatches(t *testing.T) {
 	s := opened(t, t.TempDir())
-	must(t, os.MkdirAll(s.dir.Inbox(), 0o700))
+	require.NoError(t, os.MkdirAll(s.dir.Inbox(), 0o700))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	before := runtime.NumGoroutine()
@@ -380,7 +381,7 @@ func TestManyWatches(t *testing.T) {
 	if n, dirs := runtime.NumGoroutine()-before, len(s.watch.sys.WatchList()); n > 5 || dirs != 1 {
 		t.Errorf("%d goroutines, and the system watches %d directories", n, dirs)
 	}
-	must(t, s.Inbox().Put(ctx, "m47", muster.Message{From: "bob", Content: "x"}))
+	require.NoError(t, s.Inbox().Put(ctx, "m47", muster.Message{From: "bob", Content: "x"}))
 	hinted(t, watches[47], "a mail")
 	s.watch.sweep(s.watch.stop, nil)
 	for i, w := range watches {
@@ -406,20 +407,20 @@ func TestSegmentsAreRemoved(t *testing.T) {
 		s := disk(t, new(atomic.Int64))
 		deliver := func() {
 			t.Helper()
-			must(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
+			require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{From: "bob", Content: "x"}))
 			ms, end, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
 			if err != nil || len(ms) != 1 {
 				t.Fatal(ms, err)
 			}
-			must(t, s.Inbox().Drop(t.Context(), "alice", end))
+			require.NoError(t, s.Inbox().Drop(t.Context(), "alice", end))
 		}
 		look := func(when string, want bool) {
 			t.Helper()
 			synctest.Wait()
 			b, err := s.boxes.box(t.Context(), "alice")
-			must(t, err)
+			require.NoError(t, err)
 			segs, err := b.segments()
-			must(t, err)
+			require.NoError(t, err)
 			bytes := int64(0)
 			for _, p := range segs {
 				bytes += p.size
@@ -440,7 +441,7 @@ func TestSegmentsAreRemoved(t *testing.T) {
 		s.Close()
 		var err error
 		s, err = OpenOn(s.files, "/r")
-		must(t, err)
+		require.NoError(t, err)
 		defer s.Close()
 		deliver()
 		look("in another process", false)
@@ -448,7 +449,7 @@ func TestSegmentsAreRemoved(t *testing.T) {
 		look("in another process, after the grace", true)
 		deliver()
 		unlock, err := s.lock(t.Context(), "inbox", "alice")
-		must(t, err)
+		require.NoError(t, err)
 		time.Sleep(3 * segmentGrace)
 		unlock()
 		time.Sleep(3 * segmentGrace)
@@ -469,7 +470,7 @@ func letStampsAge(t testing.TB) {
 func TestAStoppedLoopTakesNoEvents(t *testing.T) {
 	w := newWatcher(durable.OS{}, t.TempDir(), func(err error) { t.Error(err) })
 	sys, err := fsnotify.NewWatcher()
-	must(t, err)
+	require.NoError(t, err)
 	defer sys.Close()
 	const waiting = 50
 	events := make(chan fsnotify.Event, waiting)
@@ -519,7 +520,7 @@ func TestASweepDuringTheEndTellsNobody(t *testing.T) {
 	w := newWatcher(disk, root, func(error) {})
 	w.sweepEvery, w.pollEvery = time.Hour, time.Hour
 	watch := w.subscribe(t.Context(), root, "x.jsonl", nil)
-	must(t, os.WriteFile(file, []byte("{}\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("{}\n"), 0o600))
 	w.mu.Lock()
 	stop := w.stop
 	w.mu.Unlock()

@@ -16,15 +16,8 @@ import (
 	"testing"
 
 	"muster/internal/testing/faultinject"
+	"muster/internal/testing/require"
 )
-
-// must fails the test at an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // inCode returns the failpoints that the code has: whole names, and the steps of files.
 func inCode(t *testing.T) (names, steps []string) {
@@ -62,7 +55,7 @@ func inCode(t *testing.T) (names, steps []string) {
 		})
 		return nil
 	})
-	must(t, err)
+	require.NoError(t, err)
 	return names, steps
 }
 
@@ -98,7 +91,7 @@ func TestPointsAreListed(t *testing.T) {
 // TestPointsAreDocumented checks that docs/reliability.md has every point.
 func TestPointsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reliability.md")
-	must(t, err)
+	require.NoError(t, err)
 	for _, l := range faultinject.Lines() {
 		if !strings.Contains(string(text), l) {
 			t.Errorf("docs/reliability.md lacks the line %q", l)
@@ -110,7 +103,7 @@ func TestPointsAreDocumented(t *testing.T) {
 // names a test that exists. A test that needs failpoints exists only where the command has the build tag.
 func TestCommandsNameTests(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reliability.md")
-	must(t, err)
+	require.NoError(t, err)
 	named, dir, hasTag := 0, "", false
 	command := regexp.MustCompile("`(?:(?:MUSTER_TESTS=all )?go test (-tags failpoint )?(\\./\\S+)[^`]*?)?-run '?([^'` /]+)[^`]*`")
 	for _, m := range command.FindAllStringSubmatch(string(text), -1) {
@@ -118,11 +111,11 @@ func TestCommandsNameTests(t *testing.T) {
 			hasTag, dir = m[1] != "", m[2]
 		}
 		files, err := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
-		must(t, err)
+		require.NoError(t, err)
 		wanted, found := regexp.MustCompile(m[3]), false
 		for _, f := range files {
 			code, err := os.ReadFile(f)
-			must(t, err)
+			require.NoError(t, err)
 			if bytes.HasPrefix(code, []byte("//go:build failpoint\n")) && !hasTag {
 				continue
 			}

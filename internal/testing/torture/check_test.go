@@ -11,6 +11,7 @@ import (
 	"muster/internal/failpoint"
 	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -28,7 +29,7 @@ func testCheck(t *testing.T, correct change, check func(*env, context.Context) e
 	for want, damage := range defects {
 		t.Run(want, func(t *testing.T) {
 			a, err := (&session{dir: t.TempDir()}).newEnv(t.Context(), "test", "alice", "bob")
-			must(t, err)
+			require.NoError(t, err)
 			defer a.Close()
 			correct(t, a)
 			damage(t, a)
@@ -41,13 +42,6 @@ func testCheck(t *testing.T, correct change, check func(*env, context.Context) e
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // promise returns a change that adds lines of workers.
 func promise(lines ...string) change {
 	return func(_ *testing.T, a *env) { a.promises = append(a.promises, lines...) }
@@ -57,9 +51,9 @@ func promise(lines ...string) change {
 func create(t *testing.T, a *env) muster.Task {
 	t.Helper()
 	_, err := a.Board().Create(t.Context(), board.Draft{Subject: "work", CreatedBy: muster.Lead})
-	must(t, err)
+	require.NoError(t, err)
 	task, _, err := a.Board().ClaimNext(t.Context(), board.Claim{Owner: "p1"})
-	must(t, err)
+	require.NoError(t, err)
 	return task
 }
 
@@ -67,8 +61,8 @@ func TestCheckClaims(t *testing.T) {
 	correct := func(t *testing.T, a *env) {
 		task := create(t, a)
 		_, err := a.Board().Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "p1"})
-		must(t, err)
-		must(t, a.Board().Settle(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, a.Board().Settle(t.Context()))
 		promise("created 1", "done 1 1 p1", "late 1 0 p2")(t, a)
 	}
 	testCheck(t, correct, (*env).checkClaims, map[string]change{
@@ -77,13 +71,13 @@ func TestCheckClaims(t *testing.T) {
 		"task 2 is in_progress":                              func(t *testing.T, a *env) { create(t, a) },
 		"the lead was not told that task 1": func(t *testing.T, a *env) {
 			_, end, _, err := a.Mail(t.Context()).Peek(t.Context(), muster.Lead, 0, 1<<30)
-			must(t, err)
-			must(t, a.Mail(t.Context()).Drop(t.Context(), muster.Lead, end))
+			require.NoError(t, err)
+			require.NoError(t, a.Mail(t.Context()).Drop(t.Context(), muster.Lead, end))
 		},
 		"the completion of task 1 was told 2 times": func(t *testing.T, a *env) {
 			_, err := a.Mail(t.Context()).Send(t.Context(), muster.Message{From: muster.System, To: muster.Lead,
 				Type: muster.MailLanded, TaskID: 1, Content: "again"})
-			must(t, err)
+			require.NoError(t, err)
 		},
 	})
 }
@@ -92,8 +86,8 @@ func TestCheckClaims(t *testing.T) {
 func deliverTo(who muster.Name, mail ...muster.MessageID) change {
 	return func(t *testing.T, a *env) {
 		script, err := transcript.Open(t.Context(), a.Store().Log(), who)
-		must(t, err)
-		must(t, script.User(t.Context(), []llm.Part{llm.Text{Text: "mail"}}, mail))
+		require.NoError(t, err)
+		require.NoError(t, script.User(t.Context(), []llm.Part{llm.Text{Text: "mail"}}, mail))
 	}
 }
 
@@ -115,14 +109,14 @@ func TestCheckMail(t *testing.T) {
 
 func TestCheckPost(t *testing.T) {
 	correct := func(t *testing.T, a *env) {
-		must(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
+		require.NoError(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
 			Fields: map[string]any{"type": "message", "to": "alice", "id": "m1"}}))
 		deliverTo("alice", "m1")(t, a)
 	}
 	testCheck(t, correct, (*env).checkPost, map[string]change{
 		"m1 was delivered to alice twice": deliverTo("alice", "m1"),
 		"mail m2 (message) from bob to al": func(t *testing.T, a *env) {
-			must(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
+			require.NoError(t, a.Journal().Emit(t.Context(), muster.Event{Kind: journal.MailSent, Member: "bob",
 				Fields: map[string]any{"type": "message", "to": "alice", "id": "m2"}}))
 		},
 	})
@@ -139,7 +133,7 @@ func commit(t *testing.T, a *env, tree string) string {
 func TestCheckGit(t *testing.T) {
 	var task muster.Task
 	correct := func(t *testing.T, a *env) {
-		must(t, os.Mkdir(a.at("repo/.worktrees"), 0o700))
+		require.NoError(t, os.Mkdir(a.at("repo/.worktrees"), 0o700))
 		task = muster.Task{ID: 1, Status: muster.Completed,
 			Landed: &muster.Landed{Commit: commit(t, a, "main^{tree}")}}
 	}
@@ -160,7 +154,7 @@ func TestCheckGit(t *testing.T) {
 		},
 		"git fsck": func(t *testing.T, a *env) {
 			id := gittest.Git(t, a.Root(), "rev-parse", "main^{tree}")
-			must(t, os.Remove(a.at("repo/.git/objects/"+id[:2]+"/"+id[2:])))
+			require.NoError(t, os.Remove(a.at("repo/.git/objects/"+id[:2]+"/"+id[2:])))
 		},
 		"refs are left": func(t *testing.T, a *env) { gittest.Git(t, a.Root(), "branch", "wt/x", "main") },
 		"worktrees are left": func(t *testing.T, a *env) {
@@ -169,7 +163,7 @@ func TestCheckGit(t *testing.T) {
 		"rows are left": func(t *testing.T, a *env) {
 			gittest.Write(t, a.Root(), map[string]string{".worktrees/index.json": `{"worktrees": {"x": {}}}`})
 		},
-		"is left in .worktrees": func(t *testing.T, a *env) { must(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
+		"is left in .worktrees": func(t *testing.T, a *env) { require.NoError(t, os.Mkdir(a.at("repo/.worktrees/x"), 0o700)) },
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 func TestCommand(t *testing.T) {
 	gittest.Env(t)
 	self, err := os.Executable()
-	must(t, err)
+	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, c := range []struct {
 		fault string
@@ -73,11 +74,11 @@ func TestInstalledBinary(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	installed, err := os.ReadFile(binary)
-	must(t, err)
+	require.NoError(t, err)
 	self, err := os.Executable()
-	must(t, err)
+	require.NoError(t, err)
 	withPoints, err := os.ReadFile(self)
-	must(t, err)
+	require.NoError(t, err)
 	names := []string{faultinject.Variable, faultinject.NoteVariable}
 	for _, p := range faultinject.Places() {
 		switch prefix, _, _ := strings.Cut(p.Name, "."); prefix {
@@ -119,7 +120,7 @@ func damage(t *testing.T, root string) {
 	}
 	gittest.Write(t, root, files)
 	old := time.Now().Add(-30 * time.Minute)
-	must(t, os.Chtimes(filepath.Join(root, leftover), old, old))
+	require.NoError(t, os.Chtimes(filepath.Join(root, leftover), old, old))
 }
 
 // checkRepaired returns what is wrong after a repair.
@@ -151,21 +152,21 @@ func TestMaintenanceIsKilledAtEveryPoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := (&session{dir: t.TempDir()}).newEnv(t.Context(), "my work")
-			must(t, err)
-			must(t, a.Close())
+			require.NoError(t, err)
+			require.NoError(t, a.Close())
 			run := func(arm string, args ...string) (killed bool, err error) { return a.muster(t.Context(), arm, args...) }
 			// A task, a member with a mail, a lane with work in it.
 			for _, args := range [][]string{{"task", "add", "one"}, {"team", "spawn", "alice", "--role", "coder"},
 				{"mail", "send", "alice", "hello"}, {"worktree", "create", "try", "--task", "1"},
 				{"worktree", "run", "try", "echo precious > file"}} {
 				_, err := run("", args...)
-				must(t, err)
+				require.NoError(t, err)
 			}
 			c.damage(t, a.Root())
-			must(t, os.Rename(a.Root(), a.at("before")))
+			require.NoError(t, os.Rename(a.Root(), a.at("before")))
 			restore := func() {
-				must(t, os.RemoveAll(a.Root()))
-				must(t, exec.Command("cp", "-a", a.at("before"), a.Root()).Run())
+				require.NoError(t, os.RemoveAll(a.Root()))
+				require.NoError(t, exec.Command("cp", "-a", a.at("before"), a.Root()).Run())
 			}
 			restore()
 			if _, err := run("list:"+a.at("points"), c.args...); err != nil || c.check(t, a.Root()) != "" {
