@@ -13,9 +13,9 @@ import (
 func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	w := newWorld(t, "task", "add", "one")
 	w.run(t.Context(), 0)
-	s := need(file.Open(w.dir))(t)
+	s := require.Value(file.Open(w.dir))(t)
 	defer s.Close()
-	l := need(s.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
+	l := require.Value(s.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
 	w.muster(1, "archive")
 	if !strings.Contains(w.err.String(), "starting the team") {
 		t.Errorf("%s", w.err.String())

@@ -24,15 +24,15 @@ import (
 // A team whose process is gone before its run has ended has not ended: the terminal that is attached says so.
 func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 	w := newWorld(t)
-	s := need(file.Open(w.dir))(t)
+	s := require.Value(file.Open(w.dir))(t)
 	defer s.Close()
 	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: 1000})
-	need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
-	need(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
+	require.Value(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
+	require.Value(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
 	r := roster.New(s, journal.New(s.Log()), "team")
-	h := need(r.Join(t.Context(), "the test"))(t)
+	h := require.Value(r.Join(t.Context(), "the test"))(t)
 	defer func() { _ = h.Release() }() // the test is over, and nobody takes the host over
-	need(r.Add(t.Context(), muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}))(t)
+	require.Value(r.Add(t.Context(), muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID(), Status: muster.Working}))(t)
 	in, types := io.Pipe() // it never ends
 	told, says := io.Pipe()
 	w.app.Stdin, w.app.Stderr = in, says
@@ -42,7 +42,7 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 		defer says.Close()
 		code <- w.app.Run(t.Context())
 	}()
-	need(io.WriteString(types, "hi\n"))(t)
+	require.Value(io.WriteString(types, "hi\n"))(t)
 	out := bufio.NewReader(told)
 	if line, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(line, "a team is at work here, in another process") {
 		t.Fatalf("%q %v", line, err)
@@ -57,11 +57,11 @@ func TestAnAttachedTerminalSaysThatTheProcessIsGone(t *testing.T) {
 // How a run ended is written after its lead has shut down: until then its process is not gone.
 func TestAProcessThatStillConcludesIsNotGone(t *testing.T) {
 	w := newWorld(t)
-	p := need(w.app.open(t.Context()))(t)
+	p := require.Value(w.app.open(t.Context()))(t)
 	defer p.close()
-	other := need(file.Open(w.dir))(t)
+	other := require.Value(file.Open(w.dir))(t)
 	defer other.Close()
-	lease := need(other.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
+	lease := require.Value(other.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
 	if running, err := p.IsRunning(t.Context()); err != nil || !running {
 		t.Error("over, while the lease is held")
 	}

@@ -66,7 +66,7 @@ func fill(v reflect.Value) {
 // names are the fields of an encoded document; those of a task's own objects stand behind a dot.
 func names(t *testing.T, v any) (all []string) {
 	t.Helper()
-	data := need(muster.Encode(v))(t)
+	data := require.Value(muster.Encode(v))(t)
 	var fields map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &fields))
 	for name, value := range fields {
@@ -84,7 +84,7 @@ func names(t *testing.T, v any) (all []string) {
 
 // The names on the page are exactly those that are printed, and those that can be missing are marked.
 func TestJSONIsAsDocumented(t *testing.T) {
-	data := need(os.ReadFile(filepath.Join("..", "..", "docs", "json.md")))(t)
+	data := require.Value(os.ReadFile(filepath.Join("..", "..", "docs", "json.md")))(t)
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\??) ?\\|")
 	page := map[string]map[string]bool{}
 	for _, section := range strings.Split(string(data), "\n## ")[1:] {

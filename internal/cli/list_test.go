@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 // A list that is printed piece by piece is what encoding/json makes of it, to the byte, with the fields of other
 // programs.
 func TestListsAreEncodedAsEver(t *testing.T) {
 	same := func(t testing.TB, all []muster.Task) {
-		want := need(muster.Encode(all))(t)
+		want := require.Value(muster.Encode(all))(t)
 		var got bytes.Buffer
 		if err := writeList(&got, all); err != nil || got.String() != string(want) {
 			t.Fatalf("%v\n%s\nis not\n%s", err, &got, want)

@@ -45,7 +45,7 @@ func waitForRaw(t *testing.T, file, text string) {
 // rawOf returns what the terminal has got.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
-	data := need(os.ReadFile(file))(t)
+	data := require.Value(os.ReadFile(file))(t)
 	return string(data)
 }
 

@@ -20,7 +20,7 @@ import (
 // server quotes them in its errors.
 func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 	const key = "sk-test-0123456789abcdef"
-	words := need(script.Parse([]byte("speakers: {lead: [{say: The answer.}]}")))(t)
+	words := require.Value(script.Parse([]byte("speakers: {lead: [{say: The answer.}]}")))(t)
 	var asked atomic.Int32
 	model := llmtest.Handler(words.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func TestTheLogHasNoKeyAndNoRequest(t *testing.T) {
 	w.app.Env = append(w.app.Env, "ANTHROPIC_API_KEY="+key, "MUSTER_MODEL=anthropic/stand-in@"+server.URL, "MUSTER_LOG_FILE="+path)
 	w.app.Start = w.app.startTeam
 	w.run(t.Context(), 0)
-	data := need(os.ReadFile(path))(t)
+	data := require.Value(os.ReadFile(path))(t)
 	for _, want := range []string{`msg="process started"`, `msg="model retry"`, "status=503", "wait=", `msg="run left"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the log does not have %q:\n%s", want, data)

@@ -35,7 +35,7 @@ func TestModelOfARole(t *testing.T) {
 	write(w.dir, "script", "model: script/x.yaml")
 	write(w.dir, "alias", "model: sonnet\neffort: enormous")
 	write(w.dir, "same", "model: inherit")
-	opened := need(workspace.OpenRoot(w.dir, w.app.workspaceOptions(t.Context())))(t)
+	opened := require.Value(workspace.OpenRoot(w.dir, w.app.workspaceOptions(t.Context())))(t)
 	defer opened.Close()
 	s, _, err := config.Load(config.Options{})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestModelOfARole(t *testing.T) {
 	s.Roles = map[string]*config.Role{"set": {Model: "openai/gpt-5.4-mini"}}
 	check := func(want map[string]string) {
 		t.Helper()
-		files := need(readRoleFiles(w.app, opened, s))(t)
+		files := require.Value(readRoleFiles(w.app, opened, s))(t)
 		for name, want := range want {
 			r := role(w.app.model, opened, s, files, name)
 			got := r.Model

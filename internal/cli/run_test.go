@@ -38,7 +38,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		Dir: w.dir, Stdin: strings.NewReader(""), Stdout: &w.out, Stderr: &w.err, Now: time.Now}
 	// The tests make state with a store, beside the program.
 	registry := trust.Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": state}[name] })
-	need(registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir))(t)
+	require.Value(registry.Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir))(t)
 	return w
 }
 
@@ -120,7 +120,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 func TestEveryEventIsToldOnceAndInOrder(t *testing.T) {
 	w := newWorld(t, "run", "x")
 	// An event of an earlier run is not told again.
-	s := need(file.Open(w.dir))(t)
+	s := require.Value(file.Open(w.dir))(t)
 	emit(t.Context(), t, s, at(journal.RunStarted, "lead", 0, "goal", "of before"))
 	s.Close()
 	w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
@@ -297,11 +297,11 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600))
 		w.muster(0, "trust", "--yes")
 		w.app.Args = strings.Fields(c.args)
-		s := need(file.Open(w.dir))(t)
+		s := require.Value(file.Open(w.dir))(t)
 		data, _ := json.Marshal(run)
-		need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
+		require.Value(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
 		if c.open {
-			need(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
+			require.Value(board.New(s, journal.New(s.Log())).Create(t.Context(), board.Draft{Subject: "open", CreatedBy: muster.User}))(t)
 		}
 		s.Close()
 		var got config.Settings
@@ -345,14 +345,5 @@ func TestAnInterruptedDemoSaysWhatIsLeft(t *testing.T) {
 		if !strings.HasSuffix(w.err.String(), want) || strings.Count(w.err.String(), "resume") != strings.Count(want, "resume") {
 			t.Error(w.err.String())
 		}
-	}
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
 	}
 }

@@ -199,7 +199,7 @@ func (w *writer) Write(data []byte) (int, error) {
 // executable returns the path of this test's program.
 func executable(t *testing.T) string {
 	t.Helper()
-	self := need(os.Executable())(t)
+	self := require.Value(os.Executable())(t)
 	return self
 }
 

@@ -19,11 +19,11 @@ func TestStatusCountsWhatTheTeamLivedAndTurnsAsTheyBegin(t *testing.T) {
 	now := time.Now()
 	w.app.Now = func() time.Time { return now }
 	w.lives(map[muster.Name]bool{"alice": true})
-	s := need(file.Open(w.dir))(t)
+	s := require.Value(file.Open(w.dir))(t)
 	defer s.Close()
 	ago := func(d time.Duration) float64 { return muster.UnixTime(now.Add(-d)) }
 	data, _ := json.Marshal(muster.Run{Team: "team", Goal: "a goal", Target: "muster/team", StartedAt: ago(5 * time.Hour), Away: (4*time.Hour + 48*time.Minute).Seconds()})
-	need(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
+	require.Value(s.Table(muster.TableTeam).Put(t.Context(), "run", data, muster.None))(t)
 	j := journal.New(s.Log())
 	for _, e := range []struct {
 		ago time.Duration

@@ -10,6 +10,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/requests"
 	"muster/internal/roster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -28,17 +29,17 @@ func (w *world) lives(answers map[muster.Name]bool) {
 func (w *world) livesUntil(answers map[muster.Name]bool, end func(*roster.Roster, *roster.Host, muster.Name) error) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	s := need(file.Open(w.dir))(w)
+	s := require.Value(file.Open(w.dir))(w)
 	j := journal.New(s.Log())
 	r := roster.New(s, j, "team")
 	q := requests.New(s, mailbox.New(s, j, r.Known), j)
-	h := need(r.Join(ctx, "the test"))(w)
+	h := require.Value(r.Join(ctx, "the test"))(w)
 	for name := range answers {
 		m := muster.Member{Name: name, Role: "coder", Host: h.ID(), Status: muster.Working}
 		if name == muster.Lead {
 			m.Role = "lead"
 		}
-		need(r.Add(ctx, m))(w)
+		require.Value(r.Add(ctx, m))(w)
 	}
 	var wg sync.WaitGroup
 	changed := q.Watch(ctx)

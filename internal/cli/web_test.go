@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 // The address is the first line, the page answers there, and Ctrl-C is the way to end it and no failure.
@@ -27,7 +28,7 @@ func TestWebServesUntilInterrupted(t *testing.T) {
 	if !strings.HasPrefix(url, "http://127.0.0.1:") || !strings.Contains(url, "/?token=") {
 		t.Fatalf("%q", url)
 	}
-	res := need(http.DefaultTransport.RoundTrip(need(http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(url), nil))(t)))(t)
+	res := require.Value(http.DefaultTransport.RoundTrip(require.Value(http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(url), nil))(t)))(t)
 	res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
 		t.Errorf("%s, cookies %v", res.Status, res.Cookies())

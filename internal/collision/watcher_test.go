@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/collision"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // lines are ten lines of a file, the nth replaced where n is not 0.
@@ -115,7 +116,7 @@ func TestLandingsAreNotWarned(t *testing.T) {
 		if err == nil {
 			_, err = w.board.BeginLanding(t.Context(), id, task.Fence, muster.PendingLanding{Head: "x"})
 		}
-		check(t, err)
+		require.NoError(t, err)
 	}
 	w.land(9, map[string]string{"f": lines(3, "nine")})
 	w.mustLook()
@@ -182,7 +183,7 @@ func TestSeveralProcesses(t *testing.T) {
 	w.write(b, map[string]string{"f": lines(3, "bob")})
 	w.mustLook()
 	other.Changed("lane-2")
-	check(t, other.Look(t.Context()))
+	require.NoError(t, other.Look(t.Context()))
 	if n := len(other.Take("bob", two)); n != 1 || w.events() != 1 {
 		t.Errorf("bob hears %d, %d events", n, w.events())
 	}
@@ -196,35 +197,35 @@ func TestHostileLanes(t *testing.T) {
 	w, one, two, _ := newClash(t, map[string]string{"f": lines(0, ""), "bin": "a\x00b", "link": "x"})
 	spoil := []func(dir string){
 		func(dir string) { // larger than any memory, and no file of git's
-			check(t, os.Truncate(filepath.Join(dir, "f"), 1<<40))
+			require.NoError(t, os.Truncate(filepath.Join(dir, "f"), 1<<40))
 		},
 		func(dir string) { w.write(dir, map[string]string{"bin": "c\x00d", "f": lines(5, "x")}) },
 		func(dir string) {
-			check(t, os.Remove(filepath.Join(dir, "link")))
-			check(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+			require.NoError(t, os.Remove(filepath.Join(dir, "link")))
+			require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 		},
 		func(dir string) { // a repository of its own
-			check(t, os.Mkdir(filepath.Join(dir, "inner"), 0o700))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "inner"), 0o700))
 			gittest.Git(t, filepath.Join(dir, "inner"), "init", "-q")
 			gittest.Write(t, filepath.Join(dir, "inner"), map[string]string{"f": "x"})
 		},
 		func(dir string) {
-			check(t, os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: /nowhere"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: /nowhere"), 0o600))
 		},
-		func(dir string) { check(t, os.RemoveAll(dir)) },
+		func(dir string) { require.NoError(t, os.RemoveAll(dir)) },
 		func(dir string) { // another history
 			gittest.Git(t, dir, "checkout", "-q", "--orphan", "other")
 		},
 		func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") },
 		func(dir string) { // its index is none
-			check(t, os.WriteFile(filepath.Join(w.root, ".git", "worktrees", filepath.Base(dir), "index"), []byte("x"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(w.root, ".git", "worktrees", filepath.Base(dir), "index"), []byte("x"), 0o600))
 			w.write(dir, map[string]string{"f": "x"})
 		},
 		func(dir string) { // a commit of which a file is missing
 			w.write(dir, map[string]string{"f": lines(3, "gone")})
 			gittest.Git(t, dir, "commit", "-q", "-a", "-m", "x")
 			id := gittest.Git(t, dir, "rev-parse", "HEAD:f")
-			check(t, os.Remove(filepath.Join(w.root, ".git", "objects", id[:2], id[2:])))
+			require.NoError(t, os.Remove(filepath.Join(w.root, ".git", "objects", id[:2], id[2:])))
 		},
 		func(dir string) { w.write(dir, map[string]string{".gitattributes": "f filter=none", "f": "x"}) },
 		func(dir string) { w.write(dir, map[string]string{"a\nb\x1b[31m": "x", ":(top)f": "y", "-x": "z"}) },

@@ -13,6 +13,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -37,24 +38,16 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	root := gittest.Repo(t, files)
 	repo, err := git.Open(t.Context(), root)
-	check(t, err)
-	check(t, repo.Exclude(t.Context(), paths.Excluded))
+	require.NoError(t, err)
+	require.NoError(t, repo.Exclude(t.Context(), paths.Excluded))
 	gittest.Git(t, root, "branch", "muster/t")
 	s := mem.New()
 	w := &world{t: t, root: root, repo: repo, journal: journal.New(s.Log())}
 	w.board = board.New(s, w.journal)
 	w.lanes, err = worktree.Open(repo, durable.New(durable.OS{}), paths.Dir(root), w.journal, s.Log(), worktree.Options{})
-	check(t, err)
+	require.NoError(t, err)
 	w.Watcher = w.newWatcher()
 	return w
-}
-
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // newWatcher is the watcher of a process that begins.
@@ -73,7 +66,7 @@ func (w *world) task(owner muster.Name) (id muster.TaskID, dir string) {
 	if err == nil {
 		t, err = w.board.Claim(ctx, t.ID, board.Claim{Owner: owner})
 	}
-	check(w.t, err)
+	require.NoError(w.t, err)
 	name := muster.Name(fmt.Sprintf("lane-%d", t.ID))
 	lane, err := w.lanes.Create(ctx, name, t.ID, target)
 	if err == nil {
@@ -82,7 +75,7 @@ func (w *world) task(owner muster.Name) (id muster.TaskID, dir string) {
 	if err == nil {
 		_, err = w.board.SetLane(ctx, t.ID, t.Fence, name, lane.Base)
 	}
-	check(w.t, err)
+	require.NoError(w.t, err)
 	return t.ID, lane.Path
 }
 
@@ -95,7 +88,7 @@ func (w *world) write(dir string, files map[string]string) {
 
 func (w *world) mustLook() {
 	w.t.Helper()
-	check(w.t, w.Look(w.t.Context()))
+	require.NoError(w.t, w.Look(w.t.Context()))
 }
 
 // hears returns what a member is told, in short.
@@ -135,7 +128,7 @@ func short(c muster.Collision) string {
 func (w *world) events() (n int) {
 	w.t.Helper()
 	for e, err := range w.journal.Read(w.t.Context(), 0) {
-		check(w.t, err)
+		require.NoError(w.t, err)
 		if e.Kind == journal.LaneCollides {
 			n++
 		}

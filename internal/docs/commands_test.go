@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // commandSpan is a code span that is a command of muster: its words, then its flags and arguments.
@@ -28,7 +30,7 @@ func TestCommands(t *testing.T) {
 	}
 	count := 0
 	for _, path := range pages(t) {
-		data := need(os.ReadFile(path))(t)
+		data := require.Value(os.ReadFile(path))(t)
 		for _, m := range commandSpan.FindAllStringSubmatch(string(data), -1) {
 			count++
 			name, sub, rest := m[1], strings.TrimSpace(m[2]), m[3]

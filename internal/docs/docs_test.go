@@ -122,7 +122,7 @@ func TestPages(t *testing.T) {
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
 	for _, path := range pages(t) {
-		data := need(os.ReadFile(path))(t)
+		data := require.Value(os.ReadFile(path))(t)
 		for _, m := range link.FindAllStringSubmatch(string(data), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
@@ -131,14 +131,5 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %v", filepath.Base(path), err)
 			}
 		}
-	}
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
 	}
 }

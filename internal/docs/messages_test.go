@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // troubleshooting is the page that quotes messages: those in the first column of its tables are in the source.
@@ -20,7 +22,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 // TestMessages checks that each message that the page quotes is in the source, so that who searches for it finds it.
 func TestMessages(t *testing.T) {
-	data := need(os.ReadFile(filepath.Join(root, troubleshooting)))(t)
+	data := require.Value(os.ReadFile(filepath.Join(root, troubleshooting)))(t)
 	all := readTexts(t)
 	count := 0
 	for i, line := range strings.Split(string(data), "\n") {

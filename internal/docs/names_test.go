@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // architecture is the page that leads through the code.
@@ -203,7 +205,7 @@ func (s sourceNames) check(page, text string) (complaints []string) {
 func TestNames(t *testing.T) {
 	names := readSource(t)
 	for _, page := range []string{architecture, "CONTRIBUTING.md"} {
-		data := need(os.ReadFile(filepath.Join(root, page)))(t)
+		data := require.Value(os.ReadFile(filepath.Join(root, page)))(t)
 		for _, complaint := range names.check(page, string(data)) {
 			t.Error(complaint)
 		}

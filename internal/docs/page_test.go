@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster/internal/testing/require"
 )
 
 // block is one thing to do: a file to write, or a command.
@@ -29,8 +31,8 @@ var exits = regexp.MustCompile(`^\[exit (\d+)\]$`)
 // read takes a page apart.
 func read(t *testing.T, path string) (blocks []block) {
 	t.Helper()
-	data := need(os.ReadFile(path))(t)
-	blocks = need(parse(filepath.Base(path), string(data)))(t)
+	data := require.Value(os.ReadFile(path))(t)
+	blocks = require.Value(parse(filepath.Base(path), string(data)))(t)
 	return blocks
 }
 

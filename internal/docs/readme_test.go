@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
@@ -16,7 +17,7 @@ import (
 // key "wrong", and a model whose name is misspelt.
 func vendor(t *testing.T, words string) []string {
 	t.Helper()
-	parsed := need(script.Parse([]byte(words)))(t)
+	parsed := require.Value(script.Parse([]byte(words)))(t)
 	model := llmtest.Handler(parsed.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -43,7 +43,7 @@ type shell struct {
 // open makes the page's repository and starts its shell there.
 func open(t *testing.T, env []string) *shell {
 	t.Helper()
-	base := need(filepath.EvalSymlinks(t.TempDir()))(t)
+	base := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	s := &shell{t: t, base: base, lines: make(chan string, 1000), ids: map[string]string{}}
 	for _, d := range []string{"home", "tmp", "words"} {
 		require.NoError(t, os.Mkdir(filepath.Join(base, d), 0o755))
@@ -58,7 +58,7 @@ func open(t *testing.T, env []string) *shell {
 		// In a sandbox each page would compile the standard library of Go for its checks.
 		"MUSTER_SANDBOX_ENABLED=false", "GOPROXY=off", "GOTOOLCHAIN=local",
 	}, append(slices.Clone(goDirs), env...)...)
-	in := need(cmd.StdinPipe())(t)
+	in := require.Value(cmd.StdinPipe())(t)
 	out, w, err := os.Pipe() // what the shell leaves running must not keep Wait
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster/internal/testing/require"
 )
 
 // translated is the end of the name of a page in Chinese. Its commands are those of the English page, which are run.
@@ -49,6 +51,6 @@ func TestTranslations(t *testing.T) {
 // headings counts the headings of a page.
 func headings(t *testing.T, path string) int {
 	t.Helper()
-	data := need(os.ReadFile(path))(t)
+	data := require.Value(os.ReadFile(path))(t)
 	return strings.Count("\n"+string(data), "\n## ")
 }

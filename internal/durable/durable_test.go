@@ -18,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 )
 
@@ -56,17 +57,10 @@ func (d *disk) did() string {
 	return done
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func content(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	ok(t, err)
+	require.NoError(t, err)
 	return string(b)
 }
 
@@ -106,8 +100,8 @@ func TestOrder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var disk disk
 			dir := filepath.Join(t.TempDir(), "d")
-			ok(t, os.Mkdir(dir, 0o700))
-			ok(t, c.do(durable.New(disk.fs()), filepath.Join(dir, "x.json")))
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			require.NoError(t, c.do(durable.New(disk.fs()), filepath.Join(dir, "x.json")))
 			if got := disk.did(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -121,14 +115,14 @@ func TestWhatAKilledProcessMadeIsMadeDurable(t *testing.T) {
 	var disk disk
 	root := t.TempDir()
 	dir := filepath.Join(root, ".state", "alice")
-	ok(t, os.MkdirAll(dir, 0o700))
-	ok(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), nil, 0o600))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), nil, 0o600))
 	f := durable.New(disk.fs())
 	for range 2 {
 		_, err := f.Append(filepath.Join(dir, "x.jsonl"), []byte("x"))
-		ok(t, err)
+		require.NoError(t, err)
 	}
-	ok(t, f.MakeDir(dir))
+	require.NoError(t, f.MakeDir(dir))
 	want := fmt.Sprintf("sync directory .state, sync directory %s, sync directory alice, write x.jsonl, sync x.jsonl, write x.jsonl, sync x.jsonl", filepath.Base(root))
 	if got := disk.did(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -139,7 +133,7 @@ func TestDirectoriesAreMadeDurable(t *testing.T) {
 	var disk disk
 	root := t.TempDir()
 	path := filepath.Join(root, "a", "b", "x.json")
-	ok(t, durable.New(disk.fs()).Replace(path, []byte("x")))
+	require.NoError(t, durable.New(disk.fs()).Replace(path, []byte("x")))
 	want := fmt.Sprintf("create temp, mkdir b, mkdir a, sync directory %s, mkdir b, sync directory a, create temp",
 		filepath.Base(root))
 	if got := disk.did(); !strings.HasPrefix(got, want) {
@@ -149,7 +143,7 @@ func TestDirectoriesAreMadeDurable(t *testing.T) {
 		for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700,
 			filepath.Join(root, "a"): 0o700} {
 			fi, err := os.Stat(name)
-			ok(t, err)
+			require.NoError(t, err)
 			if fi.Mode().Perm() != mode {
 				t.Errorf("%s has %v, want %v", name, fi.Mode().Perm(), mode)
 			}
@@ -161,19 +155,19 @@ func TestReplaceAndCreate(t *testing.T) {
 	f := durable.New(durable.OS{})
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.json")
-	ok(t, f.Create(path, []byte("one")))
+	require.NoError(t, f.Create(path, []byte("one")))
 	if err := f.Create(path, []byte("two")); !errors.Is(err, muster.ErrStale) {
 		t.Errorf("creating what exists: %v", err)
 	}
 	if got := content(t, path); got != "one" {
 		t.Errorf("it says %q", got)
 	}
-	ok(t, f.Replace(path, []byte("three")))
+	require.NoError(t, f.Replace(path, []byte("three")))
 	if got := content(t, path); got != "three" {
 		t.Errorf("it says %q", got)
 	}
-	ok(t, f.Remove(path))
-	ok(t, f.Remove(path))
+	require.NoError(t, f.Remove(path))
+	require.NoError(t, f.Remove(path))
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
@@ -234,7 +228,7 @@ func TestAppend(t *testing.T) {
 	var want string
 	for _, line := range []string{`{"a":1}`, strings.Repeat("x", 200_000), ``, `{"b":2}`} {
 		end, err := f.Append(path, []byte(line))
-		ok(t, err)
+		require.NoError(t, err)
 		if want += line + "\n"; end != int64(len(want)) {
 			t.Errorf("the end is %d, want %d", end, len(want))
 		}
@@ -250,9 +244,9 @@ func TestTornTail(t *testing.T) {
 	line := `{"a":"some text"}`
 	for n := range len(line) + 1 {
 		path := filepath.Join(t.TempDir(), "x.jsonl")
-		ok(t, os.WriteFile(path, []byte("{}\n"+line[:n]), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte("{}\n"+line[:n]), 0o600))
 		end, err := f.Append(path, []byte(`{"b":1}`))
-		ok(t, err)
+		require.NoError(t, err)
 		if got := content(t, path); got != "{}\n{\"b\":1}\n" || end != int64(len(got)) {
 			t.Fatalf("torn at %d: %q, end %d", n, got, end)
 		}
@@ -269,7 +263,7 @@ func TestShortWriteIsCutOff(t *testing.T) {
 	f := durable.New(disk.fs())
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	_, err := f.Append(path, []byte("one"))
-	ok(t, err)
+	require.NoError(t, err)
 	disk.fault = func(op simfs.Kind, _ string) error {
 		if op == simfs.Write {
 			disk.fault = nil
@@ -285,7 +279,7 @@ func TestShortWriteIsCutOff(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	_, err = f.Append(path, []byte("three"))
-	ok(t, err)
+	require.NoError(t, err)
 	if got := content(t, path); got != "one\nthree\n" {
 		t.Errorf("it says %q", got)
 	}
@@ -296,7 +290,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	f := durable.New(disk.fs())
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.json")
-	ok(t, f.Replace(path, []byte("old")))
+	require.NoError(t, f.Replace(path, []byte("old")))
 	for _, op := range []simfs.Kind{simfs.Create, simfs.Write, simfs.Rename} {
 		disk.fault = func(o simfs.Kind, _ string) error {
 			if o == op {
@@ -317,7 +311,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 		}
 	}
 	disk.fault = nil
-	ok(t, f.Replace(path, []byte("new"))) // a refused write is no end of writing
+	require.NoError(t, f.Replace(path, []byte("new"))) // a refused write is no end of writing
 }
 
 func TestRenameOverDirectories(t *testing.T) {
@@ -325,10 +319,10 @@ func TestRenameOverDirectories(t *testing.T) {
 	f := durable.New(disk.fs())
 	root := t.TempDir()
 	from, to := filepath.Join(root, "a", "x"), filepath.Join(root, "b", "y")
-	ok(t, f.Replace(from, []byte("x")))
-	ok(t, f.MakeDir(filepath.Dir(to)))
+	require.NoError(t, f.Replace(from, []byte("x")))
+	require.NoError(t, f.MakeDir(filepath.Dir(to)))
 	disk.done = nil
-	ok(t, f.Rename(from, to))
+	require.NoError(t, f.Rename(from, to))
 	if got, want := disk.did(), "rename y, sync directory b, sync directory a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -378,7 +372,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	mine, other := durable.New(durable.OS{}), durable.New(durable.OS{})
 	unlock, err := mine.Lock(t.Context(), path)
-	ok(t, err)
+	require.NoError(t, err)
 	for name, f := range map[string]*durable.Files{"this process": mine, "another": other} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err := f.Lock(ctx, path)
@@ -390,7 +384,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	unlock()
 	for _, f := range []*durable.Files{mine, other} {
 		again, err := f.Lock(t.Context(), path)
-		ok(t, err)
+		require.NoError(t, err)
 		again()
 	}
 }
@@ -399,19 +393,19 @@ func TestTryLock(t *testing.T) {
 	f := durable.New(durable.OS{})
 	path := filepath.Join(t.TempDir(), "locks", "x.lock")
 	taken, err := f.Locked(path)
-	ok(t, err)
+	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Dir(path)); taken || err == nil {
 		t.Error("asking made something, or found what is not there")
 	}
 	unlock, err := f.TryLock(path)
-	ok(t, err)
+	require.NoError(t, err)
 	if _, err := f.TryLock(path); !errors.Is(err, muster.ErrHeld) {
 		t.Errorf("a second one: %v", err)
 	}
 	if taken, err = f.Locked(path); err != nil || !taken {
 		t.Errorf("held: %v %v", taken, err)
 	}
-	ok(t, unlock())
+	require.NoError(t, unlock())
 	if taken, err = f.Locked(path); err != nil || taken {
 		t.Errorf("given back: %v %v", taken, err)
 	}
@@ -426,7 +420,7 @@ func (l lax) TryLock(name string, _ durable.LockMode) (durable.Locked, error) {
 
 func TestProbeLocks(t *testing.T) {
 	dir := t.TempDir()
-	ok(t, durable.New(durable.OS{}).ProbeLocks(dir))
+	require.NoError(t, durable.New(durable.OS{}).ProbeLocks(dir))
 	err := durable.New(lax{}).ProbeLocks(dir)
 	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("locks that exclude nobody: %v", err)
@@ -439,7 +433,7 @@ func TestTheNameOfAFileThatTwoMakeIsSynced(t *testing.T) {
 	var disk disk
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	files := durable.New(disk.fs())
-	ok(t, files.MakeDir(filepath.Dir(path)))
+	require.NoError(t, files.MakeDir(filepath.Dir(path)))
 	disk.done, disk.fault = nil, func(op simfs.Kind, name string) error {
 		if op == simfs.Create {
 			return os.WriteFile(name, []byte("theirs\n"), 0o600)
@@ -447,8 +441,8 @@ func TestTheNameOfAFileThatTwoMakeIsSynced(t *testing.T) {
 		return nil
 	}
 	tail, err := files.OpenTail(path)
-	ok(t, err)
-	defer func() { ok(t, tail.Close()) }()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tail.Close()) }()
 	want, got := "create x.jsonl, sync directory "+filepath.Base(filepath.Dir(path)), disk.did()
 	if tail.End() != int64(len("theirs\n")) || got != want {
 		t.Errorf("of a file of %d bytes, what was done is %q, want %q", tail.End(), got, want)

@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -21,11 +22,11 @@ import (
 func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	ok(t, errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
+	require.NoError(t, errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
 		os.Symlink("loop", path("loop")), os.Symlink(os.DevNull, path("device"))))
 	t.Chdir(dir) // a socket's path is short
 	l, err := net.Listen("unix", "socket")
-	ok(t, err)
+	require.NoError(t, err)
 	defer l.Close()
 	files := durable.New(durable.OS{})
 	for _, name := range []string{"directory", "pipe", "socket", "device", "loop"} {
@@ -60,16 +61,16 @@ func TestRootHandsOver(t *testing.T) {
 		tier.Missing(t, "only root can give a file away")
 	}
 	dir := filepath.Join(t.TempDir(), "of")
-	ok(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
+	require.NoError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
 	files := durable.New(durable.OS{})
 	path := func(name string) string { return filepath.Join(dir, "made", name) }
-	ok(t, files.Replace(path("replaced"), []byte("{}")))
+	require.NoError(t, files.Replace(path("replaced"), []byte("{}")))
 	if _, err := files.Append(path("appended"), []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := files.TryLock(path("lock"))
-	ok(t, err)
-	ok(t, unlock())
+	require.NoError(t, err)
+	require.NoError(t, unlock())
 	for _, name := range []string{"", "replaced", "appended", "lock"} {
 		fi, err := os.Stat(path(name))
 		if err != nil || fi.Sys().(*syscall.Stat_t).Uid != 65534 {
@@ -82,11 +83,11 @@ func TestRootHandsOver(t *testing.T) {
 func TestGlob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "[a-z]*")
 	for _, name := range []string{"one/x.json", "two/x.json", "two/y.txt"} {
-		ok(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
 			os.WriteFile(filepath.Join(dir, name), nil, 0o600)))
 	}
 	want := []string{"one/x.json", "two/x.json"}
-	ok(t, os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "meta.json")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "meta.json")))
 	if os.Mkdir(filepath.Join(dir, "w\xe9"), 0o700) == nil && // where the file system takes such names
 		os.WriteFile(filepath.Join(dir, "w\xe9", "x.json"), nil, 0o600) == nil {
 		want = append(want, "w\xe9/x.json")

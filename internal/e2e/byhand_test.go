@@ -73,7 +73,7 @@ func TestByHand(t *testing.T) {
 	file := fmt.Sprintf(".tasks/task_%d.json", slow)
 	task := n.load(file)
 	task["status"], task["mood"] = "completed", "done by hand"
-	whole := need(json.MarshalIndent(task, "", "  "))(t)
+	whole := require.Value(json.MarshalIndent(task, "", "  "))(t)
 	save(filepath.Join(w.root, file), string(whole[:len(whole)/2]))
 	save(filepath.Join(w.root, file), string(whole))
 	w.awaitsEvent("the completion is told", func(e muster.Event) bool { return e.Kind == journal.TaskForeign && e.Task == slow })

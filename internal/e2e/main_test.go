@@ -97,7 +97,7 @@ func (w *world) words(text string) string {
 
 func (w *world) read(path string) string {
 	w.t.Helper()
-	data := need(os.ReadFile(filepath.Join(w.root, path)))(w.t)
+	data := require.Value(os.ReadFile(filepath.Join(w.root, path)))(w.t)
 	return string(data)
 }
 
@@ -135,7 +135,7 @@ func (o output) String() string {
 
 func newOutput(t *testing.T) output {
 	t.Helper()
-	f := need(os.CreateTemp(t.TempDir(), ""))(t)
+	f := require.Value(os.CreateTemp(t.TempDir(), ""))(t)
 	t.Cleanup(func() { f.Close() })
 	return output{f}
 }
@@ -288,7 +288,7 @@ func kind(k string) func(muster.Event) bool {
 // tasks are the tasks on the board as their files have them.
 func (w *world) tasks() (all []muster.Task) {
 	w.t.Helper()
-	files := need(filepath.Glob(filepath.Join(w.root, ".tasks", "task_*.json")))(w.t)
+	files := require.Value(filepath.Glob(filepath.Join(w.root, ".tasks", "task_*.json")))(w.t)
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		var t muster.Task
@@ -364,7 +364,7 @@ func (w *world) processes() (found []string) {
 
 func (w *world) running() map[string]string {
 	found := map[string]string{}
-	entries := need(os.ReadDir("/proc"))(w.t)
+	entries := require.Value(os.ReadDir("/proc"))(w.t)
 	for _, e := range entries {
 		dir := filepath.Join("/proc", e.Name())
 		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
@@ -392,14 +392,5 @@ func (w *world) killAll() {
 		if _, err := fmt.Sscan(pid, &n); err == nil {
 			_ = syscall.Kill(n, syscall.SIGKILL)
 		}
-	}
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
 	}
 }

@@ -60,7 +60,7 @@ func (s *till) counts() (begun, answered int) {
 // charge serves a script. A reply is counted as answered when the client has it all.
 func charge(t *testing.T, words string) *till {
 	t.Helper()
-	parsed := need(script.Parse([]byte(words)))(t)
+	parsed := require.Value(script.Parse([]byte(words)))(t)
 	s, h := &till{}, llmtest.Handler(parsed.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		body, err := io.ReadAll(in.Body)
@@ -211,7 +211,7 @@ func TestADayInTwoRepositories(t *testing.T) {
 	t.Parallel()
 	w, s, model := pricedWorld(t, 1)
 	config := filepath.Join(w.base, "home", ".config", "muster", "config.yaml")
-	text := need(os.ReadFile(config))(t)
+	text := require.Value(os.ReadFile(config))(t)
 	w.write(config, string(text)+"budget: {day: 100}\n")
 	out := w.muster(3, "run", "--model", model, "write the parts")
 	w.has("stdout", out.stdout, "the budget of $100.00 for today is spent", "goes on tomorrow", "go on:      muster resume\n")

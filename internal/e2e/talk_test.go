@@ -175,7 +175,7 @@ func TestTalkPipedIsInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			f := need(os.Open(w.write(filepath.Join(w.base, "in"), "hi there\nplan\n")))(t)
+			f := require.Value(os.Open(w.write(filepath.Join(w.base, "in"), "hi there\nplan\n")))(t)
 			defer f.Close()
 			p := w.startWith(f, "--model", w.words(talkers))
 			w.awaitsEvent("alice works", func(e muster.Event) bool {

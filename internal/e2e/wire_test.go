@@ -33,7 +33,7 @@ type recorder struct {
 
 func serve(t *testing.T, words string) *recorder {
 	t.Helper()
-	s := need(script.Parse([]byte(words)))(t)
+	s := require.Value(script.Parse([]byte(words)))(t)
 	r := &recorder{bodies: map[string][][]byte{}, paths: map[string]bool{}, keys: map[string]bool{}}
 	h := llmtest.Handler(s.Model())
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {

@@ -11,6 +11,7 @@ import (
 
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // Commits that are written without git are, to the byte, those that git makes.
@@ -23,13 +24,13 @@ func TestCommitTreeWithoutGit(t *testing.T) {
 			gittest.Git(t, root, "init", "-q", "--object-format="+format)
 			gittest.Git(t, root, "commit", "-q", "--allow-empty", "-m", "start")
 			r, err := git.Open(t.Context(), root)
-			check(t, err)
+			require.NoError(t, err)
 			head := gittest.Git(t, root, "rev-parse", "HEAD")
 			tree := gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
 			commit := func(message string, parents ...string) string {
 				t.Helper()
 				id, err := r.CommitTree(t.Context(), tree, parents, message)
-				check(t, err)
+				require.NoError(t, err)
 				return id
 			}
 			side := commit("made by git\n", head)
@@ -81,7 +82,7 @@ func TestTheTreeOfAMadeCommit(t *testing.T) {
 	var made []string
 	for range 3 {
 		id, err := r.CommitTree(t.Context(), tree, []string{head}, "x\n")
-		check(t, err)
+		require.NoError(t, err)
 		head, made = id, append(made, head)
 	}
 	path := os.Getenv("PATH")
@@ -99,7 +100,7 @@ func commitStaged(t *testing.T, r *git.Repo, root, message string) (string, erro
 	t.Helper()
 	onto := gittest.Git(t, root, "rev-parse", "main")
 	_, changes, err := git.StagedChanges(t.Context(), r, root, onto)
-	check(t, err)
+	require.NoError(t, err)
 	return git.CommitChanges(t.Context(), r, root, "refs/heads/main", onto, message, changes)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // What has changed is told by contents: moved and odd files, submodules, merges, and whatever attributes say.
@@ -19,10 +20,10 @@ func TestFileChanges(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "a\n", "moved": long, "gone": "gone\n"})
 	run := func(args ...string) string { return strings.TrimSpace(gittest.Git(t, root, args...)) }
 	write := func(path, text string) {
-		check(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 	}
 	r, err := git.Open(t.Context(), root)
-	check(t, err)
+	require.NoError(t, err)
 	base := run("rev-parse", "HEAD")
 	run("checkout", "-qb", "side")
 	write("a", "side\n")
@@ -52,11 +53,11 @@ func TestFileChanges(t *testing.T) {
 	head := run("rev-parse", "HEAD")
 	name := func(id string) string {
 		blobs, err := git.Blobs(t.Context(), r, []string{id}, 1000, 1000)
-		check(t, err)
+		require.NoError(t, err)
 		return string(blobs[id][:min(5, len(blobs[id]))])
 	}
 	shown := func(all []git.FileChange, err error) string {
-		check(t, err)
+		require.NoError(t, err)
 		var lines []string
 		for _, c := range all {
 			var old []string
@@ -94,11 +95,11 @@ func TestFingerprint(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "1\n", "d/b": "1\n", ".gitignore": "*.log\n"})
 	gittest.Write(t, root, map[string]string{"notes": "mine\n"})
 	repo, err := git.Open(t.Context(), root)
-	check(t, err)
+	require.NoError(t, err)
 	take := func(before *git.Fingerprint) *git.Fingerprint {
 		t.Helper()
 		f, err := git.TakeFingerprint(t.Context(), repo, before, skipOwn)
-		check(t, err)
+		require.NoError(t, err)
 		return f
 	}
 	last := take(nil)

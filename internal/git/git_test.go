@@ -14,22 +14,15 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
 func open(t *testing.T, dir string) *git.Repo {
 	t.Helper()
 	r, err := git.Open(t.Context(), dir)
-	check(t, err)
+	require.NoError(t, err)
 	return r
-}
-
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // returns fails the test unless a call returns what is wanted, and no error.
@@ -77,8 +70,8 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	gittest.Git(t, dir+"/unborn", "commit", "-q", "--allow-empty", "-m", "start")
 	gittest.Git(t, dir+"/unborn", "worktree", "add", "-q", "-b", "feature", "../linked")
 	gittest.Git(t, dir+"/unborn", "switch", "-q", "--orphan", "new")
-	check(t, os.WriteFile(dir+"/broken/.git/config", []byte("[core"), 0o644))
-	check(t, os.Mkdir(dir+"/plain", 0o755))
+	require.NoError(t, os.WriteFile(dir+"/broken/.git/config", []byte("[core"), 0o644))
+	require.NoError(t, os.Mkdir(dir+"/plain", 0o755))
 	for _, c := range []struct {
 		dir, says, hint string
 		code            *muster.Error
@@ -98,7 +91,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		}
 	}
 	old := t.TempDir()
-	check(t, os.WriteFile(old+"/git", []byte("#!/bin/sh\necho git version 2.38.9\n"), 0o755))
+	require.NoError(t, os.WriteFile(old+"/git", []byte("#!/bin/sh\necho git version 2.38.9\n"), 0o755))
 	t.Setenv("PATH", old+":"+os.Getenv("PATH"))
 	if _, err := git.Open(t.Context(), dir); !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "2.38.9 is too old") {
 		t.Errorf("old git: %v", err)
@@ -111,19 +104,19 @@ func TestOpenSaysWhyNot(t *testing.T) {
 
 func TestIdentity(t *testing.T) {
 	root := gittest.Repo(t, nil)
-	check := func(want string) {
+	wants := func(want string) {
 		t.Helper()
 		name, email := open(t, root).Identity(t.Context())
 		if got := name + " <" + email + ">"; got != want {
 			t.Errorf("identity %s, want %s", got, want)
 		}
 	}
-	check("Ann Tester <ann@example.com>")
+	wants("Ann Tester <ann@example.com>")
 	t.Setenv("HOME", t.TempDir())
-	check("muster <muster@localhost>")
+	wants("muster <muster@localhost>")
 	gittest.Git(t, root, "config", "user.name", "Bo")
 	gittest.Git(t, root, "config", "user.email", "bo@example.com")
-	check("Bo <bo@example.com>")
+	wants("Bo <bo@example.com>")
 }
 
 func TestMergeTree(t *testing.T) {
@@ -147,7 +140,7 @@ func TestMergeTree(t *testing.T) {
 	}
 	equal(t, "merged", gittest.Git(t, root, "cat-file", "-p", tree+":a"), "1 one\n2\n3\n4\n5 two")
 	merged, err := r.CommitTree(t.Context(), tree, []string{one, two}, "merged\n")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "commit", gittest.Git(t, root, "log", "-1", "--format=%an %ce %P %s", merged),
 		"Ann Tester ann@example.com "+one+" "+two+" merged")
 	_, conflicts, err = r.MergeTree(t.Context(), merged, three)
@@ -172,7 +165,7 @@ func TestStatusAncestorsExclude(t *testing.T) {
 	returns(t, false)(r.Status(ctx, root))
 	gittest.Write(t, root, map[string]string{".team/x": "x", ".worktrees/y/z": "z"})
 	for range 2 {
-		check(t, r.Exclude(ctx, []string{"/.team/", "/.worktrees/"}))
+		require.NoError(t, r.Exclude(ctx, []string{"/.team/", "/.worktrees/"}))
 	}
 	if got := gittest.Read(t, root, ".git/info/exclude"); strings.Count(got, "/.team/\n") != 1 || !strings.Contains(got, "git ls-files --others") {
 		t.Errorf("exclude: %q", got)

@@ -17,6 +17,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -91,7 +92,7 @@ func TestAPackReplacesAnEarlierOne(t *testing.T) {
 	one, first, base := p.pack("one")
 	second, _ := p.commit("two")
 	two, err := p.repo.Pack(t.Context(), base, one, first, second)
-	check(t, err)
+	require.NoError(t, err)
 	if got, want := p.packs(), append(users, two); len(got) != 2 || !slices.Contains(got, users[0]) || !slices.Contains(got, two) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -167,7 +168,7 @@ func TestPacksAreMerged(t *testing.T) {
 	gittest.Write(t, p.root, map[string]string{".git/muster/packs/pack-" + strings.Repeat("0", 40): "", ".git/muster/packs/odd": ""})
 	copyPack(t, p, gone)
 	for range 2 { // the second time there is nothing to do
-		check(t, p.repo.MergePacks(t.Context(), 2))
+		require.NoError(t, p.repo.MergePacks(t.Context(), 2))
 		if got := p.packs(); len(got) != 3 || !slices.Contains(got, users[0]) || !slices.Contains(got, kept) {
 			t.Errorf("%v, want %v, %v and one more", got, users, kept)
 		}
@@ -180,10 +181,10 @@ func TestPacksAreMerged(t *testing.T) {
 func copyPack(t *testing.T, p packed, pack string) {
 	t.Helper()
 	data, err := os.ReadFile(p.path(pack + ".pack"))
-	check(t, err)
+	require.NoError(t, err)
 	left := "pack-" + strings.Repeat("1", 40)
 	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
-		check(t, os.WriteFile(file, data, 0o444))
+		require.NoError(t, os.WriteFile(file, data, 0o444))
 	}
 }
 
@@ -250,7 +251,7 @@ func TestKilledWhilePacking(t *testing.T) {
 		}
 		p.complete()
 	}
-	check(t, p.repo.MergePacks(t.Context(), 2))
+	require.NoError(t, p.repo.MergePacks(t.Context(), 2))
 	notes, _ := os.ReadDir(filepath.Join(p.root, ".git/muster/packs"))
 	if len(notes) != 1 {
 		t.Errorf("%v are noted", notes)

@@ -19,6 +19,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -28,9 +29,9 @@ func TestUpdateRefs(t *testing.T) {
 	ctx := t.Context()
 	one, _ := r.Head(ctx)
 	tree, err := r.Tree(ctx, one)
-	check(t, err)
+	require.NoError(t, err)
 	two, err := r.CommitTree(ctx, tree, []string{one}, "two")
-	check(t, err)
+	require.NoError(t, err)
 	do := func(want *muster.Error, u ...git.RefUpdate) {
 		t.Helper()
 		err := r.UpdateRefs(ctx, u)
@@ -73,7 +74,7 @@ func TestUpdateRefsIsCompareAndSet(t *testing.T) {
 	head, _ := r.Head(ctx)
 	tree, _ := r.Tree(ctx, head)
 	const ref = "refs/heads/count"
-	check(t, r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: head}}))
+	require.NoError(t, r.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, New: head}}))
 	var wg sync.WaitGroup
 	var stale atomic.Int32
 	for range 4 {
@@ -300,8 +301,8 @@ func TestABranchThatIsNowhere(t *testing.T) {
 	is("in the main one", false)
 	head := filepath.Join(root, ".git", "HEAD")
 	gittest.Write(t, root, map[string]string{".git/refs/heads/target": gittest.Git(t, root, "rev-parse", "HEAD") + "\n"})
-	check(t, os.Remove(head))
-	check(t, os.Symlink("refs/heads/target", head))
+	require.NoError(t, os.Remove(head))
+	require.NoError(t, os.Symlink("refs/heads/target", head))
 	is("by a symbolic link", false)
 }
 
@@ -309,9 +310,9 @@ func TestABranchThatIsNowhere(t *testing.T) {
 func plant(t *testing.T, root, lock string, ago time.Duration) {
 	t.Helper()
 	path := filepath.Join(root, ".git", lock)
-	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	at := time.Now().Add(-ago)
-	check(t, errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, at, at)))
+	require.NoError(t, errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, at, at)))
 }
 
 func locks(t *testing.T, root string) (all []string) {
@@ -366,7 +367,7 @@ func TestAbandonedLocksAreBroken(t *testing.T) {
 		plant(t, root, lock, time.Hour)
 	}
 	start := time.Now()
-	check(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", Old: head}, {Ref: "refs/muster/landing/1-1", New: head}}))
+	require.NoError(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/x", Old: head}, {Ref: "refs/muster/landing/1-1", New: head}}))
 	if waited := time.Since(start); waited < time.Second {
 		t.Errorf("a lock was broken after %v", waited)
 	}
@@ -386,10 +387,10 @@ func TestTheLockOfALivingGitIsLeft(t *testing.T) {
 	living := exec.Command("git", "cat-file", "--batch")
 	living.Dir = root
 	in, err := living.StdinPipe()
-	check(t, err)
+	require.NoError(t, err)
 	out, err := living.StdoutPipe()
-	check(t, err)
-	check(t, living.Start())
+	require.NoError(t, err)
+	require.NoError(t, living.Start())
 	if _, err := fmt.Fprintln(in, "HEAD"); err != nil {
 		t.Fatal(err)
 	}
@@ -399,9 +400,9 @@ func TestTheLockOfALivingGitIsLeft(t *testing.T) {
 	path := filepath.Join(root, ".git", "packed-refs.lock")
 	lock := git.Watch(path)
 	returns(t, false)(lock())
-	check(t, in.Close())
+	require.NoError(t, in.Close())
 	_, _ = io.Copy(io.Discard, out)
-	check(t, living.Wait())
+	require.NoError(t, living.Wait())
 	for broken := false; !broken; { // another test's git may look like one of ours while it starts
 		if broken, err = lock(); err != nil {
 			t.Fatal(err)
@@ -416,14 +417,14 @@ func TestBreakLocks(t *testing.T) {
 	plant(t, root, "refs/muster/landing/1-1.lock", 0)
 	plant(t, root, "refs/muster/archive/a-1.lock", 0)
 	plant(t, root, "refs/heads/mine.lock", 0)
-	check(t, r.BreakLocks(t.Context(), "refs/muster"))
+	require.NoError(t, r.BreakLocks(t.Context(), "refs/muster"))
 	if left := locks(t, root); len(left) != 1 || filepath.Base(left[0]) != "mine.lock" {
 		t.Errorf("left over: %v", left)
 	}
 	// Somebody else's branch: its lock must have been left long ago.
 	plant(t, root, "refs/heads/mine.lock", 9500*time.Millisecond)
 	start := time.Now()
-	check(t, r.AwaitLock(t.Context(), "refs/heads/mine"))
+	require.NoError(t, r.AwaitLock(t.Context(), "refs/heads/mine"))
 	if left := locks(t, root); len(left) != 0 || time.Since(start) < 300*time.Millisecond {
 		t.Errorf("after %v: %v", time.Since(start), left)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // Everything in a repository that can make git start a program, each leaving a trace: nothing of it may run.
@@ -19,7 +20,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	trap := func(name string) string {
 		path := filepath.Join(traces, name+".sh")
 		script := "#!/bin/sh\ntouch " + filepath.Join(traces, "ran-"+name) + "\ncat 2>/dev/null\nexit 0\n"
-		check(t, os.WriteFile(path, []byte(script), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(script), 0o755))
 		return path
 	}
 	set := func(key, value string) { gittest.Git(t, root, "config", key, value) }
@@ -33,9 +34,9 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 		set("commit.gpgSign", "true")
 		set("remote.origin.url", "ssh://localhost/x")
 		set("core.hooksPath", traces+"/hooks")
-		check(t, os.MkdirAll(traces+"/hooks", 0o755))
+		require.NoError(t, os.MkdirAll(traces+"/hooks", 0o755))
 		for _, h := range []string{"pre-commit", "post-commit", "post-checkout", "post-merge", "reference-transaction", "commit-msg", "prepare-commit-msg", "post-index-change", "pre-merge-commit"} {
-			check(t, os.Rename(trap(h), traces+"/hooks/"+h))
+			require.NoError(t, os.Rename(trap(h), traces+"/hooks/"+h))
 		}
 		// An include that only a linked worktree sees.
 		gittest.Write(t, traces, map[string]string{"inc": "[filter \"late\"]\n\tsmudge = " + trap("late") + "\n\tclean = " + trap("late") + "\n"})
@@ -65,9 +66,9 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	r := open(t, root)
 	ctx := t.Context()
 	head, err := r.Head(ctx)
-	check(t, err)
+	require.NoError(t, err)
 	lane := root + "-lane"
-	check(t, r.AddWorktree(ctx, lane, "", head, nil))
+	require.NoError(t, r.AddWorktree(ctx, lane, "", head, nil))
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
 	run := func(args ...string) string {
 		t.Helper()
@@ -83,13 +84,13 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	}
 	future := time.Now().Add(time.Hour) // git must read these again to know whether they are as they were staged
 	for _, name := range []string{"a.txt", "b.late"} {
-		check(t, os.Chtimes(filepath.Join(lane, name), future, future))
+		require.NoError(t, os.Chtimes(filepath.Join(lane, name), future, future))
 	}
 	for _, args := range []string{"add -A", "write-tree", "commit -q -m work", "log -p -1", "show HEAD"} {
 		run(strings.Fields(args)...)
 	}
 	mine, err := r.ResolveIn(ctx, lane, "HEAD")
-	check(t, err)
+	require.NoError(t, err)
 	// A conflict in a file with a merge driver, without a checkout and in one.
 	run("checkout", "-q", "--detach", head)
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 other\n2\n3\n"})
@@ -102,7 +103,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	if _, err := r.Run(ctx, lane, "merge", "-q", "--no-edit", mine); err == nil {
 		t.Error("the merge has no conflict")
 	}
-	check(t, r.RemoveWorktree(ctx, lane))
+	require.NoError(t, r.RemoveWorktree(ctx, lane))
 	if _, err := r.Run(ctx, root, "fetch", "origin"); err == nil {
 		t.Error("something was fetched")
 	}
@@ -173,20 +174,20 @@ func TestNoSettingHidesAChange(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "a\n", "b": "b\n"})
 	r := open(t, root)
 	hidden := filepath.Join(t.TempDir(), "ignore")
-	check(t, os.WriteFile(hidden, []byte("*\n"), 0o600))
+	require.NoError(t, os.WriteFile(hidden, []byte("*\n"), 0o600))
 	for key, value := range map[string]string{"core.excludesFile": hidden, "core.fileMode": "false", "core.ignoreCase": "true",
 		"core.ignoreStat": "true", "core.symlinks": "false", "core.trustctime": "false", "core.checkStat": "minimal"} {
 		gittest.Git(t, root, "config", key, value)
 	}
 	gittest.Write(t, root, map[string]string{"new": "n\n", "A": "A\n"})
-	check(t, os.Chmod(filepath.Join(root, "a"), 0o755))
-	check(t, os.Symlink("a", filepath.Join(root, "link")))
+	require.NoError(t, os.Chmod(filepath.Join(root, "a"), 0o755))
+	require.NoError(t, os.Symlink("a", filepath.Join(root, "link")))
 	out, err := r.Run(t.Context(), root, "add", "-A")
 	if err != nil {
 		t.Fatal(out, err)
 	}
 	out, err = r.Run(t.Context(), root, "diff-tree", "-r", "HEAD", strings.TrimSpace(gittest.Git(t, root, "write-tree")))
-	check(t, err)
+	require.NoError(t, err)
 	for _, want := range []string{"A\tA", "100755", "120000", "A\tnew"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)

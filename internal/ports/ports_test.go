@@ -11,28 +11,21 @@ import (
 	"testing"
 
 	"muster/internal/ports"
+	"muster/internal/testing/require"
 )
-
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // mkdir makes a directory that can have ports.
 func mkdir(t *testing.T, path ...string) string {
 	t.Helper()
 	dir := filepath.Join(path...)
-	check(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	return dir
 }
 
 func assign(t *testing.T, table *ports.Table, dir string, n int, had ...int) []int {
 	t.Helper()
 	got, err := table.Assign(t.Context(), dir, n, had)
-	check(t, err)
+	require.NoError(t, err)
 	if len(got) != n {
 		t.Fatalf("%s has %v, not %d ports", dir, got, n)
 	}
@@ -83,11 +76,11 @@ func TestPortsOfGoneDirectoriesAreFree(t *testing.T) {
 		t.Fatalf("all are given out, and one more has %v", got)
 	}
 	was := assign(t, table, filepath.Join(root, "d", "7"), ports.Most)
-	check(t, os.Remove(filepath.Join(root, "d", "7")))
+	require.NoError(t, os.Remove(filepath.Join(root, "d", "7")))
 	if got := assign(t, table, filepath.Join(root, "more"), ports.Most); !slices.Equal(got, was) {
 		t.Errorf("got %v and not those of the directory that is gone, %v", got, was)
 	}
-	check(t, table.Release(t.Context(), filepath.Join(root, "more")))
+	require.NoError(t, table.Release(t.Context(), filepath.Join(root, "more")))
 	if got := assign(t, table, mkdir(t, root, "last"), ports.Most); !slices.Equal(got, was) {
 		t.Errorf("got %v and not those that were released, %v", got, was)
 	}
@@ -101,7 +94,7 @@ func TestPortsInUseAreAvoided(t *testing.T) {
 	first := assign(t, table, dir, 3)
 	for _, host := range []string{"127.0.0.1", "0.0.0.0"} {
 		l, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", host, first[1]))
-		check(t, err)
+		require.NoError(t, err)
 		// A new table would choose the same, because the directory is the same.
 		if got := assign(t, ports.Open(filepath.Join(root, "b"+host)), dir, 3); slices.Contains(got, first[1]) {
 			t.Errorf("%v has a port on which somebody listens at %s", got, host)
@@ -121,7 +114,7 @@ func TestLostTable(t *testing.T) {
 	had := []int{20100, 20101, 20102}
 	for _, text := range []string{"", "{", "null", `{"owners":7}`} {
 		path := filepath.Join(root, "ports.json")
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if got := assign(t, ports.Open(root), dir, 3, had...); !slices.Equal(got, had) {
 			t.Errorf("after %q the ports are %v", text, got)
 		}

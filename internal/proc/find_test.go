@@ -7,23 +7,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // A program of the repository never stands in for the user's own, whatever the PATH says.
 func TestFindOutside(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	require.NoError(t, err)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"repo/bin/p", "repo2/p", "mine/p", "mine/repo-p", "other/p"} {
-		check(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
 		if err := os.WriteFile(at(name), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // A program.
 			t.Fatal(err)
 		}
 	}
-	check(t, os.WriteFile(at("other/data"), nil, 0o600))
+	require.NoError(t, os.WriteFile(at("other/data"), nil, 0o600))
 	for name, to := range map[string]string{"links/p": "repo/bin/p", "linked": "repo", "repo/bin/out": "mine/p", "near/p": "mine/p"} {
-		check(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
-		check(t, os.Symlink(at(to), at(name)))
+		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		require.NoError(t, os.Symlink(at(to), at(name)))
 	}
 	t.Chdir(at("repo/bin"))
 	for _, c := range []struct{ program, path, want string }{

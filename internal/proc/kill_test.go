@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
@@ -51,10 +52,10 @@ func killPlain(t *testing.T) time.Duration {
 	t.Helper()
 	dir := yard(t)
 	c := exec.Command(tool(t, "sleeper", dir).Argv[0], "play", "sleeper", dir)
-	check(t, c.Start())
+	require.NoError(t, c.Start())
 	wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
 	begin := time.Now()
-	check(t, c.Process.Kill())
+	require.NoError(t, c.Process.Kill())
 	awaitDead(t, dir)
 	took := time.Since(begin)
 	_ = c.Wait()
@@ -76,7 +77,7 @@ func TestStopsStop(t *testing.T) {
 				p := start(t, g, ctx, tool(t, "tool", dir))
 				wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
 				begin := time.Now()
-				check(t, end(p, cancel))
+				require.NoError(t, end(p, cancel))
 				exit, err := p.Wait()
 				if exit != 137 || name == "cancel" && !errors.Is(err, cause) || name == "kill" && err != nil {
 					t.Errorf("exit %d, error %v", exit, err)
@@ -95,7 +96,7 @@ func TestStopsStop(t *testing.T) {
 			defer cancel()
 			p, err = g.Start(ctx, tool(t, "tool", dir))
 		}
-		check(t, err)
+		require.NoError(t, err)
 		if _, err := p.Wait(); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
@@ -109,10 +110,10 @@ func TestStopsStop(t *testing.T) {
 	t.Run("close", func(t *testing.T) {
 		dir := yard(t)
 		l, err := New(t.Context())
-		check(t, err)
+		require.NoError(t, err)
 		p := start(t, l, t.Context(), tool(t, "tool", dir))
 		wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
-		check(t, l.Close())
+		require.NoError(t, l.Close())
 		noneLives(t, dir)
 		ends(t, p, 137)
 	})
@@ -123,21 +124,21 @@ func TestNoneIsAliveAfterKill9(t *testing.T) {
 	promised(t, func() time.Duration {
 		dir := yard(t)
 		self, err := os.Executable()
-		check(t, err)
+		require.NoError(t, err)
 		c := exec.Command(self, "play", "muster", dir)
 		out, err := c.StdoutPipe()
-		check(t, err)
-		check(t, c.Start())
+		require.NoError(t, err)
+		require.NoError(t, c.Start())
 		line := make([]byte, 20)
 		n, _ := out.Read(line)
 		guard, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-		check(t, err)
+		require.NoError(t, err)
 		wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
 		if !slices.ContainsFunc(alive(dir), func(s string) bool { return strings.Contains(s, "sleeper") }) {
 			t.Fatal("alive does not see what it is to see")
 		}
 		begin := time.Now()
-		check(t, c.Process.Kill())
+		require.NoError(t, c.Process.Kill())
 		awaitDead(t, dir)
 		wait.For(t, "the guard is dead", func() bool { g, ok := readProcess(guard); return !ok || g.isDead() })
 		took := time.Since(begin)
@@ -153,7 +154,7 @@ func TestAStoppedGuardIsWoken(t *testing.T) {
 	awaitReady(t, g)
 	stop := func() {
 		t.Helper()
-		check(t, unix.Kill(g.PID(), unix.SIGSTOP))
+		require.NoError(t, unix.Kill(g.PID(), unix.SIGSTOP))
 		wait.For(t, "the guard is stopped", func() bool { g, _ := readProcess(g.PID()); return g.state == 'T' })
 	}
 	dir := yard(t)
@@ -176,7 +177,7 @@ func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {
 	first := g.PID()
 	awaitReady(t, g)
 	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGPIPE} {
-		check(t, unix.Kill(first, s))
+		require.NoError(t, unix.Kill(first, s))
 	}
 	me, _ := unix.Getsid(0)
 	if its, err := unix.Getsid(first); err != nil || its == me {
@@ -189,7 +190,7 @@ func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {
 	dir := yard(t)
 	p := start(t, g, t.Context(), tool(t, "tool", dir))
 	wait.For(t, "the sleeper sleeps", func() bool { return sleeps(dir) })
-	check(t, unix.Kill(first, unix.SIGKILL))
+	require.NoError(t, unix.Kill(first, unix.SIGKILL))
 	if _, err := p.Wait(); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("a tool whose guard was killed: %v", err)
 	}
@@ -213,7 +214,7 @@ func TestOnlyThatTool(t *testing.T) {
 	q := start(t, g, t.Context(), tool(t, "tool", two))
 	wait.For(t, "both sleep", func() bool { return sleeps(one) && sleeps(two) })
 	before := alive(two)
-	check(t, p.Kill())
+	require.NoError(t, p.Kill())
 	_, _ = p.Wait()
 	noneLives(t, one)
 	if now := alive(two); len(now) != len(before) {
@@ -236,7 +237,7 @@ func TestForkingFasterThanKilling(t *testing.T) {
 	s.Argv = append(s.Argv, dir)
 	p := start(t, g, t.Context(), s)
 	wait.For(t, "some dozens", func() bool { return len(alive(dir)) > 30 })
-	check(t, p.Kill())
+	require.NoError(t, p.Kill())
 	_, _ = p.Wait()
 	noneLives(t, dir)
 	below, known := children(g.PID())
@@ -255,7 +256,7 @@ func TestGroups(t *testing.T) {
 	s.Argv = append(s.Argv, dir)
 	p := start(t, l, t.Context(), s)
 	wait.For(t, "it began", func() bool { return sleeps(dir) })
-	check(t, p.Kill())
+	require.NoError(t, p.Kill())
 	ends(t, p, 137)
 	awaitDead(t, dir)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
@@ -60,7 +61,7 @@ func TestStderrOfItsOwn(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, l Launcher) {
 		r, w, err := os.Pipe()
-		check(t, err)
+		require.NoError(t, err)
 		defer r.Close()
 		var out bytes.Buffer
 		s := sh("echo a; echo b >&2; echo c")
@@ -92,7 +93,7 @@ func TestStdinAndFiles(t *testing.T) {
 		s.Stdin = r
 		ends(t, start(t, l, t.Context(), s), 3)
 		f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		check(t, err)
+		require.NoError(t, err)
 		defer f.Close()
 		s = sh("cat; echo file")
 		s.Stdin, s.Out = strings.NewReader("in "), f
@@ -124,7 +125,7 @@ func TestOutThatFails(t *testing.T) {
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
-	check(t, os.WriteFile(plain, []byte("text"), 0o600))
+	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
 	for name, c := range map[string]struct {
 		spec Spec
 		want error
@@ -158,7 +159,7 @@ func TestRefusedStarts(t *testing.T) {
 		if _, err := l.Start(ctx, sh("exit")); !errors.Is(err, muster.CauseUser) {
 			t.Errorf("after the end of ctx: %v", err)
 		}
-		check(t, l.Close())
+		require.NoError(t, l.Close())
 		if _, err := l.Start(t.Context(), sh("exit")); !errors.Is(err, muster.ErrUnavailable) {
 			t.Errorf("after Close: %v", err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"muster"
 	"muster/internal/landlock"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
@@ -36,14 +37,14 @@ func TestLimitsHold(t *testing.T) {
 		}
 		// Nobody can go there, and start this program.
 		dir, err := os.MkdirTemp("/tmp", "muster-limits-")
-		check(t, err)
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		self, err := os.Executable()
 		if err == nil {
 			err = exec.Command("cp", self, filepath.Join(dir, "program")).Run()
 		}
 		const nobody = 65534
-		check(t, errors.Join(err, os.Chown(dir, nobody, nobody)))
+		require.NoError(t, errors.Join(err, os.Chown(dir, nobody, nobody)))
 		playLimits(t, filepath.Join(dir, "program"), "limits", dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 	})
 }
@@ -55,7 +56,7 @@ func TestLimitsOfWhatHasStarted(t *testing.T) {
 	if err == nil {
 		err = c.Start()
 	}
-	check(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	var last int
 	if _, err := fmt.Fscan(out, &last); err != nil {
@@ -72,7 +73,7 @@ func TestLimitsOfWhatHasStarted(t *testing.T) {
 // Before a disk is full, the tool that fills it is killed, and no other. One that starts then can make room.
 func TestDiskStaysFree(t *testing.T) {
 	self, err := os.Executable()
-	check(t, err)
+	require.NoError(t, err)
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS} // so that it can mount a disk of its own
 	if os.Getuid() != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -166,13 +167,13 @@ func exceedLimits(l Launcher, dir string) error {
 // Processes that end without a pause do not keep the guard from hearing what it is told, nor from its next try.
 func TestWaitTellsOfEverything(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	check(t, err)
+	require.NoError(t, err)
 	defer unix.Close(pair[0])
 	defer unix.Close(pair[1])
 	died := make(chan os.Signal)
 	defer close(died)
 	w, err := newWaiter(pair[0], died)
-	check(t, err)
+	require.NoError(t, err)
 	died <- unix.SIGCHLD
 	died <- unix.SIGCHLD // the first one is written now
 	if _, err := unix.Write(pair[1], []byte{1}); err != nil {
@@ -201,7 +202,7 @@ func TestHideEnvironment(t *testing.T) {
 	cmd.Env = []string{"HIDE_KEY=" + key, "TWICE=" + key + key, "OTHER=stays"}
 	cmd.Env = append(cmd.Env, "SHORT=me", "ME=menu")
 	file, err := os.CreateTemp(t.TempDir(), "")
-	check(t, err)
+	require.NoError(t, err)
 	defer file.Close()
 	if _, err := file.WriteAt([]byte("of the file"), 0); err != nil {
 		t.Fatal(err)
@@ -228,7 +229,7 @@ func TestHideEnvironment(t *testing.T) {
 func ruleset(t *testing.T, dir string) *os.File {
 	t.Helper()
 	set, err := landlock.New()
-	check(t, err)
+	require.NoError(t, err)
 	f := set.File
 	t.Cleanup(func() { _ = f.Close() })
 	for path, a := range map[string]landlock.Access{"/usr": landlock.Read, "/lib": landlock.Read, "/lib64": landlock.Read, dir: landlock.Write} {

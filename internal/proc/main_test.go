@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 )
 
@@ -100,7 +101,7 @@ func sleeps(dir string) bool {
 // tool is a Spec for a mode. Its environment is empty unless a test says otherwise.
 func tool(t testing.TB, mode, dir string) Spec {
 	self, err := os.Executable()
-	check(t, err)
+	require.NoError(t, err)
 	return Spec{Argv: []string{self, "play", mode, dir}}
 }
 
@@ -139,17 +140,9 @@ func awaitDead(t testing.TB, dir string) {
 	wait.For(t, "everything is dead", func() bool { return len(alive(dir)) == 0 })
 }
 
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func guardOf(t testing.TB) *Guard {
 	l, err := New(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -171,7 +164,7 @@ func each(t *testing.T, f func(t *testing.T, l Launcher)) {
 func start(t testing.TB, l Launcher, ctx context.Context, s Spec) Process {
 	t.Helper()
 	p, err := l.Start(ctx, s)
-	check(t, err)
+	require.NoError(t, err)
 	return p
 }
 

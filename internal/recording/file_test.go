@@ -22,12 +22,12 @@ func hideNothing(line json.RawMessage) json.RawMessage { return line }
 func record(t *testing.T, key []byte, end *End) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.rec")
-	r := need(Create(path, "v0", json.RawMessage("{}"), hideNothing, key))(t)
+	r := require.Value(Create(path, "v0", json.RawMessage("{}"), hideNothing, key))(t)
 	require.NoError(t, r.Begin(muster.Run{Goal: "g", Check: "make test", Target: "muster/r"}, "/repository", nil))
 	m := r.Model("lead", sayer{})
 	messages := []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "hello"}}}}
 	for range 2 {
-		reply := need(m.Reply(t.Context(), llm.Request{System: []string{"s"}, Messages: messages}, func(llm.Delta) {}))(t)
+		reply := require.Value(m.Reply(t.Context(), llm.Request{System: []string{"s"}, Messages: messages}, func(llm.Delta) {}))(t)
 		messages = append(messages, reply.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "more"}}})
 	}
 	require.NoError(t, r.Turns().Step(t.Context(), "lead", func() error { return nil }))
@@ -49,7 +49,7 @@ func (sayer) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply, er
 func TestReadWhatWasRecorded(t *testing.T) {
 	key := []byte("key")
 	path := record(t, key, &End{Code: 3, Text: "left"})
-	r := need(Read(path, Verify(key)))(t)
+	r := require.Value(Read(path, Verify(key)))(t)
 	if !r.IsOwn || r.End == nil || r.End.Code != 3 || r.Run.Goal != "g" || r.Root != "/repository" || len(r.Steps) != 1 ||
 		len(r.Events) != 1 || len(r.Landings) != 1 || len(r.Prefixes) != 1 {
 		t.Errorf("got %+v", r)
@@ -66,8 +66,8 @@ func TestReadWhatWasRecorded(t *testing.T) {
 // Only a file that is whole and has the user's own signature at its end is the user's own.
 func TestWhoseRecordingItIs(t *testing.T) {
 	key := []byte("key")
-	whole := need(os.ReadFile(record(t, key, nil)))(t)
-	unsigned := need(os.ReadFile(record(t, nil, nil)))(t)
+	whole := require.Value(os.ReadFile(record(t, key, nil)))(t)
+	unsigned := require.Value(os.ReadFile(record(t, nil, nil)))(t)
 	for name, c := range map[string]struct {
 		data []byte
 		key  []byte
@@ -92,7 +92,7 @@ func TestWhoseRecordingItIs(t *testing.T) {
 // A recording that is cut off anywhere is read to the last whole line, or refused; it is never the user's own.
 func TestCutOffAnywhere(t *testing.T) {
 	key := []byte("key")
-	whole := need(os.ReadFile(record(t, key, &End{})))(t)
+	whole := require.Value(os.ReadFile(record(t, key, &End{})))(t)
 	first := bytes.IndexByte(whole, '\n') + 1
 	for n := range whole {
 		r, _, err := parse(whole[:n], Verify(key))
@@ -138,14 +138,5 @@ func TestNothingIsOverwritten(t *testing.T) {
 	path := record(t, nil, nil)
 	if _, err := Create(path, "v0", nil, hideNothing, nil); err == nil {
 		t.Error("the file was taken")
-	}
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -29,7 +30,7 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 	p, err := startProxy(hosts, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 	})
-	check(t, err)
+	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	socket := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.Dir(), socketName))
@@ -63,7 +64,7 @@ func TestProxyAllowsByName(t *testing.T) {
 	// A tunnel is refused and allowed in the same way.
 	for host, want := range map[string]string{"example.org:443": "200", "evil.com:443": "403", "example.org:22": "403", "nonsense": "400"} {
 		conn, err := net.Dial("unix", filepath.Join(p.Dir(), socketName))
-		check(t, err)
+		require.NoError(t, err)
 		_, _ = conn.Write([]byte("CONNECT " + host + " HTTP/1.1\r\nHost: example.org:443\r\n\r\n"))
 		head := make([]byte, 12)
 		if _, err := conn.Read(head); err != nil || !strings.HasSuffix(string(head), want) {
@@ -83,7 +84,7 @@ func TestProxyRefusesPrivateAddresses(t *testing.T) {
 		}
 	}
 	p, err := StartProxy([]string{"localhost"})
-	check(t, err)
+	require.NoError(t, err)
 	defer p.Close()
 	server := httptest.NewServer(nil)
 	defer server.Close()
@@ -102,15 +103,15 @@ func TestNetworkOfAConfinedCommand(t *testing.T) {
 	argv, rules, err := WithNetwork([]string{"/bin/sh", "-c", `curl -sS http://example.org/a; echo; curl -sS http://evil.com/; echo
 python3 -c 'import http.server' && (python3 -m http.server 8123 >/dev/null 2>&1 & for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1:8123/ && break; sleep 0.1; done; curl -sS -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8123/)
 kill -9 $$`}, p)
-	check(t, err)
+	require.NoError(t, err)
 	s := proc.Spec{Argv: argv, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
 	out := filepath.Join(t.TempDir(), "out")
 	f, err := os.Create(out)
-	check(t, err)
+	require.NoError(t, err)
 	defer f.Close()
 	s.Out = f
 	c, err := m.Start(t.Context(), l, s, append(System(), rules...))
-	check(t, err)
+	require.NoError(t, err)
 	exit, err := c.Wait()
 	got, _ := os.ReadFile(out)
 	if err != nil || exit != 128+9 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -21,19 +22,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // find returns the method that works here.
 func find(t testing.TB) (Method, proc.Launcher) {
 	t.Helper()
 	l, err := proc.New(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	m, err := Find(t.Context(), os.Environ())
 	if err != nil {
@@ -57,8 +50,8 @@ func write(t testing.TB, dir string, text func(name string) string, names ...str
 	t.Helper()
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text(name)), 0o600))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text(name)), 0o600))
 	}
 }
 
@@ -71,7 +64,7 @@ func run(t testing.TB, m Method, l proc.Launcher, r Rules, command string) strin
 	if err == nil {
 		_, err = p.Wait()
 	}
-	check(t, err)
+	require.NoError(t, err)
 	return out.String()
 }
 
@@ -155,7 +148,7 @@ func TestHome(t *testing.T) {
 func TestLinksOfTheSystemStayLinks(t *testing.T) {
 	for _, dir := range []string{"/", "/var"} {
 		entries, err := os.ReadDir(dir)
-		check(t, err)
+		require.NoError(t, err)
 		for _, e := range entries {
 			path := filepath.Join(dir, e.Name())
 			if to, err := os.Readlink(path); err == nil && !slices.Equal(mount(Rule{Path: path}), []string{"--symlink", to, path}) {
@@ -176,7 +169,7 @@ func TestWithoutBubblewrap(t *testing.T) {
 		"one that fails, on one line":          {[]string{"PATH=" + dir + ":/usr/bin:/bin"}, nil, "bwrap: Creating new namespace failed: no"},
 		"one in the repository is not trusted": {[]string{"PATH=" + dir}, []string{dir}, "bubblewrap is not installed"},
 	} {
-		check(t, os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700))
 		m, err := Find(t.Context(), c.env, c.dirs...)
 		said := fmt.Sprint(err)
 		if err == nil {
@@ -194,16 +187,16 @@ func TestWithoutBubblewrap(t *testing.T) {
 // A home directory has links to toolchains. What a program has put in its place leads nowhere else.
 func TestMakeHome(t *testing.T) {
 	dir, home, outside := t.TempDir(), t.TempDir(), t.TempDir()
-	check(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
 	for range 2 { // the second time it is there already
-		check(t, MakeHome(dir, "home", home))
+		require.NoError(t, MakeHome(dir, "home", home))
 	}
 	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != filepath.Join(home, ".cargo/bin") {
 		t.Errorf("leads to %q, %v", to, err)
 	}
 	for _, name := range []string{"link", "below/.cargo"} {
-		check(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-		check(t, os.Symlink(outside, filepath.Join(dir, name)))
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.Symlink(outside, filepath.Join(dir, name)))
 		if err := MakeHome(dir, strings.TrimSuffix(name, "/.cargo"), home); err == nil {
 			t.Errorf("%s: a link that leads out is no error", name)
 		}
@@ -233,7 +226,7 @@ func TestLandlockRulesBelowOthers(t *testing.T) {
 		"masked/h", "masked/i")
 	at := func(name string) string { return filepath.Join(base, name) }
 	// Links lead to what has its own rules, by whatever name a rule is given.
-	check(t, errors.Join(os.Symlink(at("other"), at("read/link")), os.Symlink(at("read"), at("alias"))))
+	require.NoError(t, errors.Join(os.Symlink(at("other"), at("read/link")), os.Symlink(at("read"), at("alias"))))
 	rules := Rules{{Path: at("read")}, {Path: at("alias/hidden"), Access: Empty}, {Path: at("read/hidden/shown")},
 		{Path: at("read/write"), Access: Write}, {Path: at("read/a"), Access: Masked}, {Path: at("missing")},
 		{Path: at("masked")}, {Path: at("masked/h"), Access: Masked}, {Path: at("elsewhere"), From: at("other")}}
@@ -264,16 +257,16 @@ ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/de
 // own syntax is a part of the string. No test here runs it: macOS does, in findSeatbelt.
 func TestProfile(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	require.NoError(t, err)
 	quoted := filepath.Join(base, `a") (allow default) "\`)
 	for _, dir := range []string{"home/tools", "home/lane", quoted[len(base):]} {
-		check(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}
-	check(t, os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")))
+	require.NoError(t, os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")))
 	at := func(name string) string { return filepath.Join(base, name) }
 	got, err := Rules{{Path: at("link/lane"), Access: Write}, {Path: at("home/tools")}, {Path: at("home"), Access: Empty},
 		{Path: at("missing")}, {Path: at("elsewhere"), From: at("home")}, {Path: quoted}}.profile()
-	check(t, err)
+	require.NoError(t, err)
 	_, rules, _ := strings.Cut(got, "\"/dev/tty\"))\n")
 	want := strings.NewReplacer("BASE", base).Replace(`(allow file-read* (subpath "BASE/a\") (allow default) \"\\"))
 (deny file-write* (subpath "BASE/a\") (allow default) \"\\"))

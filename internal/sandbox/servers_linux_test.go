@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 )
@@ -19,8 +20,8 @@ import (
 // Only sockets that listen are servers, and not the connections of a program.
 func TestListening(t *testing.T) {
 	dir := t.TempDir()
-	check(t, os.Mkdir(filepath.Join(dir, "net"), 0o700))
-	check(t, os.WriteFile(filepath.Join(dir, "net", "tcp"), []byte(`  sl  local_address rem_address   st tx_queue rx_queue
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "net"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "net", "tcp"), []byte(`  sl  local_address rem_address   st tx_queue rx_queue
    0: 0100007F:6DDB 00000000:0000 0A 00000000:00000000
    1: 0100007F:B2C4 0100007F:6DDB 01 00000000:00000000
    2: 0100007F:B2C6 0100007F:6DDB 06 00000000:00000000
@@ -46,7 +47,7 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 	}
 	s := proc.Spec{Argv: []string{"python3", "-c", script}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}}
 	p, err := m.Start(t.Context(), l, s, append(System(), Rule{Path: dir, Access: Write}))
-	check(t, err)
+	require.NoError(t, err)
 	var all []Server
 	wait.For(t, "the server listens", func() bool { all = Servers(dir); return len(all) > 0 })
 	if len(all) != 1 || all[0].Port != 28123 || all[0].Program != "python3" {
@@ -57,13 +58,13 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 		t.Error("it listens on the loopback of the user")
 	}
 	near, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	require.NoError(t, err)
 	defer near.Close()
 	client, err := net.Dial("tcp", near.Addr().String())
-	check(t, err)
+	require.NoError(t, err)
 	defer client.Close()
 	passed, err := near.Accept()
-	check(t, err)
+	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() {
 		err := all[0].Connect(t.Context(), passed.(*net.TCPConn))
@@ -74,7 +75,7 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-	check(t, err)
+	require.NoError(t, err)
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || string(body) != "hello /there" {
 		t.Errorf("%q, %v", body, err)

@@ -11,15 +11,8 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 )
-
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newRegistry returns a registry in a directory of its own.
 func newRegistry(t *testing.T) *Registry {
@@ -33,7 +26,7 @@ func newRepo(t *testing.T) Repository {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{".git", ".tasks"} {
-		check(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+		require.NoError(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 	}
 	return Repository{Root: root, Common: filepath.Join(root, ".git"),
 		Tracked: func([]string) ([]string, error) { return nil, nil }}
@@ -42,7 +35,7 @@ func newRepo(t *testing.T) Repository {
 func mustMark(t *testing.T, r *Registry, repo Repository) string {
 	t.Helper()
 	id, err := r.Mark(t.Context(), repo.Common, repo.Root)
-	check(t, err)
+	require.NoError(t, err)
 	return id
 }
 
@@ -66,7 +59,7 @@ func TestStateNeedsAMark(t *testing.T) {
 	r, repo := newRegistry(t), newRepo(t)
 	refused(t, r.CheckState(repo), "muster adopt")
 	id := mustMark(t, r, repo)
-	check(t, r.CheckState(repo))
+	require.NoError(t, r.CheckState(repo))
 	mustMarkAs(t, r, repo, id)
 	if rec, err := r.Get(id); err != nil || rec.GitDir != repo.Common || rec.Root != repo.Root {
 		t.Errorf("the record is %+v, %v", rec, err)
@@ -79,14 +72,14 @@ func TestForeignMarks(t *testing.T) {
 	mustMark(t, mine, newRepo(t)) // the user has a key
 	mustMark(t, other, repo)
 	foreign, err := os.ReadFile(markPath(repo.Common))
-	check(t, err)
+	require.NoError(t, err)
 	id, _, _ := strings.Cut(string(foreign), " ")
 	for _, text := range []string{string(foreign), id, id + " ", "", "../../../x " + strings.Repeat("0", 64), strings.Repeat("a", 1<<20)} {
-		check(t, os.WriteFile(markPath(repo.Common), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(markPath(repo.Common), []byte(text), 0o600))
 		refused(t, mine.CheckState(repo), "")
 	}
 	mustMark(t, mine, repo)
-	check(t, mine.CheckState(repo))
+	require.NoError(t, mine.CheckState(repo))
 }
 
 // A moved repository keeps its mark, also after its record was pruned. A copy has none while the original exists.
@@ -96,27 +89,27 @@ func TestMovedAndCopied(t *testing.T) {
 	copied := repo
 	copied.Root = filepath.Join(t.TempDir(), "copy")
 	copied.Common = filepath.Join(copied.Root, ".git")
-	check(t, os.CopyFS(copied.Root, os.DirFS(repo.Root)))
+	require.NoError(t, os.CopyFS(copied.Root, os.DirFS(repo.Root)))
 	err := r.CheckState(copied)
 	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), "copy") || !strings.Contains(err.Error(), repo.Root) {
 		t.Errorf("a copy: %v", err)
 	}
-	check(t, r.CheckState(repo))
+	require.NoError(t, r.CheckState(repo))
 
 	moved := filepath.Join(t.TempDir(), "moved")
-	check(t, os.Rename(repo.Root, moved))
+	require.NoError(t, os.Rename(repo.Root, moved))
 	repo.Root, repo.Common = moved, filepath.Join(moved, ".git")
 	mustMark(t, r, newRepo(t)) // prunes the record of the old place
 	if rec, err := r.Get(id); err != nil || rec.ID != "" {
 		t.Errorf("the record of a place that is gone: %+v, %v", rec, err)
 	}
-	check(t, r.CheckState(repo))
+	require.NoError(t, r.CheckState(repo))
 	mustMarkAs(t, r, repo, id)
 	refused(t, r.CheckState(copied), "")
 	if other := mustMark(t, r, copied); other == id {
 		t.Error("an adopted copy has the id of the original")
 	}
-	check(t, errors.Join(r.CheckState(copied), r.CheckState(repo)))
+	require.NoError(t, errors.Join(r.CheckState(copied), r.CheckState(repo)))
 }
 
 // Two processes that mark one repository at once agree on its mark.
@@ -158,7 +151,7 @@ func TestStatePaths(t *testing.T) {
 		t.Log("with", name)
 		repo := newRepo(t)
 		mustMark(t, r, repo)
-		check(t, make(repo.Root))
+		require.NoError(t, make(repo.Root))
 		refused(t, r.CheckState(repo), " ")
 	}
 }
@@ -184,7 +177,7 @@ func TestTrackedStateIsDoubted(t *testing.T) {
 	repo.Tracked = forgotten
 	refused(t, r.CheckState(repo), "muster adopt")
 	mustMarkAs(t, r, repo, id)
-	check(t, r.CheckState(repo))
+	require.NoError(t, r.CheckState(repo))
 }
 
 // Without a place for the registry nothing is used, and nothing is made.
@@ -200,11 +193,11 @@ func TestNoRegistry(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		sealed := t.TempDir()
-		check(t, os.Chmod(sealed, 0o500))
+		require.NoError(t, os.Chmod(sealed, 0o500))
 		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": sealed}[name] })
 	} else { // for root everything is writable but what is no directory
 		file := filepath.Join(t.TempDir(), "file")
-		check(t, os.WriteFile(file, nil, 0o600))
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
 		r = Open(func(name string) string { return map[string]string{"XDG_STATE_HOME": file}[name] })
 	}
 	if _, err = r.Mark(t.Context(), repo.Common, repo.Root); !errors.Is(err, muster.ErrUnavailable) ||
@@ -223,7 +216,7 @@ func TestMarkOfAnotherUser(t *testing.T) {
 	sealed := &Registry{r.dir, nil, durable.New(sealedFS{path: markPath(repo.Common)})}
 	refused(t, sealed.CheckState(repo), "muster adopt")
 	mustMark(t, sealed, repo)
-	check(t, r.CheckState(repo))
+	require.NoError(t, r.CheckState(repo))
 }
 
 // sealedFS does not let one file be read. Root can read every file of a real one.
@@ -243,14 +236,14 @@ func (f sealedFS) OpenFile(name string, flag int, perm fs.FileMode) (durable.Fil
 func TestDamagedRecord(t *testing.T) {
 	r, damaged, other := newRegistry(t), newRepo(t), newRepo(t)
 	path := r.recordPath(mustMark(t, r, damaged))
-	check(t, os.WriteFile(path, []byte("{"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	mustMark(t, r, other)
-	check(t, r.CheckState(other))
+	require.NoError(t, r.CheckState(other))
 	if err := r.CheckState(damaged); !strings.Contains(muster.HintOf(err), "rm "+path) {
 		t.Errorf("%v: %s", err, muster.HintOf(err))
 	}
-	check(t, os.Remove(path))
-	check(t, r.CheckState(damaged))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, r.CheckState(damaged))
 }
 
 // An item is trusted under its name and its file, with just its content. Those of muster.yaml keep the names that were

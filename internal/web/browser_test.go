@@ -302,7 +302,7 @@ func testKeys(t *testing.T, browser context.Context) {
 		t.Errorf("the task is %s, %v", task.Status, err)
 	}
 	// What a member asks to run is allowed for longer with a button of its own.
-	r := need(w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
+	r := require.Value(w.requests().Ask(t.Context(), muster.Request{Kind: muster.AskPermission, From: "bob", To: muster.Lead, Plan: "docker build .",
 		Asks: []string{"bash(docker build .)"}}))(t)
 	const forRun = `[...document.querySelectorAll(".need button")].find((b) => b.textContent === "For this run")`
 	p.until(forRun + ` !== undefined`)

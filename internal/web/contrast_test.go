@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // colours reads the colours of both themes from the style sheet: the second block replaces some of the first.
 func colours(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	data := need(files.ReadFile("static/style.css"))(t)
+	data := require.Value(files.ReadFile("static/style.css"))(t)
 	themes := map[string]map[string]string{"light": {}, "dark": {}}
 	blocks := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(data), -1)
 	if len(blocks) != 2 {

@@ -119,9 +119,9 @@ func serve(b testing.TB, path, dir string, env ...string) (address string, stop 
 	if err != nil {
 		b.Fatal(err)
 	}
-	need(fmt.Fscanln(out, &address))(b)
+	require.Value(fmt.Fscanln(out, &address))(b)
 	base, _, _ := strings.Cut(address, "?")
-	res := need(http.DefaultTransport.RoundTrip(request(b, address, nil)))(b)
+	res := require.Value(http.DefaultTransport.RoundTrip(request(b, address, nil)))(b)
 	res.Body.Close()
 	state, err := http.DefaultTransport.RoundTrip(request(b, base+"api/state", res.Cookies()))
 	if err != nil || state.StatusCode != http.StatusOK {
@@ -133,7 +133,7 @@ func serve(b testing.TB, path, dir string, env ...string) (address string, stop 
 
 func request(b testing.TB, url string, cookies []*http.Cookie) *http.Request {
 	b.Helper()
-	r := need(http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil))(b)
+	r := require.Value(http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil))(b)
 	for _, c := range cookies {
 		r.AddCookie(c)
 	}

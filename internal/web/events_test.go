@@ -183,8 +183,8 @@ func TestEndsBetweenHeartbeatsAreTold(t *testing.T) {
 		changed := make(chan struct{}, 1)
 		go out.run(ctx, nil, nil, changed, nil)
 		synctest.Wait()
-		h := need(r.Join(ctx, "the test"))(t)
-		need(r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID()}))(t)
+		h := require.Value(r.Join(ctx, "the test"))(t)
+		require.Value(r.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Host: h.ID()}))(t)
 		changed <- struct{}{}
 		time.Sleep(2 * gathering)
 		synctest.Wait()

@@ -74,7 +74,7 @@ func scene(w *world) {
 	gittest.Write(w, w.dir, map[string]string{"routes.go": "package api\n\nfunc old() {}\n"})
 	gittest.Git(w, w.dir, "add", ".")
 	gittest.Git(w, w.dir, "commit", "-qm", "routes")
-	lane := need(w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4}))(w)
+	lane := require.Value(w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4}))(w)
 	// A lane is bound to a task that nobody has yet.
 	w.change(4, func(t *muster.Task) {
 		t.Status, t.Owner, t.ClaimedAt, t.Fence = muster.InProgress, "alice", began+900, 1
@@ -82,9 +82,9 @@ func scene(w *world) {
 	gittest.Write(w, lane.Path, map[string]string{"routes.go": "package api\n\n// old answers a route of version 1.\nfunc old(path string) string {\n\treturn \"/v2\" + path\n}\n"})
 	r := roster.New(w.store, w.journal, "api-v2")
 	box := mailbox.New(w.store, w.journal, r.Known)
-	need(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
+	require.Value(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "carol",
 		To: muster.Lead, Plan: plan, TaskID: 5}))(w)
-	need(box.Send(w.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User,
+	require.Value(box.Send(w.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User,
 		Content: "The export has 40 million rows in the largest account. May it answer in pages of 1,000?"}))(w)
 	w.sceneWords()
 }
@@ -135,7 +135,7 @@ func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
 	if err := errors.Join(err, errData); err != nil {
 		w.Fatal(err)
 	}
-	need(table.Put(w.Context(), fmt.Sprint(id), data, d.Rev))(w)
+	require.Value(table.Put(w.Context(), fmt.Sprint(id), data, d.Rev))(w)
 }
 
 // sceneEvents writes 40 minutes of events and what the calls of models have cost.
@@ -213,7 +213,7 @@ func (w *world) sceneTurn(began, minute, turn float64, who muster.Name, task mus
 // sceneWords writes the conversation of alice.
 func (w *world) sceneWords() {
 	w.Helper()
-	t := need(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
+	t := require.Value(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
 	say := func(parts ...llm.Part) {
 		require.NoError(w, t.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: parts}}))
 	}

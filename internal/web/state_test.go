@@ -16,6 +16,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/team"
 )
@@ -31,7 +32,7 @@ func TestNoTeamYet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	entries := func() (names []string) {
-		all := need(os.ReadDir(w.dir))(t)
+		all := require.Value(os.ReadDir(w.dir))(t)
 		for _, e := range all {
 			names = append(names, e.Name())
 		}
@@ -95,7 +96,7 @@ func TestTaskWithDiffAndComment(t *testing.T) {
 	w.add(2)
 	w.members("alice")
 	w.aliceAsks("the plan")
-	lane := need(w.team.Lanes().Create(t.Context(), team.LaneDraft{Name: "try", Task: 1}))(t)
+	lane := require.Value(w.team.Lanes().Create(t.Context(), team.LaneDraft{Name: "try", Task: 1}))(t)
 	gittest.Write(t, lane.Path, map[string]string{"README": "other words, and more\n", "odd \"name\".txt": "x\n"})
 	var d details
 	w.get("/api/task/1", &d)
@@ -151,7 +152,7 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"app.js", "board.js", "detail.js", "page.js", "index.html"} {
-		data := need(files.ReadFile("static/" + name))(t)
+		data := require.Value(files.ReadFile("static/" + name))(t)
 		for _, unsafe := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http://", "https://", " style=", " onclick="} {
 			if bytes.Contains(data, []byte(unsafe)) && (unsafe != "http://" || !bytes.Contains(data, []byte("http://www.w3.org/2000/svg"))) {
 				t.Errorf("%s has %s", name, unsafe)
@@ -195,7 +196,7 @@ func TestChangesAreMade(t *testing.T) {
 	var goals []string
 	w.server.Launch = func(_ context.Context, goal string) error { goals = append(goals, goal); return nil }
 	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "team").Known)
-	letter := need(box.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User, Content: "Which port?"}))(t)
+	letter := require.Value(box.Send(t.Context(), muster.Message{Type: muster.MailMessage, From: muster.Lead, To: muster.User, Content: "Which port?"}))(t)
 	var s state
 	if w.get("/api/state", &s); s.Can != (can{Stop: true}) {
 		t.Errorf("it can %+v", s.Can)

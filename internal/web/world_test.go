@@ -48,11 +48,11 @@ func newWorld(t testing.TB) *world { return makeWorld(t, false) }
 // makeWorld makes a world with a server of the team, or of a replay.
 func makeWorld(t testing.TB, isReplay bool) *world {
 	w := &world{TB: t, isReplay: isReplay, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
-	s := need(file.Open(w.dir))(t)
+	s := require.Value(file.Open(w.dir))(t)
 	t.Cleanup(func() { s.Close() })
 	w.store, w.journal = s, journal.New(s.Log())
 	// The tests make state with a store, beside the program.
-	need(trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir))(t)
+	require.Value(trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(w.dir, ".git"), w.dir))(t)
 	w.start("127.0.0.1:0", "")
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -61,10 +61,10 @@ func makeWorld(t testing.TB, isReplay bool) *world {
 // start opens the team and serves it at an address, with a token or, without one, with a new one.
 func (w *world) start(addr, token string) {
 	w.Helper()
-	t := need(team.Open(w.Context(), team.Config{Dir: w.dir, OpenStore: func(root string) (muster.Store, error) {
+	t := require.Value(team.Open(w.Context(), team.Config{Dir: w.dir, OpenStore: func(root string) (muster.Store, error) {
 		return file.Open(root)
 	}}))(w)
-	l := need(Listen(w.Context(), addr))(w)
+	l := require.Value(Listen(w.Context(), addr))(w)
 	w.team, w.server, w.addr = t, New(t), l.Addr().String()
 	w.server.Replay = w.isReplay
 	if token != "" {
@@ -94,7 +94,7 @@ func (w *world) restart() {
 // request makes a request as the page would, with the cookie.
 func (w *world) request(method, path, body string) *http.Request {
 	w.Helper()
-	r := need(http.NewRequestWithContext(w.Context(), method, "http://"+w.addr+path, strings.NewReader(body)))(w)
+	r := require.Value(http.NewRequestWithContext(w.Context(), method, "http://"+w.addr+path, strings.NewReader(body)))(w)
 	_, port, _ := net.SplitHostPort(w.addr)
 	r.AddCookie(&http.Cookie{Name: "muster-" + port, Value: w.server.token})
 	if method == http.MethodPost {
@@ -107,12 +107,12 @@ func (w *world) request(method, path, body string) *http.Request {
 // send sends a request, and returns the answer and its body. It follows no redirection.
 func (w *world) send(r *http.Request) (*http.Response, string) {
 	w.Helper()
-	res := need(http.DefaultTransport.RoundTrip(r))(w)
+	res := require.Value(http.DefaultTransport.RoundTrip(r))(w)
 	defer res.Body.Close()
 	if res.Header.Get("Content-Type") == "text/event-stream" { // it has no end
 		return res, "a stream"
 	}
-	body := need(io.ReadAll(res.Body))(w)
+	body := require.Value(io.ReadAll(res.Body))(w)
 	return res, string(body)
 }
 
@@ -128,7 +128,7 @@ func (w *world) get(path string, v any) {
 // post sends a document, and returns the status and what was answered.
 func (w *world) post(path string, v any) (int, map[string]any) {
 	w.Helper()
-	data := need(json.Marshal(v))(w)
+	data := require.Value(json.Marshal(v))(w)
 	res, body := w.send(w.request(http.MethodPost, path, string(data)))
 	var out map[string]any
 	if err := json.Unmarshal([]byte(body), &out); err != nil {
@@ -141,28 +141,28 @@ func (w *world) post(path string, v any) (int, map[string]any) {
 func (w *world) members(names ...muster.Name) {
 	w.Helper()
 	r := roster.New(w.store, w.journal, "team")
-	h := need(r.Join(w.Context(), "the test"))(w)
+	h := require.Value(r.Join(w.Context(), "the test"))(w)
 	w.Cleanup(func() { _ = h.Release() })
 	for _, name := range append([]muster.Name{muster.Lead}, names...) {
 		role := "coder"
 		if name == muster.Lead {
 			role = "lead"
 		}
-		need(r.Add(w.Context(), muster.Member{Name: name, Role: role, Host: h.ID()}))(w)
+		require.Value(r.Add(w.Context(), muster.Member{Name: name, Role: role, Host: h.ID()}))(w)
 	}
 }
 
 // aliceAsks asks for the approval of a plan for task 1, as a member does.
 func (w *world) aliceAsks(plan string) muster.Request {
 	w.Helper()
-	q := need(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1}))(w)
+	q := require.Value(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1}))(w)
 	return q
 }
 
 // aliceSays adds replies to the conversation of alice.
 func (w *world) aliceSays(texts ...string) {
 	w.Helper()
-	t := need(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
+	t := require.Value(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
 	for _, text := range texts {
 		m := llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: text}}}
 		require.NoError(w, t.Reply(w.Context(), llm.Reply{Message: m}))
@@ -210,13 +210,4 @@ func (w *world) put(table, key string, v any) {
 func (w *world) requests() *requests.Requests {
 	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "team").Known)
 	return requests.New(w.store, box, w.journal)
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
-	}
 }

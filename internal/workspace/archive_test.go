@@ -6,6 +6,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/file"
 )
@@ -15,7 +16,7 @@ func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *file.Store {
 		s, err := file.Open(dir)
-		check(t, err)
+		require.NoError(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -28,9 +29,9 @@ func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	w, err := OpenRoot(dir, Options{Store: archived})
-	check(t, err)
+	require.NoError(t, err)
 	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, files: durable.New(durable.OS{})}
-	check(t, a.moveTasks(t.Context()))
+	require.NoError(t, a.moveTasks(t.Context()))
 	if a.Tasks != 1 || a.NextID != 2 {
 		t.Errorf("archived: %+v", a.ArchivedTeam)
 	}

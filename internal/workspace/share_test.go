@@ -8,23 +8,24 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // What the members' checkouts have needs no copy; all else is copied once, out of git's sight.
 func TestShare(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"README": "read me\n"})
 	w, err := Open(t.Context(), dir, Options{OpenStore: openFileStore})
-	check(t, err)
+	require.NoError(t, err)
 	defer w.Close()
 	root := w.Root()
 	outside := filepath.Join(t.TempDir(), "outside.txt")
 	for path, text := range map[string]string{filepath.Join(root, "new.txt"): "new", outside: "outside"} {
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	share := func(path, want string) string {
 		t.Helper()
 		at, err := Share(t.Context(), w, path)
-		check(t, err)
+		require.NoError(t, err)
 		text := ""
 		if at != "" {
 			data, err := os.ReadFile(at)
@@ -44,18 +45,18 @@ func TestShare(t *testing.T) {
 		t.Errorf("the same content is at %s and %s", first, again)
 	}
 	share(outside, "outside")
-	check(t, os.WriteFile(filepath.Join(root, "README"), []byte("changed"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "README"), []byte("changed"), 0o600))
 	share("README", "changed")
 	for _, path := range []string{"none.txt", ".", "../"} {
 		if at, err := Share(t.Context(), w, path); !errors.Is(err, muster.ErrNotFound) {
 			t.Errorf("%s: %q, %v", path, at, err)
 		}
 	}
-	check(t, os.Symlink(outside, filepath.Join(root, "link")))
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
 	if at, err := Share(t.Context(), w, "link"); err == nil {
 		t.Errorf("a link out of the repository is at %q", at)
 	}
-	check(t, os.Truncate(filepath.Join(root, "new.txt"), maxShared+1))
+	require.NoError(t, os.Truncate(filepath.Join(root, "new.txt"), maxShared+1))
 	if at, err := Share(t.Context(), w, "new.txt"); !errors.Is(err, muster.ErrInvalid) {
 		t.Errorf("a huge file: %q, %v", at, err)
 	}

@@ -7,34 +7,27 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/testing/require"
 	"muster/internal/trust"
 	"muster/store/file"
 )
 
 func openFileStore(root string) (muster.Store, error) { return file.Open(root) }
 
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newPlainRepository returns a directory that looks like a repository with a team's state, but is none to git.
 func newPlainRepository(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, sub := range []string{".git", ".tasks", "sub"} {
-		check(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
+		require.NoError(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
 	}
-	check(t, os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
 	// As git names it: without symbolic links.
 	dir, err := filepath.EvalSymlinks(dir)
 	if err == nil {
 		_, err = trust.Open(os.Getenv).Mark(t.Context(), filepath.Join(dir, ".git"), dir)
 	}
-	check(t, err)
+	require.NoError(t, err)
 	return dir
 }
 
@@ -43,7 +36,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 	dir := newPlainRepository(t)
 	t.Setenv("PATH", t.TempDir()) // no git
 	w, err := Open(t.Context(), filepath.Join(dir, "sub"), Options{OpenStore: openFileStore})
-	check(t, err)
+	require.NoError(t, err)
 	defer w.Close()
 	if all, err := w.Board().List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("the board has %v, %v", all, err)
@@ -65,7 +58,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 // Each service is opened once, so that what is registered with one of them holds for everybody.
 func TestServicesAreOpenedOnce(t *testing.T) {
 	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	check(t, err)
+	require.NoError(t, err)
 	defer w.Close()
 	ctx := t.Context()
 	tasks, mail, members, requests := w.Board(), w.Mail(ctx), w.Roster(ctx), w.Requests(ctx)
@@ -77,11 +70,11 @@ func TestServicesAreOpenedOnce(t *testing.T) {
 // A board of the workspace runs what follows from the end of a task without anybody registering it.
 func TestTheEndOfATaskIsReported(t *testing.T) {
 	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	check(t, err)
+	require.NoError(t, err)
 	defer w.Close()
 	ctx := t.Context()
 	task, err := w.Board().Create(ctx, board.Draft{Subject: "one", CreatedBy: muster.User})
-	check(t, err)
+	require.NoError(t, err)
 	if task, err = w.Board().CompleteByHand(ctx, task.ID, muster.User, "done"); err != nil || len(task.Effects) != 0 {
 		t.Fatalf("%v are left to follow, %v", task.Effects, err)
 	}
@@ -94,13 +87,13 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 // Files does not leave the repository, by a name or by a link.
 func TestFilesStayInTheRepository(t *testing.T) {
 	dir := newPlainRepository(t)
-	check(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600))
-	check(t, os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600))
+	require.NoError(t, os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")))
 	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})
-	check(t, err)
+	require.NoError(t, err)
 	defer w.Close()
 	f, err := w.Files()
-	check(t, err)
+	require.NoError(t, err)
 	for _, name := range []string{"../outside", "link"} {
 		if data, err := f.ReadFile(name); err == nil {
 			t.Errorf("%s was read: %q", name, data)

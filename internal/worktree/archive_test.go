@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 )
 
@@ -72,7 +73,7 @@ func TestAnArchiveHasAllCommitsOfALane(t *testing.T) {
 		t.Fatal(out)
 	}
 	ref, err := w.Archive(w.ctx(), "one")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "the parents", w.git(w.root, "log", "-1", "--format=%P", ref),
 		beside+" "+tip+" "+w.git(w.root, "rev-parse", "main"))
 	w.tidy()
@@ -87,7 +88,7 @@ func TestWhatCannotBeArchivedIsNamed(t *testing.T) {
 	wants(t, fault(w.Preserve(w.ctx(), "one")), muster.ErrInvalid, "no temporary directory")
 	t.Setenv("TMPDIR", tmp)
 	index := w.git(lane.Path, "rev-parse", "--absolute-git-dir") + "/index"
-	check(t, errors.Join(os.Remove(index), os.Mkdir(index, 0o700)))
+	require.NoError(t, errors.Join(os.Remove(index), os.Mkdir(index, 0o700)))
 	wants(t, fault(w.Preserve(w.ctx(), "one")), muster.ErrInvalid, "the lane's index cannot be read")
 }
 
@@ -106,10 +107,10 @@ func TestALaneWithNothingLeftGoes(t *testing.T) {
 	equal(t, "refs", w.git(w.root, "for-each-ref", "refs/muster"), "")
 	// One that is being removed is removed without another question, whatever became of its files.
 	w.create("two")
-	check(t, os.Remove(lane.Path+"/.git"))
+	require.NoError(t, os.Remove(lane.Path+"/.git"))
 	w.rows(w.row("two", muster.LaneActive, `,"removing":{"ref":""}`))
 	wants(t, fault(w.Enter(w.ctx(), "two")), muster.ErrHeld, "being removed")
-	check(t, w.Remove(w.ctx(), "two", false))
+	require.NoError(t, w.Remove(w.ctx(), "two", false))
 	w.tidy()
 }
 
@@ -118,7 +119,7 @@ func TestEachCompletionIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	check(t, w.Keep(w.ctx(), "one"))
+	require.NoError(t, w.Keep(w.ctx(), "one"))
 	for _, fence := range []int{1, 1, 2, 2} {
 		ref, err := w.ArchiveCompleted(w.ctx(), muster.Task{ID: 1, Fence: fence, Worktree: "one", Status: muster.Completed})
 		if ref != "" || err != nil {
@@ -141,16 +142,16 @@ func TestArchivedAfterTheSameContentWasKeptAside(t *testing.T) {
 		w := newWorld(t, map[string]string{"a": "a\n"})
 		lane := w.create("one", map[string]string{"b": "b\n"})
 		aside, err := w.Preserve(w.ctx(), "one")
-		check(t, err)
+		require.NoError(t, err)
 		head, _, err := w.Commit(w.ctx(), "one", "work")
-		check(t, err)
+		require.NoError(t, err)
 		if isInterrupted {
 			w.git(lane.Path, "checkout", "-q", "--detach")
 			w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "beside the branch")
 			head = w.git(lane.Path, "rev-parse", "HEAD")
-			check(t, os.Remove(lane.Path+"/a"))
+			require.NoError(t, os.Remove(lane.Path+"/a"))
 			w.removing(aside)
-			check(t, w.Recover(w.ctx()))
+			require.NoError(t, w.Recover(w.ctx()))
 		} else if ref, err := w.Archive(w.ctx(), "one"); err != nil || ref == aside {
 			t.Errorf("archived as %s, %v", ref, err)
 		}
@@ -169,7 +170,7 @@ func TestRecoveryGoesOnPastALaneThatStays(t *testing.T) {
 	stuck, _ := w.create("aaa"), w.create("bbb")
 	w.git(w.root, "worktree", "lock", stuck.Path)
 	w.removing("")
-	check(t, w.Recover(ctx))
+	require.NoError(t, w.Recover(ctx))
 	w.tidy("aaa")
 	equal(t, "failed", w.notes("worktree.remove.failed"), 1)
 }
@@ -190,13 +191,13 @@ func TestArchiveCompleted(t *testing.T) {
 	ctx := w.ctx()
 	for i, name := range []muster.Name{"released", "kept", "both"} {
 		lane, err := w.Create(ctx, name, muster.TaskID(i+1), "HEAD")
-		check(t, err)
+		require.NoError(t, err)
 		gittest.Write(t, lane.Path, map[string]string{"b": string(name) + "\n"})
 	}
-	check(t, w.Release(ctx, "released"))
-	check(t, w.Keep(ctx, "kept"))
-	check(t, w.Keep(ctx, "both"))
-	check(t, w.Release(ctx, "both")) // giving back does not take the wish to keep away
+	require.NoError(t, w.Release(ctx, "released"))
+	require.NoError(t, w.Keep(ctx, "kept"))
+	require.NoError(t, w.Keep(ctx, "both"))
+	require.NoError(t, w.Release(ctx, "both")) // giving back does not take the wish to keep away
 	for _, lane := range w.must(w.List(ctx)) {
 		equal(t, string(lane.Name), lane.Status, muster.LaneKept)
 	}
@@ -217,14 +218,14 @@ func TestArchiveCompleted(t *testing.T) {
 				Status muster.TaskStatus
 			}
 		}
-		check(t, errors.Join(err, json.Unmarshal(r.Data, &e)))
+		require.NoError(t, errors.Join(err, json.Unmarshal(r.Data, &e)))
 		if e.Event == "task.completed" && (e.Task.ID == 0 || e.Task.Status != muster.Completed) {
 			t.Errorf("%s", r.Data)
 		}
 	}
 	// Asked for by name and by force, it goes as well.
-	check(t, w.Remove(ctx, "kept", true))
-	check(t, w.Remove(ctx, "both", true))
+	require.NoError(t, w.Remove(ctx, "kept", true))
+	require.NoError(t, w.Remove(ctx, "both", true))
 	w.tidy()
 }
 
@@ -232,7 +233,7 @@ func TestArchiveCompleted(t *testing.T) {
 func (w *world) age(name string) {
 	w.t.Helper()
 	at := time.Now().Add(-time.Minute)
-	check(w.t, os.Chtimes(w.root+"/"+name, at, at))
+	require.NoError(w.t, os.Chtimes(w.root+"/"+name, at, at))
 }
 
 // The branch of a lane on which the user works in a worktree of his own stays.

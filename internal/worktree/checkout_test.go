@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // A lane with git settings of its own is a lane, as long as these do not say that its files are elsewhere.
@@ -85,7 +86,7 @@ func TestTheFingerprintOfALane(t *testing.T) {
 	look := func(what string, want ...string) {
 		t.Helper()
 		got, err := w.Fingerprint(w.ctx(), "one")
-		check(t, err)
+		require.NoError(t, err)
 		if again, _ := w.Fingerprint(w.ctx(), "one"); again != got {
 			t.Errorf("%s: it changes by itself", what)
 		}
@@ -137,7 +138,7 @@ func TestTheStatusOfALane(t *testing.T) {
 	status := func() string {
 		t.Helper()
 		s, err := w.Status(w.ctx(), "one")
-		check(t, err)
+		require.NoError(t, err)
 		return s
 	}
 	has := func(s string, parts ...string) {
@@ -153,7 +154,7 @@ func TestTheStatusOfALane(t *testing.T) {
 		gittest.Write(t, lane.Path, map[string]string{fmt.Sprintf("file-%02d", n): "new\n"})
 	}
 	has(status(), "uncommitted:\n", "  ?? file-19\n", "  and 1 more\n", "!file-20")
-	check(t, os.Remove(lane.Path+"/file-20"))
+	require.NoError(t, os.Remove(lane.Path+"/file-20"))
 	has(status(), "  ?? file-19\n", "!more")
 	w.git(lane.Path, "checkout", "-q", "--detach")
 	has(status(), "its HEAD is not on its branch: HEAD\n")
@@ -176,12 +177,12 @@ func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	w.git(lane.Path, "add", "sub")
 	w.git(inner, "commit", "-q", "--allow-empty", "-m", "not staged")
 	head, _, err := w.Commit(w.ctx(), "one", "a submodule")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "committed", w.git(lane.Path, "rev-parse", head+":sub"), staged)
 	// A link to a repository whose files are gone is removed, as any other file that is gone.
 	w.git(lane.Path, "update-index", "--add", "--cacheinfo", "160000,"+staged+",other")
 	head, _, err = w.Commit(w.ctx(), "one", "no other")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "files", w.git(lane.Path, "ls-tree", "--name-only", head), ".gitmodules\na\nsub")
 	// What the base has already is no work of the lane, wherever it points to.
 	w.git(w.root, "update-ref", "refs/heads/main", head)
@@ -225,7 +226,7 @@ func TestALinkInConflict(t *testing.T) {
 	link := func(dir, to string) {
 		t.Helper()
 		_ = os.Remove(dir + "/link") // unless it is the first
-		check(t, os.Symlink(to, dir+"/link"))
+		require.NoError(t, os.Symlink(to, dir+"/link"))
 	}
 	lane := w.create("one")
 	link(lane.Path, "ours")

@@ -13,6 +13,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -69,7 +70,7 @@ func (f *onDisk) TryLock(name string, how durable.LockMode) (durable.Locked, err
 func (w *world) on(fs durable.FS) *worktree.Lanes {
 	w.t.Helper()
 	l, err := worktree.Open(w.repo, durable.New(fs), paths.Dir(w.root), journal.New(w.log), w.log, worktree.Options{})
-	check(w.t, err)
+	require.NoError(w.t, err)
 	return l
 }
 
@@ -101,13 +102,13 @@ func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 	w.git(w.root, "branch", "wt/one")
 	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`))
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
-	check(t, err)
+	require.NoError(t, err)
 	l := w.on(&onDisk{name: "lane-maker-1.lock", left: 2, act: func() {
 		if err := unlock(); err != nil {
 			t.Error(err)
 		}
 	}})
-	check(t, l.Recover(w.ctx()))
+	require.NoError(t, l.Recover(w.ctx()))
 	w.tidy()
 }
 
@@ -124,11 +125,11 @@ func TestRecoveryLeavesALaneThatAnotherMakerHasBegun(t *testing.T) {
 	lanes := w.on(&onDisk{name: "lane-maker-1.lock", act: func() {
 		isAsked = true
 		unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-2.lock")
-		check(t, err)
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = unlock() })
 		madeBy("lane-maker-2")
 	}})
-	check(t, lanes.Recover(t.Context()))
+	require.NoError(t, lanes.Recover(t.Context()))
 	if !isAsked {
 		t.Fatal("recovery never asked whether the maker lives")
 	}
@@ -147,7 +148,7 @@ func TestACreationThatEndsTooLateIsOne(t *testing.T) {
 	ctx, cancel := context.WithCancel(w.ctx())
 	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() { // the row is written for the second time
 		unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lanes.lock")
-		check(t, err)
+		require.NoError(t, err)
 		time.AfterFunc(50*time.Millisecond, func() { _ = unlock() })
 		cancel()
 	}})

@@ -14,6 +14,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/testing/faultinject"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -73,14 +74,14 @@ func TestKilledAtEachStep(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err == nil || len(out) > 0 {
 				t.Fatalf("it was not killed: %v\n%s", err, out)
 			}
-			check(t, w.Recover(w.ctx()))
+			require.NoError(t, w.Recover(w.ctx()))
 			if isArchived && w.git(w.root, "show", "refs/muster/archive/one-1:b") != "b" {
 				t.Error("the work is archived nowhere")
 			}
 			for _, lane := range w.must(w.List(w.ctx())) {
 				equal(t, string(lane.Name), lane.Status, muster.LaneActive)
 				w.ok(w.Enter(w.ctx(), lane.Name))
-				check(t, w.Remove(w.ctx(), lane.Name, true))
+				require.NoError(t, w.Remove(w.ctx(), lane.Name, true))
 			}
 			w.tidy()
 			w.git(w.root, "fsck")
@@ -90,7 +91,7 @@ func TestKilledAtEachStep(t *testing.T) {
 
 func (w *world) must(all []muster.Lane, err error) []muster.Lane {
 	w.t.Helper()
-	check(w.t, err)
+	require.NoError(w.t, err)
 	return all
 }
 
@@ -111,11 +112,11 @@ func TestRecover(t *testing.T) {
 	w.git(w.root, "update-ref", "refs/heads/wt/moved", w.git(w.root, "commit-tree", "-p", head, "-m", "x", head+"^{tree}"))
 	gittest.Write(t, w.root, map[string]string{".git/refs/heads/wt/branch.lock": ""}) // as a killed git leaves it
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-9.lock")
-	check(t, err)
+	require.NoError(t, err)
 	creating := func(name, more string) string { return w.row(name, muster.LaneCreating, more) }
 	w.rows(creating("intent", ""), creating("branch", `,"maker":"lane-maker-1"`), creating("moved", ""), creating("used", ""),
 		creating("whole", `,"maker":"lane-maker-2"`), creating("living", `,"maker":"lane-maker-9"`))
-	check(t, w.Recover(ctx))
+	require.NoError(t, w.Recover(ctx))
 	status := map[muster.Name]muster.LaneStatus{}
 	for _, lane := range w.must(w.List(ctx)) {
 		status[lane.Name] = lane.Status
@@ -130,6 +131,6 @@ func TestRecover(t *testing.T) {
 	if _, err := w.Create(ctx, "living", 0, ""); err == nil {
 		t.Error("took a lane from its living maker")
 	}
-	check(t, unlock())
+	require.NoError(t, unlock())
 	w.ok(w.Create(ctx, "living", 0, ""))
 }

@@ -15,6 +15,7 @@ import (
 	"muster"
 	"muster/internal/ports"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 )
 
@@ -47,7 +48,7 @@ func rowPorts(t *testing.T, lane muster.Lane) (all []int) {
 // leave makes a file, as a compiler that is killed leaves it.
 func leave(t *testing.T, path string) {
 	t.Helper()
-	check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)))
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)))
 }
 
 // Lanes of several repositories and processes have ports and a temporary directory each, which stay.
@@ -82,7 +83,7 @@ func TestLanesHaveSurroundingsOfTheirOwn(t *testing.T) {
 			t.Errorf("the temporary directory is %s", temporary)
 		}
 		// After a restart, and when the table is lost, they are the same: the row has them.
-		check(t, os.Remove(filepath.Join(cache, "ports.json")))
+		require.NoError(t, os.Remove(filepath.Join(cache, "ports.json")))
 		again := surrounded(t, x.w.root, cache)
 		if after := again.environ(x.lane); after["PORT"] != got["PORT"] || after["TMPDIR"] != temporary {
 			t.Errorf("%v, and after a restart %v", got, after)
@@ -111,9 +112,9 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	lane := w.create("one")
 	temporary := w.environ(lane)["TMPDIR"]
 	leave(t, temporary+"/go-build1/b001/x")
-	check(t, os.Chmod(filepath.Join(temporary, "go-build1"), 0o500))
+	require.NoError(t, os.Chmod(filepath.Join(temporary, "go-build1"), 0o500))
 	had := rowPorts(t, lane)
-	check(t, w.Remove(w.ctx(), "one", false))
+	require.NoError(t, w.Remove(w.ctx(), "one", false))
 	if _, err := os.Stat(temporary); !os.IsNotExist(err) {
 		t.Errorf("%s is there after the lane: %v", temporary, err)
 	}
@@ -123,12 +124,12 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	// However long nothing was written there, a lane that is there keeps it.
 	temporary = w.environ(lane)["TMPDIR"]
 	old := time.Now().Add(-48 * time.Hour)
-	check(t, os.Chtimes(temporary, old, old))
+	require.NoError(t, os.Chtimes(temporary, old, old))
 	if removed, err := worktree.RemoveTemporaries(t.Context(), w.Lanes); err != nil || len(removed) > 0 {
 		t.Errorf("removed are %v, %v", removed, err)
 	}
 	// A lane that somebody removes by hand, with its repository or without it, leaves them to the next clean.
-	check(t, os.RemoveAll(w.root))
+	require.NoError(t, os.RemoveAll(w.root))
 	other := surrounded(t, gittest.Repo(t, nil), cache)
 	if removed, err := worktree.RemoveTemporaries(t.Context(), other.Lanes); err != nil || !slices.Equal(removed, []string{temporary}) {
 		t.Errorf("removed are %v and not %s, %v", removed, temporary, err)
@@ -152,7 +153,7 @@ func TestLeftoversGoWithTheNextMember(t *testing.T) {
 	} {
 		temporary := w.environ(lane)["TMPDIR"]
 		leave(t, temporary+"/go-build1/x")
-		check(t, w.Occupy(w.ctx(), "one", step.old, step.new))
+		require.NoError(t, w.Occupy(w.ctx(), "one", step.old, step.new))
 		if _, err := os.Stat(filepath.Join(temporary, "go-build1")); (err == nil) != step.stays {
 			t.Errorf("from %v to %v: %v", step.old, step.new, err)
 		}
@@ -166,12 +167,12 @@ func TestTemporaryRootOfAnother(t *testing.T) {
 	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
 	lane := w.create("one")
 	root := filepath.Dir(w.environ(lane)["TMPDIR"])
-	check(t, os.RemoveAll(root))
-	check(t, os.Symlink(elsewhere, root))
+	require.NoError(t, os.RemoveAll(root))
+	require.NoError(t, os.Symlink(elsewhere, root))
 	if got := w.environ(lane); got["TMPDIR"] != "" || got["PORT"] == "" {
 		t.Errorf("behind a link the lane has %v", got)
 	}
-	check(t, w.Remove(w.ctx(), "one", false))
+	require.NoError(t, w.Remove(w.ctx(), "one", false))
 }
 
 func TestOccupy(t *testing.T) {
@@ -201,7 +202,7 @@ func TestOccupy(t *testing.T) {
 			t.Errorf("%v in the place of %v: it is %v, %v", step.who, step.was, now, err)
 		}
 	}
-	check(t, w.Release(w.ctx(), "one"))
+	require.NoError(t, w.Release(w.ctx(), "one"))
 	if lane, _ := w.Get(w.ctx(), "one"); worktree.OccupantOf(lane) != bob {
 		t.Errorf("another change of the row lost its occupant: %v", lane)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -45,7 +46,7 @@ func TestWhatStaysOfADamagedIndex(t *testing.T) {
 				if err := json.Unmarshal([]byte(w.index()), &top); err != nil {
 					t.Fatalf("the index is still %s", w.index())
 				}
-				check(t, json.Unmarshal(top["worktrees"], &rows))
+				require.NoError(t, json.Unmarshal(top["worktrees"], &rows))
 				if got := slices.Sorted(maps.Keys(top)); !slices.Equal(got, c.fields) {
 					t.Errorf("the fields are %v", got)
 				}
@@ -96,15 +97,15 @@ func TestWhichWorktreesAreFoundAsLanes(t *testing.T) {
 		}
 		w.git(w.root, "worktree", "add", "-q", "-b", branch, path)
 	}
-	check(t, os.RemoveAll(w.root+"/.worktrees/gone"))
+	require.NoError(t, os.RemoveAll(w.root+"/.worktrees/gone"))
 	returns(t, "")(w.CheckedOutElsewhere(w.ctx(), "refs/heads/wt/gone"))
 	w.create("lost") // an earlier lane of that name
-	check(t, w.Keep(w.ctx(), "lost"))
-	check(t, w.Remove(w.ctx(), "lost", true))
+	require.NoError(t, w.Keep(w.ctx(), "lost"))
+	require.NoError(t, w.Remove(w.ctx(), "lost", true))
 	lane, err := w.Create(w.ctx(), "lost", 7, "")
-	check(t, err)
+	require.NoError(t, err)
 	w.rows()
-	check(t, w.Recover(w.ctx()))
+	require.NoError(t, w.Recover(w.ctx()))
 	all, err := w.List(w.ctx())
 	if err != nil || len(all) != 1 || all[0].Name != "lost" || all[0].TaskID != 7 || all[0].Status != muster.LaneActive ||
 		all[0].CreatedAt < lane.CreatedAt || all[0].Branch != "wt/lost" || all[0].Path != lane.Path {
@@ -117,10 +118,10 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	check(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD"))) // of a process that lives
+	require.NoError(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD"))) // of a process that lives
 	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
 		".worktrees/notes": "mine\n", ".worktrees/.spare-2/a": "a", ".team/locks/spare-2.lock": ""})
-	check(t, w.Recover(w.ctx()))
+	require.NoError(t, w.Recover(w.ctx()))
 	entries, err := os.ReadDir(w.root + "/.worktrees")
 	var names []string
 	for _, e := range entries {
@@ -135,14 +136,14 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 func TestWhereLanesAreMade(t *testing.T) {
 	t.Parallel()
 	root, real := gittest.Repo(t, nil), t.TempDir()
-	check(t, os.Symlink(real, root+"/link"))
+	require.NoError(t, os.Symlink(real, root+"/link"))
 	for dir, want := range map[string]string{"made/here": root + "/made/here/one", "link/lanes": real + "/lanes/two"} {
 		w := openWorld(t, root, worktree.Options{Dir: dir})
 		if lane := w.create(muster.Name(filepath.Base(want))); lane.Path != want {
 			t.Errorf("made in %s", lane.Path)
 		}
 		w.rows() // a lane is found again there
-		check(t, w.Recover(w.ctx()))
+		require.NoError(t, w.Recover(w.ctx()))
 		if lane, err := w.Get(w.ctx(), muster.Name(filepath.Base(want))); err != nil || lane.Path != want {
 			t.Errorf("found %+v, %v", lane, err)
 		}
@@ -153,11 +154,11 @@ func TestWhereLanesAreMade(t *testing.T) {
 func TestWhereLanesCannotBeMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	check(t, os.Symlink("loop", w.root+"/loop"))
+	require.NoError(t, os.Symlink("loop", w.root+"/loop"))
 	_, err := worktree.Open(w.repo, nil, "", nil, nil, worktree.Options{Dir: w.root + "/loop"})
 	wants(t, err, muster.ErrInvalid, "lanes cannot be made in")
 	w = openWorld(t, w.root, worktree.Options{Dir: "lanes"})
-	check(t, os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"))
+	require.NoError(t, os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"))
 	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "the lanes' directory cannot be made")
 	w.tidy()
 }
@@ -171,7 +172,7 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 	lane := w.create("one", map[string]string{"b": "b\n"})
 	empty := w.index()
 	creating := strings.Replace(empty, `"status": "active"`, `"status": "creating", "maker": "lane-maker-1"`, 1)
-	check(t, w.Occupy(w.ctx(), "one", nobody, alice))
+	require.NoError(t, w.Occupy(w.ctx(), "one", nobody, alice))
 	for _, old := range []string{`{"worktrees":{}}`, empty, creating} {
 		w.writeIndex(old)
 		returns(t, lane.Path)(w.Workdir(w.ctx(), "one"))
@@ -183,8 +184,8 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 	if _, changed, err := w.Commit(w.ctx(), "one", "work"); err != nil || !changed || gittest.Read(t, lane.Path, "b") != "b\n" {
 		t.Errorf("committed %v, %v", changed, err)
 	}
-	check(t, w.Remove(w.ctx(), "one", true))
+	require.NoError(t, w.Remove(w.ctx(), "one", true))
 	w.create("one") // another lane, in which she never was
 	w.ok(w.Get(w.ctx(), "one"))
-	check(t, w.Occupy(w.ctx(), "one", nobody, alice))
+	require.NoError(t, w.Occupy(w.ctx(), "one", nobody, alice))
 }

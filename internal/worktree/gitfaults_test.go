@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 )
 
@@ -22,12 +23,12 @@ import (
 func (w *world) with(pattern, script string, work func() error) error {
 	w.t.Helper()
 	git, err := exec.LookPath("git")
-	check(w.t, err)
+	require.NoError(w.t, err)
 	dir, path := w.t.TempDir(), os.Getenv("PATH")
 	gittest.Write(w.t, dir, map[string]string{"git": fmt.Sprintf(
 		"#!/bin/sh\ngit='%s'\ncase \"$*\" in\n*'%s'*) touch '%s/asked'; %s;;\nesac\nexec \"$git\" \"$@\"\n",
 		git, pattern, dir, script)})
-	check(w.t, os.Chmod(filepath.Join(dir, "git"), 0o700))
+	require.NoError(w.t, os.Chmod(filepath.Join(dir, "git"), 0o700))
 	w.t.Setenv("PATH", dir+string(os.PathListSeparator)+path)
 	err = work()
 	w.t.Setenv("PATH", path)
@@ -50,7 +51,7 @@ func TestACallThatEndsInTheMiddle(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	head := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", head)
-	check(t, err)
+	require.NoError(t, err)
 	w.conflict()
 	main := w.git(w.root, "rev-parse", "main")
 	for _, c := range []struct { // the lane that is to be removed comes last: nobody can work in it any more

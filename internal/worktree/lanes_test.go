@@ -18,6 +18,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -40,11 +41,11 @@ func newWorld(t *testing.T, files map[string]string) *world {
 func openWorld(t *testing.T, root string, o worktree.Options) *world {
 	t.Helper()
 	repo, err := git.Open(t.Context(), root)
-	check(t, err)
-	check(t, repo.Exclude(t.Context(), paths.Excluded))
+	require.NoError(t, err)
+	require.NoError(t, repo.Exclude(t.Context(), paths.Excluded))
 	log := mem.New().Log()
 	l, err := worktree.Open(repo, durable.New(durable.OS{}), paths.Dir(root), journal.New(log), log, o)
-	check(t, err)
+	require.NoError(t, err)
 	return &world{Lanes: l, t: t, root: root, repo: repo, log: log}
 }
 
@@ -54,7 +55,7 @@ func (w *world) ctx() context.Context { return w.t.Context() }
 func (w *world) create(name muster.Name, files ...map[string]string) muster.Lane {
 	w.t.Helper()
 	lane, err := w.Create(w.ctx(), name, 0, "HEAD")
-	check(w.t, err)
+	require.NoError(w.t, err)
 	for _, f := range files {
 		gittest.Write(w.t, lane.Path, f)
 	}
@@ -71,12 +72,12 @@ func (w *world) events() []string {
 	w.t.Helper()
 	var all []string
 	for r, err := range w.log.Read(w.ctx(), muster.StreamLanes, 0) {
-		check(w.t, err)
+		require.NoError(w.t, err)
 		var e struct {
 			Event    string
 			Worktree struct{ Name string }
 		}
-		check(w.t, json.Unmarshal(r.Data, &e))
+		require.NoError(w.t, json.Unmarshal(r.Data, &e))
 		all = append(all, e.Event+" "+e.Worktree.Name)
 	}
 	return all
@@ -99,13 +100,13 @@ func (w *world) index() string { return gittest.Read(w.t, w.root, ".worktrees/in
 func (w *world) tidy(names ...string) {
 	w.t.Helper()
 	refs, err := w.repo.Refs(w.ctx(), "refs/heads/wt/")
-	check(w.t, err)
+	require.NoError(w.t, err)
 	var branches, rows, dirs, entries []string
 	for ref := range refs {
 		branches = append(branches, strings.TrimPrefix(ref, "refs/heads/wt/"))
 	}
 	all, err := w.List(w.ctx())
-	check(w.t, err)
+	require.NoError(w.t, err)
 	for _, l := range all {
 		rows = append(rows, string(l.Name))
 	}
@@ -128,23 +129,15 @@ func (w *world) tidy(names ...string) {
 	}
 }
 
-// check fails the test at an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // ok fails the test at an error of what returns something else, too.
 func (w *world) ok(_ any, err error) {
 	w.t.Helper()
-	check(w.t, err)
+	require.NoError(w.t, err)
 }
 
 func (w *world) ok2(_, _ any, err error) {
 	w.t.Helper()
-	check(w.t, err)
+	require.NoError(w.t, err)
 }
 
 func exists(path string) bool { return !durable.IsMissing(path) }
@@ -183,7 +176,7 @@ func TestCreate(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.txt": "a\n"})
 	before := gittest.Checkout(t, w.root)
 	lane, err := w.Create(w.ctx(), "task-1-a", 1, "")
-	check(t, err)
+	require.NoError(t, err)
 	head, _ := w.repo.Head(w.ctx())
 	if lane.Path != w.root+"/.worktrees/task-1-a" || lane.Branch != "wt/task-1-a" || lane.Base != head || lane.TaskID != 1 ||
 		lane.Status != muster.LaneActive || lane.CreatedAt == 0 || len(lane.Extra) != 0 {
@@ -216,13 +209,13 @@ func TestCreate(t *testing.T) {
 func TestABranchNamedAsTheLanesDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
+	require.NoError(t, worktree.CheckBranchNames(w.ctx(), w.repo))
 	w.git(w.root, "branch", "wt")
 	wants(t, worktree.CheckBranchNames(w.ctx(), w.repo), muster.ErrInvalid, "your branch wt")
 	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrInvalid, "your branch wt")
 	w.git(w.root, "branch", "-m", "wt", "mine")
 	w.create("one")
-	check(t, worktree.CheckBranchNames(w.ctx(), w.repo))
+	require.NoError(t, worktree.CheckBranchNames(w.ctx(), w.repo))
 }
 
 func TestAFailedCreateLeavesNothing(t *testing.T) {
@@ -230,7 +223,7 @@ func TestAFailedCreateLeavesNothing(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})
 	// A blob that is not there: the branch and the registration come to be, the files cannot.
 	blob := w.git(w.root, "rev-parse", "HEAD:a")
-	check(t, os.Remove(w.root+"/.git/objects/"+blob[:2]+"/"+blob[2:]))
+	require.NoError(t, os.Remove(w.root+"/.git/objects/"+blob[:2]+"/"+blob[2:]))
 	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "git cannot make the lane one")
 	w.tidy()
 	equal(t, "events", fmt.Sprint(w.events()), "[worktree.create.before one worktree.create.failed one]")
@@ -294,12 +287,12 @@ func TestTheIndexKeepsWhatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, nil)
 	w.writeIndex(`{"version":7,"worktrees":{"theirs":{"name":"theirs","path":".worktrees/theirs","branch":"wt/theirs","task_id":null,"status":"active","mood":"good"},"odd":["what"]}}`)
 	w.create("ours")
-	check(t, w.Keep(w.ctx(), "theirs"))
+	require.NoError(t, w.Keep(w.ctx(), "theirs"))
 	var x struct {
 		Version   int
 		Worktrees map[string]json.RawMessage
 	}
-	check(t, json.Unmarshal([]byte(w.index()), &x))
+	require.NoError(t, json.Unmarshal([]byte(w.index()), &x))
 	if x.Version != 7 || !strings.Contains(string(x.Worktrees["theirs"]), `"mood": "good"`) || !strings.Contains(string(x.Worktrees["theirs"]), "kept") || x.Worktrees["odd"] == nil || x.Worktrees["ours"] == nil {
 		t.Errorf("the index is now %s", w.index())
 	}
@@ -315,9 +308,9 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	for i, name := range []muster.Name{"a-one", "b-two", "c-three"} {
-		check(t, fault(w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD")))
+		require.NoError(t, fault(w.Create(w.ctx(), name, muster.TaskID(i+1), "HEAD")))
 	}
-	check(t, w.Keep(w.ctx(), "b-two"))
+	require.NoError(t, w.Keep(w.ctx(), "b-two"))
 	was := w.index()
 	at := strings.Index(was, `"b-two": {`) + 20
 	torn := was[:at] + "\x00" + was[at+1:]
@@ -375,7 +368,7 @@ func TestEnterFailsClosed(t *testing.T) {
 	w.git(lane.Path, "checkout", "-q", "wt/one")
 	w.ok(w.Enter(w.ctx(), "one"))
 	// Without its .git file the directory is just a part of the user's checkout.
-	check(t, os.Remove(lane.Path+"/.git"))
+	require.NoError(t, os.Remove(lane.Path+"/.git"))
 	gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
 	for what, f := range map[string]func() error{
 		"enter":   func() error { _, err := w.Enter(w.ctx(), "one"); return err },
@@ -409,7 +402,7 @@ func TestScratch(t *testing.T) {
 	scratch := func(commit string) string {
 		t.Helper()
 		dir, err := w.Scratch(w.ctx(), "alice", commit)
-		check(t, err)
+		require.NoError(t, err)
 		if got := w.git(dir, "rev-parse", "HEAD"); got != commit {
 			t.Fatalf("at %s", got)
 		}

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -62,7 +63,7 @@ func TestRepairSaysWhatBecameOfEachFinding(t *testing.T) {
 			}
 			equal(t, "the check changed the index", w.index(), was)
 			done, err := w.Repair(w.ctx())
-			check(t, err)
+			require.NoError(t, err)
 			if c.done == "" {
 				if len(done) != 0 || !slices.Equal(w.findings(), found) {
 					t.Errorf("mended %+v", done)
@@ -97,7 +98,7 @@ func TestALaneInTheMakingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
-	check(t, err)
+	require.NoError(t, err)
 	defer func() { _ = unlock() }()
 	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`), w.row("two", muster.LaneFailed, ""))
 	equal(t, "findings", len(w.findings()), 0)
@@ -130,7 +131,7 @@ func TestNothingIsWrittenWhereNothingIsWrong(t *testing.T) {
 			t.Errorf("%s was made (%v)", dir, err)
 		}
 	}
-	check(t, w.Recover(w.ctx()))
+	require.NoError(t, w.Recover(w.ctx()))
 	equal(t, "the index is now", w.index(), "")
 }
 
@@ -236,13 +237,13 @@ func TestArchiveAll(t *testing.T) {
 		t.Errorf("saved %v", saved)
 	}
 	w.tidy("ccc", "ddd")
-	check(t, os.RemoveAll(w.root+"/.worktrees/ccc/inner"))
+	require.NoError(t, os.RemoveAll(w.root+"/.worktrees/ccc/inner"))
 	full := errors.New("full")
 	if err := w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return full }); !errors.Is(err, full) {
 		t.Error(err)
 	}
 	w.tidy("ddd")
-	check(t, w.ArchiveAll(w.ctx(), save))
+	require.NoError(t, w.ArchiveAll(w.ctx(), save))
 	w.tidy()
 }
 
@@ -255,7 +256,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	w.ok(w.Archive(w.ctx(), "one"))
 	w.git(w.root, "branch", "wt/two")
 	w.rows(w.row("two", muster.LaneCreating, `,"maker":"lane-maker-1"`)) // with files that nobody knows of
-	check(t, w.Recover(w.ctx()))
+	require.NoError(t, w.Recover(w.ctx()))
 	two, err := w.Get(w.ctx(), "two")
 	if err != nil || two.Status != muster.LaneFailed || len(two.Extra) != 0 {
 		t.Errorf("%+v, %v", two, err)
@@ -265,7 +266,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	}
 	var told []string
 	for e, err := range journal.New(w.log).Read(w.ctx(), 0) {
-		check(t, err)
+		require.NoError(t, err)
 		told = append(told, strings.Join([]string{e.Kind, e.Text("lane"), e.Text("branch"), e.Text("ref"), e.Text("text")}, "|"))
 	}
 	why := "cannot verify that the half-made lane two has nothing to lose, so it is kept: " + two.Path +
@@ -277,7 +278,7 @@ func TestTheEventsOfALaneSayWhatHappened(t *testing.T) {
 	}
 	last := ""
 	for r, err := range w.log.Read(w.ctx(), muster.StreamLanes, 0) {
-		check(t, err)
+		require.NoError(t, err)
 		last = string(r.Data)
 	}
 	if !strings.Contains(last, why) || !strings.Contains(last, `"status":"failed"`) {

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 )
 
@@ -24,13 +25,13 @@ func TestABrokenScratchCheckoutIsKeptAside(t *testing.T) {
 	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "two")
 	second := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", first)
-	check(t, err)
+	require.NoError(t, err)
 	for n, breaks := range []func(){
 		func() { // git knows the checkout, and cannot change it
 			gittest.Write(t, w.git(dir, "rev-parse", "--absolute-git-dir"), map[string]string{"index": "no index"})
 		},
 		func() {
-			check(t, os.Remove(dir+"/.git"))
+			require.NoError(t, os.Remove(dir+"/.git"))
 			w.git(dir, "init", "-q")
 		},
 	} {
@@ -59,7 +60,7 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 	w.git(w.root, "worktree", "add", "-q", "-b", "users", users)
 	gittest.Write(t, users, map[string]string{"a": "changed\n"})
 	scratch := filepath.Join(w.root, ".team", "scratch")
-	check(t, errors.Join(os.MkdirAll(scratch, 0o700), os.Symlink(users, filepath.Join(scratch, "alice"))))
+	require.NoError(t, errors.Join(os.MkdirAll(scratch, 0o700), os.Symlink(users, filepath.Join(scratch, "alice"))))
 	dir, err := w.Scratch(w.ctx(), "alice", first)
 	if err != nil || w.git(dir, "rev-parse", "HEAD") != first {
 		t.Fatal(dir, err)
@@ -68,7 +69,7 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 		t.Error("the user's checkout was changed")
 	}
 	elsewhere := t.TempDir()
-	check(t, errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)))
+	require.NoError(t, errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)))
 	_, err = w.Scratch(w.ctx(), "alice", first)
 	wants(t, err, muster.ErrUnavailable, "symbolic link")
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
@@ -83,8 +84,8 @@ func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	wants(t, fault(w.Scratch(w.ctx(), "alice", strings.Repeat("1", 40))), muster.ErrUnavailable, "cannot be made")
 	head := w.git(w.root, "rev-parse", "HEAD")
 	dir, err := w.Scratch(w.ctx(), "alice", head)
-	check(t, err)
-	check(t, os.Remove(dir+"/.git")) // so that only git can tell what it is
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(dir+"/.git")) // so that only git can tell what it is
 	ctx, cancel := context.WithCancel(w.ctx())
 	cancel()
 	for _, member := range []muster.Name{"alice", "bob"} {
@@ -102,7 +103,7 @@ func TestCommitsOfAScratchCheckoutAreArchived(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	dir, err := w.Scratch(w.ctx(), "alice", w.git(w.root, "rev-parse", "HEAD"))
-	check(t, err)
+	require.NoError(t, err)
 	gittest.Write(t, dir, map[string]string{"mine": "mine\n"})
 	w.git(dir, "add", "mine")
 	w.git(dir, "commit", "-q", "-m", "mine")
@@ -139,7 +140,7 @@ func TestOneScratchCheckoutAMember(t *testing.T) {
 func (w *world) scratchAt(member muster.Name) string {
 	w.t.Helper()
 	dir, err := w.Scratch(w.ctx(), member, w.git(w.root, "rev-parse", "HEAD"))
-	check(w.t, err)
+	require.NoError(w.t, err)
 	return dir
 }
 
@@ -167,7 +168,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		}, "dir/new new"},
 		"a file in a directory that was empty": {func(w *world, dir string) {
 			for range 2 {
-				check(w.t, os.MkdirAll(filepath.Join(dir, "empty", "too"), 0o755))
+				require.NoError(w.t, os.MkdirAll(filepath.Join(dir, "empty", "too"), 0o755))
 				if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || len(files) > 0 {
 					w.t.Errorf("an empty directory: %v, %v", files, err)
 				}
@@ -270,11 +271,11 @@ func TestWhatLanesHoldAtTheEnd(t *testing.T) {
 		"late": {"e": "mine\n"},
 	} {
 		lane, err := w.Create(w.ctx(), name, 0, "")
-		check(t, err)
+		require.NoError(t, err)
 		gittest.Write(t, lane.Path, files)
 		if name == "gone" || name == "gone-same" || name == "late" {
 			ref, err := w.Archive(w.ctx(), name)
-			check(t, err)
+			require.NoError(t, err)
 			archived = append(archived, worktree.Archived{Lane: name, Ref: ref, HasLanded: name == "late"})
 		}
 	}
@@ -296,13 +297,13 @@ func TestALargeScratchCheckoutStays(t *testing.T) {
 	w := newWorld(t, nil)
 	dir := w.scratchAt("alice")
 	gittest.Write(t, dir, map[string]string{"large": ""})
-	check(t, os.Truncate(dir+"/large", 257<<20))
+	require.NoError(t, os.Truncate(dir+"/large", 257<<20))
 	tips := []string{w.git(w.root, "rev-parse", "HEAD")}
 	if files, err := w.ScratchChanges(w.ctx(), "alice", tips); err != nil || !slices.Equal(files, []string{"large"}) {
 		t.Errorf("%v, %v", files, err)
 	}
 	all, err := w.Unlanded(w.ctx(), tips, nil)
-	check(t, err)
+	require.NoError(t, err)
 	if len(all) != 1 || all[0].Err == nil || all[0].Ref != "" || !exists(dir+"/large") {
 		t.Errorf("%+v", all)
 	}

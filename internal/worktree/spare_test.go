@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/internal/worktree"
 )
@@ -19,7 +20,7 @@ import (
 func file(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	info, err := os.Lstat(path)
-	check(t, err)
+	require.NoError(t, err)
 	return info
 }
 
@@ -40,7 +41,7 @@ func TestALaneOfASpare(t *testing.T) {
 		t.Error("a spare of no commit")
 	}
 	head := w.git(w.root, "rev-parse", "HEAD")
-	check(t, w.Spares.Prepare(w.ctx(), head))
+	require.NoError(t, w.Spares.Prepare(w.ctx(), head))
 	was := file(t, w.root+"/.worktrees/.spare-1/files/dir/b")
 	lane := w.create("same")
 	if !os.SameFile(was, file(t, lane.Path+"/dir/b")) {
@@ -51,12 +52,12 @@ func TestALaneOfASpare(t *testing.T) {
 		t.Error("the spare is still there")
 	}
 
-	check(t, w.Spares.Prepare(w.ctx(), head))
+	require.NoError(t, w.Spares.Prepare(w.ctx(), head))
 	gittest.Write(t, w.root, map[string]string{"a": "another a\n", "new/c": "c\n", "swap.tmp": ""})
 	w.git(w.root, "rm", "-q", "-r", "gone", "dir/gone", "swap/x")
-	check(t, os.Rename(w.root+"/swap.tmp", w.root+"/swap"))
-	check(t, os.Chmod(w.root+"/run.sh", 0o755))
-	check(t, os.Symlink("a", w.root+"/link"))
+	require.NoError(t, os.Rename(w.root+"/swap.tmp", w.root+"/swap"))
+	require.NoError(t, os.Chmod(w.root+"/run.sh", 0o755))
+	require.NoError(t, os.Symlink("a", w.root+"/link"))
 	w.git(w.root, "add", ".")
 	w.git(w.root, "commit", "-q", "-m", "another")
 	was = file(t, w.root+"/.worktrees/.spare-1/files/dir/b")
@@ -95,8 +96,8 @@ func TestASpareThatWasWrittenTo(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, map[string]string{"a": "a\n", "dir/b": "b\n", ".gitignore": "*.log\n/other/\n"})
 			head := w.git(w.root, "rev-parse", "HEAD")
-			check(t, w.Spares.Prepare(w.ctx(), head))
-			check(t, change(w.root+"/.worktrees/.spare-1"))
+			require.NoError(t, w.Spares.Prepare(w.ctx(), head))
+			require.NoError(t, change(w.root+"/.worktrees/.spare-1"))
 			w.isPristine(w.create("lane").Path, head)
 			w.tidy("lane")
 		})
@@ -107,7 +108,7 @@ func TestASpareThatWasWrittenTo(t *testing.T) {
 func TestTheIndexOfASpareMovesLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n", "dir/b": "b\n"})
-	check(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD")))
+	require.NoError(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD")))
 	path, admin := t.TempDir(), t.TempDir()
 	gittest.Write(t, path, map[string]string{"dir/in the way": ""})
 	if err := w.Spares.MoveInto(w.ctx(), path, admin); err == nil {
@@ -139,7 +140,7 @@ func TestServeSpares(t *testing.T) {
 		wait.For(t, "two spares", func() bool { return w.Spares.Count() == 2 })
 		lane := w.create("lane")
 		w.isPristine(lane.Path, "HEAD")
-		check(t, w.Remove(w.ctx(), "lane", false))
+		require.NoError(t, w.Remove(w.ctx(), "lane", false))
 	}
 	cancel()
 	<-ended
@@ -161,7 +162,7 @@ func (w *world) leases() string {
 func TestWhereChecksRun(t *testing.T) {
 	w := newWorld(t, nil)
 	elsewhere, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
+	require.NoError(t, err)
 	gittest.Write(t, w.root, map[string]string{"tmp/file": "a file\n"})
 	for _, tmp := range []string{w.root + "/missing", w.root + "/tmp/file/below", "/proc"} {
 		t.Setenv("TMPDIR", tmp)
@@ -172,7 +173,7 @@ func TestWhereChecksRun(t *testing.T) {
 		t.Setenv("TMPDIR", tmp)
 		for range 2 { // a lease that is given back is taken again
 			dir, remove, err := w.CheckDirs.Create()
-			check(t, err)
+			require.NoError(t, err)
 			equal(t, "made in", filepath.Dir(dir), parent)
 			equal(t, "held", w.leases(), "check-1 check-1.lock")
 			remove()
@@ -188,14 +189,14 @@ func TestAbandonedDirectoriesAreReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	living, removeLiving, err := w.CheckDirs.Create()
-	check(t, err)
+	require.NoError(t, err)
 	defer removeLiving()
 	dir, remove, err := w.CheckDirs.Create()
-	check(t, err)
+	require.NoError(t, err)
 	note := gittest.Read(t, w.root, ".team/locks/check-2")
 	remove()
 	gittest.Write(t, dir, map[string]string{"sealed/b": "b\n"})
-	check(t, os.Chmod(dir+"/sealed", 0o500))
+	require.NoError(t, os.Chmod(dir+"/sealed", 0o500))
 	gittest.Write(t, w.root, map[string]string{".team/locks/check-2": note})
 	for _, want := range []string{dir, ""} {
 		if removed, err := w.CheckDirs.RemoveAbandoned(); err != nil || strings.Join(removed, " ") != want || !exists(living) {
@@ -203,7 +204,7 @@ func TestAbandonedDirectoriesAreReturned(t *testing.T) {
 		}
 	}
 	_, remove, err = w.CheckDirs.Create()
-	check(t, err)
+	require.NoError(t, err)
 	defer remove()
 	equal(t, "held", w.leases(), "check-1 check-1.lock check-2 check-2.lock")
 }
@@ -242,7 +243,7 @@ func TestANoteLeadsToItsOwnDirectoryOnly(t *testing.T) {
 	l := w.on(refusesNote{})
 	gittest.Write(t, w.root, map[string]string{".team/locks/check-1": precious + "\n"})
 	_, remove, err := l.CheckDirs.Create()
-	check(t, err)
+	require.NoError(t, err)
 	defer remove()
 	equal(t, "held", w.leases(), "check-1 check-1.lock check-2 check-2.lock")
 }

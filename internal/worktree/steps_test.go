@@ -15,6 +15,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/store/mem"
@@ -94,7 +95,7 @@ func (w *world) failEachStep(part string, prepare func(n int), work func(l *work
 		disk := &brokenDisk{part: part, left: n}
 		log := brokenLog{w.log, disk}
 		l, err := worktree.Open(w.repo, durable.New(disk), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-		check(w.t, err)
+		require.NoError(w.t, err)
 		err = work(l, n)
 		if disk.failed == "" {
 			if err != nil || n == 1 {
@@ -145,7 +146,7 @@ func TestAStepThatFailsIsTold(t *testing.T) {
 		})
 	w.rows()
 	w.failEachStep("", func(int) {
-		check(t, w.Recover(w.ctx()))
+		require.NoError(t, w.Recover(w.ctx()))
 	}, func(l *worktree.Lanes, n int) error {
 		_, err := l.Create(w.ctx(), muster.Name(fmt.Sprintf("lane-%d", n)), 1, "HEAD")
 		return err
@@ -230,7 +231,7 @@ func TestAMakerThatCannotUndoDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.failEachStep("index.json", func(int) {
-		check(t, w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return nil }))
+		require.NoError(t, w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return nil }))
 		w.git(w.root, "branch", "wt/old")
 		w.rows(w.row("old", muster.LaneCreating, `,"maker":"lane-maker-1"`))
 	}, func(l *worktree.Lanes, _ int) error {
@@ -284,7 +285,7 @@ func TestACreationThatNobodyIsToldOfIsUndone(t *testing.T) {
 	w := newWorld(t, nil)
 	log := unwritable{mem.New().Log()}
 	l, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	check(t, err)
+	require.NoError(t, err)
 	wants(t, fault(l.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "could not be undone")
 	w.tidy()
 }

@@ -14,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -41,7 +42,7 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 	ctx := w.ctx()
 	log := &meanwhile{Log: w.log}
 	late, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	check(t, err)
+	require.NoError(t, err)
 	for name, is := range map[muster.Name]struct {
 		gone bool
 		left func(muster.Lane) error
@@ -59,9 +60,9 @@ func TestArchivedBySomebodyElseMeanwhile(t *testing.T) {
 				return
 			}
 			ref, err := w.Preserve(ctx, name)
-			check(t, err)
+			require.NoError(t, err)
 			w.removing(ref)
-			check(t, is.left(lane))
+			require.NoError(t, is.left(lane))
 		}
 		if _, err := late.ArchiveCompleted(ctx, muster.Task{ID: 1, Fence: 1, Worktree: name, Status: muster.Completed}); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -96,7 +97,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 		if got := w.findings(); len(got) != 1 || got[0].Fix != unlock || !strings.Contains(got[0].Text, "locked") {
 			t.Errorf("found %+v", got)
 		}
-		check(t, w.Recover(ctx))
+		require.NoError(t, w.Recover(ctx))
 	}
 	if out, err := exec.Command("sh", "-c", "cd '"+w.root+"' && "+unlock).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", unlock, err, out)
@@ -104,7 +105,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 	if got := w.findings(); len(got) != 1 || got[0].Fix != "" {
 		t.Errorf("unlocked: %+v", got)
 	}
-	check(t, w.Recover(ctx))
+	require.NoError(t, w.Recover(ctx))
 	w.tidy()
 }
 
@@ -116,7 +117,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	found := func(fix string) {
 		t.Helper()
 		got, err := w.Check(ctx)
-		check(t, err)
+		require.NoError(t, err)
 		if len(got) != 1 || !strings.Contains(got[0].Fix, fix) ||
 			!strings.Contains(got[0].Text, "not the lane one any more") {
 			t.Errorf("found %+v", got)
@@ -133,15 +134,15 @@ func TestALostLaneIsFound(t *testing.T) {
 	fine("whole")
 	link := lane.Path + "/.git"
 
-	check(t, os.Remove(link))
+	require.NoError(t, os.Remove(link))
 	found("git worktree repair")
 	w.git(w.root, "worktree", "repair")
 	fine("repaired")
 
-	check(t, os.Remove(link))
+	require.NoError(t, os.Remove(link))
 	w.git(lane.Path, "init", "-q")
 	found("mv '" + link + "' '" + link + ".other'")
-	check(t, os.Rename(link, link+".other"))
+	require.NoError(t, os.Rename(link, link+".other"))
 	w.git(w.root, "worktree", "repair")
 	fine("repaired")
 
@@ -150,10 +151,10 @@ func TestALostLaneIsFound(t *testing.T) {
 	w.git(w.root, "branch", "wt/one", lane.Base)
 	fine("with its branch")
 
-	check(t, os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
+	require.NoError(t, os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
 	found("mv '" + lane.Path + "' '" + lane.Path + ".lost'")
-	check(t, os.Rename(lane.Path, lane.Path+".lost"))
-	check(t, w.Recover(ctx))
+	require.NoError(t, os.Rename(lane.Path, lane.Path+".lost"))
+	require.NoError(t, w.Recover(ctx))
 	fine("moved away")
 	w.ok(w.Archive(ctx, "one"))
 	equal(t, "its file", gittest.Read(t, lane.Path+".lost", "b"), "b\n")
@@ -162,7 +163,7 @@ func TestALostLaneIsFound(t *testing.T) {
 func (w *world) findings() []worktree.Finding {
 	w.t.Helper()
 	all, err := w.Check(w.ctx())
-	check(w.t, err)
+	require.NoError(w.t, err)
 	return all
 }
 
@@ -179,7 +180,7 @@ func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 	t.Cleanup(func() { _ = exec.Command("chattr", "-i", stays).Run() })
 	wants(t, fault(w.Archive(w.ctx(), "one")), muster.ErrHeld, "cannot be removed, so it is kept")
 	for range 2 { // it stays so, and is no error of the recovery
-		check(t, w.Recover(w.ctx()))
+		require.NoError(t, w.Recover(w.ctx()))
 		if found := w.findings(); len(found) != 1 || !strings.Contains(found[0].Text, "its removal was interrupted") {
 			t.Errorf("found %+v", found)
 		}
@@ -187,9 +188,9 @@ func TestARemovalGoesOnWhereItWasStopped(t *testing.T) {
 			t.Error("the lane is no worktree any more")
 		}
 	}
-	check(t, exec.Command("chattr", "-i", stays).Run())
+	require.NoError(t, exec.Command("chattr", "-i", stays).Run())
 	gittest.Write(t, lane.Path, map[string]string{"late": "late\n"}) // by a process that is still at work there
-	check(t, w.Recover(w.ctx()))
+	require.NoError(t, w.Recover(w.ctx()))
 	w.tidy()
 	for ref, file := range map[string]string{"one-1": "b", "one-2": "late"} {
 		if w.git(w.root, "show", "refs/muster/archive/"+ref+":"+file) != file {
@@ -208,16 +209,16 @@ func TestARemovalOfSomethingElseKeepsIt(t *testing.T) {
 			w.git(path, "commit", "-q", "--allow-empty", "-m", "mine")
 		},
 		"a file": func(w *world, path string) {
-			check(w.t, os.WriteFile(path+".new", []byte("mine\n"), 0o600))
-			check(w.t, os.RemoveAll(path))
-			check(w.t, os.Rename(path+".new", path))
+			require.NoError(w.t, os.WriteFile(path+".new", []byte("mine\n"), 0o600))
+			require.NoError(w.t, os.RemoveAll(path))
+			require.NoError(w.t, os.Rename(path+".new", path))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			lane := w.create("one")
-			check(t, os.RemoveAll(lane.Path))
+			require.NoError(t, os.RemoveAll(lane.Path))
 			gittest.Write(t, lane.Path, map[string]string{"mine": "mine\n"})
 			replace(w, lane.Path)
 			for _, more := range []string{"", `,"removing":{"ref":""}`} {
@@ -225,7 +226,7 @@ func TestARemovalOfSomethingElseKeepsIt(t *testing.T) {
 				if _, err := w.Archive(w.ctx(), "one"); err == nil {
 					t.Error("it was archived as the lane")
 				}
-				check(t, w.Recover(w.ctx()))
+				require.NoError(t, w.Recover(w.ctx()))
 			}
 			at := filepath.Join(lane.Path, "mine")
 			if name == "a file" {

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/worktree"
 )
 
@@ -55,7 +56,7 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 	equal(t, "not sparse", exists(lane.Path+"/out/b"), false)
 	gittest.Write(t, lane.Path, map[string]string{"out/new": "new\n", "out/c": "mine\n"})
 	head, _, err := w.Commit(w.ctx(), "one", "Work\n")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\tout/c\nA\tout/new")
 }
 
@@ -68,7 +69,7 @@ func TestCommitOfFilesThatGitLooksPast(t *testing.T) {
 	w.git(lane.Path, "update-index", "--skip-worktree", "b")
 	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "b": "b2\n"})
 	head, _, err := w.Commit(w.ctx(), "one", "Work\n")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\ta\nM\tb")
 }
 
@@ -79,7 +80,7 @@ func TestCommitPastALockThatWasLeft(t *testing.T) {
 	w.create("one", map[string]string{"a": "a2\n"})
 	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock": ""})
 	at := time.Now().Add(-9900 * time.Millisecond)
-	check(t, os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at))
+	require.NoError(t, os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at))
 	if _, changed, err := w.Commit(w.ctx(), "one", "Work\n"); err != nil || !changed {
 		t.Error(changed, err)
 	}
@@ -90,7 +91,7 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	lane := w.create("one")
 	inner := lane.Path + "/vendor/inner"
-	check(t, os.MkdirAll(inner, 0o755))
+	require.NoError(t, os.MkdirAll(inner, 0o755))
 	w.git(inner, "init", "-q")
 	gittest.Write(t, inner, map[string]string{"x": "x\n"})
 	for range 2 { // the second time it has a commit
@@ -109,9 +110,9 @@ func TestAnInnerRepositoryIsNamed(t *testing.T) {
 	_, _, err := w.Commit(w.ctx(), "one", "x")
 	wants(t, err, muster.ErrInvalid, "vendor/inner")
 	w.git(lane.Path, "rm", "-q", "--cached", "vendor/inner")
-	check(t, os.RemoveAll(inner+"/.git"))
+	require.NoError(t, os.RemoveAll(inner+"/.git"))
 	head, _, err := w.Commit(w.ctx(), "one", "files")
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "the content", w.git(lane.Path, "show", head+":vendor/inner/x"), "x")
 }
 
@@ -129,7 +130,7 @@ func TestMerge(t *testing.T) {
 	gittest.Write(t, lane.Path, map[string]string{"text": like + "1 ours\n2\n3\n", "bin": "\x00ours", "gone": "ours\n"})
 	wants(t, fault(w.Merge(ctx, "one", theirs)), muster.ErrInvalid, "uncommitted")
 	mine, _, err := w.Commit(ctx, "one", "ours")
-	check(t, err)
+	require.NoError(t, err)
 	for range 2 { // the second time as after a crash
 		conflicts, err := w.Merge(ctx, "one", w.git(w.root, "rev-parse", "main"))
 		if err != nil || strings.Join(conflicts, " ") != "bin gone text" {
@@ -149,7 +150,7 @@ func TestMerge(t *testing.T) {
 	says("[bin (no marker: choose what it should be) gone (no marker: choose what it should be) text line 4]")
 	w.git(lane.Path, "add", "bin")
 	says("[gone (no marker: choose what it should be) text line 4]")
-	check(t, os.Remove(lane.Path+"/gone"))
+	require.NoError(t, os.Remove(lane.Path+"/gone"))
 	w.ok(w.Merge(ctx, "one", theirs)) // it stays decided
 	says("[text line 4]")
 	// Added with its markers still in it: git believes it, we do not.
@@ -182,11 +183,11 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	before := gittest.Checkout(t, w.root)
 	lane := w.create("one", map[string]string{"a": "committed\n"})
 	mine, _, err := w.Commit(ctx, "one", "work")
-	check(t, err)
+	require.NoError(t, err)
 	gittest.Write(t, lane.Path, map[string]string{"b": "staged\n", "untracked/file": "untracked\n", "x.log": "noise\n"})
 	w.git(lane.Path, "add", "b")
 	gittest.Write(t, lane.Path, map[string]string{"b": "changed after\n"})
-	check(t, os.Remove(lane.Path+"/.gitignore"))
+	require.NoError(t, os.Remove(lane.Path+"/.gitignore"))
 	gittest.Write(t, lane.Path, map[string]string{".gitignore": "*.log\n# more\n"})
 
 	index := w.git(lane.Path, "ls-files", "-s")
@@ -211,7 +212,7 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	// The same name again, with other work: another ref.
 	lane = w.create("one")
 	gittest.Write(t, lane.Path, map[string]string{"a": "other\n"})
-	check(t, w.Remove(ctx, "one", true))
+	require.NoError(t, w.Remove(ctx, "one", true))
 	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-2:a"), "other")
 	// Nothing beyond the base: no ref.
 	w.create("two")
@@ -227,17 +228,17 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	ctx := w.ctx()
 	lane := w.create("one", map[string]string{"mine": "mine\n"})
-	check(t, w.Keep(ctx, "one"))
+	require.NoError(t, w.Keep(ctx, "one"))
 	wants(t, w.Remove(ctx, "one", false), muster.ErrHeld, "is kept")
 	// Its index cannot be read: nobody can tell what it holds.
 	gitdir := w.git(lane.Path, "rev-parse", "--git-dir")
-	check(t, os.WriteFile(gitdir+"/index", []byte("no index"), 0o644))
+	require.NoError(t, os.WriteFile(gitdir+"/index", []byte("no index"), 0o644))
 	wants(t, fault(w.Changed(ctx, "one")), muster.ErrInvalid, "cannot verify")
 	wants(t, w.Remove(ctx, "one", true), muster.ErrInvalid, "cannot verify")
 	equal(t, "what it holds", gittest.Read(t, lane.Path, "mine"), "mine\n")
-	check(t, os.Remove(gitdir+"/index"))
+	require.NoError(t, os.Remove(gitdir+"/index"))
 	w.git(lane.Path, "reset", "-q")
-	check(t, w.Remove(ctx, "one", true))
+	require.NoError(t, w.Remove(ctx, "one", true))
 	w.tidy()
 	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-1:mine"), "mine")
 }
@@ -247,7 +248,7 @@ func TestCommitStagesFilesByName(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n", "gone": "x\n", "dir/file": "x\n", "file": "x\n"})
 	lane := w.create("one")
 	for _, name := range []string{"gone", "dir", "file"} {
-		check(t, os.RemoveAll(filepath.Join(lane.Path, name)))
+		require.NoError(t, os.RemoveAll(filepath.Join(lane.Path, name)))
 	}
 	gittest.Write(t, lane.Path, map[string]string{"*": "star\n", ":(top)x": "magic\n", "dir": "a file now\n",
 		"file/inside": "a directory now\n", "late": "late\n"})
@@ -256,7 +257,7 @@ func TestCommitStagesFilesByName(t *testing.T) {
 		_, _, err := w.Commit(w.ctx(), "one", "x")
 		return err
 	})
-	check(t, err)
+	require.NoError(t, err)
 	if got := strings.ReplaceAll(w.git(lane.Path, "ls-tree", "-r", "--name-only", "HEAD"), "\n", " "); got != "* :(top)x a dir file/inside" {
 		t.Errorf("the lane's commit has %s", got)
 	}
@@ -272,14 +273,14 @@ func TestAChangeInTheSecondOfTheCheckout(t *testing.T) {
 	w.git(w.root, "config", "core.checkStat", "minimal")
 	lane := w.create("one")
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
-	old := func(path string) { check(t, os.Chtimes(path, at, at)) }
+	old := func(path string) { require.NoError(t, os.Chtimes(path, at, at)) }
 	old(lane.Path + "/a")
 	w.git(lane.Path, "update-index", "--refresh")
 	gittest.Write(t, lane.Path, map[string]string{"a": "behind\n"})
 	old(lane.Path + "/a")
 	old(git.DirOf(lane.Path) + "/index")
 	tree, _, err := worktree.Content(w.ctx(), w.Lanes, lane.Name, lane.Base)
-	check(t, err)
+	require.NoError(t, err)
 	equal(t, "the tree", w.git(w.root, "show", tree+":a"), "behind")
 }
 

@@ -77,7 +77,7 @@ func TestCacheBreakpoints(t *testing.T) {
 			"system.0 0.0 2.24 4.0"},
 	} {
 		v := serve(streaming(turn("end_turn", text(0, "x"))))
-		need(v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil))(t)
+		require.Value(v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil))(t)
 		if got := strings.Join(marks(t, v.sent()), " "); got != c.want {
 			t.Errorf("%s: the marks stand at %s, want %s", name, got, c.want)
 		}

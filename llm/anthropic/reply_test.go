@@ -104,7 +104,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	if len(ds) != 2 || ds[0].Think != "Let me " {
 		t.Errorf("shown: %+v", ds)
 	}
-	stored := need(json.Marshal(r.Message))(t)
+	stored := require.Value(json.Marshal(r.Message))(t)
 	var again llm.Message
 	require.NoError(t, json.Unmarshal(stored, &again))
 	again.Parts = append([]llm.Part{

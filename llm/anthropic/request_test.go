@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	if *update {
 		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
-	want := need(os.ReadFile(file))(t)
+	want := require.Value(os.ReadFile(file))(t)
 	if b.String() != string(want) {
 		t.Errorf("the request is not that of %s:\n%s", file, b.String())
 	}

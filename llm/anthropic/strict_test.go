@@ -146,7 +146,7 @@ func (k *talk) summarize(t *testing.T) {
 // request is what the loop would send: the words that stand before the messages may change, as they do when another
 // version of the program goes on.
 func (k *talk) request(t *testing.T) llm.Request {
-	r := need(k.memory.Request(t.Context()))(t)
+	r := require.Value(k.memory.Request(t.Context()))(t)
 	r.System, r.CacheKey, r.CacheLong = []string{"You help.", k.system}, "a@b", k.IntN(2) == 0
 	r.Tools = []llm.Spec{{Name: "look"}, {Name: "find", Schema: json.RawMessage(`{"type":"object","properties":{"a":{}}}`)}}
 	return r
@@ -172,7 +172,7 @@ func (k *talk) run(t *testing.T) {
 		case 3:
 			k.summarize(t)
 		}
-		reply := need(model.Reply(t.Context(), k.request(t), nil))(t)
+		reply := require.Value(model.Reply(t.Context(), k.request(t), nil))(t)
 		// What is thought behind the adapter's own "Go on." does not stand behind it in the history.
 		if reply.Stop != llm.StopTools || wasPaused {
 			k.owed = nil

@@ -101,7 +101,7 @@ func TestThinkingIsBound(t *testing.T) {
 	v := serve(streaming(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
 	o := anthropic.Options{Model: "one", Key: "one"}
 	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{user("hello")}}
-	first := need(v.model(o).Reply(t.Context(), r, nil))(t)
+	first := require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
 	r.Messages = append(r.Messages, first.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1"}}})
 	for name, c := range map[string]struct {
 		change func(o *anthropic.Options, r *llm.Request)
@@ -125,7 +125,7 @@ func TestThinkingIsBound(t *testing.T) {
 		o, r := o, r
 		r.Messages = append([]llm.Message{}, r.Messages...)
 		c.change(&o, &r)
-		need(v.model(o).Reply(t.Context(), r, nil))(t)
+		require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
 		if s := v.sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
 			t.Errorf("%s: %s", name, s)
 		}

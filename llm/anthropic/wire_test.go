@@ -136,15 +136,6 @@ func ask(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta, 
 	return r, ds, err
 }
 
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
-	}
-}
-
 // asks is ask, which must not fail.
 func asks(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
 	t.Helper()

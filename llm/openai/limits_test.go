@@ -45,7 +45,7 @@ func TestLimitAndEffort(t *testing.T) {
 			if c.isVendor {
 				m = v.vendor(c.o)
 			}
-			need(m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil))(t)
+			require.Value(m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil))(t)
 			var q struct {
 				A         int                     `json:"max_tokens"`
 				B         int                     `json:"max_completion_tokens"`

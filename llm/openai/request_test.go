@@ -72,11 +72,11 @@ func TestRequest(t *testing.T) {
 		{"chat_vendor.json", v.vendor(openai.Options{API: openai.Chat, Effort: "low"})},
 		{"responses.json", v.vendor(openai.Options{Effort: "high"})},
 	} {
-		need(c.model.Reply(t.Context(), request, nil))(t)
+		require.Value(c.model.Reply(t.Context(), request, nil))(t)
 		golden(t, c.file, v.sent())
 	}
 	// Models from before reasoning refuse to be asked for it.
-	need(v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil))(t)
+	require.Value(v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil))(t)
 	if s := v.sent(); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {
 		t.Error(s)
 	}
@@ -105,7 +105,7 @@ func TestCacheKey(t *testing.T) {
 		{v.model(openai.Options{API: openai.Responses}), shared, "team/coder alice@team"},
 		{v.model(openai.Options{API: openai.Responses, Known: few}), shared, " "},
 	} {
-		need(c.model.Reply(t.Context(), c.request, nil))(t)
+		require.Value(c.model.Reply(t.Context(), c.request, nil))(t)
 		var sent struct {
 			Key  string `json:"prompt_cache_key"`
 			User string

@@ -117,7 +117,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 	v := serve(streaming(response(completed, "", reasoned, unsealed, phased, callA, callB)))
 	m := v.vendor(openai.Options{})
 	r, _ := asks(t, m)
-	stored := need(json.Marshal(r.Message))(t)
+	stored := require.Value(json.Marshal(r.Message))(t)
 	var said llm.Message
 	require.NoError(t, json.Unmarshal(stored, &said))
 	results := llm.Message{Role: llm.User, Parts: []llm.Part{

@@ -158,7 +158,7 @@ func TestImagesOnlyWhereTaken(t *testing.T) {
 		for name, want := range map[string]bool{"deepseek-flash": true, "deepseek-v4-pro": false, "unknown": true} {
 			v := serve(streams)
 			known, _ := catalogue.Lookup("deepseek", name)
-			need(v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil))(t)
+			require.Value(v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil))(t)
 			if sent := v.sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
 				t.Errorf("%s, %s: %s", api, name, sent)
 			}

@@ -106,15 +106,6 @@ func shown(ds []llm.Delta) (text, think string) {
 	return text, think
 }
 
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
-	}
-}
-
 // asks is ask, which must not fail.
 func asks(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -61,7 +62,7 @@ func TestUsageIsEstimatedFromTheConversation(t *testing.T) {
 	k.tell(strings.Repeat("u", 20))
 	k.req.Messages = append(k.req.Messages, llm.Message{Role: llm.User,
 		Parts: []llm.Part{llm.Text{Text: strings.Repeat("v", 12)}}})
-	r := need(k.model.Reply(t.Context(), k.req, func(llm.Delta) {}))(t)
+	r := require.Value(k.model.Reply(t.Context(), k.req, func(llm.Delta) {}))(t)
 	if d := cmp.Diff(llm.Usage{Input: (8 + 12) / 4, CacheRead: (40 + 20) / 4, Output: 1}, r.Usage); d != "" {
 		t.Error(d)
 	}

@@ -65,7 +65,7 @@ func TestLoad(t *testing.T) {
 	file := filepath.Join(dir, "demo.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"speakers": {"a": [{"say": "hi", "do": [{"bash": {"command": "ls"}}]}]}}`),
 		0o600))
-	s := need(Load(file))(t)
+	s := require.Value(Load(file))(t)
 	want(t, begin(t, s, "a@x").tell("go"), `hi[bash {"command":"ls"}]`)
 	require.NoError(t, os.WriteFile(file, []byte("oops: 1\n"), 0o600))
 	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), "demo.json:1:1: ") {
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 
 // The example of the package comment is one that works.
 func TestTheExampleOfTheComment(t *testing.T) {
-	f := need(parser.ParseFile(token.NewFileSet(), "script.go", nil, parser.ParseComments))(t)
+	f := require.Value(parser.ParseFile(token.NewFileSet(), "script.go", nil, parser.ParseComments))(t)
 	var example strings.Builder
 	for line := range strings.Lines(f.Doc.Text()) {
 		if text, ok := strings.CutPrefix(line, "\t"); ok && !strings.HasPrefix(text, "$") {

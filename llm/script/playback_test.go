@@ -24,7 +24,7 @@ type talk struct {
 
 func parsed(t testing.TB, text string) *Script {
 	t.Helper()
-	s := need(Parse([]byte(strings.ReplaceAll(text, "\t", "  "))))(t)
+	s := require.Value(Parse([]byte(strings.ReplaceAll(text, "\t", "  "))))(t)
 	return s
 }
 
@@ -47,7 +47,7 @@ func (k *talk) tell(texts ...string) string {
 		parts = append(parts, llm.Text{Text: text})
 	}
 	k.req.Messages = append(k.req.Messages, llm.Message{Role: llm.User, Parts: parts})
-	r := need(k.model.Reply(k.t.Context(), k.req, func(llm.Delta) {}))(k.t)
+	r := require.Value(k.model.Reply(k.t.Context(), k.req, func(llm.Delta) {}))(k.t)
 	k.req.Messages = append(k.req.Messages, r.Message)
 	k.open = r.Message.Calls()
 	return shown(r.Message)
@@ -280,14 +280,5 @@ speakers:
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d ids", len(seen))
-	}
-}
-
-// need is must for a call with a value.
-func need[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
 	}
 }

@@ -14,3 +14,12 @@ func NoError(t T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Value is NoError for a call with a value: require.Value(os.ReadFile(name))(t).
+func Value[V any](v V, err error) func(T) V {
+	return func(t T) V {
+		t.Helper()
+		NoError(t, err)
+		return v
+	}
+}

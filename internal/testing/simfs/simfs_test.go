@@ -15,15 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/internal/testing/simfs"
 )
-
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // left are the contents of x.json over all crashes; "-" where there is none.
 func left(f *simfs.FS, o simfs.Options) []string {
@@ -50,10 +44,10 @@ func left(f *simfs.FS, o simfs.Options) []string {
 func write(t testing.TB, f durable.FS, name, data string) {
 	t.Helper()
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	ok(t, err)
+	require.NoError(t, err)
 	_, err = file.Write([]byte(data))
-	ok(t, err)
-	ok(t, file.Close())
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
 }
 
 // What may be left is what the model says, no more and no less.
@@ -74,31 +68,31 @@ func TestWhatIsLeft(t *testing.T) {
 			write(t, f, "/d/x.json", "A")
 			f.Settle()
 			write(t, f, "/d/temp", "B")
-			ok(t, f.Rename("/d/temp", "/d/x.json"))
+			require.NoError(t, f.Rename("/d/temp", "/d/x.json"))
 		}, " 0 A B"},
 		{"replace", func(t *testing.T, f *simfs.FS) {
 			files := durable.New(f)
-			ok(t, files.Replace("/d/x.json", []byte("A")))
+			require.NoError(t, files.Replace("/d/x.json", []byte("A")))
 			f.Settle()
-			ok(t, files.Replace("/d/x.json", []byte("B")))
+			require.NoError(t, files.Replace("/d/x.json", []byte("B")))
 		}, "A B"},
-		{"create", func(t *testing.T, f *simfs.FS) { ok(t, durable.New(f).Create("/d/x.json", []byte("A"))) }, "- A"},
+		{"create", func(t *testing.T, f *simfs.FS) { require.NoError(t, durable.New(f).Create("/d/x.json", []byte("A"))) }, "- A"},
 		{"a move to another directory", func(t *testing.T, f *simfs.FS) {
 			write(t, f, "/d/x.json", "A")
-			ok(t, f.Mkdir("/e", 0o700))
+			require.NoError(t, f.Mkdir("/e", 0o700))
 			f.Settle()
-			ok(t, f.Rename("/d/x.json", "/e/y.json"))
+			require.NoError(t, f.Rename("/d/x.json", "/e/y.json"))
 		}, "- A"},
 		{"a removal", func(t *testing.T, f *simfs.FS) {
 			write(t, f, "/d/x.json", "A")
 			f.Settle()
-			ok(t, f.Remove("/d/x.json"))
+			require.NoError(t, f.Remove("/d/x.json"))
 			write(t, f, "/d/x.json", "B")
 		}, " - 0 A B"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := simfs.New()
-			ok(t, f.Mkdir("/d", 0o700))
+			require.NoError(t, f.Mkdir("/d", 0o700))
 			f.Settle()
 			c.do(t, f)
 			if got := strings.Join(left(f, simfs.Options{}), " "); got != c.want {
@@ -112,7 +106,7 @@ func TestWhatIsLeft(t *testing.T) {
 func TestSyncedStays(t *testing.T) {
 	f := simfs.New()
 	_, err := durable.New(f).Append("/a/b/x.jsonl", []byte("A"))
-	ok(t, err)
+	require.NoError(t, err)
 	n := 0
 	for c := range f.Crashes(simfs.Options{From: f.Calls()}) {
 		n++
@@ -129,7 +123,7 @@ func TestSyncedStays(t *testing.T) {
 func TestManyUpdates(t *testing.T) {
 	f := simfs.New()
 	for i := range 12 {
-		ok(t, f.Mkdir(fmt.Sprintf("/%d", i), 0o700))
+		require.NoError(t, f.Mkdir(fmt.Sprintf("/%d", i), 0o700))
 	}
 	seen := map[string]bool{}
 	for c := range f.Crashes(simfs.Options{From: 12}) {
@@ -243,22 +237,22 @@ func TestLikeTheRealOne(t *testing.T) {
 
 func TestLocks(t *testing.T) {
 	f := simfs.New()
-	ok(t, durable.New(f).ProbeLocks("/locks"))
+	require.NoError(t, durable.New(f).ProbeLocks("/locks"))
 	if _, err := f.TryLock("/locks/x", durable.Shared); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a lock file that nobody made: %v", err)
 	}
 	one, err := f.TryLock("/locks/x", durable.Exclusive)
-	ok(t, err)
+	require.NoError(t, err)
 	if _, err := f.TryLock("/locks/x", durable.Shared); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("held: %v", err)
 	}
-	ok(t, one.Close())
+	require.NoError(t, one.Close())
 	a, err := f.TryLock("/locks/x", durable.Shared)
-	ok(t, err)
+	require.NoError(t, err)
 	b, err := f.TryLock("/locks/x", durable.Shared)
-	ok(t, err)
+	require.NoError(t, err)
 	if _, err := f.TryLock("/locks/x", durable.Exclusive); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("shared: %v", err)
 	}
-	ok(t, errors.Join(a.Close(), b.Close()))
+	require.NoError(t, errors.Join(a.Close(), b.Close()))
 }
