@@ -295,6 +295,24 @@ func TestNobodyWritesAfterRunHasReturned(t *testing.T) {
 	}
 }
 
+// A shutdown that was asked of a lead that was dead already does not stop its next life.
+func TestShutdownOfADeadLead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(h *house) {
+		r := h.run(h.open(cast{"lead": hangs}.model(), nil))
+		h.until("asked", is(journal.TurnStarted, muster.Lead))
+		r.interrupt()
+		q, err := h.requests.Ask(h.Context(), muster.Request{Kind: muster.AskShutdown, From: muster.User, To: muster.Lead, Reason: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.resume("speakers: {lead: [{say: Here I am.}]}", nil).ends(0, time.Hour)
+		if q, _ = h.requests.Get(h.Context(), q.ID); q.Status != muster.RequestApproved || q.Response != "it had stopped already" {
+			t.Errorf("the request is %+v", q)
+		}
+	})
+}
+
 // Thirty seconds end a member whose model hangs; its task goes back, and spawned again it is not ended by the old request.
 func TestShutdownDeadlineEndsAHungModel(t *testing.T) {
 	t.Parallel()

@@ -124,6 +124,10 @@ func TestSentences(t *testing.T) {
 	must(w, r, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
 	w.refused(errOf(b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})), muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
 	w.refused(errOf(b.Claim(w.ctx, 1, Claim{Owner: "bob"})), muster.Invalid, "task 1 is completed")
+	w.refused(errClaimLost(muster.Task{ID: 1, Status: muster.NeedsAttention, Result: "no good", UpdatedAt: c.ClaimedAt}), muster.Fenced,
+		"task 1 is no longer yours: it was set aside at "+at+": no good")
+	w.refused(errClaimLost(muster.Task{ID: 1, Status: muster.InProgress, Owner: "ann", ClaimedAt: c.ClaimedAt}), muster.Fenced,
+		"task 1 is no longer yours: ann claimed it at "+at)
 	w.refused(errOf(b.Get(w.ctx, 7)), muster.NotFound, "there is no task 7")
 	w.refused(errOf(b.Update(w.ctx, 7, Patch{})), muster.NotFound, "there is no task 7")
 	w.refused(errOf(b.Claim(w.ctx, 7, Claim{Owner: "bob"})), muster.NotFound, "there is no task 7")
@@ -311,9 +315,11 @@ func TestForgetLane(t *testing.T) {
 		"pending":      {`"status": "pending"`, muster.Lane{Name: "lane", TaskID: 1}, "lane"},
 		"of no task":   {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane"}, "lane"},
 		"of one gone":  {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane", TaskID: 9}, "lane"},
+		"unreadable":   {`"status": "completed", "completed_by": "ann"`, muster.Lane{Name: "lane", TaskID: 2}, "lane"},
 	} {
 		w := inMemory(t)
 		w.write("1", `{"id": 1, "subject": "a", "worktree": "lane", `+c.task+`}`)
+		w.write("2", `{"id": 2, "subject": 7}`)
 		b := w.board()
 		must(w, 0, b.ForgetLane(w.ctx, c.lane))
 		if got := w.get(b, 1).Worktree; got != c.want {

@@ -39,6 +39,11 @@ func TestARefusedClaimNamesFiveBlockers(t *testing.T) {
 	}
 	w.write("99", `{"id": 99, "subject": "x", "blockedBy": [98]}`)
 	w.refused(errOf(b.Claim(w.ctx, 99, Claim{Owner: "ann"})), muster.Invalid, "task 99 waits for 98, which does not exist")
+	w.write("100", `{"id": 100, "subject": "other programs take it for ready", "blockedBy": [], "dependsOn": [1]}`)
+	w.refused(errOf(b.Claim(w.ctx, 100, Claim{Owner: "ann"})), muster.Invalid, "task 100 waits for 1 (pending)")
+	if got := w.get(b, 100); len(got.BlockedBy) != 1 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // A task of which another program wrote a status of its own is nobody's to claim.

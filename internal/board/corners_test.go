@@ -2,11 +2,13 @@ package board
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster"
+	"muster/internal/state"
 )
 
 // Documents of other programs whose keys no task can have are no tasks.
@@ -117,5 +119,32 @@ func TestAnEmptyBoardIsAnEmptyList(t *testing.T) {
 	data, failed := muster.Encode(all)
 	if err != nil || failed != nil || strings.TrimSpace(string(data)) != "[]" {
 		t.Errorf("%s, %v, %v", data, err, failed)
+	}
+}
+
+// Numbers that no document can have are refused, and the task stays as it is.
+func TestATaskThatCannotBeWrittenStays(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.add(b, "one")
+	w.take(b, 1, "ann")
+	w.refused(errOf(b.Complete(w.ctx, 1, 1, Outcome{Landed: &muster.Landed{Seconds: math.NaN()}})), muster.Invalid, "")
+	if got := w.get(b, 1); got.Status != muster.InProgress {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Many tasks that become ready, stop being so, and become ready again before anybody asks are listed once each.
+func TestReadyTasksThatMovedTwiceAreListedOnce(t *testing.T) {
+	g := newGraph()
+	var want []muster.TaskID
+	for id := muster.TaskID(1); id <= 100; id++ {
+		want = append(want, id)
+		g.onChange(state.Change[muster.Task]{Key: key(id), New: &muster.Task{ID: id, Status: muster.Pending}})
+		g.setReady(g.tasks[id], false)
+		g.setReady(g.tasks[id], true)
+	}
+	if got := slices.Collect(g.readyFor("", false)); !slices.Equal(got, want) {
+		t.Errorf("ready are %v", got)
 	}
 }

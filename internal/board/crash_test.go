@@ -210,6 +210,25 @@ func TestStepsOutliveTheirCallers(t *testing.T) {
 	}
 }
 
+// An event that a log refuses undoes nothing and, while the engine is there, is no error.
+func TestStepsOutliveTheirEvents(t *testing.T) {
+	w := inMemory(t)
+	b := New(w.open(), journal.New(deaf{w.store.Log()}))
+	w.add(b, "1")
+	w.take(b, 1, "alice")
+	must(w, 0, errOf(b.Complete(w.ctx, 1, 1, Outcome{})))
+	if got := w.get(b, 1); got.Status != muster.Completed || w.eventCount() != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// deaf is a log that takes nothing.
+type deaf struct{ muster.Log }
+
+func (deaf) Append(context.Context, string, muster.Pos, ...[]byte) (muster.Pos, error) {
+	return 0, muster.Errorf(muster.Invalid, "no")
+}
+
 // leaving is a store whose caller goes away once something is put.
 type leaving struct {
 	muster.Store

@@ -156,6 +156,24 @@ func TestNoFailureIsHidden(t *testing.T) {
 	}
 }
 
+// Who completes a task once more, and cannot do what was left, is told so. The next one does it.
+func TestNoFailureIsHiddenFromWhoCompletesAgain(t *testing.T) {
+	isTask := func(op string) bool { return strings.Contains(op, " tasks/") }
+	complete := func(w *world, b *Board) error { return errOf(withHandlers(b).Complete(w.ctx, 1, 1, Outcome{})) }
+	storetest.FailEach(t, isTask, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
+		w := inMemory(t)
+		w.fillForFaults()
+		must(w, 0, errOf(w.board().Complete(w.ctx, 1, 1, Outcome{}))) // nobody is told there
+		faulty := wrap(w.open())
+		err := complete(w, New(faulty, journal.New(faulty.Log())))
+		must(w, 0, complete(w, w.board()))
+		if left := w.get(w.board(), 1).Effects; len(left) != 0 {
+			t.Errorf("after %v there are left %v", err, left)
+		}
+		return err
+	})
+}
+
 // A board that cannot be read is not an empty one.
 func TestNoFailedReadIsHidden(t *testing.T) {
 	for name, read := range map[string]func(ctx context.Context, b *Board) error{

@@ -14,7 +14,7 @@ import (
 
 func TestForeignFiles(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
-		w.write("1", `{"id": 1, "subject": "设计", "description": "", "status": "pending", "owner": null, "blockedBy": [], "theirs": {"keep": "me <b>"}}`)
+		w.write("1", `{"id": 1, "subject": "设计", "description": "", "status": "pending", "owner": null, "blockedBy": [], "blocks": [7], "theirs": {"keep": "me <b>"}}`)
 		w.write("2", `{"id": 2, "subject": "实现登录接口", "status": "pending", "blockedBy": [1], "required_role": "coder"}`)
 		w.write("3", `{"id": 3, "subject": "c", "status": "in_progress", "owner": "zoe", "claimed_at": 1714567890.123, "claim_source": "auto"}`)
 		w.write("4", `{"id": 4, "subject": "d", "status": "in_progress", "worktree": "auth-refactor"}`)
@@ -25,6 +25,9 @@ func TestForeignFiles(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 		must(w, 0, b.Settle(w.ctx))
+		if got := w.get(b, 1); got.Blocks != nil {
+			t.Errorf("the blocks that are stored are believed: %v", got.Blocks)
+		}
 		if got := w.raw("1"); got["theirs"] == nil {
 			t.Errorf("%v", got)
 		}

@@ -63,10 +63,12 @@ func at(op, key string) func(string, string) bool {
 }
 
 func TestTheOtherHalfOfACycleComesBetween(t *testing.T) {
-	w := inMemory(t)
+	w := newWorld(t, engines["file"](t)) // whose revisions come again with the content
 	other := w.board()
 	w.add(other, "1")
 	w.add(other, "2")
+	w.add(other, "3")
+	must(w, 0, errOf(other.Update(w.ctx, 3, Patch{AddBlockers: []muster.TaskID{1}}))) // so that there is a meta
 	b := w.interruptedBoard(at("put", "meta"), func() {
 		must(w, 0, errOf(other.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{1}})))
 	})

@@ -23,8 +23,8 @@ func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
 			faulty := wrap(w.open())
 			b := New(faulty, journal.New(faulty.Log()))
 			_, err := b.meta.read(w.ctx)
-			if got := w.add(w.board(), "next"); got.ID != 42 {
-				t.Errorf("after %v the next task is %d", err, got.ID)
+			if got := w.add(w.board(), "next"); got.ID != 42 || w.raw("meta")["next_id"] != 42.0 {
+				t.Errorf("after %v the next task is %d, and meta says %v", err, got.ID, w.raw("meta"))
 			}
 			return err
 		})
@@ -57,6 +57,24 @@ func TestMetaIsMadeAnewBesideABadEvent(t *testing.T) {
 		w.write("meta", `[]`)
 		if got := w.add(w.board(), "3"); got.ID != 3 {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A meta document that another program is in the middle of writing is waited for, however often it begins anew.
+func TestAHalfWrittenMetaIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		w.write("meta", `{"next_id": "half"}`)
+		go func() {
+			for _, data := range []string{`{"next_id": "again"}`, `{"next_id": 9}`} {
+				time.Sleep(30 * time.Millisecond)
+				w.write("meta", data)
+			}
+		}()
+		if got := w.add(b, "2"); got.ID != 9 || len(w.events(journal.StateCorrupt)) != 0 {
+			t.Errorf("%+v, told %v", got, w.events(journal.StateCorrupt))
 		}
 	})
 }

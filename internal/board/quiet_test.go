@@ -169,3 +169,45 @@ func TestAnIDIsRetiredOnce(t *testing.T) {
 		t.Errorf("it did %q, and the next id is %v", *ops, w.raw("meta")["next_id"])
 	}
 }
+
+// A blocker that was missing in blockedBy and is completed before a repair from an older look is not put there.
+func TestALateRepairAddsNoCompletedBlocker(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	w.write("1", `{"id": 1, "subject": "1"}`)
+	w.write("2", `{"id": 2, "subject": "2", "blockedBy": [], "dependsOn": [1]}`)
+	must(w, 0, b.tasks.Refresh(w.ctx))
+	must(w, 0, errOf(w.board().CompleteByHand(w.ctx, 1, muster.User, "")))
+	must(w, 0, b.updateBlockedBy(w.ctx, 2))
+	if got := w.get(b, 2); len(got.BlockedBy) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A process that finds blockedBy behind what it knows, and then right in the document, leaves the document alone.
+func TestBlockedByThatIsRightIsNotWritten(t *testing.T) {
+	w := inMemory(t)
+	b, ops := w.recordingBoard()
+	w.write("1", `{"id": 1, "subject": "1"}`)
+	w.write("2", `{"id": 2, "subject": "2", "blockedBy": [], "dependsOn": [1]}`)
+	must(w, 0, b.tasks.Refresh(w.ctx))
+	must(w, 0, w.board().Settle(w.ctx))
+	*ops = nil
+	must(w, 0, b.updateBlockedBy(w.ctx, 2))
+	if !slices.Equal(*ops, []string{"get 2"}) {
+		t.Errorf("it did %q", *ops)
+	}
+}
+
+// Announced edges that the task has already change it no more.
+func TestEdgesThatAreThereAreNotWrittenAgain(t *testing.T) {
+	w := inMemory(t)
+	w.add(w.board(), "1")
+	w.add(w.board(), "2", 1)
+	w.write("meta", `{"edges": 1, "adding": [{"n": 1, "id": 2, "on": [1]}]}`)
+	b, ops := w.recordingBoard()
+	must(w, 0, b.Settle(w.ctx))
+	if slices.Contains(*ops, "put 2") || count(*ops, "put meta") != 1 {
+		t.Errorf("it did %q", *ops)
+	}
+}

@@ -95,29 +95,34 @@ func TestSettleHidesNoFailure(t *testing.T) {
 // errNoGit is the error of a revocation.
 var errNoGit = errors.New("git is gone")
 
-// One task that cannot be repaired keeps no other from it. It is tried again.
+// One task that cannot be repaired keeps no other from it. It is tried again. A task that is marked as deleted stays
+// until its landing is revoked.
 func TestSettleGoesOnPastWhatFails(t *testing.T) {
 	w := inMemory(t)
 	b := w.board()
 	for _, id := range []string{"1", "2", "3"} {
 		w.write(id, `{"id": `+id+`, "subject": "nobody has it", "status": "in_progress", "fence": 1}`)
 	}
+	w.write("4", `{"id": 4, "subject": "marked, and could still land", "status": "deleted", "fence": 1}`)
 	fails := true
 	b.OnRevoke(func(_ context.Context, t muster.Task) error {
-		if fails && t.ID < 3 {
+		if fails && t.ID != 3 {
 			return errNoGit
 		}
 		return nil
 	})
 	for _, want := range []muster.TaskStatus{muster.InProgress, muster.Pending} {
 		err := b.Settle(w.ctx)
-		if errors.Is(err, errNoGit) != fails || fails && strings.Count(err.Error(), errNoGit.Error()) != 2 {
+		if errors.Is(err, errNoGit) != fails || fails && strings.Count(err.Error(), errNoGit.Error()) != 3 {
 			t.Errorf("settled with %v", err)
 		}
 		for id, is := range map[muster.TaskID]muster.TaskStatus{1: want, 2: want, 3: muster.Pending} {
 			if got := w.get(b, id); got.Status != is {
 				t.Errorf("task %d is %s, not %s", id, got.Status, is)
 			}
+		}
+		if _, err := w.store.Table(muster.TableTasks).Get(w.ctx, "4"); errors.Is(err, muster.ErrNotFound) == fails {
+			t.Errorf("the marked task: %v", err)
 		}
 		fails = false
 	}
@@ -204,6 +209,10 @@ func TestSettleLeavesWhatWasMended(t *testing.T) {
 		whole   = `{"id": 1, "subject": "a", "status": "in_progress", "owner": "alice", "fence": 1}`
 		another = `{"id": 1, "subject": "a", "status": "pending", "owner": "bob", "fence": 2}`
 		marked  = `{"id": 1, "subject": "a", "status": "deleted", "fence": 1}`
+		cycle   = `{"id": 1, "subject": "a", "dependsOn": [1], "blockedBy": [1]}`
+		free    = `{"id": 1, "subject": "a"}`
+		done    = `{"id": 1, "subject": "a", "status": "completed"}`
+		told    = `{"id": 1, "subject": "a", "status": "completed", "completed_by": "system"}`
 	)
 	for name, c := range map[string]struct {
 		is      string
@@ -217,6 +226,8 @@ func TestSettleLeavesWhatWasMended(t *testing.T) {
 		"the mark, at first":           {marked, "get 1", whole, nil},
 		"the mark, before it is gone":  {marked, "delete 1", whole, []int{1}},
 		"the mark, by another program": {marked, "revoke", whole, []int{1}},
+		"a cycle":                      {cycle, "get 1", free, nil},
+		"a completion":                 {done, "get 1", told, nil},
 	} {
 		w := inMemory(t)
 		done := false
@@ -293,6 +304,10 @@ func TestABlockerMayComeWhileItsIDIsFree(t *testing.T) {
 		must(w, 0, another.Settle(w.ctx))
 		if got := w.get(b, 3); !slices.Equal(got.DependsOn, []muster.TaskID{2}) {
 			t.Errorf("at once it waits for %v", got.DependsOn)
+		}
+		w.write("4", `{"id": 4, "subject": "d", "blockedBy": [5]}`)
+		if got := w.add(another, "e"); got.ID != 6 {
+			t.Errorf("the id of the task that is waited for was given to %+v", got)
 		}
 	})
 }

@@ -220,3 +220,25 @@ func TestAnAnnouncedEdgeOfATaskThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// Tasks that cannot be read, or are not there, close no cycle. An announced edge to one that cannot be read counts.
+func TestEdgesToWhatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b := w.board()
+		w.add(b, "1")
+		w.write("2", `{"id": 2, "subject": "waits for a bad one", "dependsOn": [3]}`)
+		w.write("3", `{"id": 3, "subject": []}`)
+		w.write("4", `{"id": 4, "subject": "waits for none", "dependsOn": [90]}`)
+		w.write("5", `{"id": 5, "subject": "is to wait"}`)
+		got, err := b.Update(w.ctx, 1, Patch{AddBlockers: []muster.TaskID{2, 4}})
+		if must(w, got, err); !slices.Equal(got.BlockedBy, []muster.TaskID{2, 4}) {
+			t.Errorf("%+v", got)
+		}
+		w.write("meta", `{"edges": 9, "adding": [{"n": 9, "id": 5, "on": [3]}]}`)
+		must(w, 0, b.Settle(w.ctx))
+		if got := w.get(b, 5); !slices.Equal(got.BlockedBy, []muster.TaskID{3}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}

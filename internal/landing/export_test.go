@@ -4,6 +4,9 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"muster"
+	"muster/internal/git"
 )
 
 // Waiting returns how many owners wait for a decision about their landing.
@@ -13,7 +16,10 @@ func Waiting(l *Lander) int {
 	return l.queue.present
 }
 
-var Dependants = dependants
+var (
+	Dependants = dependants
+	FileList   = fileList
+)
 
 // EndDrainer leaves the queue as when its last owner has left and its drainer has not noticed that yet. It does when
 // somebody waits.
@@ -51,6 +57,11 @@ func Search(green, red time.Duration) (split func(n int) int) {
 
 // Halve lets l search stacks by halves, whatever its checks take.
 func Halve(l *Lander) { l.split = halve }
+
+// Raise sets the landing ref of a claim.
+func Raise(ctx context.Context, repo *git.Repo, id muster.TaskID, claim int, head string) (isRevoked bool, err error) {
+	return refsOf(repo, id, claim).raise(ctx, head)
+}
 
 // Announce adds a commit that is to land on tip to the tips.
 func Announce(ctx context.Context, l *Lander, tip, commit string) error {

@@ -116,7 +116,6 @@ func TestContract(t *testing.T) {
 // While nobody waits, the commits that landed covered are checked one by one: of a green one there is a receipt, of a
 // red one people are told, and nothing is undone. Who queues meanwhile does not wait for that.
 func TestCoveredCommitsAreCheckedWhenIdle(t *testing.T) {
-	tier.All(t)
 	t.Parallel()
 	h, receipts := newHold(t), t.TempDir()
 	// The files tell the position in the stack. The lowest hangs until it is ended, and the second is red by itself.

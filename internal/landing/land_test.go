@@ -121,6 +121,16 @@ func TestConflict(t *testing.T) {
 	equal(t, "events", w.kinds(two.ID), "created claimed landing returned(conflict) landing completed")
 }
 
+// The owner reads the names of as many files as it can use.
+func TestTheFilesInConflict(t *testing.T) {
+	for more, want := range map[string]string{"": "f, f", "g": "f and 1 more files", "g h": "f and 2 more files"} {
+		files := strings.Fields(strings.Repeat("f ", 20) + more)
+		if got := landing.FileList(files); !strings.HasSuffix(got, want) || strings.Count(got, "f,") != 19 {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
 // A merge in a worktree obeys .gitattributes, one on trees does not: what the first can do needs nobody.
 func TestAConflictThatAttributesResolve(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,10 @@ func TestAClaimThatEndsInTheCheckNeverLands(t *testing.T) {
 		"revoked, the board not told":           {"true", revoke, "the claim was taken back"},
 		"revoked, and the check is red":         {"false", revoke, "the claim was taken back"},
 		"taken back on the board, check is red": {"false", takenBack, "the claim was taken back"},
+		"given back to the board": {"true", func(w *world, task muster.Task, _ string) {
+			_, err := w.board.Release(w.ctx(), task.ID, task.Fence, board.Release{Reason: "no"})
+			w.must(err)
+		}, "it was given back to the board"},
 		"claimed by another program, lane used": {"true", func(w *world, task muster.Task, lane string) {
 			w.edit(task.ID, `"alice"`, `"bob"`, `"fence": 1`, `"fence": 2`)
 			gittest.Write(w.t, lane, map[string]string{"more": "more\n"})

@@ -194,6 +194,24 @@ func TestAFailedGitKeepsTheWorkOfALateOwner(t *testing.T) {
 	})
 }
 
+// What a late owner did is in its lane, also when git fails to keep it aside; the owner is told.
+func TestAFailedGitTellsALateOwnerWhereTheWorkIs(t *testing.T) {
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task, _ := w.task("One", "alice", map[string]string{"late": "late\n"})
+	w.must(takeBack(w, task))
+	for _, pattern := range []string{"*' refs/muster/archive/ '*", "*' write-tree '*"} { // of the landing, and of its lane
+		t.Run(pattern, func(t *testing.T) {
+			w.git("update-ref", "refs/muster/landing/1-1", "main")
+			happened := oddGit(t, pattern, 1, "exit 128")
+			_, err := w.try(task)
+			wants(t, err, muster.ErrFenced, "the claim was taken back")
+			if !happened() || !strings.Contains(hint(err), "still in its lane") || w.kept(err, "late") != "" {
+				t.Errorf("hint %q", hint(err))
+			}
+		})
+	}
+}
+
 // Whatever git fails, a branch that is ahead stays where it is.
 func TestAFailedGitLeavesABranchThatIsAhead(t *testing.T) {
 	root, repo := branches(t)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/landing"
@@ -212,6 +213,41 @@ func TestAConflictInTheQueue(t *testing.T) {
 	}
 	if back != 1 || verdicts[three.ID].Task.Landed == nil {
 		t.Errorf("%d came back, %+v", back, verdicts[three.ID])
+	}
+}
+
+// A task that waits and conflicts with what has just landed comes back while checks still find out what else is red.
+func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	h.inOrder = true
+	told := filepath.Join(h.dir, "told")
+	// The check of "good" alone ends when the conflict was told.
+	w := newWorld(t, h.check("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; while [ ! -e "+told+" ]; do sleep 0.01; done"),
+		map[string]string{"a.txt": "a\n"})
+	landing.Halve(w.land)
+	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
+	good, _ := w.task("Good", "bob", map[string]string{"good": "x\n"})
+	bad, _ := w.task("Bad", "carol", map[string]string{"bad": "x\n"})
+	two, _ := w.task("Two", "dave", map[string]string{"a.txt": "two\n"})
+	ended := make(chan error)
+	go func() {
+		_, isBack := wait.Poll(20*time.Second, func() bool {
+			got, err := w.board.Get(w.ctx(), two.ID)
+			return err == nil && got.Returned != ""
+		})
+		err := os.WriteFile(told, nil, 0o600)
+		if !isBack {
+			err = errors.New("the conflict has not come back")
+		}
+		ended <- err
+	}()
+	verdicts := w.queued(h, one, good, bad, two)
+	w.must(<-ended)
+	for id, landed := range map[muster.TaskID]bool{one.ID: true, good.ID: true, bad.ID: false, two.ID: false} {
+		if v := verdicts[id]; (v.Task.Landed != nil) != landed {
+			t.Errorf("task %d: %+v", id, v)
+		}
 	}
 }
 

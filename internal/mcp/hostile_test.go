@@ -96,6 +96,22 @@ func TestServersThatBreak(t *testing.T) {
 	}
 }
 
+// The last line of a program is told although it is read after the connection has ended.
+func TestALastLineThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &session{isLocal: true, words: words{done: make(chan struct{})}}
+		printed, errs := io.Pipe()
+		go x.words.read(printed, func(string) {})
+		time.AfterFunc(closeGrace/2, func() {
+			_, _ = io.WriteString(errs, "out of ideas\n")
+			_ = errs.Close()
+		})
+		if err := x.explain(sdk.ErrConnectionClosed); !strings.Contains(err.Error(), "out of ideas") {
+			t.Error(err)
+		}
+	})
+}
+
 // Nothing of a server outlives the pool, also where its programs do not end by themselves.
 func TestStubbornServerEnds(t *testing.T) {
 	p := prepared(t, "stubborn")

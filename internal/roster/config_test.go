@@ -85,13 +85,27 @@ func TestProject(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var projecting sync.WaitGroup
 		projecting.Go(func() { r.Projector(ctx) })
+		time.Sleep(2 * time.Second)
+		set(t, r, "carol", muster.Working, "")
+		write(t, s, `["half"]`)
+		time.Sleep(10 * time.Second)
+		if told := strings.Count(strings.Join(kinds(t, s), ""), "state.corrupt"); config(t, s) != `["half"]` || told != 1 {
+			t.Errorf("a file that cannot be read has become %s, told %d times", config(t, s), told)
+		}
+		write(t, s, `{"members":[{"name":"Zed"}]}`) // it is tried again although no member changes
+		time.Sleep(2 * time.Second)
+		if got := config(t, s); !strings.Contains(got, "carol") || !strings.Contains(got, "Zed") {
+			t.Errorf("mended, it has %s", got)
+		}
 		add(t, r, muster.Member{Name: "soon", Role: "x"})
 		time.Sleep(2 * time.Second)
 		add(t, r, muster.Member{Name: "late", Role: "x"})
+		set(t, r, "soon", muster.Idle, muster.IdleTimeout)
 		soon := config(t, s)
 		cancel()
 		projecting.Wait()
-		if !strings.Contains(soon, "soon") || !strings.Contains(config(t, s), "late") {
+		if !strings.Contains(soon, "soon") || !strings.Contains(config(t, s), "late") ||
+			!strings.Contains(config(t, s), string(muster.IdleTimeout)) {
 			t.Errorf("it has %s, and at the end %s", soon, config(t, s))
 		}
 	})
@@ -121,4 +135,29 @@ func TestANameStaysTakenWhileTheFileCannotBeRead(t *testing.T) {
 	if got := kinds(t, s); len(got) != 3 {
 		t.Errorf("said were %q", got)
 	}
+}
+
+func TestTheProjectorWritesAtMostOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New()
+		r := process(s)
+		add(t, r, muster.Member{Name: "alice", Role: "coder"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var projecting sync.WaitGroup
+		projecting.Go(func() { r.Projector(ctx) })
+		writes, last := 0, ""
+		for i := range 100 {
+			_, err := r.Update(t.Context(), "alice", func(m *muster.Member) { m.Doing = fmt.Sprint(i) })
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+			if now := config(t, s); now != last {
+				writes, last = writes+1, now
+			}
+		}
+		cancel()
+		projecting.Wait()
+		if writes < 5 || writes > 11 || !strings.Contains(config(t, s), `"doing": "99"`) {
+			t.Errorf("%d writes in 10 s", writes)
+		}
+	})
 }

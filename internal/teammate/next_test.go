@@ -152,12 +152,18 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A limit of the lead stops the team, outside of a conversation.
+// A limit of the lead stops the team, outside of a conversation. So does trouble of a model that concerns every member.
 func TestNextStopsTheTeam(t *testing.T) {
 	finish, ok := Next(Facts{Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Err: errors.Join(errTest, errTurns)}}).(Finish)
 	var stop *TeamStop
 	if !ok || !errors.As(finish.Err, &stop) || !errors.Is(finish.Err, errTest) {
 		t.Errorf("%+v", finish)
+	}
+	for _, kind := range []llm.Kind{llm.Denied, llm.Spent, llm.Limited, llm.Overloaded, llm.Unreachable, llm.Incomplete} {
+		finish, ok := Next(Facts{Stage: PhaseEnded, Phase: PhaseFacts{Err: errModel(kind)}}).(Finish)
+		if !ok || !errors.As(finish.Err, &stop) || llm.KindOf(finish.Err) != kind {
+			t.Errorf("%s: %+v", kind, finish)
+		}
 	}
 }
 

@@ -539,3 +539,24 @@ func TestAStandstillOfTheLead(t *testing.T) {
 		}
 	})
 }
+
+// Why a member is idle: it waits for an answer, or for tasks, or its model has stopped. One that was idle when its
+// process began is idle for the same reason.
+func TestIdleReason(t *testing.T) {
+	begun, idle := counters{started: time.Now()}, muster.Member{Status: muster.Idle, IdleReason: muster.IdleTasks}
+	over := begun
+	over.over = true
+	for _, c := range []struct {
+		counters counters
+		asks     bool
+		want     muster.IdleReason
+	}{{over, true, muster.IdleMessages}, {over, false, muster.IdleTasks}, {counters{}, false, muster.IdleTasks}, {begun, false, muster.IdleNoToolUse}} {
+		if got := c.counters.idleReason(c.asks, idle); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	begun.turns, begun.extended = 9, true
+	if begun.countWait(true, false) || begun.turns != 0 || begun.extended {
+		t.Errorf("a wait that has slept begins a new phase: %+v", begun)
+	}
+}

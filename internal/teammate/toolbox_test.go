@@ -112,6 +112,23 @@ func TestTheJournalTellsOfCallsAndTurns(t *testing.T) {
 	})
 }
 
+// Where a plan is required, neither the member nor a subagent of it changes anything before one is approved.
+func TestAPlanIsRequiredOfSubagentsToo(t *testing.T) {
+	for _, isRequired := range []bool{true, false} {
+		live(t, "alice", func(l *life) {
+			l.create(board.Draft{RequirePlan: isRequired})
+			l.start(calls("subagent", map[string]any{"kind": "work", "prompt": "write it"}),
+				calls("write_file", map[string]any{"path": "a.txt", "content": "a"}), says("Written."), says("Done."))
+			if n := strings.Count(l.heard(), "needs an approved plan before subagent may run"); (n == 1) != isRequired {
+				l.Errorf("required %v, she hears %s", isRequired, l.heard())
+			}
+			if _, err := os.Stat(l.rows.dir + "/a.txt"); (err != nil) != isRequired {
+				l.Errorf("required %v, the file: %v", isRequired, err)
+			}
+		})
+	}
+}
+
 // The whole of an output that is too long for a model is in a file of the team; where it cannot be kept it is said to be
 // lost.
 func TestALongOutputIsKept(t *testing.T) {

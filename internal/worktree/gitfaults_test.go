@@ -140,6 +140,19 @@ func TestABranchThatAppearsMeanwhileStays(t *testing.T) {
 	equal(t, "events", fmt.Sprint(w.events()), "["+both+" "+both+"]")
 }
 
+// A git that was killed is worth another try, and the end of a call is no failure of git.
+func TestACommitWhoseGitDies(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create("one", map[string]string{"a": "a\n"})
+	commit := func() error { _, _, err := w.Commit(w.ctx(), "one", "x"); return err }
+	wants(t, w.with("--others", "kill -9 $$", commit), muster.ErrUnavailable, "cannot be committed")
+	wants(t, w.with("--others", "exit 1", commit), muster.ErrInvalid, "cannot be committed")
+	err := w.cancelledAt("--others", func(ctx context.Context) error { _, _, err := w.Commit(ctx, "one", "x"); return err })
+	if !errors.Is(err, context.Canceled) || errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
 // A git that fails never makes a step of a lane look done, and the step can be repeated.
 func TestAFailedGitIsNoSuccess(t *testing.T) {
 	for name, act := range map[string]func(w *world, failing gittest.Failing){

@@ -353,6 +353,38 @@ func TestADamagedIndexIsMadeAnew(t *testing.T) {
 	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 4)
 }
 
+// A row that names something else than the directory and the branch of its lane is told once. Nothing is done with what
+// it names.
+func TestARowThatNamesNoLane(t *testing.T) {
+	t.Parallel()
+	users := t.TempDir()
+	gittest.Write(t, users, map[string]string{"one/mine": "mine\n"})
+	for says, row := range map[string]string{
+		"where no lane of that name can be": `"path": "` + users + `/one", "branch": "wt/one"`,
+		"which is no branch of that lane":   `"path": ".worktrees/one", "branch": "main"`,
+	} {
+		w := newWorld(t, map[string]string{"a": "a\n"})
+		gittest.Write(t, w.root, map[string]string{".worktrees/index.json": `{"worktrees": {"one": {"status": "active", ` + row + `}}}`})
+		for range 2 {
+			require.NoError(t, w.Recover(w.ctx()))
+		}
+		wants(t, w.Remove(w.ctx(), "one", true), muster.ErrInvalid, says)
+		if all, err := w.List(w.ctx()); err != nil || len(all) != 1 || all[0].Status != muster.LaneFailed {
+			t.Errorf("%s: %+v, %v", says, all, err)
+		}
+		told := 0
+		for e, err := range journal.New(w.log).Read(w.ctx(), 0) {
+			if require.NoError(t, err); e.Kind == journal.LaneFailed {
+				told++
+			}
+		}
+		equal(t, "told", told, 1)
+		if gittest.Read(t, users, "one/mine") != "mine\n" {
+			t.Error("the user's file is gone")
+		}
+	}
+}
+
 func TestEnterFailsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})

@@ -68,6 +68,13 @@ func TestAScratchCheckoutThatIsALink(t *testing.T) {
 	if gittest.Read(t, users, "a") != "changed\n" || w.git(users, "rev-parse", "--abbrev-ref", "HEAD") != "users" {
 		t.Error("the user's checkout was changed")
 	}
+	moved := filepath.Join(t.TempDir(), "moved")
+	require.NoError(t, errors.Join(os.Rename(dir, moved), os.Symlink(moved, dir)))
+	gittest.Write(t, moved, map[string]string{"a": "changed\n"})
+	_, err = w.Scratch(w.ctx(), "alice", w.git(w.root, "rev-parse", "HEAD"))
+	if require.NoError(t, err); gittest.Read(t, moved, "a") != "changed\n" {
+		t.Error("a checkout that was moved elsewhere was changed")
+	}
 	elsewhere := t.TempDir()
 	require.NoError(t, errors.Join(os.RemoveAll(scratch), os.Symlink(elsewhere, scratch)))
 	_, err = w.Scratch(w.ctx(), "alice", first)

@@ -43,6 +43,7 @@ func TestThinkingStyles(t *testing.T) {
 		{"claude-haiku-4-5-20251001", "low", 64000, asking{Max: 64000, Thinking: budget(2048), Beta: beta}},
 		{"glm-5", "", 0, asking{Max: 32000, Warm: &half}},
 		{"claude-opus-4-7", "high", 1000, asking{Max: 1000, Thinking: adaptive, Output: effort("high")}},
+		{"claude-other-4-6", "low", 1000, asking{Max: 1000, Thinking: adaptive, Output: effort("low")}},
 		{"claude-something", "", 0, asking{Max: 32000, Warm: &half}},
 		{"claude-sonnet-4-20250514", "low", 1000, asking{Max: 3048, Thinking: budget(2048)}},
 		{"glm-5", "minimal", 0, asking{Max: 32000, Thinking: adaptive, Output: effort("low")}},

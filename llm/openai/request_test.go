@@ -75,6 +75,12 @@ func TestRequest(t *testing.T) {
 		require.Value(c.model.Reply(t.Context(), request, nil))(t)
 		golden(t, c.file, v.sent())
 	}
+	for _, api := range []openai.API{openai.Chat, openai.Responses} {
+		_, err := v.model(openai.Options{API: api}).Reply(t.Context(), llm.Request{System: []string{"nothing to answer"}}, nil)
+		if llm.KindOf(err) != llm.BadRequest {
+			t.Errorf("%s: %v", api, err)
+		}
+	}
 	// Models from before reasoning refuse to be asked for it.
 	require.Value(v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil))(t)
 	if s := v.sent(); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {

@@ -344,6 +344,9 @@ func lateMail(t *testing.T, waits string) {
 	if err != nil || len(segments) != 1 {
 		t.Fatalf("the segments are %v, %v", segments, err)
 	}
+	copied, err := os.ReadFile(segments[0])
+	require.NoError(t, err)
+	write(t, segments[0]+".bak", string(copied)) // no part of the inbox
 	addTo(t, segments[0], `{"type":"message","from":"zoe","content":"late","timestamp":1}`+"\n")
 	second, again := pending(t, s)
 	if said(first) != strings.TrimSpace(waits+" c") || said(second) != strings.TrimSpace(waits+" late c") || again != end {

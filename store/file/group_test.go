@@ -216,14 +216,22 @@ func TestAnOvertakenPutLeavesNoFile(t *testing.T) {
 	}
 }
 
-// A cleaning that is cut off before the segment is empty delivers nothing twice.
+// A cleaning that is cut off before the segment is empty, or before it has its new name, delivers nothing twice, and what
+// a late program then adds once.
 func TestACleaningThatIsCutOff(t *testing.T) {
+	cleaningCutOff(t, simfs.Truncate, ".jsonl")
+	cleaningCutOff(t, simfs.Rename, "-0.jsonl")
+}
+
+func cleaningCutOff(t *testing.T, kind simfs.Kind, suffix string) {
+	t.Helper()
+	root := t.TempDir()
 	s, err := OpenOn(durable.New(simfs.Tap{FS: durable.OS{}, Ask: func(k simfs.Kind, name string) error {
-		if k == simfs.Truncate && strings.Contains(name, "alice.segments") {
+		if k == kind && strings.Contains(name, "alice.segments") && strings.HasSuffix(name, suffix) {
 			return errors.New("cut off")
 		}
 		return nil
-	}}), t.TempDir())
+	}}), root)
 	require.NoError(t, err)
 	defer s.Close()
 	s.boxes.grace = 0 // the Drop cleans
@@ -236,6 +244,17 @@ func TestACleaningThatIsCutOff(t *testing.T) {
 	}
 	if mails, _, err := inbox.Peek(t.Context(), "alice", 0, 10); err != nil || len(mails) != 0 {
 		t.Errorf("it is delivered again: %+v, %v", mails, err)
+	}
+	segments, err := filepath.Glob(filepath.Join(root, ".team", "inbox", "alice.segments", "*"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("the segments are %v, %v", segments, err)
+	}
+	f, err := os.OpenFile(segments[0], os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	require.NoError(t, did(f.WriteString(`{"from":"bob","content":"late"}`+"\n")))
+	require.NoError(t, f.Close())
+	if mails, _, err := inbox.Peek(t.Context(), "alice", 0, 10); err != nil || len(mails) != 1 {
+		t.Errorf("after the late one there is %+v, %v", mails, err)
 	}
 }
 

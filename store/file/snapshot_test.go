@@ -85,6 +85,12 @@ func wants(t testing.TB, root string, want map[string]string, least int) {
 
 func TestSnapshotSparesFiles(t *testing.T) {
 	root, want := snapped(t, 20)
+	require.NoError(t, os.Remove(filepath.Join(root, ".team")))
+	wants(t, root, want, 0)
+	if _, err := os.Stat(filepath.Join(root, ".team")); err == nil {
+		t.Error("a look at another program's board has made .team")
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(root, ".team"), 0o700))
 	wants(t, root, want, 0)
 	wants(t, root, want, 20)
 	// One is written in place, one replaced with the same size and times, one goes, one comes.
