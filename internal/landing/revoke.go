@@ -80,7 +80,8 @@ func (r landingRefs) remove(ctx context.Context) (isRevoked bool, err error) {
 	return isRevoked, err
 }
 
-// revoke makes the revoked ref and deletes the landing ref, in one transaction.
+// revoke makes the revoked ref and deletes the landing ref, in one transaction. A landing ref that comes meanwhile is
+// never missed: where there was none, the transaction verifies that.
 func (r landingRefs) revoke(ctx context.Context) error {
 	head, err := r.repo.Head(ctx)
 	if err != nil {
@@ -90,10 +91,7 @@ func (r landingRefs) revoke(ctx context.Context) error {
 		if revoked == "" {
 			updates = append(updates, git.RefUpdate{Ref: r.revoked, New: head}) // any commit does
 		}
-		if landing != "" {
-			updates = append(updates, git.RefUpdate{Ref: r.landing, Old: landing})
-		}
-		return updates
+		return append(updates, git.RefUpdate{Ref: r.landing, Old: landing})
 	})
 }
 

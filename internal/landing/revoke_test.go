@@ -37,6 +37,25 @@ func TestARevocationThatFailsSaysSo(t *testing.T) {
 	w.must(w.land.Revoke(w.ctx(), 8, 1)) // of a task that the board does not have
 }
 
+// A landing and a revocation that cross: whichever comes second sees the first, and the claim lands nothing.
+func TestALandingAndARevocationCross(t *testing.T) {
+	for _, ref := range []string{"revoked", "landing"} {
+		t.Run(ref, func(t *testing.T) {
+			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+			task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+			happened := oddGit(t, "*' update-ref '*", 1, "git --git-dir='"+w.root+"/.git' update-ref refs/muster/"+ref+"/1-1 main")
+			w.process("")
+			if ref == "landing" {
+				require.NoError(t, w.land.Revoke(w.ctx(), task.ID, task.Fence))
+			} else {
+				wants(t, fault(w.try(task)), muster.ErrFenced, "the claim was taken back")
+			}
+			w.noRefs()
+			equal(t, "it has crossed", happened(), true)
+		})
+	}
+}
+
 // Work that has landed is recorded by who revokes the claim that landed it, and by nobody else.
 func TestARevocationOfAnotherClaimRecordsNothing(t *testing.T) {
 	t.Parallel()
