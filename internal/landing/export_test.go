@@ -19,6 +19,7 @@ func Waiting(l *Lander) int {
 var (
 	Dependants = dependants
 	FileList   = fileList
+	IsUndoneIn = isUndoneIn
 )
 
 // EndDrainer leaves the queue as when its last owner has left and its drainer has not noticed that yet. It does when

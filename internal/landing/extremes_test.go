@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,14 +58,19 @@ func arbiter(t *testing.T, asked *int, lane, text string) landing.Agents {
 // The third red check brings an arbiter, once. Its work lands by the check, whatever it says: where the check is red, the
 // task is set aside as it stands.
 func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
-	tier.All(t)
 	t.Parallel()
 	for text, status := range map[string]muster.TaskStatus{"one\ntwo\n": muster.Completed, "two\n": muster.NeedsAttention} {
 		w, two, lane := dispute(t)
 		asked := 0
-		v, err := w.tryWith(two, arbiter(t, &asked, lane, text))
-		if err != nil || v.Task.Status != status || asked != 1 || v.Task.Arbiter == nil || v.Task.Arbiter.Model != "m/2" {
-			t.Errorf("%q: %+v, %v, asked %d times", text, v, err, asked)
+		ctx, stop := context.WithCancelCause(w.ctx()) // the run ends while the first one works: another one goes on
+		_, err := w.land.LandWith(ctx, two.ID, two.Fence, "What bob did.", two.Owner, landing.Agents{
+			Arbitrate: func(context.Context, landing.Dispute) (landing.ArbiterReport, error) {
+				stop(muster.CauseUser)
+				return landing.ArbiterReport{}, ctx.Err()
+			}})
+		v, errAgain := w.tryWith(two, arbiter(t, &asked, lane, text))
+		if !errors.Is(err, muster.CauseUser) || errAgain != nil || v.Task.Status != status || asked != 1 || v.Task.Arbiter == nil || v.Task.Arbiter.Model != "m/2" {
+			t.Errorf("%q: %v, then %+v, %v, asked %d times", text, err, v, errAgain, asked)
 		}
 		if hasLanded := status == muster.Completed; hasLanded != (w.show("list") == "one\ntwo") || gittest.Read(t, lane, "list") != text {
 			t.Errorf("%q: on the target is %q", text, w.show("list"))

@@ -143,6 +143,9 @@ func TestNamesThatChangeOnARedBase(t *testing.T) {
 		"moved": {
 			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
 			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "", "b/a_test.go": "func TestA(t *T) {}\n"}, true},
+		"moved, and another of its name": {
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
+			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestA (0.00s)\nFAIL\tm/more\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "", "b/a_test.go": "func TestA(t *T) {}\n"}, false},
 		"not moved": {
 			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
 			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n"}, false},

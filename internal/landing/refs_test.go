@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"muster"
@@ -86,42 +85,17 @@ func (w *world) moveAsLanded(task muster.Task, lane, receipt string) {
 // What a crash has left; the same call goes on.
 func TestGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
-	t.Run("landed, not recorded", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-		task := w.landedUnrecorded(muster.ReceiptGreen + ", make test")
-		tip := w.git("rev-parse", target)
-		other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-		w.lands(other) // others go on meanwhile
-		w.process("")
-		v, err := w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
-		if err != nil || v.Task.Landed == nil || v.Task.Landed.Commit != tip || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "make test" || v.Task.Result != "noted before the crash" {
-			t.Errorf("%+v, %v", v, err)
-		}
-		equal(t, "it landed twice", w.git("rev-list", "--count", "main.."+target), "2")
-	})
-	t.Run("landing ref left by a half transaction", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-		task := w.landedUnrecorded(muster.ReceiptUnchecked)
-		w.git("update-ref", "refs/muster/landing/1-1", "main")
-		if v, err := w.try(task); err != nil || v.Task.Landed == nil {
-			t.Errorf("%+v, %v", v, err)
-		}
-		w.noRefs()
-	})
-	t.Run("conflicts merged, board not told", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-		one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
-		two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
-		w.lands(one)
-		w.git("update-ref", "refs/muster/landing/2-1", w.mergeUnreturned(two))
-		w.process("")
-		if v := w.back(two); !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Rounds != 1 {
-			t.Errorf("%+v", v)
-		}
-	})
+	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
+	task := w.landedUnrecorded(muster.ReceiptGreen + ", make test")
+	tip := w.git("rev-parse", target)
+	other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	w.lands(other) // others go on meanwhile
+	w.process("")
+	v, err := w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
+	if err != nil || v.Task.Landed == nil || v.Task.Landed.Commit != tip || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "make test" || v.Task.Result != "noted before the crash" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	equal(t, "it landed twice", w.git("rev-list", "--count", "main.."+target), "2")
 }
 
 // The target moves while the check runs: merged and checked again on the new one.

@@ -137,6 +137,14 @@ func TestWorkWithoutAVerdictNeverLands(t *testing.T) {
 		return landing.ReviewVerdict{Approved: true}, errors.New("it has used all its turns")
 	}}
 	task, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
+	ctx, stop := context.WithCancelCause(w.ctx()) // the run ends while it is reviewed, which counts not
+	ends := judges{say: func(landing.ReviewRequest) (v landing.ReviewVerdict, err error) {
+		stop(muster.CauseUser)
+		return v, ctx.Err()
+	}}
+	if _, err := w.land.LandWith(ctx, task.ID, task.Fence, "", task.Owner, ends.agents()); !errors.Is(err, muster.CauseUser) || told != "" {
+		t.Errorf("%v; the lead is told %q", err, told)
+	}
 	for i, agents := range []landing.Agents{j.agents(), {}, j.agents()} {
 		v, err := w.tryWith(task, agents)
 		if err != nil || v.Task.Landed != nil || v.Text == "" || !strings.Contains(told, "has given no verdict") {

@@ -168,7 +168,7 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 			}
 			t.Parallel()
 			h := newHold(t)
-			w := newWorld(t, h.check("! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},
+			w := newWorld(t, h.check("until [ -e "+h.dir+"/open ]; do sleep 0.01; done; ! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},
 				func(o *landing.Options) { o.Jobs = c.jobs })
 			landing.Halve(w.land) // the first check is held, so its time says nothing
 			w.state = landing.BaseGreen
@@ -293,28 +293,33 @@ func TestAClaimOfTheStackIsRevoked(t *testing.T) {
 // An owner that goes while its work is checked keeps nobody else from landing, and its own work is recorded.
 func TestAnOwnerLeavesTheQueue(t *testing.T) {
 	t.Parallel()
-	h := newHold(t)
-	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
-	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	gone, leave := context.WithCancelCause(w.ctx())
-	ended := make(chan error, 2)
-	go func() { _, err := w.land.Land(gone, one.ID, one.Fence, "", one.Owner); ended <- err }()
-	wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
-	go func() { _, err := w.try(two); ended <- err }()
-	wait.For(t, "the other", func() bool { return landing.Waiting(w.land) == 2 })
-	leave(muster.CauseUser)
-	if err := <-ended; !errors.Is(err, muster.CauseUser) {
-		t.Errorf("%v", err)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
-	w.must(<-ended)
-	for _, task := range []muster.Task{one, two} {
-		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
-			t.Errorf("%+v, %v", got, err)
+	for _, jobs := range []int{1, 2} { // with two it lands covered by the check of the other
+		h := newHold(t)
+		w := newWorld(t, h.check("while [ ! -e "+h.dir+"/then ]; do sleep 0.01; done"), map[string]string{"a.txt": "a\n"},
+			func(o *landing.Options) { o.Jobs = jobs })
+		one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+		two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+		gone, leave := context.WithCancelCause(w.ctx())
+		ended := make(chan error, 2)
+		go func() { _, err := w.land.Land(gone, one.ID, one.Fence, "", one.Owner); ended <- err }()
+		wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+		go func() { _, err := w.try(two); ended <- err }()
+		wait.For(t, "the other", func() bool { return landing.Waiting(w.land) == 2 })
+		leave(muster.CauseUser)
+		if err := <-ended; !errors.Is(err, muster.CauseUser) {
+			t.Errorf("%v", err)
 		}
+		for _, name := range []string{"open", "then"}[jobs-1:] {
+			require.NoError(t, os.WriteFile(filepath.Join(h.dir, name), nil, 0o600))
+		}
+		w.must(<-ended)
+		for _, task := range []muster.Task{one, two} {
+			if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+		w.noRefs()
 	}
-	w.noRefs()
 }
 
 // What unblocks most tasks lands first, after those that have come back before.

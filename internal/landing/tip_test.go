@@ -132,9 +132,13 @@ func TestRewoundWhileALandingIsRecorded(t *testing.T) {
 	landed := muster.Landed{Commit: commit, Receipt: muster.ReceiptUnchecked}
 	_, err := w.board.Complete(w.ctx(), one.ID, one.Fence, board.Outcome{Landed: &landed, By: "alice"})
 	w.must(err)
-	w.lands(two)
+	tip := w.lands(two).Task.Landed.Commit
 	if w.show("one") != "1" || w.show("two") != "2" {
 		t.Error("what had landed is gone")
+	}
+	w.git("update-ref", target, commit) // where this process has seen it last
+	if now, err := w.land.Target(w.ctx()); err != nil || now != tip {
+		t.Errorf("rewound after it was recorded, it is at %s, %v", now, err)
 	}
 }
 
@@ -166,13 +170,16 @@ func TestALaneMovesTheTarget(t *testing.T) {
 	last := w.git("rev-parse", target)
 	base := w.git("rev-parse", last+"^")
 	r.tips = []muster.Tip{{Commit: base}, {Commit: last, Onto: base}, {Commit: moved, Onto: last}} // the last one never landed
+	inItsWay := w.git("commit-tree", "-m", "in its way", "main^{tree}")
 	for _, at := range []string{"", w.git("commit-tree", "-p", last, "-m", "by hand", "main^{tree}")} {
 		if at == "" {
 			w.git("update-ref", "-d", target)
+			w.git("update-ref", target+"/in-its-way", inItsWay)
 		} else {
 			w.git("update-ref", target, at)
 		}
-		if tip, d, err := w.land.Secure(w.ctx()); err != nil || d == nil || tip != last || w.git("rev-parse", target) != last {
+		if tip, d, err := w.land.Secure(w.ctx()); err != nil || d == nil || tip != last || w.git("rev-parse", target) != last ||
+			w.git("for-each-ref", "--points-at="+inItsWay, "refs/muster/archive") == "" {
 			t.Errorf("the target was put back to %s, %v, %v", tip, d, err)
 		}
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -182,6 +183,11 @@ func TestWithoutBubblewrap(t *testing.T) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
+	given, giveUp := context.WithCancelCause(t.Context())
+	giveUp(errors.ErrUnsupported)
+	if _, err := Find(given, os.Environ()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("given up: %v", err)
+	}
 }
 
 // A home directory has links to toolchains. What a program has put in its place leads nowhere else.
@@ -223,13 +229,13 @@ func TestLandlockRulesBelowOthers(t *testing.T) {
 	_, l := find(t)
 	base := t.TempDir()
 	write(t, base, filepath.Base, "read/a", "read/b", "read/dir/c", "read/hidden/d", "read/hidden/shown/e", "read/write/f", "other/g",
-		"masked/h", "masked/i")
+		"masked/h", "masked/i", "elsewhere/g")
 	at := func(name string) string { return filepath.Join(base, name) }
 	// Links lead to what has its own rules, by whatever name a rule is given.
 	require.NoError(t, errors.Join(os.Symlink(at("other"), at("read/link")), os.Symlink(at("read"), at("alias"))))
 	rules := Rules{{Path: at("read")}, {Path: at("alias/hidden"), Access: Empty}, {Path: at("read/hidden/shown")},
 		{Path: at("read/write"), Access: Write}, {Path: at("read/a"), Access: Masked}, {Path: at("missing")},
-		{Path: at("masked")}, {Path: at("masked/h"), Access: Masked}, {Path: at("elsewhere"), From: at("other")}}
+		{Path: at("masked")}, {Path: at("masked/h"), Access: Masked}, {Path: at("masked/i")}, {Path: at("elsewhere"), From: at("other")}}
 	command := `cd ` + base + `; for f in read/a read/b read/dir/c read/hidden/d read/hidden/shown/e read/write/f read/link/g other/g elsewhere/g masked/h masked/i; do
 echo "$f=$(cat $f 2>/dev/null)"; done
 for d in . read read/dir read/hidden read/write read/hidden/shown masked other; do (ls $d >/dev/null) 2>/dev/null && echo listed $d; (echo x > $d/new) 2>/dev/null && echo wrote $d; done
@@ -247,6 +253,9 @@ ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/de
 		if got := run(t, m, l, System(), "ls "+path+" 2>&1 || echo refused"); !strings.Contains(got, "refused") {
 			t.Errorf("%s: %s", path, got)
 		}
+	}
+	if f, writable, err := rules.ruleset(); err != nil || f.Close() != nil || !slices.Equal(writable, []string{at("read/write")}) {
+		t.Errorf("writable: %q, %v", writable, err)
 	}
 	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); err == nil {
 		t.Error("what must exist and does not is no error")

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"muster/internal/proc"
 	"muster/internal/testing/require"
@@ -40,7 +42,7 @@ func TestServersOfASandbox(t *testing.T) {
 	const script = `import http.server
 class Hello(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200); self.end_headers(); self.wfile.write(b"hello " + self.path.encode())
+        self.rfile.read(); self.send_response(200); self.end_headers(); self.wfile.write(b"hello " + self.path.encode())
 http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 	if all := Servers(dir); len(all) > 0 {
 		t.Errorf("before anything runs: %+v", all)
@@ -71,9 +73,8 @@ http.server.HTTPServer(("127.0.0.1", 28123), Hello).serve_forever()`
 		_ = passed.Close()
 		ended <- err
 	}()
-	if _, err := io.WriteString(client, "GET /there HTTP/1.0\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(client, "GET /there HTTP/1.0\r\n\r\n") // it answers at the end of the input
+	require.NoError(t, errors.Join(err, client.(*net.TCPConn).CloseWrite(), client.SetDeadline(time.Now().Add(20*time.Second))))
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 	require.NoError(t, err)
 	body, err := io.ReadAll(answer.Body)
