@@ -78,7 +78,7 @@ func TestCacheBreakpoints(t *testing.T) {
 	} {
 		v := serve(streaming(turn("end_turn", text(0, "x"))))
 		require.Value(v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil))(t)
-		if got := strings.Join(marks(t, v.sent()), " "); got != c.want {
+		if got := strings.Join(marks(t, v.Sent()), " "); got != c.want {
 			t.Errorf("%s: the marks stand at %s, want %s", name, got, c.want)
 		}
 	}

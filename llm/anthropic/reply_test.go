@@ -11,6 +11,7 @@ import (
 	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
+	"muster/llm/internal/wiretest"
 )
 
 var usage = llm.Usage{Input: 10, Output: 25, CacheRead: 300, CacheWrite: 40}
@@ -118,7 +119,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	var sent struct {
 		Messages []struct{ Content []map[string]any }
 	}
-	require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
+	require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 	want := []map[string]any{
 		{"type": "thinking", "thinking": `Let me see "it"`, "signature": "sig<1>=="},
 		{"type": "redacted_thinking", "data": "sealed=="},
@@ -140,19 +141,19 @@ func TestBrokenStreams(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"no terminal event":        {sse(append(append([]string{start}, whole...), ended("tool_use"))...), llm.Incomplete},
-		"no stop reason":           {sse(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},
+		"no terminal event":        {wiretest.Events(append(append([]string{start}, whole...), ended("tool_use"))...), llm.Incomplete},
+		"no stop reason":           {wiretest.Events(append(append([]string{start}, whole...), stopped)...), llm.Incomplete},
 		"a block without an end":   {turn("tool_use", whole[:2]), llm.Incomplete},
 		"nothing at all":           {"", llm.Incomplete},
 		"no events":                {"hello\n\n", llm.Incomplete},
-		"an event that is no JSON": {sse(start) + "event: message_delta\ndata: {\n\n", llm.Incomplete},
+		"an event that is no JSON": {wiretest.Events(start) + "event: message_delta\ndata: {\n\n", llm.Incomplete},
 		"a piece without a block":  {turn("tool_use", whole[1:]), llm.Incomplete},
 		"window exceeded":          {turn("model_context_window_exceeded", text(0, "x")), llm.ContextFull},
-		"overloaded inside":        {sse(append([]string{start}, text(0, "x")...)...) + fault("overloaded_error"), llm.Overloaded},
-		"limited inside":           {sse(start) + fault("rate_limit_error"), llm.Limited},
-		"fault inside":             {sse(start) + fault("api_error"), llm.Overloaded},
-		"invalid inside":           {sse(start) + fault("invalid_request_error"), llm.BadRequest},
-		"unknown inside":           {sse(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
+		"overloaded inside":        {wiretest.Events(append([]string{start}, text(0, "x")...)...) + fault("overloaded_error"), llm.Overloaded},
+		"limited inside":           {wiretest.Events(start) + fault("rate_limit_error"), llm.Limited},
+		"fault inside":             {wiretest.Events(start) + fault("api_error"), llm.Overloaded},
+		"invalid inside":           {wiretest.Events(start) + fault("invalid_request_error"), llm.BadRequest},
+		"unknown inside":           {wiretest.Events(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, err := ask(t, serve(streaming(c.body)).model(anthropic.Options{}))

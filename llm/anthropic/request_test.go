@@ -1,36 +1,16 @@
 package anthropic_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
+	"muster/llm/internal/wiretest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares the request with a file: a change of it empties every cache.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	var b bytes.Buffer
-	require.NoError(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
-	b.WriteByte('\n')
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
-	}
-	want := require.Value(os.ReadFile(file))(t)
-	if b.String() != string(want) {
-		t.Errorf("the request is not that of %s:\n%s", file, b.String())
-	}
-}
 
 func TestRequest(t *testing.T) {
 	v := serve(streaming(turn("end_turn", text(0, "x"))))
@@ -67,5 +47,5 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "request.json", v.sent())
+	wiretest.Golden(t, "request.json", v.Sent(), *update)
 }

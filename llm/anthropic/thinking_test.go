@@ -54,8 +54,8 @@ func TestThinkingStyles(t *testing.T) {
 		m := v.model(anthropic.Options{Model: c.model, Known: known, Effort: c.effort, MaxTokens: c.max,
 			Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5")}})
 		asks(t, m)
-		got := asking{Beta: v.last.Header.Get("Anthropic-Beta")}
-		require.NoError(t, json.Unmarshal([]byte(v.sent()), &got))
+		got := asking{Beta: v.Last.Header.Get("Anthropic-Beta")}
+		require.NoError(t, json.Unmarshal([]byte(v.Sent()), &got))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s, effort %q: %s", c.model, c.effort, d)
 		}
@@ -69,10 +69,10 @@ func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 	m := v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Header: map[string]string{"anthropic-beta": "mine"},
 		Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "thinking": json.RawMessage("null")}})
 	asks(t, m)
-	if got := v.last.Header.Values("Anthropic-Beta"); len(got) != 1 || got[0] != "interleaved-thinking-2025-05-14,mine" {
+	if got := v.Last.Header.Values("Anthropic-Beta"); len(got) != 1 || got[0] != "interleaved-thinking-2025-05-14,mine" {
 		t.Errorf("betas %q", got)
 	}
-	if s := v.sent(); strings.Contains(s, `"thinking"`) || !strings.Contains(s, `"temperature":0.5`) {
+	if s := v.Sent(); strings.Contains(s, `"thinking"`) || !strings.Contains(s, `"temperature":0.5`) {
 		t.Error(s)
 	}
 }
@@ -82,15 +82,15 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 	known, _ := catalogue.Lookup("anthropic", "claude-haiku-4-5")
 	for most, want := range map[string]string{"4000": `"budget_tokens":2000`, "1500": ""} {
 		v := serve(nil)
-		v.answer = func(w http.ResponseWriter, r *http.Request) {
-			if len(v.bodies) > 1 {
+		v.Answer = func(w http.ResponseWriter, r *http.Request) {
+			if len(v.Bodies) > 1 {
 				streaming(turn("end_turn"))(w, r)
 				return
 			}
 			http.Error(w, `{"error":{"type":"invalid_request_error","message":"max_tokens: 64000 > `+most+`, which is the maximum"}}`, 400)
 		}
 		asks(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"}))
-		s := v.sent()
+		s := v.Sent()
 		if !strings.Contains(s, `"max_tokens":`+most) || !strings.Contains(s, want) || want == "" && strings.Contains(s, "budget") {
 			t.Errorf("%s: %s", most, s)
 		}
@@ -127,7 +127,7 @@ func TestThinkingIsBound(t *testing.T) {
 		r.Messages = append([]llm.Message{}, r.Messages...)
 		c.change(&o, &r)
 		require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
-		if s := v.sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
+		if s := v.Sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
 			t.Errorf("%s: %s", name, s)
 		}
 	}
@@ -143,7 +143,7 @@ func TestPausedGoesOn(t *testing.T) {
 	}
 	asks(t, m, user("hello"), r.Message)
 	want := `[{"text":"let me ","type":"text"}],"role":"assistant"},{"content":[{"text":"Go on.","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}]`
-	if s := v.sent(); !strings.Contains(s, want) {
+	if s := v.Sent(); !strings.Contains(s, want) {
 		t.Error(s)
 	}
 }
@@ -174,7 +174,7 @@ func TestResultsThatWouldBeRefused(t *testing.T) {
 		asks(t, v.model(anthropic.Options{Known: c.known}), user("hello"),
 			llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Call{ID: "c", Name: "look"}}},
 			llm.Message{Role: llm.User, Parts: llm.Parts{c.result}})
-		if s := v.sent(); !strings.Contains(s, c.want) {
+		if s := v.Sent(); !strings.Contains(s, c.want) {
 			t.Errorf("no %s in %.500s", c.want, s)
 		}
 	}

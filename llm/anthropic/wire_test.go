@@ -2,39 +2,21 @@ package anthropic_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
+	"muster/llm/internal/wiretest"
 )
 
-// vendor is a server without sockets, which keeps what it was asked.
-type vendor struct {
-	answer http.HandlerFunc
-	bodies []string
-	last   *http.Request
-}
+// vendor is one without sockets.
+type vendor struct{ wiretest.Vendor }
 
-func serve(answer http.HandlerFunc) *vendor { return &vendor{answer: answer} }
-
-// RoundTrip lets the server answer.
-func (v *vendor) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	v.bodies, v.last = append(v.bodies, string(body)), r
-	w := httptest.NewRecorder()
-	v.answer(w, r)
-	return w.Result(), err
-}
-
-// sent is the body of the last request.
-func (v *vendor) sent() string { return v.bodies[len(v.bodies)-1] }
+func serve(answer http.HandlerFunc) *vendor { return &vendor{wiretest.Vendor{Answer: answer}} }
 
 func (v *vendor) model(o anthropic.Options) llm.Model {
 	o.BaseURL, o.Client = "http://vendor", &http.Client{Transport: v}
@@ -42,19 +24,6 @@ func (v *vendor) model(o anthropic.Options) llm.Model {
 		o.Model = "claude-test-1"
 	}
 	return anthropic.New(o)
-}
-
-// sse is a stream of events, each given as its JSON.
-func sse(events ...string) string {
-	var b strings.Builder
-	for _, e := range events {
-		var t struct{ Type string }
-		if err := json.Unmarshal([]byte(e), &t); err != nil {
-			panic(err)
-		}
-		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", t.Type, e)
-	}
-	return b.String()
 }
 
 func streaming(body string) http.HandlerFunc {
@@ -115,7 +84,7 @@ func turn(reason string, blocks ...[]string) string {
 	for _, b := range blocks {
 		events = append(events, b...)
 	}
-	return sse(append(events, ended(reason), stopped)...)
+	return wiretest.Events(append(events, ended(reason), stopped)...)
 }
 
 func user(s string) llm.Message {

@@ -10,6 +10,7 @@ import (
 
 	"muster/internal/testing/require"
 	"muster/llm"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
@@ -55,7 +56,7 @@ var chatUsage = llm.Usage{Input: 50, Output: 25, CacheRead: 300}
 // completion is a whole stream around chunks.
 func completion(reason string, chunks ...string) string {
 	all := append([]string{delta(`{"role":"assistant","content":null}`)}, chunks...)
-	return sse(append(all, finish(reason), counted, done)...)
+	return wiretest.Events(append(all, finish(reason), counted, done)...)
 }
 
 func TestChatReplies(t *testing.T) {
@@ -146,7 +147,7 @@ func TestChatReasoning(t *testing.T) {
 		result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "a"}}}
 		asks(t, m, user("hello"), r.Message, result)
 		var sent struct{ Messages []map[string]any }
-		require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
+		require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
 			"tool_calls": []any{map[string]any{
 				"id": "a", "type": "function", "function": map[string]any{"name": "list", "arguments": "{}"},
@@ -172,15 +173,15 @@ func TestChatBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"no finish reason":        {sse(content("x"), piece(0, "a", "n", "{}"), done), llm.Incomplete},
+		"no finish reason":        {wiretest.Events(content("x"), piece(0, "a", "n", "{}"), done), llm.Incomplete},
 		"nothing at all":          {"", llm.Incomplete},
-		"only the end":            {sse(done), llm.Incomplete},
-		"a chunk that is no JSON": {sse(content("x"), `{"choices":`), llm.Incomplete},
-		"an error inside": {sse(content("x"),
+		"only the end":            {wiretest.Events(done), llm.Incomplete},
+		"a chunk that is no JSON": {wiretest.Events(content("x"), `{"choices":`), llm.Incomplete},
+		"an error inside": {wiretest.Events(content("x"),
 			`{"error":{"message":"gpu fell over","type":"server_error","code":500}}`), llm.Overloaded},
-		"an error as text":      {sse(content("x"), `{"error":"model runner stopped"}`), llm.Incomplete},
-		"a full context inside": {sse(`{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`), llm.ContextFull},
-		"a limit inside":        {sse(`{"error":{"code":"rate_limit_exceeded","message":"slow"}}`), llm.Limited},
+		"an error as text":      {wiretest.Events(content("x"), `{"error":"model runner stopped"}`), llm.Incomplete},
+		"a full context inside": {wiretest.Events(`{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`), llm.ContextFull},
+		"a limit inside":        {wiretest.Events(`{"error":{"code":"rate_limit_exceeded","message":"slow"}}`), llm.Limited},
 		"out of resources":      {completion("insufficient_system_resource", content("x")), llm.Overloaded},
 		"a network error there": {completion("network_error", piece(0, "a", "n", "{}")), llm.Incomplete},
 	} {
@@ -200,7 +201,7 @@ func TestChatUsage(t *testing.T) {
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}`: {Input: 10, Output: 5, CacheRead: 60, CacheWrite: 30},
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":null}`:                                         {Input: 100, Output: 5},
 	} {
-		v := serve(streaming(sse(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
+		v := serve(streaming(wiretest.Events(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
 		r, _, err := ask(t, v.model(openai.Options{}))
 		if err != nil || r.Usage != want {
 			t.Errorf("%s: %+v, %v", raw, r.Usage, err)

@@ -53,7 +53,7 @@ func TestLimitAndEffort(t *testing.T) {
 				Effort    string                  `json:"reasoning_effort"`
 				Reasoning struct{ Effort string } `json:"reasoning"`
 			}
-			require.NoError(t, json.Unmarshal([]byte(v.sent()), &q))
+			require.NoError(t, json.Unmarshal([]byte(v.Sent()), &q))
 			if got := q.A + q.B + q.C; got != c.limit || q.Effort+q.Reasoning.Effort != c.effort {
 				t.Errorf("%s, %s: a limit of %d and effort %q, want %d and %q", c.name, api, got,
 					q.Effort+q.Reasoning.Effort, c.limit, c.effort)

@@ -1,36 +1,19 @@
 package openai_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares the request with a file: a change of it empties every cache.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	var b bytes.Buffer
-	require.NoError(t, json.Indent(&b, []byte(strings.TrimSpace(got)), "", " "))
-	b.WriteByte('\n')
-	file := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
-	}
-	if want, err := os.ReadFile(file); err != nil || b.String() != string(want) {
-		t.Errorf("the request is not that of %s: %v\n%s", file, err, b.String())
-	}
-}
 
 var request = llm.Request{
 	System: []string{"You are a <member>.", "", "The repository."},
@@ -73,7 +56,7 @@ func TestRequest(t *testing.T) {
 		{"responses.json", v.vendor(openai.Options{Effort: "high"})},
 	} {
 		require.Value(c.model.Reply(t.Context(), request, nil))(t)
-		golden(t, c.file, v.sent())
+		wiretest.Golden(t, c.file, v.Sent(), *update)
 	}
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		_, err := v.model(openai.Options{API: api}).Reply(t.Context(), llm.Request{System: []string{"nothing to answer"}}, nil)
@@ -83,7 +66,7 @@ func TestRequest(t *testing.T) {
 	}
 	// Models from before reasoning refuse to be asked for it.
 	require.Value(v.vendor(openai.Options{Model: "gpt-4.1"}).Reply(t.Context(), request, nil))(t)
-	if s := v.sent(); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {
+	if s := v.Sent(); strings.Contains(s, "encrypted_content") || !strings.Contains(s, `"store":false`) {
 		t.Error(s)
 	}
 }
@@ -116,7 +99,7 @@ func TestCacheKey(t *testing.T) {
 			Key  string `json:"prompt_cache_key"`
 			User string
 		}
-		require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
+		require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 		if got := sent.Key + " " + sent.User; !strings.HasPrefix(got, c.want) || len(sent.Key) > 64 {
 			t.Errorf("%d: sent %q, want %q", i, got, c.want)
 		}

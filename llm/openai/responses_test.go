@@ -10,6 +10,7 @@ import (
 
 	"muster/internal/testing/require"
 	"muster/llm"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
@@ -23,7 +24,7 @@ func response(terminal, extra string, items ...string) string {
 	for i, it := range items {
 		events = append(events, fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, it))
 	}
-	return sse(append(events,
+	return wiretest.Events(append(events,
 		fmt.Sprintf(`{"type":%q,"response":{"id":"r","model":"gpt-answering",%s"output":[%s],%s}}`, terminal, extra,
 			strings.Join(items, ","), responseUsage))...)
 }
@@ -96,7 +97,7 @@ func TestResponses(t *testing.T) {
 }
 
 func TestResponsesDeltas(t *testing.T) {
-	v := serve(streaming(sse(created,
+	v := serve(streaming(wiretest.Events(created,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"Hm"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"Hi, "}`,
 		`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}`,
@@ -145,7 +146,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asks(t, c.to, user("hello"), said, results)
 			var sent struct{ Input []any }
-			require.NoError(t, json.Unmarshal([]byte(v.sent()), &sent))
+			require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 			var want []any
 			require.NoError(t, json.Unmarshal([]byte("["+strings.Join(append(c.want, rest...), ",")+"]"), &want))
 			if d := cmp.Diff(want, sent.Input[1:]); d != "" {
@@ -157,7 +158,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 
 // failed is a stream that ends with an error.
 func failed(err string) string {
-	return sse(created, `{"type":"response.failed","response":{"status":"failed","error":`+err+`}}`)
+	return wiretest.Events(created, `{"type":"response.failed","response":{"status":"failed","error":`+err+`}}`)
 }
 
 func TestResponsesBroken(t *testing.T) {
@@ -165,16 +166,16 @@ func TestResponsesBroken(t *testing.T) {
 		body string
 		kind llm.Kind
 	}{
-		"no terminal event": {sse(created,
+		"no terminal event": {wiretest.Events(created,
 			`{"type":"response.output_item.done","output_index":0,"item":`+callA+`}`), llm.Incomplete},
 		"nothing at all":        {"", llm.Incomplete},
 		"failed":                {failed(`{"code":"server_error","message":"oops"}`), llm.Overloaded},
 		"failed, limit":         {failed(`{"code":"rate_limit_exceeded","message":"slow"}`), llm.Limited},
 		"failed, full":          {failed(`{"code":"context_length_exceeded","message":"long"}`), llm.ContextFull},
 		"failed without a word": {failed("null"), llm.Incomplete},
-		"error event": {sse(created,
+		"error event": {wiretest.Events(created,
 			`{"type":"error","code":"server_error","message":"oops","param":null}`), llm.Overloaded},
-		"error event, nested": {sse(created,
+		"error event, nested": {wiretest.Events(created,
 			`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"long"}}`), llm.ContextFull},
 		"incomplete, no reason": {response(incomplete, "", callA), llm.Incomplete},
 		"cancelled":             {response("response.cancelled", "", callA), llm.Incomplete},

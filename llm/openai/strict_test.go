@@ -14,6 +14,7 @@ import (
 	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 	"muster/llm/llmtest"
 	"muster/llm/openai"
 )
@@ -96,7 +97,7 @@ func (k *talk) chatReply() string {
 		}
 		add(map[string]any{"tool_calls": []any{call}})
 	}
-	return sse(append(events, fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`,
+	return wiretest.Events(append(events, fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`,
 		k.pick("stop", "tool_calls", "tool_calls", "length", "content_filter")))...)
 }
 
@@ -117,7 +118,7 @@ func (k *talk) response(sealed string) string {
 		}
 	}
 	status := k.pick("completed", "completed", "completed", "incomplete")
-	return sse(text(map[string]any{"type": "response." + status, "response": map[string]any{"status": status,
+	return wiretest.Events(text(map[string]any{"type": "response." + status, "response": map[string]any{"status": status,
 		"output":             json.RawMessage("[" + strings.Join(items, ",") + "]"),
 		"incomplete_details": map[string]any{"reason": "max_output_tokens"}}}))
 }

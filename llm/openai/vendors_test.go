@@ -12,6 +12,7 @@ import (
 	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
@@ -22,7 +23,7 @@ func callsThen(extra string, deltas ...string) string {
 		`"function":{"name":"look","arguments":"{}"}}]}`) {
 		events = append(events, fmt.Sprintf(`{"choices":[{"index":0,"delta":%s}]}`, d))
 	}
-	return sse(append(events, `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`)...)
+	return wiretest.Events(append(events, `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`)...)
 }
 
 // Reasoning comes in the form of each server, is shown, and goes back as the server wants it.
@@ -104,7 +105,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		}
 		var q struct{ Messages []map[string]any }
 		fields := map[string]any{}
-		if err := json.Unmarshal([]byte(v.sent()), &q); err != nil || json.Unmarshal([]byte(v.sent()), &fields) != nil {
+		if err := json.Unmarshal([]byte(v.Sent()), &q); err != nil || json.Unmarshal([]byte(v.Sent()), &fields) != nil {
 			t.Fatal(err)
 		}
 		said, call := q.Messages[1], q.Messages[1]["tool_calls"].([]any)[0].(map[string]any)
@@ -145,7 +146,7 @@ func TestDroppedAfterChangeOfModel(t *testing.T) {
 	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "call_long_id"}}}
 	for model, want := range map[string]bool{"one": true, "two": false} {
 		asks(t, v.model(openai.Options{Model: model}), user("hello"), r.Message, result)
-		sent := v.sent()
+		sent := v.Sent()
 		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
 			t.Errorf("model %s is sent %s", model, sent)
 		}
@@ -159,7 +160,7 @@ func TestImagesOnlyWhereTaken(t *testing.T) {
 			v := serve(streams)
 			known, _ := catalogue.Lookup("deepseek", name)
 			require.Value(v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil))(t)
-			if sent := v.sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
+			if sent := v.Sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
 				t.Errorf("%s, %s: %s", api, name, sent)
 			}
 		}

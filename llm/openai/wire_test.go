@@ -4,38 +4,21 @@ import (
 	gocmp "cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"muster/internal/testing/require"
 	"muster/llm"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
-// server is one without sockets, which keeps what it was asked.
-type server struct {
-	answer http.HandlerFunc
-	bodies []string
-	last   *http.Request
-}
+// server is one without sockets.
+type server struct{ wiretest.Vendor }
 
-func serve(answer http.HandlerFunc) *server { return &server{answer: answer} }
-
-// RoundTrip lets the server answer.
-func (v *server) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	v.bodies, v.last = append(v.bodies, string(body)), r
-	w := httptest.NewRecorder()
-	v.answer(w, r)
-	return w.Result(), err
-}
-
-// sent is the body of the last request.
-func (v *server) sent() string { return v.bodies[len(v.bodies)-1] }
+func serve(answer http.HandlerFunc) *server { return &server{wiretest.Vendor{Answer: answer}} }
 
 // model is one at the server, as at any that is not the vendor's.
 func (v *server) model(o openai.Options) llm.Model {
@@ -47,19 +30,6 @@ func (v *server) model(o openai.Options) llm.Model {
 func (v *server) vendor(o openai.Options) llm.Model {
 	o.Client, o.Model = &http.Client{Transport: v}, gocmp.Or(o.Model, "gpt-5.5")
 	return openai.New(o)
-}
-
-// sse is a stream of events; one that has a type is named by it.
-func sse(events ...string) string {
-	var b strings.Builder
-	for _, e := range events {
-		var t struct{ Type string }
-		if json.Unmarshal([]byte(e), &t) == nil && t.Type != "" {
-			fmt.Fprintf(&b, "event: %s\n", t.Type)
-		}
-		fmt.Fprintf(&b, "data: %s\n\n", e)
-	}
-	return b.String()
 }
 
 func streaming(body string) http.HandlerFunc {
