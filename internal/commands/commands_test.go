@@ -7,27 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"muster/internal/testing/gittest"
 )
 
-// published makes a repository with the commands of testdata/published.txtar.
-func published(t *testing.T) (root string) {
-	t.Helper()
-	archive, err := txtar.ParseFile("testdata/published.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root = t.TempDir()
-	for _, f := range archive.Files {
-		gittest.Write(t, root, map[string]string{f.Name: string(f.Data)})
-	}
-	return root
-}
-
 func TestFind(t *testing.T) {
-	root, home := published(t), t.TempDir()
+	root, home := gittest.Unpack(t, "testdata/published.txtar"), t.TempDir()
 	gittest.Write(t, home, map[string]string{".claude/commands/mine.md": "The user's own."})
 	gittest.Write(t, home, map[string]string{".claude/commands/commit.md": "Another one."})
 	want := []string{
@@ -59,7 +43,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	all := Find(published(t), "", "", []string{"help"})
+	all := Find(gittest.Unpack(t, "testdata/published.txtar"), "", "", []string{"help"})
 	const runIt = "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. It was not run for you."
 	for _, c := range []struct{ call, want, notes string }{
 		{"fix-issue 12 'very high'", "Fix issue #12 with priority very high. Follow @docs/style.md. It may cost $20, not $0.", "haiku"},

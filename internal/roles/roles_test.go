@@ -5,26 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"muster/internal/frontmatter"
 	"muster/internal/testing/gittest"
 )
-
-// published makes a repository with the roles of testdata/published.txtar.
-func published(t *testing.T) (root string) {
-	t.Helper()
-	archive, err := txtar.ParseFile("testdata/published.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root = t.TempDir()
-	for _, f := range archive.Files {
-		gittest.Write(t, root, map[string]string{f.Name: string(f.Data)})
-	}
-	return root
-}
 
 // describe returns a role in one line.
 func describe(r Role) string {
@@ -40,7 +25,7 @@ func describe(r Role) string {
 }
 
 func TestFind(t *testing.T) {
-	root, home := published(t), t.TempDir()
+	root, home := gittest.Unpack(t, "testdata/published.txtar"), t.TempDir()
 	gittest.Write(t, home, map[string]string{
 		".claude/agents/mine.md":     "---\ntools: Read\nmodel: openai/gpt-5.5\n---\nThe user's own.",
 		".claude/agents/debugger.md": "---\ndescription: hidden\n---\nText.",

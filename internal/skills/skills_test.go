@@ -12,29 +12,14 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
 	"muster/internal/places"
 	"muster/internal/testing/gittest"
 )
 
-// published makes a repository with the skills of testdata/published.txtar.
-func published(t *testing.T) (root string) {
-	t.Helper()
-	archive, err := txtar.ParseFile("testdata/published.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root = t.TempDir()
-	for _, f := range archive.Files {
-		gittest.Write(t, root, map[string]string{f.Name: string(f.Data)})
-	}
-	return root
-}
-
 func TestFind(t *testing.T) {
-	root, home := published(t), t.TempDir()
+	root, home := gittest.Unpack(t, "testdata/published.txtar"), t.TempDir()
 	gittest.Write(t, home, map[string]string{
 		".claude/skills/mine/SKILL.md": "---\nname: mine\ndescription: The user's own.\n---\nText.",
 		".claude/skills/pdf/SKILL.md":  "---\nname: pdf\ndescription: hidden\n---\nText.",
@@ -72,7 +57,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestBodyNamesTheFilesOfTheSkill(t *testing.T) {
-	root := published(t)
+	root := gittest.Unpack(t, "testdata/published.txtar")
 	s, ok := Named(Find(Places(root, "", "")), "Pdf ")
 	if !ok {
 		t.Fatal("the skill is not found")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // Main is for a package whose tests run in parallel: Env once, for all of them.
@@ -144,6 +146,20 @@ func write(dir string, files map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// Unpack puts the files of a txtar archive into a new directory.
+func Unpack(t testing.TB, archive string) (dir string) {
+	t.Helper()
+	all, err := txtar.ParseFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for _, f := range all.Files {
+		Write(t, dir, map[string]string{f.Name: string(f.Data)})
+	}
+	return dir
 }
 
 // Read is the text of a file below dir, "" when it is not there.
