@@ -2,12 +2,9 @@ package landing_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/git"
@@ -15,7 +12,6 @@ import (
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
-	"muster/internal/testing/wait"
 	"muster/store/storetest"
 )
 
@@ -74,28 +70,6 @@ func TestARevocationOfAnotherClaimRecordsNothing(t *testing.T) {
 	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed || got.Landed == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-}
-
-// A claim that is revoked after a landing has looked at its refs, and before that moves them, gets no landing ref.
-func TestARevocationWhileTheLandingRefIsSet(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	lock := filepath.Join(w.root, ".git", "refs", "muster", "landing", "1-1.lock")
-	w.must(errors.Join(os.MkdirAll(filepath.Dir(lock), 0o755), os.WriteFile(lock, nil, 0o644))) // another git is at it
-	head, ended := w.git("rev-parse", "HEAD"), make(chan error)
-	go func() {
-		isRevoked, err := landing.Raise(w.ctx(), w.repo, task.ID, task.Fence, head)
-		if err == nil && !isRevoked {
-			err = errors.New("the claim is not called revoked")
-		}
-		ended <- err
-	}()
-	wait.Elapse(20 * time.Millisecond) // for the look; a later one finds the revocation
-	w.must(w.land.Revoke(w.ctx(), task.ID, task.Fence))
-	w.must(os.Remove(lock))
-	w.must(<-ended)
-	w.noRefs()
 }
 
 // Whatever the store fails, a revocation that it kept from being judged is not called done.

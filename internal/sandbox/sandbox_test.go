@@ -185,7 +185,7 @@ func TestWithoutBubblewrap(t *testing.T) {
 	}
 	given, giveUp := context.WithCancelCause(t.Context())
 	giveUp(errors.ErrUnsupported)
-	if _, err := Find(given, os.Environ()); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := Find(given, []string{"PATH=" + dir + ":/usr/bin:/bin"}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("given up: %v", err)
 	}
 }

@@ -46,11 +46,14 @@ func Needs(t testing.TB, programs ...string) string {
 	return ""
 }
 
+// LeavesNothingOut reports whether a program that is missing is an error, as in "./test.sh all" and in CI.
+func LeavesNothingOut() bool { return IsAll() || os.Getenv("CI") == "true" }
+
 // Missing skips a test because the machine lacks something, such as a sandbox. In "./test.sh all" and in CI it fails
 // the test.
 func Missing(t testing.TB, what string) {
 	t.Helper()
-	if IsAll() || os.Getenv("CI") == "true" {
+	if LeavesNothingOut() {
 		t.Fatal(what + ", and ./test.sh all and CI leave nothing out")
 	}
 	t.Skip("left out: " + what)
