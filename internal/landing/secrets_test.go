@@ -223,7 +223,7 @@ func TestWhatCannotBeSignedLands(t *testing.T) {
 		if config != "" && !tier.IsAll() {
 			continue
 		}
-		t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+		t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(os.Getenv("HOME"), ".gitconfig"))
 		w := newWorld(t, "true", nil)
 		path := signingUser(t, "a passphrase")
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

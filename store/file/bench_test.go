@@ -1,17 +1,13 @@
 package file
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"muster/internal/testing/require"
 )
-
-// failer is what tests and rapid's checks have in common.
-type failer interface {
-	Helper()
-	Fatal(args ...any)
-}
 
 // did returns the error of a call whose result does not matter.
 func did[T any](_ T, err error) error { return err }
@@ -25,4 +21,10 @@ func withTasks(t testing.TB, n int) (root string) {
 		write(t, root, i+1, `{"n":0}`)
 	}
 	return root
+}
+
+func write(t testing.TB, root string, n int, data string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data),
+		0o600))
 }

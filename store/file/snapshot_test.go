@@ -34,12 +34,6 @@ func snapped(t testing.TB, n int) (root string, want map[string]string) {
 	return root, want
 }
 
-func write(t testing.TB, root string, n int, data string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(filepath.Join(root, ".tasks", fmt.Sprintf("task_%d.json", n)), []byte(data),
-		0o600))
-}
-
 // listAnew is what a process that has just started sees of the tasks, and how many files it did not have to read.
 func listAnew(t testing.TB, root string) (got map[string]string, spared int) {
 	t.Helper()

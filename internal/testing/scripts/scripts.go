@@ -27,8 +27,8 @@ func Setup(e *testscript.Env) error {
 	return gittest.Home(home)
 }
 
-// Condition is "all": everything runs, and not the first tier only; or "bubblewrap": it works here, or must work, because
-// ./test.sh all and CI leave nothing out.
+// Condition is "all": everything runs, and not the first tier only; or "bubblewrap": it works here, or must work,
+// because ./test.sh all and CI leave nothing out.
 func Condition(name string) (bool, error) {
 	switch name {
 	case "all":
