@@ -26,6 +26,7 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 		if r.Header.Get("Proxy-Authorization") != "" {
 			t.Error("the host was told what is for the proxy")
 		}
+		w.Header().Set("Of", "the host")
 		_, _ = w.Write([]byte("hello from " + r.Host + r.URL.Path))
 	}))
 	t.Cleanup(server.Close)
@@ -56,8 +57,8 @@ func TestProxyAllowsByName(t *testing.T) {
 			continue
 		}
 		_ = r.Body.Close()
-		if got := r.StatusCode == http.StatusOK; got != want {
-			t.Errorf("%s: %d, want it allowed: %v", address, r.StatusCode, want)
+		if got := r.StatusCode == http.StatusOK; got != want || want && r.Header.Get("Of") == "" {
+			t.Errorf("%s: %d with %v, want it allowed: %v", address, r.StatusCode, r.Header, want)
 		}
 	}
 	all := p.Refused()

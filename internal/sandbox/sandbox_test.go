@@ -159,6 +159,13 @@ func TestLinksOfTheSystemStayLinks(t *testing.T) {
 	}
 }
 
+// A directory in memory holds enough for a build, on small machines too.
+func TestDirectoriesInMemoryAreLargeEnough(t *testing.T) {
+	if n := emptySize(); n < 256<<20 || n < proc.MachineMemory()/16 {
+		t.Errorf("they hold %d bytes", n)
+	}
+}
+
 // Where bubblewrap does not work, Landlock takes over and says why; the error says so where neither does.
 func TestWithoutBubblewrap(t *testing.T) {
 	dir := t.TempDir()
