@@ -68,3 +68,16 @@ func Raise(ctx context.Context, repo *git.Repo, id muster.TaskID, claim int, hea
 func Announce(ctx context.Context, l *Lander, tip, commit string) error {
 	return l.announce(ctx, tip, commit)
 }
+
+// Order returns the ids of tasks in the order in which they land.
+func Order(ctx context.Context, l *Lander, tasks []muster.Task) (ids []muster.TaskID, err error) {
+	var jobs []*attempt
+	for _, t := range tasks {
+		jobs = append(jobs, &attempt{v: Verdict{Task: t}})
+	}
+	err = inOrder(ctx, l, jobs)
+	for _, a := range jobs {
+		ids = append(ids, a.v.Task.ID)
+	}
+	return ids, err
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/proc"
 	"muster/internal/testing/require"
@@ -322,7 +323,7 @@ func TestAnOwnerLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// What unblocks most tasks lands first, after those that have come back before.
+// What has come back before lands first, then what is urgent, then what unblocks most tasks.
 func TestTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	tasks := []muster.Task{
@@ -332,6 +333,14 @@ func TestTheOrderOfTheQueue(t *testing.T) {
 		{ID: 6, Status: muster.Completed, DependsOn: []muster.TaskID{1}},
 	}
 	equal(t, "who waits", fmt.Sprint(landing.Dependants(tasks)), "map[2:2 4:1]")
+	w := newWorld(t, "", nil)
+	tasks = w.many(4)
+	tasks[1].Priority, tasks[2].Rounds = 5, 1
+	_, err := w.board.Create(w.ctx(), board.Draft{Subject: "More", CreatedBy: muster.Lead, BlockedBy: []muster.TaskID{tasks[3].ID}})
+	w.must(err)
+	ids, err := landing.Order(w.ctx(), w.land, tasks)
+	w.must(err)
+	equal(t, "the order", fmt.Sprint(ids), fmt.Sprint([]muster.TaskID{tasks[2].ID, tasks[1].ID, tasks[3].ID, tasks[0].ID}))
 }
 
 // Whoever comes when the last owner has just left does not get the end of that one's wait.
