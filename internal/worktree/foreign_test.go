@@ -142,6 +142,8 @@ func TestWhereLanesAreMade(t *testing.T) {
 		if lane := w.create(muster.Name(filepath.Base(want))); lane.Path != want {
 			t.Errorf("made in %s", lane.Path)
 		}
+		gittest.Write(t, want, map[string]string{"made/hereabouts": "none of the lanes\n"})
+		w.ok2(w.Commit(w.ctx(), muster.Name(filepath.Base(want)), "work"))
 		w.rows() // a lane is found again there
 		require.NoError(t, w.Recover(w.ctx()))
 		if lane, err := w.Get(w.ctx(), muster.Name(filepath.Base(want))); err != nil || lane.Path != want {
