@@ -110,7 +110,7 @@ func errConflict(branch, target string, files []string) error {
 	return muster.Errorf(muster.Invalid, "%s and %s have both changed %s, and git cannot merge that by itself; "+
 		"nothing was touched", branch, target, list(files)).
 		WithHint("by hand:  git merge %s, resolve the conflicts, git add the files, git commit\n"+
-			"give up:  git merge --abort", target)
+			"give up:  git merge --abort", text.ShellQuote(target))
 }
 
 // Missing returns the commits of the tip that the branch lacks, the oldest first, without those behind a merge.

@@ -63,7 +63,8 @@ func PrepareTarget(
 	if _, link, err := repo.Branch(ctx, t.ref); err != nil || link != "" {
 		return "", cmp.Or(err, error(muster.Errorf(muster.Invalid, "%s is a symbolic ref, and work lands on plain "+
 			"branches only", branch).
-			WithHint("name the branch itself: muster run --land %s", strings.TrimPrefix(link, "refs/heads/"))))
+			WithHint("name the branch itself: muster run --land %s",
+				text.ShellQuote(strings.TrimPrefix(link, "refs/heads/")))))
 	}
 	// Only the team's own branch may be moved here; one that the user named is looked at and left where it is.
 	switch {
@@ -164,7 +165,8 @@ func (t target) update(ctx context.Context) (string, error) {
 		"%s and HEAD have diverged: each has commits that the other lacks", t.branch).
 		WithHint("take its work:        git merge %s\n"+
 			"land somewhere else:  muster run --land OTHER-BRANCH\n"+
-			"leave it behind:      muster run --fresh   (it is archived under refs/muster/archive/)", t.branch)
+			"leave it behind:      muster run --fresh   (it is archived under refs/muster/archive/)",
+			text.ShellQuote(t.branch))
 }
 
 // isTaken reports whether merging the branch into HEAD would change nothing. After a squash or a rebase the histories

@@ -302,8 +302,8 @@ func disk(dir string) (id unix.Fsid, free int64) {
 	return s.Fsid, int64(s.Bavail) * s.Bsize
 }
 
-// usage returns what the running tools use, with what they have orphaned. A process of which it is not certain whose it
-// is counts for nobody.
+// usage returns what the running tools use, with the processes that they have orphaned. A process that may belong to
+// several tools is not counted.
 func (g *guard) usage() map[*run]usage {
 	tools := map[*run]usage{}
 	all := descendants(os.Getpid())
