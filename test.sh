@@ -1,20 +1,35 @@
 #!/usr/bin/env bash
 # Tests muster.
 #
-#   ./test.sh        the first tier: what a change can break, in at most ten minutes on two cores
-#   ./test.sh all    everything: all cases and seeds, the race detector everywhere, all systems, the benchmarks' module
+#   ./test.sh           the first tier: what a change can break, in at most ten minutes on two cores
+#   ./test.sh all       everything: all cases and seeds, the race detector everywhere, all systems, the benchmarks' module
+#   ./test.sh missing   the Debian packages of the programs that are not installed, a line each
 #
-# Both need Go, git and a C compiler (for the race detector). The first tier leaves out the tests of programs that are
-# not installed, and says which; with CI=true, and in all, a missing program is an error. Both print how long their steps
+# The tests need Go, git and a C compiler (for the race detector). The first tier leaves out those of programs that are
+# not installed, and says which; with CI=true, and in all, a missing program is an error. They print how long their steps
 # took. ARTIFACTS=DIR keeps pictures of the page in the browser there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-"") all= patience=15m ;;
+"" | missing) all= patience=15m ;;
 all) all=yes patience=60m && export MUSTER_TESTS=all ;;
-*) echo "usage: ./test.sh [all]" >&2 && exit 2 ;;
+*) echo "usage: ./test.sh [all|missing]" >&2 && exit 2 ;;
 esac
+
+for tool in cc:gcc tmux git-lfs git-crypt ssh-keygen:openssh-client chromium bwrap:bubblewrap; do
+  package=${tool#*:} tool=${tool%:*}
+  [ "$tool" = cc ] && tool=${CC:-cc}
+  command -v "$tool" >/dev/null && continue
+  if [ "${1:-}" = missing ]; then
+    echo "$package"
+  elif [ -n "$all" ] || [ "${CI:-}" = true ] || [ "$package" = gcc ]; then
+    echo "$tool is missing (Debian: apt-get install $package)" >&2 && exit 1
+  else
+    echo "left out: what needs $tool (Debian: apt-get install $package)"
+  fi
+done
+[ "${1:-}" != missing ] || exit 0
 
 # -trimpath lets clones in different directories share Go's caches of builds and tests.
 export GOFLAGS="${GOFLAGS:-} -trimpath -buildvcs=false"
@@ -110,16 +125,6 @@ bare() {
   (cd "$work/bin" && rm -f tmux git-lfs git-crypt ssh-keygen chromium bwrap)
   env -u MUSTER_TESTS -u MUSTER_BIN -u CI PATH="$work/bin" "$@"
 }
-
-for tool in cc:gcc tmux git-lfs git-crypt ssh-keygen:openssh-client chromium bwrap:bubblewrap; do
-  package=${tool#*:} tool=${tool%:*}
-  [ "$tool" = cc ] && tool=${CC:-cc}
-  command -v "$tool" >/dev/null && continue
-  if [ -n "$all" ] || [ "${CI:-}" = true ] || [ "$package" = gcc ]; then
-    echo "$tool is missing (Debian: apt-get install $package)" >&2 && exit 1
-  fi
-  echo "left out: what needs $tool (Debian: apt-get install $package)"
-done
 
 git rev-parse --verify -q HEAD >/dev/null || { echo "this is no clone: the tests ask git which files there are" >&2 && exit 1; }
 step "format" format
