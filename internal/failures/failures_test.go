@@ -289,6 +289,7 @@ func TestAnyReport(t *testing.T) {
 		g.Names()
 	})
 	var f failures.Finder
+	f.Report([]byte("<testsuite><failure><testcase></testcase>text behind a case in the failure of a suite"))
 	f.Report([]byte(strings.Repeat("<testsuite>", 100_000)))
 	f.Report([]byte("<testsuite>" + strings.Repeat(`<testcase name="`+strings.Repeat("n", 10_000)+`"><failure message="`+
 		strings.Repeat("m", 10_000)+`"/></testcase>`, 50) + "</testsuite>"))

@@ -188,7 +188,7 @@ func (r *reader) end(name string) {
 		if r.test != nil && r.isRed && !r.test.isSkipped {
 			r.add()
 		}
-		r.test = nil
+		r.test, r.isInner = nil, false
 	case "failure", "error":
 		r.isInner = false
 		if r.test != nil && r.path[len(r.path)-1] != "testcase" && r.isRed {
