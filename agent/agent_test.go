@@ -10,6 +10,7 @@ import (
 	"muster"
 	"muster/agent"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/script"
 	"muster/loop"
@@ -23,15 +24,9 @@ func TestMain(m *testing.M) {
 // open makes an agent with a scripted model in a directory of the test's own.
 func open(t *testing.T, words string, o agent.Options) (*agent.Agent, string) {
 	t.Helper()
-	s, err := script.Parse([]byte(words))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := require.Value(script.Parse([]byte(words)))(t)
 	o.Dir, o.Model = t.TempDir(), s.Model()
-	a, err := agent.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := require.Value(agent.New(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -94,10 +89,7 @@ func TestMaxTurnsEndsAnAsk(t *testing.T) {
 }
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {
-	s, err := script.Parse([]byte("speakers: {agent: [{say: Hello.}]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := require.Value(script.Parse([]byte("speakers: {agent: [{say: Hello.}]}")))(t)
 	for name, o := range map[string]agent.Options{
 		"no model":     {Dir: t.TempDir()},
 		"no directory": {Model: s.Model()},

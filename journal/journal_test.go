@@ -57,8 +57,7 @@ func TestReadGoesOnFromAPlace(t *testing.T) {
 		if kinds, _ = all(t, j, end); strings.Join(kinds, " ") != "task.landing" {
 			t.Fatal(kinds)
 		}
-		from, err := j.Tail(t.Context(), 2)
-		require.NoError(t, err)
+		from := require.Value(j.Tail(t.Context(), 2))(t)
 		for e, err := range j.Read(t.Context(), from) {
 			if err != nil || e.Kind != journal.TaskClaimed || e.Number("fence") != 1 || e.Member != "alice" || e.Task != 3 {
 				t.Fatalf("%+v, %v", e, err)
@@ -83,9 +82,7 @@ func TestBadLinesHarmNoOthers(t *testing.T) {
 	j := journal.New(s.Log())
 	emit(t, j, "one", nil)
 	for _, bad := range []string{`{"event":7}`, `{"no":"event"}`} {
-		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, []byte(bad)); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, []byte(bad)))(t)
 	}
 	emit(t, j, "two", nil)
 	if kinds, _ := all(t, j, 0); strings.Join(kinds, " ") != "one corrupt corrupt two" {
@@ -250,9 +247,7 @@ func TestLongJournals(t *testing.T) {
 		if bad[i] {
 			line = []byte(`{"task_id":2}`)
 		}
-		if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line))(t)
 	}
 	type read = func(context.Context, muster.TaskID, muster.Pos) iter.Seq2[journal.Entry, error]
 	for name, read := range map[string]read{"ReadTask": j.ReadTask, "Scan": j.Scan} {
@@ -303,9 +298,7 @@ func TestEntriesStay(t *testing.T) {
 		}
 		lines = append(lines, append(line, '}'))
 	}
-	if _, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, lines...); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, lines...))(t)
 	for _, task := range []muster.TaskID{0, 2} {
 		var kept []journal.Entry
 		for e, err := range j.ReadTask(t.Context(), task, 0) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -19,11 +20,7 @@ func genPart(inResult bool) *rapid.Generator[llm.Part] {
 	return rapid.Custom(func(t *rapid.T) llm.Part {
 		text := rapid.String()
 		raw := rapid.Custom(func(t *rapid.T) json.RawMessage {
-			b, err := json.Marshal(rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "object"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
+			return require.Value(json.Marshal(rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "object")))(t)
 		})
 		kinds := 5
 		if inResult {
@@ -54,14 +51,9 @@ func genParts(t *rapid.T, inResult bool) []llm.Part {
 func TestMessageRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := llm.Message{Role: llm.Assistant, Parts: genParts(t, false)}
-		b, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := require.Value(json.Marshal(in))(t)
 		var out llm.Message
-		if err := json.Unmarshal(b, &out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(b, &out))
 		if d := cmp.Diff(in, out); d != "" {
 			t.Fatal(d)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -152,9 +153,7 @@ func TestNeighboursThatReadRunSideBySide(t *testing.T) {
 			a, m := start(lines{calling(c.calls...), says("done")}, sleeper("r", true), sleeper("w", false))
 			a.Parallel = c.parallel
 			begun := time.Now()
-			if _, err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(a.Run(t.Context()))(t)
 			if took := time.Since(begun); took != c.want {
 				t.Errorf("%v took %v, want %v", c.calls, took, c.want)
 			}
@@ -190,9 +189,7 @@ func TestCallsOfOneToolThatReadRunSideBySide(t *testing.T) {
 			a, _ := start(lines{reply, says("done")}, halfReader{sleeper("h", false)})
 			a.Parallel = 8
 			begun := time.Now()
-			if _, err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(a.Run(t.Context()))(t)
 			if took := time.Since(begun); took != want {
 				t.Errorf("%s took %v, want %v", inputs, took, want)
 			}
@@ -496,9 +493,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	a, _ := start(streaming{lines{first, says("done")},
 		[]llm.Delta{{}, {Text: "Hu"}, {Again: true}, {Think: "so"}, {Part: 1, Text: "Hello"}}}, work)
 	shown := watch(&a)
-	if _, err := a.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(a.Run(t.Context()))(t)
 	stream := "\ntext 0 Hu\ndiscarded\nthinking 0 so\ntext 1 Hello\n"
 	want := "turn 1" + stream + "turn 1 ended: tools, 7 tokens\n" +
 		"started c1\nprogress c1 half of it\nended c1 all of it <nil>\n" +
@@ -588,9 +583,7 @@ func TestAWrapperReplacesTheHistoryWithinARun(t *testing.T) {
 
 func TestMemoryReplacesNothingWhileCallsAreOpen(t *testing.T) {
 	_, m := start(lines{})
-	if err := m.Append(t.Context(), calling("w")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.Append(t.Context(), calling("w")))
 	if err := m.Replace(t.Context(), nil); err == nil {
 		t.Error("the result of an open call has nowhere to go")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -17,17 +18,13 @@ func TestMemoryPutsResultsInTheOrderOfTheCalls(t *testing.T) {
 	m := NewMemory(llm.Request{System: []string{"sys"}, CacheKey: "k",
 		Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{llm.Text{Text: "before"}}}}})
 	m.Say(llm.Text{Text: "go"})
-	if err := m.Append(t.Context(), calling("a", "b")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.Append(t.Context(), calling("a", "b")))
 	answer := func(id, text string) error {
 		r := fine(text)
 		r.ID = id
 		return m.Answer(t.Context(), r)
 	}
-	if err := answer("c2", "second"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, answer("c2", "second"))
 	m.Say(llm.Text{Text: "mail"})
 	if _, err := m.Request(t.Context()); err == nil {
 		t.Error("a request with an unanswered call")
@@ -35,9 +32,7 @@ func TestMemoryPutsResultsInTheOrderOfTheCalls(t *testing.T) {
 	if err := answer("c2", "twice"); err == nil {
 		t.Error("answered twice")
 	}
-	if err := answer("c1", "first"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, answer("c1", "first"))
 	r, err := m.Request(t.Context())
 	if err != nil || r.CacheKey != "k" || !slices.Equal(r.System, []string{"sys"}) {
 		t.Fatalf("%+v, %v", r, err)
@@ -51,9 +46,7 @@ func TestMemoryLeavesItsPrefixAlone(t *testing.T) {
 	one, two := NewMemory(llm.Request{Messages: msgs}), NewMemory(llm.Request{Messages: msgs})
 	for text, m := range map[string]*Memory{"one": one, "two": two} {
 		m.Say(llm.Text{Text: text})
-		if err := m.Append(t.Context(), says(text)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, m.Append(t.Context(), says(text)))
 	}
 	wantOutline(t, one, "u: before, one", "a: one")
 	wantOutline(t, two, "u: before, two", "a: two")
@@ -81,15 +74,10 @@ func TestMemoryOnlyGrowsAndAlternates(t *testing.T) {
 			case 3:
 				_ = m.Append(t.Context(), calling("a", "b"))
 				for _, id := range rapid.Permutation([]string{"c1", "c2"}).Draw(rt, "order") {
-					if err := m.Answer(t.Context(), llm.Result{ID: id}); err != nil {
-						rt.Fatal(err)
-					}
+					require.NoError(rt, m.Answer(t.Context(), llm.Result{ID: id}))
 				}
 			}
-			r, err := m.Request(t.Context())
-			if err != nil {
-				rt.Fatal(err)
-			}
+			r := require.Value(m.Request(t.Context()))(rt)
 			if got := outline(before); got != stored {
 				rt.Errorf("a request that was handed out has changed: %s", cmp.Diff(stored, got))
 			}
@@ -126,9 +114,7 @@ func TestResultsAreBounded(t *testing.T) {
 			memory.Say(llm.Text{Text: "go"})
 			a := Agent{Model: lines{{Message: llm.Message{Role: llm.Assistant, Parts: calls}, Stop: llm.StopTools}, says("done")},
 				Tools: []llm.Tool{big}, Conversation: memory, Parallel: 8}
-			if _, err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(a.Run(t.Context()))(t)
 			results := memory.Messages()[2].Parts
 			if size := results.Size(); len(results) != 100 || size > MaxResults+100*(keptOfResult+500) {
 				t.Errorf("%d results of %d bytes", len(results), size)

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -53,13 +54,9 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 		"a run, and an archive":          {func(*house) {}, workspace.LeadLease, (*house).shelving, run, muster.ErrInvalid, "was interrupted"},
 		"resume, and another has ended": {stopped, workspace.LeadLease, func(h *house) {
 			h.record(func(r *muster.Run) { r.EndedAt = r.StartedAt })
-			if err := h.board.Delete(h.Context(), 1, true); err != nil {
-				h.Fatal(err)
-			}
+			require.NoError(h, h.board.Delete(h.Context(), 1, true))
 			// The other process has told its end: one that was killed before would be told by this resume.
-			if err := h.journal.Emit(h.Context(), muster.Event{Kind: journal.RunEnded, Member: muster.Lead}); err != nil {
-				h.Fatal(err)
-			}
+			require.NoError(h, h.journal.Emit(h.Context(), muster.Event{Kind: journal.RunEnded, Member: muster.Lead}))
 		}, resume, muster.ErrNotFound, "the last run has ended"},
 		"join, and an archive": {stopped, "host-1", (*house).shelving, join, muster.ErrInvalid, "was interrupted"},
 		"join, and the run has ended": {stopped, "host-1", func(h *house) {
@@ -110,10 +107,7 @@ func TestSecondStartIsRefused(t *testing.T) {
 				if name == "" {
 					continue
 				}
-				l, err := h.store.Leases().Acquire(h.Context(), name)
-				if err != nil {
-					h.Fatal(err)
-				}
+				l := require.Value(h.store.Leases().Acquire(h.Context(), name))(h)
 				defer func() { _ = l.Release() }() // the store lives in memory
 			}
 			err := h.start(answers, nil).fails()
@@ -145,9 +139,7 @@ func TestMovedRepository(t *testing.T) {
 	bubbleOnGit(t, func(h *house) {
 		r := h.start(strings.Replace(answers, "- say", "- wait: 10h\n      say", 1), nil)
 		h.until("the lead thinks", is(journal.TurnStarted, "lead"))
-		if err := os.Rename(h.root, h.root+".moved"); err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, os.Rename(h.root, h.root+".moved"))
 		if err := r.fails(); !strings.Contains(err.Error(), "is no longer at "+h.root) {
 			t.Errorf("it ended with %v", err)
 		}
@@ -162,9 +154,7 @@ func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 	linked := filepath.Join(t.TempDir(), "linked")
 	gittest.Git(t, root, "worktree", "add", "-q", linked, "-b", "feature")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(root, link))
 	for name, c := range map[string]struct {
 		dir     string
 		refused bool // a store that is opened right there
@@ -177,9 +167,7 @@ func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			open := func(dir string) error {
 				store, err := file.Open(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer store.Close()
 				model := func(string) (llm.Model, error) { return nil, nil }
 				_, err = team.Open(t.Context(), team.Config{Dir: c.dir, Store: store, Model: model})
@@ -195,10 +183,7 @@ func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(c.dir, ".team")); err == nil {
 				t.Error("something was written")
 			}
-			found, err := team.FindRoot(t.Context(), c.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := require.Value(team.FindRoot(t.Context(), c.dir))(t)
 			if err := open(found); err != nil {
 				t.Errorf("a store in the root %s: %v", found, err)
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
@@ -110,10 +111,7 @@ func TestASlowSubscriberIsToldWhatItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const published = 10_000
 		c := team.Config{Store: mem.New(), Model: func(string) (llm.Model, error) { return nil, nil }}
-		tm, err := team.OpenOn(t.Context(), c, newMeadow("/nowhere"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tm := require.Value(team.OpenOn(t.Context(), c, newMeadow("/nowhere")))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		events := tm.Subscribe(ctx)
@@ -182,9 +180,7 @@ speakers:
 			ends++
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-ended)
 	if !strings.Contains(words, "First I look.") || ends < 2 {
 		t.Errorf("%q, %d ends", words, ends)
 	}

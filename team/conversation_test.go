@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/team"
 )
@@ -118,10 +119,7 @@ func TestConversationIsKeptAndGoesOn(t *testing.T) {
 // before the user has spoken.
 func TestAnAttachmentStopsATurn(t *testing.T) {
 	attached := func(h *house) (stop func() error, detach func()) {
-		a, err := h.open(cast{}.model(), nil).Attach(h.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := require.Value(h.open(cast{}.model(), nil).Attach(h.Context()))(t)
 		told := make(chan error, 1)
 		return func() error { a.Interrupt(func(err error) { told <- err }); return <-told }, a.Detach
 	}
@@ -134,16 +132,12 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 		}}.model(), "think long")
 		time.Sleep(time.Second)
 		stop, detach := attached(h)
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stop())
 		c.rests(true)
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "it waits already") {
 			t.Errorf("a second time: %v", err)
 		}
-		if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(h.post.Send(h.Context(), muster.Message{Type: muster.MailMessage, From: "system", To: muster.Lead, Content: "news"}))(t)
 		time.Sleep(time.Minute)
 		if n := h.turns("lead"); n != 1 {
 			t.Errorf("asked %d times: others' mail went before the user", n)
@@ -198,9 +192,7 @@ speakers:
 		var all []string
 		var last muster.Pos
 		for s, err := range tm.Members().Conversation(h.Context(), muster.Lead, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all, last = append(all, strings.TrimSpace(string(s.Kind)+" "+s.Tool+" "+s.Text)), s.Pos
 		}
 		for _, want := range []string{"text  I begin.", "call task_create write it", "in  from user: hello\nthere", "text  Done."} {
@@ -234,9 +226,7 @@ speakers:
 		h.run(tm).ends(0, time.Hour)
 		read := func(after muster.Pos) (ends []muster.Pos, lists [][]team.Step) {
 			for s, err := range tm.Members().Conversation(h.Context(), muster.Lead, after) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if ends = append(ends, s.Pos); s.Steps != nil {
 					lists = append(lists, s.Steps)
 				}

@@ -23,6 +23,7 @@ import (
 	"muster/internal/requests"
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -105,10 +106,7 @@ func onFiles(t *testing.T) *house {
 	t.Helper()
 	h := &house{T: t, root: newRepo(t), patience: time.Minute}
 	h.handle = func() muster.Store {
-		s, err := file.Open(h.root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := require.Value(file.Open(h.root))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
@@ -142,10 +140,7 @@ func (h *house) open(m llm.Model, change func(*team.Config)) *team.Team {
 	if h.meadow != nil {
 		open = func(ctx context.Context, c team.Config) (*team.Team, error) { return team.OpenOn(ctx, c, h.meadow) }
 	}
-	t, err := open(h.Context(), c)
-	if err != nil {
-		h.Fatal(err)
-	}
+	t := require.Value(open(h.Context(), c))(h)
 	if _, isReal := h.store.(*file.Store); !isReal {
 		t.Launch(func(context.Context) (proc.Launcher, error) { return &shell{}, nil })
 	}
@@ -154,11 +149,7 @@ func (h *house) open(m llm.Model, change func(*team.Config)) *team.Team {
 
 func (h *house) scripted(words string) llm.Model {
 	h.Helper()
-	s, err := script.Parse([]byte(words))
-	if err != nil {
-		h.Fatal(err)
-	}
-	return s.Model()
+	return require.Value(script.Parse([]byte(words)))(h).Model()
 }
 
 // running is a run under way.
@@ -254,9 +245,7 @@ func (h *house) until(what string, fits func(muster.Event) bool) muster.Event {
 
 func (h *house) events() (all []muster.Event) {
 	for e, err := range h.journal.Read(h.Context(), 0) {
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		all = append(all, e.Event)
 	}
 	return all
@@ -305,29 +294,19 @@ func (h *house) tail() string {
 
 func (h *house) task(id muster.TaskID) muster.Task {
 	h.Helper()
-	t, err := h.board.Get(h.Context(), id)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return t
+	return require.Value(h.board.Get(h.Context(), id))(h)
 }
 
 func (h *house) member(name muster.Name) muster.Member {
 	h.Helper()
-	m, err := h.roster.Get(h.Context(), name)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return m
+	return require.Value(h.roster.Get(h.Context(), name))(h)
 }
 
 // said is the whole conversation of a member, as text. Mail stands in it once, as its reader has it.
 func (h *house) said(name muster.Name) string {
 	var b strings.Builder
 	for r, err := range h.store.Log().Read(h.Context(), muster.StreamTranscripts+string(name), 0) {
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		text, _, _ := bytes.Cut(r.Data, []byte(`,"delivered":[`))
 		b.Write(text)
 		b.WriteByte('\n')
@@ -346,9 +325,7 @@ func (h *house) heard(name muster.Name, text string, n int) {
 // entries is a member's transcript.
 func (h *house) entries(name muster.Name) (all []transcript.Entry) {
 	for e, err := range transcript.Read(h.Context(), h.store.Log(), name, 0) {
-		if err != nil {
-			h.Fatal(err)
-		}
+		require.NoError(h, err)
 		all = append(all, e)
 	}
 	return all
@@ -357,18 +334,14 @@ func (h *house) entries(name muster.Name) (all []transcript.Entry) {
 // tellLead sends mail of the user's to the lead.
 func (h *house) tellLead(text string) {
 	h.Helper()
-	if _, err := h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: text}); err != nil {
-		h.Fatal(err)
-	}
+	require.Value(h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: text}))(h)
 }
 
 // waiting are the mails in a box.
 func (h *house) waiting(name muster.Name) []muster.Message {
 	h.Helper()
 	msgs, _, _, err := h.post.Peek(h.Context(), name, 0, 1<<30)
-	if err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, err)
 	return msgs
 }
 
@@ -384,11 +357,7 @@ func (h *house) add(name, role string) {
 // create puts a task of the user's on the board.
 func (h *house) create(subject string) muster.Task {
 	h.Helper()
-	t, err := h.board.Create(h.Context(), board.Draft{Subject: subject, CreatedBy: muster.User})
-	if err != nil {
-		h.Fatal(err)
-	}
-	return t
+	return require.Value(h.board.Create(h.Context(), board.Draft{Subject: subject, CreatedBy: muster.User}))(h)
 }
 
 // shutDownAlice asks alice to shut down, as another process does.
@@ -398,11 +367,7 @@ func (h *house) shutDownAlice(change func(*muster.Request)) muster.RequestID {
 	if change != nil {
 		change(&q)
 	}
-	q, err := h.requests.Ask(h.Context(), q)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return q.ID
+	return require.Value(h.requests.Ask(h.Context(), q))(h).ID
 }
 
 // onTarget are the files that have landed, besides README.
@@ -605,9 +570,7 @@ func (h *house) record(change func(*muster.Run)) {
 	if err == nil {
 		_, err = table.Put(h.Context(), "run", data, doc.Rev)
 	}
-	if err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, err)
 }
 
 // edit changes a document as a program does that knows only the files. f reports whether there is something to change.
@@ -647,8 +610,6 @@ func (h *house) recorded() (run muster.Run) {
 	if err == nil {
 		err = jsonInto(doc.Data, &run)
 	}
-	if err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, err)
 	return run
 }

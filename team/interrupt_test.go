@@ -14,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
@@ -302,10 +303,7 @@ func TestShutdownOfADeadLead(t *testing.T) {
 		r := h.run(h.open(cast{"lead": hangs}.model(), nil))
 		h.until("asked", is(journal.TurnStarted, muster.Lead))
 		r.interrupt()
-		q, err := h.requests.Ask(h.Context(), muster.Request{Kind: muster.AskShutdown, From: muster.User, To: muster.Lead, Reason: "x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := require.Value(h.requests.Ask(h.Context(), muster.Request{Kind: muster.AskShutdown, From: muster.User, To: muster.Lead, Reason: "x"}))(t)
 		h.resume("speakers: {lead: [{say: Here I am.}]}", nil).ends(0, time.Hour)
 		if q, _ = h.requests.Get(h.Context(), q.ID); q.Status != muster.RequestApproved || q.Response != "it had stopped already" {
 			t.Errorf("the request is %+v", q)
@@ -431,11 +429,7 @@ speakers:
     - say: Bye.
 `+writes, nil)
 		inHerName := func(id muster.TaskID) muster.Task {
-			got, err := h.board.Claim(h.Context(), id, board.Claim{Owner: "alice", Role: "tester"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return got
+			return require.Value(h.board.Claim(h.Context(), id, board.Claim{Owner: "alice", Role: "tester"}))(t)
 		}
 		h.until("idle", is(journal.MemberIdle, "alice"))
 		inHerName(1)
@@ -455,9 +449,7 @@ speakers:
 		if got := h.task(2); got.Owner != "alice" || got.Fence != later.Fence {
 			t.Errorf("two was taken from whoever works in alice's name: %+v", got)
 		}
-		if _, err := h.board.Complete(h.Context(), 2, later.Fence, board.Outcome{}); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(h.board.Complete(h.Context(), 2, later.Fence, board.Outcome{}))(t)
 		r.ends(0, time.Hour)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/testing/require"
 	"muster/team"
 )
 
@@ -100,9 +101,7 @@ speakers:
 		before := h.turns("lead")
 		news := strings.Repeat("n", 4000)
 		for range 40 { // more than one delivery holds
-			if _, err := h.post.Send(h.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(h.post.Send(h.Context(), muster.Message{Type: muster.MailResult, From: "alice", To: muster.Lead, Content: news}))(t)
 		}
 		synctest.Wait()
 		if n := h.turns("lead"); n != before {
@@ -145,9 +144,7 @@ scenes:
 			t.Errorf("%+v", got)
 		}
 		// Retried by the user, a resumed team goes on.
-		if _, err := h.board.Update(h.Context(), 1, board.Patch{Retry: true, By: muster.User}); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(h.board.Update(h.Context(), 1, board.Patch{Retry: true, By: muster.User}))(t)
 		h.resume(`
 speakers:
   lead: [{say: x}]

@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/team"
 )
@@ -53,10 +54,7 @@ func withMCP(t *testing.T) (change func(*team.Config), dir string) {
 // starts returns how often the server was started.
 func starts(t *testing.T, dir string) int {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "starts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := require.Value(os.ReadFile(filepath.Join(dir, "starts")))(t)
 	return strings.Count(string(data), "start")
 }
 

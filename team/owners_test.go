@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -51,17 +52,13 @@ func (h *house) written(who muster.Name) muster.Name {
 // lateWrite is what a command still writes that the lane's last owner had started.
 func (h *house) lateWrite(lane muster.Name, file string) {
 	h.Helper()
-	if err := os.WriteFile(filepath.Join(h.root, ".worktrees", string(lane), file), []byte("late\n"), 0o644); err != nil {
-		h.Fatal(err)
-	}
+	require.NoError(h, os.WriteFile(filepath.Join(h.root, ".worktrees", string(lane), file), []byte("late\n"), 0o644))
 }
 
 // revokeFirst takes task 1 from its owner.
 func (h *house) revokeFirst() {
 	h.Helper()
-	if _, err := h.board.Revoke(h.Context(), 1, h.task(1).Fence, muster.User, "enough"); err != nil {
-		h.Fatal(err)
-	}
+	require.Value(h.board.Revoke(h.Context(), 1, h.task(1).Fence, muster.User, "enough"))(h)
 }
 
 // putAside waits until the lane is archived and gone.
@@ -203,10 +200,7 @@ func TestWakesBeforeTheNewHostsFirstWord(t *testing.T) {
 		h.until("written", func(e muster.Event) bool { return e.Kind == journal.ToolEnded && e.Member == "alice" })
 		r.interrupt()
 
-		other, err := h.roster.Join(h.Context(), "another process")
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := require.Value(h.roster.Join(h.Context(), "another process"))(t)
 		taken := make(chan muster.Member, 1)
 		given := false
 		r = h.resume(words, func(c *team.Config) {
@@ -243,9 +237,7 @@ func TestWakesBeforeTheNewHostsFirstWord(t *testing.T) {
 			t.Errorf("the late process has written into the conversation: %+v", last)
 		}
 
-		if err := other.Release(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, other.Release())
 		r.ends(0, time.Hour)
 		if got := h.task(1); got.Status != muster.Completed || got.Result != "mine" {
 			t.Errorf("%+v", got)
@@ -357,9 +349,7 @@ func TestStopOfATeamThatOthersHaveJoined(t *testing.T) {
 			h.until("three tasks", func(e muster.Event) bool { return e.Kind == journal.TaskCreated && e.Task == 3 })
 			j := h.join(crowded, team.Workers{N: 1})
 			time.Sleep(10 * time.Second)
-			if _, err := team.Halt(h.Context(), h.open(h.scripted(crowded), nil)); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(team.Halt(h.Context(), h.open(h.scripted(crowded), nil)))(t)
 			if err := r.fails(); !errors.Is(err, muster.CauseUser) {
 				t.Error(err)
 			}

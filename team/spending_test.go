@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/compact"
 	"muster/internal/spend"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/llm"
@@ -73,11 +74,7 @@ func (p *payroll) total() (n int) {
 // spent is what the ledger says of the last run.
 func (h *house) spent(t *team.Team) *spend.Book {
 	h.Helper()
-	run, err := team.ReadSpending(h.Context(), t)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return run
+	return require.Value(team.ReadSpending(h.Context(), t))(h)
 }
 
 // With eight agents on a budget, at most one call of each goes over it; what was paid for is used, the state is kept,

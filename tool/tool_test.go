@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/tool"
 )
@@ -41,10 +42,7 @@ func keeper(got *kept) llm.Tool {
 
 func run(t *testing.T, tl llm.Tool, input string) llm.Result {
 	t.Helper()
-	r, err := tl.Run(t.Context(), llm.Call{ID: "c1", Name: tl.Spec().Name, Input: json.RawMessage(input)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := require.Value(tl.Run(t.Context(), llm.Call{ID: "c1", Name: tl.Spec().Name, Input: json.RawMessage(input)}, nil))(t)
 	if r.ID != "c1" {
 		t.Errorf("the result answers %q, not the call", r.ID)
 	}
@@ -365,9 +363,7 @@ func TestCut(t *testing.T) {
 			return
 		}
 		var cut int
-		if _, err := fmt.Sscanf(tail, "%d of", &cut); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(fmt.Sscanf(tail, "%d of", &cut))(t)
 		_, tail, _ = strings.Cut(tail, " ...\n")
 		if !strings.HasPrefix(s, head) || !strings.HasSuffix(s, tail) ||
 			cut != total-utf8.RuneCountInString(head+tail) || utf8.RuneCountInString(got) > most {

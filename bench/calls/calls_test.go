@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
@@ -189,9 +190,7 @@ func equal(t *testing.T, got, want []sent) bool {
 	decode := func(calls []sent) (all []any) {
 		for _, c := range calls {
 			var v any
-			if err := json.Unmarshal([]byte(c.Args), &v); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(c.Args), &v))
 			all = append(all, c.Name, v)
 		}
 		return all
@@ -201,13 +200,8 @@ func equal(t *testing.T, got, want []sent) bool {
 
 // read returns the cases of a file. Their names differ.
 func read(t *testing.T, file string) (cases []replyCase) {
-	data, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
+	data := require.Value(os.ReadFile("testdata/" + file))(t)
+	require.NoError(t, json.Unmarshal(data, &cases))
 	return cases
 }
 
@@ -262,9 +256,7 @@ func fields(t *testing.T, of llm.Tool) map[string]any {
 		Properties map[string]struct{ Type string }
 		Required   []string
 	}
-	if err := json.Unmarshal(of.Spec().Schema, &s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(of.Spec().Schema, &s))
 	out := map[string]any{"required": fmt.Sprint(s.Required)}
 	for name, p := range s.Properties {
 		out[name] = p.Type

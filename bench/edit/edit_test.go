@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/tool/code"
 	"muster/llm"
 )
@@ -75,10 +76,7 @@ var least = map[form]counts{"edit_file": {recoverable: 60, unclear: 40}, "edit_f
 
 // TestEdits calls the tools with each case and counts what they did.
 func TestEdits(t *testing.T) {
-	launcher, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	launcher := require.Value(proc.New(t.Context()))(t)
 	defer launcher.Close()
 	all := map[form]*counts{}
 	for _, f := range forms {
@@ -125,16 +123,10 @@ func TestEdits(t *testing.T) {
 // read reads the cases of a directory.
 func read(t *testing.T, dir string) map[string]example {
 	t.Helper()
-	files, err := filepath.Glob(dir + "/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := require.Value(filepath.Glob(dir + "/*.json"))(t)
 	all := map[string]example{}
 	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := require.Value(os.ReadFile(path))(t)
 		var e example
 		if err := json.Unmarshal(data, &e); err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -149,9 +141,7 @@ func run(t *testing.T, launcher proc.Launcher, e example) (content, said string)
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, e.Path)
-	if err := os.WriteFile(path, []byte(e.File), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(e.File), 0o600))
 	jobs := code.NewJobs(launcher)
 	defer jobs.Close()
 	name := "edit_file"
@@ -162,14 +152,8 @@ func run(t *testing.T, launcher proc.Launcher, e example) (content, said string)
 		if tl.Spec().Name != name {
 			continue
 		}
-		r, err := tl.Run(t.Context(), llm.Call{ID: "1", Name: name, Input: e.Input}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := require.Value(tl.Run(t.Context(), llm.Call{ID: "1", Name: name, Input: e.Input}, nil))(t)
+		data := require.Value(os.ReadFile(path))(t)
 		text, _ := r.Parts[0].(llm.Text)
 		return string(data), text.Text
 	}

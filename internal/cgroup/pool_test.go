@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -26,13 +27,9 @@ func TestFind(t *testing.T) {
 	root := t.TempDir()
 	session := filepath.Join(root, "user.slice/user-1000.slice/user@1000.service/app.slice")
 	scope := filepath.Join(session, "app-terminal.scope")
-	if err := os.MkdirAll(scope, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(scope, 0o755))
 	for dir, controllers := range map[string]string{scope: "", session: "memory pids\n", filepath.Dir(session): "cpu memory pids\n"} {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0o600))
 	}
 	own := strings.TrimPrefix(scope, root)
 	for _, c := range []struct {
@@ -90,27 +87,20 @@ func TestGroup(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	var names []string
 	for range 2 {
-		g, err := pool.Take(Limits{Processes: 5, Memory: 1 << 30})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := require.Value(pool.Take(Limits{Processes: 5, Memory: 1 << 30}))(t)
 		if p, m := g.Reached(); p || m {
 			t.Error("a new group has reached a limit")
 		}
 		names = append(names, g.name)
 		leave, err := g.Enter()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var out bytes.Buffer
 		c := exec.Command("sh", "-c", "grep -c "+prefix+strconv.Itoa(os.Getpid())+" /proc/self/cgroup; seq 8 | xargs -P 8 -I{} sleep 0.1")
 		c.Stdout, c.SysProcAttr = &out, &syscall.SysProcAttr{}
 		c.SysProcAttr.CgroupFD, c.SysProcAttr.UseCgroupFD = g.FD()
 		err = c.Start()
 		leave()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := c.Wait(); err != nil { // xargs waits where it can start no more
 			t.Error(err)
 		}
@@ -138,13 +128,9 @@ func TestGroup(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	first := newPool(t, fmt.Sprintf("%d.first", os.Getpid()))
 	dead := exec.Command("true")
-	if err := dead.Run(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, dead.Run())
 	second := newPool(t, fmt.Sprintf("%d.1", dead.Process.Pid))
-	if _, err := second.Take(Limits{Processes: 9}); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(second.Take(Limits{Processes: 9}))(t)
 	third := newPool(t, fmt.Sprintf("%d.third", os.Getpid()))
 	for _, h := range append(first.hierarchies, third.hierarchies...) {
 		if _, err := os.Stat(h.dir); err != nil {

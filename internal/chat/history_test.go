@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"muster/internal/paths"
+	"muster/internal/testing/require"
 )
 
 // What was typed is read again in its order, without lines that cannot be read, and only the last of it.
 func TestTypedLinesAreKept(t *testing.T) {
 	dir := paths.Dir(t.TempDir())
 	for _, d := range []string{dir.Team(), dir.Locks()} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	h := OpenHistory(dir)
 	if got := h.Lines(); len(got) > 0 {
@@ -26,9 +25,7 @@ func TestTypedLinesAreKept(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(h.path, append(data, "no json\n\"\"\n"...), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h.Add(t.Context(), "two")
 	if got := OpenHistory(dir).Lines(); !slices.Equal(got, []string{"one\nmore", "two"}) {
 		t.Errorf("%q", got)

@@ -15,6 +15,7 @@ import (
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/terminal"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/loop"
 	"muster/team"
@@ -166,9 +167,7 @@ func TestCustomCommands(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(root, ".claude", "commands", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	write("release.md", "---\ndescription: Make a release\nargument-hint: VERSION\nmodel: opus\n---\nRelease $1.\nThen say so.")
 	write("help.md", "Not this.")

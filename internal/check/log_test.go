@@ -40,8 +40,7 @@ func TestALogIsCutAtLines(t *testing.T) {
 		{2000, 2000, long + "\n" + long + "y\n", long + "\n" + long + "y\n", long + "\n" + long + " ..."},
 	} {
 		for _, size := range []int{1, 3, 2000} { // however it is written
-			f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-			require.NoError(t, err)
+			f := require.Value(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 			lines, err := check.WriteLog(f, c.head, c.tail, slices.Collect(slices.Chunk([]byte(c.text), size))...)
 			if got := strings.Join(lines, "\n"); err != nil || got != c.lines {
 				t.Errorf("of %q in parts of %d the lines are %q, %v", c.text, size, got, err)
@@ -61,8 +60,7 @@ func TestALogForWhichThereIsNoRoom(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.Symlink("/dev/full", path))
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	require.NoError(t, err)
+	f := require.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	lines, err := check.WriteLog(f, 10, 10, []byte("one\ntwo\n"))
 	if !errors.Is(err, muster.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) || !slices.Equal(lines, []string{"one", "two"}) {
 		t.Errorf("%q, %v", lines, err)

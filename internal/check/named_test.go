@@ -221,8 +221,7 @@ func TestChecksHavePorts(t *testing.T) {
 			if res := w.head(r); !res.Green {
 				t.Errorf("%s: %s\n%s", name, res.How, res.Output)
 			}
-			text, err := os.ReadFile(filepath.Join(said, name))
-			require.NoError(t, err)
+			text := require.Value(os.ReadFile(filepath.Join(said, name)))(t)
 			return strings.Fields(string(text))
 		}
 		var first, second []string

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/internal/testing/require"
 )
 
 // The logs of checks are bounded in number and size. The newest stay, and no number of a name is used twice while a
@@ -18,15 +20,11 @@ func TestCheckLogsAreBounded(t *testing.T) {
 	fill := func(n int, size int64) {
 		t.Helper()
 		_ = os.RemoveAll(dir)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o700))
 		for i := 1; i <= n; i++ {
 			path := filepath.Join(dir, fmt.Sprintf("task-1-1-%d.log", i))
 			at := time.Now().Add(time.Duration(i-n) * time.Minute)
-			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size), os.Chtimes(path, at, at)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size), os.Chtimes(path, at, at)))
 		}
 	}
 	for _, c := range []struct {
@@ -37,13 +35,8 @@ func TestCheckLogsAreBounded(t *testing.T) {
 		{3, 1, 4}, {maxLogs + 50, 1, maxLogs}, {maxLogs, 16 << 20, 16}, {12, 200 << 20, keepLogs + 1},
 	} {
 		fill(c.n, c.size)
-		l, err := newCheckLog(outputs, "task-1-1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.close(); err != nil {
-			t.Fatal(err)
-		}
+		l := require.Value(newCheckLog(outputs, "task-1-1"))(t)
+		require.NoError(t, l.close())
 		left, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 		if len(left) != c.want {
 			t.Errorf("%d logs of %d bytes: %d are left, want %d", c.n, c.size, len(left), c.want)

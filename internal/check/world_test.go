@@ -64,7 +64,5 @@ func (w *world) runner(command string, change ...func(*check.Options)) *check.Ru
 // head runs the check on HEAD.
 func (w *world) head(r *check.Runner) check.Result {
 	w.t.Helper()
-	res, err := r.Run(w.t.Context(), w.git("rev-parse", "HEAD"), "head", nil)
-	require.NoError(w.t, err)
-	return res
+	return require.Value(r.Run(w.t.Context(), w.git("rev-parse", "HEAD"), "head", nil))(w.t)
 }

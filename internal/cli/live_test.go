@@ -45,8 +45,7 @@ func waitForRaw(t *testing.T, file, text string) {
 // rawOf returns what the terminal has got.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
-	data := require.Value(os.ReadFile(file))(t)
-	return string(data)
+	return string(require.Value(os.ReadFile(file))(t))
 }
 
 const writesToUser = `

@@ -52,23 +52,17 @@ func recordTwoTasks(w *world) string {
 func seen(w *world, what string) (o opened, tasks []muster.Task, kinds, said []string) {
 	w.Helper()
 	o, err := (&lookBack{isOn: true, what: what}).open(w.Context(), w.app)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	w.Cleanup(o.close)
 	if tasks, _, err = o.Tasks().List(w.Context()); err != nil {
 		w.Fatal(err)
 	}
 	for e, err := range o.Journal().Read(w.Context(), 0) {
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		kinds = append(kinds, e.Kind)
 	}
 	for s, err := range o.Members().Conversation(w.Context(), "alice", 0) {
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		said = append(said, string(s.Kind)+" "+s.Tool+" "+s.Text)
 		if len(s.Steps) > 0 {
 			said = append(said, "step "+s.Steps[0].Text)
@@ -136,9 +130,7 @@ func listing(t *testing.T, dir string) (all []string) {
 		all = append(all, path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 

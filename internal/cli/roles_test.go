@@ -38,9 +38,7 @@ func TestModelOfARole(t *testing.T) {
 	opened := require.Value(workspace.OpenRoot(w.dir, w.app.workspaceOptions(t.Context())))(t)
 	defer opened.Close()
 	s, _, err := config.Load(config.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Model, s.UserModel = "openai/gpt-5.4", "openai/gpt-5.4"
 	s.Roles = map[string]*config.Role{"set": {Model: "openai/gpt-5.4-mini"}}
 	check := func(want map[string]string) {

@@ -199,8 +199,7 @@ func (w *writer) Write(data []byte) (int, error) {
 // executable returns the path of this test's program.
 func executable(t *testing.T) string {
 	t.Helper()
-	self := require.Value(os.Executable())(t)
-	return self
+	return require.Value(os.Executable())(t)
 }
 
 // exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them. It runs muster

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 func TestFind(t *testing.T) {
@@ -83,9 +84,7 @@ func TestForeignFiles(t *testing.T) {
 	gittest.Write(t, root, map[string]string{".claude/commands/steer.md": "---\ndescription: a\x1b[31mb\n---\n\x1b]0;x\x07text $1"})
 	gittest.Write(t, root, map[string]string{".claude/commands/binary.md": "a\x00b"})
 	gittest.Write(t, root, map[string]string{".claude/commands/odd\x1b[31m name.md": "text"})
-	if err := os.Symlink(outside, filepath.Join(root, ".claude/commands/link.md")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, ".claude/commands/link.md")))
 	all := Find(root, "", "", nil)
 	for _, c := range all {
 		text, _, err := c.Expand(t.Context(), "")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 // place makes a repository and a user's directory with these files; "" makes none. The user trusts the repository.
@@ -22,12 +23,8 @@ func place(t *testing.T, repo, user string) Options {
 		if text == "" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return o
 }
@@ -45,9 +42,7 @@ func value(t *testing.T, vs []Value, name string) Value {
 
 func TestDefaults(t *testing.T) {
 	s, vs, err := Load(place(t, "", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := Settings{Teammates: 4, SubagentTurns: 30, ArbiterTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
 		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
@@ -73,9 +68,7 @@ func TestWhoOverridesWhom(t *testing.T) {
 		"MUSTER_SOMETHING=else"}
 	o.Flags = map[string]string{"teammates": "0", "check": "", "max-tokens": "500"}
 	s, vs, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct{ name, value, source string }{
 		{"teammates", "0", "flag --teammates"},
 		{"check", "", "flag --check"},
@@ -102,9 +95,7 @@ func TestWhoOverridesWhom(t *testing.T) {
 func TestTextIsTakenAsItIsWritten(t *testing.T) {
 	o := place(t, "check: true\nsetup: |\n  npm ci\n  make\nteam: \"a\"\nland: 2.10\n", "")
 	s, _, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if s.Check != "true" || s.Setup != "npm ci\nmake" || s.Team != "a" || s.Land != "2.10" {
 		t.Errorf("%+v", s)
 	}
@@ -219,9 +210,7 @@ func TestValuesHoldNoSecrets(t *testing.T) {
 	o.Environ = []string{"ANTHROPIC_API_KEY=topsecret", "OPENAI_API_KEY=topsecret"}
 	o.Flags = map[string]string{"model": "openai/x@https://host.example/v1?key=topsecret"}
 	s, vs, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(s.Model, "key=topsecret") {
 		t.Errorf("the model itself lost its query: %q", s.Model)
 	}
@@ -273,9 +262,7 @@ func TestSectionsKeepTheirPlaces(t *testing.T) {
 	o := place(t, "check: x\nhooks:\n  Stop:\n    a: one\nmcp_servers:\n", "hooks:\n  Stop: {a: 1}\nteammates: 3\n")
 	o.Trusts = nil
 	s, _, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := s.SectionsNamed("hooks")
 	if len(found) != 2 || !found[0].IsTrusted() || found[1].IsTrusted() || len(s.Sections) != 2 {
 		t.Fatalf("found %+v", s.Sections)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm/catalogue"
 )
 
@@ -144,9 +145,7 @@ func TestVendorElsewhere(t *testing.T) {
 	}
 	o := place(t, "", "endpoints:\n  zai: {url: http://localhost:1/v4}\n")
 	s, _, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, access, err := s.Endpoints.Choose("zai/glm-5.2", []string{"ZAI_API_KEY=vendor"})
 	if err != nil || got.URL != "http://localhost:1/v4" || got.Vendor() != "zai" || got.API() != OpenAIChat || access.Key != "" {
 		t.Errorf("an endpoint with the name of a vendor: %+v of %q with key %q, %v", got, got.Vendor(), access.Key, err)
@@ -249,9 +248,7 @@ func TestEndpointsWithoutTheirKey(t *testing.T) {
 	o := place(t, "", "endpoints:\n  a: {url: http://h, key_env: A_KEY}\n  b: {url: http://h, key_file: none}\n"+
 		"  c: {url: http://h, headers: {X-K: $C_TOKEN}}\n  d: {url: http://h, headers: {X-K: $HOME}}\n")
 	s, vs, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, want := range map[string]string{"a": "the endpoint a cannot be used: A_KEY is not set", "b": "the endpoint b cannot be used: cannot read",
 		"c": "the endpoint c cannot be used: C_TOKEN is not set", "d": "the endpoint d cannot be used: HOME may be seen by commands"} {
 		_, _, err := s.Endpoints.Choose(name+"/m", o.Environ)
@@ -350,9 +347,7 @@ func TestModelSettings(t *testing.T) {
 	o := place(t, "", ownModels)
 	o.Environ = []string{"OPENAI_API_KEY=key-of-openai", "XAI_API_KEY=key-of-xai", "BIG_TOKEN=token-of-big"}
 	s, _, err := Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	big, access, err := s.Endpoints.Choose("work/big", o.Environ)
 	if err != nil || big.URL != "https://gateway.example/v1" || access.Header["X-Model"] != "big" || access.Header["X-Team"] != "red" ||
 		access.Header["X-Token"] != "token-of-big" ||

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/testing/require"
 )
 
 // A repository's file is read if it is a plain one of the repository's own. The user's own may lie behind a link. No
@@ -34,9 +35,7 @@ func TestOddFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, path := range []string{filepath.Join(user, "muster", "config.yaml"), filepath.Join(root, config.File)} {
-				if err := make(path, other); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, make(path, other))
 				_, _, err := config.Load(config.Options{Root: root, UserDir: user})
 				isUser := filepath.Dir(filepath.Dir(path)) == user
 				if isUser && strings.HasSuffix(name, "link") {
@@ -46,12 +45,8 @@ func TestOddFiles(t *testing.T) {
 				} else if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), "cannot be read") {
 					t.Errorf("%s: %v", path, err)
 				}
-				if err := os.RemoveAll(path); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(other, []byte("teammates: 2\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.RemoveAll(path))
+				require.NoError(t, os.WriteFile(other, []byte("teammates: 2\n"), 0o600))
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster/internal/testing/require"
 )
 
 var update = flag.Bool("update", false, "write docs/settings.md")
@@ -36,19 +38,14 @@ func TestPage(t *testing.T) {
 			strings.ReplaceAll(s.About, "|", `\|`), names, ruleWord[s.inRepository])
 	}
 	file := filepath.Join("..", "..", "docs", "settings.md")
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := require.Value(os.ReadFile(file))(t)
 	before, rest, hasTable := strings.Cut(string(page), head)
 	got, after, isEnded := strings.Cut(rest, "\n\n")
 	if !hasTable || !isEnded {
 		t.Fatal("docs/settings.md has no table of settings")
 	}
 	if got += "\n"; *update {
-		if err := os.WriteFile(file, []byte(before+head+table.String()+"\n"+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(before+head+table.String()+"\n"+after), 0o644))
 	} else if d := cmp.Diff(table.String(), got); d != "" {
 		t.Errorf("docs/settings.md is not what the table says; go test ./internal/config -run TestPage -update writes it:\n%s", d)
 	}
@@ -97,10 +94,7 @@ func flagsOfCommands(t *testing.T) map[string]bool {
 	}
 	found := map[string]bool{}
 	for _, file := range files {
-		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		syntax := require.Value(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(syntax, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok || len(call.Args) < 3 {

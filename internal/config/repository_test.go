@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster/internal/testing/require"
 )
 
 // Each setting in a repository's file, with what becomes of it before the user has trusted anything.
@@ -56,9 +58,7 @@ func TestWhatOfARepositoryCounts(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		v := value(t, vs, c.name)
 		if d := cmp.Diff(c.want, v.Withheld); d != "" || v.Value != c.value {
 			t.Errorf("%s over %s: %q holds\n%s", c.repo, c.user, v.Value, d)

@@ -46,8 +46,7 @@ func TestSaidOnceByManyProcesses(t *testing.T) {
 		"file": func(t *testing.T) func() muster.Store {
 			root := t.TempDir()
 			return func() muster.Store {
-				s, err := file.Open(root)
-				require.NoError(t, err)
+				s := require.Value(file.Open(root))(t)
 				t.Cleanup(func() { s.Close() })
 				return s
 			}

@@ -12,6 +12,7 @@ import (
 	"muster/internal/delivery"
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 func TestMain(m *testing.M) { gittest.Main(m) }
@@ -48,10 +49,7 @@ func contents(t *testing.T, dir string) string {
 // merge merges the target into the checkout at dir.
 func merge(t *testing.T, dir, tip string) (delivery.Merged, error) {
 	t.Helper()
-	repo, err := git.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := require.Value(git.Open(t.Context(), dir))(t)
 	c, err := delivery.Open(t.Context(), repo, target)
 	if err != nil {
 		return delivery.Merged{}, err
@@ -106,9 +104,7 @@ func TestMergeRefusesWhatWouldLoseSomething(t *testing.T) {
 		"a hook that refuses": {func(t *testing.T, dir string) {
 			commit(t, dir, map[string]string{"b": "mine\n"})
 			hook := filepath.Join(dir, ".git", "hooks", "pre-merge-commit")
-			if err := os.WriteFile(hook, []byte("#!/bin/sh\necho not today >&2\nexit 1\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\necho not today >&2\nexit 1\n"), 0o755))
 		}, muster.ErrUnavailable, "not today", "git merge muster/team"},
 		"another history": {func(t *testing.T, dir string) {
 			gittest.Git(t, dir, "checkout", "-q", "--orphan", "new")
@@ -169,9 +165,7 @@ func TestMergeIsTheUsers(t *testing.T) {
 	gittest.Git(t, dir, "worktree", "add", "-q", "-b", "feature", linked)
 	commit(t, linked, map[string]string{"b": "mine\n"})
 	hook := filepath.Join(dir, ".git", "hooks", "commit-msg")
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho Signed-off-by: me >>\"$1\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\necho Signed-off-by: me >>\"$1\"\n"), 0o755))
 	m, err := merge(t, linked, tip)
 	if err != nil || m.How != delivery.MergeCommit || m.Branch != "feature" || len(m.Commits) != 1 {
 		t.Fatalf("%+v, %v", m, err)

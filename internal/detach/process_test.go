@@ -21,6 +21,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
@@ -100,23 +101,15 @@ type program struct {
 // start starts the program by a command that runs it, in a process group of its own.
 func start(t *testing.T, before []string, args ...string) *program {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := require.Value(os.Executable())(t)
 	p := &program{t: t, note: filepath.Join(t.TempDir(), "note")}
 	args = append(append(append([]string{}, before...), self), append(args, p.note)...)
 	p.Cmd = exec.Command(args[0], args[1:]...)
 	p.Env = append(os.Environ(), "MUSTER_TEST_DETACH=yes", quickExit)
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := require.Value(p.StdoutPipe())(t)
 	p.out = bufio.NewReader(out)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		if p.child != 0 {
 			_ = syscall.Kill(p.child, syscall.SIGKILL)
@@ -189,9 +182,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 			continue // the test itself runs under nohup
 		}
 		p := start(t, nil, "wait").ready()
-		if err := p.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Process.Signal(s))
 		if code, said := p.ends(); code != 4 || said != "signal "+s.String()+"\n" {
 			t.Errorf("%v: the first process ends with %d, the child said %q", s, code, said)
 		}
@@ -201,13 +192,9 @@ func TestSignalsArePassedOn(t *testing.T) {
 // Under nohup a hangup of the terminal, which reaches both processes, ends neither.
 func TestHangupIsIgnoredUnderNohup(t *testing.T) {
 	p := start(t, []string{"nohup"}, "wait").ready()
-	if err := syscall.Kill(-p.Process.Pid, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(-p.Process.Pid, syscall.SIGHUP))
 	// The second signal shows that the first one is over: a process takes the lower number first.
-	if err := syscall.Kill(p.child, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(p.child, syscall.SIGTERM))
 	if code, said := p.ends(); code != 4 || said != "signal terminated\n" {
 		t.Errorf("it ends with %d after %q", code, said)
 	}
@@ -216,9 +203,7 @@ func TestHangupIsIgnoredUnderNohup(t *testing.T) {
 // A child whose first process was killed learns that at once, and one that has left never does.
 func TestFirstProcessIsKilled(t *testing.T) {
 	p := start(t, nil, "wait").ready()
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Process.Kill())
 	p.noted("the first process is gone")
 	wait.For(t, "the child ends", func() bool { return !isAlive(p.child) })
 }
@@ -248,9 +233,7 @@ func TestLeave(t *testing.T) {
 // The first process may be killed in the moment in which the child leaves. The child then goes on: it was told to.
 func TestLeaveAfterTheFirstProcess(t *testing.T) {
 	ours, theirs, err := pair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = ours.Close()
 	terminal := &Terminal{pipe: theirs}
 	if err := terminal.tell(); err != nil || !terminal.hasLeft.Load() {
@@ -276,15 +259,10 @@ func TestFirstProcessOfANamespace(t *testing.T) {
 // inTerminal starts a shell in a terminal, in which the command talk runs the program in raw mode.
 func inTerminal(t *testing.T) *tmuxtest.Screen {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := require.Value(os.Executable())(t)
 	s := tmuxtest.Start(t, "", append(os.Environ(), "MUSTER_TEST_DETACH=yes", quickExit))
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" '%s/note'\n", self, s.Dir)
-	if err := os.WriteFile(filepath.Join(s.Dir, "talk"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "talk"), []byte(script), 0o700))
 	return s
 }
 
@@ -295,9 +273,7 @@ func kill(t *testing.T, s *tmuxtest.Screen, seen string) {
 	if _, err := fmt.Sscanf(seen[strings.LastIndex(seen, "ready "):], "ready %d", &pid); err != nil {
 		t.Fatalf("%v:\n%s", err, s.Text())
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // A child that is killed gives back nothing by itself. The first process does it, once, and says by its exit code what

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/yamldoc"
 )
 
@@ -65,10 +66,7 @@ func TestLook(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := require.Value(txtar.ParseFile(file))(t)
 			got, want := describe(Look(treeOf(a))), ""
 			for _, f := range a.Files {
 				if f.Name == wantFile {
@@ -78,9 +76,7 @@ func TestLook(t *testing.T) {
 			if *update {
 				a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return f.Name == wantFile })
 				a.Files = append(a.Files, txtar.File{Name: wantFile, Data: []byte(got)})
-				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, txtar.Format(a), 0o600))
 				return
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

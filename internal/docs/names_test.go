@@ -57,9 +57,7 @@ func walkSource(t *testing.T, visit func(dir string, file *ast.File)) {
 		visit(filepath.ToSlash(dir), file)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // readSource returns the names of the module.

@@ -60,9 +60,7 @@ func open(t *testing.T, env []string) *shell {
 	}, append(slices.Clone(goDirs), env...)...)
 	in := require.Value(cmd.StdinPipe())(t)
 	out, w, err := os.Pipe() // what the shell leaves running must not keep Wait
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.stdin, cmd.Stdout, cmd.Stderr = in, w, w
 	require.NoError(t, cmd.Start())
 	w.Close()

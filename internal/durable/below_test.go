@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -34,9 +35,7 @@ func newPlanted(t *testing.T) (root, outside string) {
 		os.Link(victim, filepath.Join(real, "state", "hard")),
 		syscall.Mkfifo(filepath.Join(real, "state", "pipe"), 0o600),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	return root, outside
 }
@@ -44,10 +43,7 @@ func newPlanted(t *testing.T) (root, outside string) {
 // Below a root nothing that leads elsewhere is opened, in whichever way and on whichever system.
 func TestOpenBelowTheRoot(t *testing.T) {
 	root, outside := newPlanted(t)
-	real, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := require.Value(filepath.EvalSymlinks(root))(t)
 	for name, want := range map[string]error{
 		"state/good": nil, "state/link": ErrLink, "state/inner": ErrLink, "state/dangling": ErrLink,
 		"dir/victim": ErrLink, "state/indir/new": ErrLink, "state/hard": ErrLinked, "state/pipe": ErrNotRegular,
@@ -143,15 +139,11 @@ func TestStagedNameIsNoSecondName(t *testing.T) {
 	if err == nil {
 		err = os.Link(s.temp, path)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, _, err := files.ReadFile(path); err != nil {
 		t.Errorf("after a kill: %v", err)
 	}
-	if err := os.Link(path, filepath.Join(root, "other")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Link(path, filepath.Join(root, "other")))
 	if _, _, err := files.ReadFile(path); !errors.Is(err, ErrLinked) {
 		t.Errorf("with a third name: %v", err)
 	}
@@ -167,9 +159,7 @@ func TestReadsAreBounded(t *testing.T) {
 	if _, _, err := files.ReadFile(path); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "16 MiB") {
 		t.Errorf("%v", err)
 	}
-	if err := os.Truncate(path, MaxFile); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(path, MaxFile))
 	if data, _, err := files.ReadFile(path); err != nil || len(data) != MaxFile {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}

@@ -59,9 +59,7 @@ func (d *disk) did() string {
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return string(b)
+	return string(require.Value(os.ReadFile(path))(t))
 }
 
 func TestOrder(t *testing.T) {
@@ -119,8 +117,7 @@ func TestWhatAKilledProcessMadeIsMadeDurable(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.jsonl"), nil, 0o600))
 	f := durable.New(disk.fs())
 	for range 2 {
-		_, err := f.Append(filepath.Join(dir, "x.jsonl"), []byte("x"))
-		require.NoError(t, err)
+		require.Value(f.Append(filepath.Join(dir, "x.jsonl"), []byte("x")))(t)
 	}
 	require.NoError(t, f.MakeDir(dir))
 	want := fmt.Sprintf("sync directory .state, sync directory %s, sync directory alice, write x.jsonl, sync x.jsonl, write x.jsonl, sync x.jsonl", filepath.Base(root))
@@ -142,8 +139,7 @@ func TestDirectoriesAreMadeDurable(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700,
 			filepath.Join(root, "a"): 0o700} {
-			fi, err := os.Stat(name)
-			require.NoError(t, err)
+			fi := require.Value(os.Stat(name))(t)
 			if fi.Mode().Perm() != mode {
 				t.Errorf("%s has %v, want %v", name, fi.Mode().Perm(), mode)
 			}
@@ -227,8 +223,7 @@ func TestAppend(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	var want string
 	for _, line := range []string{`{"a":1}`, strings.Repeat("x", 200_000), ``, `{"b":2}`} {
-		end, err := f.Append(path, []byte(line))
-		require.NoError(t, err)
+		end := require.Value(f.Append(path, []byte(line)))(t)
 		if want += line + "\n"; end != int64(len(want)) {
 			t.Errorf("the end is %d, want %d", end, len(want))
 		}
@@ -245,8 +240,7 @@ func TestTornTail(t *testing.T) {
 	for n := range len(line) + 1 {
 		path := filepath.Join(t.TempDir(), "x.jsonl")
 		require.NoError(t, os.WriteFile(path, []byte("{}\n"+line[:n]), 0o600))
-		end, err := f.Append(path, []byte(`{"b":1}`))
-		require.NoError(t, err)
+		end := require.Value(f.Append(path, []byte(`{"b":1}`)))(t)
 		if got := content(t, path); got != "{}\n{\"b\":1}\n" || end != int64(len(got)) {
 			t.Fatalf("torn at %d: %q, end %d", n, got, end)
 		}
@@ -371,8 +365,7 @@ func TestLockExcludes(t *testing.T) {
 func TestLockEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	mine, other := durable.New(durable.OS{}), durable.New(durable.OS{})
-	unlock, err := mine.Lock(t.Context(), path)
-	require.NoError(t, err)
+	unlock := require.Value(mine.Lock(t.Context(), path))(t)
 	for name, f := range map[string]*durable.Files{"this process": mine, "another": other} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err := f.Lock(ctx, path)
@@ -383,8 +376,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	}
 	unlock()
 	for _, f := range []*durable.Files{mine, other} {
-		again, err := f.Lock(t.Context(), path)
-		require.NoError(t, err)
+		again := require.Value(f.Lock(t.Context(), path))(t)
 		again()
 	}
 }
@@ -392,21 +384,19 @@ func TestLockEndsWithItsContext(t *testing.T) {
 func TestTryLock(t *testing.T) {
 	f := durable.New(durable.OS{})
 	path := filepath.Join(t.TempDir(), "locks", "x.lock")
-	taken, err := f.Locked(path)
-	require.NoError(t, err)
+	taken := require.Value(f.Locked(path))(t)
 	if _, err := os.Stat(filepath.Dir(path)); taken || err == nil {
 		t.Error("asking made something, or found what is not there")
 	}
-	unlock, err := f.TryLock(path)
-	require.NoError(t, err)
+	unlock := require.Value(f.TryLock(path))(t)
 	if _, err := f.TryLock(path); !errors.Is(err, muster.ErrHeld) {
 		t.Errorf("a second one: %v", err)
 	}
-	if taken, err = f.Locked(path); err != nil || !taken {
+	if taken, err := f.Locked(path); err != nil || !taken {
 		t.Errorf("held: %v %v", taken, err)
 	}
 	require.NoError(t, unlock())
-	if taken, err = f.Locked(path); err != nil || taken {
+	if taken, err := f.Locked(path); err != nil || taken {
 		t.Errorf("given back: %v %v", taken, err)
 	}
 }
@@ -440,8 +430,7 @@ func TestTheNameOfAFileThatTwoMakeIsSynced(t *testing.T) {
 		}
 		return nil
 	}
-	tail, err := files.OpenTail(path)
-	require.NoError(t, err)
+	tail := require.Value(files.OpenTail(path))(t)
 	defer func() { require.NoError(t, tail.Close()) }()
 	want, got := "create x.jsonl, sync directory "+filepath.Base(filepath.Dir(path)), disk.did()
 	if tail.End() != int64(len("theirs\n")) || got != want {

@@ -25,8 +25,7 @@ func TestWhatIsNoFile(t *testing.T) {
 	require.NoError(t, errors.Join(os.Mkdir(path("directory"), 0o700), syscall.Mkfifo(path("pipe"), 0o600),
 		os.Symlink("loop", path("loop")), os.Symlink(os.DevNull, path("device"))))
 	t.Chdir(dir) // a socket's path is short
-	l, err := net.Listen("unix", "socket")
-	require.NoError(t, err)
+	l := require.Value(net.Listen("unix", "socket"))(t)
 	defer l.Close()
 	files := durable.New(durable.OS{})
 	for _, name := range []string{"directory", "pipe", "socket", "device", "loop"} {
@@ -65,11 +64,8 @@ func TestRootHandsOver(t *testing.T) {
 	files := durable.New(durable.OS{})
 	path := func(name string) string { return filepath.Join(dir, "made", name) }
 	require.NoError(t, files.Replace(path("replaced"), []byte("{}")))
-	if _, err := files.Append(path("appended"), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := files.TryLock(path("lock"))
-	require.NoError(t, err)
+	require.Value(files.Append(path("appended"), []byte("{}")))(t)
+	unlock := require.Value(files.TryLock(path("lock")))(t)
 	require.NoError(t, unlock())
 	for _, name := range []string{"", "replaced", "appended", "lock"} {
 		fi, err := os.Stat(path(name))

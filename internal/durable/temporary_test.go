@@ -9,15 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
 // A temporary file counts as left behind as soon as its writer is dead, and else when it is old.
 func TestAbandonedTemporaryFiles(t *testing.T) {
 	child := exec.Command(tier.Needs(t, "true"))
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, child.Run())
 	own := TemporaryName("a.json")
 	parts := strings.Split(own, "-")
 	if len(parts) != 3 || !strings.HasPrefix(own, ".a.json.") || own == TemporaryName("a.json") {

@@ -97,8 +97,7 @@ func (w *world) words(text string) string {
 
 func (w *world) read(path string) string {
 	w.t.Helper()
-	data := require.Value(os.ReadFile(filepath.Join(w.root, path)))(w.t)
-	return string(data)
+	return string(require.Value(os.ReadFile(filepath.Join(w.root, path)))(w.t))
 }
 
 // result is how a program ended.
@@ -238,9 +237,7 @@ func (w *world) events() (all []muster.Event) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	for line := range bytes.Lines(data) {
 		if line[len(line)-1] != '\n' {
 			break // is being written

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster/internal/failures"
+	"muster/internal/testing/require"
 )
 
 var update = flag.Bool("update", false, "write what is found into the .want files")
@@ -23,10 +24,7 @@ func TestFind(t *testing.T) {
 		t.Fatalf("only %d logs: %v", len(logs), err)
 	}
 	for _, log := range logs {
-		data, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := require.Value(os.ReadFile(log))(t)
 		var f failures.Finder
 		for part := range slices.Chunk(data, 7) {
 			_, _ = f.Write(part)
@@ -34,9 +32,7 @@ func TestFind(t *testing.T) {
 		got := failures.Lines(f.Failures(), 10_000)
 		name := strings.TrimSuffix(log, ".log") + ".want"
 		if *update {
-			if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(name, []byte(got), 0o600))
 		}
 		if want, err := os.ReadFile(name); err != nil || got != string(want) {
 			t.Errorf("%s: %v\n%s\nnot\n%s", log, err, got, want)
@@ -48,10 +44,7 @@ func TestFind(t *testing.T) {
 func TestAnyOutput(t *testing.T) {
 	logs, _ := filepath.Glob("testdata/*.log")
 	rapid.Check(t, func(t *rapid.T) {
-		data, err := os.ReadFile(rapid.SampledFrom(logs).Draw(t, "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := require.Value(os.ReadFile(rapid.SampledFrom(logs).Draw(t, "log")))(t)
 		var f failures.Finder
 		for range rapid.IntRange(1, 200).Draw(t, "parts") {
 			at := rapid.IntRange(0, len(data)).Draw(t, "at")
@@ -145,10 +138,7 @@ func TestNamesInWholeOutput(t *testing.T) {
 		"jestmany":    {[]string{"packages/cart/cart.test.js::cart › works", "packages/order/order.test.js::cart › works"}, true, false},
 		"gojsonpanic": {[]string{"shop/cart.TestTotal", "shop/cart.TestTotal/three", "shop/cart.TestTotal/two"}, false, false},
 	} {
-		data, err := os.ReadFile("testdata/" + name + ".log")
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := require.Value(os.ReadFile("testdata/" + name + ".log"))(t)
 		var f failures.Finder
 		_, _ = f.Write(data)
 		f.Failures()

@@ -11,14 +11,15 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // end ends a command: what it has written is taken over.
 func (l *privateLane) end() (changed bool) {
 	l.Helper()
-	l.must(l.p.TakeOver(l.Context()))
+	require.NoError(l, l.p.TakeOver(l.Context()))
 	changed, err := l.p.Disconnect()
-	l.must(err)
+	require.NoError(l, err)
 	return changed
 }
 
@@ -100,9 +101,9 @@ func TestCommandsGitDirOutlivesItsProcess(t *testing.T) {
 	l.confined("commit", "-q", "-m", "more")
 	l.isMounted, l.p = true, nil // the next process has bubblewrap
 	p, err := OpenPrivate(l.repo, l.dir, "refs/heads/wt/a", true)
-	l.must(err)
-	l.must(p.TakeOver(t.Context()))
-	l.must(ReplaceLink(l.repo.CommonDir(), l.dir))
+	require.NoError(l, err)
+	require.NoError(l, p.TakeOver(t.Context()))
+	require.NoError(l, ReplaceLink(l.repo.CommonDir(), l.dir))
 	if !isMissing(p.GitDir()) {
 		t.Error("the git directory for commands is still there")
 	}
@@ -111,7 +112,7 @@ func TestCommandsGitDirOutlivesItsProcess(t *testing.T) {
 	}
 	l.isMounted = false
 	l.p = l.open()
-	l.must(l.repo.RemoveWorktree(t.Context(), l.dir))
+	require.NoError(l, l.repo.RemoveWorktree(t.Context(), l.dir))
 	if !isMissing(l.dir) || !isMissing(p.Admin) {
 		t.Error("the lane is still there")
 	}
@@ -180,17 +181,17 @@ func TestCommandsGitDirHasLimits(t *testing.T) {
 	gittest.Write(t, l.dir, map[string]string{"b.txt": "mine\n"})
 	l.confined("add", "b.txt")
 	l.confined("commit", "-q", "-m", "mine")
-	l.must(os.MkdirAll(filepath.Join(l.p.GitDir(), "sequencer"), 0o700))
+	require.NoError(l, os.MkdirAll(filepath.Join(l.p.GitDir(), "sequencer"), 0o700))
 	huge := filepath.Join(l.p.GitDir(), "sequencer", "huge")
-	l.must(os.WriteFile(huge, nil, 0o600))
-	l.must(os.Truncate(huge, 1<<40))
+	require.NoError(l, os.WriteFile(huge, nil, 0o600))
+	require.NoError(l, os.Truncate(huge, 1<<40))
 	if err := l.p.TakeOver(t.Context()); !errors.Is(err, muster.ErrInvalid) {
 		t.Errorf("a huge file is taken over: %v", err)
 	}
 	if got := gittest.Git(t, l.repo.Root(), "show", "wt/a:b.txt"); got != "mine" {
 		t.Errorf("the commit has %q", got)
 	}
-	l.must(os.Remove(huge))
+	require.NoError(l, os.Remove(huge))
 	l.end()
 	if out := gittest.Git(t, l.dir, "status", "--porcelain"); out != "" {
 		t.Errorf("the lane's status is %q", out)
@@ -209,8 +210,6 @@ func plainFiles(t *testing.T, common string) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

@@ -23,15 +23,12 @@ func TestCommitTreeWithoutGit(t *testing.T) {
 			root := t.TempDir()
 			gittest.Git(t, root, "init", "-q", "--object-format="+format)
 			gittest.Git(t, root, "commit", "-q", "--allow-empty", "-m", "start")
-			r, err := git.Open(t.Context(), root)
-			require.NoError(t, err)
+			r := require.Value(git.Open(t.Context(), root))(t)
 			head := gittest.Git(t, root, "rev-parse", "HEAD")
 			tree := gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
 			commit := func(message string, parents ...string) string {
 				t.Helper()
-				id, err := r.CommitTree(t.Context(), tree, parents, message)
-				require.NoError(t, err)
-				return id
+				return require.Value(r.CommitTree(t.Context(), tree, parents, message))(t)
 			}
 			side := commit("made by git\n", head)
 			commit("made after reading that\n", head)
@@ -81,8 +78,7 @@ func TestTheTreeOfAMadeCommit(t *testing.T) {
 	head, tree := gittest.Git(t, root, "rev-parse", "HEAD"), gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
 	var made []string
 	for range 3 {
-		id, err := r.CommitTree(t.Context(), tree, []string{head}, "x\n")
-		require.NoError(t, err)
+		id := require.Value(r.CommitTree(t.Context(), tree, []string{head}, "x\n"))(t)
 		head, made = id, append(made, head)
 	}
 	path := os.Getenv("PATH")
@@ -124,10 +120,7 @@ func TestCommitChangesMakesTheTreeOfTheIndex(t *testing.T) {
 		}
 		message := rapid.StringOf(rapid.SampledFrom([]rune("a#ü \t\n\r"))).Draw(rt, "message")
 		want, before := gittest.Git(t, root, "write-tree"), gittest.Git(t, root, "rev-parse", "main")
-		commit, err := commitStaged(t, r, root, message)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		commit := require.Value(commitStaged(t, r, root, message))(rt)
 		got := gittest.Git(t, root, "log", "-1", "--format=%T %P %an <%ae> %cn <%ce>", "main")
 		if got != want+" "+before+" Ann Tester <ann@example.com> Ann Tester <ann@example.com>" {
 			rt.Fatalf("the commit has %s, want the tree %s on %s", got, want, before)

@@ -22,8 +22,7 @@ func TestFileChanges(t *testing.T) {
 	write := func(path, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 	}
-	r, err := git.Open(t.Context(), root)
-	require.NoError(t, err)
+	r := require.Value(git.Open(t.Context(), root))(t)
 	base := run("rev-parse", "HEAD")
 	run("checkout", "-qb", "side")
 	write("a", "side\n")
@@ -52,8 +51,7 @@ func TestFileChanges(t *testing.T) {
 	run("commit", "-qm", "merge")
 	head := run("rev-parse", "HEAD")
 	name := func(id string) string {
-		blobs, err := git.Blobs(t.Context(), r, []string{id}, 1000, 1000)
-		require.NoError(t, err)
+		blobs := require.Value(git.Blobs(t.Context(), r, []string{id}, 1000, 1000))(t)
 		return string(blobs[id][:min(5, len(blobs[id]))])
 	}
 	shown := func(all []git.FileChange, err error) string {
@@ -94,13 +92,10 @@ func skipOwn(ref string) bool { return strings.HasPrefix(ref, "refs/heads/wt/") 
 func TestFingerprint(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "1\n", "d/b": "1\n", ".gitignore": "*.log\n"})
 	gittest.Write(t, root, map[string]string{"notes": "mine\n"})
-	repo, err := git.Open(t.Context(), root)
-	require.NoError(t, err)
+	repo := require.Value(git.Open(t.Context(), root))(t)
 	take := func(before *git.Fingerprint) *git.Fingerprint {
 		t.Helper()
-		f, err := git.TakeFingerprint(t.Context(), repo, before, skipOwn)
-		require.NoError(t, err)
-		return f
+		return require.Value(git.TakeFingerprint(t.Context(), repo, before, skipOwn))(t)
 	}
 	last := take(nil)
 	for _, c := range []struct{ do, want string }{

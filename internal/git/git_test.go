@@ -20,9 +20,7 @@ import (
 
 func open(t *testing.T, dir string) *git.Repo {
 	t.Helper()
-	r, err := git.Open(t.Context(), dir)
-	require.NoError(t, err)
-	return r
+	return require.Value(git.Open(t.Context(), dir))(t)
 }
 
 // returns fails the test unless a call returns what is wanted, and no error.

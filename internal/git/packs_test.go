@@ -91,8 +91,7 @@ func TestAPackReplacesAnEarlierOne(t *testing.T) {
 	users := p.packs()
 	one, first, base := p.pack("one")
 	second, _ := p.commit("two")
-	two, err := p.repo.Pack(t.Context(), base, one, first, second)
-	require.NoError(t, err)
+	two := require.Value(p.repo.Pack(t.Context(), base, one, first, second))(t)
 	if got, want := p.packs(), append(users, two); len(got) != 2 || !slices.Contains(got, users[0]) || !slices.Contains(got, two) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -132,9 +131,7 @@ func TestAPackInUseStays(t *testing.T) {
 			if what == "more" {
 				commits = []string{gittest.Git(t, p.root, "commit-tree", "-m", "x", second+"^{tree}")}
 			}
-			if _, err := p.repo.Pack(t.Context(), base, one, commits...); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(p.repo.Pack(t.Context(), base, one, commits...))(t)
 			if got := p.packs(); len(got) != 3 || !slices.Contains(got, one) {
 				t.Errorf("%v, without %s", got, one)
 			}
@@ -180,8 +177,7 @@ func TestPacksAreMerged(t *testing.T) {
 // and its index is gone.
 func copyPack(t *testing.T, p packed, pack string) {
 	t.Helper()
-	data, err := os.ReadFile(p.path(pack + ".pack"))
-	require.NoError(t, err)
+	data := require.Value(os.ReadFile(p.path(pack + ".pack")))(t)
 	left := "pack-" + strings.Repeat("1", 40)
 	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
 		require.NoError(t, os.WriteFile(file, data, 0o444))

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // privateLane is a repository with the lane a, on the branch wt/a, and what the git of a confined command in it sees.
@@ -26,10 +27,7 @@ type privateLane struct {
 func newPrivateLane(t *testing.T, isMounted bool) *privateLane {
 	t.Helper()
 	root := gittest.Repo(t, map[string]string{"a.txt": "first\n"})
-	repo, err := Open(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := require.Value(Open(t.Context(), root))(t)
 	gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/a", filepath.Join(root, "lanes", "a"))
 	l := &privateLane{T: t, repo: repo, dir: filepath.Join(repo.Root(), "lanes", "a"), isMounted: isMounted}
 	l.p = l.open()
@@ -47,9 +45,7 @@ func (l *privateLane) open() *Private {
 	if err == nil && !l.isMounted {
 		err = p.Connect()
 	}
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	return p
 }
 
@@ -61,19 +57,19 @@ func (l *privateLane) confined(args ...string) string {
 		return gittest.Git(l.T, l.dir, args...)
 	}
 	view := filepath.Join(l.TempDir(), "git")
-	l.must(os.MkdirAll(filepath.Join(view, "worktrees"), 0o755))
+	require.NoError(l, os.MkdirAll(filepath.Join(view, "worktrees"), 0o755))
 	for name, to := range map[string]string{"objects": filepath.Join(l.p.Dir, "objects"), "refs": filepath.Join(l.p.Dir, "refs"),
 		"logs": filepath.Join(l.p.Dir, "logs"), "config": filepath.Join(l.repo.CommonDir(), "config"),
 		"HEAD": filepath.Join(l.repo.CommonDir(), "HEAD")} {
-		l.must(os.Symlink(to, filepath.Join(view, name)))
+		require.NoError(l, os.Symlink(to, filepath.Join(view, name)))
 	}
 	if packed := filepath.Join(l.repo.CommonDir(), "packed-refs"); !isMissing(packed) {
-		l.must(os.Symlink(packed, filepath.Join(view, "packed-refs")))
+		require.NoError(l, os.Symlink(packed, filepath.Join(view, "packed-refs")))
 	}
 	// Of the two ways to say where the common directory is, git's refs follow this one alone.
 	link := filepath.Join(l.p.Admin, "commondir")
-	l.must(os.WriteFile(link, []byte(view+"\n"), 0o600))
-	defer func() { l.must(os.WriteFile(link, []byte("../..\n"), 0o600)) }()
+	require.NoError(l, os.WriteFile(link, []byte(view+"\n"), 0o600))
+	defer func() { require.NoError(l, os.WriteFile(link, []byte("../..\n"), 0o600)) }()
 	c := exec.Command("git", args...)
 	c.Dir = l.dir
 	c.Env = append(os.Environ(), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(l.repo.CommonDir(), "objects"))
@@ -85,13 +81,6 @@ func (l *privateLane) confined(args ...string) string {
 }
 
 func isMissing(path string) bool { _, err := os.Lstat(path); return errors.Is(err, os.ErrNotExist) }
-
-func (l *privateLane) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
 
 // spoil runs a script in a directory of the lane's, as hostile commands would.
 func (l *privateLane) spoil(dir, script string, vars ...string) {
@@ -125,11 +114,11 @@ func testTakeOver(l *privateLane) {
 	if objects := gittest.Git(t, l.repo.Root(), "cat-file", "--batch-all-objects", "--batch-check"); strings.Count(objects, "\n") != 2 {
 		t.Errorf("the repository has it already:\n%s", objects)
 	}
-	l.must(l.p.TakeOver(t.Context()))
+	require.NoError(l, l.p.TakeOver(t.Context()))
 	if now := l.branch(); now == was || gittest.Git(t, l.repo.Root(), "show", "wt/a:b.txt") != "mine" {
 		t.Errorf("the branch went from %s to %s", was, now)
 	}
-	l.must(l.p.TakeOver(t.Context())) // a command in the background ends later
+	require.NoError(l, l.p.TakeOver(t.Context())) // a command in the background ends later
 	gittest.Git(t, l.repo.Root(), "fsck", "--strict")
 	if out, err := gittest.Try(l.repo.Root(), "rev-parse", "-q", "--verify", "own"); err == nil {
 		t.Errorf("the repository has the lane's own tag: %s", out)
@@ -151,7 +140,7 @@ func testTakeOver(l *privateLane) {
 	// A branch that the runtime has moved while a command ran stays there, whether the command has moved it too or not.
 	main := strings.TrimSpace(gittest.Git(t, l.repo.Root(), "commit-tree", "-p", "main", "-m", "runtime", "main^{tree}"))
 	gittest.Git(t, l.repo.Root(), "update-ref", "refs/heads/wt/a", main)
-	l.must(l.p.TakeOver(t.Context()))
+	require.NoError(l, l.p.TakeOver(t.Context()))
 	l.confined("commit", "-q", "--allow-empty", "-m", "late")
 	if err := l.p.TakeOver(t.Context()); !errors.Is(err, muster.ErrInvalid) || l.branch() != main {
 		t.Errorf("%v, and the branch is at %s", err, l.branch())
@@ -164,7 +153,7 @@ func testTakeOver(l *privateLane) {
 	l.confined("add", "c.txt")
 	l.confined("commit", "-q", "-m", "packed")
 	l.confined("repack", "-q", "-a", "-d", "-l")
-	l.must(l.p.TakeOver(t.Context()))
+	require.NoError(l, l.p.TakeOver(t.Context()))
 	if got := gittest.Git(t, l.repo.Root(), "show", "wt/a:c.txt"); got != "packed" {
 		t.Errorf("of the pack came %q", got)
 	}
@@ -191,7 +180,7 @@ func TestPrivatePlacesAreNotTrusted(t *testing.T) {
 			l := newPrivateLane(t, true)
 			was := l.branch()
 			l.spoil(l.p.Dir, script, "OUT="+outside, "FAKE=objects/aa/"+strings.Repeat("b", 38))
-			l.must(l.p.TakeOver(t.Context()))
+			require.NoError(l, l.p.TakeOver(t.Context()))
 			if now := l.branch(); now != was {
 				t.Errorf("the branch went from %s to %s", was, now)
 			}
@@ -210,14 +199,14 @@ func TestPrivatePlacesAreNotTrusted(t *testing.T) {
 	// A branch that names a commit which is not there stays as it is, and so does one of a context that has ended.
 	l := newPrivateLane(t, true)
 	was := l.branch()
-	l.must(os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
+	require.NoError(l, os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
 	if err := l.p.TakeOver(t.Context()); err == nil || l.branch() != was {
 		t.Errorf("%v, and the branch is at %s", err, l.branch())
 	}
 	if _, err := OpenPrivate(l.repo, filepath.Join(l.repo.Root(), "lanes", "none"), "refs/heads/wt/none", true); !errors.Is(err, muster.ErrNotFound) {
 		t.Error(err)
 	}
-	l.must(RemovePrivate(l.repo, l.dir))
+	require.NoError(l, RemovePrivate(l.repo, l.dir))
 	if !isMissing(l.p.Dir) {
 		t.Error("the place is still there")
 	}

@@ -28,10 +28,8 @@ func TestUpdateRefs(t *testing.T) {
 	r := open(t, root)
 	ctx := t.Context()
 	one, _ := r.Head(ctx)
-	tree, err := r.Tree(ctx, one)
-	require.NoError(t, err)
-	two, err := r.CommitTree(ctx, tree, []string{one}, "two")
-	require.NoError(t, err)
+	tree := require.Value(r.Tree(ctx, one))(t)
+	two := require.Value(r.CommitTree(ctx, tree, []string{one}, "two"))(t)
 	do := func(want *muster.Error, u ...git.RefUpdate) {
 		t.Helper()
 		err := r.UpdateRefs(ctx, u)
@@ -386,14 +384,10 @@ func TestTheLockOfALivingGitIsLeft(t *testing.T) {
 	plant(t, root, "packed-refs.lock", time.Hour)
 	living := exec.Command("git", "cat-file", "--batch")
 	living.Dir = root
-	in, err := living.StdinPipe()
-	require.NoError(t, err)
-	out, err := living.StdoutPipe()
-	require.NoError(t, err)
+	in := require.Value(living.StdinPipe())(t)
+	out := require.Value(living.StdoutPipe())(t)
 	require.NoError(t, living.Start())
-	if _, err := fmt.Fprintln(in, "HEAD"); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(fmt.Fprintln(in, "HEAD"))(t)
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it runs, and stands where it should
 		t.Fatal(err)
 	}
@@ -404,9 +398,7 @@ func TestTheLockOfALivingGitIsLeft(t *testing.T) {
 	_, _ = io.Copy(io.Discard, out)
 	require.NoError(t, living.Wait())
 	for broken := false; !broken; { // another test's git may look like one of ours while it starts
-		if broken, err = lock(); err != nil {
-			t.Fatal(err)
-		}
+		broken = require.Value(lock())(t)
 	}
 }
 

@@ -65,8 +65,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 
 	r := open(t, root)
 	ctx := t.Context()
-	head, err := r.Head(ctx)
-	require.NoError(t, err)
+	head := require.Value(r.Head(ctx))(t)
 	lane := root + "-lane"
 	require.NoError(t, r.AddWorktree(ctx, lane, "", head, nil))
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
@@ -89,8 +88,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	for _, args := range []string{"add -A", "write-tree", "commit -q -m work", "log -p -1", "show HEAD"} {
 		run(strings.Fields(args)...)
 	}
-	mine, err := r.ResolveIn(ctx, lane, "HEAD")
-	require.NoError(t, err)
+	mine := require.Value(r.ResolveIn(ctx, lane, "HEAD"))(t)
 	// A conflict in a file with a merge driver, without a checkout and in one.
 	run("checkout", "-q", "--detach", head)
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 other\n2\n3\n"})
@@ -151,9 +149,7 @@ func TestWhichFiltersRun(t *testing.T) {
 	staged := func(r *git.Repo, text string) string {
 		t.Helper()
 		gittest.Write(t, root, map[string]string{"a.up": text, "a.lo": text, "a.no": text})
-		if _, err := r.Run(t.Context(), root, "add", "-A"); err != nil {
-			t.Fatal(err)
-		}
+		require.Value(r.Run(t.Context(), root, "add", "-A"))(t)
 		return gittest.Git(t, root, "show", ":a.up") + gittest.Git(t, root, "show", ":a.lo") + gittest.Git(t, root, "show", ":a.no")
 	}
 	equal(t, "staged", staged(before, "bc\n"), "BCbcbc")

@@ -8,6 +8,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/hooks"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/internal/trust"
 )
 
@@ -37,9 +38,7 @@ func find(t *testing.T, settings, yaml string, trusts func(trust.Item) bool) ([]
 	root := t.TempDir()
 	gittest.Write(t, root, map[string]string{".claude/settings.json": settings, "muster.yaml": yaml})
 	s, _, err := config.Load(config.Options{Root: root, UserDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return hooks.Find(root, "", s.SectionsNamed("hooks"), trusts)
 }
 
@@ -49,10 +48,7 @@ func nothing(trust.Item) bool { return false }
 
 // A settings file is read as it was published: what fits runs, and the rest says why it does not.
 func TestPublishedSettings(t *testing.T) {
-	found, err := find(t, published, "", all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := require.Value(find(t, published, "", all))(t)
 	var got []string
 	for _, h := range found {
 		got = append(got, string(h.Event)+" "+strings.TrimSpace(h.String())+" | "+h.Problem)
@@ -77,10 +73,7 @@ func TestPublishedSettings(t *testing.T) {
 
 // Nothing of the repository runs without trust, and a change of any part of what runs is another item.
 func TestOnlyTrustedHooksRun(t *testing.T) {
-	found, err := find(t, published, "hooks:\n  Stop:\n    - command: a.sh\n", nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := require.Value(find(t, published, "hooks:\n  Stop:\n    - command: a.sh\n", nothing))(t)
 	for _, h := range found {
 		if h.Problem == "" {
 			t.Errorf("%v of %s runs without trust", h, h.File)
@@ -100,9 +93,7 @@ func TestOnlyTrustedHooksRun(t *testing.T) {
 		changed, err := find(t, strings.Replace(published, change[0], change[1], 1), "", func(i trust.Item) bool {
 			return slices.Contains(items, i)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, h := range changed {
 			if h.Event == hooks.PreToolUse && h.Problem == "" {
 				t.Errorf("%q runs after the change of %q", h, change[0])

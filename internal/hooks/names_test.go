@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -154,9 +155,5 @@ func TestDecisions(t *testing.T) {
 // encode returns a value as JSON.
 func encode(t *testing.T, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return string(require.Value(json.Marshal(v))(t))
 }

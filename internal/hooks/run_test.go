@@ -15,6 +15,7 @@ import (
 	"muster"
 	"muster/internal/proc"
 	"muster/internal/redact"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/journal"
 	"muster/store/mem"
@@ -40,10 +41,7 @@ func newWorld(t *testing.T, all ...Hook) world {
 			all[i].Timeout = time.Minute
 		}
 	}
-	l, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := require.Value(proc.New(t.Context()))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	w := world{dir: t.TempDir(), journal: journal.New(mem.New().Log())}
 	w.Runner = NewRunner(all, w.dir, redact.New("sesame-open-4711"))
@@ -56,14 +54,10 @@ func (w world) run(t *testing.T, event Event, fields map[string]any, names ...st
 	t.Helper()
 	o, err := w.Run(t.Context(), Moment{Event: event, Names: names, Fields: fields, Member: "ann", Team: "crew", Task: 7,
 		Env: proc.Environment(os.Environ(), nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var events []muster.Event
 	for e, err := range w.journal.Read(t.Context(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		events = append(events, e.Event)
 	}
 	return o, events

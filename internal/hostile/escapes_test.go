@@ -19,6 +19,7 @@ import (
 	"muster/internal/sandbox"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -142,7 +143,7 @@ func TestEscapesFromLandlock(t *testing.T) {
 
 // breakBubblewrap puts a program before bubblewrap that fails, as it does where user namespaces are forbidden.
 func (w *escapeWorld) breakBubblewrap() {
-	w.must(os.Chmod(w.write("bin/bwrap", "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"), 0o755))
+	require.NoError(w, os.Chmod(w.write("bin/bwrap", "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"), 0o755))
 }
 
 // nobody is the number of a user without rights.
@@ -250,24 +251,22 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 	if err == nil {
 		err = os.Chmod(base, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	w := &escapeWorld{T: t, uid: uid, base: base, repo: filepath.Join(base, "repo"), home: filepath.Join(base, "home")}
-	w.must(gittest.Home(w.home))
+	require.NoError(w, gittest.Home(w.home))
 	for _, name := range []string{".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".docker/config.json",
 		".profile", ".bashrc", ".cargo/credentials.toml", ".npmrc", "config/muster/keys"} {
 		w.write("home/"+name, secret+"\n")
 	}
 	for _, dir := range []string{"out", "home/.local/bin", "home/.cache/go-build"} {
-		w.must(os.MkdirAll(filepath.Join(base, dir), 0o755))
+		require.NoError(w, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	w.must(os.MkdirAll(filepath.Join(base, "bin"), 0o755))
-	w.must(exec.Command("cp", program.Path(t), filepath.Join(base, "bin", "muster")).Run())
+	require.NoError(w, os.MkdirAll(filepath.Join(base, "bin"), 0o755))
+	require.NoError(w, exec.Command("cp", program.Path(t), filepath.Join(base, "bin", "muster")).Run())
 	for _, name := range []string{"repo", "other"} {
 		dir := filepath.Join(base, name)
-		w.must(os.MkdirAll(dir, 0o755))
+		require.NoError(w, os.MkdirAll(dir, 0o755))
 		w.git("-C", dir, "init", "-q", "-b", "main")
 		w.write(name+"/a.txt", "first\n")
 		if name == "other" {
@@ -282,7 +281,7 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 	w.listen("unix", "@"+abstract)
 	port := w.listen("tcp", "127.0.0.1:0").(*net.TCPAddr).Port
 	w.sleeper = exec.Command("sh", "-c", "exec sleep 3600", "sleeper-of-the-user")
-	w.must(w.sleeper.Start())
+	require.NoError(w, w.sleeper.Start())
 	t.Cleanup(func() { _ = w.sleeper.Process.Kill(); _ = w.sleeper.Wait() })
 	w.write("pid", fmt.Sprint(w.sleeper.Process.Pid))
 	for _, v := range [][2]string{{"OUT", filepath.Join(base, "out")}, {"USER_HOME", w.home}, {"REPO", w.repo},
@@ -296,7 +295,7 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 // listen counts the connections to a server of the user's.
 func (w *escapeWorld) listen(network, address string) net.Addr {
 	l, err := net.Listen(network, address)
-	w.must(err)
+	require.NoError(w, err)
 	w.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -312,18 +311,11 @@ func (w *escapeWorld) listen(network, address string) net.Addr {
 }
 
 // must fails the test at an error.
-func (w *escapeWorld) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 // write writes a file below the base.
 func (w *escapeWorld) write(name, text string) (path string) {
 	path = filepath.Join(w.base, name)
-	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
-	w.must(os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(w, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(w, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -332,7 +324,7 @@ func (w *escapeWorld) run(name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir = w.repo
 	if w.uid != os.Getuid() {
-		w.must(exec.Command("chown", "-R", fmt.Sprint(w.uid), w.base).Run())
+		require.NoError(w, exec.Command("chown", "-R", fmt.Sprint(w.uid), w.base).Run())
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
 	}
 	c.Env = append(os.Environ(), "HOME="+w.home, "XDG_CONFIG_HOME="+w.home+"/config", "XDG_STATE_HOME="+w.home+"/state",
@@ -364,10 +356,10 @@ func (w *escapeWorld) knowsIdentity() {
 // transcript returns what the member was told.
 func (w *escapeWorld) transcript() (all string) {
 	files, err := filepath.Glob(filepath.Join(w.repo, ".transcripts/lead/*"))
-	w.must(err)
+	require.NoError(w, err)
 	for _, f := range files {
 		data, err := os.ReadFile(f)
-		w.must(err)
+		require.NoError(w, err)
 		all += string(data)
 	}
 	outputs, _ := filepath.Glob(filepath.Join(w.repo, ".team/outputs/*"))
@@ -383,7 +375,7 @@ func (w *escapeWorld) transcript() (all string) {
 // landing changes.
 func (w *escapeWorld) snapshot() map[string]string {
 	files := map[string]string{}
-	w.must(filepath.WalkDir(w.base, func(path string, d fs.DirEntry, err error) error {
+	require.NoError(w, filepath.WalkDir(w.base, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(w.base, path)
 		for _, own := range []string{"repo/.team", "repo/.tasks", "repo/.transcripts", "repo/.worktrees", "repo/.git/objects",
 			"repo/.git/worktrees", "repo/.git/muster", "repo/.git/logs", "repo/.git/refs", "repo/.git/info/exclude",
@@ -453,7 +445,7 @@ func TestTheHomeDirectoryIsTheRepository(t *testing.T) { asEachUser(t, homeIsRep
 
 func homeIsRepository(t *testing.T, w *escapeWorld) {
 	w.home = w.repo
-	w.must(gittest.Home(w.home))
+	require.NoError(w, gittest.Home(w.home))
 	w.knowsIdentity()
 	w.write("repo/.netrc", secret)
 	out := w.plays(scripted(append([]any{bash("cat " + w.repo + "/.netrc")},

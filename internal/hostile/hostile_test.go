@@ -23,6 +23,7 @@ import (
 
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/require"
 	"muster/internal/testing/scripts"
 )
 
@@ -92,10 +93,7 @@ func scripted(lead []any) []byte {
 // TestThePageNamesItsTests checks that docs/security.md names each table, and that each table and each test that it names
 // exists.
 func TestThePageNamesItsTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := require.Value(os.ReadFile(filepath.Join("..", "..", "docs", "security.md")))(t)
 	tables, err := filepath.Glob(filepath.Join("testdata", "*", "*.txtar"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)

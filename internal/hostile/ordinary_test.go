@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -175,7 +176,7 @@ func beGreedy(t *testing.T, w *escapeWorld) {
 	turns = working(append(turns, bash("git clean -fdq; git reset -q --hard; echo good > b.txt"))...)
 	modest = append(modest, turn("complete_task", map[string]any{"task_id": 2, "summary": "Works."}), done)
 	model, err := json.Marshal(map[string]any{"speakers": map[string]any{"lead": turns, "alice": modest}})
-	w.must(err)
+	require.NoError(w, err)
 	w.env = append(w.env, "MUSTER_RESOURCES_PROCESSES=300", "MUSTER_RESOURCES_MEMORY=600MB", "MUSTER_RESOURCES_FILE_SIZE=100MB")
 	out := w.plays(model, "--teammates", "1")
 	if landed := w.git("ls-tree", "--name-only", "muster/t"); !strings.Contains(landed, "b.txt") || !strings.Contains(landed, "modest.txt") {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // source is one parsed Go file.
@@ -42,9 +44,7 @@ func sources(t *testing.T) (all []source) {
 		all = append(all, s)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(all) < 300 {
 		t.Fatalf("only %d files found: the test looks at the wrong place", len(all))
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster/internal/safetext"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -28,10 +29,7 @@ func TestPictures(t *testing.T) {
 		t.Fatalf("no texts: %v", err)
 	}
 	for _, name := range texts {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := require.Value(os.ReadFile(name))(t)
 		for _, width := range []int{12, 30, 80, 200} {
 			for _, colour := range []bool{false, true} {
 				picture := strings.TrimSuffix(name, ".md") + fmt.Sprintf("-%d", width)
@@ -40,14 +38,9 @@ func TestPictures(t *testing.T) {
 				}
 				got := strings.ReplaceAll(strings.Join(Draw(string(source), width, colour), "\n"), "\x1b", "^[") + "\n"
 				if *update {
-					if err := os.WriteFile(picture, []byte(got), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, os.WriteFile(picture, []byte(got), 0o600))
 				}
-				want, err := os.ReadFile(picture)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := require.Value(os.ReadFile(picture))(t)
 				if diff := cmp.Diff(string(want), got); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", picture, diff)
 				}

@@ -19,6 +19,7 @@ import (
 
 	"muster/internal/clock"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/llm"
 )
@@ -190,9 +191,7 @@ func TestHealthyTimeResetsThePause(t *testing.T) {
 		defer p.Close()
 		p.Prepare(t.Context(), time.Minute, true)
 		for n := range 3 {
-			if _, err := p.servers[0].connected(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(p.servers[0].connected(t.Context()))(t)
 			time.Sleep(10*time.Minute + time.Second/2)
 			synctest.Wait()
 			if _, err := p.servers[0].connected(t.Context()); err == nil || told != n+1 {

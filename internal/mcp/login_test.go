@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster/internal/testing/oauthtest"
+	"muster/internal/testing/require"
 )
 
 // guardedPool returns a pool with the server, as a new process has one.
@@ -37,9 +38,7 @@ func TestLogin(t *testing.T) {
 	if _, err := guardedPool(t, g, cache).List(t.Context(), "guarded"); err == nil || !strings.Contains(err.Error(), "muster mcp login") {
 		t.Fatalf("without a login: %v", err)
 	}
-	if err := guardedPool(t, g, cache).Login(t.Context(), "guarded", oauthtest.Browse); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, guardedPool(t, g, cache).Login(t.Context(), "guarded", oauthtest.Browse))
 	lists(t, g, cache)
 	files, _ := filepath.Glob(filepath.Join(cache, "logins", "*.json"))
 	if len(files) != 1 {
@@ -89,16 +88,12 @@ func expire(t *testing.T, file string) {
 	if err == nil {
 		err = json.Unmarshal(data, &x)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	x.Token.Expiry = time.Now().Add(-time.Hour)
 	if data, err = json.Marshal(x); err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestRefusedLogin: where the user says no, or never answers, nothing is stored.

@@ -20,6 +20,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/redact"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/llm"
 )
@@ -51,10 +52,7 @@ func (p *pool) logged() string {
 // warning without GOCOVERDIR.
 func standIns(t *testing.T, kinds ...string) (all []Server) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := require.Value(os.Executable())(t)
 	for _, kind := range kinds {
 		all = append(all, Server{Name: kind, File: ".mcp.json", Text: kind, Command: []string{self},
 			Env: map[string]string{"STAND_IN": kind, "GOCOVERDIR": t.TempDir()}})
@@ -65,10 +63,7 @@ func standIns(t *testing.T, kinds ...string) (all []Server) {
 // open returns a pool of servers, which Close ends with the test.
 func open(t *testing.T, o Options, servers []Server) *pool {
 	t.Helper()
-	l, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := require.Value(proc.New(t.Context()))(t)
 	p := &pool{t: t}
 	if o.Env == nil {
 		o.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
@@ -214,10 +209,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("MCP_SECRET_TOKEN", "must-not-be-seen")
 	servers := standIns(t, "everything")
 	servers[0].Env["OWN"] = "mine"
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	p := open(t, Options{Dir: dir}, servers)
 	p.Prepare(t.Context(), time.Minute, true)
 	text := p.call("mcp__everything__env", `{}`).Text()
@@ -275,9 +267,7 @@ func TestDamagedMemory(t *testing.T) {
 		p := open(t, Options{Cache: cache, Dir: dir}, standIns(t, "everything"))
 		p.Prepare(t.Context(), time.Minute, true)
 		p.want("mcp__everything__echo", `{"message":"x"}`, false, "Echo: x")
-		if err := os.WriteFile(p.server("everything").file(), []byte(`{"offered":`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(p.server("everything").file(), []byte(`{"offered":`), 0o600))
 	}
 }
 

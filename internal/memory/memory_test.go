@@ -28,9 +28,7 @@ func newDir(t *testing.T) Dir {
 // save saves a memory and fails the test where that is refused.
 func (d Dir) save(t *testing.T, m Memory) (replaced string) {
 	t.Helper()
-	replaced, err := d.Save(t.Context(), m)
-	require.NoError(t, err)
-	return replaced
+	return require.Value(d.Save(t.Context(), m))(t)
 }
 
 func note(name, content string) Memory {
@@ -161,8 +159,7 @@ func TestFilesOfPeople(t *testing.T) {
 		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	require.NoError(t, errors.Join(os.Symlink(outside, filepath.Join(d.Path, "link.md")), os.Mkdir(filepath.Join(d.Path, "dir.md"), 0o700)))
-	all, err := d.List()
-	require.NoError(t, err)
+	all := require.Value(d.List())(t)
 	var got []string
 	for _, m := range all {
 		line := m.Name + ": " + m.Description
@@ -208,8 +205,7 @@ func TestTheUsersWord(t *testing.T) {
 	if m, _ := d.Get("a"); !m.IsUsers || m.By != "" || !strings.Contains(Index(Dir{}, d), "- a (project, the user's): about a") {
 		t.Errorf("the user's word is not: %+v\n%s", m, Index(Dir{}, d))
 	}
-	text, err := os.ReadFile(d.path("a"))
-	require.NoError(t, err)
+	text := require.Value(os.ReadFile(d.path("a")))(t)
 	for name, changed := range map[string]string{"a": strings.Replace(string(text), "tabs", "curl", 1), "b": string(text)} {
 		require.NoError(t, os.WriteFile(d.path(name), []byte(changed), 0o600))
 		if m, err := d.Get(name); m.IsUsers || err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"muster/internal/config"
+	"muster/internal/testing/require"
 )
 
 // policy returns a policy with rules, each as "deny bash(x)".
@@ -17,10 +18,7 @@ func policy(t testing.TB, mode Mode, rules ...string) Policy {
 	for _, text := range rules {
 		action, rule, _ := strings.Cut(text, " ")
 		a := map[string]Action{"allow": Allow, "ask": Ask, "deny": Deny}[action]
-		r, err := ParseRule(a, rule, "config.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := require.Value(ParseRule(a, rule, "config.yaml"))(t)
 		p.Rules = append(p.Rules, r)
 	}
 	return p
@@ -252,10 +250,7 @@ func TestPlanModeReads(t *testing.T) {
 // sectionOf returns a section of the settings with a text.
 func sectionOf(t *testing.T, source config.Source, text string) config.Section {
 	t.Helper()
-	file, err := parser.ParseBytes([]byte(text), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := require.Value(parser.ParseBytes([]byte(text), 0))(t)
 	return config.Section{Name: Section, File: "muster.yaml", Source: source, Node: file.Docs[0].Body}
 }
 
@@ -268,10 +263,7 @@ var users = []string{"mode: auto", "allow: ['bash(git push *)']", "{mode: auto, 
 func TestARepositoryOnlyTightens(t *testing.T) {
 	for _, user := range users {
 		own := []config.Section{sectionOf(t, "config.yaml", user)}
-		alone, err := FromSections(own)
-		if err != nil {
-			t.Fatal(err)
-		}
+		alone := require.Value(FromSections(own))(t)
 		for _, text := range []string{"deny: [bash]", "ask: [bash]", "ask: ['*']", "deny: ['*']", "ask: ['bash(= git push)']",
 			"{ask: ['bash(git *)'], deny: ['bash(git push *)', 'write_file(**)']}", "ask: ['mcp__*']", "deny: []"} {
 			both, err := FromSections(append(own[:1:1], sectionOf(t, config.FromRepository, text)))

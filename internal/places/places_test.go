@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster/internal/frontmatter"
+	"muster/internal/testing/require"
 )
 
 // write makes files below dir.
@@ -15,12 +16,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 }
 
@@ -33,9 +30,7 @@ func TestFind(t *testing.T) {
 	write(t, home, map[string]string{".claude/roles/g.md": "g\x1b[31m", "secret": "the user's"})
 	write(t, config, map[string]string{"roles/h.md": "h"})
 	for link, to := range map[string]string{".claude/roles/out.md": filepath.Join(home, "secret"), ".claude/roles/again.md": "../../.agents/roles/b.md"} {
-		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(to, filepath.Join(root, link)))
 	}
 	var got []string
 	for _, f := range Find(Of("roles", root, home, config), Markdown()) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 func read(text string, params map[string]string, tracked ...string) (Book, error) {
@@ -46,10 +47,7 @@ tasks:
 `
 
 func TestTasksOfAPlaybook(t *testing.T) {
-	b, err := read(release, map[string]string{"version": "1.{{who}}"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := require.Value(read(release, map[string]string{"version": "1.{{who}}"}))(t)
 	if b.Name != "release 1.{{who}}" || b.Description != "What a release needs." || len(b.Hash) != 64 {
 		t.Errorf("%q, %q, %q", b.Name, b.Description, b.Hash)
 	}

@@ -24,8 +24,7 @@ func mkdir(t *testing.T, path ...string) string {
 
 func assign(t *testing.T, table *ports.Table, dir string, n int, had ...int) []int {
 	t.Helper()
-	got, err := table.Assign(t.Context(), dir, n, had)
-	require.NoError(t, err)
+	got := require.Value(table.Assign(t.Context(), dir, n, had))(t)
 	if len(got) != n {
 		t.Fatalf("%s has %v, not %d ports", dir, got, n)
 	}
@@ -93,8 +92,7 @@ func TestPortsInUseAreAvoided(t *testing.T) {
 	table := ports.Open(filepath.Join(root, "a"))
 	first := assign(t, table, dir, 3)
 	for _, host := range []string{"127.0.0.1", "0.0.0.0"} {
-		l, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", host, first[1]))
-		require.NoError(t, err)
+		l := require.Value(net.Listen("tcp4", fmt.Sprintf("%s:%d", host, first[1])))(t)
 		// A new table would choose the same, because the directory is the same.
 		if got := assign(t, ports.Open(filepath.Join(root, "b"+host)), dir, 3); slices.Contains(got, first[1]) {
 			t.Errorf("%v has a port on which somebody listens at %s", got, host)

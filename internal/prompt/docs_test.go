@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // Each rule has its reason in docs/prompts.md, in a row that begins as the rule does, and no row is of a rule that went.
 func TestEachRuleHasItsReason(t *testing.T) {
-	page, err := os.ReadFile("../../docs/prompts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := require.Value(os.ReadFile("../../docs/prompts.md"))(t)
 	var rows []string
 	for line := range strings.Lines(string(page)) {
 		if cells := strings.Split(line, "|"); len(cells) == 4 && !strings.HasPrefix(cells[1], "-") {

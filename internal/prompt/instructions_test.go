@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // The instructions are bounded, inside the repository, and cannot pass for the runtime's words.
 func TestInstructions(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(outside, []byte("the user's own"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(outside, []byte("the user's own"), 0o600))
 	file := func(text string) func(string) error {
 		return func(name string) error { return os.WriteFile(name, []byte(text), 0o600) }
 	}
@@ -46,18 +46,11 @@ func TestInstructions(t *testing.T) {
 		"binary": {files{"AGENTS.md": file("a\x00b")}, "", "<instructions file=\"AGENTS.md\">\n[not read: it is not text]\n</instructions>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			root := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 			for rel, make := range c.files {
 				path := filepath.Join(root, rel)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := make(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, make(path))
 			}
 			if got := Instructions(root, c.dir, 61); got != c.want {
 				t.Errorf("got %q\nwant %q", got, c.want)

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -189,9 +190,7 @@ func TestStreamsHideWhatIsCut(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Flush())
 		piece := min(len(secret), minPiece)
 		for i := 0; i+piece <= len(secret); i++ {
 			if strings.Contains(out.String(), secret[i:i+piece]) {
@@ -260,9 +259,7 @@ func TestAModelThatRepeatsAKey(t *testing.T) {
 		shown := map[int]string{}
 		r, err := s.Model(says{llm.Reply{Message: llm.Message{Parts: texts}}, n, nil}).Reply(t.Context(), llm.Request{},
 			func(d llm.Delta) { shown[d.Part] += d.Text })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, want := range []string{"it is " + Mark, Mark + "!", "sk-ant"} {
 			if shown[i] != want || r.Message.Parts[i].(llm.Text).Text != want {
 				t.Errorf("pieces of %d: %q was shown, and %q kept", n, shown[i], r.Message.Parts[i])
@@ -314,10 +311,7 @@ func TestErrorsWithoutKeys(t *testing.T) {
 func TestRecordsStayJSON(t *testing.T) {
 	secret := `a"quote\and<more>of it 12345`
 	s := New(secret)
-	data, err := json.MarshalIndent(map[string]string{"x": "before " + secret + " after", "y": secret[1:]}, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := require.Value(json.MarshalIndent(map[string]string{"x": "before " + secret + " after", "y": secret[1:]}, "", " "))(t)
 	var got map[string]string
 	if err := json.Unmarshal(s.record(data), &got); err != nil || got["x"] != "before "+Mark+" after" ||
 		strings.Contains(got["y"], "12345") {

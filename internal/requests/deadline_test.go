@@ -15,8 +15,7 @@ import (
 // setBack sets the clock back under a request: what was written before is ahead by so much.
 func setBack(t *testing.T, s muster.Store, id muster.RequestID, by time.Duration) {
 	t.Helper()
-	d, err := s.Table(muster.TableRequests).Get(t.Context(), string(id))
-	require.NoError(t, err)
+	d := require.Value(s.Table(muster.TableRequests).Get(t.Context(), string(id)))(t)
 	var r muster.Request
 	require.NoError(t, json.Unmarshal(d.Data, &r))
 	for _, stamp := range []*float64{&r.CreatedAt, &r.UpdatedAt, &r.Deadline} {

@@ -135,8 +135,7 @@ func TestARequestIsDecidedWhileItsMailIsSent(t *testing.T) {
 		}
 	}})
 	r := ask(t, q, plan("p"))
-	got, err := q.Get(t.Context(), r.ID)
-	require.NoError(t, err)
+	got := require.Value(q.Get(t.Context(), r.ID))(t)
 	if got.Status != muster.RequestApproved || puts != 2 || len(box(t, s, "carol")) != 1 {
 		t.Errorf("%+v after %d writes", got, puts)
 	}

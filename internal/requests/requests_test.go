@@ -35,9 +35,7 @@ func plan(text string) muster.Request {
 
 func ask(t testing.TB, q *Requests, r muster.Request) muster.Request {
 	t.Helper()
-	r, err := q.Ask(t.Context(), r)
-	require.NoError(t, err)
-	return r
+	return require.Value(q.Ask(t.Context(), r))(t)
 }
 
 // box is what waits for a member.
@@ -83,8 +81,7 @@ func TestAPlanIsAskedAndApproved(t *testing.T) {
 		got[0].Feedback != "mind the tests" || got[0].From != muster.Lead {
 		t.Fatalf("carol has %+v", got)
 	}
-	there, err := carol.Get(t.Context(), r.ID)
-	require.NoError(t, err)
+	there := require.Value(carol.Get(t.Context(), r.ID))(t)
 	if there.Status != muster.RequestApproved || len(there.Extra) != 0 {
 		t.Fatalf("the record is %+v", there)
 	}
@@ -116,8 +113,7 @@ func TestAskRefuses(t *testing.T) {
 		if _, err := q.Ask(t.Context(), c.r); !errors.Is(err, c.want) {
 			t.Errorf("%.60v: %v", c.r, err)
 		}
-		all, err := q.List(t.Context())
-		require.NoError(t, err)
+		all := require.Value(q.List(t.Context()))(t)
 		if len(all) != 0 || len(box(t, s, "lead")) != 0 {
 			t.Errorf("%.60v left a record or mail", c.r)
 		}
@@ -185,8 +181,7 @@ func TestDecidedTwiceTheFirstAnswerStands(t *testing.T) {
 		}
 		g.Wait()
 		close(got)
-		final, err := process(s).Get(t.Context(), r.ID)
-		require.NoError(t, err)
+		final := require.Value(process(s).Get(t.Context(), r.ID))(t)
 		nows := 0
 		for v := range got {
 			require.NoError(t, v.err)
@@ -254,20 +249,17 @@ func TestListAndForeignFields(t *testing.T) {
 	_, err = s.Table(muster.TableRequests).Put(t.Context(), "bad", []byte(`{"status":7}`), muster.None)
 	require.NoError(t, err)
 	r := ask(t, q, plan("p"))
-	all, err := q.List(t.Context())
-	require.NoError(t, err)
+	all := require.Value(q.List(t.Context()))(t)
 	if len(all) != 2 || all[0].ID != "abcd0001" || all[1].ID != r.ID {
 		t.Fatalf("%+v", all)
 	}
 	_, now, err := process(s.Handle()).Decide(t.Context(), "abcd0001", "user", true, "")
 	require.NoError(t, err)
-	d, err := q.Get(t.Context(), "abcd0001")
-	require.NoError(t, err)
+	d := require.Value(q.Get(t.Context(), "abcd0001"))(t)
 	if !now || string(d.Extra["colour"]) != `"red"` || len(d.Extra) != 1 {
 		t.Fatalf("%+v", d)
 	}
-	pending, err := q.Pending(t.Context())
-	require.NoError(t, err)
+	pending := require.Value(q.Pending(t.Context()))(t)
 	if len(pending) != 1 || pending[0].ID != r.ID {
 		t.Fatalf("%+v", pending)
 	}
@@ -299,8 +291,7 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 	if _, err := q.Ask(t.Context(), plan("p")); !errors.Is(err, muster.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
-	pending, err := q.Pending(t.Context())
-	require.NoError(t, err)
+	pending := require.Value(q.Pending(t.Context()))(t)
 	if len(pending) != 1 || len(box(t, s, "lead")) != 0 {
 		t.Fatal("the record must come first")
 	}
@@ -358,8 +349,7 @@ func TestWhoWasToldFindsItInTheList(t *testing.T) {
 	r := ask(t, q, plan("p"))
 	approved := func() bool {
 		t.Helper()
-		all, err := q.List(t.Context())
-		require.NoError(t, err)
+		all := require.Value(q.List(t.Context()))(t)
 		return Approved(all, 9, 2)
 	}
 	if approved() {

@@ -17,8 +17,7 @@ import (
 func TestAFinalRequestStaysAsItIs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := process(mem.New())
-		r, err := q.Ask(t.Context(), plan("text"))
-		require.NoError(t, err)
+		r := require.Value(q.Ask(t.Context(), plan("text")))(t)
 		final := muster.RequestPending
 		for _, to := range rapid.SliceOfN(rapid.SampledFrom([]muster.RequestStatus{muster.RequestApproved,
 			muster.RequestRejected, muster.RequestExpired, muster.RequestCancelled}), 1, 5).Draw(rt, "statuses") {
@@ -90,8 +89,7 @@ func TestDeadlines(t *testing.T) {
 			if ended, err := process(s).Expire(t.Context(), start.Add(c.after-time.Nanosecond)); err != nil || len(ended) != 0 {
 				t.Fatalf("too early: %v %v", ended, err)
 			}
-			r, err := q.Await(t.Context(), r.ID)
-			require.NoError(t, err)
+			r = require.Value(q.Await(t.Context(), r.ID))(t)
 			if late := time.Since(start) - c.after; late < 0 || late > time.Millisecond || r.Status != c.then || r.ResolvedBy != muster.System {
 				t.Fatalf("%s after %s by %s", r.Status, time.Since(start), r.ResolvedBy)
 			}
@@ -149,8 +147,7 @@ func TestExpire(t *testing.T) {
 		a := ask(t, q, muster.Request{Kind: muster.AskShutdown, From: "lead", To: "bob"})
 		time.Sleep(time.Hour)
 		for i, q := range []*Requests{other, q} {
-			ended, err := q.Expire(t.Context(), time.Now())
-			require.NoError(t, err)
+			ended := require.Value(q.Expire(t.Context(), time.Now()))(t)
 			if len(ended) != 1-i || i == 0 && (ended[0].ID != a.ID || ended[0].Status != muster.RequestExpired) {
 				t.Fatalf("process %d ended %+v", i, ended)
 			}
@@ -175,8 +172,7 @@ func TestAwaitHearsWhatAnotherProcessDecides(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		d, err := q.Await(t.Context(), r.ID)
-		require.NoError(t, err)
+		d := require.Value(q.Await(t.Context(), r.ID))(t)
 		if d.Status != muster.RequestApproved || d.ResolvedBy != muster.User || time.Since(start) != 4*time.Hour {
 			t.Fatalf("%+v after %s", d, time.Since(start))
 		}
@@ -197,8 +193,7 @@ func TestAwaitEndsWithItsCause(t *testing.T) {
 		}
 		require.NoError(t, q.Withdraw(t.Context(), "carol", "the claim is gone",
 			func(o muster.Request) bool { return o.ID == r.ID }))
-		d, err := q.Get(t.Context(), r.ID)
-		require.NoError(t, err)
+		d := require.Value(q.Get(t.Context(), r.ID))(t)
 		if d.Status != muster.RequestCancelled || d.ResolvedBy != "carol" {
 			t.Fatalf("%+v", d)
 		}

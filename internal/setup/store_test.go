@@ -16,6 +16,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/setup"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // world is a repository with a set-up that a test plays.
@@ -34,13 +35,10 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	for name, text := range files {
 		all[name] = text
 	}
-	cache, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cache := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	w := &world{t: t, root: gittest.Repo(t, all), cache: cache}
 	repo, err := git.Open(t.Context(), w.root)
-	w.must(err)
+	require.NoError(w.t, err)
 	w.store = setup.Open(repo, w.cache, nil)
 	return w
 }
@@ -48,16 +46,9 @@ func newWorld(t *testing.T, files map[string]string) *world {
 // commit changes a file and commits it.
 func (w *world) commit(file, text string) {
 	w.t.Helper()
-	w.must(os.WriteFile(filepath.Join(w.root, file), []byte(text), 0o600))
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.root, file), []byte(text), 0o600))
 	gittest.Git(w.t, w.root, "add", "-A")
 	gittest.Git(w.t, w.root, "commit", "-q", "-m", "change")
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // checkout returns a clean checkout of HEAD.
@@ -81,7 +72,7 @@ func (w *world) job(dir string, install func(dir string) error) setup.Job {
 func (w *world) prepare(dir string, install func(dir string) error) setup.Outcome {
 	w.t.Helper()
 	o, err := w.store.Prepare(w.t.Context(), w.job(dir, install))
-	w.must(err)
+	require.NoError(w.t, err)
 	if !o.OK {
 		w.t.Fatalf("%+v", o)
 	}
@@ -139,9 +130,7 @@ func look(t *testing.T, dir string) string {
 		b.WriteString("\n")
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b.String()
 }
 
@@ -172,7 +161,7 @@ func TestSetupRunsOncePerLockfile(t *testing.T) {
 		t.Errorf("the copy has\n%s\nand not\n%s", got, want)
 	}
 	// The copy is its owner's: what is written there changes nothing for others.
-	w.must(os.WriteFile(filepath.Join(second, "node_modules", "a", "index.js"), []byte("spoiled"), 0o600))
+	require.NoError(w.t, os.WriteFile(filepath.Join(second, "node_modules", "a", "index.js"), []byte("spoiled"), 0o600))
 	third := w.checkout()
 	w.prepare(third, install)
 	w.hasIndex(third)
@@ -197,14 +186,14 @@ func TestWhatIsKeptIsNoLinkToAStore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	store := filepath.Join(t.TempDir(), "index.js")
-	w.must(os.WriteFile(store, []byte("index\n"), 0o600))
+	require.NoError(w.t, os.WriteFile(store, []byte("index\n"), 0o600))
 	linked := func(dir string) error {
 		modules := filepath.Join(dir, "node_modules", "a")
 		return errors.Join(os.MkdirAll(modules, 0o700), os.Link(store, filepath.Join(modules, "index.js")))
 	}
 	first := w.checkout()
 	w.prepare(first, linked)
-	w.must(os.WriteFile(filepath.Join(first, "node_modules", "a", "index.js"), []byte("evil!\n"), 0o600))
+	require.NoError(w.t, os.WriteFile(filepath.Join(first, "node_modules", "a", "index.js"), []byte("evil!\n"), 0o600))
 	if data, err := os.ReadFile(store); err != nil || string(data) != "evil!\n" {
 		t.Fatalf("%q, %v", data, err)
 	}
@@ -222,15 +211,15 @@ func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
 	w.prepare(w.checkout(), install)
 	file := filepath.Join(w.only().Dir(), "content", "node_modules", "a", "index.js")
 	info, err := os.Stat(file)
-	w.must(err)
+	require.NoError(w.t, err)
 	if info.Mode().Perm()&0o222 != 0 {
 		t.Errorf("a kept file can be written: %v", info.Mode())
 	}
 	// Somebody who has the rights writes it all the same, with the same size and time.
-	w.must(os.Chmod(file, 0o600))
-	w.must(os.WriteFile(file, []byte("evil!\n"), 0o600))
-	w.must(os.Chtimes(file, info.ModTime(), info.ModTime()))
-	w.must(os.Chmod(file, 0o400))
+	require.NoError(w.t, os.Chmod(file, 0o600))
+	require.NoError(w.t, os.WriteFile(file, []byte("evil!\n"), 0o600))
+	require.NoError(w.t, os.Chtimes(file, info.ModTime(), info.ModTime()))
+	require.NoError(w.t, os.Chmod(file, 0o400))
 	dir := w.checkout()
 	w.prepares(dir, install, false)
 	w.hasIndex(dir)
@@ -243,7 +232,7 @@ func TestHalfEntriesAreNotUsed(t *testing.T) {
 		t.Log("without ", what)
 		w := newWorld(t, nil)
 		w.prepare(w.checkout(), install)
-		w.must(os.RemoveAll(filepath.Join(w.only().Dir(), filepath.FromSlash(what))))
+		require.NoError(w.t, os.RemoveAll(filepath.Join(w.only().Dir(), filepath.FromSlash(what))))
 		dir := w.checkout()
 		w.prepares(dir, install, false)
 		w.hasIndex(dir)
@@ -267,7 +256,7 @@ func TestVirtualEnvironmentsStayAtTheirPath(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	w.prepares(w.checkout(), venv, false)
-	w.must(os.RemoveAll(filepath.Join(slot, ".venv")))
+	require.NoError(w.t, os.RemoveAll(filepath.Join(slot, ".venv")))
 	w.prepares(slot, venv, true)
 }
 
@@ -308,8 +297,8 @@ func TestNothingIsPutBehindALink(t *testing.T) {
 	w := newWorld(t, map[string]string{"web/a.js": "1\n", ".gitignore": "node_modules\n"})
 	w.prepare(w.checkout(), func(dir string) error { return install(filepath.Join(dir, "web")) })
 	outside := t.TempDir()
-	w.must(os.RemoveAll(filepath.Join(w.root, "web")))
-	w.must(os.Symlink(outside, filepath.Join(w.root, "web")))
+	require.NoError(w.t, os.RemoveAll(filepath.Join(w.root, "web")))
+	require.NoError(w.t, os.Symlink(outside, filepath.Join(w.root, "web")))
 	w.commit("src/a.js", "2\n")
 	w.prepares(w.checkout(), func(string) error { return nil }, false)
 	if got := look(t, outside); strings.Count(got, "\n") != 1 {
@@ -341,8 +330,8 @@ func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
 	}
 	w.hasIndex(lane)
 	// What a process that died has put in part is put again.
-	w.must(os.Remove(filepath.Join(lane, "node_modules", "a", "index.js")))
-	w.must(os.WriteFile(filepath.Join(gittest.Git(t, lane, "rev-parse", "--absolute-git-dir"), "muster-setup"), nil, 0o600))
+	require.NoError(w.t, os.Remove(filepath.Join(lane, "node_modules", "a", "index.js")))
+	require.NoError(w.t, os.WriteFile(filepath.Join(gittest.Git(t, lane, "rev-parse", "--absolute-git-dir"), "muster-setup"), nil, 0o600))
 	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsReady || err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -380,7 +369,7 @@ func TestOldEntriesGo(t *testing.T) {
 		t.Error("it is still there")
 	}
 	half := filepath.Join(filepath.Dir(old.Dir()), "new-abc")
-	w.must(os.MkdirAll(half, 0o700))
+	require.NoError(w.t, os.MkdirAll(half, 0o700))
 	setup.Tidy(w.cache, now)
 	if durable.IsMissing(half) {
 		t.Error("an entry that is being made was removed")
@@ -395,7 +384,7 @@ func TestNoStoreInTheRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	repo, err := git.Open(t.Context(), w.root)
-	w.must(err)
+	require.NoError(w.t, err)
 	for _, cache := range []string{"", w.root, filepath.Join(w.root, "cache")} {
 		if s := setup.Open(repo, cache, nil); s != nil {
 			t.Errorf("a store in %q", cache)

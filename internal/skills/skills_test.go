@@ -16,6 +16,7 @@ import (
 
 	"muster/internal/places"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 func TestFind(t *testing.T) {
@@ -86,17 +87,11 @@ func TestForeignFiles(t *testing.T) {
 		".claude/skills/stolen/SKILL.md": filepath.Join(outside, "secret"),
 	} {
 		link = filepath.Join(root, link)
-		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, link); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o700))
+		require.NoError(t, os.Symlink(to, link))
 	}
 	pipe := filepath.Join(root, ".claude/skills/pipe")
-	if err := errors.Join(os.Mkdir(pipe, 0o700), syscall.Mkfifo(filepath.Join(pipe, "SKILL.md"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.Mkdir(pipe, 0o700), syscall.Mkfifo(filepath.Join(pipe, "SKILL.md"), 0o600)))
 	all := Find(Places(root, "", ""))
 	list, _ := List(all)
 	for _, s := range all {

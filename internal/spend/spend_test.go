@@ -218,8 +218,7 @@ func TestProcessesShareABudget(t *testing.T) {
 	warned := map[Scope]int{}
 	var meters []*Meter
 	for i := range 3 {
-		store, err := file.Open(dir)
-		require.NoError(t, err)
+		store := require.Value(file.Open(dir))(t)
 		defer store.Close()
 		meters = append(meters, NewMeter(Options{Log: store.Log(), Run: 1, Host: muster.HostID(fmt.Sprint("host-", i, ".1")),
 			Budgets: Budgets{Team: Budget{Dollars: 10 * dollar}, Task: Budget{Tokens: 5000}},
@@ -276,14 +275,11 @@ func (q *quick) Reply(context.Context, llm.Request, func(llm.Delta)) (llm.Reply,
 // process writes that was only taken for dead stands over the estimate.
 func TestKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
-	store, err := file.Open(dir)
-	require.NoError(t, err)
+	store := require.Value(file.Open(dir))(t)
 	defer store.Close()
 	dead := NewMeter(Options{Log: store.Log(), Run: 1, Host: "host-1.1"})
 	counted := dead.Model(&quick{}, caller("alice"), perToken).(*model)
-	if _, err := counted.Reply(t.Context(), ask, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(counted.Reply(t.Context(), ask, nil))(t)
 	open := counted.newCall(ask)
 	require.NoError(t, dead.begin(t.Context(), open))
 	path := filepath.Join(dir, ".team", "spend.jsonl")

@@ -18,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/state"
+	"muster/internal/testing/require"
 	"muster/store/mem"
 )
 
@@ -79,10 +80,7 @@ func (f *follower) Report(_ context.Context, all ...state.Unreadable) error {
 // values are the listed items as the model has them.
 func (f *follower) values(tb testing.TB) map[string]int {
 	tb.Helper()
-	all, err := f.List(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	all := require.Value(f.List(tb.Context()))(tb)
 	out := map[string]int{}
 	for _, it := range all {
 		out[it.Key] = it.N
@@ -131,7 +129,7 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 					c, key, n := some.Draw(rt, "who"), keys.Draw(rt, "key"), rapid.IntRange(0, 9).Draw(rt, "n")
 					d, _ := c.table.Get(t.Context(), key)
 					_, err := c.Put(t.Context(), key, item{N: n}, d.Rev)
-					check(rt, err)
+					require.NoError(rt, err)
 					model[key] = n
 					delete(corrupt, key)
 				},
@@ -166,7 +164,7 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 							rt.Fatal(err)
 						}
 					default:
-						if check(rt, err); !same {
+						if require.NoError(rt, err); !same {
 							n++
 						}
 						if model[key] = n; got.N != n {
@@ -177,7 +175,7 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 				"delete": func(rt *rapid.T) {
 					c, key := some.Draw(rt, "who"), keys.Draw(rt, "key")
 					d, _ := c.table.Get(t.Context(), key)
-					check(rt, c.Delete(t.Context(), key, d.Rev))
+					require.NoError(rt, c.Delete(t.Context(), key, d.Rev))
 					delete(model, key)
 					delete(corrupt, key)
 				},
@@ -194,7 +192,7 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 						write(t, all[1].table, key, fmt.Sprintf(`{"n":%d}`, n))
 					})
 					c := some.Draw(rt, "who")
-					check(rt, c.Refresh(t.Context()))
+					require.NoError(rt, c.Refresh(t.Context()))
 					if slices.Contains(c.unreadable(), key) {
 						rt.Fatalf("%s was half written and counts as corrupt", key)
 					}
@@ -203,7 +201,7 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 					delete(corrupt, key)
 				},
 				"meta":    func(rt *rapid.T) { write(t, all[0].table, "meta", `[]`) },
-				"refresh": func(rt *rapid.T) { check(rt, some.Draw(rt, "who").Refresh(t.Context())) },
+				"refresh": func(rt *rapid.T) { require.NoError(rt, some.Draw(rt, "who").Refresh(t.Context())) },
 				"get": func(rt *rapid.T) {
 					c, key := some.Draw(rt, "who"), keys.Draw(rt, "key")
 					it, _, err := c.Get(t.Context(), key)
@@ -234,12 +232,6 @@ func TestCollectionsAgreeWithAPlainMap(t *testing.T) {
 	})
 }
 
-func check(f interface{ Fatal(...any) }, err error) {
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
 // Many goroutines and processes write and list at the same time. No increment is lost, and whoever has written finds
 // the write in its next list, although refreshes are shared.
 func TestWritersFindTheirWritesInTheList(t *testing.T) {
@@ -247,7 +239,7 @@ func TestWritersFindTheirWritesInTheList(t *testing.T) {
 	s := mem.New()
 	shared := []*follower{follow(t, s.Handle().Table("members")), follow(t, s.Handle().Table("members"))}
 	_, err := shared[0].Create(t.Context(), "sum", item{})
-	check(t, err)
+	require.NoError(t, err)
 	var all sync.WaitGroup
 	for w := range writers {
 		c, key := shared[w%len(shared)], fmt.Sprintf("own-%d", w)
@@ -300,7 +292,7 @@ func TestNobodyWaitsForTheDiskWithTheLock(t *testing.T) {
 		table := slowTable{mem.New().Table("members"), make(chan struct{}, 9), make(chan struct{})}
 		c := follow(t, table)
 		var all sync.WaitGroup
-		refresh := func() { all.Go(func() { check(t, c.Refresh(t.Context())) }) }
+		refresh := func() { all.Go(func() { require.NoError(t, c.Refresh(t.Context())) }) }
 		refresh()
 		<-table.entered
 		c.View(func() {})
@@ -340,9 +332,9 @@ func TestADoubtfulDocumentIsNotForgotten(t *testing.T) {
 		if err := c.Refresh(ctx); !errors.Is(err, context.DeadlineExceeded) || len(c.unreadable()) != 0 {
 			t.Fatalf("%v, %v", err, c.unreadable())
 		}
-		check(t, c.Refresh(t.Context()))
+		require.NoError(t, c.Refresh(t.Context()))
 		began := time.Now()
-		check(t, c.Refresh(t.Context()))
+		require.NoError(t, c.Refresh(t.Context()))
 		if took := time.Since(began); took != 0 || !slices.Equal(c.unreadable(), []string{"a"}) {
 			t.Fatalf("%v after %v", c.unreadable(), took)
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/require"
 )
 
 // A question stands in the place of the input until one of its keys is pressed, and then the input is as it was.
@@ -27,10 +29,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestNoTerminal(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := require.Value(os.Open(os.DevNull))(t)
 	defer null.Close()
 	for _, name := range []string{"xterm", "dumb"} {
 		t.Setenv("TERM", name)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
@@ -28,10 +29,7 @@ type tmux struct {
 // shell starts a terminal.
 func shell(t *testing.T) *tmux {
 	t.Helper()
-	me, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := require.Value(os.Executable())(t)
 	end := filepath.Join(t.TempDir(), "end")
 	var env []string
 	for _, v := range os.Environ() {
@@ -41,9 +39,7 @@ func shell(t *testing.T) *tmux {
 	}
 	m := &tmux{tmuxtest.Start(t, "", append(env, "MUSTER_TALK_END="+end)), t, end}
 	script := fmt.Sprintf("#!/bin/sh\nMUSTER_TALK=${MUSTER_TALK:-yes} exec '%s'\n", me)
-	if err := os.WriteFile(filepath.Join(m.Dir, "talk"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "talk"), []byte(script), 0o700))
 	return m
 }
 
@@ -155,14 +151,10 @@ func TestEnding(t *testing.T) {
 	m := start(t)
 	m.Keys("half a line", "M-Enter", "and more")
 	m.Wait(`and more$`)
-	if err := syscall.Kill(m.pid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(m.pid(), syscall.SIGTERM))
 	m.Wait(`^\$ talk\nready \d+\.\nbye after the context <nil>\n\$ $|^ready \d+\.\nbye after the context <nil>\n\$ $`)
 	m.Cooked()
-	if err := os.Remove(m.end); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(m.end))
 	m.Keys("clear; talk", "Enter")
 	m.Wait(`(?s)^ready.*bob.*> $`)
 	pid := m.pid()

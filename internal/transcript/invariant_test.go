@@ -60,26 +60,23 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 		s := mem.New()
 		ctx := context.Background()
 		tr, err := Open(ctx, s.Log(), "alice")
-		check := func(err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		check(err)
+		require.NoError(t, err)
 		n := 0
 		word := func() string { n++; return fmt.Sprint("w", n) }
 		var before []string
 		var given [][]llm.Message // what was handed out, and what it was then
 		var was [][]string
 		t.Repeat(map[string]func(*rapid.T){
-			"user": func(*rapid.T) { check(tr.User(ctx, text(word()), []muster.MessageID{muster.MessageID(word())})) },
+			"user": func(*rapid.T) {
+				require.NoError(t, tr.User(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
+			},
 			"reply": func(rt *rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				for _, c := range tr.Unanswered() {
-					check(tr.Result(ctx, result(c.ID, word())))
+					require.NoError(t, tr.Result(ctx, result(c.ID, word())))
 				}
 				if len(tr.Messages()) == 0 {
-					check(tr.User(ctx, text(word()), nil))
+					require.NoError(t, tr.User(ctx, text(word()), nil))
 				}
 				// the same twice, too
 				ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3).Draw(rt, "calls")
@@ -89,24 +86,24 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				if rapid.Bool().Draw(rt, "empty") {
 					r.Message.Parts = r.Message.Parts[1:]
 				}
-				check(tr.Reply(ctx, r))
+				require.NoError(t, tr.Reply(ctx, r))
 			},
 			"result": func(rt *rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				if open := tr.Unanswered(); len(open) > 0 {
 					long := strings.Repeat(" long", rapid.SampledFrom([]int{0, 500}).Draw(rt, "length"))
-					check(tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word()+long)))
+					require.NoError(t, tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word()+long)))
 				}
 			},
-			"mark":    func(*rapid.T) { check(tr.Mark(ctx, word())) },
+			"mark":    func(*rapid.T) { require.NoError(t, tr.Mark(ctx, word())) },
 			"release": func(*rapid.T) { tr.Release() },
 			"fresh": func(*rapid.T) {
-				check(tr.Load(ctx))
-				check(tr.Fresh(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
+				require.NoError(t, tr.Load(ctx))
+				require.NoError(t, tr.Fresh(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
 				before = nil
 			},
 			"compress": func(rt *rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				tail, _ := compact.Tail(tr.Messages(), rapid.IntRange(0, 200).Draw(rt, "most"))
 				err := tr.Compress(ctx, compact.Behind([]string{word()}, tail), nil, json.RawMessage(`{"a":"<b>"}`), "why")
 				if open := tr.Unanswered(); (len(open) > 0) != errors.Is(err, muster.ErrInvalid) {
@@ -117,12 +114,12 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				}
 			},
 			"clear": func(rt *rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				if len(tr.Unanswered()) > 0 {
 					return
 				}
 				changes, _ := compact.Rules{Kept: rapid.IntRange(0, 3).Draw(rt, "kept")}.Clear(tr.Messages())
-				check(tr.Clear(ctx, changes))
+				require.NoError(t, tr.Clear(ctx, changes))
 				if again, _ := (compact.Rules{}).Clear(tr.Messages()); len(changes) > 0 {
 					before = nil
 					if len(again) > 0 && slices.EqualFunc(changes, again, func(a, b compact.Change) bool {
@@ -133,9 +130,9 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				}
 			},
 			"reopen": func(*rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				again, err := Open(ctx, s.Handle().Log(), "alice")
-				check(err)
+				require.NoError(t, err)
 				if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
 					t.Fatalf("resumed conversation differs:\n%s", d)
 				}
@@ -146,7 +143,7 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				tr = again
 			},
 			"": func(*rapid.T) {
-				check(tr.Load(ctx))
+				require.NoError(t, tr.Load(ctx))
 				ms := tr.Messages()
 				wellFormed(t, ms)
 				now := flat(ms)
@@ -195,32 +192,27 @@ func TestADamagedTranscriptGoesOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := mem.New()
 		ctx := context.Background()
-		check := func(err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 		tr, err := Open(ctx, s.Log(), "alice")
-		check(err)
+		require.NoError(t, err)
 		turns := rapid.IntRange(1, 6).Draw(t, "turns")
 		for i := range turns {
 			line, mail := letter(i)
-			check(tr.Deliver(ctx, line, mail))
+			require.NoError(t, tr.Deliver(ctx, line, mail))
 			var calls []string
 			for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
 				calls = append(calls, fmt.Sprint(i, "-", k))
 			}
-			check(tr.Reply(ctx, reply("r", calls...)))
+			require.NoError(t, tr.Reply(ctx, reply("r", calls...)))
 			for _, id := range calls {
-				check(tr.Result(ctx, result(id, id+strings.Repeat(" long", 100))))
+				require.NoError(t, tr.Result(ctx, result(id, id+strings.Repeat(" long", 100))))
 			}
 			switch rapid.IntRange(0, 3).Draw(t, "shorten") {
 			case 0:
 				changes, _ := compact.Rules{}.Clear(tr.Messages())
-				check(tr.Clear(ctx, changes))
+				require.NoError(t, tr.Clear(ctx, changes))
 			case 1:
 				tail, _ := compact.Tail(tr.Messages(), 100)
-				check(tr.Compress(ctx, compact.Behind([]string{"shorter"}, tail), nil, nil, "why"))
+				require.NoError(t, tr.Compress(ctx, compact.Behind([]string{"shorter"}, tail), nil, nil, "why"))
 			}
 		}
 		bad := map[muster.Pos]bool{}
@@ -231,24 +223,24 @@ func TestADamagedTranscriptGoesOn(t *testing.T) {
 		}
 		log := damaged{s.Log(), bad, rapid.Bool().Draw(t, "place")}
 		again, err := Open(ctx, log, "alice")
-		check(err)
+		require.NoError(t, err)
 		if n := damagedEntries(t, log); n != len(bad) {
 			t.Fatalf("%d entries are damaged, not %d", n, len(bad))
 		}
 		wellFormed(t, again.Messages())
 		for _, c := range again.Unanswered() {
-			check(again.Result(ctx, result(c.ID, "unknown")))
+			require.NoError(t, again.Result(ctx, result(c.ID, "unknown")))
 		}
-		check(again.User(ctx, text("go on"), nil)) // and it is not fenced from its own log
-		check(again.Reply(ctx, reply("yes", "z")))
-		check(again.Result(ctx, result("z", "z")))
+		require.NoError(t, again.User(ctx, text("go on"), nil)) // and it is not fenced from its own log
+		require.NoError(t, again.Reply(ctx, reply("yes", "z")))
+		require.NoError(t, again.Result(ctx, result("z", "z")))
 		ms := again.Messages()
 		wellFormed(t, ms)
 		if got := short(ms); got[len(got)-1] != "u !z" {
 			t.Fatalf("%v", got)
 		}
 		again.Release()
-		check(again.Load(ctx))
+		require.NoError(t, again.Load(ctx))
 		if d := cmp.Diff(ms, again.Messages()); d != "" {
 			t.Fatalf("loaded again it differs:\n%s", d)
 		}
@@ -261,8 +253,7 @@ func TestForeignEntriesAreSetAside(t *testing.T) {
 	require.NoError(t, tr.User(t.Context(), text("go"), nil))
 	for _, line := range []string{`{"kind":"poem"}`, `{"kind":"user"}`,
 		`{"kind":"result","message":{"role":"user","parts":[]}}`, `{"role":"user","content":"hi"}`, `{"kind":7}`} {
-		_, err := s.Log().Append(t.Context(), Stream("alice"), muster.Anywhere, []byte(line))
-		require.NoError(t, err)
+		require.Value(s.Log().Append(t.Context(), Stream("alice"), muster.Anywhere, []byte(line)))(t)
 	}
 	again := reader(t, s.Log())
 	if n := damagedEntries(t, s.Log()); n != 5 {

@@ -23,11 +23,7 @@ import (
 
 func reader(t *testing.T, l muster.Log) *Transcript {
 	t.Helper()
-	tr, err := Open(t.Context(), l, "alice")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	return require.Value(Open(t.Context(), l, "alice"))(t)
 }
 
 // damagedEntries returns how many entries of alice's transcript cannot be read.
@@ -236,8 +232,7 @@ func TestDeliveredMail(t *testing.T) {
 		}
 	}
 	for _, n := range []int{99, 2, 0} {
-		last, err := LastDelivered(ctx, s.Log(), "alice", n)
-		require.NoError(t, err)
+		last := require.Value(LastDelivered(ctx, s.Log(), "alice", n))(t)
 		if d := cmp.Diff(want[20-min(n, 20):], contents(last), cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("last %d delivered (-want +got):\n%s", n, d)
 		}
@@ -297,8 +292,7 @@ func TestAFileThatWasTornOrSpoilt(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
 	process := func() *Transcript {
-		s, err := file.Open(dir)
-		require.NoError(t, err)
+		s := require.Value(file.Open(dir))(t)
 		t.Cleanup(func() { s.Close() })
 		return reader(t, s.Log())
 	}
@@ -308,8 +302,7 @@ func TestAFileThatWasTornOrSpoilt(t *testing.T) {
 	require.NoError(t, tr.Result(ctx, result("a", "spoilt soon")))
 	require.NoError(t, tr.Reply(ctx, reply("done")))
 	path := filepath.Join(dir, ".transcripts", "alice", "log.jsonl")
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
+	data := require.Value(os.ReadFile(path))(t)
 	data = bytes.Replace(data, []byte("spoilt soon"), []byte("spoilt Soon"), 1) // its checksum is wrong now
 	require.NoError(t, os.WriteFile(path, append(data, `{"kind":"user","mess`...), 0o600))
 	tr = process()

@@ -34,9 +34,7 @@ func newRepo(t *testing.T) Repository {
 
 func mustMark(t *testing.T, r *Registry, repo Repository) string {
 	t.Helper()
-	id, err := r.Mark(t.Context(), repo.Common, repo.Root)
-	require.NoError(t, err)
-	return id
+	return require.Value(r.Mark(t.Context(), repo.Common, repo.Root))(t)
 }
 
 // mustMarkAs marks a repository again, which keeps its mark.
@@ -71,8 +69,7 @@ func TestForeignMarks(t *testing.T) {
 	mine, other, repo := newRegistry(t), newRegistry(t), newRepo(t)
 	mustMark(t, mine, newRepo(t)) // the user has a key
 	mustMark(t, other, repo)
-	foreign, err := os.ReadFile(markPath(repo.Common))
-	require.NoError(t, err)
+	foreign := require.Value(os.ReadFile(markPath(repo.Common)))(t)
 	id, _, _ := strings.Cut(string(foreign), " ")
 	for _, text := range []string{string(foreign), id, id + " ", "", "../../../x " + strings.Repeat("0", 64), strings.Repeat("a", 1<<20)} {
 		require.NoError(t, os.WriteFile(markPath(repo.Common), []byte(text), 0o600))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 )
 
@@ -164,10 +165,7 @@ func TestFailureIsTheLineThatPeopleLookFor(t *testing.T) {
 
 // Every kind that the journal lists is said in words; only what a newer program wrote is shown raw.
 func TestEveryKindHasItsWords(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("..", "..", "journal", "kinds.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := require.Value(os.ReadFile(filepath.Join("..", "..", "journal", "kinds.go")))(t)
 	kinds := regexp.MustCompile(`= "([a-z]+\.[a-z_]+)"`).FindAllSubmatch(source, -1)
 	if len(kinds) < 30 {
 		t.Fatalf("only %d kinds found", len(kinds))

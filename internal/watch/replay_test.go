@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/mem"
 )
@@ -23,9 +24,7 @@ func openReplay(t *testing.T) *screen {
 	at := 3900.0
 	add := func(kind string, member muster.Name, task muster.TaskID, fields map[string]any) {
 		at += 10
-		if err := j.Emit(t.Context(), muster.Event{Kind: kind, At: at, Member: member, Task: task, Fields: fields}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, j.Emit(t.Context(), muster.Event{Kind: kind, At: at, Member: member, Task: task, Fields: fields}))
 	}
 	add(journal.MemberSpawned, "zoe", 0, map[string]any{"role": "coder"})
 	at = 4000
@@ -52,10 +51,7 @@ func openReplay(t *testing.T) *screen {
 	}
 	s.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	run := muster.Run{Team: "words", Goal: "make the words count", StartedAt: 4010, EndedAt: at}
-	r, err := newReplay(t.Context(), j, run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := require.Value(newReplay(t.Context(), j, run, nil))(t)
 	s.m.replay = r
 	s.send(s.team.Past(t.Context(), r, len(r.marks)))
 	return s

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/testing/require"
 	"muster/internal/view"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -253,9 +254,7 @@ func (s *screen) golden(name string) {
 	path := filepath.Join("testdata", name+".txt")
 	got := s.picture()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			s.Fatal(err)
-		}
+		require.NoError(s, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || got != string(want) {

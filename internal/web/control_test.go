@@ -116,9 +116,7 @@ func serve(b testing.TB, path, dir string, env ...string) (address string, stop 
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	require.Value(fmt.Fscanln(out, &address))(b)
 	base, _, _ := strings.Cut(address, "?")
 	res := require.Value(http.DefaultTransport.RoundTrip(request(b, address, nil)))(b)

@@ -132,9 +132,7 @@ func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
 	}
 	f((*muster.Task)(&t))
 	data, errData := json.Marshal(t)
-	if err := errors.Join(err, errData); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, errors.Join(err, errData))
 	require.Value(table.Put(w.Context(), fmt.Sprint(id), data, d.Rev))(w)
 }
 
@@ -195,9 +193,7 @@ func (w *world) sceneTurn(began, minute, turn float64, who muster.Name, task mus
 	if err == nil {
 		_, err = w.store.Log().Append(w.Context(), muster.StreamSpend, muster.Anywhere, line)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	event := func(after float64, kind string, fields map[string]any) muster.Event {
 		return muster.Event{Kind: kind, At: began + 60*(minute+after), Member: who, Task: task, Fields: fields}
 	}

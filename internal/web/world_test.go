@@ -155,8 +155,7 @@ func (w *world) members(names ...muster.Name) {
 // aliceAsks asks for the approval of a plan for task 1, as a member does.
 func (w *world) aliceAsks(plan string) muster.Request {
 	w.Helper()
-	q := require.Value(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1}))(w)
-	return q
+	return require.Value(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1}))(w)
 }
 
 // aliceSays adds replies to the conversation of alice.
@@ -201,9 +200,7 @@ func (w *world) put(table, key string, v any) {
 	if err == nil {
 		_, err = w.store.Table(table).Put(w.Context(), key, data, muster.None)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 }
 
 // requests returns the questions of the team.

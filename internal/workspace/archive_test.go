@@ -15,21 +15,17 @@ import (
 func TestATaskOnItsWayIsNotArchived(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *file.Store {
-		s, err := file.Open(dir)
-		require.NoError(t, err)
+		s := require.Value(file.Open(dir))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
 	s, archived := open(), open()
 	b := board.New(s, journal.New(s.Log())) // of a command that has looked, and found no note
-	if _, err := b.Create(t.Context(), board.Draft{Subject: "one", CreatedBy: muster.User}); err != nil {
-		t.Fatal(err)
-	}
+	require.Value(b.Create(t.Context(), board.Draft{Subject: "one", CreatedBy: muster.User}))(t)
 	if all, err := b.List(t.Context()); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	w, err := OpenRoot(dir, Options{Store: archived})
-	require.NoError(t, err)
+	w := require.Value(OpenRoot(dir, Options{Store: archived}))(t)
 	a := &archiver{ArchivedTeam: ArchivedTeam{Name: "here"}, w: w, files: durable.New(durable.OS{})}
 	require.NoError(t, a.moveTasks(t.Context()))
 	if a.Tasks != 1 || a.NextID != 2 {

@@ -14,8 +14,7 @@ import (
 // What the members' checkouts have needs no copy; all else is copied once, out of git's sight.
 func TestShare(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"README": "read me\n"})
-	w, err := Open(t.Context(), dir, Options{OpenStore: openFileStore})
-	require.NoError(t, err)
+	w := require.Value(Open(t.Context(), dir, Options{OpenStore: openFileStore}))(t)
 	defer w.Close()
 	root := w.Root()
 	outside := filepath.Join(t.TempDir(), "outside.txt")
@@ -24,8 +23,7 @@ func TestShare(t *testing.T) {
 	}
 	share := func(path, want string) string {
 		t.Helper()
-		at, err := Share(t.Context(), w, path)
-		require.NoError(t, err)
+		at := require.Value(Share(t.Context(), w, path))(t)
 		text := ""
 		if at != "" {
 			data, err := os.ReadFile(at)

@@ -35,8 +35,7 @@ func newPlainRepository(t *testing.T) (dir string) {
 func TestLookingAsksGitNothing(t *testing.T) {
 	dir := newPlainRepository(t)
 	t.Setenv("PATH", t.TempDir()) // no git
-	w, err := Open(t.Context(), filepath.Join(dir, "sub"), Options{OpenStore: openFileStore})
-	require.NoError(t, err)
+	w := require.Value(Open(t.Context(), filepath.Join(dir, "sub"), Options{OpenStore: openFileStore}))(t)
 	defer w.Close()
 	if all, err := w.Board().List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("the board has %v, %v", all, err)
@@ -57,8 +56,7 @@ func TestLookingAsksGitNothing(t *testing.T) {
 
 // Each service is opened once, so that what is registered with one of them holds for everybody.
 func TestServicesAreOpenedOnce(t *testing.T) {
-	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	require.NoError(t, err)
+	w := require.Value(OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore}))(t)
 	defer w.Close()
 	ctx := t.Context()
 	tasks, mail, members, requests := w.Board(), w.Mail(ctx), w.Roster(ctx), w.Requests(ctx)
@@ -69,8 +67,7 @@ func TestServicesAreOpenedOnce(t *testing.T) {
 
 // A board of the workspace runs what follows from the end of a task without anybody registering it.
 func TestTheEndOfATaskIsReported(t *testing.T) {
-	w, err := OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore})
-	require.NoError(t, err)
+	w := require.Value(OpenRoot(newPlainRepository(t), Options{OpenStore: openFileStore}))(t)
 	defer w.Close()
 	ctx := t.Context()
 	task, err := w.Board().Create(ctx, board.Draft{Subject: "one", CreatedBy: muster.User})
@@ -89,11 +86,9 @@ func TestFilesStayInTheRepository(t *testing.T) {
 	dir := newPlainRepository(t)
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("secret"), 0o600))
 	require.NoError(t, os.Symlink(filepath.Join("..", "outside"), filepath.Join(dir, "link")))
-	w, err := OpenRoot(dir, Options{OpenStore: openFileStore})
-	require.NoError(t, err)
+	w := require.Value(OpenRoot(dir, Options{OpenStore: openFileStore}))(t)
 	defer w.Close()
-	f, err := w.Files()
-	require.NoError(t, err)
+	f := require.Value(w.Files())(t)
 	for _, name := range []string{"../outside", "link"} {
 		if data, err := f.ReadFile(name); err == nil {
 			t.Errorf("%s was read: %q", name, data)

@@ -75,9 +75,7 @@ func TestReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := serve(streaming(c.body))
 			r, ds, err := ask(t, v.model(anthropic.Options{MaxTokens: 25})) // more is not asked for
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: usage,
 				Model: "claude-answering"}
 			if d := cmp.Diff(want, r); d != "" {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/internal/wiretest"
@@ -44,8 +45,6 @@ func TestRequest(t *testing.T) {
 		},
 		CacheKey: "alice@team",
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wiretest.Golden(t, "request.json", v.Sent(), *update)
 }

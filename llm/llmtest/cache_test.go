@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"muster/internal/testing/require"
 	"muster/llm/llmtest"
 )
 
@@ -99,10 +100,7 @@ func TestPrompt(t *testing.T) {
 		"/v1/responses": {`{"input":[{"type":"message"}],"instructions":"s","prompt_cache_key":"k","user":"u","tools":[{"name":"t"}]}`,
 			`{"name":"t"} ; "s" ; {"type":"message"} ; k`},
 	} {
-		p, err := llmtest.NewPrompt(path, []byte(c[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := require.Value(llmtest.NewPrompt(path, []byte(c[0])))(t)
 		got := ""
 		for _, x := range p.Pieces {
 			got += x.Text + " " + x.Mark + "; "

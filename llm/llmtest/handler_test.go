@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/llmtest"
@@ -59,10 +60,7 @@ func TestRefused(t *testing.T) {
 			`{"model":"m","stream":true,"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs"}]}`, 400},
 		"another path": {"/v2/messages", `{}`, 404},
 	} {
-		res, err := http.Post(s.URL+c.path, "application/json", strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := require.Value(http.Post(s.URL+c.path, "application/json", strings.NewReader(c.body)))(t)
 		b, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != c.status || !strings.Contains(string(b), `"message"`) {

@@ -117,9 +117,7 @@ func TestChatReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := serve(streaming(c.body))
 			r, ds, err := ask(t, v.model(openai.Options{MaxTokens: 25})) // more is not asked for
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
 				Usage: chatUsage, Model: "qwen-answering"}
 			if d := cmp.Diff(want, r); d != "" {

@@ -84,9 +84,7 @@ func TestResponses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := serve(streaming(c.body))
 			r, _, err := ask(t, v.vendor(openai.Options{MaxTokens: 25})) // more is not asked for
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
 				Usage: chatUsage, Model: "gpt-answering"}
 			if d := cmp.Diff(want, bare(r)); d != "" {

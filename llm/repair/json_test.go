@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm/repair"
 )
 
@@ -64,10 +65,7 @@ func TestObjectRefusesWhatHasNoSingleReading(t *testing.T) {
 func TestObjectNeverRunsWhatWasCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(rapid.StringMatching(`[a-z]{1,4}`), rapid.String(), 1, 4).Draw(t, "in")
-		data, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := require.Value(json.Marshal(in))(t)
 		cut := rapid.IntRange(1, len(data)).Draw(t, "cut")
 		got, err := repair.Object(data[:cut])
 		if whole := cut >= len(data)-1; whole != (err == nil) && !(cut < len(data)-1 && data[cut-1] == '"') {

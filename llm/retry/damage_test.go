@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster/internal/durable"
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/retry"
 )
@@ -22,10 +23,7 @@ func TestDamagedLimits(t *testing.T) {
 			write(t, file, `{"saved":4102444800000,"until":4102444900000,"interval":60000,"why":"x","key":{"slots":[{"t":4102444890000,"n":9}]}}`)
 		},
 		"its lock is held": func(t *testing.T, _, file string) {
-			unlock, err := durable.New(durable.OS{}).TryLock(file + ".lock")
-			if err != nil {
-				t.Fatal(err)
-			}
+			unlock := require.Value(durable.New(durable.OS{}).TryLock(file + ".lock"))(t)
 			t.Cleanup(func() { _ = unlock() })
 		},
 	}
@@ -51,9 +49,7 @@ func TestDamagedLimits(t *testing.T) {
 // write writes a file.
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // A hold that one process has met holds the other from its next request on, and says why. A process that gives up waiting

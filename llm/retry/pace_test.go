@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/retry"
@@ -120,9 +121,7 @@ func TestAProcessAloneDoesNotWait(t *testing.T) {
 			c := caller{g, account, from, 10}
 			m := retry.Wrap(struct{ llm.Model }{c}, retry.Options{Limiter: all.Of(c), Account: retry.AccountOf(c)})
 			began := time.Now()
-			if _, err := m.Reply(t.Context(), prompt(10), nil); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(m.Reply(t.Context(), prompt(10), nil))(t)
 			return time.Since(began)
 		}
 		one, other := &retry.Limiters{Dir: dir}, &retry.Limiters{Dir: dir}

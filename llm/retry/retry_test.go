@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/retry"
 )
@@ -127,9 +128,7 @@ func TestWaitsSpread(t *testing.T) {
 		seen := map[time.Duration]bool{}
 		for range 50 {
 			m := failing(1, of(llm.Overloaded, 0))
-			if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(ask(retry.Wrap(m, retry.Options{})))(t)
 			seen[m.at[1].Sub(m.at[0])] = true
 		}
 		if len(seen) < 40 {
@@ -337,10 +336,7 @@ func TestAgain(t *testing.T) {
 			emit(llm.Delta{Part: 1, Text: "whole"})
 			return nil
 		}}
-		ds, err := ask(retry.Wrap(m, retry.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ds := require.Value(ask(retry.Wrap(m, retry.Options{})))(t)
 		want := []llm.Delta{{Part: 1, Text: "half"}, {Again: true}, {Part: 1, Text: "whole"}}
 		if d := cmp.Diff(want, ds); d != "" {
 			t.Error(d)

@@ -30,9 +30,7 @@ speakers:
   a: [{think: "first this and then that and then more", say: "One two three four five six.", stop: max_tokens}]
 `).Model()
 	r, ds, err := ask(t.Context(), m, "a@x", "go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantMsg := llm.Message{Role: llm.Assistant, Parts: []llm.Part{
 		llm.Thinking{Text: "first this and then that and then more", Provider: "script"},
 		llm.Text{Text: "One two three four five six."}}}

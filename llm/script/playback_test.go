@@ -24,8 +24,7 @@ type talk struct {
 
 func parsed(t testing.TB, text string) *Script {
 	t.Helper()
-	s := require.Value(Parse([]byte(strings.ReplaceAll(text, "\t", "  "))))(t)
-	return s
+	return require.Value(Parse([]byte(strings.ReplaceAll(text, "\t", "  "))))(t)
 }
 
 func begin(t testing.TB, s *Script, key string) *talk {
@@ -226,26 +225,16 @@ func TestPureFunctionOfTheRequest(t *testing.T) {
 			in := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: rapid.SampledFrom(inputs).Draw(rt,
 				"input")}}}
 			req.Messages = append(slices.Clip(req.Messages), in)
-			r, err := one.Reply(t.Context(), req, func(llm.Delta) {})
-			if err != nil {
-				rt.Fatal(err)
-			}
+			r := require.Value(one.Reply(t.Context(), req, func(llm.Delta) {}))(rt)
 			prefixes, replies = append(prefixes, req), append(replies, r)
 			req.Messages = append(slices.Clip(req.Messages), r.Message)
 		}
 		for _, i := range rapid.Permutation(indices(len(prefixes))).Draw(rt, "order") {
 			stored, err := json.Marshal(prefixes[i].Messages) // as a transcript gives it back
-			if err != nil {
-				rt.Fatal(err)
-			}
+			require.NoError(rt, err)
 			again := llm.Request{CacheKey: "alice@demo"}
-			if err := json.Unmarshal(stored, &again.Messages); err != nil {
-				rt.Fatal(err)
-			}
-			r, err := s.Model().Reply(t.Context(), again, func(llm.Delta) {})
-			if err != nil {
-				rt.Fatal(err)
-			}
+			require.NoError(rt, json.Unmarshal(stored, &again.Messages))
+			r := require.Value(s.Model().Reply(t.Context(), again, func(llm.Delta) {}))(rt)
 			if d := cmp.Diff(replies[i], r); d != "" {
 				rt.Fatalf("reply %d differs when asked again:\n%s\n%s", i, d, text)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -17,20 +18,14 @@ func items(t testing.TB, is ...Step) json.RawMessage {
 	if is == nil {
 		is = []Step{}
 	}
-	data, err := json.Marshal(todoInput{Items: is})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return require.Value(json.Marshal(todoInput{Items: is}))(t)
 }
 
 func run(t testing.TB, tool llm.Tool, input string) llm.Result {
 	t.Helper()
 	r, err := tool.Run(t.Context(), llm.Call{ID: "c1", Name: tool.Spec().Name, Input: json.RawMessage(input)},
 		func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 

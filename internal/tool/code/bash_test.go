@@ -18,6 +18,7 @@ import (
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/llm"
 	"muster/tool"
@@ -347,10 +348,7 @@ func TestCleanInPieces(t *testing.T) {
 // TestOutputOfAnySize: everything up to the limit; of more, a beginning, an end, and a file with the whole.
 func TestOutputOfAnySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "output")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := require.Value(os.MkdirTemp("", "output"))(t)
 		defer os.RemoveAll(dir)
 		line := rapid.SampledFrom([]string{"a line\n", "ä€😀\n", strings.Repeat("long ", 5000) + "\n", "x"}).Draw(t, "line")
 		lines := rapid.SampledFrom([]int{0, 1, 100, 7000, 20_000}).Draw(t, "lines")
@@ -418,9 +416,7 @@ func TestOutputIsBounded(t *testing.T) {
 
 func TestOutputWithoutAFile(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	out := NewOutput(blocked, "bash")
 	fmt.Fprint(out, strings.Repeat("x\n", 60_000))
 	out.Done()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/testing/require"
 )
 
 // TestConfined: no path leads out, whichever tool takes it.
@@ -15,15 +16,11 @@ func TestConfined(t *testing.T) {
 	k := newKit(t)
 	above := filepath.Dir(k.dir)
 	secret := filepath.Join(above, "secret")
-	if err := os.WriteFile(secret, []byte("SECRET"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(secret, []byte("SECRET"), 0o600))
 	k.put("sub/a.txt", "inside")
 	for link, to := range map[string]string{"out": secret, "up": "../secret", "dir": above,
 		"nowhere": filepath.Join(above, "none"), "chain": "dir/secret"} {
-		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(to, filepath.Join(k.dir, link)))
 	}
 	leads := " leads out of your working directory (" + k.dir + "): use a path below it"
 	outside := " is outside of your working directory (" + k.dir + "): use a path below it"
@@ -70,9 +67,7 @@ func TestWaysIn(t *testing.T) {
 	k.put("sub/a.txt", "inside")
 	for link, to := range map[string]string{"rel": "sub/a.txt", "abs": filepath.Join(k.dir, "sub/a.txt"),
 		"subdir": "sub", filepath.Join("..", "alias"): k.dir} {
-		if err := os.Symlink(to, filepath.Join(k.dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(to, filepath.Join(k.dir, link)))
 	}
 	for _, path := range []string{"sub/a.txt", "./sub//a.txt", "sub/../sub/a.txt", filepath.Join(k.dir, "sub/a.txt"),
 		"rel", "abs", "subdir/a.txt"} {
@@ -95,12 +90,8 @@ func TestReadOnlyRoots(t *testing.T) {
 	k := newKit(t)
 	outputs := k.place.ReadOnly[0]
 	path := filepath.Join(outputs, "bob", "check.txt")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\n"), 0o600))
 	same(t, "read", k.ok("read_file", in{"path": path}), "1\tone\n2\ttwo\n")
 	same(t, "grep", k.ok("grep", in{"pattern": "w", "path": outputs}), path+":2:two\n")
 	same(t, "glob", k.ok("glob", in{"pattern": outputs + "/**/*.txt"}), path)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -41,21 +42,13 @@ type kit struct {
 
 func newKit(t *testing.T) *kit {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := proc.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	l := require.Value(proc.New(t.Context()))(t)
 	k := &kit{t: t, dir: filepath.Join(dir, "lane"), jobs: NewJobs(l)}
 	k.place = &fixedPlace{fixedDir: Workdir{Dir: k.dir, Writable: true,
 		ReadOnly: []string{filepath.Join(dir, "outputs")}}}
 	for _, d := range []string{"lane", "outputs"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o700))
 	}
 	k.tools = Tools(k.place, l, k.jobs, Options{Outputs: k.place.ReadOnly[0]})
 	t.Cleanup(func() {
@@ -71,12 +64,8 @@ func newKit(t *testing.T) *kit {
 func (k *kit) put(name, content string) {
 	k.t.Helper()
 	path := filepath.Join(k.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		k.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(k.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // show makes a file that the model has read.
@@ -88,11 +77,7 @@ func (k *kit) show(name, content string) {
 
 func (k *kit) get(name string) string {
 	k.t.Helper()
-	data, err := os.ReadFile(filepath.Join(k.dir, name))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return string(data)
+	return string(require.Value(os.ReadFile(filepath.Join(k.dir, name)))(k.t))
 }
 
 func (k *kit) git(args ...string) {
@@ -122,9 +107,7 @@ func (k *kit) try(ctx context.Context, name string, input in) (llm.Result, error
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(input); err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, e.Encode(input))
 	for _, tl := range k.tools {
 		if tl.Spec().Name == name {
 			return tl.Run(ctx, llm.Call{ID: "c", Name: name, Input: data.Bytes()}, nil)

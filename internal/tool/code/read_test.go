@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"muster/internal/testing/require"
 	"muster/llm"
 )
 
@@ -63,9 +64,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 	k.put("program", "\x7fELF\x00\x00\x01")
 	k.put("api.go", "")
 	k.put("api_test.go", "")
-	if err := syscall.Mkfifo(filepath.Join(k.dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(filepath.Join(k.dir, "pipe"), 0o600))
 	same(t, "a directory", k.ok("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
 	same(t, "a program", k.sorry("read_file", in{"path": "program"}),
 		"program is not text but an ELF program or library, 7 bytes. Look into it with bash if you must.")
@@ -93,9 +92,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 func TestReadImage(t *testing.T) {
 	k := newKit(t)
 	var data bytes.Buffer
-	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 300, 300))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, png.Encode(&data, image.NewGray(image.Rect(0, 0, 300, 300))))
 	k.put("p.png", data.String())
 	r := k.call("read_file", in{"path": "p.png"})
 	img, ok := r.Parts[1].(llm.Image)
@@ -114,9 +111,7 @@ func TestReadImage(t *testing.T) {
 			t.Errorf("%s is not shown as an image", media)
 		}
 	}
-	if err := os.Truncate(filepath.Join(k.dir, "p.png"), 4<<20); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(filepath.Join(k.dir, "p.png"), 4<<20))
 	same(t, "a large one", k.sorry("read_file", in{"path": "p.png"}),
 		"p.png is too large to be shown: image/png, 4194 KB, and the limit is 3.9 MB. Make it smaller first.")
 }
@@ -125,9 +120,7 @@ func TestReadImage(t *testing.T) {
 func TestReadHuge(t *testing.T) {
 	k := newKit(t)
 	k.put("huge", strings.Repeat("text\n", 4000)) // a hole of NULs begins after what is sniffed
-	if err := os.Truncate(filepath.Join(k.dir, "huge"), 1<<34); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(filepath.Join(k.dir, "huge"), 1<<34))
 	same(t, "its beginning", k.ok("read_file", in{"path": "huge", "limit": 1}),
 		"1\ttext\n[lines 1-1 of a file of 17179 MB; go on with offset 2]\n")
 }

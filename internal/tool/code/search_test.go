@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -43,9 +44,7 @@ func TestGlob(t *testing.T) {
 			k.put("sub/.git/inside.go", "x")
 			k.put("sub/repo.go", "x")
 		}
-		if err := os.Remove(filepath.Join(k.dir, "gone.go")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(filepath.Join(k.dir, "gone.go")))
 		out := "build/out.go\n"
 		if ignores {
 			out = ""
@@ -80,9 +79,7 @@ func TestGlobByAge(t *testing.T) {
 	for i, name := range []string{"old.go", "new.go", "a.go", "sub/b.go"} {
 		k.put(name, "x")
 		changed := time.Unix([]int64{1000, 3000, 2000, 2000}[i], 0)
-		if err := os.Chtimes(filepath.Join(k.dir, name), changed, changed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(filepath.Join(k.dir, name), changed, changed))
 	}
 	same(t, "by age", k.ok("glob", in{"pattern": "*.go", "sort": "age"}), "new.go\na.go\nsub/b.go\nold.go")
 	same(t, "by name", k.ok("glob", in{"pattern": "*.go", "sort": "name"}), "a.go\nnew.go\nold.go\nsub/b.go")
@@ -183,9 +180,7 @@ func TestGitIsNotLedAstray(t *testing.T) {
 	k.git("init", "-q")
 	k.put("a.go", "x")
 	k.put("evil", "#!/bin/sh\ntouch "+k.dir+"/ran\n")
-	if err := os.Chmod(filepath.Join(k.dir, "evil"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(k.dir, "evil"), 0o700))
 	k.git("config", "core.fsmonitor", filepath.Join(k.dir, "evil"))
 	t.Setenv("GIT_DIR", "/nowhere")
 	same(t, "glob", k.ok("glob", in{"pattern": "*.go"}), "a.go")
@@ -291,9 +286,7 @@ func TestQueryFindsWhatRegexpFinds(t *testing.T) {
 			re = regexp.MustCompile("(?i)" + in.Pattern)
 		}
 		q, err := newQuery(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data := bytes.Join(toBytes(text.Draw(t, "text")), nil)
 		var want, got []string
 		for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {

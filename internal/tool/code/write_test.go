@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
@@ -18,9 +19,7 @@ func TestWriteFile(t *testing.T) {
 	k := newKit(t)
 	same(t, "new", k.ok("write_file", in{"path": "a/b/c.txt", "content": "one\ntwo"}), "Made a/b/c.txt: 2 lines.")
 	same(t, "content", k.get("a/b/c.txt"), "one\ntwo")
-	if err := os.Chmod(filepath.Join(k.dir, "a/b/c.txt"), 0o751); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(k.dir, "a/b/c.txt"), 0o751))
 	same(t, "again", k.ok("write_file", in{"path": "a/b/c.txt", "content": "x\n"}), "Wrote a/b/c.txt: 1 line.")
 	same(t, "empty", k.ok("write_file", in{"path": "a/b/c.txt", "content": ""}), "Wrote a/b/c.txt: 0 lines.")
 	if fi, err := os.Stat(filepath.Join(k.dir, "a/b/c.txt")); err != nil || fi.Mode() != 0o751 {
@@ -169,9 +168,7 @@ func (k *kit) files() map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, err)
 	return all
 }
 
@@ -356,9 +353,7 @@ func TestWhatIsSeenOfAFile(t *testing.T) {
 	k.put("f.txt", "one\n")
 	k.ok("read_file", in{"path": "f.txt"})
 	other := filepath.Join(filepath.Dir(k.dir), "other")
-	if err := os.Mkdir(other, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(other, 0o700))
 	k.dir, k.place.Dir = other, other
 	k.put("f.txt", "two\n")
 	write := in{"path": "f.txt", "content": "mine\n"}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/llm"
 	"muster/llm/anthropic"
@@ -148,10 +149,7 @@ func TestThroughStandIn(t *testing.T) {
 			b := &behind{replies: []llm.Reply{first, says(llm.StopMax, llm.Text{Text: "So far"})}}
 			s := a.standIn(t, b)
 			m := a.open(anthropic.Options{Model: "m", BaseURL: s.URL, Client: s.Client()})
-			got, err := m.Reply(t.Context(), r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := require.Value(m.Reply(t.Context(), r, nil))(t)
 			if d := cmp.Diff(r, b.got[0]); d != "" {
 				t.Errorf("request: %s", d)
 			}
@@ -185,10 +183,7 @@ func TestThroughStandIn(t *testing.T) {
 func TestConversationsMoveToOtherVendors(t *testing.T) {
 	for _, from := range adapters {
 		said := streams(from.stream(t, says(llm.StopTools, llm.Thinking{Text: "Hm."}, llm.Text{Text: "I look."}, call("c1"), call("c2"))))
-		first, err := from.ask(t, said, hello)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := require.Value(from.ask(t, said, hello))(t)
 		r := llm.Request{Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{user("hello"), first.Message, {Role: llm.User,
 			Parts: llm.Parts{llm.Result{ID: "c1", IsError: true}, llm.Result{ID: "c2", Parts: llm.Parts{llm.Text{Text: "a"}}}}}}}
 		for _, to := range adapters {
@@ -373,9 +368,7 @@ func TestPrefix(t *testing.T) {
 					parts = append(llm.Parts{llm.Result{ID: c.ID, Parts: shown[:rapid.IntRange(1, 2).Draw(rt, "images")]}}, parts...)
 				}
 				r.Messages = append(r.Messages, llm.Message{Role: llm.User, Parts: parts})
-				if _, err := a.ask(t, n, r); err != nil {
-					rt.Fatal(err)
-				}
+				require.Value(a.ask(t, n, r))(rt)
 				body := strings.ReplaceAll(n.bodies[len(n.bodies)-1], `,"cache_control":{"type":"ephemeral"}`, "")
 				_, now, ok := strings.Cut(body, `"`+a.messages+`":[`)
 				now, _, done := strings.Cut(now, `],"model":`)
@@ -407,9 +400,7 @@ func TestOptionsAndNothingElse(t *testing.T) {
 			for _, key := range []string{"k", ""} {
 				o := anthropic.Options{Model: "m", BaseURL: url, Key: key, Client: &http.Client{Transport: n},
 					Header: map[string]string{"X-Team": "red"}, Extra: map[string]json.RawMessage{"top_k": json.RawMessage("5")}}
-				if _, err := a.open(o).Reply(t.Context(), hello, nil); err != nil {
-					t.Fatal(err)
-				}
+				require.Value(a.open(o).Reply(t.Context(), hello, nil))(t)
 				h := n.last.Header
 				if n.last.URL.Host != "h" || n.last.URL.Path != path || strings.Contains(fmt.Sprint(h), "from-env") || h.Get("Traceparent") != "" {
 					t.Errorf("%s: %q asks %s with %v", a.name, url, n.last.URL, h)
@@ -469,9 +460,7 @@ func TestObeysNamedMaximum(t *testing.T) {
 		}}
 		m := a.open(anthropic.Options{Model: "m", BaseURL: "http://h", MaxTokens: 20000, Client: &http.Client{Transport: n}})
 		for range 2 {
-			if _, err := m.Reply(t.Context(), hello, nil); err != nil {
-				t.Fatal(err)
-			}
+			require.Value(m.Reply(t.Context(), hello, nil))(t)
 		}
 		if !slices.Equal(limits, []int{20000, 8192, 8192}) {
 			t.Errorf("%s: asked with %v", a.name, limits)
