@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tapped"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -71,7 +72,7 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 				defer cancel()
 				tm := h.open(h.scripted(answers), func(x *team.Config) {
 					var once sync.Once
-					x.Store = tapped{Store: x.Store, before: func(_ context.Context, op, key string, _ []byte) error {
+					x.Store = tapped.Store{Store: x.Store, Before: func(_ context.Context, op, key string, _ []byte) error {
 						if op == "lease" && key == c.lease {
 							once.Do(func() {
 								if h.meadow.prepared {

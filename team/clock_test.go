@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/tapped"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
@@ -50,7 +51,7 @@ func (h *house) jump(by time.Duration) {
 // held is the change of the configuration of a process that hold holds up before each thing that it does to the state.
 func held(hold func()) func(*team.Config) {
 	return func(c *team.Config) {
-		c.Store = tapped{Store: c.Store, before: func(_ context.Context, op, key string, _ []byte) error {
+		c.Store = tapped.Store{Store: c.Store, Before: func(_ context.Context, op, key string, _ []byte) error {
 			if !underLock(op, key) && op != "watch" && op != "lease" {
 				hold()
 			}

@@ -24,6 +24,7 @@ import (
 	"muster/internal/roster"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tapped"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -612,4 +613,14 @@ func (h *house) recorded() (run muster.Run) {
 	}
 	require.NoError(h, err)
 	return run
+}
+
+// refusing is a store that calls refuse before each write of a table's document.
+func refusing(s muster.Store, table string, refuse func(data []byte) error) tapped.Store {
+	return tapped.Store{Store: s, Before: func(_ context.Context, op, key string, data []byte) error {
+		if op == "put" && strings.HasPrefix(key, table+"/") {
+			return refuse(data)
+		}
+		return nil
+	}}
 }

@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"muster"
+	"muster/internal/testing/tapped"
 	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/llm"
@@ -26,7 +27,7 @@ func TestThousandIdle(t *testing.T) { // not parallel: it counts what the proces
 		m := &meter{watches: map[string]int{}, puts: map[string]int{}}
 		crew, talk := &crew{}, team.NewConversation()
 		r := h.run(h.open(crew, func(c *team.Config) {
-			c.Store = tapped{Store: c.Store, before: m.tap}
+			c.Store = tapped.Store{Store: c.Store, Before: m.tap}
 			c.Teammates, c.Conversation, c.Limits.IdleTimeout = many, talk, -1
 		}))
 		h.until("the lead has spoken", is(journal.TurnEnded, muster.Lead))
@@ -166,7 +167,7 @@ func (m *meter) forget() map[string]int {
 	return puts
 }
 
-// tap is before of a tapped store.
+// tap is the Before of a tapped store.
 func (m *meter) tap(ctx context.Context, op, key string, _ []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

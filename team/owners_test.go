@@ -17,6 +17,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tapped"
 	"muster/internal/testing/tier"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -206,7 +207,7 @@ func TestWakesBeforeTheNewHostsFirstWord(t *testing.T) {
 		r = h.resume(words, func(c *team.Config) {
 			// The process stops just before it says in a conversation that it is the one that writes there now: meanwhile
 			// the member is given to another process, which has not said so yet.
-			c.Store = tapped{Store: h.handle(), before: func(_ context.Context, op, key string, data []byte) error {
+			c.Store = tapped.Store{Store: h.handle(), Before: func(_ context.Context, op, key string, data []byte) error {
 				if op != "append" || key != muster.StreamTranscripts+"alice" || !bytes.Contains(data, []byte(`"kind":"host"`)) || given {
 					return nil
 				}

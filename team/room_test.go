@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/testing/tapped"
 	"muster/journal"
 	"muster/llm"
 	"muster/team"
@@ -20,6 +21,16 @@ import (
 
 func noRoom() error {
 	return muster.Errorf(muster.Unavailable, "the disk of .team is full (%w)", syscall.ENOSPC)
+}
+
+// deaf is a store whose journal takes nothing while it is full.
+func deaf(s muster.Store, full func() bool) tapped.Store {
+	return tapped.Store{Store: s, Before: func(_ context.Context, op, key string, _ []byte) error {
+		if op == "append" && key == muster.StreamEvents && full() {
+			return noRoom()
+		}
+		return nil
+	}}
 }
 
 // failing is a run in which one member's first tool fails as long as fine says. The lead spawns bob after alice.

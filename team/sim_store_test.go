@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/testing/tapped"
 )
 
 // shaky is a process's handle on the state. Operations are slow, fail, or say that somebody else was faster; and it can
 // die: from one moment on nothing that the process does has any effect, and its leases are free, as the kernel frees them.
 type shaky struct {
-	tapped
+	tapped.Store
 	s *sim
 	n int
 
@@ -28,9 +29,9 @@ type shaky struct {
 
 func newShaky(s *sim, n int) *shaky {
 	k := &shaky{s: s, n: n, ops: map[string]int{}}
-	k.tapped = tapped{Store: s.base.Handle(), around: k.do}
+	k.Store = tapped.Store{Store: s.base.Handle(), Around: k.do}
 	if s.with == blind {
-		k.Store = overwriting{k.Store}
+		k.Store.Store = overwriting{k.Store.Store}
 	}
 	return k
 }
@@ -106,34 +107,34 @@ var faults = map[string][]fault{"get": {lost}, "put": {lost, mute, stale, stale}
 	"lease": {lost}, "held": {lost}}
 
 // do runs an operation, or its fault. The death of the process comes before or after it, never in the middle.
-func (k *shaky) do(o operation, f func() error) error {
-	kinds := faults[o.name]
-	if o.name == "append" && o.at != muster.Anywhere {
+func (k *shaky) do(o tapped.Operation, f func() error) error {
+	kinds := faults[o.Name]
+	if o.Name == "append" && o.At != muster.Anywhere {
 		kinds = append(slices.Clone(kinds), stale)
 	}
-	if o.name == "mail" && k.s.with == leaky && k.s.dice("leak "+string(o.mail.ID), 0).IntN(40) == 0 {
+	if o.Name == "mail" && k.s.with == leaky && k.s.dice("leak "+string(o.Mail.ID), 0).IntN(40) == 0 {
 		f = func() error { return nil }
 	}
-	err := k.outcome(o, k.fate(o.name, strings.TrimSuffix(o.key, "/"), kinds...), f)
-	if err == nil && o.name == "mail" {
-		k.s.ack(muster.Name(o.key), o.mail)
+	err := k.outcome(o, k.fate(o.Name, strings.TrimSuffix(o.Key, "/"), kinds...), f)
+	if err == nil && o.Name == "mail" {
+		k.s.ack(muster.Name(o.Key), o.Mail)
 	}
 	return err
 }
 
-func (k *shaky) outcome(o operation, what fault, f func() error) error {
+func (k *shaky) outcome(o tapped.Operation, what fault, f func() error) error {
 	if what == stale {
-		return muster.Errorf(muster.Stale, "%s %s: somebody else was faster", o.name, o.key)
+		return muster.Errorf(muster.Stale, "%s %s: somebody else was faster", o.Name, o.Key)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead || what == lost {
-		return muster.Errorf(muster.Unavailable, "%s %s: the engine cannot be reached", o.name, o.key)
+		return muster.Errorf(muster.Unavailable, "%s %s: the engine cannot be reached", o.Name, o.Key)
 	}
 	if err := f(); err != nil || what == fine {
 		return err
 	}
-	return muster.Errorf(muster.Unavailable, "%s %s: the engine cannot be reached any more", o.name, o.key)
+	return muster.Errorf(muster.Unavailable, "%s %s: the engine cannot be reached any more", o.Name, o.Key)
 }
 
 // overwriting is a store whose put overwrites what others have written since.

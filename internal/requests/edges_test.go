@@ -3,12 +3,14 @@ package requests
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"muster"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tapped"
 	"muster/store/mem"
 	"muster/store/storetest"
 )
@@ -104,35 +106,20 @@ func TestAnIDOfAnotherRequestIsHeld(t *testing.T) {
 	}
 }
 
-// changing is a store in which another process changes each request right before it is put.
-type changing struct {
-	muster.Store
-	change func(key string)
-}
-
-func (s changing) Table(name string) muster.Table {
-	return changingTable{s.Store.Table(name), s.change}
-}
-
-type changingTable struct {
-	muster.Table
-	change func(key string)
-}
-
-func (t changingTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	t.change(key)
-	return t.Table.Put(ctx, key, data, at)
-}
-
 // Who has sent the mail of a request that others have decided meanwhile has done its part: there is no error.
 func TestARequestIsDecidedWhileItsMailIsSent(t *testing.T) {
 	s := mem.New()
 	puts := 0
-	q := process(changing{s.Handle(), func(key string) {
+	q := process(tapped.Store{Store: s.Handle(), Before: func(_ context.Context, op, key string, _ []byte) error {
+		if op != "put" {
+			return nil
+		}
 		if puts++; puts == 2 { // the first one was the request, this one notes that its mail was sent
-			_, _, err := process(s).Decide(t.Context(), muster.RequestID(key), muster.Lead, true, "go on")
+			id := muster.RequestID(strings.TrimPrefix(key, muster.TableRequests+"/"))
+			_, _, err := process(s).Decide(t.Context(), id, muster.Lead, true, "go on")
 			require.NoError(t, err)
 		}
+		return nil
 	}})
 	r := ask(t, q, plan("p"))
 	got := require.Value(q.Get(t.Context(), r.ID))(t)

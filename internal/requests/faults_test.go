@@ -73,19 +73,20 @@ func TestNoFailureIsHidden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.FailEach(t, isState, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-				s := &torn{Store: mem.New()}
+				fails := false
+				s := torn(mem.New(), &fails)
 				q := process(s)
 				ask(t, q, permission)
 				ask(t, q, shutdown)
 				ask(t, q, decided)
-				s.fail = true // its mail is left to whoever settles, and so is that of the answer
+				fails = true // its mail is left to whoever settles, and so is that of the answer
 				if _, now, err := q.Decide(t.Context(), decided.ID, muster.Lead, true, "yes"); now || !errors.Is(err, muster.ErrUnavailable) {
 					t.Fatal(now, err)
 				}
 				if _, err := q.Ask(t.Context(), first); !errors.Is(err, muster.ErrUnavailable) {
 					t.Fatal(err)
 				}
-				s.fail = false
+				fails = false
 				return act(t, process(wrap(s)))
 			})
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/mailbox"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tapped"
 	"muster/internal/testing/tier"
 	"muster/journal"
 	"muster/store/mem"
@@ -265,28 +265,19 @@ func TestListAndForeignFields(t *testing.T) {
 	}
 }
 
-// torn is a store whose inboxes fail for a while, as a crash between record and mail does.
-type torn struct {
-	muster.Store
-	fail bool
-}
-
-type tornInbox struct {
-	muster.Inbox
-	s *torn
-}
-
-func (s *torn) Inbox() muster.Inbox { return tornInbox{s.Store.Inbox(), s} }
-
-func (i tornInbox) Put(ctx context.Context, box muster.Name, m muster.Message) error {
-	if i.s.fail {
-		return muster.Errorf(muster.Unavailable, "writing has ended")
-	}
-	return i.Inbox.Put(ctx, box, m)
+// torn is a store whose inboxes take nothing while fails is true, as a crash between record and mail leaves them.
+func torn(s muster.Store, fails *bool) muster.Store {
+	return tapped.Store{Store: s, Before: func(_ context.Context, op, _ string, _ []byte) error {
+		if op == "mail" && *fails {
+			return muster.Errorf(muster.Unavailable, "writing has ended")
+		}
+		return nil
+	}}
 }
 
 func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
-	s := &torn{Store: mem.New(), fail: true}
+	fails := true
+	s := torn(mem.New(), &fails)
 	q := process(s)
 	if _, err := q.Ask(t.Context(), plan("p")); !errors.Is(err, muster.ErrUnavailable) {
 		t.Fatalf("got %v", err)
@@ -295,18 +286,18 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 	if len(pending) != 1 || len(box(t, s, "lead")) != 0 {
 		t.Fatal("the record must come first")
 	}
-	s.fail = false
+	fails = false
 	for range 3 {
 		require.NoError(t, process(s).Settle(t.Context()))
 	}
 	if raw, _, _ := s.Inbox().Peek(t.Context(), "lead", 0, 9); len(raw) != 1 || raw[0].RequestID != pending[0].ID {
 		t.Fatalf("lead has %+v", raw)
 	}
-	s.fail = true
+	fails = true
 	if _, _, err := q.Decide(t.Context(), pending[0].ID, "lead", true, "yes"); !errors.Is(err, muster.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
-	s.fail = false
+	fails = false
 	d, now, err := q.Decide(t.Context(), pending[0].ID, "user", false, "no") // the repeated answer repeats the mail, too
 	require.NoError(t, err)
 	if now || d.Status != muster.RequestApproved {
@@ -318,34 +309,16 @@ func TestACrashBetweenRecordAndMailLosesNothing(t *testing.T) {
 	}
 }
 
-// lagging is a store whose requests' changes are told late, but never later than the Get that has seen them.
-type lagging struct {
-	muster.Store
-	told *bool
-}
-
-type laggingTable struct {
-	muster.Table
-	told *bool
-}
-
-func (s lagging) Table(name string) muster.Table { return laggingTable{s.Store.Table(name), s.told} }
-
-func (s laggingTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
-	if !*s.told {
-		return func(func(muster.Change, error) bool) {}
-	}
-	return s.Table.Changes(ctx, since)
-}
-
-func (s laggingTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	*s.told = true
-	return s.Table.Get(ctx, key)
-}
-
+// The changes of requests are told late, but never later than the Get that has seen them.
 func TestWhoWasToldFindsItInTheList(t *testing.T) {
 	s, told := mem.New(), true
-	q := process(lagging{s, &told})
+	q := process(tapped.Store{Store: s, Around: func(o tapped.Operation, do func() error) error {
+		told = told || o.Name == "get"
+		if o.Name == "changes" && !told {
+			return nil
+		}
+		return do()
+	}})
 	r := ask(t, q, plan("p"))
 	approved := func() bool {
 		t.Helper()

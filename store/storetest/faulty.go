@@ -1,13 +1,13 @@
 package storetest
 
 import (
-	"context"
 	"errors"
-	"iter"
+	"strings"
 	"sync"
 	"testing"
 
 	"muster"
+	"muster/internal/testing/tapped"
 )
 
 // FailEach calls act again and again. In the first call the first operation on the store fails, in the second one the
@@ -22,7 +22,7 @@ func FailEach(
 	t.Helper()
 	for n := 1; ; n++ {
 		f := &failure{counts: counts, left: n}
-		err := act(t, func(s muster.Store) muster.Store { return faulty{s, f} })
+		err := act(t, func(s muster.Store) muster.Store { return tapped.Store{Store: s, Around: f.run} })
 		switch {
 		case f.failed != "" && !errors.Is(err, muster.ErrUnavailable):
 			t.Errorf("operation %d, %s, has failed, and the error is: %v", n, f.failed, err)
@@ -44,6 +44,27 @@ type failure struct {
 	failed string // that one, once it has come
 }
 
+// run runs an operation unless it is the one that fails.
+func (f *failure) run(o tapped.Operation, do func() error) error {
+	var op string
+	switch o.Name {
+	case "get", "put", "delete", "append", "read":
+		op = o.Name + " " + o.Key
+	case "changes":
+		op = "list " + strings.TrimSuffix(o.Key, "/")
+	case "mail":
+		op = "put mail"
+	case "peek", "drop":
+		op = o.Name + " mail"
+	default:
+		return do()
+	}
+	if err := f.of(op); err != nil {
+		return err
+	}
+	return do()
+}
+
 // of returns the error of an operation.
 func (f *failure) of(op string) error {
 	f.mu.Lock()
@@ -56,95 +77,4 @@ func (f *failure) of(op string) error {
 	}
 	f.failed = op
 	return muster.Errorf(muster.Unavailable, "the disk is gone")
-}
-
-// faulty is a store of which one operation fails.
-type faulty struct {
-	muster.Store
-	f *failure
-}
-
-func (s faulty) Table(name string) muster.Table { return faultyTable{s.Store.Table(name), s.f, name} }
-func (s faulty) Log() muster.Log                { return faultyLog{s.Store.Log(), s.f} }
-func (s faulty) Inbox() muster.Inbox            { return faultyInbox{s.Store.Inbox(), s.f} }
-
-type faultyTable struct {
-	muster.Table
-	f    *failure
-	name string
-}
-
-func (x faultyTable) Get(ctx context.Context, key string) (muster.Doc, error) {
-	if err := x.f.of("get " + x.name + "/" + key); err != nil {
-		return muster.Doc{}, err
-	}
-	return x.Table.Get(ctx, key)
-}
-
-func (x faultyTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	if err := x.f.of("put " + x.name + "/" + key); err != nil {
-		return muster.None, err
-	}
-	return x.Table.Put(ctx, key, data, at)
-}
-
-func (x faultyTable) Delete(ctx context.Context, key string, at muster.Rev) error {
-	if err := x.f.of("delete " + x.name + "/" + key); err != nil {
-		return err
-	}
-	return x.Table.Delete(ctx, key, at)
-}
-
-func (x faultyTable) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
-	if err := x.f.of("list " + x.name); err != nil {
-		return func(yield func(muster.Change, error) bool) { yield(muster.Change{}, err) }
-	}
-	return x.Table.Changes(ctx, since)
-}
-
-type faultyLog struct {
-	muster.Log
-	f *failure
-}
-
-func (x faultyLog) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
-	if err := x.f.of("append " + stream); err != nil {
-		return 0, err
-	}
-	return x.Log.Append(ctx, stream, at, recs...)
-}
-
-func (x faultyLog) Read(ctx context.Context, stream string, after muster.Pos) iter.Seq2[muster.Record, error] {
-	if err := x.f.of("read " + stream); err != nil {
-		return func(yield func(muster.Record, error) bool) { yield(muster.Record{}, err) }
-	}
-	return x.Log.Read(ctx, stream, after)
-}
-
-type faultyInbox struct {
-	muster.Inbox
-	f *failure
-}
-
-func (x faultyInbox) Put(ctx context.Context, box muster.Name, m muster.Message) error {
-	if err := x.f.of("put mail"); err != nil {
-		return err
-	}
-	return x.Inbox.Put(ctx, box, m)
-}
-
-func (x faultyInbox) Peek(
-	ctx context.Context, box muster.Name, after muster.Pos, most int,
-) ([]muster.Message, muster.Pos, error) {
-	if err := x.f.of("peek mail"); err != nil {
-		return nil, after, err
-	}
-	return x.Inbox.Peek(ctx, box, after, most)
-}
-
-func (x faultyInbox) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
-	if err := x.f.of("drop mail"); err != nil {
-		return err
-	}
-	return x.Inbox.Drop(ctx, box, before)
 }
