@@ -11,6 +11,7 @@ import (
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 )
 
 // marks returns where the marks for the cache stand in a request, in the order in which the vendor reads it, each with
@@ -76,7 +77,7 @@ func TestCacheBreakpoints(t *testing.T) {
 		"an hour of a server that is not known": {llm.Request{System: two, Messages: long, CacheLong: true}, catalogue.Model{},
 			"system.0 0.0 2.24 4.0"},
 	} {
-		v := serve(streaming(turn("end_turn", text(0, "x"))))
+		v := serve(wiretest.Stream(turn("end_turn", text(0, "x"))))
 		require.Value(v.model(anthropic.Options{Known: c.known}).Reply(t.Context(), c.request, nil))(t)
 		if got := strings.Join(marks(t, v.Sent()), " "); got != c.want {
 			t.Errorf("%s: the marks stand at %s, want %s", name, got, c.want)

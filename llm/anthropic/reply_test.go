@@ -73,8 +73,8 @@ func TestReplies(t *testing.T) {
 			[]llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(streaming(c.body))
-			r, ds, err := ask(t, v.model(anthropic.Options{MaxTokens: 25})) // more is not asked for
+			v := serve(wiretest.Stream(c.body))
+			r, ds, err := wiretest.Ask(t, v.model(anthropic.Options{MaxTokens: 25})) // more is not asked for
 			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop, Usage: usage,
 				Model: "claude-answering"}
@@ -96,10 +96,10 @@ func TestReplies(t *testing.T) {
 // to no other.
 func TestThinkingRoundTrip(t *testing.T) {
 	redacted := []string{`{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"sealed=="}}`, `{"type":"content_block_stop","index":1}`}
-	v := serve(streaming(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
+	v := serve(wiretest.Stream(turn("tool_use", thinking(0, "sig<1>==", "Let me ", `see "it"`), redacted,
 		call(2, "t1", "list"))))
 	m := v.model(anthropic.Options{})
-	r, ds := asks(t, m)
+	r, ds := wiretest.MustAsk(t, m)
 	if len(ds) != 2 || ds[0].Think != "Let me " {
 		t.Errorf("shown: %+v", ds)
 	}
@@ -113,7 +113,7 @@ func TestThinkingRoundTrip(t *testing.T) {
 	}, again.Parts...)
 	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1",
 		Parts: []llm.Part{llm.Text{Text: "a b"}}}}}
-	asks(t, m, user("hello"), again, result)
+	wiretest.MustAsk(t, m, wiretest.User("hello"), again, result)
 	var sent struct {
 		Messages []struct{ Content []map[string]any }
 	}
@@ -154,7 +154,7 @@ func TestBrokenStreams(t *testing.T) {
 		"unknown inside":           {wiretest.Events(start) + "event: error\ndata: what?\n\n", llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, err := ask(t, serve(streaming(c.body)).model(anthropic.Options{}))
+			r, _, err := wiretest.Ask(t, serve(wiretest.Stream(c.body)).model(anthropic.Options{}))
 			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
 				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestRequest(t *testing.T) {
-	v := serve(streaming(turn("end_turn", text(0, "x"))))
+	v := serve(wiretest.Stream(turn("end_turn", text(0, "x"))))
 	m := v.model(anthropic.Options{MaxTokens: 1234})
 	_, err := m.Reply(t.Context(), llm.Request{
 		System: []string{"You are a <member>.", "", "The repository."},

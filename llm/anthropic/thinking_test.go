@@ -12,6 +12,7 @@ import (
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 )
 
 // asking is what a request says about thinking.
@@ -49,11 +50,11 @@ func TestThinkingStyles(t *testing.T) {
 		{"glm-5", "minimal", 0, asking{Max: 32000, Thinking: adaptive, Output: effort("low")}},
 		{"claude-3-7-sonnet-20250219", "low", 1000, asking{Max: 3048, Thinking: budget(2048)}},
 	} {
-		v := serve(streaming(turn("end_turn")))
+		v := serve(wiretest.Stream(turn("end_turn")))
 		known, _ := catalogue.Lookup("anthropic", c.model)
 		m := v.model(anthropic.Options{Model: c.model, Known: known, Effort: c.effort, MaxTokens: c.max,
 			Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5")}})
-		asks(t, m)
+		wiretest.MustAsk(t, m)
 		got := asking{Beta: v.Last.Header.Get("Anthropic-Beta")}
 		require.NoError(t, json.Unmarshal([]byte(v.Sent()), &got))
 		if d := cmp.Diff(c.want, got); d != "" {
@@ -65,10 +66,10 @@ func TestThinkingStyles(t *testing.T) {
 // The user's own betas stay, and so does a temperature beside thinking that the user has set.
 func TestThinkingBesideWhatTheUserSets(t *testing.T) {
 	known, _ := catalogue.Lookup("anthropic", "claude-haiku-4-5")
-	v := serve(streaming(turn("end_turn")))
+	v := serve(wiretest.Stream(turn("end_turn")))
 	m := v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Header: map[string]string{"anthropic-beta": "mine"},
 		Extra: map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "thinking": json.RawMessage("null")}})
-	asks(t, m)
+	wiretest.MustAsk(t, m)
 	if got := v.Last.Header.Values("Anthropic-Beta"); len(got) != 1 || got[0] != "interleaved-thinking-2025-05-14,mine" {
 		t.Errorf("betas %q", got)
 	}
@@ -84,12 +85,12 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 		v := serve(nil)
 		v.Answer = func(w http.ResponseWriter, r *http.Request) {
 			if len(v.Bodies) > 1 {
-				streaming(turn("end_turn"))(w, r)
+				wiretest.Stream(turn("end_turn"))(w, r)
 				return
 			}
 			http.Error(w, `{"error":{"type":"invalid_request_error","message":"max_tokens: 64000 > `+most+`, which is the maximum"}}`, 400)
 		}
-		asks(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"}))
+		wiretest.MustAsk(t, v.model(anthropic.Options{Model: "claude-haiku-4-5", Known: known, Effort: "max"}))
 		s := v.Sent()
 		if !strings.Contains(s, `"max_tokens":`+most) || !strings.Contains(s, want) || want == "" && strings.Contains(s, "budget") {
 			t.Errorf("%s: %s", most, s)
@@ -99,9 +100,9 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 
 // Thinking goes back only to the model and the key that made it, and behind the same words.
 func TestThinkingIsBound(t *testing.T) {
-	v := serve(streaming(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
+	v := serve(wiretest.Stream(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
 	o := anthropic.Options{Model: "one", Key: "one"}
-	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{user("hello")}}
+	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{wiretest.User("hello")}}
 	first := require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
 	r.Messages = append(r.Messages, first.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1"}}})
 	for name, c := range map[string]struct {
@@ -115,7 +116,7 @@ func TestThinkingIsBound(t *testing.T) {
 		"another system": {func(_ *anthropic.Options, r *llm.Request) { r.System = []string{"You do not."} }, false},
 		"another tool":   {func(_ *anthropic.Options, r *llm.Request) { r.Tools = []llm.Spec{{Name: "find"}} }, false},
 		"a summary": {func(_ *anthropic.Options, r *llm.Request) {
-			r.Messages = append([]llm.Message{user("Hello was said.")}, r.Messages[1:]...)
+			r.Messages = append([]llm.Message{wiretest.User("Hello was said.")}, r.Messages[1:]...)
 		}, false},
 		"an older transcript": {func(_ *anthropic.Options, r *llm.Request) {
 			thought := first.Message.Parts[0].(llm.Thinking)
@@ -135,13 +136,13 @@ func TestThinkingIsBound(t *testing.T) {
 
 // A reply that was paused goes on, and one that ends with blanks does not end the conversation.
 func TestPausedGoesOn(t *testing.T) {
-	v := serve(streaming(turn("pause_turn", text(0, "let me "))))
+	v := serve(wiretest.Stream(turn("pause_turn", text(0, "let me "))))
 	m := v.model(anthropic.Options{})
-	r, _, err := ask(t, m)
+	r, _, err := wiretest.Ask(t, m)
 	if err != nil || r.Stop != llm.StopPaused {
 		t.Fatal(r, err)
 	}
-	asks(t, m, user("hello"), r.Message)
+	wiretest.MustAsk(t, m, wiretest.User("hello"), r.Message)
 	want := `[{"text":"let me ","type":"text"}],"role":"assistant"},{"content":[{"text":"Go on.","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}]`
 	if s := v.Sent(); !strings.Contains(s, want) {
 		t.Error(s)
@@ -150,7 +151,7 @@ func TestPausedGoesOn(t *testing.T) {
 
 // What the API refuses in a result, and images that it takes from nobody, stand there in another form.
 func TestResultsThatWouldBeRefused(t *testing.T) {
-	v := serve(streaming(turn("end_turn")))
+	v := serve(wiretest.Stream(turn("end_turn")))
 	png := []byte("\x89PNG\r\n\x1a\n")
 	blind := catalogue.Model{Name: "blind"}
 	for _, c := range []struct {
@@ -171,7 +172,7 @@ func TestResultsThatWouldBeRefused(t *testing.T) {
 		{llm.Result{Parts: llm.Parts{llm.Image{Media: "image/png"}, llm.Text{Text: "a"}}}, blind, `"content":[{"text":"a","type":"text"}]`},
 	} {
 		c.result.ID = "c"
-		asks(t, v.model(anthropic.Options{Known: c.known}), user("hello"),
+		wiretest.MustAsk(t, v.model(anthropic.Options{Known: c.known}), wiretest.User("hello"),
 			llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Call{ID: "c", Name: "look"}}},
 			llm.Message{Role: llm.User, Parts: llm.Parts{c.result}})
 		if s := v.Sent(); !strings.Contains(s, c.want) {

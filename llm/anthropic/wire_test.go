@@ -1,13 +1,9 @@
 package anthropic_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"testing"
 
-	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/anthropic"
 	"muster/llm/internal/wiretest"
@@ -24,13 +20,6 @@ func (v *vendor) model(o anthropic.Options) llm.Model {
 		o.Model = "claude-test-1"
 	}
 	return anthropic.New(o)
-}
-
-func streaming(body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		_, _ = io.WriteString(w, body)
-	}
 }
 
 const start = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-answering","content":[],"stop_reason":null,"usage":{"input_tokens":10,"cache_read_input_tokens":300,"cache_creation_input_tokens":40,"output_tokens":1}}}`
@@ -85,30 +74,4 @@ func turn(reason string, blocks ...[]string) string {
 		events = append(events, b...)
 	}
 	return wiretest.Events(append(events, ended(reason), stopped)...)
-}
-
-func user(s string) llm.Message {
-	return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: s}}}
-}
-
-func ask(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta, error) {
-	t.Helper()
-	if len(ms) == 0 {
-		ms = []llm.Message{user("hello")}
-	}
-	var ds []llm.Delta
-	r, err := m.Reply(context.Background(), llm.Request{Messages: ms}, func(d llm.Delta) {
-		if d.Answer = nil; d != (llm.Delta{}) {
-			ds = append(ds, d)
-		}
-	})
-	return r, ds, err
-}
-
-// asks is ask, which must not fail.
-func asks(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
-	t.Helper()
-	r, ds, err := ask(t, m, ms...)
-	require.NoError(t, err)
-	return r, ds
 }

@@ -115,8 +115,8 @@ func TestChatReplies(t *testing.T) {
 			`"error":null,"choices"`), llm.StopEnd, []llm.Part{llm.Text{Text: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(streaming(c.body))
-			r, ds, err := ask(t, v.model(openai.Options{MaxTokens: 25})) // more is not asked for
+			v := serve(wiretest.Stream(c.body))
+			r, ds, err := wiretest.Ask(t, v.model(openai.Options{MaxTokens: 25})) // more is not asked for
 			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
 				Usage: chatUsage, Model: "qwen-answering"}
@@ -133,17 +133,17 @@ func TestChatReplies(t *testing.T) {
 // Reasoning goes back under its own name to the server that gave it, and to no other.
 func TestChatReasoning(t *testing.T) {
 	for _, field := range []string{"reasoning_content", "reasoning"} {
-		v := serve(streaming(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
+		v := serve(wiretest.Stream(completion("tool_calls", delta(fmt.Sprintf(`{%q:"Let me "}`, field)),
 			delta(fmt.Sprintf(`{%q:"see"}`, field)), content("I look."), piece(0, "a", "list", "{}"))))
 		m := v.model(openai.Options{})
-		r, ds := asks(t, m)
+		r, ds := wiretest.MustAsk(t, m)
 		if _, think := shown(ds); think != "Let me see" {
 			t.Errorf("shown %q", think)
 		}
 		r.Message.Parts = append(r.Message.Parts, llm.Thinking{Text: "foreign", Provider: "openai-chat@elsewhere",
 			Opaque: input(`{"field":"reasoning"}`)})
 		result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "a"}}}
-		asks(t, m, user("hello"), r.Message, result)
+		wiretest.MustAsk(t, m, wiretest.User("hello"), r.Message, result)
 		var sent struct{ Messages []map[string]any }
 		require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 		want := map[string]any{"role": "assistant", "content": "I look.", field: "Let me see",
@@ -158,8 +158,8 @@ func TestChatReasoning(t *testing.T) {
 
 // A call without a name is one of no tool, so that its model is told which there are. One without anything is none.
 func TestChatCallWithoutAName(t *testing.T) {
-	v := serve(streaming(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
-	r, _ := asks(t, v.model(openai.Options{}))
+	v := serve(wiretest.Stream(completion("tool_calls", piece(0, "a", "", `{"x":1}`), piece(1, "b", "", ""), piece(2, "c", "list", "{}"))))
+	r, _ := wiretest.MustAsk(t, v.model(openai.Options{}))
 	calls := r.Message.Calls()
 	if len(calls) != 2 || calls[0].Name != "call_without_a_name" || string(calls[0].Input) != `{"x":1}` || calls[1].Name != "list" {
 		t.Errorf("%+v", calls)
@@ -184,7 +184,7 @@ func TestChatBroken(t *testing.T) {
 		"a network error there": {completion("network_error", piece(0, "a", "n", "{}")), llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, err := ask(t, serve(streaming(c.body)).model(openai.Options{}))
+			r, _, err := wiretest.Ask(t, serve(wiretest.Stream(c.body)).model(openai.Options{}))
 			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
 				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}
@@ -199,8 +199,8 @@ func TestChatUsage(t *testing.T) {
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}`: {Input: 10, Output: 5, CacheRead: 60, CacheWrite: 30},
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_tokens_details":null}`:                                         {Input: 100, Output: 5},
 	} {
-		v := serve(streaming(wiretest.Events(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
-		r, _, err := ask(t, v.model(openai.Options{}))
+		v := serve(wiretest.Stream(wiretest.Events(content("x"), finish("stop"), fmt.Sprintf(`{"choices":[],"usage":%s}`, raw), done)))
+		r, _, err := wiretest.Ask(t, v.model(openai.Options{}))
 		if err != nil || r.Usage != want {
 			t.Errorf("%s: %+v, %v", raw, r.Usage, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/catalogue"
+	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
 )
 
@@ -45,7 +46,7 @@ func TestLimitAndEffort(t *testing.T) {
 			if c.isVendor {
 				m = v.vendor(c.o)
 			}
-			require.Value(m.Reply(t.Context(), llm.Request{Messages: []llm.Message{user("hi")}, MaxTokens: c.asked}, nil))(t)
+			require.Value(m.Reply(t.Context(), llm.Request{Messages: []llm.Message{wiretest.User("hi")}, MaxTokens: c.asked}, nil))(t)
 			var q struct {
 				A         int                     `json:"max_tokens"`
 				B         int                     `json:"max_completion_tokens"`

@@ -82,8 +82,8 @@ func TestResponses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(streaming(c.body))
-			r, _, err := ask(t, v.vendor(openai.Options{MaxTokens: 25})) // more is not asked for
+			v := serve(wiretest.Stream(c.body))
+			r, _, err := wiretest.Ask(t, v.vendor(openai.Options{MaxTokens: 25})) // more is not asked for
 			require.NoError(t, err)
 			want := llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: c.parts}, Stop: c.stop,
 				Usage: chatUsage, Model: "gpt-answering"}
@@ -95,13 +95,13 @@ func TestResponses(t *testing.T) {
 }
 
 func TestResponsesDeltas(t *testing.T) {
-	v := serve(streaming(wiretest.Events(created,
+	v := serve(wiretest.Stream(wiretest.Events(created,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"Hm"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"Hi, "}`,
 		`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}`,
 		`{"type":"response.output_text.delta","output_index":1,"delta":"wörld"}`,
 	) + response(completed, "", saysHi)))
-	_, ds := asks(t, v.vendor(openai.Options{}))
+	_, ds := wiretest.MustAsk(t, v.vendor(openai.Options{}))
 	want := []llm.Delta{{Part: 0, Think: "Hm"}, {Part: 1, Text: "Hi, "}, {Part: 1, Text: "wörld"}}
 	if d := cmp.Diff(want, ds); d != "" {
 		t.Error(d)
@@ -113,9 +113,9 @@ func TestResponsesDeltas(t *testing.T) {
 func TestResponsesItemsUnchanged(t *testing.T) {
 	unsealed := `{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"plain"}]}`
 	phased := `{"type":"message","id":"msg_2","role":"assistant","phase":"commentary","status":"completed","content":[{"type":"output_text","text":"I look.","annotations":[]}]}`
-	v := serve(streaming(response(completed, "", reasoned, unsealed, phased, callA, callB)))
+	v := serve(wiretest.Stream(response(completed, "", reasoned, unsealed, phased, callA, callB)))
 	m := v.vendor(openai.Options{})
-	r, _ := asks(t, m)
+	r, _ := wiretest.MustAsk(t, m)
 	stored := require.Value(json.Marshal(r.Message))(t)
 	var said llm.Message
 	require.NoError(t, json.Unmarshal(stored, &said))
@@ -142,7 +142,7 @@ func TestResponsesItemsUnchanged(t *testing.T) {
 				`{"type":"function_call","call_id":"b","name":"list","arguments":"{}"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asks(t, c.to, user("hello"), said, results)
+			wiretest.MustAsk(t, c.to, wiretest.User("hello"), said, results)
 			var sent struct{ Input []any }
 			require.NoError(t, json.Unmarshal([]byte(v.Sent()), &sent))
 			var want []any
@@ -179,7 +179,7 @@ func TestResponsesBroken(t *testing.T) {
 		"cancelled":             {response("response.cancelled", "", callA), llm.Incomplete},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, err := ask(t, serve(streaming(c.body)).vendor(openai.Options{}))
+			r, _, err := wiretest.Ask(t, serve(wiretest.Stream(c.body)).vendor(openai.Options{}))
 			if llm.KindOf(err) != c.kind || len(r.Message.Parts) > 0 {
 				t.Errorf("kind %q, want %q: %v, %+v", llm.KindOf(err), c.kind, err, r)
 			}

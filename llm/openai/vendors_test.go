@@ -84,10 +84,10 @@ func TestReasoningOfVendors(t *testing.T) {
 		{provider: "xai", model: "grok-4.7", back: `{"role":"assistant","content":""}`, asked: `{"reasoning_effort":"medium"}`},
 	} {
 		name := fmt.Sprint(c.provider, "/", c.model, " ", c.deltas)
-		v := serve(streaming(callsThen(c.extra, c.deltas...)))
+		v := serve(wiretest.Stream(callsThen(c.extra, c.deltas...)))
 		known, _ := catalogue.Lookup(c.provider, c.model)
 		m := v.model(openai.Options{Model: c.model, Known: known})
-		r, deltas, err := ask(t, m)
+		r, deltas, err := wiretest.Ask(t, m)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -100,7 +100,7 @@ func TestReasoningOfVendors(t *testing.T) {
 		stored, _ := json.Marshal(r.Message)
 		r.Message = llm.Message{}
 		require.NoError(t, json.Unmarshal(stored, &r.Message))
-		if _, _, err := ask(t, m, user("hello"), r.Message, result); err != nil {
+		if _, _, err := wiretest.Ask(t, m, wiretest.User("hello"), r.Message, result); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var q struct{ Messages []map[string]any }
@@ -140,12 +140,12 @@ func decoded(t *testing.T, s string) (v any) {
 
 // What is bound to a model does not go to another one of the same server.
 func TestDroppedAfterChangeOfModel(t *testing.T) {
-	v := serve(streaming(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
+	v := serve(wiretest.Stream(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
 		`{"reasoning_details":[{"type":"reasoning.encrypted","data":"sealed"}]}`)))
-	r, _ := asks(t, v.model(openai.Options{Model: "one"}))
+	r, _ := wiretest.MustAsk(t, v.model(openai.Options{Model: "one"}))
 	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "call_long_id"}}}
 	for model, want := range map[string]bool{"one": true, "two": false} {
-		asks(t, v.model(openai.Options{Model: model}), user("hello"), r.Message, result)
+		wiretest.MustAsk(t, v.model(openai.Options{Model: model}), wiretest.User("hello"), r.Message, result)
 		sent := v.Sent()
 		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
 			t.Errorf("model %s is sent %s", model, sent)

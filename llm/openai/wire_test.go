@@ -2,14 +2,10 @@ package openai_test
 
 import (
 	gocmp "cmp"
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
-	"testing"
 
-	"muster/internal/testing/require"
 	"muster/llm"
 	"muster/llm/internal/wiretest"
 	"muster/llm/openai"
@@ -32,41 +28,16 @@ func (v *server) vendor(o openai.Options) llm.Model {
 	return openai.New(o)
 }
 
-func streaming(body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		_, _ = io.WriteString(w, body)
-	}
-}
-
 // streams answers with nothing to say, by the API that is asked.
 func streams(w http.ResponseWriter, r *http.Request) {
 	body := completion("stop")
 	if strings.HasSuffix(r.URL.Path, "/responses") {
 		body = response(completed, "")
 	}
-	streaming(body)(w, r)
-}
-
-func user(s string) llm.Message {
-	return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: s}}}
+	wiretest.Stream(body)(w, r)
 }
 
 func input(s string) json.RawMessage { return json.RawMessage(s) }
-
-func ask(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta, error) {
-	t.Helper()
-	if len(ms) == 0 {
-		ms = []llm.Message{user("hello")}
-	}
-	var ds []llm.Delta
-	r, err := m.Reply(context.Background(), llm.Request{Messages: ms}, func(d llm.Delta) {
-		if d.Answer = nil; d != (llm.Delta{}) {
-			ds = append(ds, d)
-		}
-	})
-	return r, ds, err
-}
 
 func shown(ds []llm.Delta) (text, think string) {
 	for _, d := range ds {
@@ -74,12 +45,4 @@ func shown(ds []llm.Delta) (text, think string) {
 		think += d.Think
 	}
 	return text, think
-}
-
-// asks is ask, which must not fail.
-func asks(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
-	t.Helper()
-	r, ds, err := ask(t, m, ms...)
-	require.NoError(t, err)
-	return r, ds
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster/llm"
 )
 
 // Vendor is the transport of a client whose requests Answer answers. It keeps what it was asked.
@@ -32,6 +34,43 @@ func (v *Vendor) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Sent is the body of the last request.
 func (v *Vendor) Sent() string { return v.Bodies[len(v.Bodies)-1] }
+
+// Stream answers with a stream.
+func Stream(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// User is a message of the user's.
+func User(s string) llm.Message {
+	return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text{Text: s}}}
+}
+
+// Ask asks a model, without messages as if the user had said hello. It returns what was shown meanwhile, too.
+func Ask(t *testing.T, m llm.Model, ms ...llm.Message) (r llm.Reply, shown []llm.Delta, err error) {
+	t.Helper()
+	if len(ms) == 0 {
+		ms = []llm.Message{User("hello")}
+	}
+	r, err = m.Reply(t.Context(), llm.Request{Messages: ms}, func(d llm.Delta) {
+		if d.Answer = nil; d != (llm.Delta{}) {
+			shown = append(shown, d)
+		}
+	})
+	return r, shown, err
+}
+
+// MustAsk is Ask, which must not fail.
+func MustAsk(t *testing.T, m llm.Model, ms ...llm.Message) (llm.Reply, []llm.Delta) {
+	t.Helper()
+	r, shown, err := Ask(t, m, ms...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, shown
+}
 
 // Events is a stream of events, each given as its JSON; one that has a type is named by it.
 func Events(events ...string) string {
