@@ -10,18 +10,36 @@ import (
 	"syscall"
 	"testing"
 
-	"muster"
 	"muster/internal/testing/tier"
-	"muster/journal"
+	"muster/internal/testing/tmuxtest"
 )
+
+// leaves leaves the team at work in the background.
+func leaves(s *tmuxtest.Screen) {
+	s.Keys("/quit", "Enter")
+	s.Wait(`(?s)the team is at work: s stops it.*stays`)
+	s.Keys("b")
+	s.Wait(`(?s)the team works on in the background.*\n\$ $`)
+}
+
+// attaches comes back to the team at work.
+func attaches(s *tmuxtest.Screen) {
+	s.Keys("clear; muster attach", "Enter")
+	s.Wait(`a team is at work here, in another process`)
+}
+
+// goesOn goes on with the team that stopped.
+func goesOn(s *tmuxtest.Screen) {
+	s.Keys("clear; muster --continue", "Enter")
+	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
+}
 
 // TestBackground leaves a team at work, comes back to it, stops it, goes on with it, leaves it again, and reads how its
 // run has ended.
 func TestBackground(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
-	// Who was interrupted waits again.
-	s := w.screen(strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`, 1))
+	s := w.screen(patient)
 	s.Keys(`muster "hi there"`, "Enter")
 	s.Wait(`(?s)> hi there\n.*Hello\. Say plan.*waits for you.*\n> $`)
 	s.Keys("plan it all with care", "Enter")
@@ -38,8 +56,7 @@ func TestBackground(t *testing.T) {
 
 	s.Keys("clear; muster status", "Enter")
 	s.Wait(`(?s)goal: plan it all with care.*alice.*bash while.*\n\$ $`)
-	s.Keys("clear; muster attach", "Enter")
-	s.Wait(`a team is at work here, in another process`)
+	attaches(s)
 	s.Keys("how is it?", "Enter")
 	s.Wait(`It goes well\.`)
 	s.Keys("C-d")
@@ -53,14 +70,9 @@ func TestBackground(t *testing.T) {
 
 	// Who is attached reads who has stopped the team, and that a process that was killed has died.
 	leave := func() {
-		s.Keys("clear; muster --continue", "Enter")
-		s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
-		s.Keys("/quit", "Enter")
-		s.Wait(`(?s)the team is at work: s stops it.*stays`)
-		s.Keys("b")
-		s.Wait(`(?s)the team works on in the background.*\n\$ $`)
-		s.Keys("clear; muster attach", "Enter")
-		s.Wait(`a team is at work here, in another process`)
+		goesOn(s)
+		leaves(s)
+		attaches(s)
 	}
 	leave()
 	w.muster(0, "stop")
@@ -73,19 +85,13 @@ func TestBackground(t *testing.T) {
 	}
 	s.Wait(`(?s)muster: the process of the team has died; the state is kept; 1 task is open\n +go on: muster resume.*\n\$ $`)
 
-	s.Keys("clear; muster --continue", "Enter")
-	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
+	goesOn(s)
 	s.Keys("C-c", "C-c", "C-c")
 	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ .*$`)
-	s.Keys("clear; muster --continue", "Enter")
-	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)
-	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team is at work: s stops it.*stays`)
-	s.Keys("b")
-	s.Wait(`(?s)the team works on in the background.*\n\$ $`)
+	goesOn(s)
+	leaves(s)
 	w.write(filepath.Join(w.base, "go"), "")
-	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
-	w.awaits("nothing of it runs", w.alone)
+	w.isOver()
 	s.Keys("clear; muster attach", "Enter")
 	s.Wait(`(?s)the run has ended \d+ s ago.*1 of 1 task landed on muster/repo.*\n\$ $`)
 }
@@ -100,20 +106,15 @@ func TestBackgroundWaitsForWhoIsAttached(t *testing.T) {
 	s.Wait(`(?s)Hello\. Say plan`)
 	s.Keys("plan", "Enter")
 	s.Wait(`(?s)alice +working.*bash while.*\n> $`)
-	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team is at work: s stops it.*stays`)
-	s.Keys("b")
-	s.Wait(`(?s)\n\$ $`)
-	s.Keys("clear; muster attach", "Enter")
-	s.Wait(`a team is at work here, in another process`)
+	leaves(s)
+	attaches(s)
 	w.write(filepath.Join(w.base, "go"), "")
 	s.Wait(`(?s)All of it has landed\..*`)
 	s.Keys("how is it?", "Enter")
 	s.Wait(`It goes well\.`)
 	s.Keys("C-d")
 	s.Wait(`(?s)the team works on.*\n\$ $`)
-	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
-	w.awaits("nothing of it runs", w.alone)
+	w.isOver()
 }
 
 // A conversation whose first process is killed ends as one whose terminal was closed: nothing is left running, and the
@@ -145,18 +146,14 @@ func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
 	if killed != 1 {
 		t.Fatalf("%d processes are the shell's %s\n%s", killed, shell, strings.Join(w.processes(), "\n"))
 	}
-	w.awaits("nothing of it runs", w.alone)
-	w.awaitsEvent("the interruption", func(e muster.Event) bool {
-		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")
-	})
+	w.isInterrupted()
 }
 
 // A run and a resume in the background return when the team is at work, with nothing of the caller's left open, and say
 // at once what prevents them.
 func TestRunInTheBackground(t *testing.T) {
 	w := newWorld(t)
-	words := w.words(strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
-    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers))
+	words := w.words(eager(patient))
 	r := w.start("run", "--background", "--model", words, "--land", "no such branch", "greet").ends(1)
 	w.has("why it cannot begin", r.stderr, "cannot be the name of a branch")
 	r = w.start("run", "--background", "--model", words, "greet").ends(0)
@@ -171,7 +168,6 @@ func TestRunInTheBackground(t *testing.T) {
 	w.awaits("nothing of it runs", func() bool { return len(w.processes()) == 0 })
 	w.has("the resume", w.start("resume", "--background").ends(0).stderr, "the team works in the background")
 	w.write(filepath.Join(w.base, "go"), "")
-	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
-	w.awaits("nothing of it runs", func() bool { return len(w.processes()) == 0 })
+	w.isOver()
 	w.has("the summary", w.start("attach").ends(0).stdout, "1 of 1 task landed")
 }

@@ -31,6 +31,7 @@ import (
 	"muster/internal/testing/program"
 	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
+	"muster/journal"
 )
 
 // caches are the Go command's own directories: the programs run with another HOME.
@@ -218,12 +219,7 @@ func (w *world) command(dir, name string, args ...string) *exec.Cmd {
 
 func (w *world) git(args ...string) string {
 	w.t.Helper()
-	return w.gitIn(w.root, args...)
-}
-
-func (w *world) gitIn(dir string, args ...string) string {
-	w.t.Helper()
-	out, err := w.command(dir, "git", args...).CombinedOutput()
+	out, err := w.command(w.root, "git", args...).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -276,6 +272,22 @@ func (w *world) awaits(what string, is func() bool) {
 func (w *world) awaitsEvent(what string, fits func(muster.Event) bool) {
 	w.t.Helper()
 	w.awaits(what, func() bool { return slices.ContainsFunc(w.events(), fits) })
+}
+
+// isOver waits until the run has ended and nothing of it is alive.
+func (w *world) isOver() {
+	w.t.Helper()
+	w.awaitsEvent("the end of the run", kind(journal.RunEnded))
+	w.awaits("nothing of it runs", w.alone)
+}
+
+// isInterrupted waits until the run has stopped because it was interrupted, and nothing of it is alive.
+func (w *world) isInterrupted() {
+	w.t.Helper()
+	w.awaits("nothing of it runs", w.alone)
+	w.awaitsEvent("the interruption", func(e muster.Event) bool {
+		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), "interrupted")
+	})
 }
 
 func kind(k string) func(muster.Event) bool {

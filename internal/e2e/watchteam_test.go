@@ -4,10 +4,8 @@ package e2e
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"muster"
 	"muster/internal/testing/tier"
 	"muster/journal"
 )
@@ -17,9 +15,7 @@ import (
 func TestWatchStartsStopsAndTakes(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
-	words := strings.NewReplacer(`    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
-    - say: "alice is at it."`, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`).Replace(talkers)
-	s := w.screen(words)
+	s := w.screen(eager(patient))
 	s.Keys("muster watch", "Enter")
 	s.Wait(`(?s)press N to start one.*N new run`)
 	s.Keys("N")
@@ -30,7 +26,7 @@ func TestWatchStartsStopsAndTakes(t *testing.T) {
 	s.Wait(`(?s)the team goes on.*stop it: muster stop.*\$ $`)
 	s.Keys("clear; muster watch", "Enter")
 	s.Wait(`(?s)goal: greet them.*alice +working.*S stop`)
-	w.awaitsEvent("alice works", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" })
+	w.awaitsEvent("alice works", aliceWorks)
 	s.Keys("S")
 	s.Wait(`stop the team\? y: yes`)
 	s.Keys("y")
@@ -38,7 +34,7 @@ func TestWatchStartsStopsAndTakes(t *testing.T) {
 	s.Keys("R")
 	s.Wait(`(?s)alice +working.*the team goes on, in the background.*S stop`)
 	w.write(filepath.Join(w.base, "go"), "")
-	w.awaitsEvent("the end of the run", func(e muster.Event) bool { return e.Kind == journal.RunEnded })
+	w.awaitsEvent("the end of the run", kind(journal.RunEnded))
 	s.Wait(`(?s)1 finished.*N new run.*T take`)
 	s.Keys("T")
 	s.Wait(`take 1 commit of muster/repo to main\? y: yes`)
