@@ -179,20 +179,6 @@ func TestInterruptKeepsTheState(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheTeamIsSaid(t *testing.T) {
-	w := newWorld(t, "resume")
-	w.app.Start = func(_ context.Context, j Job) (team.Summary, error) {
-		if !j.Resume {
-			t.Error("not a resume")
-		}
-		return team.Summary{Code: 1}, muster.Errorf(muster.NotFound, "there is no team here").WithHint("muster run \"GOAL\"\nor not")
-	}
-	w.run(t.Context(), 1)
-	if w.err.String() != "muster: there is no team here\n        muster run \"GOAL\"\n        or not\n" {
-		t.Error(w.err.String())
-	}
-}
-
 func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		w := newWorld(t, "demo")
@@ -262,7 +248,7 @@ func TestExitCodes(t *testing.T) {
 		{t.Context(), exitStatus(3), 3, ""},
 		{t.Context(), errors.New("broken\npipe"), 1, "muster: broken\n        pipe\n"},
 		{t.Context(), &usageError{"muster task", "what?"}, 2, "muster: what?\n        muster task --help\n"},
-		{t.Context(), muster.Errorf(muster.Invalid, "outer: %w", muster.Errorf(muster.Held, "inner").WithHint("do this")), 1, "muster: outer: inner\n        do this\n"},
+		{t.Context(), muster.Errorf(muster.Invalid, "outer: %w", muster.Errorf(muster.Held, "inner").WithHint("do this\nor that")), 1, "muster: outer: inner\n        do this\n        or that\n"},
 		{t.Context(), errors.Join(muster.Errorf(muster.Held, "one").WithHint("first"), errors.New("two")), 1, "muster: one\n        two\n        first\n"},
 		{stopped, context.Canceled, 130, ""},
 	} {
