@@ -73,7 +73,7 @@ func forward(argv []string) (exit int, err error) {
 	if err != nil {
 		return cannotStart, fmt.Errorf("muster: the network of this command cannot be served: %w", err)
 	}
-	go accept(l)
+	go accept(l, filepath.Join(proxyPath, socketName))
 	url := "http://" + l.Addr().String()
 	// The command ends with this process, as all in the sandbox does, so it needs no signal of ours.
 	c := exec.Command(argv[0], argv[1:]...)
@@ -97,8 +97,8 @@ func forward(argv []string) (exit int, err error) {
 	return ended.ExitCode(), nil
 }
 
-// accept passes each connection to the proxy outside.
-func accept(l net.Listener) {
+// accept passes each connection to the proxy outside, which has a socket.
+func accept(l net.Listener, socket string) {
 	for {
 		// It fails when the process ends, and with it the command.
 		near, err := l.Accept()
@@ -107,7 +107,7 @@ func accept(l net.Listener) {
 		}
 		go func() {
 			defer near.Close()
-			far, err := net.Dial("unix", filepath.Join(proxyPath, socketName))
+			far, err := net.Dial("unix", socket)
 			if err != nil {
 				return
 			}

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,23 +17,33 @@ import (
 	"testing"
 	"time"
 
-	"muster/internal/proc"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 )
 
-// served returns a proxy to the hosts, all of which lead to one server, and a client that uses it.
+// served returns a proxy to the hosts, all of which lead to one server, or are down, and a client that uses it.
 func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Proxy-Authorization") != "" {
+		if r.Header.Get("Proxy-Authorization")+r.Header.Get("Proxy-Connection") != "" {
 			t.Error("the host was told what is for the proxy")
 		}
-		w.Header().Set("Of", "the host")
+		w.Header()["Of"] = []string{"the", "host"}
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://evil.com/", http.StatusFound)
+		} else if r.URL.Path == "/echo" { // of all that follows
+			c, rest, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.Copy(c, rest)
+			_ = c.Close()
+			return
+		}
 		_, _ = w.Write([]byte("hello from " + r.Host + r.URL.Path))
 	}))
 	t.Cleanup(server.Close)
-	p, err := startProxy(hosts, func(ctx context.Context, network, _ string) (net.Conn, error) {
+	p, err := startProxy(hosts, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "down.example.org:80" || address == "down.example.org:443" {
+			return nil, errors.New("it is down")
+		}
 		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 	})
 	require.NoError(t, err)
@@ -43,13 +56,15 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 }
 
 func TestProxyAllowsByName(t *testing.T) {
-	p, c := served(t, "example.org", "*.example.net", "ports.example.com:8443")
-	for address, want := range map[string]bool{
-		"http://example.org/a": true, "http://EXAMPLE.org./": true, "http://example.org:80/": true, "http://example.org:81/": false,
-		"http://www.example.org/": false, "http://notexample.org/": false, "http://example.org.evil.com/": false,
-		"http://a.example.net/": true, "http://a.b.example.net/": true, "http://example.net/": false, "http://.example.net/": false,
-		"http://ports.example.com:8443/": true, "http://ports.example.com/": false, "http://127.0.0.1/": false, "http://[::1]/": false,
-		"http://example.org@evil.com/": false, "http://evil.com/example.org": false, "http://evil.com/?example.org": false,
+	p, c := served(t, "Example.org", "*.example.NET", "ports.example.com:8443", "down.example.org", "*")
+	for address, want := range map[string]int{
+		"http://example.org/a": 200, "http://EXAMPLE.org./": 200, "http://example.org:80/": 200,
+		"http://example.org:81/": 403, "http://www.example.org/": 403, "http://notexample.org/": 403,
+		"http://example.org.evil.com/": 403, "http://a.example.net/": 200, "http://a.b.example.net/": 200,
+		"http://example.net/": 403, "http://.example.net/": 403, "http://ports.example.com:8443/": 200,
+		"http://ports.example.com/": 403, "http://127.0.0.1/": 403, "http://[::1]/": 403,
+		"http://example.org@evil.com/": 403, "http://evil.com/example.org": 403, "http://evil.com/?example.org": 403,
+		"http://example.org/away": 403, "http://down.example.org/": 502, "http://down.example.org:443/": 502,
 	} {
 		r, err := c.Get(address)
 		if err != nil {
@@ -57,25 +72,76 @@ func TestProxyAllowsByName(t *testing.T) {
 			continue
 		}
 		_ = r.Body.Close()
-		if got := r.StatusCode == http.StatusOK; got != want || want && r.Header.Get("Of") == "" {
-			t.Errorf("%s: %d with %v, want it allowed: %v", address, r.StatusCode, r.Header, want)
+		if r.StatusCode != want || want == 200 && strings.Join(r.Header["Of"], " ") != "the host" {
+			t.Errorf("%s: %d with %v, want %d", address, r.StatusCode, r.Header, want)
 		}
 	}
-	all := p.Refused()
-	if once := slices.Compact(slices.Sorted(slices.Values(all))); len(once) != len(all) || !slices.Contains(all, "www.example.org") || !slices.Contains(all, "example.org:81") || slices.Contains(all, "example.org") {
-		t.Errorf("refused: %q", all)
-	}
-	// A tunnel is refused and allowed in the same way.
-	for host, want := range map[string]string{"example.org:443": "200", "evil.com:443": "403", "example.org:22": "403", "nonsense": "400"} {
-		conn, err := net.Dial("unix", filepath.Join(p.Dir(), socketName))
+	// A tunnel is refused and allowed in the same way. Each of its directions is passed on until its own end.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go accept(l, filepath.Join(p.Dir(), socketName))
+	waits, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer waits.Close()
+	const rest = " HTTP/1.1\r\nHost: example.org:443\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\nearly"
+	for request, want := range map[string]int{"CONNECT example.org:443": 200, "CONNECT evil.com:443": 403,
+		"CONNECT example.org:22": 403, "CONNECT nonsense": 400, "CONNECT :443": 400,
+		"CONNECT down.example.org:443": 502, "GET /": 400, "GET https://example.org/": 400} {
+		conn, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
-		_, _ = conn.Write([]byte("CONNECT " + host + " HTTP/1.1\r\nHost: example.org:443\r\n\r\nGET /early HTTP/1.0\r\n\r\n"))
+		_, _ = io.WriteString(conn, request+rest)
 		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-		said, err := io.ReadAll(conn)
-		if !strings.HasPrefix(string(said), "HTTP/1.1 "+want) || strings.HasSuffix(string(said), "/early") != (want == "200") {
-			t.Errorf("CONNECT %s: %q, %v", host, said, err)
+		from := bufio.NewReader(conn)
+		r, err := http.ReadResponse(from, &http.Request{Method: http.MethodConnect})
+		require.NoError(t, err)
+		_, _ = io.WriteString(conn, " and late")
+		_ = conn.(*net.TCPConn).CloseWrite()
+		if said, err := io.ReadAll(from); r.StatusCode != want || (string(said) == "early and late") != (want == 200) {
+			t.Errorf("%s: %d %q, %v", request, r.StatusCode, said, err)
 		}
 		_ = conn.Close()
+	}
+	all := p.Refused()
+	once := slices.Compact(slices.Sorted(slices.Values(all)))
+	for host, want := range map[string]bool{"www.example.org": true, "example.org:81": true, "example.org:22": true,
+		"evil.com": true, "example.org": false, "evil.com:443": false, "down.example.org": false} {
+		if len(once) != len(all) || slices.Contains(all, host) != want {
+			t.Errorf("refused: %q", all)
+		}
+	}
+	p.Close()
+	if _, err := os.Stat(p.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory: %v", err)
+	}
+}
+
+// A forwarder ends as its command does, as a shell says it. The command has its input and output, and the address of
+// the proxy in place of the user's.
+func TestForward(t *testing.T) {
+	t.Setenv("http_proxy", "http://proxy.of.the.user")
+	path := filepath.Join(t.TempDir(), "in and out")
+	require.NoError(t, os.WriteFile(path, []byte("in "), 0o600))
+	both, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer both.Close()
+	in, out, said := os.Stdin, os.Stdout, os.Stderr
+	defer func() { os.Stdin, os.Stdout, os.Stderr = in, out, said }()
+	os.Stdin, os.Stdout, os.Stderr = both, both, both
+	const command = `read -r in; for url in "$http_proxy" "$https_proxy" "$HTTP_PROXY" "$HTTPS_PROXY"; do
+case $url in http://127.0.0.1:[1-9]*) ;; *) echo "$url";; esac; done
+echo "$in"; echo "$NO_PROXY $no_proxy" >&2; kill -9 $$`
+	for command, want := range map[string]int{command: 128 + 9, "exit 3": 3, "exit 0": 0} {
+		if exit, err := forward([]string{"/bin/sh", "-c", command}); exit != want || err != nil {
+			t.Errorf("%s: %d, %v", command, exit, err)
+		}
+	}
+	const local = "localhost,127.0.0.1,::1"
+	if said, err := os.ReadFile(path); string(said) != "in in\n"+local+" "+local+"\n" {
+		t.Errorf("it says %q, %v", said, err)
+	}
+	if exit, err := forward([]string{"/none"}); exit != 127 || err == nil {
+		t.Errorf("what is not there: %d, %v", exit, err)
 	}
 }
 
@@ -102,28 +168,13 @@ func TestProxyRefusesPrivateAddresses(t *testing.T) {
 // A confined command reaches allowed hosts, and nothing else, through the forwarder.
 func TestNetworkOfAConfinedCommand(t *testing.T) {
 	tier.Needs(t, "curl")
-	tier.Needs(t, "python3")
 	m, l := findNamespaces(t)
 	p, _ := served(t, "example.org")
-	argv, rules, err := WithNetwork([]string{"/bin/sh", "-c", `curl -sS http://example.org/a; echo; curl -sS http://evil.com/; echo
-python3 -c 'import http.server' && (python3 -m http.server 8123 >/dev/null 2>&1 & for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1:8123/ && break; sleep 0.1; done; curl -sS -o /dev/null -w '%{http_code}\n' http://127.0.0.1:8123/)
-kill -9 $$`}, p)
+	argv, rules, err := WithNetwork([]string{"curl", "-sS", "http://example.org/a", "http://evil.com/"}, p)
 	require.NoError(t, err)
-	s := proc.Spec{Argv: argv, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
-	out := filepath.Join(t.TempDir(), "out")
-	f, err := os.Create(out)
-	require.NoError(t, err)
-	defer f.Close()
-	s.Out = f
-	c, err := m.Start(t.Context(), l, s, append(System(), rules...))
-	require.NoError(t, err)
-	exit, err := c.Wait()
-	got, _ := os.ReadFile(out)
-	if err != nil || exit != 128+9 {
-		t.Errorf("it ended with %d, %v", exit, err)
-	}
-	want := "hello from example.org/a\nmuster: the network is off for commands, and evil.com is not among the hosts that the user allows (sandbox.network)\n\n200\n"
-	if string(got) != want {
+	want := "hello from example.org/amuster: the network is off for commands, and evil.com is not among the hosts " +
+		"that the user allows (sandbox.network)\n"
+	if got := run(t, m, l, append(System(), rules...), strings.Join(argv, " ")); got != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)
 	}
 }

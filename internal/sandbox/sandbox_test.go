@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"muster"
+	"muster/internal/landlock"
 	"muster/internal/proc"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
@@ -99,12 +101,22 @@ for d in read read/hidden read/write read/write/kept read/hidden/shown elsewhere
 
 // Of two rules for one path the later counts.
 func TestTheLaterRuleCounts(t *testing.T) {
-	got := Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}.sorted()
-	want := Rules{{Path: "/a"}, {Path: "/a/b"}, {Path: "/a-b"}}
-	if !slices.Equal(got, want) {
-		t.Errorf("sorted: %v", got)
+	rules := Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}
+	got, want := rules.sorted(), Rules{{Path: "/a"}, {Path: "/a/b"}, {Path: "/a-b"}}
+	if !slices.Equal(got, want) || rules[0].Access != Write {
+		t.Errorf("sorted: %v, and the caller's are %v", got, rules)
+	}
+	var many Rules
+	for i := range 100 {
+		many = append(many, Rule{Path: fmt.Sprintf("/%02d", i%20), From: fmt.Sprint(i)})
+	}
+	if got := many.sorted(); !slices.Equal(got, many[80:]) {
+		t.Errorf("of many the last are not %v", got)
 	}
 }
+
+// readSecrets is a command that prints what it can read of the secrets of the system. It succeeds.
+const readSecrets = `cat /etc/shadow /etc/gshadow /etc/ssl/private/* /etc/ssh/ssh_host_*_key 2>/dev/null; true`
 
 // A program has namespaces and no capability of its own, can make no more of them, and writes neither to the root nor to
 // the settings of the kernel.
@@ -115,7 +127,8 @@ grep -E '^Cap(Prm|Eff|Bnd|Amb):' /proc/self/status | tr -d '\t0\n'; echo
 unshare -U true 2>/dev/null && echo made a namespace
 test ! -w /proc/sys/kernel/core_pattern || echo can write settings
 (: >/new) 2>/dev/null && echo wrote to the root
-true`)
+for d in /tmp /var/tmp /run /dev/shm; do (: >$d/new) 2>/dev/null || echo cannot write to $d; done
+`+readSecrets)
 	lines := strings.Split(got, "\n")
 	for i, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
 		if own, err := os.Readlink("/proc/self/ns/" + name); err != nil || lines[i] == own || lines[i] == "" {
@@ -127,66 +140,90 @@ true`)
 	}
 }
 
-// The home directory has toolchains and no passwords, also where a variable leads there.
+// The home directory has toolchains and no passwords, also where a variable leads there. Other toolchains are read
+// wherever the environment says that they are.
 func TestHome(t *testing.T) {
+	for _, dir := range []string{"", "/", "relative"} {
+		if r := Home(dir); r != nil {
+			t.Errorf("the home directory %q: %v", dir, r)
+		}
+	}
+	for kv, want := range map[string]Rules{
+		"PATH=/x/bin:/tools:bin:/y/shims:/bin::": {{Path: "/x"}, {Path: "/tools"}, {Path: "/y"}, {Path: "/bin"}},
+		"GOPATH=/a:/home/u/go:/home/u-2/go:":     {{Path: "/a"}, {Path: "/home/u-2/go"}},
+		"PATH=/home/u/bin:/home/u2/bin":          {{Path: "/home/u2"}},
+		"GOROOT=/g/bin":                          {{Path: "/g/bin"}},
+		"JAVA_HOME=../j":                         nil, "NODE_PATH=/:/n/..": nil, "SECRETS=/s": nil, "GOROOT": nil,
+	} {
+		if got := Toolchains([]string{kv}, "/home/u"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v", kv, got)
+		}
+	}
 	m, l := findNamespaces(t)
 	home := t.TempDir()
 	write(t, home, filepath.Base, "go/pkg/mod/x", ".cargo/registry/x", ".cargo/credentials.toml", ".ssh/id", ".m2/settings.xml",
 		".m2/repository/x", ".npmrc")
 	env := []string{"CARGO_HOME=" + home + "/.cargo", "PATH=" + home + "/bin:/usr/bin:/bin", "GOPATH=" + home, "JAVA_HOME=relative"}
 	got := run(t, m, l, slices.Concat(System(), Home(home), Toolchains(env, home)), "cd "+home+"; find . -type f | sort | tr '\n' ' '")
-	if got != "./.cargo/registry/x ./.m2/repository/x ./go/pkg/mod/x " {
+	if got != "./.cargo/registry/x ./.m2/repository/x ./go/pkg/mod/x " || Home(home)[0].Access != Empty {
 		t.Errorf("the home directory has %s", got)
 	}
-	for _, dir := range []string{"", "/", "relative"} {
-		if r := Home(dir); r != nil {
-			t.Errorf("the home directory %q: %v", dir, r)
-		}
-	}
 }
 
-// The links of the system stay links: /var/run, bound as what it leads to, would be the sockets of the machine.
-func TestLinksOfTheSystemStayLinks(t *testing.T) {
-	for _, dir := range []string{"/", "/var"} {
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name())
-			if to, err := os.Readlink(path); err == nil && !slices.Equal(mount(Rule{Path: path}), []string{"--symlink", to, path}) {
-				t.Errorf("%s becomes %v", path, mount(Rule{Path: path}))
-			}
+// What is there is mounted as its rule says. What is not there is left out, unless it must exist. Links of the system
+// stay links: /var/run, bound as what it leads to, would be the sockets of the machine. A directory in memory holds
+// enough for a build, on small machines too.
+func TestMount(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", filepath.Base, "dir/file")
+	require.NoError(t, os.Symlink("dir", "link"))
+	tmpfs := fmt.Sprintf("--size %d --tmpfs ", max(256<<20, proc.MachineMemory()/16))
+	rows := map[Rule]string{
+		{Path: "dir"}: "--ro-bind dir dir", {Path: "dir", Access: Write}: "--bind dir dir", {Path: "none"}: "",
+		{Path: "none", Access: Write, MustExist: true}: "--bind none none", {Path: "link"}: "--ro-bind link link",
+		{Path: "/bin", From: "dir"}: "--ro-bind dir /bin", {Path: "dir", From: "none"}: "",
+		{Path: "none", From: "dir", Access: Write}: "--bind dir none", {Path: "dir", Access: Empty}: tmpfs + "dir",
+		{Path: "none", Access: Empty}: "", {Path: "none", Access: Empty, MustExist: true}: tmpfs + "none",
+		{Path: "dir/file", Access: Masked}: "--ro-bind /dev/null dir/file", {Path: "none", Access: Masked}: "",
+	}
+	for _, path := range []string{"/bin", "/lib64", "/var/run", "/var/lock"} {
+		if to, err := os.Readlink(path); err == nil {
+			rows[Rule{Path: path}] = "--symlink " + to + " " + path
 		}
 	}
-}
-
-// A directory in memory holds enough for a build, on small machines too.
-func TestDirectoriesInMemoryAreLargeEnough(t *testing.T) {
-	if n := emptySize(); n < 256<<20 || n < proc.MachineMemory()/16 {
-		t.Errorf("they hold %d bytes", n)
+	for x, want := range rows {
+		if got := strings.Join(mount(x), " "); got != want {
+			t.Errorf("%+v: %s", x, got)
+		}
 	}
 }
 
 // Where bubblewrap does not work, Landlock takes over and says why; the error says so where neither does.
 func TestWithoutBubblewrap(t *testing.T) {
+	const fails = "#!/bin/sh\necho 'bwrap: No new namespace:' >&2\necho no >&2\nexit 1\n"
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
-		env, dirs []string
-		want      string
+		program, path string
+		dirs          []string
+		want          string
 	}{
-		"not installed":                        {[]string{"PATH=" + dir + "/none"}, nil, "bubblewrap is not installed"},
-		"one that fails, on one line":          {[]string{"PATH=" + dir + ":/usr/bin:/bin"}, nil, "bwrap: Creating new namespace failed: no"},
-		"one in the repository is not trusted": {[]string{"PATH=" + dir}, []string{dir}, "bubblewrap is not installed"},
+		"not installed":         {fails, dir + "/none", nil, "bubblewrap is not installed"},
+		"one that fails":        {fails, dir + ":/usr/bin:/bin", nil, "bubblewrap fails: bwrap: No new namespace: no"},
+		"one in the repository": {fails, dir, []string{dir}, "bubblewrap is not installed"},
+		"one that says nothing": {"#!/bin/sh\nexit 3\n", dir, nil, "bubblewrap fails: exit status 3"},
+		"no program":            {"what", dir, nil, "bubblewrap does not start: "},
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: Creating new namespace failed:' >&2\necho no >&2\nexit 1\n"), 0o700))
-		m, err := Find(t.Context(), c.env, c.dirs...)
-		said := fmt.Sprint(err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "bwrap"), []byte(c.program), 0o700))
+		m, err := Find(t.Context(), []string{"PATH=" + c.path}, c.dirs...)
+		said, remedy := fmt.Sprint(err), muster.HintOf(err)
 		if err == nil {
-			_, why, remedy := m.Lacks()
-			if said = why; m.Name() != "Landlock" || remedy == "" {
-				t.Errorf("%s: found %s, remedy %q", name, m.Name(), remedy)
+			var what string
+			what, said, remedy = m.Lacks()
+			if m.Name() != "Landlock" || strings.Contains(what, "signals") == landlock.KeepsSignals() {
+				t.Errorf("%s: found %s, which lacks %s, because %s", name, m.Name(), what, said)
 			}
 		}
-		if !strings.Contains(said, c.want) {
+		if !strings.Contains(said, c.want) || remedy == "" {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -246,10 +283,14 @@ func TestLandlockRulesBelowOthers(t *testing.T) {
 	command := `cd ` + base + `; for f in read/a read/b read/dir/c read/hidden/d read/hidden/shown/e read/write/f read/link/g other/g elsewhere/g masked/h masked/i; do
 echo "$f=$(cat $f 2>/dev/null)"; done
 for d in . read read/dir read/hidden read/write read/hidden/shown masked other; do (ls $d >/dev/null) 2>/dev/null && echo listed $d; (echo x > $d/new) 2>/dev/null && echo wrote $d; done
-ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/dev/null || echo no move; mv read/write/new read/write/old && rm read/write/old && echo moved`
+ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/dev/null || echo no move; mv read/write/new read/write/old && rm read/write/old && echo moved
+chmod 700 read/write/f && echo changed; chmod 700 read/b 2>/dev/null || echo kept
+for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c1 /$f >/dev/null || echo no $f; done
+` + readSecrets
 	want := []string{"read/a=", "read/b=b", "read/dir/c=c", "read/hidden/d=", "read/hidden/shown/e=e", "read/write/f=f",
 		"read/link/g=", "other/g=", "elsewhere/g=", "masked/h=", "masked/i=i",
-		"listed read/dir", "listed read/write", "wrote read/write", "listed read/hidden/shown", "listed masked", "no link", "no move", "moved", ""}
+		"listed read/dir", "listed read/write", "wrote read/write", "listed read/hidden/shown", "listed masked",
+		"no link", "no move", "moved", "changed", "kept", ""}
 	for range len(rules) {
 		if got := run(t, m, l, append(System(), rules...), command); got != strings.Join(want, "\n") {
 			t.Fatalf("%v:\n%s", rules, got)
@@ -261,11 +302,24 @@ ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/de
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	if f, writable, err := rules.ruleset(); err != nil || f.Close() != nil || !slices.Equal(writable, []string{at("read/write")}) {
-		t.Errorf("writable: %q, %v", writable, err)
+	require.NoError(t, os.Symlink(at("other"), at("masked/link")))
+	all := Rule{Path: at("masked"), Access: Write}
+	for _, c := range []struct {
+		rules Rules
+		want  string
+	}{
+		{rules, "read/write"}, {Rules{{Path: at("masked")}, {Path: at("masked"), Access: Empty}, all}, "masked"},
+		{Rules{all, {Path: at("masked")}}, ""}, {Rules{all, {Path: at("masked/h"), Access: Masked}}, "masked/i"},
+		{Rules{all, {Path: at("masked/i"), Access: Empty}}, "masked/h"}, {Rules{all, {Path: at("masked/i")}}, "masked"},
+	} {
+		f, writable, err := c.rules.ruleset()
+		require.NoError(t, errors.Join(err, f.Close()))
+		if got := strings.ReplaceAll(strings.Join(writable, " "), base+"/", ""); got != c.want {
+			t.Errorf("%v: %s may be written and not %s", c.rules, got, c.want)
+		}
 	}
-	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); err == nil {
-		t.Error("what must exist and does not is no error")
+	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("what must exist and does not: %v", err)
 	}
 }
 
@@ -275,18 +329,20 @@ func TestProfile(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	quoted := filepath.Join(base, `a") (allow default) "\`)
-	for _, dir := range []string{"home/tools", "home/lane", quoted[len(base):]} {
+	for _, dir := range []string{"home/tools", "home/lane", "home/key", quoted[len(base):]} {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}
 	require.NoError(t, os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")))
 	at := func(name string) string { return filepath.Join(base, name) }
 	got, err := Rules{{Path: at("link/lane"), Access: Write}, {Path: at("home/tools")}, {Path: at("home"), Access: Empty},
-		{Path: at("missing")}, {Path: at("elsewhere"), From: at("home")}, {Path: quoted}}.profile()
+		{Path: at("missing")}, {Path: at("elsewhere"), From: at("home")}, {Path: at("home/key"), Access: Masked},
+		{Path: quoted}}.profile()
 	require.NoError(t, err)
 	_, rules, _ := strings.Cut(got, "\"/dev/tty\"))\n")
 	want := strings.NewReplacer("BASE", base).Replace(`(allow file-read* (subpath "BASE/a\") (allow default) \"\\"))
 (deny file-write* (subpath "BASE/a\") (allow default) \"\\"))
 (deny file-read-data file-read-xattr file-write* (subpath "BASE/home"))
+(deny file-read-data file-read-xattr file-write* (subpath "BASE/home/key"))
 (allow file-read* file-write* (subpath "BASE/home/lane"))
 (allow file-read* (subpath "BASE/home/tools"))
 (deny file-write* (subpath "BASE/home/tools"))
