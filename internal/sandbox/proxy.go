@@ -207,6 +207,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 // errPrivate says that a name leads into the user's own network.
 var errPrivate = errors.New("the name leads to an address of this machine or of its own network, which is refused")
 
+// shared are the addresses of RFC 6598, behind which providers and overlay networks such as Tailscale put machines.
+var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
+
 // refusePrivate refuses an address of this machine or of a private network: whoever owns an allowed name chooses the
 // address to which it leads.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -215,7 +218,8 @@ func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) erro
 	if err != nil || ip == nil {
 		return fmt.Errorf("%q is no address", address)
 	}
-	if ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
+	if ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() ||
+		shared.Contains(ip) {
 		return errPrivate
 	}
 	return nil
