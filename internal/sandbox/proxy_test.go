@@ -56,13 +56,13 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 }
 
 func TestProxyAllowsByName(t *testing.T) {
-	p, c := served(t, "Example.org", "*.example.NET", "ports.example.com:8443", "down.example.org", "*")
+	p, c := served(t, "Example.org", "*.example.NET", "ports.example.com:8443", "down.example.org", "a.one:80", "*")
 	for address, want := range map[string]int{
 		"http://example.org/a": 200, "http://EXAMPLE.org./": 200, "http://example.org:80/": 200,
 		"http://example.org:81/": 403, "http://www.example.org/": 403, "http://notexample.org/": 403,
 		"http://example.org.evil.com/": 403, "http://a.example.net/": 200, "http://a.b.example.net/": 200,
 		"http://example.net/": 403, "http://.example.net/": 403, "http://ports.example.com:8443/": 200,
-		"http://ports.example.com/": 403, "http://127.0.0.1/": 403, "http://[::1]/": 403,
+		"http://ports.example.com/": 403, "http://127.0.0.1/": 403, "http://[::1]/": 403, "http://a.one/": 200,
 		"http://example.org@evil.com/": 403, "http://evil.com/example.org": 403, "http://evil.com/?example.org": 403,
 		"http://example.org/away": 403, "http://down.example.org/": 502, "http://down.example.org:443/": 502,
 	} {

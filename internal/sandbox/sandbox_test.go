@@ -241,8 +241,9 @@ func TestMakeHome(t *testing.T) {
 	for range 2 { // the second time it is there already
 		require.NoError(t, MakeHome(dir, "home", home))
 	}
-	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != filepath.Join(home, ".cargo/bin") {
-		t.Errorf("leads to %q, %v", to, err)
+	all, _ := os.ReadDir(filepath.Join(dir, "home")) // of what the user has
+	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != home+"/.cargo/bin" || len(all) != 1 {
+		t.Errorf("leads to %q, %v, beside %v", to, err, all)
 	}
 	for _, name := range []string{"link", "below/.cargo"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
@@ -269,18 +270,18 @@ func findLandlocked(t testing.TB) Method {
 // A rule for a path counts more than one for a directory above it, in whatever order the two are given: what is hidden
 // can neither be opened nor listed.
 func TestLandlockRulesBelowOthers(t *testing.T) {
-	m := findLandlocked(t)
 	_, l := find(t)
-	base := t.TempDir()
+	m, base := findLandlocked(t), t.TempDir()
 	write(t, base, filepath.Base, "read/a", "read/b", "read/dir/c", "read/hidden/d", "read/hidden/shown/e", "read/write/f", "other/g",
-		"masked/h", "masked/i", "elsewhere/g")
+		"masked/h", "masked/i", "elsewhere/g", "read/dir/deep/j")
 	at := func(name string) string { return filepath.Join(base, name) }
 	// Links lead to what has its own rules, by whatever name a rule is given.
 	require.NoError(t, errors.Join(os.Symlink(at("other"), at("read/link")), os.Symlink(at("read"), at("alias"))))
 	rules := Rules{{Path: at("read")}, {Path: at("alias/hidden"), Access: Empty}, {Path: at("read/hidden/shown")},
 		{Path: at("read/write"), Access: Write}, {Path: at("read/a"), Access: Masked}, {Path: at("missing")},
-		{Path: at("masked")}, {Path: at("masked/h"), Access: Masked}, {Path: at("masked/i")}, {Path: at("elsewhere"), From: at("other")}}
-	command := `cd ` + base + `; for f in read/a read/b read/dir/c read/hidden/d read/hidden/shown/e read/write/f read/link/g other/g elsewhere/g masked/h masked/i; do
+		{Path: at("read/dir/deep"), Access: Empty}, {Path: at("masked")}, {Path: at("masked/h"), Access: Masked},
+		{Path: at("masked/i")}, {Path: at("elsewhere"), From: at("other")}}
+	command := `cd ` + base + `; for f in read/a read/b read/dir/c read/hidden/d read/hidden/shown/e read/write/f read/link/g other/g elsewhere/g masked/h masked/i read/dir/deep/j; do
 echo "$f=$(cat $f 2>/dev/null)"; done
 for d in . read read/dir read/hidden read/write read/hidden/shown masked other; do (ls $d >/dev/null) 2>/dev/null && echo listed $d; (echo x > $d/new) 2>/dev/null && echo wrote $d; done
 ln read/b read/write/b 2>/dev/null || echo no link; mv read/write/f read/f 2>/dev/null || echo no move; mv read/write/new read/write/old && rm read/write/old && echo moved
@@ -288,8 +289,8 @@ chmod 700 read/write/f && echo changed; chmod 700 read/b 2>/dev/null || echo kep
 for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c1 /$f >/dev/null || echo no $f; done
 ` + readSecrets
 	want := []string{"read/a=", "read/b=b", "read/dir/c=c", "read/hidden/d=", "read/hidden/shown/e=e", "read/write/f=f",
-		"read/link/g=", "other/g=", "elsewhere/g=", "masked/h=", "masked/i=i",
-		"listed read/dir", "listed read/write", "wrote read/write", "listed read/hidden/shown", "listed masked",
+		"read/link/g=", "other/g=", "elsewhere/g=", "masked/h=", "masked/i=i", "read/dir/deep/j=",
+		"listed read/write", "wrote read/write", "listed read/hidden/shown", "listed masked",
 		"no link", "no move", "moved", "changed", "kept", ""}
 	for range len(rules) {
 		if got := run(t, m, l, append(System(), rules...), command); got != strings.Join(want, "\n") {
@@ -335,7 +336,7 @@ func TestProfile(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(base, "home"), filepath.Join(base, "link")))
 	at := func(name string) string { return filepath.Join(base, name) }
 	got, err := Rules{{Path: at("link/lane"), Access: Write}, {Path: at("home/tools")}, {Path: at("home"), Access: Empty},
-		{Path: at("missing")}, {Path: at("elsewhere"), From: at("home")}, {Path: at("home/key"), Access: Masked},
+		{Path: at("missing")}, {Path: at("home/lane"), From: at("home")}, {Path: at("home/key"), Access: Masked},
 		{Path: quoted}}.profile()
 	require.NoError(t, err)
 	_, rules, _ := strings.Cut(got, "\"/dev/tty\"))\n")

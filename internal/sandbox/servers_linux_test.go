@@ -93,8 +93,7 @@ os.rename("new", "all")`
 	}
 	// A server of the user's is reached without, and beside the directory or below it nothing works.
 	defer httptest.NewServer(nil).Close()
-	here, err := os.Getwd()
-	require.NoError(t, err)
+	here, _ := os.Getwd()
 	for _, dir := range []string{here, filepath.Join(dir, "su"), filepath.Join(dir, "sub", "x")} {
 		if all := Servers(dir); len(all) > 0 {
 			t.Errorf("in %s: %+v", dir, all)
