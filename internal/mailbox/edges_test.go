@@ -10,19 +10,6 @@ import (
 	"muster/store/mem"
 )
 
-// Only what people and models say to each other must have words. An answer is whole without any.
-func TestWhichMailMayBeEmpty(t *testing.T) {
-	p := team(mem.New())
-	for kind, mayBe := range map[muster.MessageType]bool{"": false, muster.MailMessage: false,
-		muster.MailBroadcast:  false,
-		muster.MailPlanAnswer: true, muster.MailShutdown: true} {
-		err := p.Check(t.Context(), muster.Message{Type: kind, From: "bob", To: "alice", Content: " "})
-		if (err == nil) != mayBe {
-			t.Errorf("an empty %q: %v", kind, err)
-		}
-	}
-}
-
 // A delivery may have exactly as many bytes as it may have, and an excerpt as many characters.
 func TestWhatJustFits(t *testing.T) {
 	s := mem.New()
@@ -40,18 +27,10 @@ func TestWhatJustFits(t *testing.T) {
 			t.Errorf("into %d bytes fit %d mails up to %d, %d wait, %v", most, len(got), end, waiting, err)
 		}
 	}
-	require.NoError(t, second(p.Send(t.Context(), mail("alice", text+"ä"))))
+	require.NoError(t, second(p.Send(t.Context(), muster.Message{Type: muster.MailPlanAnswer, From: "lead", To: "alice",
+		Feedback: text + "ä"})))
 	if all := events(t, s); all[0].Text("text") != text || all[2].Text("text") != text+" ..." {
 		t.Errorf("the excerpts of 200 and 201 characters are %q and %q", all[0].Text("text"), all[2].Text("text"))
-	}
-}
-
-func TestRenderSaysHowManyWait(t *testing.T) {
-	for waiting, want := range map[int]string{0: "", 1: "\n1 more mail waits and comes next.",
-		2: "\n2 more mails wait and come next."} {
-		if got := Render(nil, waiting); got != "<inbox>\n[]\n</inbox>"+want {
-			t.Errorf("while %d wait: %q", waiting, got)
-		}
 	}
 }
 

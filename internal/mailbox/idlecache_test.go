@@ -48,7 +48,9 @@ func TestWakingIsAllThatIsNoNews(t *testing.T) {
 				})
 			},
 			"": func(rt *rapid.T) {
-				for _, from := range []muster.Pos{after, 0} {
+				_, end, err := s.Inbox().Peek(t.Context(), "alice", 0, math.MaxInt32)
+				require.NoError(t, err)
+				for _, from := range []muster.Pos{after, 0, end} {
 					all, _, err := s.Inbox().Peek(t.Context(), "alice", from, math.MaxInt32)
 					require.NoError(t, err)
 					for _, c := range []struct {

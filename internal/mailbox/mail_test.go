@@ -20,6 +20,9 @@ func team(s muster.Store) *Mail {
 		if n == "alcie" {
 			return false, []muster.Name{"alice", "lice"}, nil
 		}
+		if n == "lost" {
+			return false, nil, muster.Errorf(muster.Unavailable, "the roster cannot be read")
+		}
 		return slices.Contains([]muster.Name{"alice", "bob", "lead", "user"}, n), nil, nil
 	})
 }
@@ -56,7 +59,8 @@ func TestSend(t *testing.T) {
 	}
 	es := events(t, s)
 	if len(es) != 1 || es[0].Kind != journal.MailSent || es[0].Member != "bob" || es[0].Task != 3 ||
-		es[0].Text("to") != "alice" || es[0].Text("id") != string(m.ID) || es[0].Text("text") != "hello\nyou" {
+		es[0].Text("to") != "alice" || es[0].Text("id") != string(m.ID) || es[0].Text("text") != "hello\nyou" ||
+		es[0].Text("type") != string(muster.MailMessage) {
 		t.Fatalf("events %+v", es)
 	}
 }
@@ -72,11 +76,18 @@ func TestSendRefuses(t *testing.T) {
 		{mail("nobody", "hi"), muster.ErrNotFound, `no mail sent: there is no member "nobody"`},
 		{mail("", "hi"), muster.ErrInvalid, "no mail sent: it has no recipient"},
 		{muster.Message{To: "alice", Content: "hi"}, muster.ErrInvalid, "no mail sent: it has no sender"},
+		{mail("lost", "hi"), muster.ErrUnavailable, "the roster cannot be read"},
 		{mail("alice", " \n"), muster.ErrInvalid, "no mail sent: it is empty"},
+		{muster.Message{Type: muster.MailMessage, From: "bob", To: "alice"}, muster.ErrInvalid,
+			"no mail sent: it is empty"},
+		{muster.Message{Type: muster.MailBroadcast, From: "bob", To: "alice"}, muster.ErrInvalid,
+			"no mail sent: it is empty"},
 		{mail("alice", "a\xff"), muster.ErrInvalid, "no mail sent: its text is not UTF-8"},
 		{mail("alice", "x"+strings.Repeat("ä", MaxMail/2)), muster.ErrInvalid,
 			"no mail sent: its text has 65537 bytes, and a mail may have 65536"},
 		{muster.Message{Type: muster.MailPlanAnswer, From: "bob", To: "alice", Feedback: "a\xff"}, muster.ErrInvalid,
+			"no mail sent: its text is not UTF-8"},
+		{muster.Message{Type: muster.MailPlan, From: "bob", To: "alice", Plan: "a\xff"}, muster.ErrInvalid,
 			"no mail sent: its text is not UTF-8"},
 		{muster.Message{Type: muster.MailPlanAnswer, From: "bob", To: "alice", Content: "x", Plan: "x",
 			Feedback: strings.Repeat("x", MaxMail-1)}, muster.ErrInvalid,
@@ -87,16 +98,19 @@ func TestSendRefuses(t *testing.T) {
 		if !errors.Is(err, c.want) || err.Error() != c.says {
 			t.Errorf("got %q, want %q", err, c.says)
 		}
-		if got, _, _, _ := team(s).Peek(t.Context(), "alice", 0, 0); len(got) != 0 || len(events(t, s)) != 0 {
+		if hint := muster.HintOf(err); errors.Is(err, muster.ErrNotFound) && hint != "muster team list" ||
+			strings.Contains(c.says, "may have") && !strings.Contains(hint, "file") {
+			t.Errorf("%s: the hint is %q", c.says, hint)
+		}
+		if got, _, _, _ := team(s).Peek(t.Context(), c.m.To, 0, 0); len(got) != 0 || len(events(t, s)) != 0 {
 			t.Errorf("%s: something was sent", c.says)
 		}
 	}
-	var e *muster.Error
-	_, err := team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail+1)))
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, "file") {
-		t.Fatalf("no way out is named: %v", err)
-	}
 	require.NoError(t, second(team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))))
+	for _, kind := range []muster.MessageType{muster.MailPlanAnswer, muster.MailShutdown} { // whole without words
+		m := muster.Message{Type: kind, From: "bob", To: "alice"}
+		require.NoError(t, second(team(mem.New()).Send(t.Context(), m)))
+	}
 }
 
 func TestSentTwiceIsReadOnce(t *testing.T) {
@@ -119,9 +133,10 @@ func TestBroadcast(t *testing.T) {
 	s := mem.New()
 	p := team(s)
 	sent, err := p.Broadcast(t.Context(), "lead", "all hands",
-		[]muster.Name{"alice", "lead", "bob", "gone", "alice"})
-	if !errors.Is(err, muster.ErrNotFound) {
-		t.Fatalf("who is not there must be named: %v", err)
+		[]muster.Name{"gone", "alice", "lead", "bob", "away", "alice"})
+	if !errors.Is(err, muster.ErrNotFound) || !strings.Contains(err.Error(), "gone") ||
+		!strings.Contains(err.Error(), "away") {
+		t.Fatalf("the error must name both who were not reached: %v", err)
 	}
 	if len(sent) != 2 || sent[0].ID == sent[1].ID || sent[0].To != "alice" || sent[1].To != "bob" {
 		t.Fatalf("%+v", sent)
@@ -135,6 +150,10 @@ func TestBroadcast(t *testing.T) {
 	}
 	if got, _, _, _ := p.Peek(t.Context(), "lead", 0, 0); len(got) != 0 {
 		t.Fatal("the sender got its own broadcast")
+	}
+	sent, err = p.Broadcast(t.Context(), "lead", strings.Repeat("x", MaxMail+1), []muster.Name{"alice"})
+	if len(sent) != 0 || muster.HintOf(err) == "" {
+		t.Errorf("what is too large: %v, and %v were sent", err, sent)
 	}
 }
 
@@ -153,11 +172,11 @@ func TestALargeInboxIsDeliveredInParts(t *testing.T) {
 	var got []string
 	var pos muster.Pos
 	for parts := 0; ; parts++ {
-		msgs, end, waiting, err := p.Peek(t.Context(), "alice", pos, MaxDelivery)
+		msgs, end, waiting, err := p.Peek(t.Context(), "alice", pos, 0) // which means MaxDelivery
 		require.NoError(t, err)
 		if len(msgs) == 0 {
-			if parts < 6 {
-				t.Fatalf("only %d parts", parts)
+			if parts < 6 || end != pos {
+				t.Fatalf("only %d parts, or the end is not %d but %d", parts, pos, end)
 			}
 			break
 		}

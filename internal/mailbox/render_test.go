@@ -12,11 +12,11 @@ import (
 )
 
 func TestRender(t *testing.T) {
-	yes := true
+	no := false
 	got := Render([]muster.Message{
 		{ID: "1", Type: muster.MailMessage, From: "bob", To: "alice", Content: "a < b & c\nnext", At: 1714567890.25},
-		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Approved.", At: 1714567891,
-			Approve: &yes, RequestID: "7f2c91aa", TaskID: 9, Feedback: "Go on.", Plan: "Step 1."},
+		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Refused.", At: 1714567891,
+			Approve: &no, RequestID: "7f2c91aa", TaskID: 9, Feedback: "Too long.", Plan: "Step 1."},
 	}, 2)
 	want := `<inbox>
 [
@@ -32,16 +32,19 @@ func TestRender(t *testing.T) {
     "timestamp": 1714567891,
     "task_id": 9,
     "request_id": "7f2c91aa",
-    "approve": true,
-    "feedback": "Go on.",
+    "approve": false,
+    "feedback": "Too long.",
     "plan": "Step 1.",
-    "content": "Approved."
+    "content": "Refused."
   }
 ]
 </inbox>
 2 more mails wait and come next.`
 	if got != want {
 		t.Fatalf("got\n%s", got)
+	}
+	if got := Render(nil, 1); got != "<inbox>\n[]\n</inbox>\n1 more mail waits and comes next." {
+		t.Errorf("without mail: %s", got)
 	}
 }
 
@@ -56,7 +59,8 @@ func TestRenderShowsOtherFields(t *testing.T) {
 	}
 }
 
-var marks = []string{"inbox", "auto-claimed", "reminder", "background-results", "skill", "identity"}
+var marks = []string{"inbox", "auto-claimed", "reminder", "background-results", "hook", "skill", "role", "identity",
+	"environment", "instructions", "memories", "material"}
 
 // opens reports whether s has anything like a mark: a reader of its own, without a regular expression.
 func opens(s string) bool {
@@ -87,6 +91,13 @@ func hostile() *rapid.Generator[string] {
 }
 
 func TestNothingEscapedOpensAMark(t *testing.T) {
+	for _, m := range marks {
+		for _, v := range []string{"", "\n", "\v", "\u0085", "\u00a0", "\u200b"} {
+			if e := Escape("<" + v + m + "><" + v + "/" + v + strings.ToUpper(m)); opens(e) {
+				t.Fatalf("%q still opens a mark", e)
+			}
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := hostile().Draw(t, "s")
 		e := Escape(s)
