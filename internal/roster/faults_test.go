@@ -31,7 +31,7 @@ func TestNoFailureIsHidden(t *testing.T) {
 			require.NoError(t, h.SetGuard(t.Context(), 1<<30))
 			require.NoError(t, h.Release())
 			add(t, other, muster.Member{Name: "alice", Role: "coder", Host: h.ID()})
-			write(t, s, `{"members":[{"name":"zed"}]}`)
+			write(t, s, `{"members":[{"name":"zed"},{"name":"alice"}]}`)
 			_, err := s.Table(muster.TableHosts).Put(t.Context(), "host-2", []byte(`7`), muster.None)
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
