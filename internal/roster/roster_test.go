@@ -258,8 +258,8 @@ func TestKnown(t *testing.T) {
 		add(t, r, muster.Member{Name: n, Role: "coder"})
 	}
 	set(t, r, "bob", muster.Shutdown, "")
-	write(t, s, `{"team_name":"default","members":[{"name":"Zed","role":"x","status":"active"},{"name":"bob"},`+
-		`{"name":"lead"},{"name":"zoe","role":5},"odd",7,{"name":"Zed"}]}`)
+	write(t, s, `{"team_name":"default","members":[{"name":"Zed","role":"x","status":"active","host":"host-1.1"},`+
+		`{"name":"bob"},{"name":"lead"},{"name":"zoe","role":5},"odd",7,{"name":"Zed"}]}`)
 	_, err := s.Table(muster.TableMembers).Put(t.Context(), "torn", []byte(`{"name":[]}`), muster.None)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -292,8 +292,8 @@ func TestKnown(t *testing.T) {
 			t.Errorf("got %v, with the hint %q", err, muster.HintOf(err))
 		}
 	}
-	if all, err := r.Foreign(t.Context()); err != nil || len(all) != 2 || all[0].Name != "Zed" || all[0].Role != "x" ||
-		all[0].Status != muster.Working {
+	if all, err := r.Foreign(t.Context()); err != nil || len(all) != 2 ||
+		cmp.Diff(muster.Member{Name: "Zed", Role: "x", Status: muster.Working}, all[0]) != "" {
 		t.Errorf("of other programs are %+v, %v", all, err)
 	}
 }
