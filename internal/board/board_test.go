@@ -2,8 +2,10 @@ package board
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,7 @@ func TestALife(t *testing.T) {
 		w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "bob"})), muster.Invalid, "task 2 waits for 1 (in progress, alice's)")
 
 		must(w, c, errOf(other.SetLane(w.ctx, 1, 1, "task-1-tokenizer", "abc")))
+		must(w, c, errOf(other.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "of a process that has died"})))
 		l, err := other.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h", Onto: "o"})
 		if must(w, l, err).Status != muster.Landing || l.Landing.Head != "h" {
 			t.Fatalf("landing %+v", l)
@@ -70,30 +73,93 @@ func TestALife(t *testing.T) {
 			t.Fatalf("bob got %+v, %v", n, err)
 		}
 		w.whole()
+	})
+}
 
-		want := map[string]any{"subject": "tokenizer", "commit": "9c01d3e", "receipt": "ok", "check": "go test", "seconds": 0.7, "result": "done",
-			"covered_by": 2.0, "flaky": true, "review": "approved by x"}
-		if e := w.events(journal.TaskCompleted); len(e) != 1 || cmp.Diff(want, e[0].Fields) != "" || e[0].Member != "alice" || e[0].Task != 1 {
-			t.Errorf("completed: %+v", e)
+// Each step is told once, at its time, as of whom it is about. The log of the claims, which other programs read, has a
+// line for each claim that began or ended.
+func TestWhatTheStepsTell(t *testing.T) {
+	const told = `0: task.created zoe 1 {"subject":"one"}
+1: task.created zoe 2 {"depends_on":[1],"subject":"two"}
+2: task.claimed ann 1 {"fence":1,"lane":"","role":"coder","source":"auto","subject":"one"}
+3: task.landing ann 1 {"head":"h"}
+4: task.returned ann 1 {"counts":true,"failed":"f","log":"l","reason":"check","seconds":2,"text":"t"}
+5: task.released ann 1 {"reason":"r"}
+7: task.claimed bob 1 {"fence":2,"lane":"","role":"","source":"manual","subject":"one"}
+8: task.released bob 1 {"reason":"r"}
+9: task.claimed bob 1 {"fence":3,"lane":"","role":"","source":"manual","subject":"one"}
+10: task.released bob 1 {"by":"lead","reason":"r"}
+11: task.claimed bob 1 {"fence":4,"lane":"","role":"","source":"manual","subject":"one"}
+12: task.revoked bob 1 {"by":"user","reason":"late"}
+13: task.claimed eve 1 {"fence":6,"lane":"","role":"","source":"manual","subject":"one"}
+14: task.completed eve 1 {"check":"go test","commit":"c","covered_by":2,"flaky":true,"receipt":"ok","result":"done",` +
+		`"review":"by x","seconds":0.7,"subject":"one"}
+15: task.edge_removed lead 2 {"blocker":1}
+15: task.updated lead 2 {"changed":["priority"]}
+16: task.completed user 2 {"check":"","commit":"","receipt":"","result":"","seconds":0,"subject":"two"}
+17: task.created ann 3 {"depends_on":[1],"subject":"three"}
+17: task.claimed ann 3 {"fence":1,"lane":"","role":"","source":"undo","subject":"three"}
+18: task.completed ann 3 {"check":"","commit":"","receipt":"","result":"","seconds":0,"subject":"three"}
+19: task.deleted eve 1 {"subject":"one"}
+19: task.edge_removed  3 {"blocker":1}
+claims: 2 claimed 1 ann "coder" auto, 5 released 1 ann "" auto, 7 claimed 1 bob "" manual, ` +
+		`8 released 1 bob "" manual, 9 claimed 1 bob "" manual, 10 released 1 bob "" manual, ` +
+		`11 claimed 1 bob "" manual, 12 revoked 1 bob "" manual, 13 claimed 1 eve "" manual, ` +
+		`14 completed 1 eve "" manual, 16 completed 2 user "" , 18 completed 3 ann "" undo`
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory(t)
+		b, began := withHandlers(w.board()), now()
+		minute := func(at float64) float64 { return (at - began) / 60 }
+		did := func(err error) {
+			must(w, 0, err)
+			time.Sleep(time.Minute)
 		}
-		want = map[string]any{"role": "coder", "source": "auto", "subject": "tokenizer", "fence": 1.0, "lane": ""}
-		if e := w.events(journal.TaskClaimed); len(e) != 2 || cmp.Diff(want, e[0].Fields) != "" || e[0].Member != "alice" {
-			t.Errorf("claimed: %+v", e)
+		create := func(d Draft) { did(errOf(b.Create(w.ctx, d))) }
+		claim := func(id muster.TaskID, who muster.Name) { did(errOf(b.Claim(w.ctx, id, Claim{Owner: who}))) }
+		release := func(fence int, by muster.Name) {
+			did(errOf(b.Release(w.ctx, 1, fence, Release{Reason: "r", By: by})))
 		}
-		lines := w.lines()
-		if len(lines) != 3 {
-			t.Fatalf("claim events: %v", lines)
+		create(Draft{Subject: "one", CreatedBy: "zoe"})
+		create(Draft{Subject: "two", CreatedBy: "zoe", BlockedBy: []muster.TaskID{1}})
+		_, _, err := b.ClaimNext(w.ctx, Claim{Owner: "ann", Role: "coder"})
+		did(err)
+		did(errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+		did(errOf(b.Return(w.ctx, 1, 1, "check", Details{Text: "t", Failed: "f", Log: "l", Seconds: 2})))
+		release(1, "ann")
+		release(1, "ann") // as a caller does that has crashed after the first time
+		claim(1, "bob")
+		release(2, "")
+		claim(1, "bob")
+		release(3, muster.Lead)
+		claim(1, "bob")
+		did(errOf(b.Revoke(w.ctx, 1, 4, muster.User, "late")))
+		claim(1, "eve")
+		did(errOf(b.Complete(w.ctx, 1, 6, Outcome{Result: "done", Landed: &muster.Landed{Commit: "c", Receipt: "ok",
+			Check: "go test", Seconds: 0.7, CoveredBy: 2, Flaky: true, Review: "by x"}})))
+		high := 7
+		did(errOf(b.Update(w.ctx, 2, Patch{Priority: &high, RemoveBlockers: []muster.TaskID{1}, By: muster.Lead})))
+		did(errOf(b.CompleteByHand(w.ctx, 2, muster.User, "")))
+		create(Draft{Subject: "three", CreatedBy: "ann", Undoes: []muster.TaskID{1}, BlockedBy: []muster.TaskID{1}})
+		did(errOf(b.CompleteByHand(w.ctx, 3, muster.Lead, "")))
+		did(b.Delete(w.ctx, 1, true))
+
+		var got, claims []string
+		for e, err := range journal.New(w.store.Log()).Read(w.ctx, 0) {
+			fields, failed := json.Marshal(e.Fields)
+			must(w, fields, errors.Join(err, failed))
+			got = append(got, fmt.Sprintf("%v: %s %s %d %s", minute(e.At), e.Kind, e.Member, e.Task, fields))
 		}
-		if lines[0]["ts"].(float64) < 1e9 {
-			t.Errorf("ts is %v", lines[0]["ts"])
+		for _, l := range w.lines() {
+			event, isTask := strings.CutPrefix(l["event"].(string), "task.")
+			claims = append(claims, fmt.Sprintf("%v %s %v %v %q %v", minute(l["ts"].(float64)), event, l["task_id"],
+				l["owner"], l["role"], l["source"]))
+			if len(l) != 6 || !isTask {
+				t.Errorf("a line has %v", l)
+			}
 		}
-		delete(lines[0], "ts")
-		want = map[string]any{"event": "task.claimed", "task_id": 1.0, "owner": "alice", "role": "coder", "source": "auto"}
-		if d := cmp.Diff(want, lines[0]); d != "" {
+		got = append(got, "claims: "+strings.Join(claims, ", "))
+		if d := cmp.Diff(strings.Split(told, "\n"), got); d != "" {
 			t.Error(d)
-		}
-		if lines[1]["event"] != "task.completed" || lines[1]["owner"] != "alice" {
-			t.Errorf("claim events: %v", lines[1])
 		}
 	})
 }
@@ -121,6 +187,8 @@ func TestSentences(t *testing.T) {
 	w.take(b, 1, "alice")
 	w.refused(errOf(b.Release(w.ctx, 1, c.Fence, Release{})), muster.Fenced, "task 1 is no longer yours: alice claimed it at "+at)
 	w.refused(errOf(b.Revoke(w.ctx, 1, c.Fence, muster.User, "too late")), muster.Fenced, "that claim of task 1 is over")
+	// Numbers that no document can have are refused, and the task stays as it is.
+	w.refused(errOf(b.Complete(w.ctx, 1, 3, Outcome{Landed: &muster.Landed{Seconds: math.NaN()}})), muster.Invalid, "")
 	must(w, r, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "by hand")))
 	w.refused(errOf(b.BeginLanding(w.ctx, 1, 3, muster.PendingLanding{})), muster.Fenced, "task 1 is no longer yours: user completed it at "+at)
 	w.refused(errOf(b.Claim(w.ctx, 1, Claim{Owner: "bob"})), muster.Invalid, "task 1 is completed")
@@ -132,6 +200,7 @@ func TestSentences(t *testing.T) {
 	w.refused(errOf(b.Update(w.ctx, 7, Patch{})), muster.NotFound, "there is no task 7")
 	w.refused(errOf(b.Claim(w.ctx, 7, Claim{Owner: "bob"})), muster.NotFound, "there is no task 7")
 	w.refused(errOf(b.Claim(w.ctx, 1, Claim{Owner: "Bob Smith"})), muster.Invalid, "")
+	w.refused(errOf(b.CompleteByHand(w.ctx, 1, "Bob Smith", "")), muster.Invalid, "")
 
 	gated, err := b.Create(w.ctx, Draft{Subject: "two", Role: "tester"})
 	must(w, gated, err)
@@ -167,7 +236,8 @@ func TestReleaseCounts(t *testing.T) {
 		c := w.take(b, 1, "alice")
 		must(w, c, errOf(b.SetLane(w.ctx, 1, c.Fence, "task-1-hard", "abc")))
 		r, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted"})
-		if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending {
+		if must(w, r, err).Attempts != i-1 || r.Status != muster.Pending || r.ClaimedAt != 0 || r.ClaimSource != "" ||
+			(r.Note == "") != (i == 1) {
 			t.Fatalf("%+v", r)
 		}
 		again, err := b.Release(w.ctx, 1, c.Fence, Release{Reason: "interrupted", Counts: true})
@@ -176,7 +246,8 @@ func TestReleaseCounts(t *testing.T) {
 		}
 		c = w.take(b, 1, "alice")
 		r, err = b.Release(w.ctx, 1, c.Fence, Release{Reason: "50 turns", Note: "try the other way", Counts: true})
-		if must(w, r, err).Attempts != i || r.Note != "try the other way" || r.Owner != "" || r.Worktree != "task-1-hard" {
+		if must(w, r, err).Attempts != i || r.Note != "try the other way" || r.Owner != "" ||
+			r.Worktree != "task-1-hard" || r.Base != "abc" {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -198,7 +269,13 @@ func TestReleaseCounts(t *testing.T) {
 	if must(w, r, err).Status != muster.Pending || r.Attempts != 0 || r.Result != "" || r.Note == "" {
 		t.Fatalf("%+v", r)
 	}
-	w.take(b, 1, "bob")
+	c := w.take(b, 1, "bob")
+	// What only the user can help is set aside at once.
+	got, err = b.Release(w.ctx, 1, c.Fence, Release{Reason: "no network", Note: "see the log", Final: true})
+	if must(w, got, err); got.Status != muster.NeedsAttention || got.Result != "no network" || got.Fence != c.Fence+1 ||
+		got.Attempts != 0 || got.Note != "see the log" || len(w.events(journal.TaskAttention)) != 2 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestReturns(t *testing.T) {
@@ -209,7 +286,8 @@ func TestReturns(t *testing.T) {
 	w.refused(errOf(b.Return(w.ctx, 1, 1, "check", Details{})), muster.Invalid, "task 1 is not landing")
 	for i := 1; i <= 3; i++ {
 		must(w, c, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Log: "l", Seconds: 0.6})
+		// An arbiter would have nothing to bring together: it has met no landed work.
+		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Log: "l", Seconds: 0.6, MayArbitrate: true})
 		must(w, r, err)
 		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
 		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
@@ -242,7 +320,8 @@ func TestARetriedTaskMayHaveAnotherArbiter(t *testing.T) {
 		c := w.take(b, 1, "alice")
 		back := func() muster.Task {
 			must(w, 0, errOf(b.BeginLanding(w.ctx, 1, c.Fence, muster.PendingLanding{Head: "h"})))
-			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Failed: "TestX", Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
+			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Text: "out", Failed: "TestX",
+				Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
 			told := w.events(journal.TaskReturned)
 			if must(w, r, err).IsArbiterDue() != (told[len(told)-1].Fields["arbiter"] == true) {
 				t.Errorf("told %+v of %+v", told[len(told)-1], r)
@@ -254,12 +333,19 @@ func TestARetriedTaskMayHaveAnotherArbiter(t *testing.T) {
 				t.Fatalf("return %d of claim %d: %+v", i, c.Fence, r)
 			}
 		}
-		for range 2 {
-			must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, "arbiter", "m", "")))
+		w.refused(errOf(EndArbiter(w.ctx, b, 1, c.Fence-1, "late", "m", "")), muster.Fenced, "")
+		for _, role := range []string{"arbiter", "another"} { // the first one counts
+			must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, role, "m", "p")))
 		}
+		if a := w.get(b, 1).Arbiter; a.Role != "arbiter" || a.Model != "m" || a.Problem != "p" || a.DueAt == 0 ||
+			a.Why != "check: TestX\nout" {
+			t.Errorf("%+v", a)
+		}
+		ended := w.events(journal.ArbiterEnded)
 		if r := back(); r.Status != muster.NeedsAttention || r.Result != "came back 4 times, last: check: TestX" ||
-			len(w.events(journal.ArbiterEnded)) != round+1 {
-			t.Fatalf("after the arbiter: %+v", r)
+			len(ended) != round+1 || ended[round].Member != "alice" || ended[round].Text("role") != "arbiter" ||
+			ended[round].Text("model") != "m" || ended[round].Text("text") != "p" {
+			t.Fatalf("after the arbiter: %+v, told %+v", r, ended)
 		}
 		must(w, 0, errOf(b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
 	}
@@ -274,7 +360,7 @@ func TestReturnsOfAMovingTarget(t *testing.T) {
 	for i := 1; i <= maxRounds; i++ {
 		must(w, 0, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
 		got, err := b.Return(w.ctx, 1, 1, "conflict", Details{Text: "a.go\nb.go", Moved: true, With: "task 7",
-			Met: []string{fmt.Sprint(i)}})
+			Met: []string{fmt.Sprint(i), "1"}})
 		if must(w, got, err); got.Returns != 0 || got.Rounds != i || (got.Status == muster.NeedsAttention) != (i == maxRounds) {
 			t.Fatalf("after round %d: %+v", i, got)
 		}
@@ -282,24 +368,11 @@ func TestReturnsOfAMovingTarget(t *testing.T) {
 	if got := w.get(b, 1).Result; got != "came back 12 times, last: conflict in a.go b.go; landed meanwhile: task 7" {
 		t.Errorf("%q", got)
 	}
-	if got := w.get(b, 1).Met; len(got) != maxMet || got[maxMet-1] != "12" {
+	if got := w.get(b, 1).Met; !slices.Equal(got, []string{"6", "7", "8", "9", "10", "11", "12", "1"}) {
 		t.Errorf("of what it met is kept: %q", got)
 	}
 	if e := w.events(journal.TaskReturned); e[0].Fields["counts"] != false || e[0].Text("with") != "task 7" {
 		t.Errorf("%+v", e[0])
-	}
-}
-
-// A task that only the user can help is set aside at once.
-func TestAFinalRelease(t *testing.T) {
-	w := inMemory(t)
-	b := w.board()
-	w.add(b, "one")
-	w.take(b, 1, "alice")
-	got, err := b.Release(w.ctx, 1, 1, Release{Reason: "no network", Note: "see the log", Final: true})
-	if must(w, got, err); got.Status != muster.NeedsAttention || got.Result != "no network" || got.Fence != 2 ||
-		got.Attempts != 0 || got.Note != "see the log" || len(w.events(journal.TaskAttention)) != 1 {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -337,6 +410,7 @@ func TestReadyInOrder(t *testing.T) {
 	} {
 		must(w, 0, errOf(b.Create(w.ctx, d)))
 	}
+	w.write("8", `{"id": 8, "subject": "put aside for zoe by another program", "owner": "zoe", "priority": 99}`)
 	ids := func(role string, onlyOwn bool) (out []muster.TaskID) {
 		all, err := b.Ready(w.ctx, role, onlyOwn)
 		for _, t := range must(w, all, err) {
@@ -361,6 +435,7 @@ func TestReadyInOrder(t *testing.T) {
 			t.Errorf("%q claims %+v", role, got)
 		}
 	}
+	must(w, 0, errOf(b.BeginLanding(w.ctx, 5, 1, muster.PendingLanding{Head: "h"})))
 	if all, err := b.Claimed(w.ctx); err != nil || len(all) != 2 || all[0].ID != 4 || all[1].ID != 5 {
 		t.Errorf("claimed are %+v, %v", all, err)
 	}
@@ -383,7 +458,9 @@ func TestCreateRefuses(t *testing.T) {
 		"not UTF-8":       {Subject: "a\xff"},
 		"too much text":   {Subject: "a", Description: strings.Repeat("x", 64<<10+1)},
 		"escape":          {Subject: "a", Description: "\x1b[31m"},
+		"line separator":  {Subject: "a\u2028b"},
 		"role of words":   {Subject: "a", Role: "two words"},
+		"long role":       {Subject: "a", Role: strings.Repeat("ü", 33)},
 		"unknown blocker": {Subject: "a", BlockedBy: []muster.TaskID{4}},
 	} {
 		_, err := b.Create(w.ctx, d)
@@ -391,25 +468,18 @@ func TestCreateRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
+	if all, err := b.List(w.ctx); err != nil || all == nil || len(all) != 0 { // for programs it is a list, not null
 		t.Fatalf("%v, %v", all, err)
 	}
-	got, err := b.Create(w.ctx, Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6),
-		RequirePlan: true, Review: true, Key: "k", Files: []string{"a"}})
-	if must(w, got, err); !got.RequirePlan || !got.Review || got.Key != "k" || !slices.Equal(got.Files, []string{"a"}) {
-		t.Errorf("%+v", got)
+	d := Draft{Subject: strings.Repeat("ü", 200), Description: "a\n\tb\r\n" + strings.Repeat("x", 64<<10-6),
+		RequirePlan: true, Review: true, Key: "k", Files: []string{"a"}, Role: strings.Repeat("ü", 32), Priority: 3,
+		CreatedBy: "zoe"}
+	got, err := b.Create(w.ctx, d)
+	is := w.get(b, must(w, got, err).ID)
+	if d := cmp.Diff(d, Draft{Subject: is.Subject, Description: is.Description, Priority: is.Priority,
+		Role: is.ClaimRole, RequirePlan: is.RequirePlan, Review: is.Review, Key: is.Key, Files: is.Files,
+		CreatedBy: is.CreatedBy}); d != "" || is.CreatedAt == 0 {
+		t.Errorf("created at %f: %s", is.CreatedAt, d)
 	}
 	w.refused(errOf(b.Create(w.ctx, Draft{Subject: "a", Description: "first\nsecond \xff"})), muster.Invalid, "the description is not UTF-8 in line 2")
-}
-
-func TestBlockersThatAreDone(t *testing.T) {
-	w := inMemory(t)
-	b := w.board()
-	w.add(b, "one")
-	must(w, 0, errOf(b.CompleteByHand(w.ctx, 1, muster.User, "")))
-	two := w.add(b, "two", 1, 1)
-	if len(two.BlockedBy) != 0 || !slices.Equal(two.DependsOn, []muster.TaskID{1}) {
-		t.Fatalf("%+v", two)
-	}
-	w.take(b, 2, "alice")
 }

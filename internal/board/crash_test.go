@@ -203,9 +203,9 @@ func TestStepsOutliveTheirCallers(t *testing.T) {
 	w := inMemory(t)
 	w.add(w.board(), "1")
 	ctx, cancel := context.WithCancel(w.ctx)
-	s := leaving{w.open(), cancel}
-	must(w, 0, errOf(New(s, journal.New(s.Log())).Claim(ctx, 1, Claim{Owner: "bob"})))
-	if e := w.events(journal.TaskClaimed); ctx.Err() == nil || len(e) != 1 || e[0].Task != 1 {
+	s := w.open()
+	must(w, 0, errOf(New(s, journal.New(leaving{s.Log(), cancel})).Claim(ctx, 1, Claim{Owner: "bob"})))
+	if e := w.events(journal.TaskClaimed); ctx.Err() == nil || len(e) != 1 || e[0].Task != 1 || len(w.lines()) != 1 {
 		t.Errorf("%v: %+v", ctx.Err(), e)
 	}
 }
@@ -229,20 +229,13 @@ func (deaf) Append(context.Context, string, muster.Pos, ...[]byte) (muster.Pos, 
 	return 0, muster.Errorf(muster.Invalid, "no")
 }
 
-// leaving is a store whose caller goes away once something is put.
+// leaving is a log whose caller goes away once something is to be appended.
 type leaving struct {
-	muster.Store
+	muster.Log
 	leave func()
 }
 
-func (l leaving) Table(name string) muster.Table { return leavingTable{l.Store.Table(name), l.leave} }
-
-type leavingTable struct {
-	muster.Table
-	leave func()
-}
-
-func (t leavingTable) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
-	defer t.leave()
-	return t.Table.Put(ctx, key, data, at)
+func (l leaving) Append(ctx context.Context, stream string, at muster.Pos, recs ...[]byte) (muster.Pos, error) {
+	l.leave()
+	return l.Log.Append(ctx, stream, at, recs...)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"muster"
 	"muster/journal"
@@ -78,30 +76,27 @@ func TestADependantIsDeletedAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A deletion is told with its time, not with that of the task's last change.
-func TestADeletionIsToldWithItsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// A task that changes while it is being deleted is looked at anew.
+func TestATaskChangesWhileItIsDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		force, lands bool
+		want         error
+	}{
+		"held": {false, false, muster.ErrHeld}, "landing": {true, true, muster.ErrHeld}, "forced": {true, false, nil},
+	} {
 		w := inMemory(t)
-		b := w.board()
-		w.add(b, "one")
-		time.Sleep(time.Hour)
-		must(w, 0, b.Delete(w.ctx, 1, false))
-		if e := w.events(journal.TaskDeleted); len(e) != 1 || e[0].At != now() {
-			t.Errorf("%+v, now it is %f", e, now())
+		other := w.board()
+		w.add(other, "one")
+		b := w.interruptedBoard(at("delete", "1"), func() {
+			if w.take(other, 1, "ann"); c.lands {
+				must(w, 0, errOf(other.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
+			}
+		})
+		err := b.Delete(w.ctx, 1, c.force)
+		if _, there := w.stored()[1]; !errors.Is(err, c.want) || there == (c.want == nil) {
+			t.Errorf("%s: %v, and it is there: %v", name, err, there)
 		}
-	})
-}
-
-// takenBoard is a board in a process for which another one takes the id first, whenever it is about to create a task.
-func (w *world) takenBoard(s muster.Store, times int) *Board {
-	other := w.board()
-	taken := interrupted{s, func(op, key string) {
-		if _, isTask := idOf(key); op == "put" && isTask && times > 0 {
-			times--
-			w.add(other, "faster")
-		}
-	}}
-	return New(taken, journal.New(taken.Log()))
+	}
 }
 
 // Who finds its id taken looks again. When it cannot, that is its error.
@@ -109,10 +104,38 @@ func TestAnIDThatIsTakenIsLookedForAgain(t *testing.T) {
 	isList := func(op string) bool { return op == "list tasks" }
 	storetest.FailEach(t, isList, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
 		w := inMemory(t)
-		got, err := w.takenBoard(wrap(w.open()), 2).Create(w.ctx, Draft{Subject: "new"})
+		other, times := w.board(), 2
+		s := interrupted{wrap(w.open()), func(op, key string) {
+			if _, isTask := idOf(key); op == "put" && isTask && times > 0 {
+				times--
+				w.add(other, "faster")
+			}
+		}}
+		got, err := New(s, journal.New(s.Log())).Create(w.ctx, Draft{Subject: "new"})
 		if err == nil && got.ID != 3 {
 			t.Errorf("%+v", got)
 		}
 		return err
 	})
+}
+
+// An id that was found taken is not tried again, also while the listing does not show who has it.
+func TestATakenIDIsNotTriedAgain(t *testing.T) {
+	w := inMemory(t)
+	w.add(w.board(), "one")
+	w.add(w.board(), "two")
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	ops := 0
+	s := interrupted{w.open(), func(string, string) {
+		if ops++; ops > 30 {
+			cancel() // it would go on for ever
+		}
+	}}
+	b := New(s, journal.New(s.Log()))
+	must(w, 0, b.tasks.Refresh(ctx))
+	b.graph.highest = 0
+	if got, err := b.Create(ctx, Draft{Subject: "new"}); must(w, got, err).ID != 3 {
+		t.Errorf("%+v", got)
+	}
 }

@@ -32,9 +32,6 @@ func TestCyclesAreRefused(t *testing.T) {
 	if must(w, got, err); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
 		t.Fatalf("%+v", got)
 	}
-	if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
-		t.Errorf("%+v", e)
-	}
 	must(w, got, errOf(b.Update(w.ctx, 2, Patch{AddBlockers: []muster.TaskID{3}})))
 	must(w, 0, b.Settle(w.ctx))
 	w.whole()
@@ -55,12 +52,6 @@ func TestDelete(t *testing.T) {
 		if got := w.get(b, 3); !slices.Equal(got.DependsOn, []muster.TaskID{1}) || !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
 			t.Fatalf("%+v", got)
 		}
-		if e := w.events(journal.TaskEdgeRemoved); len(e) != 1 || e[0].Task != 3 || e[0].Number("blocker") != 2 {
-			t.Errorf("%+v", e)
-		}
-		if e := w.events(journal.TaskDeleted); len(e) != 1 || e[0].Task != 2 || e[0].Text("subject") != "2" {
-			t.Errorf("%+v", e)
-		}
 		w.refused(b.Delete(w.ctx, 2, true), muster.NotFound, "there is no task 2")
 		must(w, 0, b.Settle(w.ctx))
 		w.whole()
@@ -78,8 +69,9 @@ func TestDelete(t *testing.T) {
 			t.Fatalf("got id %d", got.ID)
 		}
 		must(w, 0, other.Delete(w.ctx, 4, false))
-		if got := w.add(w.board(), "5"); got.ID != 5 {
-			t.Fatalf("got id %d", got.ID)
+		next, err := UnusedID(w.ctx, w.board())
+		if got := w.add(w.board(), "5"); got.ID != 5 || next != 5 || err != nil {
+			t.Fatalf("got id %d, said was %d, %v", got.ID, next, err)
 		}
 		if m := w.raw("meta"); m["next_id"] != 5.0 || m["theirs"] == nil {
 			t.Errorf("meta lost what it does not know: %v", m)

@@ -71,6 +71,16 @@ func faultyClaims() map[string]faultyStep {
 			repeated: muster.ErrHeld,
 			isDone:   has(5, func(t muster.Task) bool { return t.Owner == "eve" && t.Fence == 1 }),
 		},
+		"claim what waits": { // a blocker that the store does not show is neither completed nor unfinished
+			last: "get tasks/1", nth: 1,
+			do: func(ctx context.Context, b *Board) error {
+				if err := errOf(b.Claim(ctx, 2, Claim{Owner: "eve"})); !errors.Is(err, muster.ErrInvalid) {
+					return err
+				}
+				return nil
+			},
+			isDone: has(2, func(t muster.Task) bool { return t.Status == muster.Pending }),
+		},
 		"claim the next": {
 			do: func(ctx context.Context, b *Board) error {
 				t, ok, err := b.ClaimNext(ctx, Claim{Owner: "eve"})
@@ -107,6 +117,12 @@ func faultyClaims() map[string]faultyStep {
 		"set the lane": {
 			do:     func(ctx context.Context, b *Board) error { return errOf(b.SetLane(ctx, 1, 1, "lane", "base")) },
 			isDone: has(1, func(t muster.Task) bool { return t.Worktree == "lane" && t.Base == "base" }),
+		},
+		"forget a lane": {
+			do: func(ctx context.Context, b *Board) error {
+				return b.ForgetLane(ctx, muster.Lane{Name: "lane", TaskID: 5})
+			},
+			isDone: has(5, func(t muster.Task) bool { return t.Worktree == "" }),
 		},
 		"begin to land": {
 			do: func(ctx context.Context, b *Board) error {
@@ -200,7 +216,7 @@ func TestNoFailedReadIsHidden(t *testing.T) {
 func TestNoLostEventIsHidden(t *testing.T) {
 	steps := faultyEdits()
 	maps.Copy(steps, faultyClaims())
-	for _, silent := range []string{"settle", "set the lane"} {
+	for _, silent := range []string{"settle", "set the lane", "forget a lane", "claim what waits"} {
 		delete(steps, silent)
 	}
 	for name, c := range steps {

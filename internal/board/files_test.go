@@ -23,7 +23,8 @@ func TestOverlap(t *testing.T) {
 		"dir dirt/a.go": false, "*.go a.go": true, "*.go a.md": false, "dir/*.go dir/a.go": true,
 		"dir/*.go other/a.go": false, "dir/*.go dir": true, "dir/*.go dir/sub": false, "** any/where": true,
 		"dir/** dir/a/b/c": true, "dir/** other/a": false, "d* dir/a.go": true, "dir/*.go dir/*.md": true,
-		"dir/*.go other/*.go": false, ". a.go": true, "./a.go a.go": true,
+		"dir/*.go other/*.go": false, ". a.go": true, "./a.go a.go": true, "d* dir/*.go": true, "a?.go ab.go": true,
+		"[ab].go a.go": true, "[ab].go c.go": false,
 	} {
 		x, y, _ := strings.Cut(pair, " ")
 		if got, back := overlap([]string{x}, []string{y}), overlap([]string{"none", y}, []string{x}); got != want ||
@@ -41,18 +42,19 @@ func TestFilesAreChecked(t *testing.T) {
 	s := mem.New()
 	b := New(s, journal.New(s.Log()))
 	for _, f := range []string{"", "/etc/passwd", "..", "../x", "a/../../x", "a\nb", "[", "\xff",
-		strings.Repeat("x", 300)} {
+		strings.Repeat("x", 257)} {
 		_, err := b.Create(t.Context(), Draft{Subject: "x", Files: []string{f}, CreatedBy: muster.Lead})
 		if !errors.Is(err, muster.ErrInvalid) {
 			t.Errorf("%q: %v", f, err)
 		}
 	}
-	_, err := b.Create(t.Context(), Draft{Subject: "x", Files: make([]string, 51), CreatedBy: muster.Lead})
+	many := slices.Repeat([]string{"a", "b/*.go", "..c", strings.Repeat("x", 256)}, 13)
+	_, err := b.Create(t.Context(), Draft{Subject: "x", Files: many[:51], CreatedBy: muster.Lead})
 	if !errors.Is(err, muster.ErrInvalid) {
 		t.Errorf("51 files: %v", err)
 	}
-	made, err := b.Create(t.Context(), Draft{Subject: "x", Files: []string{"a", "b/*.go"}, CreatedBy: muster.Lead})
-	if got, _ := b.Get(t.Context(), made.ID); err != nil || !slices.Equal(got.Files, []string{"a", "b/*.go"}) {
+	made, err := b.Create(t.Context(), Draft{Subject: "x", Files: many[:50], CreatedBy: muster.Lead})
+	if got, _ := b.Get(t.Context(), made.ID); err != nil || !slices.Equal(got.Files, many[:50]) {
 		t.Errorf("%v, %v", got.Files, err)
 	}
 }
@@ -106,7 +108,12 @@ func TestOverlappingTasksComeLast(t *testing.T) {
 			if overlap(got.Files, busy) && slices.ContainsFunc(mayClaim, other) {
 				r.Fatalf("task %d (%v) was handed out while somebody works on %v", got.ID, got.Files, busy)
 			}
-			held = append(held, got)
+			if rapid.Bool().Draw(r, "lands") {
+				_, err = b.BeginLanding(ctx, got.ID, got.Fence, muster.PendingLanding{Head: "h"})
+			}
+			if held = append(held, got); err != nil {
+				r.Fatal(err)
+			}
 			claimed++
 		}
 	})

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"testing"
@@ -171,5 +172,34 @@ func TestAnIDThatCameAndWent(t *testing.T) {
 	}
 	if _, err := other.Get(w.ctx, 2); !errors.Is(err, muster.ErrNotFound) {
 		t.Errorf("task 2 is back: %v", err)
+	}
+}
+
+// The next task may be gone when it is claimed, or be one that cannot be read. Then the one after it is claimed.
+func TestTheNextTaskIsGone(t *testing.T) {
+	for name, does := range map[string]func(w *world, other *Board){
+		"deleted": func(w *world, other *Board) { must(w, 0, other.Delete(w.ctx, 1, false)) },
+		"corrupt": func(w *world, _ *Board) { w.write("1", `{"id": 1, "subject": 7}`) },
+	} {
+		w := inMemory(t)
+		other := w.board()
+		w.add(other, "1")
+		w.add(other, "2")
+		_, _, err := other.ClaimNext(w.ctx, Claim{Owner: "Bob Smith"}) // which is no name, and no task's fault
+		w.refused(err, muster.Invalid, "")
+		b := w.interruptedBoard(at("get", "1"), func() { does(w, other) })
+		if got, ok, err := b.ClaimNext(w.ctx, Claim{Owner: "ann"}); err != nil || !ok || got.ID != 2 {
+			t.Errorf("%s: %+v, %v, %v", name, got, ok, err)
+		}
+	}
+}
+
+// Whoever has written its edges strikes off no others.
+func TestOthersStayAnnounced(t *testing.T) {
+	w := inMemory(t)
+	w.write("meta", `{"edges": 2, "adding": [{"n": 1, "id": 1, "on": [2]}, {"n": 2, "id": 1, "on": [3]}]}`)
+	must(w, 0, w.board().edges.strike(w.ctx, adding{N: 1, ID: 1}))
+	if left := fmt.Sprint(w.raw("meta")["adding"]); left != "[map[id:1 n:2 on:[3]]]" {
+		t.Errorf("announced are %v", left)
 	}
 }

@@ -58,6 +58,10 @@ func TestMetaIsMadeAnewBesideABadEvent(t *testing.T) {
 		if got := w.add(w.board(), "3"); got.ID != 3 {
 			t.Errorf("%+v", got)
 		}
+		w.write("meta", `{"next_id": 9, "edges": "many"}`) // what can be read of it counts
+		if got := w.add(w.board(), "9"); got.ID != 9 || w.raw("meta")["edges"] != float64(time.Now().UnixMilli()) {
+			t.Errorf("%+v, %v", got, w.raw("meta"))
+		}
 	})
 }
 

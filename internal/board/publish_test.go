@@ -1,6 +1,7 @@
 package board
 
 import (
+	"strings"
 	"testing"
 
 	"muster"
@@ -22,6 +23,17 @@ func TestPublish(t *testing.T) {
 	w.refused(errOf(Publish(w.ctx, b, 2, two.Fence, check)), muster.Invalid,
 		"task 1 (one) has a check api: choose another name")
 	w.refused(errOf(Publish(w.ctx, b, 2, two.Fence-1, muster.PublishedCheck{Name: "x", Command: "true"})), muster.Fenced, "")
+	for _, bad := range []muster.PublishedCheck{{}, {Name: "a b"}, {Name: "-a"}, {Name: strings.Repeat("a", 41)},
+		{Name: "x", Command: strings.Repeat("x", 501)}} {
+		w.refused(errOf(Publish(w.ctx, b, 1, one.Fence, bad)), muster.Invalid, "")
+	}
+	check.Command = "make api"
+	if one, err = Publish(w.ctx, b, 1, one.Fence, check); len(must(w, one, err).Checks) != 1 || one.Checks[0] != check {
+		t.Errorf("replaced, there are %+v", one.Checks)
+	}
+	if e := w.events(journal.TaskUpdated); len(e) != 2 || e[1].Member != "alice" {
+		t.Errorf("told: %+v", e)
+	}
 	counts := func(want int) {
 		t.Helper()
 		if all, err := Contracts(w.ctx, b); err != nil || len(all) != want {
@@ -41,11 +53,15 @@ func TestPublish(t *testing.T) {
 	if n := len(w.events(journal.TaskUpdated)); n != told+1 {
 		t.Errorf("a check was retired, and %d events say so", n-told)
 	}
-	for _, name := range []string{"api", "b", "c"} {
-		must(w, two, errOf(Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: name, Command: "true"})))
+	w.refused(errOf(Retire(w.ctx, b, 1, "none", muster.User)), muster.NotFound, `task 1 has published no check "none"`)
+	for _, name := range []string{"api", "b", strings.Repeat("c", 40)} {
+		c := muster.PublishedCheck{Name: name, Command: strings.Repeat("x", 500)}
+		must(w, two, errOf(Publish(w.ctx, b, 2, two.Fence, c)))
 	}
 	w.refused(errOf(Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: "d", Command: "true"})), muster.Invalid, "")
 	if two, err = Publish(w.ctx, b, 2, two.Fence, muster.PublishedCheck{Name: "b"}); len(must(w, two, err).Checks) != 2 {
 		t.Errorf("one was taken back, and there are %+v", two.Checks)
 	}
+	must(w, two, errOf(b.CompleteByHand(w.ctx, 2, muster.User, ""))) // which lands nothing
+	counts(0)
 }

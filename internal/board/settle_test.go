@@ -20,7 +20,7 @@ import (
 func (w *world) fillForRepair(b *Board) error {
 	w.Helper()
 	for key, data := range map[string]string{
-		"1":  `{"id": 1, "subject": "completed by another program", "status": "completed"}`,
+		"1":  `{"id": 1, "subject": "completed by another program", "status": "completed", "landed": {"commit": "c"}}`,
 		"2":  `{"id": 2, "subject": "waits for it", "dependsOn": [1], "blockedBy": [1]}`,
 		"3":  `{"id": 3, "subject": "nobody has it", "status": "in_progress", "fence": 1}`,
 		"4":  `{"id": 4, "subject": "marked", "status": "deleted", "fence": 1}`,
@@ -51,9 +51,10 @@ func (w *world) checkRepaired(when error) {
 	w.Helper()
 	all := w.stored()
 	is := map[muster.TaskID]bool{
-		1: all[1].CompletedBy == muster.System, 2: len(all[2].BlockedBy) == 0,
+		1: all[1].CompletedBy == muster.System && all[1].Landed == nil, 2: len(all[2].BlockedBy) == 0,
 		3: all[3].Status == muster.Pending && all[3].Fence == 2,
-		5: len(all[5].DependsOn) == 0, 6: all[6].Status == muster.NeedsAttention, 7: all[7].Status == muster.NeedsAttention,
+		5: len(all[5].DependsOn) == 0, 7: all[7].Status == muster.NeedsAttention,
+		6: all[6].Status == muster.NeedsAttention && all[6].Result == "waits for itself: 7 -> 6 -> 7",
 		9: len(all[9].DependsOn) == 0, 11: slices.Equal(all[11].BlockedBy, []muster.TaskID{13}),
 		13: all[13].Status == muster.Pending,
 		12: slices.Equal(all[12].BlockedBy, []muster.TaskID{11}),
@@ -65,6 +66,12 @@ func (w *world) checkRepaired(when error) {
 	}
 	if _, there := all[4]; there || len(all) != len(is) {
 		w.Errorf("after %v: the tasks are %+v", when, all)
+	}
+	for kind, want := range map[string]int{journal.TaskForeign: 2, journal.TaskAttention: 2, journal.TaskDeleted: 1,
+		journal.TaskEdgeRemoved: 2} {
+		if e := w.events(kind); when == nil && len(e) != want {
+			w.Errorf("told: %+v, want %d %s", e, want, kind)
+		}
 	}
 }
 
@@ -128,35 +135,15 @@ func TestSettleGoesOnPastWhatFails(t *testing.T) {
 	}
 }
 
-// unwritable is a store in which no document can be put. It counts the attempts.
-type unwritable struct {
-	muster.Store
-	puts *int
-}
-
-func (s unwritable) Table(name string) muster.Table {
-	return unwritableTable{s.Store.Table(name), s.puts}
-}
-
-type unwritableTable struct {
-	muster.Table
-	puts *int
-}
-
-func (t unwritableTable) Put(context.Context, string, []byte, muster.Rev) (muster.Rev, error) {
-	*t.puts++
-	return muster.None, muster.Errorf(muster.Unavailable, "the disk is gone")
-}
-
 // While nothing can be written, or when its context ends, Settle stops at the first task instead of failing at each.
 func TestSettleStopsWhenNothingCanBeDone(t *testing.T) {
 	w := inMemory(t)
 	w.write("1", `{"id": 1, "subject": "a", "status": "in_progress", "fence": 1}`)
 	w.write("2", `{"id": 2, "subject": "b", "status": "in_progress", "fence": 1}`)
-	puts := 0
-	s := unwritable{w.open(), &puts}
-	if err := New(s, journal.New(s.Log())).Settle(w.ctx); !errors.Is(err, muster.ErrUnavailable) || puts != 1 {
-		t.Errorf("%d attempts, %v", puts, err)
+	s := &mortal{Store: w.open(), left: 1}
+	err := New(s, journal.New(s.Log())).Settle(w.ctx)
+	if !errors.Is(err, errDead) || strings.Count(err.Error(), "dead") != 1 {
+		t.Errorf("settled with %v", err)
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	revoked := 0
@@ -306,10 +293,29 @@ func TestABlockerMayComeWhileItsIDIsFree(t *testing.T) {
 			t.Errorf("at once it waits for %v", got.DependsOn)
 		}
 		w.write("4", `{"id": 4, "subject": "d", "blockedBy": [5]}`)
+		w.write("1000000000000", `{"id": 1000000000000, "subject": "no number is left after it"}`)
 		if got := w.add(another, "e"); got.ID != 6 {
 			t.Errorf("the id of the task that is waited for was given to %+v", got)
 		}
 	})
+}
+
+// What another program writes while Settle mends the task is seen to by the next one.
+func TestSettleSeesWhatCameDuringIt(t *testing.T) {
+	w := inMemory(t)
+	w.write("1", `{"id": 1, "subject": "a"}`)
+	w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1], "blockedBy": []}`)
+	var b *Board
+	b = withHandlers(w.interruptedBoard(at("put", "2"), func() {
+		w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1], "blockedBy": [1], "status": "completed"}`)
+		must(w, 0, b.tasks.Refresh(w.ctx))
+	}))
+	for range 2 {
+		must(w, 0, b.Settle(w.ctx))
+	}
+	if got := w.get(b, 2); got.CompletedBy != muster.System {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Check finds what the next Settle would mend, and changes nothing.
@@ -326,6 +332,9 @@ func TestCheckFindsWhatSettleMends(t *testing.T) {
 		{Task: 4, Text: "what follows its completion was not done: [tell]", Lane: "lane"}}
 	if d := cmp.Diff(want, got); err != nil || d != "" || cmp.Diff(before, w.stored()) != "" {
 		t.Errorf("%v: %s", err, d)
+	}
+	if all, err := b.List(w.ctx); err != nil || !slices.Equal(all[2].BlockedBy, []muster.TaskID{1}) {
+		t.Errorf("listed before it is mended: %+v, %v", all, err)
 	}
 	must(w, 0, b.Settle(w.ctx))
 	if got, err := b.Check(w.ctx); err != nil || len(got) != 0 {

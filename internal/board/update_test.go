@@ -33,7 +33,8 @@ func TestAnUpdateSaysWhatItChanged(t *testing.T) {
 			"blockedBy"}},
 		"attempts":          {`"attempts": 1`, Patch{Retry: true}, []any{"retry"}},
 		"returns":           {`"returns": 1`, Patch{Retry: true}, []any{"retry"}},
-		"set aside":         {`"status": "needs_attention"`, Patch{Retry: true}, []any{"retry"}},
+		"rounds":            {`"rounds": 1`, Patch{Retry: true}, []any{"retry"}},
+		"set aside":         {`"status": "needs_attention", "effects": ["tell"]`, Patch{Retry: true}, []any{"retry"}},
 		"nothing to retry":  {`"description": "x"`, Patch{Retry: true}, nil},
 		"only the priority": {`"description": "x"`, Patch{Retry: true, Priority: &number}, []any{"priority"}},
 	} {
@@ -59,8 +60,8 @@ func TestAnUpdateSaysWhatItChanged(t *testing.T) {
 			if len(e) != 1 || cmp.Diff(c.want, e[0].Fields["changed"]) != "" || e[0].At != now() {
 				t.Errorf("%s: told %+v, want %v at %f", name, e, c.want, now())
 			}
-			if is := w.get(b, 1); is.UpdatedAt != now() || got.UpdatedAt != now() || is.Attempts+is.Returns != 0 ||
-				is.Status != muster.Pending {
+			if is := w.get(b, 1); is.UpdatedAt != now() || got.UpdatedAt != now() || len(is.Effects) != 0 ||
+				is.Attempts+is.Returns+is.Rounds != 0 || is.Status != muster.Pending {
 				t.Errorf("%s: %+v, stored %+v", name, got, is)
 			}
 			if c.p.Description != nil && got.Description != text || c.p.Priority != nil && got.Priority != number {
@@ -119,6 +120,11 @@ func TestAHeldTaskCanBeChanged(t *testing.T) {
 	number := 7
 	got, err := b.Update(w.ctx, 2, Patch{Priority: &number, RemoveBlockers: []muster.TaskID{1}})
 	if must(w, got, err); got.Priority != 7 || len(got.DependsOn) != 0 || got.Owner != "ann" || got.Fence != 1 {
+		t.Errorf("%+v", got)
+	}
+	w.write("3", `{"id": 3, "subject": "3", "status": "needs_attention"}`) // may wait before its retry
+	got, err = b.Update(w.ctx, 3, Patch{AddBlockers: []muster.TaskID{1}})
+	if must(w, got, err); !slices.Equal(got.BlockedBy, []muster.TaskID{1}) {
 		t.Errorf("%+v", got)
 	}
 }
