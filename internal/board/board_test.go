@@ -105,7 +105,7 @@ func TestWhatTheStepsTell(t *testing.T) {
 claims: 2 claimed 1 ann "coder" auto, 5 released 1 ann "" auto, 7 claimed 1 bob "" manual, ` +
 		`8 released 1 bob "" manual, 9 claimed 1 bob "" manual, 10 released 1 bob "" manual, ` +
 		`11 claimed 1 bob "" manual, 12 revoked 1 bob "" manual, 13 claimed 1 eve "" manual, ` +
-		`14 completed 1 eve "" manual, 16 completed 2 user "" , 18 completed 3 ann "" undo`
+		`14 completed 1 eve "" manual, 16 completed 2 user "" , 17 claimed 3 ann "" undo, 18 completed 3 ann "" undo`
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory(t)
 		b, began := withHandlers(w.board()), now()

@@ -82,11 +82,11 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if len(t.DependsOn) > 0 { // a replay draws the board by them, also where it has no records
 		created["depends_on"] = t.DependsOn
 	}
-	events := []muster.Event{event(journal.TaskCreated, t, t.CreatedBy, created)}
+	down := b.emit(ctx, event(journal.TaskCreated, t, t.CreatedBy, created))
 	if t.Owner != "" {
-		events = append(events, claimEvent(t, Claim{Source: t.ClaimSource}))
+		line := claimLine{Event: journal.TaskClaimed, Owner: t.Owner, Source: t.ClaimSource}
+		down = cmp.Or(down, b.emitClaim(ctx, t, line, claimEvent(t, Claim{Source: t.ClaimSource})))
 	}
-	down := b.emit(ctx, events...)
 	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }
 
