@@ -136,8 +136,7 @@ claims: 2 claimed 1 ann "coder" auto, 5 released 1 ann "" auto, 7 claimed 1 bob 
 		claim(1, "eve")
 		did(errOf(b.Complete(w.ctx, 1, 6, Outcome{Result: "done", Landed: &muster.Landed{Commit: "c", Receipt: "ok",
 			Check: "go test", Seconds: 0.7, CoveredBy: 2, Flaky: true, Review: "by x"}})))
-		high := 7
-		did(errOf(b.Update(w.ctx, 2, Patch{Priority: &high, RemoveBlockers: []muster.TaskID{1}, By: muster.Lead})))
+		did(errOf(b.Update(w.ctx, 2, Patch{Priority: new(7), RemoveBlockers: []muster.TaskID{1}, By: muster.Lead})))
 		did(errOf(b.CompleteByHand(w.ctx, 2, muster.User, "")))
 		create(Draft{Subject: "three", CreatedBy: "ann", Undoes: []muster.TaskID{1}, BlockedBy: []muster.TaskID{1}})
 		did(errOf(b.CompleteByHand(w.ctx, 3, muster.Lead, "")))

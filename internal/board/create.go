@@ -107,12 +107,7 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 		if err != nil {
 			return t, err
 		}
-		b.tasks.View(func() {
-			t.ID = max(m.NextID, b.graph.highest+1)
-			for b.graph.dependants[t.ID] != nil {
-				t.ID++ // another program's task waits for a task of this id; that is not this one
-			}
-		})
+		b.tasks.View(func() { t.ID = b.graph.unusedID(m.NextID) })
 		// The write fails if there is a document of the id, so of two processes that found the same id one
 		// has it.
 		rev, err := b.tasks.Create(ctx, key(t.ID), t)
@@ -137,7 +132,7 @@ func (b *Board) insert(ctx context.Context, t muster.Task) (muster.Task, error) 
 func UnusedID(ctx context.Context, b *Board) (id muster.TaskID, err error) {
 	m, _, err := b.meta.parse(ctx)
 	if err == nil {
-		err = b.tasks.ViewFresh(ctx, func() { id = max(m.NextID, b.graph.highest+1) })
+		err = b.tasks.ViewFresh(ctx, func() { id = b.graph.unusedID(m.NextID) })
 	}
 	return id, err
 }

@@ -145,6 +145,16 @@ func (g *graph) isDone(id muster.TaskID) bool { n := g.tasks[id]; return n != ni
 // exists reports whether there is a task of that id, readable or not.
 func (g *graph) exists(id muster.TaskID) bool { return g.unreadable[id] || g.tasks[id] != nil }
 
+// unusedID returns the first id, from next on, that no task has or had. It passes over those for which another
+// program's task waits: a new task is not the one that is meant.
+func (g *graph) unusedID(next muster.TaskID) muster.TaskID {
+	id := max(next, g.highest+1)
+	for g.dependants[id] != nil {
+		id++
+	}
+	return id
+}
+
 // ids returns the tasks that can be read, sorted.
 func (g *graph) ids() []muster.TaskID { return slices.Sorted(maps.Keys(g.tasks)) }
 

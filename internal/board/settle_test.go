@@ -294,7 +294,8 @@ func TestABlockerMayComeWhileItsIDIsFree(t *testing.T) {
 		}
 		w.write("4", `{"id": 4, "subject": "d", "blockedBy": [5]}`)
 		w.write("1000000000000", `{"id": 1000000000000, "subject": "no number is left after it"}`)
-		if got := w.add(another, "e"); got.ID != 6 {
+		next, err := UnusedID(w.ctx, another)
+		if got := w.add(another, "e"); got.ID != 6 || next != 6 || err != nil {
 			t.Errorf("the id of the task that is waited for was given to %+v", got)
 		}
 	})
