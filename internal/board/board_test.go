@@ -285,8 +285,7 @@ func TestReturns(t *testing.T) {
 	w.refused(errOf(b.Return(w.ctx, 1, 1, "check", Details{})), muster.Invalid, "task 1 is not landing")
 	for i := 1; i <= 3; i++ {
 		must(w, c, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		// An arbiter would have nothing to bring together: it has met no landed work.
-		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Log: "l", Seconds: 0.6, MayArbitrate: true})
+		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Seconds: 0.6, MayArbitrate: true}) // alone
 		must(w, r, err)
 		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
 		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
@@ -297,7 +296,8 @@ func TestReturns(t *testing.T) {
 		}
 	}
 	got := w.get(b, 1)
-	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Result != "came back 3 times, last: review: FAIL" {
+	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Landing != nil ||
+		got.Result != "came back 3 times, last: review: FAIL" {
 		t.Fatalf("%+v", got)
 	}
 	w.refused(errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})), muster.Fenced, "")
