@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,35 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, con
 	}
 	// Without a second parent and without changed files the owner's own commit says all.
 	if len(parents) == 1 {
-		committed, err := c.repo.Tree(ctx, head)
+		committed, err := c.treeOf(ctx, head)
 		if err != nil || committed == tree {
 			return head, "", err
 		}
 	}
-	commit, err = c.repo.CommitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
+	commit, err = c.commitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
 	return commit, tree + " " + strings.Join(parents, " "), err
+}
+
+// treeOf returns the tree of a commit of the checkout.
+func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
+	if !c.isSubmodule {
+		return c.repo.Tree(ctx, commit)
+	}
+	out, err := c.run(ctx, "rev-parse", commit+"^{tree}")
+	return strings.TrimSpace(out), err
+}
+
+// commitTree makes a commit among the objects of the checkout, as the runtime's identity.
+func (c checkout) commitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	if !c.isSubmodule {
+		return c.repo.CommitTree(ctx, tree, parents, message)
+	}
+	args := []string{"commit-tree", tree, "-F", "-"}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: args, Stdin: message})
+	return strings.TrimSpace(out), err
 }
 
 // archiveSubject is the message of a commit that snapshot has made.
@@ -113,7 +136,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	//
 	// Its time is that of the lane's index: git compares the content of a file that was written in the second of its
 	// index. With a later time a change of that second, which leaves the size as it was, would not be in the tree.
-	from := filepath.Join(git.DirOf(c.lane.Path), "index")
+	from := filepath.Join(cmp.Or(git.DirOf(c.lane.Path), filepath.Join(c.lane.Path, ".git")), "index")
 	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
 	var data []byte
 	if err == nil {

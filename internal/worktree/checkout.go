@@ -20,6 +20,8 @@ type checkout struct {
 	repo *git.Repo
 	lane muster.Lane
 	temp *CheckDirs // makes temporary directories
+
+	isSubmodule bool // it is one of a lane, whose objects are not those of repo
 }
 
 // run runs git in the lane.

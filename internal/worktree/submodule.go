@@ -71,7 +71,7 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}
 	sub := s.checkout
-	sub.lane = muster.Lane{Name: s.lane.Name, Path: path}
+	sub.lane, sub.isSubmodule = muster.Lane{Name: s.lane.Name, Path: path}, true
 	head, err := s.repo.ResolveIn(ctx, path, "HEAD")
 	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "the submodule %s has no commit at its HEAD", e.file)
