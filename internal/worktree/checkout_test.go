@@ -52,18 +52,18 @@ func TestWhereALaneHasChanged(t *testing.T) {
 			t.Error("what cannot be told counts as changed")
 		}
 	}
-	w.rows(strings.Replace(w.row("one", muster.LaneActive, ""), `"base"`, `"bases"`, 1))
-	unclear("what it was made from is not recorded")
+	row := w.row("one", muster.LaneActive, "")
+	for old, new := range map[string]string{`"base"`: `"bases"`, lane.Base: "main"} {
+		w.rows(strings.Replace(row, old, new, 1))
+		unclear("what it was made from is not recorded")
+	}
 	w.rows(w.row("one", muster.LaneActive, ""))
 	other := gittest.Repo(t, nil)
 	gittest.Write(t, lane.Path, map[string]string{".git": "gitdir: " + other + "/.git\n"})
 	unclear("not the lane one any more")
-	for name, look := range map[string]func() error{
-		"ignored":    func() error { _, err := w.Ignored(w.ctx(), "one"); return err },
-		"status":     func() error { _, err := w.Status(w.ctx(), "one"); return err },
-		"unresolved": func() error { _, err := w.Unresolved(w.ctx(), "one"); return err },
-	} {
-		if err := look(); err == nil {
+	for name, err := range map[string]error{"ignored": fault(w.Ignored(w.ctx(), "one")),
+		"status": fault(w.Status(w.ctx(), "one")), "unresolved": fault(w.Unresolved(w.ctx(), "one"))} {
+		if err == nil {
 			t.Errorf("%s of another repository", name)
 		}
 	}
@@ -97,8 +97,9 @@ func TestTheFingerprintOfALane(t *testing.T) {
 	}
 	write := func(files map[string]string) { gittest.Write(t, lane.Path, files) }
 	look("nothing", "")
-	write(map[string]string{"ignored": "x"})
+	write(map[string]string{"ignored/x": "x", "ignored/y": "y"})
 	look("what git ignores", "")
+	equal(t, "ignored", strings.Join(require.Value(w.Ignored(w.ctx(), "one"))(t), " "), "ignored/")
 	for i, change := range []func(){
 		func() { write(map[string]string{"b c": "one\n"}) },
 		func() { write(map[string]string{"b c": "two\n"}) },
@@ -179,6 +180,12 @@ func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	head, _, err := w.Commit(w.ctx(), "one", "a submodule")
 	require.NoError(t, err)
 	equal(t, "committed", w.git(lane.Path, "rev-parse", head+":sub"), staged)
+	// What is not committed there is committed too, and kept where the lane's end does not reach.
+	gittest.Write(t, inner, map[string]string{"x": "x\n"})
+	head, _, err = w.Commit(w.ctx(), "one", "a file")
+	require.NoError(t, err)
+	sub := w.git(lane.Path, "rev-parse", head+":sub")
+	equal(t, "kept", w.git(w.root, "show", "refs/muster/submodules/"+sub+":x"), "x")
 	// A link to a repository whose files are gone is removed, as any other file that is gone.
 	w.git(lane.Path, "update-index", "--add", "--cacheinfo", "160000,"+staged+",other")
 	head, _, err = w.Commit(w.ctx(), "one", "no other")
@@ -208,6 +215,10 @@ func TestOneMergeAtATime(t *testing.T) {
 	if len(conflicts) > 0 {
 		t.Errorf("conflicts %v", conflicts)
 	}
+	// The owner takes its own side, which changes nothing: that is a merge too.
+	gittest.Write(t, w.root, map[string]string{".worktrees/one/a": "ours\n"})
+	w.ok2(w.Commit(w.ctx(), "one", "merge"))
+	equal(t, "parents", len(strings.Fields(w.git(w.root, "log", "-1", "--format=%P", "wt/one"))), 2)
 	// A merge without conflicts leaves no note, and the next commit finishes it.
 	lane := w.create("two", map[string]string{"c": "c\n"})
 	w.ok2(w.Commit(w.ctx(), "two", "ours"))

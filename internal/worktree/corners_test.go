@@ -83,9 +83,7 @@ func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
 	w.writeIndex(whole[:len(whole)/2])
 	l := w.on(&onDisk{name: "index.json", act: func() {
 		gittest.Write(t, w.root, map[string]string{"new.json": whole})
-		if err := os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"))
 	}})
 	if all, err := l.List(w.ctx()); err != nil || len(all) != 1 || all[0].Base == "" {
 		t.Errorf("the lanes are %+v, %v", all, err)
@@ -103,11 +101,7 @@ func TestRecoveryWaitsForTheLeaseOfADeadMaker(t *testing.T) {
 	w.rows(w.row("one", muster.LaneCreating, `,"maker":"lane-maker-1"`))
 	unlock, err := durable.New(durable.OS{}).TryLock(w.root + "/.team/locks/lane-maker-1.lock")
 	require.NoError(t, err)
-	l := w.on(&onDisk{name: "lane-maker-1.lock", left: 2, act: func() {
-		if err := unlock(); err != nil {
-			t.Error(err)
-		}
-	}})
+	l := w.on(&onDisk{name: "lane-maker-1.lock", left: 2, act: func() { require.NoError(t, unlock()) }})
 	require.NoError(t, l.Recover(w.ctx()))
 	w.tidy()
 }

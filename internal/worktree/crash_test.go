@@ -98,16 +98,18 @@ func (w *world) must(all []muster.Lane, err error) []muster.Lane {
 // The states that a crash can leave, one by one.
 func TestRecover(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
+	w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.log\n"})
 	ctx := w.ctx()
 	head, _ := w.repo.Head(ctx)
-	// intent only; branch only; branch and worktree; branch that has moved; being made by a living process; used.
-	for _, b := range []string{"branch", "moved", "whole", "living", "used"} {
+	// intent only; branch only; branch and worktree; branch that has moved; being made by a living process; used twice.
+	for _, b := range []string{"branch", "moved", "whole", "living", "used", "built"} {
 		w.git(w.root, "branch", "wt/"+b)
 	}
 	w.git(w.root, "worktree", "add", "-q", w.root+"/.worktrees/whole", "wt/whole")
 	w.git(w.root, "worktree", "add", "-q", w.root+"/.worktrees/used", "wt/used")
 	w.git(w.root+"/.worktrees/used", "commit", "-q", "--allow-empty", "-m", "work")
+	w.git(w.root, "worktree", "add", "-q", w.root+"/.worktrees/built", "wt/built")
+	gittest.Write(t, w.root, map[string]string{".worktrees/built/x.log": "what git ignores\n"})
 	w.git(w.root, "worktree", "lock", w.root+"/.worktrees/whole") // as git does while it makes one
 	w.git(w.root, "update-ref", "refs/heads/wt/moved", w.git(w.root, "commit-tree", "-p", head, "-m", "x", head+"^{tree}"))
 	gittest.Write(t, w.root, map[string]string{".git/refs/heads/wt/branch.lock": ""}) // as a killed git leaves it
@@ -115,18 +117,20 @@ func TestRecover(t *testing.T) {
 	require.NoError(t, err)
 	creating := func(name, more string) string { return w.row(name, muster.LaneCreating, more) }
 	w.rows(creating("intent", ""), creating("branch", `,"maker":"lane-maker-1"`), creating("moved", ""), creating("used", ""),
-		creating("whole", `,"maker":"lane-maker-2"`), creating("living", `,"maker":"lane-maker-9"`))
+		creating("whole", `,"maker":"lane-maker-2"`), creating("living", `,"maker":"lane-maker-9"`),
+		creating("built", ""))
 	require.NoError(t, w.Recover(ctx))
 	status := map[muster.Name]muster.LaneStatus{}
 	for _, lane := range w.must(w.List(ctx)) {
 		status[lane.Name] = lane.Status
 	}
-	if len(status) != 3 || status["living"] != muster.LaneCreating || status["moved"] != muster.LaneFailed ||
-		status["used"] != muster.LaneActive || !exists(w.root+"/.worktrees/used") {
+	if len(status) != 4 || status["living"] != muster.LaneCreating || status["moved"] != muster.LaneFailed ||
+		status["used"] != muster.LaneActive || status["built"] != muster.LaneActive ||
+		!exists(w.root+"/.worktrees/used") {
 		t.Errorf("after recovery: %v", status)
 	}
 	equal(t, "branches", w.git(w.root, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/wt/"),
-		"living\nmoved\nused")
+		"built\nliving\nmoved\nused")
 	// The maker dies: whoever wants the name next gets it.
 	if _, err := w.Create(ctx, "living", 0, ""); err == nil {
 		t.Error("took a lane from its living maker")

@@ -134,6 +134,14 @@ func TestSurroundingsGoWithTheLane(t *testing.T) {
 	if removed, err := worktree.RemoveTemporaries(t.Context(), other.Lanes); err != nil || !slices.Equal(removed, []string{temporary}) {
 		t.Errorf("removed are %v and not %s, %v", removed, temporary, err)
 	}
+	// One of a lane that nobody knows goes before the next lane is made, when nobody has written there for a day.
+	for name, goes := range map[muster.Name]bool{"early": false, "late": true} {
+		if leave(t, temporary+"/x"); goes {
+			require.NoError(t, os.Chtimes(temporary, old, old))
+		}
+		other.create(name)
+		equal(t, string(name)+": it is gone", !exists(temporary), goes)
+	}
 }
 
 // What a killed member's commands left is gone before the next one's first command, and nobody else's entry removes
@@ -167,12 +175,32 @@ func TestTemporaryRootOfAnother(t *testing.T) {
 	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
 	lane := w.create("one")
 	root := filepath.Dir(w.environ(lane)["TMPDIR"])
+	require.NoError(t, os.Chmod(root, 0o755))
+	w.environ(lane)
+	equal(t, "who may look into it", file(t, root).Mode().Perm(), 0o700)
 	require.NoError(t, os.RemoveAll(root))
 	require.NoError(t, os.Symlink(elsewhere, root))
 	if got := w.environ(lane); got["TMPDIR"] != "" || got["PORT"] == "" {
 		t.Errorf("behind a link the lane has %v", got)
 	}
 	require.NoError(t, w.Remove(w.ctx(), "one", false))
+}
+
+// The worktrees of members are lanes, scratch checkouts and what is made in their temporary directories. All others are
+// the user's.
+func TestWhoseAWorktreeIs(t *testing.T) {
+	tmp := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	t.Setenv("TMPDIR", tmp)
+	w := surrounded(t, gittest.Repo(t, nil), t.TempDir())
+	lane, users := w.create("one"), w.root+"/.worktrees/users"
+	w.git(w.root, "worktree", "add", "-q", "-b", "users", users)
+	own := w.environ(lane)["TMPDIR"]
+	for dir, want := range map[string]bool{lane.Path: true, w.scratchAt("alice"): true, own + "/x": true,
+		tmp + "/muster-check-x/tree": true, filepath.Dir(own) + "0/x": false, users: false, users + "/one": false} {
+		equal(t, dir, w.IsMembers(w.ctx(), dir), want)
+	}
+	returns(t, users)(w.CheckedOutElsewhere(w.ctx(), "refs/heads/users"))
+	returns(t, "")(w.CheckedOutElsewhere(w.ctx(), "refs/heads/wt/one"))
 }
 
 func TestOccupy(t *testing.T) {

@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,11 +74,7 @@ func TestADamagedIndexThatSomebodyElseRebuilds(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create("one")
 	w.writeIndex(`{"worktrees":{"one":{`)
-	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() {
-		if err := w.Keep(w.ctx(), "one"); err != nil {
-			t.Error(err)
-		}
-	}})
+	l := w.on(&onDisk{name: "lanes.lock", left: 1, act: func() { require.NoError(t, w.Keep(w.ctx(), "one")) }})
 	if all, err := l.List(w.ctx()); err != nil || len(all) != 1 || all[0].Status != muster.LaneKept {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -120,8 +117,11 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	w.create("one")
 	require.NoError(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD"))) // of a process that lives
 	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
-		".worktrees/notes": "mine\n", ".worktrees/.spare-2/a": "a", ".team/locks/spare-2.lock": ""})
+		".worktrees/notes": "mine\n", ".worktrees/.spare-2/a": "a", ".team/locks/spare-2.lock": "",
+		".git/worktrees/one/index.lock": ""})
+	w.age(".git/worktrees/one/index.lock")
 	require.NoError(t, w.Recover(w.ctx()))
+	w.git(w.root+"/.worktrees/one", "commit", "-q", "--allow-empty", "-m", "as its owner does")
 	entries, err := os.ReadDir(w.root + "/.worktrees")
 	var names []string
 	for _, e := range entries {
@@ -137,6 +137,9 @@ func TestWhereLanesAreMade(t *testing.T) {
 	t.Parallel()
 	root, real := gittest.Repo(t, nil), t.TempDir()
 	require.NoError(t, os.Symlink(real, root+"/link"))
+	openWorld(t, root, worktree.Options{}).create("old")
+	moved := openWorld(t, root, worktree.Options{Dir: "made/here"}) // the settings were changed
+	moved.ok(moved.Enter(moved.ctx(), "old"))
 	for dir, want := range map[string]string{"made/here": root + "/made/here/one", "link/lanes": real + "/lanes/two"} {
 		w := openWorld(t, root, worktree.Options{Dir: dir})
 		if lane := w.create(muster.Name(filepath.Base(want))); lane.Path != want {
@@ -144,6 +147,9 @@ func TestWhereLanesAreMade(t *testing.T) {
 		}
 		gittest.Write(t, want, map[string]string{"made/hereabouts": "none of the lanes\n"})
 		w.ok2(w.Commit(w.ctx(), muster.Name(filepath.Base(want)), "work"))
+		gittest.Write(t, want, map[string]string{"Made/here/x": "it would land among the lanes\n"})
+		_, _, err := w.Commit(w.ctx(), muster.Name(filepath.Base(want)), "work")
+		equal(t, dir+": it is refused", errors.Is(err, muster.ErrInvalid), dir == "made/here")
 		w.rows() // a lane is found again there
 		require.NoError(t, w.Recover(w.ctx()))
 		if lane, err := w.Get(w.ctx(), muster.Name(filepath.Base(want))); err != nil || lane.Path != want {
@@ -175,13 +181,18 @@ func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {
 	empty := w.index()
 	creating := strings.Replace(empty, `"status": "active"`, `"status": "creating", "maker": "lane-maker-1"`, 1)
 	require.NoError(t, w.Occupy(w.ctx(), "one", nobody, alice))
-	for _, old := range []string{`{"worktrees":{}}`, empty, creating} {
+	at := regexp.MustCompile(`"created_at": [0-9.]+`)
+	for _, old := range []string{`{"worktrees":{}}`, empty, creating, at.ReplaceAllString(empty, `"created_at": 1`)} {
 		w.writeIndex(old)
 		returns(t, lane.Path)(w.Workdir(w.ctx(), "one"))
 		got, err := w.Get(w.ctx(), "one")
 		if err != nil || got.Base != lane.Base || got.Status != muster.LaneActive || worktree.OccupantOf(got) != alice {
 			t.Errorf("%+v, %v", got, err)
 		}
+	}
+	w.writeIndex(at.ReplaceAllString(empty, `"created_at": 9000000000`)) // another process has made it since
+	if got, err := w.Get(w.ctx(), "one"); err != nil || got.CreatedAt != 9e9 {
+		t.Errorf("%+v, %v", got, err)
 	}
 	if _, changed, err := w.Commit(w.ctx(), "one", "work"); err != nil || !changed || gittest.Read(t, lane.Path, "b") != "b\n" {
 		t.Errorf("committed %v, %v", changed, err)

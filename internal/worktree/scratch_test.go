@@ -105,25 +105,6 @@ func TestAScratchCheckoutThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// What a member has committed in its scratch checkout is archived before the checkout moves away from it.
-func TestCommitsOfAScratchCheckoutAreArchived(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	dir, err := w.Scratch(w.ctx(), "alice", w.git(w.root, "rev-parse", "HEAD"))
-	require.NoError(t, err)
-	gittest.Write(t, dir, map[string]string{"mine": "mine\n"})
-	w.git(dir, "add", "mine")
-	w.git(dir, "commit", "-q", "-m", "mine")
-	w.git(w.root, "commit", "-q", "--allow-empty", "-m", "two")
-	second := w.git(w.root, "rev-parse", "HEAD")
-	if again, err := w.Scratch(w.ctx(), "alice", second); err != nil || again != dir || w.git(dir, "rev-parse", "HEAD") != second {
-		t.Fatal(again, err)
-	}
-	if got := w.git(w.root, "show", "refs/muster/archive/scratch-alice-1:mine"); got != "mine" {
-		t.Errorf("the archive has %q", got)
-	}
-}
-
 // Several calls for one member at once make one checkout.
 func TestOneScratchCheckoutAMember(t *testing.T) {
 	t.Parallel()
@@ -192,8 +173,11 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 			gittest.Write(w.t, dir, map[string]string{"a": "mine\n"})
 			w.git(dir, "commit", "-qam", "mine")
 		}, "a"},
-		"an ignored file":         {func(w *world, dir string) { gittest.Write(w.t, dir, map[string]string{"x.o": "mine\n"}) }, ""},
-		"what was taken back":     {func(w *world, dir string) { w.git(dir, "commit", "-q", "--allow-empty", "-m", "none") }, ""},
+		"an ignored file":     {func(w *world, dir string) { gittest.Write(w.t, dir, map[string]string{"x.o": "mine\n"}) }, ""},
+		"what was taken back": {func(w *world, dir string) { w.git(dir, "commit", "-q", "--allow-empty", "-m", "none") }, ""},
+		"a conflict": {func(w *world, dir string) {
+			gittest.Write(w.t, dir, map[string]string{"b": "mine\n"})
+		}, "b"},
 		"what the target has too": {func(w *world, dir string) { gittest.Write(w.t, dir, map[string]string{"b": "landed\n"}) }, ""},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.o\n"})
@@ -208,11 +192,11 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 			t.Errorf("%s: before the landing %v, %v", name, files, err)
 		}
 		tip := w.land(map[string]string{"b": "landed\n"})
-		files, err := w.ScratchChanges(w.ctx(), "alice", []string{tip})
+		files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD~", tip}) // it may be at either
 		if got := strings.Join(files, " "); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		all, err := w.Unlanded(w.ctx(), []string{tip}, nil)
+		all, err := w.Unlanded(w.ctx(), []string{tip, "HEAD~"}, nil)
 		if err != nil || (len(all) > 0) != (c.want != "") {
 			t.Errorf("%s: at the end %+v, %v", name, all, err)
 		}
@@ -222,7 +206,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		if all[0].Member != "alice" || all[0].Ref == "" || !slices.Equal(all[0].Files, files) || all[0].Err != nil {
 			t.Errorf("%s: %+v", name, all[0])
 		}
-		if got := w.git(w.root, "diff", "--name-only", "HEAD~", all[0].Ref, "--", "a", "new", "dir", "empty"); strings.ReplaceAll(got, "\n", " ") != c.want {
+		if got := w.git(w.root, "diff", "--name-only", "HEAD~", all[0].Ref, "--", "a", "b", "new", "dir", "empty"); strings.ReplaceAll(got, "\n", " ") != c.want {
 			t.Errorf("%s: the archive has %q", name, got)
 		}
 		if left := w.git(dir, "status", "--porcelain"); left != "" || w.git(dir, "rev-parse", "HEAD") != tip {
@@ -241,10 +225,15 @@ func TestAScratchCheckoutThatMovesLosesNothing(t *testing.T) {
 		"an edit":                    {"a": "mine\n"},
 		"a file that is in the way":  {"b": "mine\n"},
 		"a file that stays as it is": {"c": "mine\n"},
+		"a commit":                   {"mine": "mine\n"},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n"})
 		dir := w.scratchAt("alice")
 		gittest.Write(t, dir, files)
+		if name == "a commit" {
+			w.git(dir, "add", "-A")
+			w.git(dir, "commit", "-qm", "mine")
+		}
 		tip := w.land(map[string]string{"b": "landed\n"})
 		if again, err := w.Scratch(w.ctx(), "alice", tip); err != nil || again != dir || gittest.Read(t, dir, "b") != "landed\n" {
 			t.Fatalf("%s: %s, %v", name, again, err)
@@ -275,15 +264,18 @@ func TestWhatLanesHoldAtTheEnd(t *testing.T) {
 	var archived []worktree.Archived
 	for name, files := range map[muster.Name]map[string]string{
 		"empty": nil, "same": {"b": "landed\n"}, "other": {"c": "mine\n"}, "gone": {"d": "mine\n"}, "gone-same": {"b": "landed\n"},
-		"late": {"e": "mine\n"},
+		"late": {"e": "mine\n"}, "landed": {"f": "mine\n"},
 	} {
 		lane, err := w.Create(w.ctx(), name, 0, "")
 		require.NoError(t, err)
 		gittest.Write(t, lane.Path, files)
-		if name == "gone" || name == "gone-same" || name == "late" {
+		if name == "landed" {
+			w.ok2(w.Commit(w.ctx(), name, "which the target has had, and has no more"))
+		}
+		if slices.Contains([]muster.Name{"gone", "gone-same", "late", "landed"}, name) {
 			ref, err := w.Archive(w.ctx(), name)
 			require.NoError(t, err)
-			archived = append(archived, worktree.Archived{Lane: name, Ref: ref, HasLanded: name == "late"})
+			archived = append(archived, worktree.Archived{Lane: name, Ref: ref, HasLanded: name[0] == 'l'})
 		}
 	}
 	tip := w.land(map[string]string{"b": "landed\n"})

@@ -145,6 +145,14 @@ func TestServeSpares(t *testing.T) {
 	cancel()
 	<-ended
 	w.tidy()
+	w.git(w.root, "sparse-checkout", "set", "d1")
+	ctx, cancel = context.WithCancel(w.ctx())
+	defer cancel()
+	w.Spares.Serve(ctx, func(context.Context) (string, error) {
+		t.Error("a spare of a sparse checkout would have all files")
+		cancel()
+		return "", ctx.Err()
+	})
 }
 
 // leases are the names of the locks and notes of check directories.
@@ -169,7 +177,9 @@ func TestWhereChecksRun(t *testing.T) {
 		_, _, err := w.CheckDirs.Create()
 		wants(t, err, muster.ErrUnavailable, "no directory for the check can be made")
 	}
-	for tmp, parent := range map[string]string{elsewhere: elsewhere, w.root + "/tmp": filepath.Dir(w.root)} {
+	require.NoError(t, os.Symlink(elsewhere, w.root+"/link"))
+	for tmp, parent := range map[string]string{elsewhere: elsewhere, w.root + "/link": elsewhere,
+		w.root + "/tmp": filepath.Dir(w.root)} {
 		t.Setenv("TMPDIR", tmp)
 		for range 2 { // a lease that is given back is taken again
 			dir, remove, err := w.CheckDirs.Create()
@@ -211,8 +221,8 @@ func TestAbandonedDirectoriesAreReturned(t *testing.T) {
 
 // A step that fails is told: a directory that is not noted is never made.
 func TestACheckDirectoryWithoutANoteIsNotMade(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, nil)
+	t.Setenv("TMPDIR", t.TempDir())
 	for _, part := range []string{".lock", ".check-"} { // the leases, and the note that is written
 		w.failEachStep(part, func(int) {}, func(l *worktree.Lanes, _ int) error {
 			_, remove, err := l.CheckDirs.Create()
@@ -223,7 +233,8 @@ func TestACheckDirectoryWithoutANoteIsNotMade(t *testing.T) {
 			return err
 		})
 	}
-	equal(t, "left", w.leases(), "check-1.lock")
+	made, _ := filepath.Glob(os.TempDir() + "/*")
+	equal(t, "left", w.leases()+strings.Join(made, " "), "check-1.lock")
 }
 
 // A note is a claim: what it names and has not made stays. A note that cannot be removed now takes its lease out of use

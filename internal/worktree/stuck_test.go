@@ -99,6 +99,11 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 		}
 		require.NoError(t, w.Recover(ctx))
 	}
+	w.create("two") // recovery goes on past the one that stays
+	w.removing("")
+	require.NoError(t, w.Recover(ctx))
+	w.tidy("one")
+	equal(t, "how often it is told", w.notes("worktree.remove.failed"), 4)
 	if out, err := exec.Command("sh", "-c", "cd '"+w.root+"' && "+unlock).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", unlock, err, out)
 	}

@@ -44,6 +44,10 @@ func TestCommit(t *testing.T) {
 	if s, err := w.Status(ctx, "one"); err != nil || !strings.Contains(s, "Work") || !strings.Contains(s, "uncommitted: none") {
 		t.Errorf("status %q, %v", s, err)
 	}
+	// What the project does not ignore, and somebody hides meanwhile, is not left out silently.
+	gittest.Write(t, w.root, map[string]string{".git/info/exclude": "*.log\n*.hid\n", ".worktrees/one/x.hid": ""})
+	_, _, err = w.Commit(ctx, "one", "hidden")
+	wants(t, err, muster.ErrInvalid, "x.hid would not land")
 }
 
 // A lane is as sparse as the user's checkout. What its owner makes outside is committed, and what it does not see
@@ -63,14 +67,18 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 // Changes of files that git was told to look past are committed.
 func TestCommitOfFilesThatGitLooksPast(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n"})
-	lane := w.create("one")
+	w := newWorld(t, map[string]string{"a": "a\n", "b": "b\n", "c": "c\n"})
+	lane, two := w.create("one"), w.create("two")
 	w.git(lane.Path, "update-index", "--assume-unchanged", "a")
-	w.git(lane.Path, "update-index", "--skip-worktree", "b")
+	w.git(two.Path, "update-index", "--skip-worktree", "b")
+	returns(t, true)(w.Changed(w.ctx(), "one"))
+	returns(t, true)(w.Changed(w.ctx(), "two"))
+	w.git(lane.Path, "update-index", "--skip-worktree", "b", "c")
 	gittest.Write(t, lane.Path, map[string]string{"a": "a2\n", "b": "b2\n"})
+	require.NoError(t, os.Remove(lane.Path+"/c"))
 	head, _, err := w.Commit(w.ctx(), "one", "Work\n")
 	require.NoError(t, err)
-	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\ta\nM\tb")
+	equal(t, "committed", w.git(w.root, "diff", "--name-status", lane.Base, head), "M\ta\nM\tb\nD\tc")
 }
 
 // A git that was killed in the lane, its owner's or the runtime's, left its lock.
@@ -131,12 +139,16 @@ func TestMerge(t *testing.T) {
 	wants(t, fault(w.Merge(ctx, "one", theirs)), muster.ErrInvalid, "uncommitted")
 	mine, _, err := w.Commit(ctx, "one", "ours")
 	require.NoError(t, err)
+	base := func(_, base string, err error) string { t.Helper(); require.NoError(t, err); return base }
+	equal(t, "compared with", base(worktree.Content(ctx, w.Lanes, "one", theirs)), lane.Base)
 	for range 2 { // the second time as after a crash
 		conflicts, err := w.Merge(ctx, "one", w.git(w.root, "rev-parse", "main"))
 		if err != nil || strings.Join(conflicts, " ") != "bin gone text" {
 			t.Fatalf("conflicts %v, %v", conflicts, err)
 		}
 	}
+	equal(t, "compared with", base(worktree.Content(ctx, w.Lanes, "one", theirs)), theirs)
+	equal(t, "what both had", strings.Contains(gittest.Read(t, lane.Path, "text"), "\n||||||| "), true)
 	says := func(want string) {
 		t.Helper()
 		open, err := w.Unresolved(ctx, "one")
@@ -164,6 +176,7 @@ func TestMerge(t *testing.T) {
 	equal(t, "parents", w.git(lane.Path, "log", "-1", "--format=%P"), mine+" "+theirs)
 	equal(t, "files", w.git(lane.Path, "ls-tree", "-r", "--name-only", head), "bin\ncalm\nfresh\ntext")
 	returns(t, "calm")(worktree.LineOf(ctx, w.repo, head, "calm", 1))
+	wants(t, fault(worktree.LineOf(ctx, w.repo, head, "calm", 0)), muster.ErrInvalid, "no line 0")
 	says("[]")
 	if got, err := w.Get(ctx, "one"); err != nil || got.Extra != nil {
 		t.Errorf("left in the row: %v, %v", got.Extra, err)
@@ -198,6 +211,9 @@ func TestArchiveKeepsEverything(t *testing.T) {
 	if w.git(lane.Path, "ls-files", "-s") != index || w.git(lane.Path, "rev-parse", "HEAD") != mine {
 		t.Error("preserving disturbed the lane")
 	}
+	equal(t, "leases of temporary directories", w.leases(), "check-1.lock")
+	// The same content in another commit has the same archive.
+	w.git(w.root, "update-ref", ref, w.git(w.root, "commit-tree", ref+"^{tree}", "-p", mine, "-m", "at another time"))
 	wants(t, w.Remove(ctx, "one", false), muster.ErrHeld, "work that has not landed")
 	returns(t, ref)(w.Archive(ctx, "one"))
 	for file, want := range map[string]string{"a": "committed", "b": "changed after", "untracked/file": "untracked", ".gitignore": "*.log\n# more"} {
@@ -236,8 +252,7 @@ func TestRemoveKeepsWhatIsUnclear(t *testing.T) {
 	wants(t, fault(w.Changed(ctx, "one")), muster.ErrInvalid, "cannot verify")
 	wants(t, w.Remove(ctx, "one", true), muster.ErrInvalid, "cannot verify")
 	equal(t, "what it holds", gittest.Read(t, lane.Path, "mine"), "mine\n")
-	require.NoError(t, os.Remove(gitdir+"/index"))
-	w.git(lane.Path, "reset", "-q")
+	require.NoError(t, os.Remove(gitdir+"/index")) // without one all files are new to git
 	require.NoError(t, w.Remove(ctx, "one", true))
 	w.tidy()
 	equal(t, "the content", w.git(w.root, "show", "refs/muster/archive/one-1:mine"), "mine")
@@ -303,4 +318,67 @@ func TestACommitEndsWhatIsUnderWay(t *testing.T) {
 		t.Errorf("still under way: %s", got)
 	}
 	equal(t, "the content", w.git(lane.Path, "show", "HEAD:a"), "both")
+}
+
+// Files of the team's state do not land, in whatever way their directory is written. To delete one does no harm.
+func TestTheTeamsStateDoesNotLand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{".team/old": ""})
+	lane := w.create("one")
+	w.git(lane.Path, "rm", "-q", ".team/old")
+	w.ok2(w.Commit(w.ctx(), "one", "less"))
+	for _, file := range []string{".team/x", ".TASKS. /x", ".work\u200btrees/x"} {
+		gittest.Write(t, lane.Path, map[string]string{file: ""})
+		w.git(lane.Path, "add", "-f", file)
+		w.git(lane.Path, "commit", "-q", "-m", "more")
+		_, _, err := w.Commit(w.ctx(), "one", "x")
+		wants(t, err, muster.ErrInvalid, "would land in the directories of the team's state")
+		w.git(lane.Path, "rm", "-q", file)
+	}
+}
+
+// A temporary commit has what a lane holds now, without large files, and its id depends on nothing else. The lane stays
+// as it is.
+func TestATemporaryCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n", "gone": "gone\n", ".gitignore": "*.log\n"})
+	lane, two, temp := w.conflict(), w.create("two"), t.TempDir()
+	mine, main := w.git(lane.Path, "rev-parse", "HEAD"), w.git(w.root, "rev-parse", "main")
+	take := func(name muster.Name, isBase bool) string {
+		t.Helper()
+		commit, is, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, name, temp)
+		require.NoError(t, err)
+		equal(t, "it holds nothing", is, isBase)
+		return commit
+	}
+	refused := func(name muster.Name) {
+		t.Helper()
+		_, _, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, name, temp)
+		wants(t, err, muster.ErrUnavailable, "not finished, or too much")
+	}
+	equal(t, "of commits", take("one", false), mine)
+	equal(t, "of nothing", take("two", true), two.Base)
+	gittest.Write(t, lane.Path, map[string]string{"a": "now\n", "new/b": "b\n", "x.log": "",
+		"large": strings.Repeat("x", 1<<20+1)})
+	require.NoError(t, os.Remove(lane.Path+"/gone"))
+	gittest.Write(t, temp, map[string]string{"index.lock": ""}) // of a git that was killed
+	commit := take("one", false)
+	equal(t, "changed", w.git(w.root, "diff", "--name-status", mine, commit), "M\ta\nD\tgone\nA\tnew/b")
+	equal(t, "dates and parents", w.git(w.root, "log", "-1", "--format=%at %ct %P", commit),
+		"1000000000 1000000000 "+mine)
+	equal(t, "staged", w.git(lane.Path, "diff", "--cached", "--name-only"), "")
+	mine, _, err := w.Commit(w.ctx(), "one", "all")
+	require.NoError(t, err)
+	w.ok(w.Merge(w.ctx(), "one", main))
+	refused("one")
+	gittest.Write(t, lane.Path, map[string]string{"a": "both\n"})
+	w.git(lane.Path, "add", "a")
+	equal(t, "of a merge", w.git(w.root, "log", "-1", "--format=%P", take("one", false)), mine+" "+main)
+	for n, text := range map[int]string{33: strings.Repeat("x", 1<<20), 2001: ""} {
+		for i := range n {
+			gittest.Write(t, two.Path, map[string]string{fmt.Sprint(i): text})
+		}
+		refused("two")
+		w.git(two.Path, "clean", "-fdq")
+	}
 }
