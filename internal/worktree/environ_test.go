@@ -156,15 +156,15 @@ func TestLeftoversGoWithTheNextMember(t *testing.T) {
 		stays    bool
 	}{
 		{nobody, dead, true}, // people may have begun something there
+		{worktree.Occupant{Member: "bob", Host: "h1"}, worktree.Occupant{Member: "alice", Host: "h2"}, true},
 		{dead, worktree.Occupant{Member: "alice", Host: "h2"}, false},
 		{worktree.Occupant{Member: "alice", Host: "h2"}, nobody, true},
 	} {
 		temporary := w.environ(lane)["TMPDIR"]
 		leave(t, temporary+"/go-build1/x")
-		require.NoError(t, w.Occupy(w.ctx(), "one", step.old, step.new))
-		if _, err := os.Stat(filepath.Join(temporary, "go-build1")); (err == nil) != step.stays {
-			t.Errorf("from %v to %v: %v", step.old, step.new, err)
-		}
+		isHeld := errors.Is(w.Occupy(w.ctx(), "one", step.old, step.new), muster.ErrHeld)
+		equal(t, fmt.Sprint(step, " is held"), isHeld, step.old.Member == "bob")
+		equal(t, fmt.Sprint(step, " stays"), exists(temporary+"/go-build1"), step.stays)
 	}
 }
 
