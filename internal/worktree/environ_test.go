@@ -186,8 +186,7 @@ func TestTemporaryRootOfAnother(t *testing.T) {
 	require.NoError(t, w.Remove(w.ctx(), "one", false))
 }
 
-// The worktrees of members are lanes, scratch checkouts and what is made in their temporary directories. All others are
-// the user's.
+// Members have lanes, scratch checkouts and what is made in their temporary directories. The rest is the user's.
 func TestWhoseAWorktreeIs(t *testing.T) {
 	tmp := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	t.Setenv("TMPDIR", tmp)

@@ -196,6 +196,10 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		if got := strings.Join(files, " "); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+		again, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD~"}) // the target was moved back
+		if err != nil || name == "what the target has too" && len(again) == 0 {
+			t.Errorf("%s: where the target has it no more %v, %v", name, again, err)
+		}
 		all, err := w.Unlanded(w.ctx(), []string{tip, "HEAD~"}, nil)
 		if err != nil || (len(all) > 0) != (c.want != "") {
 			t.Errorf("%s: at the end %+v, %v", name, all, err)

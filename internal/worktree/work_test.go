@@ -337,8 +337,7 @@ func TestTheTeamsStateDoesNotLand(t *testing.T) {
 	}
 }
 
-// A temporary commit has what a lane holds now, without large files, and its id depends on nothing else. The lane stays
-// as it is.
+// A temporary commit has what a lane holds now, without large files. Its id depends on nothing else.
 func TestATemporaryCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n", "gone": "gone\n", ".gitignore": "*.log\n"})
@@ -364,8 +363,7 @@ func TestATemporaryCommit(t *testing.T) {
 	gittest.Write(t, temp, map[string]string{"index.lock": ""}) // of a git that was killed
 	commit := take("one", false)
 	equal(t, "changed", w.git(w.root, "diff", "--name-status", mine, commit), "M\ta\nD\tgone\nA\tnew/b")
-	equal(t, "dates and parents", w.git(w.root, "log", "-1", "--format=%at %ct %P", commit),
-		"1000000000 1000000000 "+mine)
+	equal(t, "made", w.git(w.root, "log", "-1", "--format=%at %ct %P", commit), "1000000000 1000000000 "+mine)
 	equal(t, "staged", w.git(lane.Path, "diff", "--cached", "--name-only"), "")
 	mine, _, err := w.Commit(w.ctx(), "one", "all")
 	require.NoError(t, err)
