@@ -182,7 +182,7 @@ func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, erro
 }
 
 // RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
-// must be there and stays. Both "": it must not exist.
+// must be there and stays, and a symbolic ref becomes one of its own. Both "": it must not exist.
 type RefUpdate struct{ Ref, New, Old string }
 
 // UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer
@@ -246,14 +246,12 @@ func transactionScript(updates []RefUpdate) (string, error) {
 			return "", muster.Errorf(muster.Invalid, "%q cannot be moved from %q to %q", u.Ref, u.Old, u.New)
 		}
 		none := strings.Repeat("0", max(len(u.New), len(u.Old))) // git's word for a ref that is not there
-		switch {
-		case u.New != u.Old:
-			script += fmt.Sprintf("update %s %s %s\n", u.Ref, cmp.Or(u.New, none), cmp.Or(u.Old, none))
-		case u.Old == "":
+		if u.New == "" && u.Old == "" {
 			script += "verify " + u.Ref + "\n"
-		default:
-			script += "verify " + u.Ref + " " + u.Old + "\n"
+			continue
 		}
+		// Where both are equal, git writes nothing, unless the ref is symbolic.
+		script += fmt.Sprintf("update %s %s %s\n", u.Ref, cmp.Or(u.New, none), cmp.Or(u.Old, none))
 	}
 	return script + "prepare\ncommit\n", nil
 }

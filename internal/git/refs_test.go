@@ -155,6 +155,13 @@ func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
 	for rev, want := range map[string]string{"refs/heads/other": two, "refs/tags/marked": two, "real": two, "HEAD": head} {
 		returns(t, want)(r.Resolve(t.Context(), rev))
 	}
+	// To set it to where it leads makes it a branch of its own, and what it led to stays.
+	require.NoError(t, r.UpdateRefs(t.Context(), []git.RefUpdate{{Ref: "refs/heads/other", New: two, Old: two}}))
+	_, link, err := r.Branch(t.Context(), "refs/heads/other")
+	if err != nil || link != "" {
+		t.Errorf("it leads to %q, %v", link, err)
+	}
+	returns(t, two)(r.Resolve(t.Context(), "refs/heads/real"))
 	gittest.Git(t, root, "checkout", "-q", "--detach", two)
 	returns(t, two)(r.Head(t.Context()))
 	// A file that a crash has emptied is no branch.
