@@ -67,9 +67,7 @@ func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 				}
 			})
 			wants(t, fault(l.CheckBase(w.ctx())), c.code, c.says)
-			if w.state != "" {
-				t.Errorf("the base is called %s", w.state)
-			}
+			equal(t, "the base is called", w.state, "")
 			if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "muster-check-*")); len(left) > 0 {
 				t.Errorf("left over: %v", left)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,27 +12,31 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 	"muster/journal"
 )
 
-// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points
-// nowhere.
+// Where the check runs: outside the repository, clean, with a git of its own, and in an environment that points nowhere
+// and has neither a key of a model nor a setting of muster's.
 func TestWhereTheCheckRuns(t *testing.T) {
 	t.Setenv("GOWORK", "/somewhere/go.work")
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "MUSTER_MODEL"} {
+		t.Setenv(name, "secret")
+	}
 	out := t.TempDir()
 	check := `set -e
 pwd > ` + out + `/pwd; echo "$GOWORK" > ` + out + `/gowork; env | grep ^GIT_ | grep -v CONFIG > ` + out + `/git
 test -z "$(git status --porcelain)"; test "$(git rev-parse --show-toplevel)" = "$(pwd)"
 git log -1 --format=%s > ` + out + `/subject; git diff --name-only HEAD^ > ` + out + `/diff
-test -f prepared
+test -f prepared; if env | grep secret; then exit 8; fi
 echo generated > a.txt; if git diff --exit-code > /dev/null; then exit 9; fi
 git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; git update-ref refs/heads/main HEAD`
 	w := newWorld(t, check, map[string]string{"a.txt": "a\n", ".gitignore": "prepared\n"}, func(o *landing.Options) {
-		o.Check.Setup = "touch prepared"
+		o.Check.Setup = "touch prepared; ! env | grep secret"
 	})
 	main := w.git("rev-parse", "main")
 	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
-	w.lands(task)
+	equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptGreen)
 	dir := strings.TrimSpace(gittest.Read(t, out, "pwd"))
 	if strings.HasPrefix(dir, w.root) || !strings.HasSuffix(dir, "/repo") {
 		t.Errorf("it ran in %s", dir)
@@ -42,9 +45,7 @@ git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; 
 		t.Errorf("%s is still there: %v", dir, err)
 	}
 	for file, want := range map[string]string{"gowork": "off", "subject": "Add b", "diff": "b.txt"} {
-		if got := strings.TrimSpace(gittest.Read(t, out, file)); got != want {
-			t.Errorf("%s: %q", file, got)
-		}
+		equal(t, file, strings.TrimSpace(gittest.Read(t, out, file)), want)
 	}
 	if got := gittest.Read(t, out, "git"); !strings.HasPrefix(got, "GIT_CEILING_DIRECTORIES=") || strings.Count(got, "\n") != 1 {
 		t.Errorf("environment: %s", got)
@@ -52,11 +53,9 @@ git checkout -q -b mess; git -c user.name=x -c user.email=x commit -q -am mess; 
 	if w.git("rev-parse", "main") != main || w.git("branch", "--list", "mess") != "" || w.show("a.txt") != "a" {
 		t.Error("the check's git wrote into the repository")
 	}
-	if got := w.git("worktree", "list"); strings.Contains(got, "muster-check") {
-		t.Error("the check's directory is registered")
-	}
+	equal(t, "it is registered", strings.Contains(w.git("worktree", "list"), "muster-check"), false)
 	log, err := os.ReadFile(w.log("task-1-1-1.log"))
-	if err != nil || !strings.HasPrefix(string(log), "$ touch prepared\n[exit 0") {
+	if err != nil || !strings.HasPrefix(string(log), "$ touch prepared; ! env | grep secret\n[exit 0") {
 		t.Errorf("log %q, %v", log, err)
 	}
 }
@@ -65,7 +64,7 @@ func TestATrackedWorkspaceIsUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `test -z "$GOWORK"`, map[string]string{"sub/go.work": "go 1.26\n"})
 	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
-	w.lands(task)
+	equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptGreen)
 }
 
 func TestWaysToBeRed(t *testing.T) {
@@ -108,9 +107,8 @@ func TestWhatFailedIsFoundInTheWholeOutput(t *testing.T) {
 		!strings.HasPrefix(lines[len(lines)-1], "[exit 1 ") || lines[len(lines)-2] != "5000" {
 		t.Errorf("%s", v.Text)
 	}
-	if failed := w.said(journal.TaskReturned, "failed", ""); !slices.Equal(failed, []string{"TestSum (sum_test.go:7)"}) {
-		t.Errorf("the event says %q", failed)
-	}
+	equal(t, "the checks say", len(w.said(journal.LandingChecked, "failed", "TestSum (sum_test.go:7)")), 2)
+	equal(t, "the event says", fmt.Sprint(w.said(journal.TaskReturned, "failed", "")), "[TestSum (sum_test.go:7)]")
 }
 
 func TestCheckBase(t *testing.T) {
@@ -145,35 +143,32 @@ func TestARedBase(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		w := newWorld(t, "test ! -f broken || exit 127; test -f fixed -a ! -f bad", map[string]string{"a.txt": "a\n"})
 		if asked {
-			if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || v.CannotRun {
-				t.Fatalf("base: %+v, %v", v, err)
-			}
+			w.must(fault(w.land.CheckBase(w.ctx())))
+			equal(t, "the base", w.state, landing.BaseRed)
 		}
 		zero, _ := w.task("Zero", "dave", map[string]string{"broken": "0\n"})
 		if v := w.back(zero); !strings.HasPrefix(v.Text, red) || !strings.Contains(v.Text, "could not run") {
 			t.Errorf("%+v", v)
 		}
+		equal(t, "checks that could not run", len(w.said(journal.LandingChecked, "result", "cannot run")), 2)
 		one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 		equal(t, "the receipt", w.lands(one).Task.Landed.Receipt, muster.ReceiptStillRed)
 		if got := w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target); !strings.HasPrefix(got, "still red, ") {
 			t.Errorf("trailer %q", got)
 		}
 		two, _ := w.task("Two", "bob", map[string]string{"fixed": "2\n"})
-		if v := w.lands(two); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != "ok" {
-			t.Errorf("receipt %q, state %q", v.Task.Landed.Receipt, w.state)
-		}
+		equal(t, "the receipt", w.lands(two).Task.Landed.Receipt, muster.ReceiptGreen)
+		equal(t, "the state", w.state, landing.BaseGreen)
 		three, _ := w.task("Three", "carol", map[string]string{"bad": "3\n"})
 		if v := w.back(three); !strings.HasPrefix(v.Text, red) {
 			t.Errorf("%+v", v)
 		}
-		if said := w.said(journal.RunNote, "text", "the check is green on muster/demo now"); len(said) != 1 {
-			t.Errorf("that it is green now was said %d times", len(said))
-		}
+		said := w.said(journal.RunNote, "text", "the check is green on muster/demo now")
+		equal(t, "times that it is green now", len(said), 1)
 		// A base check that comes late does not take that back.
 		w.process("false")
-		if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != "ok" {
-			t.Errorf("%+v, state %q, %v", v, w.state, err)
-		}
+		w.must(fault(w.land.CheckBase(w.ctx())))
+		equal(t, "the state", w.state, landing.BaseGreen)
 	}
 }
 
@@ -188,9 +183,7 @@ func TestAnUnreadableStateOfTheBaseDecidesNothing(t *testing.T) {
 	tip := w.git("rev-parse", target)
 	w.unread = muster.Errorf(muster.Corrupt, "it is damaged")
 	wants(t, fault(w.try(task)), muster.ErrCorrupt, "cannot be read")
-	if n := strings.Count(gittest.Read(t, filepath.Dir(runs), "runs"), "run\n"); n != 1 {
-		t.Errorf("the check ran %d times, want once: on the merged tree", n)
-	}
+	equal(t, "checks, of the merged tree only", strings.Count(gittest.Read(t, filepath.Dir(runs), "runs"), "run\n"), 1)
 	if now := w.git("rev-parse", target); now != tip || w.state != "ok" {
 		t.Errorf("the target is at %s, the state is %q", now, w.state)
 	}
@@ -208,9 +201,41 @@ func TestGreenThatACrashKeptUnrecorded(t *testing.T) {
 	w.landedUnrecorded(muster.ReceiptGreen + ", test -e one")
 	breaks, _ := w.task("Breaks", "bob", map[string]string{"one": ""})
 	w.back(breaks)
-	if w.state != landing.BaseGreen {
-		t.Errorf("the base is said to be %q", w.state)
-	}
+	equal(t, "the base is said to be", w.state, landing.BaseGreen)
+	// A run that has begun there has asked the check itself, perhaps in another environment.
+	w.state = landing.BaseRed
+	r := &tipRecord{tips: []muster.Tip{{Commit: w.git("rev-parse", target)}}}
+	w.process("test -e one", r.share)
+	equal(t, "the receipt", w.lands(breaks).Task.Landed.Receipt, muster.ReceiptStillRed)
+}
+
+// People are told which test runs, and for whose work.
+func TestTheTestThatRunsIsTold(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	check := "while [ ! -e " + told + " ]; do echo '=== RUN   TestOne'; sleep 0.05; done"
+	w := newWorld(t, check, nil, func(o *landing.Options) {
+		o.OnTest = func(task muster.TaskID, test string) {
+			if task == 1 && test == "TestOne" {
+				_ = os.WriteFile(told, nil, 0o600)
+			}
+		}
+	})
+	w.lands(w.many(1)[0])
+}
+
+// A check that says nothing of the merged tree is neither green nor red: its work lands unchecked, and people are told.
+func TestACheckThatProvesNothing(t *testing.T) {
+	t.Parallel()
+	w, cache := newWorld(t, "", map[string]string{"lib/a": "a\n"}), t.TempDir()
+	w.process("true", func(o *landing.Options) {
+		o.Cache, o.Check.Setup = cache, "mkdir node_modules && ln -s '"+w.root+"/lib' node_modules/lib"
+	})
+	require.NoError(t, fault(w.land.CheckBase(w.ctx())))
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptUnchecked)
+	equal(t, "notes", len(w.said(journal.RunNote, "text", "the check proves nothing: ")), 1)
+	equal(t, "the base is said to be", w.state, "")
 }
 
 // A hook of the user decides after the check, on the merged tree. Work that it refuses comes back with its words. It does
@@ -240,9 +265,11 @@ func TestAHookRefuses(t *testing.T) {
 		t.Errorf("asked %d times: %+v", asked, v)
 	}
 	w.write(lane, map[string]string{"one": "good\n"})
-	if v := w.lands(one); v.Task.Landed.Receipt != muster.ReceiptGreen || asked != 2 {
-		t.Errorf("asked %d times: %+v", asked, v)
-	}
+	equal(t, "the receipt", w.lands(one).Task.Landed.Receipt, muster.ReceiptGreen)
+	equal(t, "times that it is asked", asked, 2)
+	w.state = landing.BaseRed // where a red check keeps nothing from landing
+	worse, _ := w.task("One", "carol", map[string]string{"red": "1\n", "one": "bad\n"})
+	says(t, w.back(worse).Text, "A hook of the user refused your work", "No bad files, please.")
 }
 
 // checked is a world whose landings have to pass several checks.
@@ -277,19 +304,18 @@ func TestNamedChecksOfALanding(t *testing.T) {
 	if v := w.lands(advisory); v.Task.Rounds != 0 || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Advisory != "style" {
 		t.Errorf("%+v", v.Task)
 	}
-	if said := w.said(journal.RunNote, "text", "the advisory check style is red"); len(said) != 1 {
-		t.Errorf("it was said %d times", len(said))
-	}
+	equal(t, "notes", len(w.said(journal.RunNote, "text", "the advisory check style is red")), 1)
 }
 
-// On a red base no check may become red that was green, and another one may stay red.
+// On a red base no check may become red that was green, unless it is advisory, and another one may stay red.
 func TestNamedChecksOnARedBase(t *testing.T) {
 	t.Parallel()
-	w := checked(t, map[string]string{"no-unit": "1\n"}, fails("unit"), fails("lint"))
-	if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != landing.BaseRed {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	same, _ := w.task("Same", "alice", map[string]string{"b.txt": "b\n"})
+	style := fails("style")
+	style.Advisory = true
+	w := checked(t, map[string]string{"no-unit": "1\n"}, fails("unit"), fails("lint"), style)
+	w.must(fault(w.land.CheckBase(w.ctx())))
+	equal(t, "the base", w.state, landing.BaseRed)
+	same, _ := w.task("Same", "alice", map[string]string{"no-style": "1\n"})
 	equal(t, "the receipt", w.lands(same).Task.Landed.Receipt, muster.ReceiptStillRed)
 	worse, _ := w.task("Worse", "bob", map[string]string{"no-lint": "1\n"})
 	says(t, w.back(worse).Text, "more fails: lint.")
@@ -297,9 +323,8 @@ func TestNamedChecksOnARedBase(t *testing.T) {
 	swapped, _ := w.task("Swapped", "carol", map[string]string{"no-lint": "1\n", "no-unit": ""})
 	says(t, w.back(swapped).Text, "more fails: lint.")
 	mended, _ := w.task("Mended", "dave", map[string]string{"no-unit": ""})
-	if v := w.lands(mended); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
-		t.Errorf("%+v, %q", v.Task.Landed, w.state)
-	}
+	equal(t, "the receipt", w.lands(mended).Task.Landed.Receipt, muster.ReceiptGreen)
+	equal(t, "the state", w.state, landing.BaseGreen)
 }
 
 // A check that guards some files does not run for a stack that leaves them alone, runs for one that touches them, and

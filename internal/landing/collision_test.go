@@ -1,12 +1,12 @@
 package landing_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/tier"
 	"muster/journal"
 )
 
@@ -32,6 +32,7 @@ func TestAConflictNamesWhatItMet(t *testing.T) {
 	v := w.back(two)
 	says(t, v.Text, `- task 3 "One" by alice (`, "): What alice did.\n", "\n-1\n+1 one\n",
 		`- task 4 "Large" by dave (`, " -- 'a b.txt'\n")
+	equal(t, "the newest that it met", v.Task.Met[len(v.Task.Met)-1], w.git("rev-parse", target))
 	if strings.Contains(v.Text, "Elsewhere") || strings.Count(v.Text, "is long: git show") != 2 || strings.Contains(v.Text, "sky") || len(v.Text) > 9<<10 {
 		t.Errorf("%d bytes: %s", len(v.Text), v.Text)
 	}
@@ -43,9 +44,7 @@ func TestAConflictNamesWhatItMet(t *testing.T) {
 	gittest.Write(t, lane, map[string]string{"a b.txt": "1 two\n||||||| 1234567\n2\n3\n"})
 	wants(t, fault(w.try(two)), muster.ErrInvalid, "a b.txt line 2")
 	gittest.Write(t, lane, map[string]string{"a b.txt": "1 one two\n2\n3\n"})
-	if v = w.lands(two); v.Task.Returned != "" {
-		t.Errorf("landed, and still %q", v.Task.Returned)
-	}
+	equal(t, "landed, and still returned", w.lands(two).Task.Returned, "")
 }
 
 // TestARedCheckNamesWhatHasLanded checks that an owner whose check fails only with the work of others hears of those
@@ -62,9 +61,8 @@ func TestARedCheckNamesWhatHasLanded(t *testing.T) {
 		w.landFiles("Lib", "alice", map[string]string{"lib.go": "lib\n"})
 		w.landFiles("Other", "carol", map[string]string{"other.md": "other\n"})
 		v := w.back(use)
-		if got := strings.Contains(v.Text, `task 3 "Other" by carol`); got != strings.Contains(c.with, "carol") {
-			t.Errorf("%q: %s", c.output, v.Text)
-		}
+		isTold := strings.Contains(v.Text, `task 3 "Other" by carol`)
+		equal(t, c.output+": is carol told of", isTold, strings.Contains(c.with, "carol"))
 		if !strings.Contains(v.Text, `task 2 "Lib" by alice (`) || !strings.Contains(v.Text, "in lib.go\n") ||
 			!strings.HasSuffix(v.Task.Returned, "; landed meanwhile: "+c.with) {
 			t.Errorf("%q: %q in %s", c.output, v.Task.Returned, v.Text)
@@ -75,7 +73,6 @@ func TestARedCheckNamesWhatHasLanded(t *testing.T) {
 // TestARedCheckNamesTheOtherHalf checks that a change is found whose file the output does not name, by what it renamed,
 // and that its owner's intent and difference are told.
 func TestARedCheckNamesTheOtherHalf(t *testing.T) {
-	tier.All(t)
 	t.Parallel()
 	w := newWorld(t, "if grep -q oldName lib.go; then exit 0; fi; test ! -e use.go || "+
 		"{ echo './use.go:3:9: undefined: oldName'; exit 1; }", map[string]string{"lib.go": "func oldName() {}\n"})
@@ -89,11 +86,13 @@ func TestARedCheckNamesTheOtherHalf(t *testing.T) {
 	}
 }
 
-// TestACommitOfTheUser checks that what no landing has made is told as nobody's.
+// TestACommitOfTheUser checks that what no landing has made is told as nobody's, and of much that has landed the
+// newest.
 func TestACommitOfTheUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "1\n"})
 	two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
+	three, _ := w.task("Three", "bob", map[string]string{"a.txt": "three\n"})
 	mine := t.TempDir()
 	w.git("worktree", "add", "-q", "--detach", mine, target)
 	gittest.Write(t, mine, map[string]string{"a.txt": "user\n"})
@@ -102,4 +101,11 @@ func TestACommitOfTheUser(t *testing.T) {
 	if v := w.back(two); strings.Contains(v.Text, "collide") || v.Task.Returned != "conflict in a.txt" {
 		t.Errorf("%q in %s", v.Task.Returned, v.Text)
 	}
+	for i := range 10 {
+		gittest.Write(t, mine, map[string]string{"a.txt": fmt.Sprintln("user", i)})
+		gittest.Git(t, mine, "commit", "-qam", fmt.Sprintf("Change\n\nMuster-Task: %d\nMuster-Check: ok", i+10))
+	}
+	w.git("update-ref", target, gittest.Git(t, mine, "rev-parse", "HEAD"))
+	says(t, w.back(three).Text, "first:\n- task 19 \"Change\" by somebody (", "- task 12 ",
+		"+user 2\n- and 2 more: git log ")
 }

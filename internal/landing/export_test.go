@@ -51,8 +51,8 @@ func SetCheckTook(l *Lander, d time.Duration) { l.took.note(true, d) }
 // Search is how a stack is searched, when a green and a red check took so long.
 func Search(green, red time.Duration) (split func(n int) int) {
 	c := new(checkTimes)
-	c.green.Store(int64(green))
-	c.red.Store(int64(red))
+	c.note(true, green)
+	c.note(false, red)
 	return c.split
 }
 
@@ -69,11 +69,16 @@ func Announce(ctx context.Context, l *Lander, tip, commit string) error {
 	return l.announce(ctx, tip, commit)
 }
 
-// Order returns the ids of tasks in the order in which they land.
+// Order returns the ids of tasks in the order in which they land. The last one came first, and those that ask for a
+// review have been reviewed.
 func Order(ctx context.Context, l *Lander, tasks []muster.Task) (ids []muster.TaskID, err error) {
 	var jobs []*attempt
-	for _, t := range tasks {
-		jobs = append(jobs, &attempt{v: Verdict{Task: t}})
+	for i, t := range tasks {
+		a := &attempt{v: Verdict{Task: t}, turn: turn{place: -i}}
+		if t.Review {
+			a.approval = &approval{}
+		}
+		jobs = append(jobs, a)
 	}
 	err = inOrder(ctx, l, jobs)
 	for _, a := range jobs {

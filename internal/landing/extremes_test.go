@@ -15,7 +15,6 @@ import (
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
-	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
 	"muster/journal"
 )
@@ -26,7 +25,9 @@ func dispute(t *testing.T) (w *world, two muster.Task, lane string) {
 	t.Helper()
 	w = newWorld(t, "! grep -q two list || grep -q one list", map[string]string{"list": "base\n"})
 	w.state = "ok"
-	one, _ := w.task("One", "alice", map[string]string{"list": "one\n"})
+	one, err := w.board.Create(w.ctx(), board.Draft{Subject: "One", Description: "Lists one.", CreatedBy: "lead"})
+	w.must(err)
+	one, _ = w.claim(one.ID, "alice", map[string]string{"list": "one\n"})
 	two, lane = w.task("Two", "bob", map[string]string{"list": "two\n"})
 	w.lands(one)
 	if v := w.back(two); v.Task.Returns != 0 || len(v.Task.Met) != 1 {
@@ -40,15 +41,19 @@ func dispute(t *testing.T) (w *world, two muster.Task, lane string) {
 	return w, two, lane
 }
 
-// arbiter writes a text into the lane, and counts how often it was asked.
+// arbiter writes a text into the lane, "" if it cannot work, and counts how often it was asked.
 func arbiter(t *testing.T, asked *int, lane, text string) landing.Agents {
 	return landing.Agents{Arbitrate: func(_ context.Context, d landing.Dispute) (landing.ArbiterReport, error) {
 		*asked++
 		if len(d.Others) != 1 || d.Others[0].Subject != "One" || d.Others[0].Owner != "alice" ||
 			d.Others[0].Summary != "What alice did." || !strings.Contains(d.Others[0].Diff, "+one") ||
-			d.Task.Subject != "Two" || d.Summary != "What bob did." || !strings.Contains(d.Diff.Text, "+two") ||
-			!strings.HasPrefix(d.Task.Arbiter.Why, "check") {
+			d.Task.Subject != "Two" || d.Branch != "muster/demo" ||
+			d.Summary != "What bob did." || !strings.Contains(d.Diff.Text, "+two") ||
+			d.Others[0].Description != "Lists one." || !strings.HasPrefix(d.Task.Arbiter.Why, "check") {
 			t.Errorf("the arbiter is told %+v", d)
+		}
+		if text == "" {
+			return landing.ArbiterReport{}, errors.New("no model")
 		}
 		gittest.Write(t, lane, map[string]string{"list": text})
 		return landing.ArbiterReport{Model: "m/2", Text: "It is green, believe me."}, nil
@@ -56,10 +61,16 @@ func arbiter(t *testing.T, asked *int, lane, text string) landing.Agents {
 }
 
 // The third red check brings an arbiter, once. Its work lands by the check, whatever it says: where the check is red, the
-// task is set aside as it stands.
+// task is set aside as it stands, and where no arbiter can work, too.
 func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
 	t.Parallel()
-	for text, status := range map[string]muster.TaskStatus{"one\ntwo\n": muster.Completed, "two\n": muster.NeedsAttention} {
+	for text, status := range map[string]muster.TaskStatus{
+		"one\ntwo\n": muster.Completed, "two\n": muster.NeedsAttention, "": muster.NeedsAttention,
+	} {
+		model, problem, left := "m/2", "", text
+		if text == "" {
+			model, problem, left = "", "no model", "two\n"
+		}
 		w, two, lane := dispute(t)
 		asked := 0
 		ctx, stop := context.WithCancelCause(w.ctx()) // the run ends while the first one works: another one goes on
@@ -69,12 +80,13 @@ func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
 				return landing.ArbiterReport{}, ctx.Err()
 			}})
 		v, errAgain := w.tryWith(two, arbiter(t, &asked, lane, text))
-		if !errors.Is(err, muster.CauseUser) || errAgain != nil || v.Task.Status != status || asked != 1 || v.Task.Arbiter == nil || v.Task.Arbiter.Model != "m/2" {
+		if !errors.Is(err, muster.CauseUser) || errAgain != nil || v.Task.Status != status || asked != 1 ||
+			v.Task.Arbiter == nil || v.Task.Arbiter.Model != model || v.Task.Arbiter.Problem != problem ||
+			len(w.said(journal.ArbiterStarted, "role", landing.DefaultArbiter)) != 2 {
 			t.Errorf("%q: %v, then %+v, %v, asked %d times", text, err, v, errAgain, asked)
 		}
-		if hasLanded := status == muster.Completed; hasLanded != (w.show("list") == "one\ntwo") || gittest.Read(t, lane, "list") != text {
-			t.Errorf("%q: on the target is %q", text, w.show("list"))
-		}
+		equal(t, text+": it has landed", w.show("list") == "one\ntwo", status == muster.Completed)
+		equal(t, text+": in the lane", gittest.Read(t, lane, "list"), left)
 		w.noRefs()
 	}
 }
@@ -82,15 +94,12 @@ func TestTheCheckDecidesAboutAnArbiter(t *testing.T) {
 // publish has the owner of a task publish a check.
 func (w *world) publish(t muster.Task, name, command string) {
 	w.t.Helper()
-	if _, err := board.Publish(w.ctx(), w.board, t.ID, t.Fence, muster.PublishedCheck{Name: name, Command: command}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(fault(board.Publish(w.ctx(), w.board, t.ID, t.Fence, muster.PublishedCheck{Name: name, Command: command})))
 }
 
 // TestContract checks that a published check holds for its own landing and each later one, with and without a check of
 // the run, and that one that breaks it hears whose it is, until it is retired.
 func TestContract(t *testing.T) {
-	tier.All(t)
 	t.Parallel()
 	for _, check := range []string{"", "true"} {
 		w := newWorld(t, check, map[string]string{"a": "a\n"})
@@ -116,6 +125,18 @@ func TestContract(t *testing.T) {
 		require.NoError(t, fault(board.Retire(w.ctx(), w.board, api.ID, "api", muster.Lead)))
 		w.lands(breaks)
 		w.lands(other)
+		// To take it back needs neither a review nor what it has published.
+		undo, err := w.board.Create(w.ctx(), board.Draft{Subject: "Undo", CreatedBy: muster.User, Review: true,
+			Undoes: []muster.TaskID{other.ID}})
+		w.must(err)
+		undo, _ = w.lane(undo, w.git("rev-parse", target), map[string]string{"c": ""})
+		w.lands(undo)
+		// What the user has taken off the target is not there to be checked.
+		fixed, _ := w.task("Fixed", "carol", map[string]string{"d": "d\n"})
+		w.publish(fixed, "fixed", "test -e d")
+		w.lands(fixed)
+		w.git("update-ref", target, fixed.Base)
+		w.landFiles("More", "bob", map[string]string{"e": "e\n"})
 	}
 }
 
@@ -133,10 +154,8 @@ esac`)
 	w := newWorld(t, check, nil, on)
 	verdicts := w.queued(h, w.many(4)...)
 	tip := w.git("rev-parse", target)
-	for id, v := range verdicts {
-		if v.Task.Landed == nil {
-			t.Fatalf("task %d has not landed: %s", id, v.Text)
-		}
+	for _, v := range verdicts {
+		w.landed(v, nil)
 	}
 	wait.For(t, "the check of a covered commit", func() bool { _, err := os.Stat(filepath.Join(h.dir, "hangs")); return err == nil })
 	// Somebody queues: that check ends at once, and its commit is checked later.
@@ -153,7 +172,6 @@ esac`)
 
 // A check that has only just begun is given up for those who come then: one check proves them all.
 func TestNewcomersJoinAYoungCheck(t *testing.T) {
-	tier.All(t)
 	t.Parallel()
 	h := newHold(t)
 	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
@@ -162,11 +180,7 @@ func TestNewcomersJoinAYoungCheck(t *testing.T) {
 	tasks := w.many(3)
 	var all sync.WaitGroup
 	land := func(task muster.Task) {
-		all.Go(func() {
-			if v, err := w.try(task); err != nil || v.Task.Landed == nil {
-				t.Errorf("task %d: %+v, %v", task.ID, v, err)
-			}
-		})
+		all.Go(func() { w.landed(w.try(task)) })
 	}
 	land(tasks[0])
 	// Nothing opens it: it would be held for ever.

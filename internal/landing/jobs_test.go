@@ -7,12 +7,15 @@ func TestDefaultJobs(t *testing.T) {
 	for _, c := range []struct {
 		cores  int
 		memory uint64
-		want   int
+		jobs   int
+		checks int
 	}{
-		{1, 0, 1}, {2, 64 << 30, 1}, {8, 0, 2}, {8, 6 << 30, 1}, {16, 64 << 30, 4}, {128, 512 << 30, 4}, {16, 1 << 30, 1},
+		{1, 0, 1, 4}, {2, 64 << 30, 1, 4}, {8, 0, 2, 8}, {8, 6 << 30, 1, 6}, {16, 64 << 30, 4, 16},
+		{128, 512 << 30, 4, 128}, {16, 1 << 30, 1, 2},
 	} {
-		if got := defaultJobs(c.cores, c.memory); got != c.want {
-			t.Errorf("%d cores, %d bytes: %d, want %d", c.cores, c.memory, got, c.want)
+		jobs, checks := defaultJobs(c.cores, c.memory), checksAtOnce(c.cores, c.memory)
+		if jobs != c.jobs || checks != c.checks {
+			t.Errorf("%+v: %d jobs and %d checks", c, jobs, checks)
 		}
 	}
 }

@@ -25,9 +25,7 @@ func TestLand(t *testing.T) {
 	if v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "test -f new.txt && test -f a.txt" || v.Task.Landed.Seconds <= 0 {
 		t.Errorf("landed %+v", v.Task.Landed)
 	}
-	if w.show("new.txt") != "new" || w.show("a.txt") != "a2" {
-		t.Error("the work is not there")
-	}
+	w.has(map[string]string{"new.txt": "new", "a.txt": "a2"})
 	if got := w.git("log", "-1", "--format=%P|%an|%ce|%B", target); got != base+"|Ann Tester|ann@example.com|Add new.txt\n\nWhat alice did.\n\nMuster-Task: 1\nMuster-Member: alice\nMuster-Check: ok, test -f new.txt && test -f a.txt" {
 		t.Errorf("the commit: %s", got)
 	}
@@ -37,14 +35,9 @@ func TestLand(t *testing.T) {
 	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil || *got.Landed != *v.Task.Landed || got.Result != "What alice did." {
 		t.Errorf("on the board: %+v, %v", got, err)
 	}
-	again, err := w.try(task)
-	if err != nil || again.Task.Landed == nil || again.Task.Landed.Commit != v.Task.Landed.Commit {
-		t.Errorf("the second call: %+v, %v", again, err)
-	}
+	equal(t, "the second call", w.landed(w.try(task)).Task.Landed.Commit, v.Task.Landed.Commit)
 	equal(t, "events", w.kinds(task.ID), "created claimed landing completed")
-	if _, err := os.Stat(w.log("task-1-1-1.log")); err != nil {
-		t.Error(err)
-	}
+	w.must(fault(os.Stat(w.log("task-1-1-1.log"))))
 }
 
 func TestMergeCommits(t *testing.T) {
@@ -56,10 +49,9 @@ func TestMergeCommits(t *testing.T) {
 	gittest.Git(t, lane, "commit", "-q", "-m", "step one")
 	gittest.Write(t, lane, map[string]string{"two": "2\n"})
 	v := w.lands(task)
-	if v.Task.Landed.Receipt != muster.ReceiptUnchecked || v.Task.Landed.Check != "" {
-		t.Errorf("landed %+v", v.Task.Landed)
-	}
+	equal(t, "the receipt and the check", v.Task.Landed.Receipt+v.Task.Landed.Check, muster.ReceiptUnchecked)
 	equal(t, "log", w.git("log", "--format=%s", base+".."+target), "Two steps\nTwo steps\nstep one")
+	equal(t, "first parents", w.git("log", "--first-parent", "--format=%s", base+".."+target), "Two steps")
 	equal(t, "check", w.git("log", "-1", "--format=%(trailers:key=Muster-Check,valueonly)", target), "not verified")
 }
 
@@ -83,9 +75,7 @@ func TestNoChange(t *testing.T) {
 	}
 	w.noRefs()
 	equal(t, "commits landed", w.git("rev-list", "--count", tip+".."+target), "1")
-	if _, err := os.Stat(w.log("task-3-1-1.log")); err == nil {
-		t.Error("the check ran for work that has been checked")
-	}
+	equal(t, "what has been checked is checked again", fault(os.Stat(w.log("task-3-1-1.log"))) == nil, false)
 }
 
 func TestConflict(t *testing.T) {
@@ -106,17 +96,12 @@ func TestConflict(t *testing.T) {
 	lines := &lineHandler{text: "landing begins"} // to try again would not help
 	_, err := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) }).Land(w.ctx(), two.ID, two.Fence, "", two.Owner)
 	wants(t, err, muster.ErrInvalid, "a.txt line 1")
-	if lines.n != 1 {
-		t.Errorf("tried %d times", lines.n)
-	}
-	if got, _ := w.board.Get(w.ctx(), two.ID); got.Rounds != 1 {
-		t.Errorf("an unresolved file counted as a return: %d", got.Rounds)
-	}
+	equal(t, "tries", lines.n, 1)
+	got, _ := w.board.Get(w.ctx(), two.ID)
+	equal(t, "returns, and an unresolved file is none", got.Rounds, 1)
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 one two\n2\n3\n"})
 	w.lands(two)
-	if w.show("a.txt") != "1 one two\n2\n3" || w.show("b.txt") != "b" {
-		t.Error("the resolved work is not there")
-	}
+	w.has(map[string]string{"a.txt": "1 one two\n2\n3", "b.txt": "b"})
 	equal(t, "commits, one for each task", w.git("rev-list", "--count", "main.."+target), "2")
 	equal(t, "events", w.kinds(two.ID), "created claimed landing returned(conflict) landing completed")
 }
@@ -184,9 +169,8 @@ func TestOnlyTheFirstRedCheckOnAMovedTargetIsFree(t *testing.T) {
 	for returns, name := range []string{"one", "two"} {
 		other, _ := w.task(name, "alice", map[string]string{name: "x\n"})
 		w.lands(other)
-		if v := w.back(bad); v.Task.Returns != returns || v.Task.Rounds != returns+1 {
-			t.Errorf("round %d: %+v", returns+1, v.Task)
-		}
+		v := w.back(bad)
+		equal(t, "returns and rounds", [2]int{v.Task.Returns, v.Task.Rounds}, [2]int{returns, returns + 1})
 	}
 }
 
@@ -199,9 +183,7 @@ func TestThreeReturnsNeedAttention(t *testing.T) {
 		if strings.Contains(v.Text, "merged into your lane") { // nothing has landed meanwhile
 			t.Errorf("text: %s", v.Text)
 		}
-		if attention := v.Task.Status == muster.NeedsAttention; attention != (n == 2) {
-			t.Errorf("return %d: %s", n+1, v.Task.Status)
-		}
+		equal(t, "it needs attention", v.Task.Status == muster.NeedsAttention, n == 2)
 		isLost := strings.Contains(v.Text, "needs attention now and is no longer yours")
 		if asks := strings.Contains(v.Text, "complete_task again"); isLost != (n == 2) || asks == isLost {
 			t.Errorf("text: %s", v.Text)
@@ -231,12 +213,7 @@ func TestParallelLandings(t *testing.T) {
 			l = second
 		}
 		for range 1 + i%2 { // some are called twice
-			wg.Go(func() {
-				v, err := l.Land(w.ctx(), task.ID, task.Fence, "done", task.Owner)
-				if err != nil || v.Task.Landed == nil {
-					t.Errorf("task %d: %+v, %v", task.ID, v, err)
-				}
-			})
+			wg.Go(func() { w.landed(l.Land(w.ctx(), task.ID, task.Fence, "done", task.Owner)) })
 		}
 	}
 	wg.Wait()
@@ -246,7 +223,7 @@ func TestParallelLandings(t *testing.T) {
 	w.git("fsck", "--strict")
 }
 
-// A lane, or a target, that was moved to another history is told to the owner, who goes on.
+// A lane, or a target, that was moved to another history is told to the owner, who goes on, and so is an empty lane.
 func TestUnrelatedHistories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
@@ -268,6 +245,8 @@ func TestUnrelatedHistories(t *testing.T) {
 	says(t, v.Text, "tell the lead")
 	w.git("update-ref", target, tip)
 	w.lands(v.Task)
+	task, _ = w.task("Remove", "alice", map[string]string{"a.txt": "", "b.txt": "", "c.txt": ""})
+	says(t, w.back(task).Text, "Your work would delete every file of muster/demo")
 }
 
 // A git that is killed once, as for want of memory, costs the landing nothing but time.
@@ -277,7 +256,5 @@ func TestAGitThatIsKilled(t *testing.T) {
 	happened := oddGit(t, "*' fast-import '*", 1, "kill -9 $$")
 	w.process("") // as started with that git
 	w.lands(task)
-	if !happened() {
-		t.Error("no git was killed")
-	}
+	equal(t, "a git was killed", happened(), true)
 }

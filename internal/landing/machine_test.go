@@ -79,12 +79,7 @@ func (m *machine) claimAll() {
 
 // landSome lands some of the tasks that are claimed, at the same time. Something may happen to one of them meanwhile.
 func (m *machine) landSome() {
-	var claimed []muster.Task
-	for _, t := range m.tasks() {
-		if t.Claimed() && m.pieces[t.ID] != nil {
-			claimed = append(claimed, t)
-		}
-	}
+	claimed := m.claimed()
 	if len(claimed) == 0 {
 		m.beginSome()
 		return
@@ -202,12 +197,7 @@ func (m *machine) undo() {
 func (m *machine) finish() {
 	for range 14 { // more often nothing can come back
 		m.claimAll()
-		var claimed []muster.Task
-		for _, t := range m.tasks() {
-			if t.Claimed() && m.pieces[t.ID] != nil {
-				claimed = append(claimed, t)
-			}
-		}
+		claimed := m.claimed()
 		if len(claimed) == 0 {
 			break
 		}

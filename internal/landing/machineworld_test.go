@@ -349,6 +349,11 @@ func (m *machine) tasks() []muster.Task {
 	return all
 }
 
+// claimed are the tasks whose work can land.
+func (m *machine) claimed() []muster.Task {
+	return slices.DeleteFunc(m.tasks(), func(t muster.Task) bool { return !t.Claimed() || m.pieces[t.ID] == nil })
+}
+
 // tip is where the target is, after one that was moved is back.
 func (m *machine) tip() string {
 	tip, err := m.life.lander.Target(m.ctx)

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
+	"muster/internal/testing/wait"
 )
 
 // The steps at which a git fails or dies while a landing goes another way than straight to the target. The landing must
@@ -83,9 +86,7 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 			if name[:5] == "union" {
 				want = "2" // with the one that came meanwhile
 			}
-			if n := w.git("rev-list", "--count", "--first-parent", "main.."+target); n != want {
-				t.Errorf("%s commits on the target, want %s", n, want)
-			}
+			equal(t, "commits on the target", w.git("rev-list", "--count", "--first-parent", "main.."+target), want)
 			w.noRefs()
 		})
 	}
@@ -131,8 +132,31 @@ func TestTheEndOfALanding(t *testing.T) {
 	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Landing {
 		t.Errorf("completed, and the green check is not recorded: %+v, %v", got, err)
 	}
-	if v, err := w.try(task); err != nil || v.Task.Landed == nil || gittest.Git(t, w.root, "rev-list", "--count", "main.."+target) != "1" {
-		t.Errorf("%+v, %v", v, err)
+	w.landed(w.try(task))
+	equal(t, "commits", w.git("rev-list", "--count", "main.."+target), "1")
+	// What has begun to land when its owner goes is recorded when the call returns.
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	ctx, stop = context.WithCancelCause(w.ctx())
+	l = w.lander("true", launch, at("landing moved the target", func() {
+		stop(enough)
+		wait.Poll(time.Minute, func() bool { return landing.Waiting(l) == 0 }) // its owner goes
+	}))
+	is(t, "given up", fault(l.Land(ctx, two.ID, two.Fence, "", two.Owner)), enough)
+	if got, err := w.board.Get(w.ctx(), two.ID); err != nil || got.Landed == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Nor are its checks at work any more.
+	ctx, stop = context.WithCancelCause(w.ctx())
+	out, tasks := t.TempDir(), w.many(2)
+	l = w.lander("pwd >> "+out+"/pwd; sleep 300", launch, func(o *landing.Options) { o.Jobs = 2 })
+	ends := []<-chan ending{w.begin(ctx, l, tasks[0]), w.begin(ctx, l, tasks[1])}
+	wait.For(t, "the checks", func() bool { return strings.Count(gittest.Read(t, out, "pwd"), "\n") == 2 })
+	stop(enough)
+	for _, end := range ends {
+		is(t, "given up", (<-end).err, enough)
+	}
+	for _, dir := range strings.Fields(gittest.Read(t, out, "pwd")) {
+		is(t, "the directory of a check", fault(os.Stat(dir)), os.ErrNotExist)
 	}
 }
 
@@ -142,10 +166,8 @@ func TestATargetThatWasNotSynced(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	mend := func() {}
-	v, err := w.during(task, func() { mend = w.unsyncable() })
-	if err != nil || v.Task.Landed == nil || w.git("rev-list", "--count", "main.."+target) != "1" {
-		t.Errorf("%+v, %v", v, err)
-	}
+	w.landed(w.during(task, func() { mend = w.unsyncable() }))
+	equal(t, "commits", w.git("rev-list", "--count", "main.."+target), "1")
 	mend()
 }
 
@@ -161,7 +183,9 @@ func TestAFailedGitLandsNothing(t *testing.T) {
 		task, _ := w.task("one", "ann", map[string]string{file: "b\n"})
 		tip := w.git("rev-parse", target)
 		if err := failing(func() error { _, err := w.try(task); return err }); err != nil {
-			if now, getErr := w.board.Get(w.ctx(), task.ID); getErr != nil || now.Owner != "ann" || now.Fence != task.Fence || errors.Is(err, muster.ErrFenced) {
+			now, getErr := w.board.Get(w.ctx(), task.ID)
+			if getErr != nil || now.Owner != "ann" || now.Fence != task.Fence || errors.Is(err, muster.ErrFenced) ||
+				errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the task is %+v, %v; its owner is told: %v", now, getErr, err)
 			}
 			w.lands(task)
@@ -221,9 +245,7 @@ func TestAFailedGitLeavesABranchThatIsAhead(t *testing.T) {
 		if errors.Is(err, muster.ErrInvalid) && !strings.Contains(err.Error(), "cannot be the name of a branch") {
 			t.Errorf("what git could not tell is %v", err)
 		}
-		if now := gittest.Git(t, root, "for-each-ref"); now != refs {
-			t.Errorf("%v, the refs are %s", err, now)
-		}
+		equal(t, "the refs", gittest.Git(t, root, "for-each-ref"), refs)
 	})
 }
 
@@ -241,11 +263,7 @@ func TestAFailedGitLeavesTheTarget(t *testing.T) {
 		if err := failing(prepare); err != nil {
 			w.must(prepare())
 		}
-		if now, head := w.git("rev-parse", target), w.git("rev-parse", "HEAD"); now != head {
-			t.Errorf("the target is at %s, HEAD at %s", now, head)
-		}
-		if kept := w.git("for-each-ref", "--format=%(objectname)", "refs/muster/archive/muster-demo-*"); kept != tip {
-			t.Errorf("kept is %q, want %s", kept, tip)
-		}
+		equal(t, "the target", w.git("rev-parse", target), w.git("rev-parse", "HEAD"))
+		equal(t, "kept", w.git("for-each-ref", "--format=%(objectname)", "refs/muster/archive/muster-demo-*"), tip)
 	})
 }

@@ -3,6 +3,7 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -70,6 +71,19 @@ func TestPrepareTargetSaysHowABranchStands(t *testing.T) {
 		equal(t, c.branch+" is at", at(branch), was)
 	}
 	equal(t, "made", gittest.Git(t, root, "branch", "--list", "refs/*"), "")
+	wants(t, fault(landing.PrepareTarget(t.Context(), repo, "alias", true, false)), muster.ErrInvalid, "symbolic ref")
+	for _, c := range []struct {
+		branch       string
+		named, fresh bool
+		want         string
+	}{
+		{"behind", false, false, "HEAD"}, {"behind", true, false, "behind"}, {"ahead", false, false, "ahead"},
+		{"ahead", false, true, "HEAD"}, {"unrelated", false, false, "HEAD"}, {"none", true, false, "HEAD"},
+	} {
+		tip, err := landing.PlannedTip(t.Context(), repo, "refs/heads/"+c.branch, c.named, c.fresh)
+		require.NoError(t, err)
+		equal(t, fmt.Sprintf("the tip of %+v", c), tip, at(c.want))
+	}
 }
 
 // A branch that another program moves meanwhile is left where that one put it.
@@ -93,9 +107,7 @@ func TestPrepareTargetIsGivenUp(t *testing.T) {
 	gittest.Git(t, root, "update-ref", "refs/heads/muster/demo", "HEAD")
 	lock := root + "/.git/refs/heads/muster/demo.lock"
 	require.NoError(t, os.WriteFile(lock, nil, 0o600))
-	if _, err = landing.PrepareTarget(ended, repo, "muster/demo", false, false); !errors.Is(err, context.Canceled) {
-		t.Errorf("at the lock: %v", err)
-	}
+	is(t, "at the lock", fault(landing.PrepareTarget(ended, repo, "muster/demo", false, false)), context.Canceled)
 }
 
 // A user whose HEAD has no commit gets an error, and refs that cannot be synced are not called moved.
@@ -214,16 +226,11 @@ func TestRevert(t *testing.T) {
 	got, err := landing.Revert(t.Context(), repo, tip, []string{first, merged, second}, "back\n")
 	require.NoError(t, err)
 	for file, want := range map[string]string{"a": "1", "b": "1", "c": "2"} {
-		if text := gittest.Git(t, root, "show", got+":"+file); text != want {
-			t.Errorf("%s has %q", file, text)
-		}
+		equal(t, file, gittest.Git(t, root, "show", got+":"+file), want)
 	}
-	if _, err := gittest.Try(root, "cat-file", "-e", got+":new"); err == nil {
-		t.Error("what the merge brought is still there")
-	}
-	if parent := gittest.Git(t, root, "rev-parse", got+"^@"); parent != tip {
-		t.Errorf("its parents are %s", parent)
-	}
+	_, err = gittest.Try(root, "cat-file", "-e", got+":new")
+	equal(t, "what the merge brought is still there", err == nil, false)
+	equal(t, "its parents", gittest.Git(t, root, "rev-parse", got+"^@"), tip)
 
 	_, err = landing.Revert(t.Context(), repo, tip, []string{first}, "back\n")
 	conflict, ok := errors.AsType[*landing.RevertConflict](err)
@@ -235,10 +242,7 @@ func TestRevert(t *testing.T) {
 	require.NoError(t, err)
 	_, err = landing.Revert(t.Context(), repo, once, []string{tip}, "back\n")
 	wants(t, err, muster.ErrInvalid, "taken back already")
-	if _, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n"); !errors.Is(err, muster.ErrNotFound) {
-		t.Errorf("of a commit that is not there: %v", err)
-	}
-	if after := gittest.Checkout(t, root); after != before {
-		t.Errorf("the checkout was\n%s\nand is\n%s", before, after)
-	}
+	_, err = landing.Revert(t.Context(), repo, first, []string{tip}, "back\n")
+	wants(t, err, muster.ErrNotFound, "is not on the target")
+	equal(t, "the checkout", gittest.Checkout(t, root), before)
 }

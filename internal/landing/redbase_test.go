@@ -13,6 +13,7 @@ import (
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
+	"muster/journal"
 )
 
 // withReceipts keeps what checks say.
@@ -40,9 +41,8 @@ func redBase(t *testing.T, output string) *world {
 	receipts := t.TempDir()
 	w := newWorld(t, "test -e dies && { echo 'Segmentation fault'; exit 139; }; test -s failing || exit 0; "+output+"; exit 1",
 		map[string]string{"failing": "A B\n", "a.txt": "a\n"}, withReceipts(receipts))
-	if v, err := w.land.CheckBase(w.ctx()); err != nil || v.Green || w.state != landing.BaseRed {
-		t.Fatalf("base: %+v, %v", v, err)
-	}
+	w.must(fault(w.land.CheckBase(w.ctx())))
+	equal(t, "the base", w.state, landing.BaseRed)
 	return w
 }
 
@@ -79,9 +79,8 @@ func TestARedBaseMayNotGetWorse(t *testing.T) {
 			says(t, w.back(dies).Text, "more than a test: exit 139")
 			all, lane := w.task("All", "erin", nil)
 			require.NoError(t, os.Truncate(filepath.Join(lane, "failing"), 0))
-			if v := w.lands(all); v.Task.Landed.Receipt != muster.ReceiptGreen || w.state != landing.BaseGreen {
-				t.Errorf("%+v, the state is %q", v.Task.Landed, w.state)
-			}
+			equal(t, "the receipt", w.lands(all).Task.Landed.Receipt, muster.ReceiptGreen)
+			equal(t, "the state", w.state, landing.BaseGreen)
 		})
 	}
 }
@@ -115,9 +114,8 @@ func TestATestThatFailsByChanceOnARedBase(t *testing.T) {
 	if v := w.lands(task); v.Task.Landed.Receipt != muster.ReceiptStillRed || v.Task.Rounds != 0 {
 		t.Errorf("%+v", v.Task)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "once")); err != nil {
-		t.Error(err)
-	}
+	w.must(fault(os.Stat(filepath.Join(dir, "once"))))
+	equal(t, "notes", len(w.said(journal.RunNote, "text", "failed once, and not on the same tree again: ")), 1)
 	// It failed on this tree, so the next one is not to blame for it.
 	next, _ := w.task("Next", "bob", map[string]string{"failing": "A C\n"})
 	w.lands(next)

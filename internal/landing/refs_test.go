@@ -2,7 +2,6 @@ package landing_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -86,32 +85,16 @@ func (w *world) moveAsLanded(task muster.Task, lane, receipt string) {
 func TestGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task := w.landedUnrecorded(muster.ReceiptGreen + ", make test")
+	task := w.landedUnrecorded(muster.ReceiptGreen + ", make test\nMuster-Review: approved by ann")
 	tip := w.git("rev-parse", target)
 	other, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
 	w.lands(other) // others go on meanwhile
 	w.process("")
-	v, err := w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)
-	if err != nil || v.Task.Landed == nil || v.Task.Landed.Commit != tip || v.Task.Landed.Receipt != muster.ReceiptGreen || v.Task.Landed.Check != "make test" || v.Task.Result != "noted before the crash" {
-		t.Errorf("%+v, %v", v, err)
-	}
+	v := w.landed(w.land.Land(w.ctx(), task.ID, task.Fence, "", task.Owner))
+	equal(t, "it landed as", *v.Task.Landed, muster.Landed{Commit: tip, Receipt: muster.ReceiptGreen,
+		Check: "make test", Review: "approved by ann"})
+	equal(t, "the result", v.Task.Result, "noted before the crash")
 	equal(t, "it landed twice", w.git("rev-list", "--count", "main.."+target), "2")
-}
-
-// The target moves while the check runs: merged and checked again on the new one.
-func TestTheTargetMovesMeanwhile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	v, err := w.during(two, func() { w.lands(one) })
-	if err != nil || v.Task.Landed == nil {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	equal(t, "the target", w.git("ls-tree", "--name-only", target), "a.txt\none\ntwo")
-	if _, err := os.Stat(w.log("task-2-1-2.log")); err != nil {
-		t.Errorf("checked once only: %v", err)
-	}
 }
 
 // Work of a task without a lane has nothing to land.
@@ -119,9 +102,9 @@ func TestATaskWithoutALane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
 	task, _ := w.task("One", "alice", nil)
-	if task, err := w.board.SetLane(w.ctx(), task.ID, task.Fence, "", ""); err != nil {
-		t.Fatal(err)
-	} else if v, err := w.try(task); err != nil || v.Task.Landed != nil || v.Task.Status != muster.Completed {
+	task, err := w.board.SetLane(w.ctx(), task.ID, task.Fence, "", "")
+	w.must(err)
+	if v, err := w.try(task); err != nil || v.Task.Landed != nil || v.Task.Status != muster.Completed {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -142,9 +125,7 @@ func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
 		w.must(os.Symlink("nowhere", pack)) // git cannot create a directory of this name, not even for root
 	}, launch), func(o *landing.Options) { o.Log = slog.New(lines) })
 	wants(t, fault(l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)), muster.ErrUnavailable, "durable")
-	if lines.n != 4 {
-		t.Errorf("tried %d times, want 4", lines.n)
-	}
+	equal(t, "tries", lines.n, 4)
 	equal(t, "the target, where no commit is durable", w.git("rev-parse", target), tip)
 	w.must(os.Remove(pack))
 	w.must(os.Rename(aside, pack))
@@ -168,9 +149,7 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}
 		l := w.lander("true", stop)
-		if _, err := l.Land(ctx, one.ID, one.Fence, "", one.Owner); !errors.Is(err, muster.CauseUser) {
-			t.Fatalf("stopped with %v", err)
-		}
+		is(t, "it is stopped", fault(l.Land(ctx, one.ID, one.Fence, "", one.Owner)), muster.CauseUser)
 		now, err := w.board.Get(w.ctx(), one.ID)
 		if err != nil || now.Landing == nil {
 			t.Fatalf("%+v, %v", now, err)
@@ -184,9 +163,7 @@ func TestALandingKeepsTheTipItWasFirstNotedWith(t *testing.T) {
 	if after.Head == before.Head {
 		t.Fatal("the newer work is not in the second attempt")
 	}
-	if before.Onto != first || after.Onto != first {
-		t.Errorf("noted onto %s, then onto %s, want %s both times", before.Onto, after.Onto, first)
-	}
+	equal(t, "noted onto", [2]string{before.Onto, after.Onto}, [2]string{first, first})
 }
 
 // A landing leaves one pack, also when the target moves while its check runs: the pack of the lane's work, and that of
@@ -206,15 +183,13 @@ func TestALandingLeavesOnePack(t *testing.T) {
 		return len(files)
 	}
 	l := w.lander("true", launchAfter(func() { w.lands(two) }, launch))
-	if v, err := l.Land(w.ctx(), one.ID, one.Fence, "", one.Owner); err != nil || v.Task.Landed == nil {
-		t.Fatalf("%+v, %v", v, err)
-	}
+	w.landed(l.Land(w.ctx(), one.ID, one.Fence, "odd \x00\xff", one.Owner))
+	says(t, w.git("log", "-1", "--format=%B", target), "\n\nodd ?\n\nMuster-Task: 1\n")
+	w.must(fault(os.Stat(w.log("task-1-1-2.log")))) // merged and checked again on the target that has moved
 	equal(t, "packs", packs(), 3)
 	require.NoError(t, w.repo.MergePacks(w.ctx(), 2))
 	equal(t, "packs", packs(), 2)
 	w.git("prune-packed")
 	w.git("fsck", "--strict")
-	if w.show("dir/one") != "1" || w.show("dir/two") != "2" || w.show("more") != "more" {
-		t.Error("not all of the work is on the target")
-	}
+	w.has(map[string]string{"dir/one": "1", "dir/two": "2", "more": "more"})
 }

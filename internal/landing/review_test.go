@@ -3,6 +3,7 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/spend"
 )
 
 // judges is a reviewer that answers with a function, and counts how often it was asked.
@@ -91,9 +93,8 @@ func TestATaskAsksForItsReview(t *testing.T) {
 	plain, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	for task, want := range map[*muster.Task]int{&plain: 0, &asks: 1} {
 		j.asked = 0
-		if v, err := w.tryWith(*task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != want {
-			t.Errorf("task %d: %+v, %v, asked %d times, want %d", task.ID, v, err, j.asked, want)
-		}
+		w.landed(w.tryWith(*task, j.agents()))
+		equal(t, fmt.Sprintf("reviews of task %d", task.ID), j.asked, want)
 	}
 }
 
@@ -117,12 +118,9 @@ func TestReturnedWorkIsReviewedAgain(t *testing.T) {
 	says(t, v.Text, "The reviewer returns your work", "Nearly.", "one:2: second\nDo better.\n", "\ngone\nWas it of use?")
 	w.noRefs()
 	w.write(lane, map[string]string{"one": "better\n"})
-	if v, err = w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
-		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
-	}
-	if kinds := w.kinds(task.ID); !strings.Contains(kinds, "returned(review)") {
-		t.Error(kinds)
-	}
+	w.landed(w.tryWith(task, j.agents()))
+	equal(t, "reviews", j.asked, 2)
+	says(t, w.kinds(task.ID), "returned(review)")
 }
 
 // Without a verdict nothing lands. The lead is told, and in the end the task is set aside with its work.
@@ -145,14 +143,18 @@ func TestWorkWithoutAVerdictNeverLands(t *testing.T) {
 	if _, err := w.land.LandWith(ctx, task.ID, task.Fence, "", task.Owner, ends.agents()); !errors.Is(err, muster.CauseUser) || told != "" {
 		t.Errorf("%v; the lead is told %q", err, told)
 	}
+	spent := judges{say: func(landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		return landing.ReviewVerdict{}, &spend.Exceeded{}
+	}}
+	if v, err := w.tryWith(task, spent.agents()); err != nil || v.Task.Landed != nil || v.Task.Returns != 0 {
+		t.Errorf("a spent budget counts: %+v, %v", v, err)
+	}
 	for i, agents := range []landing.Agents{j.agents(), {}, j.agents()} {
 		v, err := w.tryWith(task, agents)
 		if err != nil || v.Task.Landed != nil || v.Text == "" || !strings.Contains(told, "has given no verdict") {
 			t.Fatalf("%+v, %v; the lead is told %q", v, err, told)
 		}
-		if isLast := i == 2; isLast != (v.Task.Status == muster.NeedsAttention) {
-			t.Errorf("after %d tries it is %s", i+1, v.Task.Status)
-		}
+		equal(t, fmt.Sprint("is it set aside after try ", i+1), v.Task.Status == muster.NeedsAttention, i == 2)
 	}
 	if w.git("rev-parse", target) != tip || w.git("-C", lane, "show", "HEAD:one") != "1" {
 		t.Error("the target has moved, or the work is gone")
@@ -176,10 +178,8 @@ func TestReviewsRunSideBySide(t *testing.T) {
 	}}
 	w.agents = j.agents()
 	verdicts := w.queued(h, w.many(n)...)
-	for id, v := range verdicts {
-		if v.Task.Landed == nil || v.Task.Landed.Review == "" {
-			t.Errorf("task %d: %+v", id, v)
-		}
+	for _, v := range verdicts {
+		equal(t, "the review", w.landed(v, nil).Task.Landed.Review, "approved by reviewer (m/1)")
 	}
 	if got := w.isGreenEverywhere(); got != n+1 || j.asked != n+1 {
 		t.Errorf("%d commits after %d reviews", got, j.asked)
@@ -191,7 +191,7 @@ func TestReviewsRunSideBySide(t *testing.T) {
 }
 
 // An approval holds for the very work that was reviewed: for a process that goes on after a crash and for a target that
-// has moved, and for no other difference.
+// has moved, and for no other difference and no other role.
 func TestAnApprovalIsOfOneDifference(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,20 +210,21 @@ func TestAnApprovalIsOfOneDifference(t *testing.T) {
 			return "", nil
 		}
 	})
-	if _, err := w.land.LandWith(ctx, one.ID, one.Fence, "", one.Owner, j.agents()); !errors.Is(err, muster.CauseUser) {
-		t.Fatal(err)
-	}
+	_, err := w.land.LandWith(ctx, one.ID, one.Fence, "", one.Owner, j.agents())
+	is(t, "the process dies", err, muster.CauseUser)
 	w.process("true", reviewed(dir))
-	if v, err := w.tryWith(two, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 { // the target moves
-		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
-	}
+	w.landed(w.tryWith(two, j.agents())) // the target moves
+	equal(t, "reviews", j.asked, 2)
+	w.process("true", reviewed(dir), func(o *landing.Options) { o.Review = "security" })
+	denies := judges{say: func(landing.ReviewRequest) (v landing.ReviewVerdict, err error) { return v, nil }}
+	w.must(fault(w.tryWith(one, denies.agents())))
+	equal(t, "reviews by another role", denies.asked, 1)
+	w.process("true", reviewed(dir))
 	none := landing.Agents{Review: func(context.Context, landing.ReviewRequest) (landing.ReviewVerdict, error) {
 		t.Error("it was reviewed again")
 		return landing.ReviewVerdict{}, nil
 	}}
-	if v, err := w.tryWith(one, none); err != nil || v.Task.Landed == nil || v.Task.Landed.Review == "" {
-		t.Fatalf("%+v, %v", v, err)
-	}
+	equal(t, "the review", w.landed(w.tryWith(one, none)).Task.Landed.Review, "approved by reviewer (m/1)")
 }
 
 // Work that has changed after its approval is reviewed again; work that is red after it comes back.
@@ -245,9 +246,8 @@ func TestAChangeAfterTheApprovalIsReviewed(t *testing.T) {
 	}
 	w.must(os.Remove(red))
 	w.write(lane, map[string]string{"one": "2\n"})
-	if v, err = w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
-		t.Fatalf("%+v, %v, asked %d times", v, err, j.asked)
-	}
+	w.landed(w.tryWith(task, j.agents()))
+	equal(t, "reviews", j.asked, 2)
 }
 
 // While work is reviewed the target moves to a part of it: the approval was of another difference.
@@ -263,7 +263,6 @@ func TestThePartThatIsLeftIsReviewed(t *testing.T) {
 		w.git("update-ref", target, w.git("-C", lane, "rev-parse", "HEAD~"))
 		return approve(r)
 	}
-	if v, err := w.tryWith(task, j.agents()); err != nil || v.Task.Landed == nil || j.asked != 2 {
-		t.Errorf("%+v, %v, asked %d times", v, err, j.asked)
-	}
+	w.landed(w.tryWith(task, j.agents()))
+	equal(t, "reviews", j.asked, 2)
 }

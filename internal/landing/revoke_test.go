@@ -2,7 +2,7 @@ package landing_test
 
 import (
 	"errors"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,7 +67,8 @@ func TestARevocationOfAnotherClaimRecordsNothing(t *testing.T) {
 	wants(t, w.land.Revoke(w.ctx(), task.ID, task.Fence), muster.ErrNotFound, "is gone") // it cannot be told
 	w.git("update-ref", target, tip)
 	wants(t, w.land.Revoke(w.ctx(), task.ID, task.Fence), muster.ErrHeld, "has just landed")
-	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed || got.Landed == nil {
+	if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Status != muster.Completed || got.Landed == nil ||
+		got.Result != "noted before the crash" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -95,13 +96,13 @@ func TestAStoreThatFailsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
 	failing, left := "", 0 // the operation that fails, and how many of it there are up to that
-	w.store = failingStore{w.store, func(op string) bool {
-		if op != failing {
+	w.store = storetest.Failing(w.store, func(op string) bool {
+		if failing == "" || !strings.HasPrefix(op, failing) {
 			return false
 		}
 		left--
 		return left == 0
-	}}
+	})
 	w.process("test ! -f red")
 	// fails lets the nth operation of work fail, and reports whether there was one.
 	fails := func(op string, n int, work func()) bool {
@@ -149,8 +150,6 @@ func TestForget(t *testing.T) {
 	for range 2 {
 		require.NoError(t, landing.ForgetRevoked(t.Context(), repo, []muster.Task{{ID: 1, Fence: 2}, {ID: 2, Fence: 2}}))
 		left := strings.Fields(gittest.Git(t, root, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/muster"))
-		if want := []string{"archive/try-1", "landing/7-1", "revoked/1-1", "revoked/1-2", "revoked/words"}; !slices.Equal(left, want) {
-			t.Errorf("left: %v, want %v", left, want)
-		}
+		equal(t, "left", fmt.Sprint(left), "[archive/try-1 landing/7-1 revoked/1-1 revoked/1-2 revoked/words]")
 	}
 }

@@ -58,18 +58,22 @@ func TestSecretsAreHeldBack(t *testing.T) {
 	key := madeKey("Kp3Wd5Hj0Fg1")
 	allowed := map[string]bool{}
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"}, allowing(allowed))
-	task, lane := w.task("Settings", "alice", map[string]string{".gitattributes": "* -diff\n", "settings.py": "import os\ntoken = '" + key + "'  # gitleaks:allow\n"})
+	task, lane := w.task("Settings", "alice", map[string]string{".gitattributes": "* -diff\n",
+		"settings.py": "import os\ntoken = '" + key + "'  # gitleaks:allow\n",
+		"z.py":        "token = '" + madeKey("Zz1Yy2Xx3Ww4") + "'\n"})
 	v := w.back(task)
+	says(t, v.Text, "\n  z.py:1 github-pat (")
 	if !strings.HasPrefix(v.Text, "Your work holds what looks like a secret, so it does not land. File, line and rule:\n  settings.py:2 github-pat (") || strings.Contains(v.Text, "ALL commits") {
 		t.Errorf("told:\n%s", v.Text)
 	}
-	if v.Task.Status != muster.InProgress || v.Task.Owner != "alice" || !strings.HasPrefix(v.Task.Returned, "secret in settings.py:2 github-pat (muster allow secret ") {
+	if v.Task.Status != muster.InProgress || v.Task.Owner != "alice" ||
+		!strings.HasPrefix(v.Task.Returned, "secret in settings.py:2 github-pat and 1 more (muster allow secret ") {
 		t.Errorf("the task: %+v", v.Task)
 	}
 	w.noTrace(v, key)
 
 	// The key is gone: what the lane's history has does not land.
-	w.write(lane, map[string]string{"settings.py": "import os\ntoken = os.environ['TOKEN']\n"})
+	w.write(lane, map[string]string{"settings.py": "import os\ntoken = os.environ['TOKEN']\n", "z.py": ""})
 	w.lands(v.Task)
 	if history := w.git("log", "-p", target); strings.Contains(history, key) {
 		t.Error("the key has landed")
@@ -197,15 +201,11 @@ func TestWhatLandsIsSigned(t *testing.T) {
 		gittest.Write(t, filepath.Dir(evil), map[string]string{"evil": "#!/bin/sh\ntouch " + evil + ".ran\nexit 1\n"})
 		require.NoError(t, os.Chmod(evil, 0o700))
 		w.process(h.check("true"), func(o *landing.Options) { o.MergeCommits = merges })
-		for id, v := range w.queued(h, w.many(4)...) {
-			if v.Task.Landed == nil {
-				t.Errorf("task %d has not landed: %s", id, v.Text)
-			}
+		for _, v := range w.queued(h, w.many(4)...) {
+			w.landed(v, nil)
 		}
 		w.git("config", "--unset", "gpg.ssh.program")
-		if good, all := w.signed(); good != 5 || all != 5 {
-			t.Errorf("merges %v: %d of %d commits are signed", merges, good, all)
-		}
+		equal(t, fmt.Sprint("signed of all, with merges: ", merges), fmt.Sprint(w.signed()), "5 5")
 		if _, err := os.Stat(evil + ".ran"); err == nil || len(w.unsigned()) > 0 {
 			t.Errorf("the program of the repository's config ran: %v; notes %q", err == nil, w.unsigned())
 		}
@@ -234,9 +234,7 @@ func TestWhatCannotBeSignedLands(t *testing.T) {
 		for _, task := range w.many(2) {
 			w.lands(task)
 		}
-		if good, all := w.signed(); good != 0 || all != 2 {
-			t.Errorf("%s: %d of %d commits are signed", name, good, all)
-		}
+		equal(t, name+": signed of all", fmt.Sprint(w.signed()), "0 2")
 		if notes := w.unsigned(); len(notes) != 1 || len(notes[0]) < 70 {
 			t.Errorf("%s: notes %q", name, notes)
 		}
@@ -253,8 +251,7 @@ func TestSettingOfSigning(t *testing.T) {
 		w := newWorld(t, "", nil, func(o *landing.Options) { o.Sign = sign })
 		task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 		equal(t, "the receipt", w.lands(task).Task.Landed.Receipt, muster.ReceiptUnchecked)
-		if good, _ := w.signed(); good != want {
-			t.Errorf("sign %q: %d commits are signed, not %d", sign, good, want)
-		}
+		good, _ := w.signed()
+		equal(t, "signed commits with sign "+sign, good, want)
 	}
 }

@@ -14,11 +14,13 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/journal"
+	"muster/store/storetest"
 )
 
 // tipRecord is the tips of a run's record, which all processes of the team share.
@@ -70,13 +72,8 @@ func TestALateAnnouncementForgetsNoTip(t *testing.T) {
 	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
 	three, _ := w.task("Three", "bob", map[string]string{"three": "3\n"})
 	slow := w.lander("true", launchAfter(func() { w.lands(two); w.lands(three) }, launch), r.share)
-	v, err := slow.Land(w.ctx(), one.ID, one.Fence, "late", one.Owner)
-	if err != nil || v.Task.Landed == nil {
-		t.Fatalf("%+v, %v", v, err)
-	}
-	for _, name := range []string{"one", "two", "three"} {
-		w.show(name)
-	}
+	w.landed(slow.Land(w.ctx(), one.ID, one.Fence, "late", one.Owner))
+	w.has(map[string]string{"one": "1", "two": "2", "three": "3"})
 	equal(t, "the target was put back", w.git("for-each-ref", "refs/muster/archive/"), "")
 }
 
@@ -91,6 +88,11 @@ func TestTipsOfSeveralProcesses(t *testing.T) {
 	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: base}, {Commit: "one", Onto: base}, {Commit: "two", Onto: base}}))
 	require.NoError(t, landing.Announce(w.ctx(), w.lander("", launch, r.share), "two", "three"))
 	equal(t, "the tips", fmt.Sprint(r.tips), fmt.Sprint([]muster.Tip{{Commit: "two", Onto: base}, {Commit: "three", Onto: "two"}}))
+	for i := range 70 { // what was tried long ago is forgotten, and never where the target is
+		require.NoError(t, landing.Announce(w.ctx(), w.land, "two", fmt.Sprint(i)))
+	}
+	kept := []string{r.tips[0].Commit, r.tips[1].Commit, r.tips[len(r.tips)-1].Commit}
+	equal(t, "the first, the second and the last", fmt.Sprint(kept), "[two 6 69]")
 }
 
 // Somebody who looks while another process lands sees the target before the landing or after it, and displaced in
@@ -133,9 +135,7 @@ func TestRewoundWhileALandingIsRecorded(t *testing.T) {
 	_, err := w.board.Complete(w.ctx(), one.ID, one.Fence, board.Outcome{Landed: &landed, By: "alice"})
 	w.must(err)
 	tip := w.lands(two).Task.Landed.Commit
-	if w.show("one") != "1" || w.show("two") != "2" {
-		t.Error("what had landed is gone")
-	}
+	w.has(map[string]string{"one": "1", "two": "2"})
 	w.git("update-ref", target, commit) // where this process has seen it last
 	if now, err := w.land.Target(w.ctx()); err != nil || now != tip {
 		t.Errorf("rewound after it was recorded, it is at %s, %v", now, err)
@@ -154,18 +154,14 @@ func TestALaneMovesTheTarget(t *testing.T) {
 	moved := gittest.Git(t, lane, "rev-parse", "HEAD")
 	w.git("update-ref", target, moved)
 	w.lands(two)
-	if files := w.git("ls-tree", "--name-only", target); files != "a.txt\ntwo" {
-		t.Errorf("on the target is %s", files)
-	}
+	equal(t, "on the target", w.git("ls-tree", "--name-only", target), "a.txt\ntwo")
 	w.git("update-ref", target, moved)
 	v, err := w.try(one)
 	if err != nil || v.Task.Status != muster.InProgress || v.Task.Owner != "alice" || !strings.Contains(v.Text, "Only landings move muster/demo") {
 		t.Errorf("%+v, %v", v, err)
 	}
 	w.lands(one)
-	if w.show("one") != "1" || w.show("two") != "2" {
-		t.Error("not all of the work is on the target")
-	}
+	w.has(map[string]string{"one": "1", "two": "2"})
 	// A target that is gone, or that was built on, goes back to the last commit that has landed.
 	last := w.git("rev-parse", target)
 	base := w.git("rev-parse", last+"^")
@@ -179,10 +175,19 @@ func TestALaneMovesTheTarget(t *testing.T) {
 			w.git("update-ref", target, at)
 		}
 		if tip, d, err := w.land.Secure(w.ctx()); err != nil || d == nil || tip != last || w.git("rev-parse", target) != last ||
-			w.git("for-each-ref", "--points-at="+inItsWay, "refs/muster/archive") == "" {
+			w.git("for-each-ref", "--points-at="+inItsWay, "refs/muster/archive") == "" ||
+			at != "" && w.git("rev-parse", d.Kept) != at {
 			t.Errorf("the target was put back to %s, %v, %v", tip, d, err)
 		}
 	}
+	// One that leads to another branch is not where it is, although that is at the same commit.
+	w.git("branch", "-q", "another", last)
+	w.must(fault(w.land.Target(w.ctx())))
+	w.git("symbolic-ref", target, "refs/heads/another")
+	w.must(fault(w.land.Target(w.ctx())))
+	_, link, err := w.repo.Branch(w.ctx(), target)
+	equal(t, "the target leads", link, "")
+	w.must(err)
 }
 
 // A target that is displaced while work is checked is put back, and the work does not land on what was there.
@@ -200,6 +205,78 @@ func TestTheTargetIsDisplacedDuringTheCheck(t *testing.T) {
 	equal(t, "the target", w.git("rev-parse", target), base)
 	w.noRefs()
 	w.lands(task)
+	// The check has deleted it: that is the user's command, so it stays gone until they bring it back.
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	tip := w.git("rev-parse", target)
+	l = w.lander("true", launchAfter(func() { w.git("update-ref", "-d", target) }, launch), r.share)
+	for range 2 {
+		_, err := l.Land(w.ctx(), two.ID, two.Fence, "", two.Owner)
+		wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+	}
+	w.git("update-ref", target, tip)
+	w.lands(two)
+}
+
+// A target that the user may have moved is left where it is, and one that somebody else has moved is put back.
+func TestATargetThatTheUserMayHaveMoved(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	base := w.git("rev-parse", target)
+	commit := func(name string) string { return w.git("commit-tree", "-p", base, "-m", name, "main^{tree}") }
+	mine, lanes, other := commit("mine"), commit("a lane's"), commit("another")
+	refs := map[string]string{"refs/heads/mine": mine, "refs/heads/wt/lane": lanes, target: other}
+	for name, c := range map[string]struct {
+		at                string
+		isAtRest, isUsers bool
+	}{
+		"to their commit": {mine, false, true}, "to a lane's": {lanes, false, false},
+		"to one of nobody": {other, false, false}, "there while nobody works": {other, true, true},
+		"away while nobody works": {"", true, true},
+	} {
+		told := ""
+		w.process("", r.share, func(o *landing.Options) {
+			o.TellLead = func(_ context.Context, text string) error { told = text; return nil }
+		})
+		w.must(w.land.AtRest(w.ctx(), refs))
+		w.must(w.repo.UpdateRefs(w.ctx(), []git.RefUpdate{{Ref: target, New: c.at, Old: base}}))
+		if c.isAtRest {
+			w.must(w.land.AtRest(w.ctx(), refs))
+		}
+		tip, d, err := w.land.Secure(w.ctx())
+		now, _ := w.repo.Ref(w.ctx(), target)
+		if err != nil || d == nil || d.IsUsers != c.isUsers || tip != base || (now == c.at) != c.isUsers ||
+			(now == base) == c.isUsers || strings.Contains(told, fmt.Sprintf("--accept %.12s", c.at)) == c.isUsers {
+			t.Errorf("%s: it is at %q, %v, %v; the lead is told %q", name, now, d, err, told)
+		}
+		w.must(w.repo.UpdateRefs(w.ctx(), []git.RefUpdate{{Ref: target, New: base, Old: now}}))
+	}
+}
+
+// What somebody has committed on the target while they had it checked out is theirs: landings ask what holds, and go on
+// from what the user accepts. What is moved later is not.
+func TestTheUserCommitsOnTheTarget(t *testing.T) {
+	t.Parallel()
+	w, r := newTipWorld(t)
+	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	w.look()
+	over := w.begin(w.ctx(), w.land, task)
+	w.awaitWait(1)
+	w.git("-C", w.root+"-look", "commit", "-q", "--allow-empty", "-m", "mine")
+	mine := w.git("rev-parse", target)
+	wants(t, fault(w.land.Accept(w.ctx(), "main")), muster.ErrHeld, "is checked out at")
+	w.leave()
+	wait.For(t, "the question", func() bool {
+		return len(w.said(journal.RunNote, "text", "Go on from there: muster target --accept "+mine[:12])) == 1
+	})
+	require.NoError(t, fault(w.lander("", launch, r.share).Accept(w.ctx(), mine)))
+	end := <-over
+	w.landed(end.v, end.err)
+	equal(t, "it landed on", w.git("rev-parse", target+"^"), mine)
+	tip := w.git("rev-parse", target)
+	w.git("update-ref", target, mine)
+	if _, d, err := w.land.Secure(w.ctx()); err != nil || d == nil || d.IsUsers || w.git("rev-parse", target) != tip {
+		t.Errorf("%+v, %v", d, err)
+	}
 }
 
 // A lane with the content of a target that no landing has brought there is no lane without a change: nobody has checked
@@ -232,6 +309,11 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun {
 		t.Errorf("of the base nothing is known, and the check ran: %v, %v", isRun, err)
 	}
+	w.state = landing.BaseGreen
+	w.process("test ! -e bad", r.share)
+	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
+		t.Errorf("it ran on a base of which the record tells: %v, %v", isRun, err)
+	}
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	w.lands(task)
 	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
@@ -242,17 +324,14 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	w.git("-C", lane, "commit", "-qm", "by hand")
 	moved := w.git("-C", lane, "rev-parse", "HEAD")
 	require.NoError(t, fault(w.land.Accept(w.ctx(), moved)))
-	if w.state != "" {
-		t.Errorf("of the accepted target the check is known to be %q", w.state)
-	}
+	equal(t, "of the accepted target the check says", w.state, "")
 	if res, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun || res.Green {
 		t.Errorf("on the accepted commit it ran: %v, green: %v, %v", isRun, res.Green, err)
 	}
 	w.state = "ok"
 	w.git("update-ref", target, "main") // the user moves it, and accepts it where it is
-	if require.NoError(t, fault(w.land.Accept(w.ctx(), "main"))); w.state != "" {
-		t.Errorf("of the target that was moved by hand the check is known to be %q", w.state)
-	}
+	w.must(fault(w.land.Accept(w.ctx(), "main")))
+	equal(t, "of the target that was moved by hand the check says", w.state, "")
 }
 
 // look checks the target out, as somebody who looks at it, and leave removes that checkout.
@@ -376,7 +455,9 @@ func TestAWaitThatCannotBeSaid(t *testing.T) {
 	w.look()
 	var isFull atomic.Bool
 	isFull.Store(true)
-	w.store = failingStore{w.store, func(op string) bool { return isFull.Load() && strings.HasPrefix(op, "append") }}
+	w.store = storetest.Failing(w.store, func(op string) bool {
+		return isFull.Load() && strings.HasPrefix(op, "append")
+	})
 	w.process("")
 	wants(t, fault(w.try(task)), muster.ErrUnavailable, "the disk is gone")
 	isFull.Store(false)
@@ -384,8 +465,6 @@ func TestAWaitThatCannotBeSaid(t *testing.T) {
 	over := w.begin(ctx, w.land, task)
 	w.awaitWait(1)
 	stop()
-	if end := <-over; !errors.Is(end.err, context.Canceled) {
-		t.Error(end.err)
-	}
+	is(t, "it is stopped", (<-over).err, context.Canceled)
 	w.leave()
 }

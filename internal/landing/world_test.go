@@ -3,11 +3,13 @@ package landing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -65,14 +67,13 @@ func newWorld(t *testing.T, check string, files map[string]string, change ...fun
 func (w *world) process(check string, change ...func(*landing.Options)) {
 	w.t.Helper()
 	var err error
-	if w.repo, err = git.Open(w.t.Context(), w.root); err != nil {
-		w.t.Fatal(err)
-	}
+	w.repo, err = git.Open(w.t.Context(), w.root)
+	w.must(err)
 	w.journal = journal.New(w.store.Log())
 	w.board = board.New(w.store, w.journal)
-	if w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), w.journal, w.store.Log(), worktree.Options{}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.lanes, err = worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), w.journal, w.store.Log(),
+		worktree.Options{})
+	w.must(err)
 	w.land = w.lander(check, launch, change...)
 }
 
@@ -98,7 +99,12 @@ func (w *world) lander(check string, launch func() (proc.Launcher, error), chang
 	return landing.New(w.repo, w.lanes, w.board, w.journal, launch, o)
 }
 
-func (w *world) ctx() context.Context { return w.t.Context() }
+// ctx is for one operation, which fails rather than hang.
+func (w *world) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	w.t.Cleanup(cancel)
+	return ctx
+}
 
 func (w *world) git(args ...string) string { w.t.Helper(); return gittest.Git(w.t, w.root, args...) }
 
@@ -116,11 +122,16 @@ func (w *world) claim(id muster.TaskID, owner muster.Name, files map[string]stri
 	w.must(err)
 	tip, err := w.land.Target(w.ctx())
 	w.must(err)
-	lane, err := w.lanes.Create(w.ctx(), muster.LaneName(t.ID, t.Subject)+muster.Name("-"+string(owner)), t.ID, tip)
+	return w.lane(t, tip, files)
+}
+
+// lane gives a claimed task a lane with the files in it.
+func (w *world) lane(t muster.Task, tip string, files map[string]string) (muster.Task, string) {
+	w.t.Helper()
+	lane, err := w.lanes.Create(w.ctx(), muster.LaneName(t.ID, t.Subject)+muster.Name("-"+string(t.Owner)), t.ID, tip)
 	w.must(err)
-	if t, err = w.board.SetLane(w.ctx(), t.ID, t.Fence, lane.Name, lane.Base); err != nil {
-		w.t.Fatal(err)
-	}
+	t, err = w.board.SetLane(w.ctx(), t.ID, t.Fence, lane.Name, lane.Base)
+	w.must(err)
 	w.write(lane.Path, files)
 	return t, lane.Path
 }
@@ -147,8 +158,15 @@ func (w *world) lands(t muster.Task) landing.Verdict {
 	if err != nil || v.Task.Landed == nil || v.Task.Status != muster.Completed {
 		w.t.Fatalf("task %d did not land: %+v, %v", t.ID, v, err)
 	}
-	if tip := w.git("rev-parse", target); tip != v.Task.Landed.Commit {
-		w.t.Fatalf("the target is at %s, the task landed as %s", tip, v.Task.Landed.Commit)
+	equal(w.t, fmt.Sprint("the target after task ", t.ID), w.git("rev-parse", target), v.Task.Landed.Commit)
+	return v
+}
+
+// landed fails the test unless a landing has ended with the work on the target.
+func (w *world) landed(v landing.Verdict, err error) landing.Verdict {
+	w.t.Helper()
+	if err != nil || v.Task.Landed == nil || v.Task.Status != muster.Completed {
+		w.t.Errorf("task %d: %+v, %v", v.Task.ID, v, err)
 	}
 	return v
 }
@@ -161,9 +179,7 @@ func (w *world) back(t muster.Task) landing.Verdict {
 	if err != nil || v.Task.Landed != nil || v.Task.Status == muster.Completed || v.Text == "" {
 		w.t.Fatalf("task %d did not come back: %+v, %v", t.ID, v, err)
 	}
-	if now := w.git("rev-parse", target); now != tip {
-		w.t.Fatalf("the target has moved to %s", now)
-	}
+	equal(w.t, "the target has moved", w.git("rev-parse", target), tip)
 	w.noRefs()
 	return v
 }
@@ -184,6 +200,14 @@ func (w *world) noRefs() {
 
 // show is a file on the target.
 func (w *world) show(name string) string { w.t.Helper(); return w.git("show", target+":"+name) }
+
+// has fails the test unless the files are on the target, with what they have.
+func (w *world) has(files map[string]string) {
+	w.t.Helper()
+	for name, text := range files {
+		equal(w.t, name+" on the target", w.show(name), text)
+	}
+}
 
 // said is what a field has in the events of a kind, of those that have the text in it.
 func (w *world) said(kind, field, text string) (all []string) {
@@ -221,6 +245,14 @@ func wants(t *testing.T, err error, code *muster.Error, says string) {
 	t.Helper()
 	if !errors.Is(err, code) || !strings.Contains(err.Error(), says) {
 		t.Errorf("error %v, want %s saying %q", err, code.Code, says)
+	}
+}
+
+// is fails the test unless err is want.
+func is(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }
 

@@ -22,7 +22,7 @@ func FailEach(
 	t.Helper()
 	for n := 1; ; n++ {
 		f := &failure{counts: counts, left: n}
-		err := act(t, func(s muster.Store) muster.Store { return tapped.Store{Store: s, Around: f.run} })
+		err := act(t, func(s muster.Store) muster.Store { return Failing(s, f.fails) })
 		switch {
 		case f.failed != "" && !errors.Is(err, muster.ErrUnavailable):
 			t.Errorf("operation %d, %s, has failed, and the error is: %v", n, f.failed, err)
@@ -44,37 +44,42 @@ type failure struct {
 	failed string // that one, once it has come
 }
 
-// run runs an operation unless it is the one that fails.
-func (f *failure) run(o tapped.Operation, do func() error) error {
-	var op string
-	switch o.Name {
-	case "get", "put", "delete", "append", "read":
-		op = o.Name + " " + o.Key
-	case "changes":
-		op = "list " + strings.TrimSuffix(o.Key, "/")
-	case "mail":
-		op = "put mail"
-	case "peek", "drop":
-		op = o.Name + " mail"
-	default:
-		return do()
-	}
-	if err := f.of(op); err != nil {
-		return err
-	}
-	return do()
-}
-
-// of returns the error of an operation.
-func (f *failure) of(op string) error {
+// fails reports whether an operation is the one that fails.
+func (f *failure) fails(op string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.counts(op) {
-		return nil
+		return false
 	}
 	if f.left--; f.left != 0 {
-		return nil
+		return false
 	}
 	f.failed = op
-	return muster.Errorf(muster.Unavailable, "the disk is gone")
+	return true
+}
+
+// Failing returns a store of which those operations fail for which fails returns true. They have the names that FailEach
+// gives them.
+func Failing(s muster.Store, fails func(op string) bool) muster.Store {
+	return tapped.Store{Store: s, Around: func(o tapped.Operation, do func() error) error {
+		if op := nameOf(o); op != "" && fails(op) {
+			return muster.Errorf(muster.Unavailable, "the disk is gone")
+		}
+		return do()
+	}}
+}
+
+// nameOf returns the name of an operation, "" for one that never fails.
+func nameOf(o tapped.Operation) string {
+	switch o.Name {
+	case "get", "put", "delete", "append", "read":
+		return o.Name + " " + o.Key
+	case "changes":
+		return "list " + strings.TrimSuffix(o.Key, "/")
+	case "mail":
+		return "put mail"
+	case "peek", "drop":
+		return o.Name + " mail"
+	}
+	return ""
 }
