@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/prompt"
 	"muster/internal/requests"
 	"muster/internal/roles"
 	"muster/internal/worktree"
@@ -132,6 +133,10 @@ func TestAReaderTakesOnlyItsOwnTasks(t *testing.T) {
 	if text, _, err := p.claims.nextTask(t.Context()); text != "" || err != nil || p.task(1).Owner != "" {
 		t.Errorf("%q, %v; the task is %q's", text, err, p.task(1).Owner)
 	}
+	p.change("bob", func(m *muster.Member) { m.Status = muster.Shutdown })
+	if got, err := p.Progress(t.Context()); err != nil || len(got.Unclaimable) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	p.create(board.Draft{Role: "reviewer"})
 	if _, _, err := p.claims.nextTask(t.Context()); err != nil || p.current().ID != 2 {
 		t.Errorf("she has task %d: %v", p.current().ID, err)
@@ -225,8 +230,10 @@ func TestTheTextOfATask(t *testing.T) {
 		_, err := p.Board.CompleteByHand(t.Context(), 1, muster.User, "done")
 		p.must(err)
 		p.Record.RequirePlan = c.member
-		text, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}}).ID)
-		if err != nil || strings.Contains(text, "It needs an approved plan") != c.want || !strings.Contains(text, "It builds on #1 the lexer") {
+		p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}})
+		p.create(board.Draft{Subject: "the printer", BlockedBy: []muster.TaskID{2}})
+		text, err := p.claims.Claim(t.Context(), 2)
+		if err != nil || !strings.Contains(text, "It is waited for by #3 the printer") || strings.Contains(text, "It needs an approved plan") != c.want || !strings.Contains(text, "It builds on #1 the lexer") {
 			t.Errorf("%+v: %q, %v", c, text, err)
 		}
 	}
@@ -312,7 +319,8 @@ func (p *life) landsAs(status muster.TaskStatus, text string) {
 	}
 }
 
-// A task that landed or needs attention is no longer its owner's; one that came back is, in the same lane.
+// A task that landed or needs attention is no longer its owner's; one that came back is, in the same lane. Nothing lands
+// while a job could write into the lane.
 func TestTheVerdictOfALanding(t *testing.T) {
 	const left = `"alice"'s, 0 attempts`
 	for _, c := range []struct {
@@ -329,12 +337,20 @@ func TestTheVerdictOfALanding(t *testing.T) {
 		p := newParts(t, "alice")
 		task := p.claim()
 		p.rows.changed = true
+		p.phase.change(func(c *counters) { c.still.changed = false })
 		p.landsAs(c.status, c.text)
-		r, err := p.claims.Complete(t.Context(), task.ID, "done")
+		p.startJob()
+		r, err := p.claims.Complete(t.Context(), task.ID, "")
+		if err != nil || !strings.Contains(r.Text(), "still run") || p.landings.landed != 0 {
+			t.Errorf("%q, %v", r.Text(), err)
+		}
+		p.jobs.Stop()
+		r, err = p.claims.Complete(t.Context(), task.ID, "done")
 		if err != nil || r.IsError != (c.status != muster.Completed) || !strings.Contains(r.Text(), c.says) {
 			t.Errorf("%s: %q, %v", c.status, r.Text(), err)
 		}
-		if p.isIn(string(c.status), c.state); c.state == inLane && p.current().Returns != 1 {
+		p.isIn(string(c.status), c.state)
+		if c.state == inLane && (p.current().Returns != 1 || !p.phase.get().still.changed) {
 			t.Errorf("%s: she has it as %+v", c.status, p.current())
 		}
 	}
@@ -358,22 +374,6 @@ func TestCompleteOfATaskThatIsNotInHand(t *testing.T) {
 				t.Errorf("%d: %q, %v", id, r.Text(), err)
 			}
 		}
-	}
-}
-
-// Nothing lands while a job could write into the lane.
-func TestCompleteWaitsForJobs(t *testing.T) {
-	p := newParts(t, "alice")
-	task := p.claim()
-	p.rows.changed = true
-	p.landsAs(muster.Completed, "")
-	p.startJob()
-	for _, says := range []string{"still run", "had no change"} {
-		r, err := p.claims.Complete(t.Context(), task.ID, "")
-		if wants := says != "still run"; err != nil || !strings.Contains(r.Text(), says) || (p.landings.landed == 1) != wants {
-			t.Errorf("%q, %v", r.Text(), err)
-		}
-		p.jobs.Stop()
 	}
 }
 
@@ -481,16 +481,30 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	})
 }
 
+// A member that has forgotten what it did is told so, the last first: of three tasks what came of them, of five a line.
+func TestTheEarlierWorkOfAMember(t *testing.T) {
+	p := newParts(t, "alice")
+	_, err := p.Board.CompleteByHand(t.Context(), p.claimOnBoard("alice").ID, muster.User, "By hand.")
+	p.must(err)
+	for range 10 {
+		task := p.claimOnBoard("alice")
+		_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "alice", Result: "It parses.",
+			Landed: &muster.Landed{Commit: "c"}})
+		p.must(err)
+	}
+	want := "You have completed these tasks, the last one first:"
+	for id := muster.TaskID(11); id > 3; id-- {
+		if want += "\n" + prompt.TaskLine(p.task(id)); id > 8 {
+			want += "\n  files: parser.go\n  you reported: It parses."
+		}
+	}
+	if got, err := p.compaction.earlierWork(t.Context()); got != want+"\nand 2 before them" || err != nil {
+		t.Errorf("she has done %q, want %q: %v", got, want, err)
+	}
+}
+
 // A call that was cut off is answered from the board: a completed task says how it landed.
 func TestACompletedTaskSaysHow(t *testing.T) {
-	p := newParts(t, "alice")
-	mine, others := p.claimOnBoard("alice"), p.claimOnBoard("alice")
-	_, err1 := p.Board.Complete(t.Context(), mine.ID, mine.Fence, board.Outcome{By: "alice", Result: "It parses."})
-	_, err2 := p.Board.CompleteByHand(t.Context(), others.ID, muster.User, "By hand.")
-	if text, err := p.compaction.earlierWork(t.Context()); !strings.HasSuffix(text, "you reported: It parses.") ||
-		errors.Join(err, err1, err2) != nil || strings.Contains(text, "#2") {
-		t.Errorf("she has done %q, %v", text, err)
-	}
 	for _, c := range []struct {
 		landed *muster.Landed
 		want   string
@@ -639,32 +653,35 @@ const inLane = `in hand, "alice"'s, 0 attempts, alice in task-1-the-parser, goes
 // is no longer to be decided. The phase of a teammate ends with its task; the lead goes on.
 func TestReleaseGivesBackTheTask(t *testing.T) {
 	p := newParts(t, "alice")
+	p.wants("without a task", p.claims.Release(t.Context(), 1, ""), muster.ErrInvalid)
 	task := p.claim()
 	p.startJob()
 	p.askPlan()
+	p.wants("another task", p.claims.Release(t.Context(), task.ID+1, ""), muster.ErrInvalid)
+	var states []string // before she leaves the lane, and before it is others'
+	p.rows.onLeave = func() { states = append(states, p.state()) }
 	p.must(p.claims.Release(t.Context(), task.ID, "I cannot"))
+	if !slices.Equal(states, []string{strings.Replace(inLane, "goes", "1 plans wait, goes", 1),
+		`in hand, "alice"'s, 0 attempts, goes on`}) {
+		t.Errorf("meanwhile: %q", states)
+	}
 	p.isIn("released", `""'s, 1 attempts`)
 	if now := p.task(task.ID); now.Note != "I cannot" || now.Worktree != task.Worktree || p.landings.revoked != 0 ||
 		!slices.Equal(p.rows.released, []muster.Name{task.Worktree}) {
 		t.Errorf("the task is %+v; released are %v, revoked %d", now, p.rows.released, p.landings.revoked)
 	}
 	p = newParts(t, muster.Lead)
-	p.must(p.claims.Release(t.Context(), p.claim().ID, "I cannot"))
+	task = p.claim()
+	if r, err := p.lead.Wait(t.Context(), false); err != nil || !strings.Contains(r.Text(), "in your own hand") {
+		t.Errorf("a lead with a task waits: %+v, %v", r, err) // nobody else would do it
+	}
+	p.must(p.claims.Release(t.Context(), task.ID, "I cannot"))
 	p.isIn("by the lead", `""'s, 1 attempts, goes on`)
 	p = newParts(t, "alice")
 	p.claims.setTask(p.claimOnBoard("alice")) // which has no lane
 	p.must(p.claims.release(t.Context(), "shutdown", "", false))
 	p.isIn("without a lane", `""'s, 0 attempts, goes on`)
 	p.must(p.claims.release(t.Context(), "without one", "", false))
-}
-
-// Only the task in hand can be given back.
-func TestReleaseOfATaskThatIsNotInHand(t *testing.T) {
-	p := newParts(t, "alice")
-	p.wants("none", p.claims.Release(t.Context(), 1, ""), muster.ErrInvalid)
-	task := p.claim()
-	p.wants("another", p.claims.Release(t.Context(), task.ID+1, ""), muster.ErrInvalid)
-	p.isIn("another", inLane)
 }
 
 // A landing that has begun is cancelled before the task goes to the next owner. When it cannot be, the task stays; when
@@ -699,8 +716,17 @@ func TestReleaseCancelsTheLanding(t *testing.T) {
 			}
 		}
 	}
-	p := newParts(t, "alice") // the landing is the next owner's: nothing of hers is under way
-	task := p.claim()
+	p := newParts(t, muster.Lead) // the claim of somebody outside the team
+	task, err := p.Board.SetLane(t.Context(), 1, p.claimOnBoard("script").Fence, "lane", "base")
+	p.must(err)
+	for _, e := range []error{errDisk, nil} {
+		p.landings.revokeErr = e
+		if err := p.toolbox.revoke(t.Context(), task, "late"); !errors.Is(err, e) || (p.task(1).Owner == "") != (e == nil) {
+			t.Errorf("from outside: %v, and it is %q's", err, p.task(1).Owner)
+		}
+	}
+	p = newParts(t, "alice") // the landing is the next owner's: nothing of hers is under way
+	task = p.claim()
 	p.revoke(task, true)
 	p.beginLanding(p.task(task.ID))
 	if err := p.claims.release(t.Context(), "limit", "", true); err != nil || p.landings.revoked != 0 {
@@ -783,6 +809,10 @@ func TestAClaimIsChecked(t *testing.T) {
 	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || p.current().Subject != subject {
 		t.Errorf("she knows it as %q, and the facts are %+v: %v", p.current().Subject, f, err)
 	}
+	tasks := p.Store.Table(muster.TableTasks)
+	d, err1 := tasks.Get(t.Context(), "1")
+	_, err2 := tasks.Put(t.Context(), "1", []byte(`{"id":"torn"}`), d.Rev) // by another program, in the middle of saving it
+	p.must(errors.Join(err1, err2, p.claims.verify(t.Context())))
 	failEach(t, func(p *life) { p.claim() }, func(p *life) error { return p.claims.verify(p.Context()) })
 }
 

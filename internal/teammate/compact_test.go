@@ -138,10 +138,12 @@ func TestWhatIsClearedBeforeASummary(t *testing.T) {
 			most, old int // tokens: of the request, of old messages
 			want      int // results that change
 			isOld     bool
+			kept      int
 		}{
-			{size - 2500, size, 3, false}, {size - 4000, size, 5, false}, {size - 5300, size, 6, false}, {1, size, 3, false},
-			{size - 4000, 1, 3, true},
+			{size - 2500, size, 3, false, 0}, {size - 4000, size, 5, false, 0}, {size - 5300, size, 6, false, 0},
+			{1, size, 3, false, 0}, {size - 4000, 1, 3, true, 0}, {size - 2500, size, 5, false, 1},
 		} {
+			l.self.Limits.KeptResults = c.kept
 			b := compact.Budget{Limit: c.most, Old: c.old, Kept: 400, Step: 100}
 			changes, saved, isOld := l.compaction.cleared(l.toolbox.get(), b, messages, size)
 			won := size - compact.Estimate(compact.Apply(messages, changes))

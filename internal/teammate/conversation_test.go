@@ -185,14 +185,17 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		l.open()
 		ctx := l.Context()
-		q := l.ask("", muster.AskShutdown, muster.User, "alice")
-		if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
-			l.Errorf("the request does not wake her: %v", err)
-		}
-		l.decide(q, "alice", false, "not now")
-		wakes, err := l.conversation.hasWakingMail(ctx)
-		if left := l.mail("alice"); err != nil || wakes || len(left) != 0 {
-			l.Errorf("it wakes: %v; %d mails are left; %v", wakes, len(left), err)
+		for _, kind := range []muster.RequestKind{muster.AskShutdown, muster.AskPlan} {
+			q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: kind, From: muster.Lead, To: "alice", Plan: "x", TaskID: 1})
+			l.must(err)
+			if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
+				l.Errorf("%s does not wake her: %v", kind, err)
+			}
+			l.decide(q.ID, "alice", false, "not now")
+			wakes, err := l.conversation.hasWakingMail(ctx)
+			if left := l.mail("alice"); err != nil || wakes || len(left) != 0 {
+				l.Errorf("%s wakes: %v; %d mails are left; %v", kind, wakes, len(left), err)
+			}
 		}
 	})
 }
@@ -278,6 +281,18 @@ func TestNoErrorOfTheStoreIsLost(t *testing.T) {
 		}},
 		"a wait for the team": {muster.Lead, opened, func(l *life) error {
 			return l.lead.await(l.Context(), "waits for the team", false, nil, time.After(time.Minute))
+		}},
+		// A wait whose facts cannot be read fails, and so does one that cannot show that the lead sleeps.
+		"a wait": {muster.Lead, func(l *life) {
+			l.open()
+			l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
+		}, func(l *life) error {
+			time.AfterFunc(time.Second, func() { l.send(muster.MailMessage, "alice", muster.Lead, "hello") })
+			if _, err := l.lead.Wait(l.Context(), true); err != nil || l.me().Status == muster.Working {
+				return err
+			}
+			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })
+			return errDisk // that it was woken is for people only
 		}},
 		"a fresh start": {muster.Lead, opened, func(l *life) error {
 			return RestartConversation{Harder: maxRestarts}.do(l.Context(), l.Member)

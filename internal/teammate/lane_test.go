@@ -64,12 +64,25 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 			t.Errorf("%s: archived are %v; logged is %s", name, p.rows.archived, &p.logged)
 		}
 	}
-	p, task := inherited(t) // a lane that is gone is made again under its name
-	name := muster.LaneName(task.ID, task.Subject)
-	task, err := p.Board.SetLane(t.Context(), task.ID, task.Fence, name, "base")
-	p.must(err)
-	if lane, _, err := p.lanes.forTask(t.Context(), &task); err != nil || lane.Name != name || len(p.rows.archived) > 0 {
-		t.Errorf("%+v: %v; archived are %v", lane, err, p.rows.archived)
+	for _, isGone := range []bool{true, false} { // it is made again under its name, or archived when the task names another
+		p, task := inherited(t)
+		name, archived := muster.LaneName(task.ID, task.Subject), []muster.Name(nil)
+		want := name
+		if !isGone {
+			p.rows.put(muster.Lane{Name: name, TaskID: 1, Base: "another"}, worktree.Occupant{})
+			want, archived = name+"-2", []muster.Name{name}
+		}
+		task, err := p.Board.SetLane(t.Context(), task.ID, task.Fence, name, "base")
+		p.must(err)
+		p.rows.onMake = func(muster.Name) {
+			if len(p.rows.archived) > 0 {
+				t.Errorf("archived before the task names another: %v", p.rows.archived)
+			}
+		}
+		lane, _, err := p.lanes.forTask(t.Context(), &task)
+		if err != nil || lane.Name != want || !slices.Equal(p.rows.archived, archived) {
+			t.Errorf("gone %v: %+v: %v; archived are %v", isGone, lane, err, p.rows.archived)
+		}
 	}
 }
 
@@ -145,26 +158,6 @@ func TestTheNameOfAFreshLane(t *testing.T) {
 	}
 }
 
-// The lane that a task names is archived only when the task names another one.
-func TestTheLaneOfATaskIsNotArchivedForItsName(t *testing.T) {
-	p, task := inherited(t)
-	name := muster.LaneName(1, "the parser")
-	p.rows.put(muster.Lane{Name: name, TaskID: 1, Base: "another"}, worktree.Occupant{})
-	task, err := p.Board.SetLane(t.Context(), 1, task.Fence, name, "base")
-	p.must(err)
-	p.rows.onMake = func(muster.Name) {
-		if len(p.rows.archived) > 0 {
-			t.Errorf("archived before the task names another: %v", p.rows.archived)
-		}
-	}
-	if lane, _, err := p.lanes.forTask(t.Context(), &task); err != nil || lane.Name != name+"-2" {
-		t.Errorf("%s: %v", lane.Name, err)
-	}
-	if !slices.Equal(p.rows.archived, []muster.Name{name}) {
-		t.Errorf("archived are %v", p.rows.archived)
-	}
-}
-
 // A member that starts archives the lanes of dead processes whose tasks have another lane or are deleted, and no other.
 func TestAbandonedLanesAreArchived(t *testing.T) {
 	for _, c := range []struct {
@@ -197,7 +190,7 @@ func TestAbandonedLanesAreArchived(t *testing.T) {
 			lane.Extra = extra
 			p.rows.rows["left"] = lane
 		}
-		p.lanes.archiveAbandoned(t.Context())
+		p.must(p.Member.open(t.Context()))
 		if got := slices.Equal(p.rows.archived, []muster.Name{"left"}); got != c.archived || len(p.rows.archived) > 1 || p.logged.Len() > 0 {
 			t.Errorf("%s: archived are %v; %s", c.name, p.rows.archived, &p.logged)
 		}

@@ -17,19 +17,6 @@ import (
 	"muster/llm"
 )
 
-// A lead with a task of its own does not wait: nobody else would do it.
-func TestALeadDoesNotWaitWithATask(t *testing.T) {
-	live(t, muster.Lead, func(l *life) {
-		l.open()
-		l.create(board.Draft{Role: string(muster.Lead)})
-		_, err := l.claims.Claim(l.Context(), 1)
-		l.must(err)
-		if r, err := l.lead.Wait(l.Context(), false); err != nil || !r.IsError || !strings.Contains(r.Text(), "in your own hand") {
-			l.Errorf("%+v, %v", r, err)
-		}
-	})
-}
-
 // waited is what a wait of the lead has returned, and how long it took.
 type waited struct {
 	text string
@@ -111,20 +98,20 @@ func TestALandingWakesALeadThatWaitsForIt(t *testing.T) {
 }
 
 // A lead is told of a request that waits for it when it would sleep, and again ten minutes later; of a task that nobody
-// may claim it is told once.
+// may claim it is told once. It sees at once what changes on the board and among the requests.
 func TestALeadIsToldAgainOfARequest(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.open()
 		ctx := l.Context()
-		l.create(board.Draft{})
-		l.create(board.Draft{Subject: "tests", Role: "tester"})
 		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
-		if w := <-l.wait(false); w.err != nil || !strings.HasPrefix(w.text, "Nobody may take what is ready: task #2 is for a tester") ||
-			!strings.Contains(w.text, "(#2 tests ") {
+		over := l.wait(false)
+		l.create(board.Draft{Subject: "tests", Role: "tester"})
+		if w := <-over; w.err != nil || !strings.HasPrefix(w.text, "Nobody may take what is ready: task #1 is for a tester") ||
+			!strings.Contains(w.text, "(#1 tests ") || w.took != 0 {
 			l.Errorf("an unclaimable task: %+v", w)
 		}
 		l.ask("0000beef", muster.AskPermission, "alice", muster.Lead)
-		l.ask("0000cafe", muster.AskPermission, muster.Lead, muster.User)
+		l.ask("0000cafe", muster.AskPermission, "alice", muster.User)
 		if _, err := l.conversation.deliver(ctx); err != nil {
 			l.Fatal(err)
 		}
@@ -132,6 +119,12 @@ func TestALeadIsToldAgainOfARequest(t *testing.T) {
 			if w := <-l.wait(false); w.err != nil || !strings.HasPrefix(w.text, "Request 0000beef of alice") || w.took != want {
 				l.Errorf("after %v: %+v", want, w)
 			}
+		}
+		l.change("alice", func(m *muster.Member) { m.Status = muster.Shutdown })
+		over = l.wait(false)
+		l.decide("0000cafe", muster.User, true, "")
+		if w := <-over; !strings.HasPrefix(w.text, "Nothing can wake you") || w.took != 0 {
+			l.Errorf("what it hoped for is decided: %+v", w)
 		}
 	})
 }
@@ -141,10 +134,14 @@ func TestALeadIsToldOfATaskHeldOutside(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.open()
 		l.claimOnBoard("script")
-		if w := <-l.wait(false); w.err != nil || w.took != 0 || !strings.HasPrefix(w.text, "The team waits for task #1 (the parser), which script holds") {
+		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
+		over := l.wait(false)
+		time.Sleep(10 * time.Second) // the team does not wait for it while somebody works
+		l.change("alice", func(m *muster.Member) { m.Status = muster.Idle })
+		if w := <-over; w.err != nil || w.took != 10*time.Second || !strings.HasPrefix(w.text, "The team waits for task #1 (the parser), which script holds") {
 			l.Errorf("%+v", w)
 		}
-		over := l.wait(false)
+		over = l.wait(false)
 		time.Sleep(time.Hour)
 		l.send(muster.MailMessage, "alice", muster.Lead, "hello")
 		if w := <-over; w.text != mailWaits || w.took != time.Hour || len(l.events(journal.RunNote)) != 1 {
@@ -181,26 +178,6 @@ func TestAStoppedWaitReturnsTheCause(t *testing.T) {
 				l.Errorf("%q, slept %v, %v", w.text, w.slept, err)
 			}
 		}
-	})
-}
-
-// A wait whose facts cannot be read fails, and so does one that cannot show that the lead sleeps.
-func TestAWaitFailsWithTheStore(t *testing.T) {
-	working := func(l *life) {
-		l.open()
-		l.create(board.Draft{})
-		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
-	}
-	failEachOp(t, muster.Lead, working, func(l *life) error {
-		time.AfterFunc(time.Second, func() { l.send(muster.MailMessage, "alice", muster.Lead, "hello") })
-		ctx, stop := context.WithTimeout(l.Context(), time.Hour)
-		defer stop()
-		_, err := l.lead.Wait(ctx, true)
-		if err == nil && l.record(muster.Lead).Status == muster.Idle { // it was woken, and that is for people only
-			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })
-			return muster.ErrUnavailable
-		}
-		return err
 	})
 }
 
@@ -263,9 +240,12 @@ func TestTheEndOfAKilledLead(t *testing.T) {
 		{"all is done", llm.StopEnd, 0, End{Text: "It is done."}},
 		{"its reply was cut off", llm.StopRefused, 0, End{Code: 3, Text: "lead's model refused: It is done."}},
 		{"tasks are open", llm.StopEnd, 1, End{Text: "It is done."}},
+		{"nothing needs it in the next run", llm.StopEnd, 0, End{}},
 	} {
 		live(t, muster.Lead, func(l *life) {
-			lead(l, c.stop, "It is done.")
+			if lead(l, c.stop, "It is done."); c.want == (End{}) {
+				l.run.Playbook, l.run.StartedAt = &muster.Playbook{}, 2
+			}
 			l.must(l.conversation.say(l.Context(), nil, "and a mail"))
 			_, err := l.world.Store.Log().Append(l.Context(), transcript.Stream(muster.Lead), l.conversation.script.Pos(),
 				[]byte(`{"kind":"reply","message":7}`))
@@ -326,7 +306,7 @@ func TestALeadThatNothingNeeds(t *testing.T) {
 		task := l.claimOnBoard("alice")
 		_, err := l.world.Board.Release(l.Context(), task.ID, task.Fence, board.Release{By: "alice", Final: true})
 		l.must(err)
-		if l.start(); !l.hasEnded() || l.end.Code != 3 || len(l.asked) == 0 {
+		if l.start(); !l.hasEnded() || l.end.Code != 3 || !strings.Contains(l.heard(), "are on the board:\n#1 the parser") {
 			l.Errorf("it ended with %+v, %v, asked %d times", l.end, l.err, len(l.asked))
 		}
 	})

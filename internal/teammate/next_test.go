@@ -54,6 +54,8 @@ func TestNext(t *testing.T) {
 		{"one that has ended its turn rests", start(false, StartFacts{Opened: true, Recovered: true}), Rest{}},
 		{"one whose last call has ended its phase rests", start(false, StartFacts{Opened: true, Recovered: true,
 			OwesReply: true, PhaseOver: true}), Rest{}},
+		{"the lead of a playbook waits", start(true, StartFacts{Unneeded: true}), AwaitNeed{Afresh: true}},
+		{"one that was needed goes on", start(true, StartFacts{Opened: true, Recovered: true, Unneeded: true}), Rest{}},
 
 		{"a phase begins", Facts{Stage: Ready}, RunPhase{}},
 		{"a phase goes on", Facts{Stage: Retrying}, RunPhase{}},
@@ -96,6 +98,8 @@ func TestNext(t *testing.T) {
 		{"the key is refused to the team", ended(false, PhaseFacts{Err: errModel(llm.Denied)}),
 			Finish{Err: &TeamStop{Err: errModel(llm.Denied)}}},
 		{"a key of its own is refused", ended(false, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}), GiveUp{}},
+		{"the lead's own is refused", ended(true, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}),
+			Finish{Err: &TeamStop{Err: errModel(llm.Denied)}}},
 		{"a loop releases the task", ended(false, PhaseFacts{Err: errors.Join(errTest, errLoop)}), ReleaseTask{}},
 		{"another host has taken over", ended(false, PhaseFacts{Err: muster.ErrFenced}), Finish{Err: muster.ErrFenced}},
 		{"the user stops a turn that had ended", ended(true, PhaseFacts{ByUser: true}), Rest{}},
@@ -192,48 +196,42 @@ func drawFacts(t *rapid.T) Facts {
 	}
 }
 
+// is reports whether an action is an A.
+func is[A Action](a Action) bool { _, ok := a.(A); return ok }
+
 // Whatever the facts are: what must never happen.
 func TestNextNever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t)
-		never := func(what string, is bool) {
-			t.Helper()
-			if is {
-				t.Fatalf("%s: %T%+v", what, Next(f), Next(f))
-			}
-		}
 		a := Next(f)
-		idle := f.Stage == Resting && !f.Lead
-		never("no action", a == nil)
-		switch a := a.(type) {
-		case ClaimTask:
-			never("claims while it has a task", f.Idle.Claim == Presented || f.Idle.Claim == LostClaim)
-			never("begins a task twice for one wake", f.Idle.TriedTask)
-			never("begins a task though it is to shut down", f.Idle.Shutdown != "")
-			never("begins a task before it has read its mail", f.WakingMail)
-		case WaitForWork:
-			never("waits while mail is there", f.WakingMail)
-			never("waits though it is to shut down", f.Idle.Shutdown != "")
-			never("waits with a claim that is lost", f.Idle.Claim == LostClaim)
-			never("waits with a job to hear of", f.Idle.JobsFinished)
-		case TimeOut:
-			never("times out though it keeps its claim", f.Idle.KeepsClaim || !f.Idle.TimedOut)
-			never("times out with mail", f.WakingMail)
-		case Leave, GrantShutdown, GiveUp, Rejoin:
-			never("the lead leaves like a teammate", f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded))
-		case RunPhase:
-			never("asks the model at rest", f.Stage != Ready && f.Stage != Retrying)
-		case OpenConversation:
-			never("opens a conversation twice", f.Start.Opened && !f.Start.Empty)
-			never("a teammate forgets what it knows", a.Afresh && !f.Lead)
-		case Listen:
-			never("listens without a conversation", !f.InTalk)
-		case Finish:
-			never("ends a run that goes on", f.Stage == Resting && a.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0)
-			never("ends a run under a conversation", f.Stage == Resting && f.InTalk)
-			never("ends an idle life without an answer", idle)
-		case Sleep:
-			never("sleeps while nothing can move", f.LeadAtRest.Progress.Stuck != "")
+		opens, _ := a.(OpenConversation)
+		end, ends := a.(Finish)
+		claims, waits, timesOut := is[ClaimTask](a), is[WaitForWork](a), is[TimeOut](a)
+		leaves := is[Leave](a) || is[GrantShutdown](a) || is[GiveUp](a) || is[Rejoin](a)
+		for what, happens := range map[string]bool{
+			"no action":                                   a == nil,
+			"claims while it has a task":                  claims && (f.Idle.Claim == Presented || f.Idle.Claim == LostClaim),
+			"begins a task twice for one wake":            claims && f.Idle.TriedTask,
+			"begins a task though it is to shut down":     claims && f.Idle.Shutdown != "",
+			"begins a task before it has read its mail":   claims && f.WakingMail,
+			"waits while mail is there":                   waits && f.WakingMail,
+			"waits though it is to shut down":             waits && f.Idle.Shutdown != "",
+			"waits with a claim that is lost":             waits && f.Idle.Claim == LostClaim,
+			"waits with a job to hear of":                 waits && f.Idle.JobsFinished,
+			"times out though it keeps its claim":         timesOut && (f.Idle.KeepsClaim || !f.Idle.TimedOut),
+			"times out with mail":                         timesOut && f.WakingMail,
+			"the lead leaves like a teammate":             leaves && f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded),
+			"asks the model at rest":                      is[RunPhase](a) && f.Stage != Ready && f.Stage != Retrying,
+			"opens a conversation twice":                  is[OpenConversation](a) && f.Start.Opened && !f.Start.Empty,
+			"a teammate forgets what it knows":            opens.Afresh && !f.Lead,
+			"listens without a conversation":              is[Listen](a) && !f.InTalk,
+			"ends a run that goes on":                     ends && f.Stage == Resting && end.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0,
+			"ends a run under a conversation, or an idle": ends && f.Stage == Resting && (f.InTalk || !f.Lead),
+			"sleeps while nothing can move":               is[Sleep](a) && f.LeadAtRest.Progress.Stuck != "",
+		} {
+			if happens {
+				t.Fatalf("%s: %T%+v", what, a, a)
+			}
 		}
 	})
 }
@@ -271,9 +269,9 @@ func TestTheFactsOfAPhase(t *testing.T) {
 		restarts, replies, want int
 	}{{0, 0, 0}, {2, minReplies - 1, 2}, {1, minReplies, 0}} {
 		p := newParts(t, "alice")
-		p.Member.err, p.byUser = errTest, true
+		p.Member.err, p.byUser, p.OwnModel = errTest, true, true
 		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
-		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
+		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true, OwnModel: true,
 			Restarts: c.want}) {
 			t.Errorf("%+v: %+v", c, f)
 		}

@@ -127,10 +127,6 @@ func TestOneReminderAtABoundary(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", name, step, c.before)
 		}
 	}
-	paused := counters{paused: 3}
-	if !paused.isEndless(1) {
-		t.Error("a limit of one turn is a limit")
-	}
 }
 
 // Calls repeat only with the same tool, the same input and the same result; a call in between ends a row of waits.
@@ -190,7 +186,7 @@ func TestTheTurnLimitIsExtendedOnce(t *testing.T) {
 		}
 	}
 	no := func(llm.Call) bool { return false }
-	for _, c := range []struct{ setting, most int }{{0, 2 * stillMore}, {3, 6}} {
+	for _, c := range []struct{ setting, most int }{{0, 2 * stillMore}, {1, 2}, {3, 6}} {
 		n := counters{turns: 150}
 		for range c.most {
 			if n.countReply(llm.Reply{Stop: llm.StopPaused}, no); n.isEndless(c.setting) {

@@ -60,20 +60,6 @@ func TestAPlanIsDecided(t *testing.T) {
 	}
 }
 
-// A plan is for a task, and says something.
-func TestAPlanOfNothing(t *testing.T) {
-	p := newParts(t, "alice")
-	r, err := p.plans.Plan(t.Context(), "Rewrite it.")
-	if err != nil || !r.IsError || !strings.Contains(r.Text(), "no task in hand") {
-		t.Errorf("%q, %v", r.Text(), err)
-	}
-	p.claim()
-	r, err = p.plans.Plan(t.Context(), "")
-	if err != nil || !r.IsError || !strings.Contains(r.Text(), "plan is empty") || len(p.waiting()) > 0 {
-		t.Errorf("%q, %v", r.Text(), err)
-	}
-}
-
 // asks are a plan and a question of permission, in which the member waits for a decision of by.
 var asks = map[string]struct {
 	ask func(*life, context.Context) <-chan permitted
@@ -81,6 +67,7 @@ var asks = map[string]struct {
 }{"a plan": {(*life).submit, muster.Lead}, "a question": {(*life).touch, muster.User}}
 
 // A plan or a question whose task is taken away is void: its owner waits no longer, has no task, and nobody decides it.
+// A plan is for a task, and says something.
 func TestWhatIsAskedForALostTask(t *testing.T) {
 	for what, c := range asks {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +85,15 @@ func TestWhatIsAskedForALostTask(t *testing.T) {
 		})
 	}
 	p := newParts(t, "alice")
-	p.revoke(p.claim(), true)
+	for _, says := range []string{"no task in hand", "plan is empty"} {
+		if r, err := p.plans.Plan(t.Context(), ""); err != nil || !r.IsError || !strings.Contains(r.Text(), says) {
+			t.Errorf("%q, %v", r.Text(), err)
+		}
+		if says == "no task in hand" {
+			p.claim()
+		}
+	}
+	p.revoke(p.current(), true)
 	_, err := p.plans.Plan(t.Context(), "Rewrite it.")
 	if p.wants("before it is asked", err, muster.ErrFenced); p.current().ID != 0 || len(p.waiting()) > 0 {
 		t.Errorf("she has task %d, and %d plans wait", p.current().ID, len(p.waiting()))
@@ -249,59 +244,45 @@ func (p *life) touch(ctx context.Context) <-chan permitted {
 	return done
 }
 
-// TestAQuestionEndsAtItsDeadline: nobody answers, and the member goes on without the call at the deadline, not before.
-func TestAQuestionEndsAtItsDeadline(t *testing.T) {
+// TestAQuestion: the model reads why its call is not made, and an event tells of it. Where nobody answers that is at
+// the deadline, not before; where nobody can be asked, at once. A turn that is stopped takes its question back.
+func TestAQuestion(t *testing.T) {
+	for says, c := range map[string]struct {
+		wait, took time.Duration
+		answer     func(p *life, id muster.RequestID)
+	}{
+		"nobody answered in time":    {5 * time.Minute, 5 * time.Minute, func(*life, muster.RequestID) {}},
+		"the user said no: Not now.": {0, 0, func(p *life, id muster.RequestID) { p.decide(id, muster.User, false, "Not now.") }},
+		"nobody can be asked":        {-1, 0, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			p.claim()
+			p.allowTouch(c.wait)
+			done, began := p.touch(t.Context()), time.Now()
+			if all, doing := p.waiting(), p.me().Doing; c.answer != nil {
+				if len(all) != 1 || all[0].To != muster.User || all[0].Plan != "touch x" ||
+					doing != "waits for your answer to "+string(all[0].ID) {
+					t.Fatalf("%+v wait, and she is %q", all, doing)
+				}
+				c.answer(p, all[0].ID)
+			}
+			got := <-done
+			took, e := time.Since(began).Round(time.Second), p.events(journal.PermissionDecided)
+			if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), says) || took != c.took ||
+				len(p.waiting()) > 0 || len(e) != 1 || e[0].Fields["outcome"] != "denied" || e[0].Fields["what"] != "touch x" {
+				t.Errorf("%s: %+v after %v, %d questions wait, and the events are %+v", says, got, took, len(p.waiting()), e)
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(5 * time.Minute)
-		done, began := p.touch(t.Context()), time.Now()
-		if all := p.waiting(); len(all) != 1 || all[0].To != muster.User || all[0].Plan != "touch x" {
-			t.Fatalf("%+v wait", all)
-		}
-		got := <-done
-		if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "nobody answered in time") {
-			t.Errorf("%+v", got)
-		}
-		if waited := time.Since(began).Round(time.Second); waited != 5*time.Minute || len(p.waiting()) > 0 {
-			t.Errorf("it waited %v, and %d questions wait", waited, len(p.waiting()))
-		}
-	})
-}
-
-// TestTheUserSaysNo: the model reads why, and the call is not made. A turn that is stopped takes its question back.
-func TestTheUserSaysNo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.claim()
 		p.allowTouch(0)
-		done := p.touch(t.Context())
-		p.decide(p.waiting()[0].ID, muster.User, false, "Leave it.")
-		if got := <-done; !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "the user said no: Leave it.") {
-			t.Errorf("%+v", got)
-		}
 		ctx, stop := context.WithCancelCause(t.Context())
-		done = p.touch(ctx)
+		done := p.touch(ctx)
 		stop(muster.CauseTurn)
 		if got := <-done; got.err == nil || len(p.waiting()) > 0 {
 			t.Errorf("%+v, and %d questions wait", got, len(p.waiting()))
-		}
-	})
-}
-
-// TestAnUnattendedRunGoesOn: where nobody can be asked the call is refused at once, and an event says so.
-func TestAnUnattendedRunGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(-1)
-		began := time.Now()
-		got := <-p.touch(t.Context())
-		if !got.r.IsError || got.runs != 0 || !strings.Contains(got.r.Text(), "nobody can be asked") || time.Since(began) > 0 {
-			t.Errorf("%+v after %v", got, time.Since(began))
-		}
-		if e := p.events(journal.PermissionDecided); len(e) != 1 || e[0].Fields["outcome"] != "denied" || e[0].Fields["what"] != "touch x" {
-			t.Errorf("the events are %+v", e)
 		}
 	})
 }
@@ -313,7 +294,9 @@ func TestALongerYes(t *testing.T) {
 		by    muster.Name
 		scope muster.RequestScope
 		runs  int
-	}{{muster.User, muster.ScopeRun, 1}, {"bob", muster.ScopeRun, 0}, {muster.User, muster.ScopeOnce, 0}} {
+		began time.Duration // of the run, after the answer
+	}{{muster.User, muster.ScopeRun, 1, -1}, {"bob", muster.ScopeRun, 0, -1}, {muster.User, muster.ScopeOnce, 0, -1},
+		{muster.User, muster.ScopeRun, 0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
 			p.claim()
@@ -323,6 +306,7 @@ func TestALongerYes(t *testing.T) {
 			p.must(err)
 			_, _, err = p.Requests.DecideFor(t.Context(), "0000beef", c.by, true, c.scope, "")
 			p.must(err)
+			p.run.StartedAt = muster.UnixTime(time.Now().Add(c.began * time.Second))
 			if got := <-p.touch(t.Context()); got.runs != c.runs {
 				t.Errorf("allowed by %s for %q: %+v", c.by, c.scope, got)
 			}

@@ -66,6 +66,7 @@ func TestTheRecordNamesWhoIsAsked(t *testing.T) {
 		return askedOf(p.me())
 	}
 	p.presence.Asked("bob", "It is done.")
+	p.presence.Asked("carl", "See http://example.com/?id=7 for it.")
 	p.presence.Asked(muster.Lead, "Is it done?")
 	p.presence.Asked("bob", "Is it done?")
 	p.presence.Asked(muster.Lead, "Is it really done?")

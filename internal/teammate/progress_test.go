@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +52,10 @@ func TestStuck(t *testing.T) {
 			members: []muster.Member{idle("alice", "coder")}, want: "is for a tester and there is none"},
 		{name: "somebody works", open: []muster.Task{task(1, nil)}, talking: []muster.Name{"alice"}},
 		{name: "blocked by what needs attention",
-			open:    []muster.Task{task(2, func(t *muster.Task) { t.BlockedBy = []muster.TaskID{1} })},
-			members: []muster.Member{idle("alice", "coder")}, want: "waits for #1"},
+			open:    []muster.Task{task(2, func(t *muster.Task) { t.BlockedBy = []muster.TaskID{1, 3} })},
+			members: []muster.Member{idle("alice", "coder")}, want: "waits for #1, #3"},
+		{name: "at work without an owner", open: []muster.Task{claimed(1, "")},
+			members: []muster.Member{idle("alice", "coder")}, want: "task #1 is in progress and nobody's"},
 		{name: "an idle owner waits for an answer", open: []muster.Task{claimed(1, "alice")},
 			members: []muster.Member{idle("alice", "coder")}},
 		{name: "an idle owner who is never timed out", open: []muster.Task{claimed(1, "alice")},
@@ -352,6 +353,9 @@ func TestProgressReadsAllRecords(t *testing.T) {
 		if close(talk.closed); progress().Patient {
 			l.Error("the conversation is closed")
 		}
+		l.runErr = errTest
+		_, err = l.config.Progress(ctx)
+		l.wants("without a run", err, errTest)
 	})
 }
 
@@ -378,12 +382,6 @@ func TestProgressCountsWaitingMail(t *testing.T) {
 		expect("a task for nobody", false)
 		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
 		expect("mail for alice", true)
-	})
-	live(t, muster.Lead, func(l *life) {
-		l.runErr = muster.Errorf(muster.Unavailable, "no run")
-		if _, err := l.config.Progress(l.Context()); !errors.Is(err, muster.ErrUnavailable) {
-			l.Errorf("without a run: %v", err)
-		}
 	})
 }
 

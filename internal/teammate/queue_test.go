@@ -103,6 +103,10 @@ func TestQueueKeepsRolesApart(t *testing.T) {
 		l.enter("tester")
 		l.create("tester")
 		l.woken("a task for a tester", 1)
+		l.OnlyOwn = func(role string) bool { return role == "reviewer" }
+		l.enter("reviewer")
+		l.create("")
+		l.woken("one for everybody who writes", 0)
 	})
 }
 

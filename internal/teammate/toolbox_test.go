@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +16,10 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/collision"
 	"muster/internal/landing"
 	"muster/internal/paths"
+	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -29,6 +32,8 @@ func TestTheToolsOfAMember(t *testing.T) {
 	} {
 		live(t, name, func(l *life) {
 			l.change(muster.Lead, func(m *muster.Member) { m.Status = muster.Working })
+			l.config.MaxTokens = 9
+			l.restart(name)
 			l.start(calls("read_inbox", nil), says("Done."))
 			if len(l.asked) < 2 {
 				l.Fatalf("%s was asked %d times: %v", name, len(l.asked), l.err)
@@ -44,7 +49,8 @@ func TestTheToolsOfAMember(t *testing.T) {
 			if &l.asked[0].Tools[0] != &l.asked[1].Tools[0] {
 				l.Error("the tools are made again for each turn")
 			}
-			if l.asked[0].CacheKey != string(name)+"@demo" || !strings.HasPrefix(l.asked[0].CacheGroup, "demo/") {
+			if l.asked[0].MaxTokens != 9 || l.asked[0].CacheKey != string(name)+"@demo" ||
+				!strings.HasPrefix(l.asked[0].CacheGroup, "demo/") {
 				l.Errorf("the cache keys are %s and %s", l.asked[0].CacheKey, l.asked[0].CacheGroup)
 			}
 		})
@@ -164,6 +170,9 @@ func TestExecInLane(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.open()
 		l.turns = []turn{calls("bash", map[string]any{"command": "make", "background": true}), says("Done.")}
+		if l.toolbox.landingAgents().Arbitrate != nil {
+			l.Error("there is an arbiter, though it may have no turns")
+		}
 		_, err := l.toolbox.arbitrate(l.Context(), landing.Dispute{Task: l.claim()})
 		if c := l.commands.running; err != nil || len(c) != 1 || c[0].ctx.Err() == nil {
 			l.Errorf("%d commands were started, %v", len(c), err)
@@ -245,6 +254,30 @@ func TestWhereToolsRun(t *testing.T) {
 	})
 }
 
+// A round in which a tool or a job in the background may have written has the lane looked at. Each look fails here.
+func TestWhenCollisionsAreLookedFor(t *testing.T) {
+	live(t, "alice", func(l *life) {
+		var log strings.Builder
+		for _, name := range []string{"TMPDIR", "TMP"} {
+			t.Setenv(name, filepath.Join(l.rows.dir, "none"))
+		}
+		l.Collisions = collision.New(collision.Options{Board: l.Board, Lanes: &worktree.Lanes{},
+			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		l.open()
+		l.claim()
+		go l.Collisions.Serve(l.Context())
+		none, writes := func() {}, func() { l.phase.change(func(c *counters) { c.wrote = true }) }
+		for i, act := range []func(){none, writes, none, l.startJob, l.jobs.Stop} {
+			act()
+			session{l.self}.collisions(l.Context())
+			time.Sleep(time.Second)
+			if n, want := strings.Count(log.String(), "looking for collisions"), []int{0, 1, 1, 2, 2}[i]; n != want {
+				l.Errorf("after step %d: %d looks, want %d: %s", i, n, want, &log)
+			}
+		}
+	})
+}
+
 // A new teammate is recorded as started by the lead, and the supervisor is told; more than the run may have are refused.
 func TestSpawn(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
@@ -270,7 +303,9 @@ func TestSpawn(t *testing.T) {
 			l.Errorf("bob is there already: %v", err)
 		}
 		l.must(spawn("carol"))
-		if spawned != 1 {
+		l.CheckModel = func(string) error { return errTest }
+		_, err := l.caller().Spawn(l.Context(), muster.Member{Name: "eve", Model: "none"})
+		if l.wants("a model that nobody has", err, errTest); spawned != 1 {
 			l.Errorf("told %d times", spawned)
 		}
 		l.runErr = errTest

@@ -147,8 +147,10 @@ func failEachOp(t *testing.T, name muster.Name, prepare func(*life), act func(*l
 func newWorld(t *testing.T, name, other muster.Name) *life {
 	t.Helper()
 	dir := t.TempDir()
-	l := &life{T: t, commands: &fakeCommands{}, landings: &fakeLander{target: "base"}, run: muster.Run{Cap: 4, StartedAt: 1},
-		rows: &fakeLanes{dir: filepath.Join(dir, "lane"), rows: map[muster.Name]muster.Lane{}, fail: map[string]error{}}}
+	rows := &fakeLanes{dir: filepath.Join(dir, "lane"), rows: map[muster.Name]muster.Lane{}, fail: map[string]error{}}
+	rows.onLeave = func() {}
+	l := &life{T: t, commands: &fakeCommands{}, landings: &fakeLander{target: "base"}, rows: rows,
+		run: muster.Run{Cap: 4, StartedAt: 1}}
 	l.must(errors.Join(os.Mkdir(l.rows.dir, 0o700), os.Mkdir(filepath.Join(dir, "home"), 0o700)))
 	registry := trust.Open(func(string) string { return dir })
 	l.config = Config{
@@ -538,6 +540,7 @@ type fakeLanes struct {
 	scratch   []string               // what ScratchChanges returns
 	scratches int                    // calls of Scratch
 	onMake    func(name muster.Name) // called after a lane was made
+	onLeave   func()                 // called before the occupant changes, and before a release
 }
 
 func (l *fakeLanes) List(context.Context) ([]muster.Lane, error) {
@@ -567,6 +570,7 @@ func (l *fakeLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error
 }
 
 func (l *fakeLanes) Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error {
+	l.onLeave()
 	lane, err := l.Get(ctx, name)
 	if err == nil {
 		lane, err = worktree.SetOccupant(lane, was, who)
@@ -595,6 +599,7 @@ func (l *fakeLanes) Archive(_ context.Context, name muster.Name) (string, error)
 }
 
 func (l *fakeLanes) Release(_ context.Context, name muster.Name) error {
+	l.onLeave()
 	l.released = append(l.released, name)
 	return l.fail["release"]
 }
