@@ -233,7 +233,8 @@ func TestTheTextOfATask(t *testing.T) {
 		p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}})
 		p.create(board.Draft{Subject: "the printer", BlockedBy: []muster.TaskID{2}})
 		text, err := p.claims.Claim(t.Context(), 2)
-		if err != nil || !strings.Contains(text, "It is waited for by #3 the printer") || strings.Contains(text, "It needs an approved plan") != c.want || !strings.Contains(text, "It builds on #1 the lexer") {
+		if err != nil || !strings.Contains(text, "It is waited for by #3 the printer") ||
+			strings.Contains(text, "It needs an approved plan") != c.want || !strings.Contains(text, "It builds on #1 the lexer") {
 			t.Errorf("%+v: %q, %v", c, text, err)
 		}
 	}
@@ -319,8 +320,8 @@ func (p *life) landsAs(status muster.TaskStatus, text string) {
 	}
 }
 
-// A task that landed or needs attention is no longer its owner's; one that came back is, in the same lane. Nothing lands
-// while a job could write into the lane.
+// A task that landed or needs attention is no longer its owner's; one that came back is, in the same lane. Nothing
+// lands while a job could write into the lane.
 func TestTheVerdictOfALanding(t *testing.T) {
 	const left = `"alice"'s, 0 attempts`
 	for _, c := range []struct {
@@ -721,8 +722,8 @@ func TestReleaseCancelsTheLanding(t *testing.T) {
 	p.must(err)
 	for _, e := range []error{errDisk, nil} {
 		p.landings.revokeErr = e
-		if err := p.toolbox.revoke(t.Context(), task, "late"); !errors.Is(err, e) || (p.task(1).Owner == "") != (e == nil) {
-			t.Errorf("from outside: %v, and it is %q's", err, p.task(1).Owner)
+		if r := p.toolbox.revoke(t.Context(), task, "late"); !errors.Is(r, e) || (p.task(1).Owner == "") != (e == nil) {
+			t.Errorf("from outside: %v, and it is %q's", r, p.task(1).Owner)
 		}
 	}
 	p = newParts(t, "alice") // the landing is the next owner's: nothing of hers is under way
@@ -811,7 +812,7 @@ func TestAClaimIsChecked(t *testing.T) {
 	}
 	tasks := p.Store.Table(muster.TableTasks)
 	d, err1 := tasks.Get(t.Context(), "1")
-	_, err2 := tasks.Put(t.Context(), "1", []byte(`{"id":"torn"}`), d.Rev) // by another program, in the middle of saving it
+	_, err2 := tasks.Put(t.Context(), "1", []byte(`{"id":"torn"}`), d.Rev) // another program saves it
 	p.must(errors.Join(err1, err2, p.claims.verify(t.Context())))
 	failEach(t, func(p *life) { p.claim() }, func(p *life) error { return p.claims.verify(p.Context()) })
 }

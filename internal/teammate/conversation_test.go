@@ -186,7 +186,7 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 		l.open()
 		ctx := l.Context()
 		for _, kind := range []muster.RequestKind{muster.AskShutdown, muster.AskPlan} {
-			q, err := l.world.Requests.Ask(ctx, muster.Request{Kind: kind, From: muster.Lead, To: "alice", Plan: "x", TaskID: 1})
+			q, err := l.Requests.Ask(ctx, muster.Request{Kind: kind, From: "lead", To: "alice", Plan: "x", TaskID: 1})
 			l.must(err)
 			if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
 				l.Errorf("%s does not wake her: %v", kind, err)

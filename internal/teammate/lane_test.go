@@ -64,7 +64,7 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 			t.Errorf("%s: archived are %v; logged is %s", name, p.rows.archived, &p.logged)
 		}
 	}
-	for _, isGone := range []bool{true, false} { // it is made again under its name, or archived when the task names another
+	for _, isGone := range []bool{true, false} { // made again under its name, or archived when the task names another
 		p, task := inherited(t)
 		name, archived := muster.LaneName(task.ID, task.Subject), []muster.Name(nil)
 		want := name

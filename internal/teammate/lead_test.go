@@ -42,7 +42,7 @@ func TestAWaitingLeadIsWokenAtOnce(t *testing.T) {
 		l.open()
 		l.create(board.Draft{})
 		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
-		l.phase.change(func(c *counters) { c.turns = 9 })
+		l.phase.change(func(c *counters) { c.turns, c.extended = 9, true })
 		l.lead.toldStuck = true
 		over := l.wait(false)
 		if m := l.record(muster.Lead); m.Status != muster.Idle || m.IdleReason != muster.IdleMessages || m.Doing == "" {
@@ -58,7 +58,7 @@ func TestAWaitingLeadIsWokenAtOnce(t *testing.T) {
 		if m := l.record(muster.Lead); m.Status != muster.Working || m.Doing != "" {
 			l.Errorf("awake it is %+v", m)
 		}
-		if c := l.phase.get(); l.lead.toldStuck || c.turns != 0 || !c.still.changed {
+		if c := l.phase.get(); l.lead.toldStuck || c.turns != 0 || c.extended || !c.still.changed {
 			l.Error("what came before it slept counts on")
 		}
 		l.phase.change(func(c *counters) { c.turns, c.still.changed = 9, false })
@@ -306,7 +306,7 @@ func TestALeadThatNothingNeeds(t *testing.T) {
 		task := l.claimOnBoard("alice")
 		_, err := l.world.Board.Release(l.Context(), task.ID, task.Fence, board.Release{By: "alice", Final: true})
 		l.must(err)
-		if l.start(); !l.hasEnded() || l.end.Code != 3 || !strings.Contains(l.heard(), "are on the board:\n#1 the parser") {
+		if l.start(); !l.hasEnded() || l.end.Code != 3 || !strings.Contains(l.heard(), "board:\n#1 the parser") {
 			l.Errorf("it ended with %+v, %v, asked %d times", l.end, l.err, len(l.asked))
 		}
 	})

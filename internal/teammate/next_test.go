@@ -209,25 +209,25 @@ func TestNextNever(t *testing.T) {
 		claims, waits, timesOut := is[ClaimTask](a), is[WaitForWork](a), is[TimeOut](a)
 		leaves := is[Leave](a) || is[GrantShutdown](a) || is[GiveUp](a) || is[Rejoin](a)
 		for what, happens := range map[string]bool{
-			"no action":                                   a == nil,
-			"claims while it has a task":                  claims && (f.Idle.Claim == Presented || f.Idle.Claim == LostClaim),
-			"begins a task twice for one wake":            claims && f.Idle.TriedTask,
-			"begins a task though it is to shut down":     claims && f.Idle.Shutdown != "",
-			"begins a task before it has read its mail":   claims && f.WakingMail,
-			"waits while mail is there":                   waits && f.WakingMail,
-			"waits though it is to shut down":             waits && f.Idle.Shutdown != "",
-			"waits with a claim that is lost":             waits && f.Idle.Claim == LostClaim,
-			"waits with a job to hear of":                 waits && f.Idle.JobsFinished,
-			"times out though it keeps its claim":         timesOut && (f.Idle.KeepsClaim || !f.Idle.TimedOut),
-			"times out with mail":                         timesOut && f.WakingMail,
-			"the lead leaves like a teammate":             leaves && f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded),
-			"asks the model at rest":                      is[RunPhase](a) && f.Stage != Ready && f.Stage != Retrying,
-			"opens a conversation twice":                  is[OpenConversation](a) && f.Start.Opened && !f.Start.Empty,
-			"a teammate forgets what it knows":            opens.Afresh && !f.Lead,
-			"listens without a conversation":              is[Listen](a) && !f.InTalk,
-			"ends a run that goes on":                     ends && f.Stage == Resting && end.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0,
-			"ends a run under a conversation, or an idle": ends && f.Stage == Resting && (f.InTalk || !f.Lead),
-			"sleeps while nothing can move":               is[Sleep](a) && f.LeadAtRest.Progress.Stuck != "",
+			"no action":                            a == nil,
+			"claims while it has a task":           claims && (f.Idle.Claim == Presented || f.Idle.Claim == LostClaim),
+			"begins a task twice for one wake":     claims && f.Idle.TriedTask,
+			"begins a task, and is to shut down":   claims && f.Idle.Shutdown != "",
+			"begins a task before its mail":        claims && f.WakingMail,
+			"waits while mail is there":            waits && f.WakingMail,
+			"waits though it is to shut down":      waits && f.Idle.Shutdown != "",
+			"waits with a claim that is lost":      waits && f.Idle.Claim == LostClaim,
+			"waits with a job to hear of":          waits && f.Idle.JobsFinished,
+			"times out, and keeps its claim":       timesOut && (f.Idle.KeepsClaim || !f.Idle.TimedOut),
+			"times out with mail":                  timesOut && f.WakingMail,
+			"the lead leaves like a teammate":      leaves && f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded),
+			"asks the model at rest":               is[RunPhase](a) && f.Stage != Ready && f.Stage != Retrying,
+			"opens a conversation twice":           is[OpenConversation](a) && f.Start.Opened && !f.Start.Empty,
+			"a teammate forgets what it knows":     opens.Afresh && !f.Lead,
+			"listens without a conversation":       is[Listen](a) && !f.InTalk,
+			"ends a run that goes on":              ends && f.Stage == Resting && end.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0,
+			"ends a conversation, or an idle life": ends && f.Stage == Resting && (f.InTalk || !f.Lead),
+			"sleeps while nothing can move":        is[Sleep](a) && f.LeadAtRest.Progress.Stuck != "",
 		} {
 			if happens {
 				t.Fatalf("%s: %T%+v", what, a, a)
@@ -271,8 +271,8 @@ func TestTheFactsOfAPhase(t *testing.T) {
 		p := newParts(t, "alice")
 		p.Member.err, p.byUser, p.OwnModel = errTest, true, true
 		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
-		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true, OwnModel: true,
-			Restarts: c.want}) {
+		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
+			OwnModel: true, Restarts: c.want}) {
 			t.Errorf("%+v: %+v", c, f)
 		}
 	}

@@ -551,8 +551,4 @@ func TestIdleReason(t *testing.T) {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
-	begun.turns, begun.extended = 9, true
-	if begun.countWait(true, false) || begun.turns != 0 || begun.extended {
-		t.Errorf("a wait that has slept begins a new phase: %+v", begun)
-	}
 }

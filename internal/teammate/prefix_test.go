@@ -237,9 +237,12 @@ func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {
 		if len(long) < 3 || !long[0] || long[len(long)-1] {
 			t.Errorf("the lead asks for a long cache: %v; it should, but not while it works itself", long)
 		}
-		l.run.Cap = 0
-		if l.mayWaitLong(l.Context()) {
+		l.claims.clearTask()
+		if l.run.Cap = 0; l.mayWaitLong(l.Context()) {
 			t.Error("a lead alone waits for nobody")
+		}
+		if l.Talk = newTalk(); !l.mayWaitLong(l.Context()) {
+			t.Error("it waits for the user")
 		}
 	})
 }

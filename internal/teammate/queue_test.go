@@ -103,10 +103,9 @@ func TestQueueKeepsRolesApart(t *testing.T) {
 		l.enter("tester")
 		l.create("tester")
 		l.woken("a task for a tester", 1)
-		l.OnlyOwn = func(role string) bool { return role == "reviewer" }
-		l.enter("reviewer")
+		l.OnlyOwn = func(role string) bool { return role == "coder" }
 		l.create("")
-		l.woken("one for everybody who writes", 0)
+		l.woken("a task of no role, for a role that takes only its own")
 	})
 }
 

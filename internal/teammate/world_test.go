@@ -147,10 +147,9 @@ func failEachOp(t *testing.T, name muster.Name, prepare func(*life), act func(*l
 func newWorld(t *testing.T, name, other muster.Name) *life {
 	t.Helper()
 	dir := t.TempDir()
-	rows := &fakeLanes{dir: filepath.Join(dir, "lane"), rows: map[muster.Name]muster.Lane{}, fail: map[string]error{}}
-	rows.onLeave = func() {}
-	l := &life{T: t, commands: &fakeCommands{}, landings: &fakeLander{target: "base"}, rows: rows,
-		run: muster.Run{Cap: 4, StartedAt: 1}}
+	l := &life{T: t, commands: &fakeCommands{}, landings: &fakeLander{target: "base"}, run: muster.Run{Cap: 4, StartedAt: 1},
+		rows: &fakeLanes{dir: filepath.Join(dir, "lane"), rows: map[muster.Name]muster.Lane{}, fail: map[string]error{}}}
+	l.rows.onLeave = func() {}
 	l.must(errors.Join(os.Mkdir(l.rows.dir, 0o700), os.Mkdir(filepath.Join(dir, "home"), 0o700)))
 	registry := trust.Open(func(string) string { return dir })
 	l.config = Config{
