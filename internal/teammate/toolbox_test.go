@@ -276,6 +276,7 @@ func TestWhenCollisionsAreLookedFor(t *testing.T) {
 			act()
 			session{l.self}.collisions(l.Context())
 			time.Sleep(time.Second)
+			synctest.Wait()
 			if n, want := strings.Count(log.String(), "looking for collisions"), []int{0, 1, 1, 2, 2}[i]; n != want {
 				l.Errorf("after step %d: %d looks, want %d: %s", i, n, want, &log)
 			}
