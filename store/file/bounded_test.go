@@ -56,10 +56,12 @@ func TestLineThatIsTooLong(t *testing.T) {
 			t.Errorf("the last %d are %q, %v", n, read(at), err)
 		}
 	}
-	_, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere,
-		[]byte(strings.Replace(long, "xxxxxxxx", "", 1))) // its checksum makes it too long
-	if !errors.Is(err, muster.ErrInvalid) {
-		t.Errorf("what could not be read again was appended: %v", err)
+	long = strings.Replace(long, "xxxxxxxx", "", 1) // its checksum makes it too long
+	for _, rec := range []string{long, "{\"a\":\"\xff\"}"} {
+		_, err := s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, []byte(rec))
+		if !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("what could not be read again was appended: %v", err)
+		}
 	}
 }
 
@@ -135,9 +137,19 @@ func TestDocumentsThatAreTooLarge(t *testing.T) {
 	if good != 1 || bad != 3 {
 		t.Errorf("%d good, %d bad", good, bad)
 	}
-	large := []byte(`"` + strings.Repeat("x", 2<<20) + `"`)
-	if _, err := s.Table(muster.TableTasks).Put(t.Context(), "9", large, muster.None); !errors.Is(err, muster.ErrInvalid) {
-		t.Errorf("what could not be read again was written: %v", err)
+	large := `"` + strings.Repeat("x", 2<<20) + `"`
+	for _, data := range []string{large, "\"\xff\""} {
+		_, err := s.Table(muster.TableTasks).Put(t.Context(), "9", []byte(data), muster.None)
+		if !errors.Is(err, muster.ErrInvalid) {
+			t.Errorf("what could not be read again was written: %v", err)
+		}
+	}
+	for _, table := range []string{muster.TableTeam, "damaged"} { // their documents may be larger
+		require.NoError(t, did(s.Table(table).Put(t.Context(), "config", []byte(large), muster.None)))
+		require.NoError(t, did(s.Table(table).Get(t.Context(), "config")))
+	}
+	if _, err := s.Table("inbox").Get(t.Context(), "alice"); !errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("the inboxes are a table: %v", err)
 	}
 }
 
@@ -160,6 +172,9 @@ func TestUnreadMailIsBounded(t *testing.T) {
 	if err := errors.Join(put(muster.Message{Type: muster.MailShutdown, From: "lead"}),
 		put(muster.Message{Type: muster.MailMessage, From: muster.System})); err != nil {
 		t.Errorf("a request: %v", err)
+	}
+	if err := put(muster.Message{Type: muster.MailBroadcast, From: "bob"}); !errors.Is(err, muster.ErrHeld) {
+		t.Errorf("a broadcast: %v", err)
 	}
 	// One that reads a little makes room for a little.
 	for n, want := range []error{muster.ErrHeld, nil} {

@@ -129,9 +129,7 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 				data := all[file]
 				from := bytes.IndexByte(data, '\n') + 1
 				to := from + bytes.IndexByte(data[from:], '\n') + 1
-				n := 0
 				flips(data, from, to, func(at int, damaged []byte) {
-					n++
 					c := sim(t, with(all, file, damaged))
 					defer c.store.Close()
 					want := slices.Delete(slices.Clone(recs), 1, 2)
@@ -151,7 +149,6 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 						t.Fatalf("byte %d, appended: %q, %v", at, got, err)
 					}
 				})
-				t.Logf("%d flips", n)
 			})
 		})
 	}
@@ -169,9 +166,7 @@ func TestFlippedBytesOfMail(t *testing.T) {
 		data := all[file]
 		from := bytes.IndexByte(data, '\n') + 1
 		to := from + bytes.IndexByte(data[from:], '\n') + 1
-		n := 0
 		flips(data, from, to, func(at int, damaged []byte) {
-			n++
 			c := sim(t, with(all, file, damaged))
 			defer c.store.Close()
 			want := []muster.MessageID{"a1", "a2", "b2"}
@@ -199,7 +194,6 @@ func TestFlippedBytesOfMail(t *testing.T) {
 				t.Fatalf("byte %d: nothing was set aside", at)
 			}
 		})
-		t.Logf("%d flips", n)
 	})
 }
 
@@ -292,7 +286,6 @@ func TestCutFiles(t *testing.T) {
 					}
 					c.store.Close()
 				}
-				t.Logf("%d cuts", len(data))
 			})
 		})
 	}

@@ -68,6 +68,13 @@ func TestFreeze(t *testing.T) {
 					t.Errorf("task %d: %v, want %v", id+1, err, want)
 				}
 			})
+			if want != nil {
+				all.Go(func() {
+					if err := tasks.Delete(ctx, fmt.Sprint(id+1), muster.None); !errors.Is(err, want) {
+						t.Errorf("deletion of task %d: %v, want %v", id+1, err, want)
+					}
+				})
+			}
 		}
 		all.Wait()
 	}

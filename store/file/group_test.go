@@ -2,16 +2,20 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -58,9 +62,10 @@ func TestAppendsShareASync(t *testing.T) {
 			})
 		}
 		synctest.Wait()
+		require.NoError(t, did(l.Append(t.Context(), muster.StreamSpend, muster.Anywhere, line(1)))) // no part of that
 		unlock()
 		all.Wait()
-		if n := syncs.Load() - before; n != 1 {
+		if n := syncs.Load() - before; n != 2 {
 			t.Errorf("%d syncs", n)
 		}
 		got := map[muster.Pos]string{}
@@ -99,6 +104,7 @@ func TestOneLeavesAGroup(t *testing.T) {
 				})
 				synctest.Wait()
 			}
+			require.NoError(t, s.Inbox().Put(t.Context(), "bob", muster.Message{From: "eve"})) // and to him alone
 			cancel()
 			synctest.Wait()
 			unlock()
@@ -126,37 +132,57 @@ func TestWhatOthersHaveWrittenWaitsForNoLock(t *testing.T) {
 		}
 		free := func(context.Context) (func(), error) { return func() {}, nil }
 		var file bytes.Buffer
-		write := func(lines []byte) (muster.Pos, error) {
-			_, err := file.Write(lines)
-			return muster.Pos(file.Len()), err
-		}
-		var first sync.WaitGroup
-		first.Go(func() {
-			if end, err := g.append(t.Context(), "f", []byte("one\n"), heldByOthers, write); end != 4 || err != nil {
-				t.Errorf("the first ends at %d, %v", end, err)
+		for _, fails := range []error{nil, io.ErrShortWrite} { // for both
+			file.Reset()
+			write := func(lines []byte) (muster.Pos, error) {
+				_, err := file.Write(lines)
+				return muster.Pos(file.Len()), cmp.Or(err, fails)
 			}
-		})
-		synctest.Wait()
-		if end, err := g.append(t.Context(), "f", []byte("two\n"), free, write); end != 8 || err != nil {
-			t.Errorf("the second ends at %d, %v", end, err)
-		}
-		first.Wait()
-		if file.String() != "one\ntwo\n" {
-			t.Errorf("the file has %q", file.String())
+			var first sync.WaitGroup
+			first.Go(func() {
+				if end, err := g.append(t.Context(), "f", []byte("one\n"), heldByOthers, write); end != 4 ||
+					!errors.Is(err, fails) {
+					t.Errorf("the first ends at %d, %v", end, err)
+				}
+			})
+			synctest.Wait()
+			if end, err := g.append(t.Context(), "f", []byte("two\n"), free, write); end != 8 ||
+				!errors.Is(err, fails) {
+				t.Errorf("the second ends at %d, %v", end, err)
+			}
+			first.Wait()
+			if file.String() != "one\ntwo\n" {
+				t.Errorf("the file has %q", file.String())
+			}
 		}
 	})
 }
 
+// Parts are written together up to maxGroup, and a larger one alone.
+func TestGroupsAreBounded(t *testing.T) {
+	g := &groups{waiting: map[string][]*groupPart{}}
+	for _, size := range []int{maxGroup / 2, maxGroup / 2, 1, 2 * maxGroup, 1} {
+		g.waiting["f"] = append(g.waiting["f"], &groupPart{lines: make([]byte, size)})
+	}
+	var got []int
+	for len(g.waiting) > 0 {
+		got = append(got, len(g.take("f")))
+	}
+	if !slices.Equal(got, []int{2, 1, 1, 1}) {
+		t.Errorf("the groups have %v parts", got)
+	}
+}
+
 // Who writes for others can be cancelled while it waits for the end of a line that another program has begun. The mail of
-// the others is written nevertheless, and so is its own, since both are one write.
+// the others is written nevertheless, and so is its own, since both are one write. The other program ends its line.
 func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := simfs.New()
 		require.NoError(t, errors.Join(sim.Mkdir("/r", 0o700), sim.Mkdir("/r/.team", 0o700), sim.Mkdir("/r/.team/inbox", 0o700)))
-		live, err := sim.OpenFile("/r/.team/inbox/alice.jsonl", os.O_CREATE|os.O_WRONLY, 0o600)
+		live, err := sim.OpenFile("/r/.team/inbox/alice.jsonl", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		require.NoError(t, err)
-		_, err = live.Write([]byte(`{"from":"carol",`))
-		require.NoError(t, errors.Join(err, live.Close()))
+		defer live.Close()
+		require.NoError(t, did(live.Write([]byte(`{"from":"carol",`))))
 		s, err := OpenOn(durable.New(sim), "/r")
 		require.NoError(t, err)
 		defer s.Close()
@@ -181,10 +207,11 @@ func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 		unlock()
 		synctest.Wait()
 		cancel()
+		require.NoError(t, did(live.Write([]byte(`"content":"hi"}`+"\n"))))
 		all.Wait()
 		require.NoError(t, errors.Join(errs...))
 		mails, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
-		if err != nil || len(mails) != len(errs) {
+		if err != nil || len(mails) != 1+len(errs) || mails[0].Content != "hi" {
 			t.Errorf("the mails are %v, %v", mails, err)
 		}
 	})
@@ -194,10 +221,10 @@ func TestTheWriterOfAGroupIsCancelled(t *testing.T) {
 func TestAnOvertakenPutLeavesNoFile(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, ".tasks", "task_1.json")
-	overtakes := false
+	at := simfs.Kind("")
 	s, err := OpenOn(durable.New(simfs.Tap{FS: durable.OS{}, Ask: func(k simfs.Kind, name string) error {
-		if overtakes && k == simfs.Write && filepath.Dir(name) == filepath.Dir(path) {
-			overtakes = false
+		if k == at && filepath.Dir(name) == filepath.Dir(path) {
+			at = ""
 			return os.WriteFile(path, []byte("{}"), 0o600)
 		}
 		return nil
@@ -207,12 +234,15 @@ func TestAnOvertakenPutLeavesNoFile(t *testing.T) {
 	tasks := s.Table(muster.TableTasks)
 	rev, err := tasks.Put(t.Context(), "1", []byte(`{"n":1}`), muster.None)
 	require.NoError(t, err)
-	overtakes = true
-	if _, err := tasks.Put(t.Context(), "1", []byte(`{"n":2}`), rev); !errors.Is(err, muster.ErrStale) || overtakes {
-		t.Errorf("put with %v", err)
-	}
-	if names, err := filepath.Glob(filepath.Dir(path) + "/*"); err != nil || len(names) != 1 {
-		t.Errorf("there is %v, %v", names, err)
+	for step, rev := range []muster.Rev{rev, muster.None} { // a replacement, and a creation at its very end
+		at = []simfs.Kind{simfs.Write, simfs.Link}[step]
+		if _, err := tasks.Put(t.Context(), "1", []byte(`{"n":2}`), rev); !errors.Is(err, muster.ErrStale) || at != "" {
+			t.Errorf("put with %v", err)
+		}
+		if names, err := filepath.Glob(filepath.Dir(path) + "/*"); err != nil || len(names) != 1 {
+			t.Errorf("there is %v, %v", names, err)
+		}
+		require.NoError(t, os.Remove(path))
 	}
 }
 
@@ -258,22 +288,39 @@ func cleaningCutOff(t *testing.T, kind simfs.Kind, suffix string) {
 	}
 }
 
-// Mail that comes between a look and the Drop is told of: its own hint may have been taken for that of the first one.
+// A Drop hints at mail that came since the look, and the cleaning at late mail: their own hints may have been taken.
 func TestADropTellsOfMailThatCameMeanwhile(t *testing.T) {
-	s := opened(t, t.TempDir())
-	inbox := s.Inbox()
-	put := func(text string) {
-		require.NoError(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
-	}
-	put("one")
-	_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
-	require.NoError(t, err)
-	put("two")
-	b, err := s.boxes.box(t.Context(), "alice")
-	require.NoError(t, err)
-	if pending, err := b.drop(placeOf(end)); !pending || err != nil {
-		t.Errorf("mail is pending: %t, %v", pending, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := disk(t, new(atomic.Int64))
+		s.watch.pollEvery = time.Hour
+		inbox := s.Inbox()
+		watch := inbox.Watch(t.Context(), "alice")
+		put := func(text string) {
+			require.NoError(t, inbox.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+		}
+		put("one")
+		_, end, err := inbox.Peek(t.Context(), "alice", 0, 10)
+		require.NoError(t, err)
+		put("two")
+		<-watch
+		for n := range 2 { // the file is moved, and there is nothing left to do
+			require.NoError(t, inbox.Drop(t.Context(), "alice", end))
+			select {
+			case <-watch:
+			default:
+				t.Errorf("after Drop %d there is no hint", n+1)
+			}
+		}
+		_, end, err = inbox.Peek(t.Context(), "alice", 0, 10)
+		require.NoError(t, errors.Join(err, inbox.Drop(t.Context(), "alice", end)))
+		b, err := s.boxes.box(t.Context(), "alice")
+		require.NoError(t, err)
+		f, err := s.fs.OpenFile(b.segment(1, placeOf(end).at), os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		require.NoError(t, did(f.Write([]byte(`{"from":"zoe"}`+"\n"))))
+		hinted(t, watch, "late mail")
+	})
 }
 
 // What stands in a segment where mail should is kept until it is set aside, whichever process does it, and then goes.
@@ -306,6 +353,46 @@ func TestWhatIsSetAsideIsCleaned(t *testing.T) {
 	}
 }
 
+// A Drop between Peek's list of the files and its look into them mixes up no two moments.
+func TestADropUnderAPeek(t *testing.T) {
+	root := t.TempDir()
+	other := opened(t, root).Inbox()
+	put := func(text string) {
+		require.NoError(t, other.Put(t.Context(), "alice", muster.Message{From: "bob", Content: text}))
+	}
+	put("one")
+	_, end, err := other.Peek(t.Context(), "alice", 0, 10)
+	require.NoError(t, err)
+	s, err := OpenOn(durable.New(&atStat{path: filepath.Join(root, ".team", "inbox", "alice.jsonl"), act: func() {
+		require.NoError(t, other.Drop(t.Context(), "alice", end))
+		put("two")
+	}}), root)
+	require.NoError(t, err)
+	defer s.Close()
+	got, at, err := s.Inbox().Peek(t.Context(), "alice", 0, 10)
+	if _, want, _ := other.Peek(t.Context(), "alice", 0, 10); err != nil || len(got) != 1 || at != want {
+		t.Errorf("%+v up to %d, not to %d, %v", got, at, want, err)
+	}
+}
+
+// A program that writes a document in place has a moment to end it.
+func TestADocumentThatIsJustBeingWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := disk(t, new(atomic.Int64))
+		run := s.Table(muster.TableTeam)
+		require.NoError(t, did(run.Put(t.Context(), "run", []byte("{}"), muster.None)))
+		path := filepath.Join(s.dir.Team(), "run.json")
+		require.NoError(t, s.fs.Truncate(path, 1))
+		f, err := s.fs.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		time.AfterFunc(maxHalfWritten/2, func() { _, _ = f.Write([]byte("}")) })
+		if d, err := run.Get(t.Context(), "run"); err != nil || string(d.Data) != "{}" {
+			t.Errorf("%q, %v", d.Data, err)
+		}
+	})
+}
+
 // lax is a file system whose locks exclude nobody.
 type lax struct{ durable.OS }
 
@@ -323,8 +410,11 @@ func TestLocksThatExcludeNobody(t *testing.T) {
 	defer s.Close()
 	for range 2 {
 		_, err := s.Table(muster.TableTasks).Put(t.Context(), "1", []byte("{}"), muster.None)
-		if err == nil || !strings.Contains(err.Error(), "locks do not work") {
-			t.Errorf("put with %v", err)
+		_, leaseErr := s.Leases().Acquire(t.Context(), "host-1")
+		for _, err := range []error{err, leaseErr} {
+			if err == nil || !strings.Contains(err.Error(), "locks do not work") {
+				t.Errorf("put or acquired with %v", err)
+			}
 		}
 	}
 }

@@ -140,10 +140,11 @@ func TestAnothersMailWaits(t *testing.T) {
 	const line = `{"id":"his","type":"message","from":"user","to":"alice","content":"hello"}` + "\n"
 	s, path := odd(t, func(path string) error { return os.WriteFile(path, []byte(line), 0o600) },
 		".team/inbox/alice.jsonl")
+	write(t, strings.TrimSuffix(path, ".jsonl")+".segments/00000002-0.jsonl", strings.Replace(line, "his", "old", 1))
 	require.NoError(t, s.Inbox().Put(t.Context(), "alice", muster.Message{ID: "mine", From: "bob", Content: "hello"}))
 	mine := open(t, filepath.Dir(filepath.Dir(filepath.Dir(path))))
 	defer mine.Close()
-	if mails, _ := pending(t, mine); len(mails) != 2 || mails[0].ID != "his" || mails[1].ID != "mine" {
+	if mails, _ := pending(t, mine); len(mails) != 3 || mails[0].ID+mails[1].ID+mails[2].ID != "oldhismine" {
 		t.Fatal(mails)
 	}
 }

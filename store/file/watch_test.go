@@ -143,6 +143,17 @@ func TestOwnChangesHintAtOnce(t *testing.T) {
 	hinted(t, mail, "a mail")
 	require.NoError(t, did(s.Log().Append(ctx, muster.StreamEvents, 0, []byte("{}"))))
 	hinted(t, log, "a record")
+	mark := all(t, s)
+	put(t, opened(t, string(s.dir)).Table(muster.TableTasks), "2", muster.None)
+	if n, _ := changes(t, tab, mark); n != 1 { // those of others are looked for where the system watches nothing
+		t.Errorf("%d changes", n)
+	}
+	s.Close()
+	select {
+	case <-tab.Watch(ctx):
+	default:
+		t.Error("there is a watch after the end")
+	}
 }
 
 // coarse is a file system with a slow clock and nothing but it to tell contents of one size apart.
@@ -194,23 +205,61 @@ func TestCoarseClock(t *testing.T) {
 	}
 }
 
-// The sweep beside a healthy watcher finds what no event has told.
+// The sweep beside a healthy watcher, and the one after lost events, find what no event has told. What this process has
+// read and written needs none.
 func TestSweepBesideAHealthyWatcher(t *testing.T) {
-	root := t.TempDir()
-	s := opened(t, root)
-	tasks := s.Table(muster.TableTasks)
-	put(t, tasks, "1", muster.None)
-	s.watch.sweepEvery = 300 * time.Millisecond
-	watch := tasks.Watch(t.Context())
-	mark := all(t, s)
-	s.watch.mu.Lock()
-	require.NoError(t, s.watch.sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
-	s.watch.mu.Unlock()
-	require.NoError(t, os.WriteFile(filepath.Join(root, ".tasks", "task_1.json"), []byte(`{"by":"hand"}`), 0o600))
-	for n := 0; n == 0; {
-		if n, mark = changes(t, tasks, mark); n == 0 {
-			hinted(t, watch, "the sweep")
+	for _, overflows := range []bool{false, true} {
+		root := t.TempDir()
+		s := opened(t, root)
+		tasks := s.Table(muster.TableTasks)
+		put(t, tasks, "1", muster.None)
+		s.watch.sweepEvery, s.watch.pollEvery = 300*time.Millisecond, time.Hour
+		if overflows {
+			s.watch.sweepEvery = time.Hour
 		}
+		watch := tasks.Watch(t.Context())
+		mark := all(t, s)
+		s.watch.mu.Lock()
+		sys := s.watch.sys
+		s.watch.mu.Unlock()
+		require.NoError(t, sys.Remove(s.dir.Tasks())) // a watch that has gone deaf
+		write(t, root, 1, `{"by":"hand"}`)
+		if overflows {
+			var read, written, unknown int
+			require.NoError(t, did(tasks.Get(t.Context(), "1")))
+			read, mark = changes(t, tasks, mark)
+			put(t, tasks, "2", muster.None)
+			written, mark = changes(t, tasks, mark)
+			write(t, root, 1, `{"by":"foot"}`)
+			if unknown, mark = changes(t, tasks, mark); read != 1 || written != 1 || unknown != 0 {
+				t.Errorf("%d, %d and %d changes", read, written, unknown)
+			}
+			sys.Errors <- fsnotify.ErrEventOverflow
+		}
+		for n := 0; n == 0; {
+			if n, mark = changes(t, tasks, mark); n == 0 {
+				hinted(t, watch, "the sweep")
+			}
+		}
+	}
+}
+
+// A directory that comes before the one above it is watched is watched. What the system has no room to watch is swept.
+func TestWhatTheSystemRefusesToWatch(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, ".team")
+	w := newWatcher(&atStat{path: root, act: func() { _ = os.Mkdir(dir, 0o700) }}, root, nil)
+	sys, err := fsnotify.NewWatcher()
+	require.NoError(t, err)
+	w.sys = sys
+	w.attach(dir)
+	_, isSweep := w.next(time.Now())
+	require.NoError(t, sys.Close()) // it refuses from now on
+	if w.attach(root); isSweep || w.watched[dir] != dir || w.watched[root] != "" {
+		t.Errorf("watched is %v", w.watched)
+	}
+	if _, isSweep := w.next(time.Now()); !isSweep {
+		t.Error("what is not watched is not swept")
 	}
 }
 
@@ -236,7 +285,7 @@ func all(t testing.TB, s *Store) muster.Mark {
 type counting struct {
 	durable.FS
 	stats, opens, lists atomic.Int64
-	closed              atomic.Bool // no file can be opened
+	closed, unlisted    atomic.Bool // no file can be opened, no directory listed
 }
 
 func (c *counting) Stat(name string) (os.FileInfo, error) {
@@ -252,7 +301,9 @@ func (c *counting) OpenFile(name string, flag int, perm os.FileMode) (durable.Fi
 }
 
 func (c *counting) Names(dir string) ([]string, error) {
-	c.lists.Add(1)
+	if c.lists.Add(1); c.unlisted.Load() {
+		return nil, syscall.EMFILE
+	}
 	return c.FS.Names(dir)
 }
 
@@ -329,6 +380,36 @@ func TestAFailedLookForgetsNothing(t *testing.T) {
 	disk.closed.Store(false)
 	if n, _ := changes(t, tab, mark); n != 1 {
 		t.Errorf("%d changes", n)
+	}
+}
+
+// A directory that cannot be listed is not an empty one, and a file that cannot be opened is not missing.
+func TestWhatCannotBeOpenedIsNotMissing(t *testing.T) {
+	disk := &counting{FS: durable.OS{}}
+	s, err := OpenOn(durable.New(disk), withTasks(t, 1))
+	require.NoError(t, err)
+	defer s.Close()
+	tasks, log := s.Table(muster.TableTasks), s.Log()
+	for _, fails := range []*atomic.Bool{&disk.unlisted, &disk.closed} {
+		fails.Store(true)
+		_, _, err := s.Inbox().Peek(t.Context(), "alice", 0, 1)
+		errs := []error{err, did(log.Append(t.Context(), muster.StreamEvents, muster.Anywhere, line(1))),
+			did(log.Tail(t.Context(), muster.StreamEvents, 1))}
+		for _, err := range log.Read(t.Context(), muster.StreamEvents, 0) {
+			errs = append(errs, err)
+		}
+		for _, err := range tasks.Changes(t.Context(), 0) {
+			errs = append(errs, err)
+		}
+		if disk.closed.Load() {
+			errs = append(errs, did(tasks.Put(t.Context(), "1", line(1), "other")), did(tasks.Get(t.Context(), "1")))
+		}
+		for _, err := range errs {
+			if !errors.Is(err, muster.ErrUnavailable) || len(errs) < 5 {
+				t.Errorf("the errors are %v, one %v", errs, err)
+			}
+		}
+		fails.Store(false)
 	}
 }
 
@@ -439,6 +520,8 @@ func TestSegmentsAreRemoved(t *testing.T) {
 		look("after the grace", true)
 		deliver()
 		s.Close()
+		time.Sleep(2 * segmentGrace)
+		look("after the end", false)
 		var err error
 		s, err = OpenOn(s.files, "/r")
 		require.NoError(t, err)
