@@ -48,7 +48,7 @@ var inboxTests = []test{
 		a, b := open().Inbox(), open().Inbox()
 		yes := true
 		m := muster.Message{
-			ID: "m1", Type: muster.MailPlanAnswer, From: "lead", To: "alice",
+			ID: "m1", Type: muster.MailPlanAnswer, From: "lead", To: "another",
 			Content: "line\nline <inbox> \u2028 é \x00", At: 1700000000.25,
 			RequestID: "7f2c91aa", Approve: &yes, Feedback: "go", Plan: "1.", TaskID: 3,
 		}
@@ -165,13 +165,10 @@ var inboxTests = []test{
 		a := open().Inbox()
 		send(t, a, "alice", "m1")
 		send(t, a, "bob", "m2")
-		send(t, a, muster.Lead, "m3")
 		_, end := peek(t, a, "alice", 0, 10)
 		ok(t, a.Drop(t.Context(), "alice", end))
 		got, _ := peek(t, a, "bob", 0, 10)
 		equal(t, "bob's", got, "m2")
-		got, _ = peek(t, a, muster.Lead, 0, 10)
-		equal(t, "lead's", got, "m3")
 	}},
 	{"what is no mail, and a box that is a path, is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Inbox()

@@ -69,8 +69,6 @@ var tableTests = []test{
 		put(t, s.Table(muster.TableRequests), "alice", doc(3), muster.None)
 		put(t, s.Table(muster.TableTasks), "1", doc(4), muster.None)
 		put(t, s.Table(muster.TableTasks), "meta", doc(5), muster.None)
-		put(t, s.Table(muster.TableTeam), "run", doc(6), muster.None)
-		put(t, s.Table(muster.TableHosts), "host-1", doc(7), muster.None)
 		equal(t, "alice", string(get(t, s.Table(muster.TableMembers), "alice").Data), string(doc(1)))
 		equal(t, "meta", string(get(t, s.Table(muster.TableTasks), "meta").Data), string(doc(5)))
 		_, err := s.Table(muster.TableTasks).Get(t.Context(), "2")
