@@ -148,6 +148,7 @@ func TestTheProjectorWritesAtMostOnceASecond(t *testing.T) {
 	})
 }
 
+// testPace counts the writes of 10 s; it runs in synctest.
 func testPace(t *testing.T, size, least, most int) {
 	s := mem.New()
 	write(t, s, `{"big":"`+strings.Repeat("x", size)+`"}`)

@@ -194,7 +194,7 @@ func TestWhoseAWorktreeIs(t *testing.T) {
 	lane, users := w.create("one"), w.root+"/.worktrees/users"
 	w.git(w.root, "worktree", "add", "-q", "-b", "users", users)
 	own := w.environ(lane)["TMPDIR"]
-	for dir, want := range map[string]bool{lane.Path: true, w.scratchAt("alice"): true, own + "/x": true,
+	for dir, want := range map[string]bool{lane.Path: true, w.scratchAt(): true, own + "/x": true,
 		tmp + "/muster-check-x/tree": true, filepath.Dir(own) + "0/x": false, users: false, users + "/one": false} {
 		equal(t, dir, w.IsMembers(w.ctx(), dir), want)
 	}

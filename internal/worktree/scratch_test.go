@@ -124,10 +124,10 @@ func TestOneScratchCheckoutAMember(t *testing.T) {
 	}
 }
 
-// scratchAt makes a member's scratch checkout at HEAD, and returns its directory.
-func (w *world) scratchAt(member muster.Name) string {
+// scratchAt makes alice's scratch checkout at HEAD, and returns its directory.
+func (w *world) scratchAt() string {
 	w.t.Helper()
-	dir, err := w.Scratch(w.ctx(), member, w.git(w.root, "rev-parse", "HEAD"))
+	dir, err := w.Scratch(w.ctx(), "alice", w.git(w.root, "rev-parse", "HEAD"))
 	require.NoError(w.t, err)
 	return dir
 }
@@ -181,7 +181,7 @@ func TestChangesInAScratchCheckout(t *testing.T) {
 		"what the target has too": {func(w *world, dir string) { gittest.Write(w.t, dir, map[string]string{"b": "landed\n"}) }, ""},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n", ".gitignore": "*.o\n"})
-		dir := w.scratchAt("alice")
+		dir := w.scratchAt()
 		for range 2 { // the second time without git
 			if files, err := w.ScratchChanges(w.ctx(), "alice", []string{"HEAD"}); err != nil || len(files) > 0 {
 				t.Errorf("%s: at the beginning %v, %v", name, files, err)
@@ -232,7 +232,7 @@ func TestAScratchCheckoutThatMovesLosesNothing(t *testing.T) {
 		"a commit":                   {"mine": "mine\n"},
 	} {
 		w := newWorld(t, map[string]string{"a": "a\n"})
-		dir := w.scratchAt("alice")
+		dir := w.scratchAt()
 		gittest.Write(t, dir, files)
 		if name == "a commit" {
 			w.git(dir, "add", "-A")
@@ -298,7 +298,7 @@ func TestWhatLanesHoldAtTheEnd(t *testing.T) {
 func TestALargeScratchCheckoutStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	dir := w.scratchAt("alice")
+	dir := w.scratchAt()
 	gittest.Write(t, dir, map[string]string{"large": ""})
 	require.NoError(t, os.Truncate(dir+"/large", 257<<20))
 	tips := []string{w.git(w.root, "rev-parse", "HEAD")}

@@ -58,8 +58,8 @@ func (f *failure) fails(op string) bool {
 	return true
 }
 
-// Failing returns a store of which those operations fail for which fails returns true. They have the names that FailEach
-// gives them.
+// Failing returns a store of which those operations fail for which fails returns true. They have the names that
+// FailEach gives them.
 func Failing(s muster.Store, fails func(op string) bool) muster.Store {
 	return tapped.Store{Store: s, Around: func(o tapped.Operation, do func() error) error {
 		if op := nameOf(o); op != "" && fails(op) {
