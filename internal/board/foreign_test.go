@@ -19,9 +19,10 @@ func TestForeignFiles(t *testing.T) {
 		w.write("3", `{"id": 3, "subject": "c", "status": "in_progress", "owner": "zoe", "claimed_at": 1714567890.123, "claim_source": "auto"}`)
 		w.write("4", `{"id": 4, "subject": "d", "status": "in_progress", "worktree": "auth-refactor"}`)
 		w.write("5", `{"id": 5, "subject": "e", "status": "pending", "owner": "zoe", "blocked_by": [1, 3]}`)
+		w.write("6", `{"id": 6, "subject": "f", "status": "pending", "blockedBy": [1]}`)
 		b := w.board()
 		all, err := b.List(w.ctx)
-		if must(w, all, err); len(all) != 5 || !slices.Equal(all[0].Blocks, []muster.TaskID{2, 5}) || !slices.Equal(all[4].BlockedBy, []muster.TaskID{1, 3}) {
+		if must(w, all, err); len(all) != 6 || !slices.Equal(all[0].Blocks, []muster.TaskID{2, 5, 6}) || !slices.Equal(all[4].BlockedBy, []muster.TaskID{1, 3}) {
 			t.Fatalf("%+v", all)
 		}
 		must(w, 0, b.Settle(w.ctx))
@@ -40,6 +41,7 @@ func TestForeignFiles(t *testing.T) {
 		w.refused(errOf(b.Claim(w.ctx, 2, Claim{Owner: "alice", Role: "coder"})), muster.Invalid, "task 2 waits for 1 (pending)")
 		w.refused(errOf(b.Claim(w.ctx, 4, Claim{Owner: "alice"})), muster.Invalid, "task 4 is in progress, though nobody owns it")
 		w.refused(errOf(b.Claim(w.ctx, 5, Claim{Owner: "alice"})), muster.Held, "task 5 is zoe's")
+		w.refused(errOf(b.Claim(w.ctx, 6, Claim{Owner: "alice"})), muster.Invalid, "task 6 waits for 1 (pending)")
 
 		c := w.take(b, 1, "alice")
 		if c.Fence != 1 || string(c.Extra["theirs"]) == "" {

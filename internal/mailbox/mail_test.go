@@ -13,6 +13,7 @@ import (
 	"muster/internal/testing/require"
 	"muster/journal"
 	"muster/store/mem"
+	"muster/store/storetest"
 )
 
 // team is a post where alice, bob, lead and user are known.
@@ -106,6 +107,10 @@ func TestSendRefuses(t *testing.T) {
 		if got, _, _, _ := team(s).Peek(t.Context(), c.m.To, 0, 0); len(got) != 0 || len(events(t, s)) != 0 {
 			t.Errorf("%s: something was sent", c.says)
 		}
+	}
+	full := storetest.Failing(mem.New(), func(op string) bool { return op == "put mail" })
+	if _, err := team(full).Send(t.Context(), mail("alice", "hi")); !errors.Is(err, muster.ErrUnavailable) || len(events(t, full)) != 0 {
+		t.Errorf("%v, and there are the events %v", err, events(t, full))
 	}
 	require.NoError(t, second(team(mem.New()).Send(t.Context(), mail("alice", strings.Repeat("x", MaxMail)))))
 	for _, kind := range []muster.MessageType{muster.MailPlanAnswer, muster.MailShutdown} { // whole without words
