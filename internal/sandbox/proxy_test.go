@@ -91,7 +91,7 @@ func TestProxyAllowsByName(t *testing.T) {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
 		_, _ = io.WriteString(conn, request+rest)
-		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 		from := bufio.NewReader(conn)
 		r, err := http.ReadResponse(from, &http.Request{Method: http.MethodConnect})
 		require.NoError(t, err)

@@ -106,7 +106,7 @@ os.rename("new", "all")`
 	for _, s := range all {
 		client, ended := connect(t.Context(), t, s)
 		_, err = io.WriteString(client, "GET /there HTTP/1.0\r\n\r\n") // it answers at the end of the input
-		require.NoError(t, errors.Join(err, client.CloseWrite(), client.SetDeadline(time.Now().Add(20*time.Second))))
+		require.NoError(t, errors.Join(err, client.CloseWrite(), client.SetDeadline(time.Now().Add(time.Minute))))
 		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 		require.NoError(t, err)
 		if body, err := io.ReadAll(answer.Body); string(body) != "hello /there" {
