@@ -17,16 +17,18 @@ all) all=yes patience=60m && export MUSTER_TESTS=all ;;
 *) echo "usage: ./test.sh [all|missing]" >&2 && exit 2 ;;
 esac
 
-for tool in cc:gcc tmux git-lfs git-crypt ssh-keygen:openssh-client chromium bwrap:bubblewrap; do
-  package=${tool#*:} tool=${tool%:*}
-  [ "$tool" = cc ] && tool=${CC:-cc}
-  command -v "$tool" >/dev/null && continue
+# The programs that tests use, each with its Debian package, or several of which one is enough.
+for entry in "${CC:-cc}:gcc" tmux git-lfs git-crypt ssh-keygen:openssh-client chromium,chromium-browser,google-chrome:chromium \
+  bwrap:bubblewrap /usr/bin/curl:curl /usr/bin/python3:python3 node:nodejs ps:procps; do
+  package=${entry##*:} names=${entry%%:*} found=
+  for name in ${names//,/ }; do command -v "$name" >/dev/null && found=yes; done
+  [ -z "$found" ] || continue
   if [ "${1:-}" = missing ]; then
     echo "$package"
   elif [ -n "$all" ] || [ "${CI:-}" = true ] || [ "$package" = gcc ]; then
-    echo "$tool is missing (Debian: apt-get install $package)" >&2 && exit 1
+    echo "$names is missing (Debian: apt-get install $package)" >&2 && exit 1
   else
-    echo "left out: what needs $tool (Debian: apt-get install $package)"
+    echo "left out: what needs $names (Debian: apt-get install $package)"
   fi
 done
 [ "${1:-}" != missing ] || exit 0
@@ -122,7 +124,7 @@ bare() {
   mkdir "$work/bin"
   local dir
   for dir in ${PATH//:/ }; do ln -s "$dir"/* "$work/bin" 2>/dev/null || true; done # the first of each name counts
-  (cd "$work/bin" && rm -f tmux git-lfs git-crypt ssh-keygen chromium bwrap)
+  (cd "$work/bin" && rm -f tmux git-lfs git-crypt ssh-keygen chromium* google-chrome* bwrap node)
   env -u MUSTER_TESTS -u MUSTER_BIN -u CI PATH="$work/bin" "$@"
 }
 

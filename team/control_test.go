@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,31 +141,37 @@ func TestASlowSubscriberIsToldWhatItMissed(t *testing.T) {
 	})
 }
 
-// What the lead says in one process streams to a subscriber in another, with its ends; nothing of it is left behind.
+// What the lead says in one process streams to a subscriber in another, with its end; nothing of it is left behind. The
+// lead goes on only when it is heard: its first command ends once anything of it has come, the second one after its words.
 func TestWordsStreamToOtherProcesses(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	dir := repository()
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	dir, signs := repository(), t.TempDir()
 	defer os.RemoveAll(dir)
-	const script = `
+	script := fmt.Sprintf(`
 speakers:
   lead:
+    - do: [{task_create: {subject: look around}}, {claim_task: {task_id: 1}}]
+    - do: [{bash: {command: "while [ ! -e %[1]s/heard ]; do echo here; sleep 0.05; done"}}]
     - say: "First I look."
-      do: [{task_create: {subject: look around}}, {claim_task: {task_id: 1}}]
-    - do: [{bash: {command: "sleep 1"}}]
+      do: [{bash: {command: "while [ ! -e %[1]s/ended ]; do sleep 0.05; done"}}]
     - do: [{complete_task: {task_id: 1, summary: Nothing to see.}}]
     - say: All is well.
-`
+`, signs)
+	sign := func(name string) {
+		if err := os.WriteFile(filepath.Join(signs, name), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
 	host, other := opened(dir, script, nil), opened(dir, script, nil)
 	events := other.Subscribe(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := host.Run(ctx, "the goal", team.Start{})
+		_, err := host.Run(t.Context(), "the goal", team.Start{})
 		ended <- err
-		time.AfterFunc(time.Second, cancel) // what was said last may still be on its way
 	}()
-	words, ends := "", 0
+	words, isEnded := "", false
 	for e := range events {
 		turn, ok := e.(team.TurnEvent)
 		if !ok {
@@ -173,16 +180,22 @@ speakers:
 		if !turn.IsRemote || turn.Member != muster.Lead {
 			t.Errorf("%+v", turn)
 		}
+		sign("heard")
 		switch said := turn.Event.(type) {
 		case loop.TextDelta:
 			words += said.Text
 		case loop.TurnEnded:
-			ends++
+			isEnded = isEnded || words == "First I look."
+		}
+		if isEnded {
+			stop()
 		}
 	}
+	sign("heard")
+	sign("ended")
 	require.NoError(t, <-ended)
-	if !strings.Contains(words, "First I look.") || ends < 2 {
-		t.Errorf("%q, %d ends", words, ends)
+	if !isEnded {
+		t.Errorf("it has heard %q, and no end of it", words)
 	}
 	if left, _ := os.ReadDir(dir + "/.team/cache/live"); len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -24,6 +24,7 @@ func TestManyWorkers(t *testing.T) {
 		for i := 1; i < tasks; i++ {
 			w.add(b, "x", muster.TaskID(1+r.IntN(i)), muster.TaskID(1+r.IntN(i)))
 		}
+		var effects sync.Map
 		var all sync.WaitGroup
 		for i := range workers {
 			p := w.board()
@@ -74,6 +75,9 @@ func TestManyWorkers(t *testing.T) {
 					}
 					if err != nil || done.Fence != fence {
 						t.Errorf("%+v, %v", done, err)
+					}
+					if was, again := effects.LoadOrStore(c.ID, who); again {
+						t.Errorf("task %d was completed by %v and %s", c.ID, was, who)
 					}
 				}
 			})

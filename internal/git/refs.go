@@ -182,7 +182,8 @@ func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, erro
 }
 
 // RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
-// must be there and stays, and a symbolic ref becomes one of its own. Both "": it must not exist.
+// must be at Old; a symbolic ref is replaced by a plain one at that commit, and any other is left as it is. Both "": it
+// must not exist.
 type RefUpdate struct{ Ref, New, Old string }
 
 // UpdateRefs moves all the refs or none, and syncs them to disk. It waits for another git that holds a lock, longer

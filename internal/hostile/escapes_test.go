@@ -310,7 +310,6 @@ func (w *escapeWorld) listen(network, address string) net.Addr {
 	return l.Addr()
 }
 
-// must fails the test at an error.
 // write writes a file below the base.
 func (w *escapeWorld) write(name, text string) (path string) {
 	path = filepath.Join(w.base, name)

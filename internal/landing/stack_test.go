@@ -230,8 +230,8 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	two, _ := w.task("Two", "dave", map[string]string{"a.txt": "two\n"})
 	ended := make(chan error)
 	go func() {
-		_, isBack := wait.Poll(20*time.Second, func() bool {
-			got, err := w.board.Get(w.ctx(), two.ID)
+		_, isBack := wait.Poll(5*time.Minute, func() bool {
+			got, err := w.board.Get(w.t.Context(), two.ID)
 			return err == nil && got.Returned != ""
 		})
 		err := os.WriteFile(told, nil, 0o600)

@@ -99,9 +99,9 @@ func (w *world) lander(check string, launch func() (proc.Launcher, error), chang
 	return landing.New(w.repo, w.lanes, w.board, w.journal, launch, o)
 }
 
-// ctx is for one operation, which fails rather than hang.
+// ctx is for one operation, which fails rather than hang. A landing waits for all that come before it.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	w.t.Cleanup(cancel)
 	return ctx
 }

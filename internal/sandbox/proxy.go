@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,20 +208,38 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 // errPrivate says that a name leads into the user's own network.
 var errPrivate = errors.New("the name leads to an address of this machine or of its own network, which is refused")
 
-// shared are the addresses of RFC 6598, behind which providers and overlay networks such as Tailscale put machines.
-var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
+// Addresses of private networks that package netip does not know as such: RFC 6598, behind which providers and overlay
+// networks such as Tailscale put machines, and the former site-local addresses of RFC 3879.
+var privatePrefixes = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fec0::/10")}
+
+// nat64 are addresses that lead to the IPv4 address in their last four bytes (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // refusePrivate refuses an address of this machine or of a private network: whoever owns an allowed name chooses the
 // address to which it leads.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	if err != nil || ip == nil {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
 		return fmt.Errorf("%q is no address", address)
 	}
+	ip := to.Addr().Unmap()
+	if nat64.Contains(ip) {
+		bytes := ip.As16()
+		ip = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	contains := func(p netip.Prefix) bool { return p.Contains(ip) }
 	if ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() ||
-		shared.Contains(ip) {
+		slices.ContainsFunc(privatePrefixes, contains) || isOfThisMachine(ip) {
 		return errPrivate
 	}
 	return nil
+}
+
+// isOfThisMachine reports whether an interface has the address.
+func isOfThisMachine(ip netip.Addr) bool {
+	all, _ := net.InterfaceAddrs() // without them the well-known addresses are refused all the same
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		own, isNet := a.(*net.IPNet)
+		return isNet && own.IP.Equal(ip.AsSlice())
+	})
 }

@@ -59,7 +59,7 @@ func connect(ctx context.Context, t *testing.T, s Server) (*net.TCPConn, <-chan 
 // What confined programs serve on their own loopback is found by the directory that they work in, each once, and
 // reached; nobody reaches it without.
 func TestServersOfASandbox(t *testing.T) {
-	tier.Needs(t, "python3")
+	tier.Needs(t, "/usr/bin/python3") // as the confined program finds it
 	m, l := findNamespaces(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))

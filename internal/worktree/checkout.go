@@ -21,7 +21,7 @@ type checkout struct {
 	lane muster.Lane
 	temp *CheckDirs // makes temporary directories
 
-	isSubmodule bool // it is one of a lane, whose objects are not those of repo
+	isSubmodule bool // it is a submodule of a lane: its objects are in a repository of its own, not in repo
 }
 
 // run runs git in the lane.

@@ -129,7 +129,9 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 				data := all[file]
 				from := bytes.IndexByte(data, '\n') + 1
 				to := from + bytes.IndexByte(data[from:], '\n') + 1
+				n := 0
 				flips(data, from, to, func(at int, damaged []byte) {
+					n++
 					c := sim(t, with(all, file, damaged))
 					defer c.store.Close()
 					want := slices.Delete(slices.Clone(recs), 1, 2)
@@ -149,6 +151,7 @@ func TestFlippedBytesOfRecords(t *testing.T) {
 						t.Fatalf("byte %d, appended: %q, %v", at, got, err)
 					}
 				})
+				t.Logf("%d flips", n)
 			})
 		})
 	}
@@ -166,7 +169,9 @@ func TestFlippedBytesOfMail(t *testing.T) {
 		data := all[file]
 		from := bytes.IndexByte(data, '\n') + 1
 		to := from + bytes.IndexByte(data[from:], '\n') + 1
+		n := 0
 		flips(data, from, to, func(at int, damaged []byte) {
+			n++
 			c := sim(t, with(all, file, damaged))
 			defer c.store.Close()
 			want := []muster.MessageID{"a1", "a2", "b2"}
@@ -194,6 +199,7 @@ func TestFlippedBytesOfMail(t *testing.T) {
 				t.Fatalf("byte %d: nothing was set aside", at)
 			}
 		})
+		t.Logf("%d flips", n)
 	})
 }
 
@@ -286,6 +292,7 @@ func TestCutFiles(t *testing.T) {
 					}
 					c.store.Close()
 				}
+				t.Logf("%d cuts", len(data))
 			})
 		})
 	}

@@ -154,12 +154,14 @@ func TestPowerLoss(t *testing.T) {
 			}
 			require.NoError(t, err)
 			p.crew.store.Close()
-			states, _ := p.crashes(t.Context(), 3, func(c simfs.Crash, wrong []string) {
+			states, bad := p.crashes(t.Context(), 3, func(c simfs.Crash, wrong []string) {
 				t.Errorf("%v\n%v", wrong, c)
 			})
 			sum.Add(int64(states))
+			t.Logf("%d calls, %d states, %d violations", p.sim.Calls(), states, bad)
 		})
 	})
+	t.Logf("distinct states: %d", sum.Load())
 	if n := sum.Load(); n < atLeast && !t.Failed() {
 		t.Errorf("%d states, fewer than %d", n, atLeast)
 	}

@@ -88,6 +88,7 @@ func TestProcessesMailOneReader(t *testing.T) {
 		})
 	}
 	got := map[muster.MessageID]bool{}
+	last := map[muster.Name]int{}
 	for len(got) < senders*each {
 		ms, end, err := s.Inbox().Peek(t.Context(), "lead", 0, 20)
 		require.NoError(t, err)
@@ -96,6 +97,10 @@ func TestProcessesMailOneReader(t *testing.T) {
 				t.Fatalf("%s came twice", m.ID)
 			}
 			got[m.ID] = true
+			if want := fmt.Sprintf("%s-%d", m.From, last[m.From]); string(m.ID) != want {
+				t.Fatalf("%s came when %s was next", m.ID, want)
+			}
+			last[m.From]++
 		}
 		if len(ms) > 0 {
 			require.NoError(t, s.Inbox().Drop(t.Context(), "lead", end))

@@ -55,6 +55,15 @@ var changesTests = []test{
 			}
 		}
 	}},
+	{"a rev of theirs is one to put at", func(t *testing.T, open func() muster.Store) {
+		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)
+		put(t, a, "1", doc(1), muster.None)
+		for c, err := range b.Changes(t.Context(), 0) {
+			ok(t, err)
+			put(t, b, c.Key, doc(2), c.Rev)
+		}
+		equal(t, "data", string(get(t, a, "1").Data), string(doc(2)))
+	}},
 	{"after a mark comes each changed document once, in its newest form", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)
 		r1 := put(t, a, "1", doc(1), muster.None)
@@ -98,6 +107,17 @@ var changesTests = []test{
 			same(t, "what was read", got, map[string]string{"1": want})
 		}
 		ok(t, a.Delete(t.Context(), "1", rev))
+	}},
+	{"a document that goes and comes is told as it is", func(t *testing.T, open func() muster.Store) {
+		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)
+		rev := put(t, a, "1", doc(1), muster.None)
+		_, mark := changes(t, b, 0)
+		ok(t, a.Delete(t.Context(), "1", rev))
+		got, mark := changes(t, b, mark)
+		same(t, "gone", got, map[string]string{"1": "deleted"})
+		put(t, a, "1", doc(1), muster.None)
+		got, _ = changes(t, b, mark)
+		same(t, "back", got, map[string]string{"1": string(doc(1))})
 	}},
 	{"a sequence that is left goes on from its last mark", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Table(muster.TableTasks), open().Table(muster.TableTasks)

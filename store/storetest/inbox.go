@@ -60,6 +60,12 @@ var inboxTests = []test{
 		got[0].Approve, m.Approve = nil, nil
 		equal(t, "the mail", got[0], m)
 	}},
+	{"an empty box has nothing", func(t *testing.T, open func() muster.Store) {
+		a := open().Inbox()
+		got, _ := peek(t, a, "alice", 0, 10)
+		equal(t, "mails", got, "")
+		ok(t, a.Drop(t.Context(), "alice", 0))
+	}},
 	{"peek returns the oldest, as many as asked at most, then the next", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Inbox(), open().Inbox()
 		send(t, a, "alice", "m1", "m2")
@@ -165,10 +171,13 @@ var inboxTests = []test{
 		a := open().Inbox()
 		send(t, a, "alice", "m1")
 		send(t, a, "bob", "m2")
+		send(t, a, muster.Lead, "m3")
 		_, end := peek(t, a, "alice", 0, 10)
 		ok(t, a.Drop(t.Context(), "alice", end))
 		got, _ := peek(t, a, "bob", 0, 10)
 		equal(t, "bob's", got, "m2")
+		got, _ = peek(t, a, muster.Lead, 0, 10)
+		equal(t, "lead's", got, "m3")
 	}},
 	{"what is no mail, and a box that is a path, is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Inbox()

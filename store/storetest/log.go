@@ -53,6 +53,16 @@ var logTests = []test{
 			same(t, "records", got, want)
 		}
 	}},
+	{"what comes after a place is unread", func(t *testing.T, open func() muster.Store) {
+		a, b := open().Log(), open().Log()
+		end := add(t, a, one, muster.Anywhere, rec(1), rec(2), rec(3))
+		all, places := records(t, b, one, 0)
+		equal(t, "the end", places[2], end)
+		for i, p := range places {
+			got, _ := records(t, a, one, p)
+			same(t, "the rest", got, all[i+1:])
+		}
+	}},
 	{"an empty stream has nothing and ends at zero", func(t *testing.T, open func() muster.Store) {
 		a := open().Log()
 		got, _ := records(t, a, one, 0)

@@ -31,6 +31,28 @@ func get(t *testing.T, tab muster.Table, key string) muster.Doc {
 }
 
 var tableTests = []test{
+	{"get returns what another handle put", func(t *testing.T, open func() muster.Store) {
+		a, b := open().Table(muster.TableMembers), open().Table(muster.TableMembers)
+		rev := put(t, a, "alice", doc(1), muster.None)
+		d := get(t, b, "alice")
+		equal(t, "data", string(d.Data), string(doc(1)))
+		equal(t, "key", d.Key, "alice")
+		equal(t, "rev", d.Rev, rev)
+		if rev == muster.None {
+			t.Fatal("a document that exists has the rev None")
+		}
+	}},
+	{"what was put is not the caller's slice", func(t *testing.T, open func() muster.Store) {
+		a := open().Table(muster.TableMembers)
+		data := doc(1)
+		put(t, a, "alice", data, muster.None)
+		copy(data, "overwritten")
+		equal(t, "data", string(get(t, a, "alice").Data), string(doc(1)))
+	}},
+	{"a missing document is not found", func(t *testing.T, open func() muster.Store) {
+		_, err := open().Table(muster.TableMembers).Get(t.Context(), "nobody")
+		wants(t, err, muster.ErrNotFound)
+	}},
 	{"create loses against what exists", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Table(muster.TableMembers), open().Table(muster.TableMembers)
 		put(t, a, "alice", doc(1), muster.None)
@@ -45,9 +67,17 @@ var tableTests = []test{
 		_, err := a.Put(t.Context(), "alice", doc(3), old)
 		wants(t, err, muster.ErrStale)
 		d := get(t, a, "alice")
-		equal(t, "key", d.Key, "alice")
 		equal(t, "data", string(d.Data), string(doc(2)))
 		equal(t, "rev", d.Rev, now)
+	}},
+	{"put at a rev of a missing document is stale", func(t *testing.T, open func() muster.Store) {
+		a := open().Table(muster.TableMembers)
+		rev := put(t, a, "alice", doc(1), muster.None)
+		ok(t, a.Delete(t.Context(), "alice", rev))
+		_, err := a.Put(t.Context(), "alice", doc(2), rev)
+		wants(t, err, muster.ErrStale)
+		_, err = a.Get(t.Context(), "alice")
+		wants(t, err, muster.ErrNotFound)
 	}},
 	{"delete removes at its rev only", func(t *testing.T, open func() muster.Store) {
 		a, b := open().Table(muster.TableMembers), open().Table(muster.TableMembers)
@@ -56,9 +86,7 @@ var tableTests = []test{
 		wants(t, b.Delete(t.Context(), "alice", old), muster.ErrStale)
 		wants(t, b.Delete(t.Context(), "alice", muster.None), muster.ErrStale)
 		ok(t, b.Delete(t.Context(), "alice", now))
-		_, err := a.Put(t.Context(), "alice", doc(3), now)
-		wants(t, err, muster.ErrStale)
-		_, err = a.Get(t.Context(), "alice")
+		_, err := a.Get(t.Context(), "alice")
 		wants(t, err, muster.ErrNotFound)
 		put(t, a, "alice", doc(3), muster.None)
 	}},
@@ -69,6 +97,8 @@ var tableTests = []test{
 		put(t, s.Table(muster.TableRequests), "alice", doc(3), muster.None)
 		put(t, s.Table(muster.TableTasks), "1", doc(4), muster.None)
 		put(t, s.Table(muster.TableTasks), "meta", doc(5), muster.None)
+		put(t, s.Table(muster.TableTeam), "run", doc(6), muster.None)
+		put(t, s.Table(muster.TableHosts), "host-1", doc(7), muster.None)
 		equal(t, "alice", string(get(t, s.Table(muster.TableMembers), "alice").Data), string(doc(1)))
 		equal(t, "meta", string(get(t, s.Table(muster.TableTasks), "meta").Data), string(doc(5)))
 		_, err := s.Table(muster.TableTasks).Get(t.Context(), "2")
@@ -84,10 +114,8 @@ var tableTests = []test{
 		d.Data[5] = '8'
 		equal(t, "data", string(get(t, a, "alice").Data), string(doc(1)))
 	}},
-	{"a key that is a path, and what is not JSON, is invalid", func(t *testing.T, open func() muster.Store) {
+	{"a key that is a path is invalid", func(t *testing.T, open func() muster.Store) {
 		a := open().Table(muster.TableMembers)
-		_, err := a.Put(t.Context(), "alice", []byte(`{"n":`), muster.None)
-		wants(t, err, muster.ErrInvalid)
 		for _, key := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a b", ".x", "-x"} {
 			_, err := a.Put(t.Context(), key, doc(1), muster.None)
 			wants(t, err, muster.ErrInvalid)
@@ -95,6 +123,10 @@ var tableTests = []test{
 			wants(t, err, muster.ErrInvalid)
 			wants(t, a.Delete(t.Context(), key, muster.None), muster.ErrInvalid)
 		}
+	}},
+	{"what is not JSON is invalid", func(t *testing.T, open func() muster.Store) {
+		_, err := open().Table(muster.TableMembers).Put(t.Context(), "alice", []byte(`{"n":`), muster.None)
+		wants(t, err, muster.ErrInvalid)
 	}},
 	{"an ended context does nothing", func(t *testing.T, open func() muster.Store) {
 		a := open().Table(muster.TableMembers)
