@@ -181,10 +181,8 @@ func (f *Finder) begin(line string) bool {
 			found.Place = f.file + ":" + group(x.match(), m, "line")
 		}
 		f.note(found, x)
-		if x.lastWords && f.open != nil {
-			for _, line := range f.before {
-				f.add(line)
-			}
+		for i := 0; x.lastWords && f.open != nil && i < len(f.before); i++ {
+			f.add(f.before[i])
 		}
 		return true
 	}

@@ -40,6 +40,20 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A difference in the words of a test of Go, before the line that names it as failed or after, is a part of them.
+func TestADifferenceInTheWordsOfAGoTest(t *testing.T) {
+	const words = "    sum_test.go:9: Not equal:\n        --- Expected\n        +++ Actual\n        -3\n        +4\n"
+	for _, text := range []string{"=== RUN   TestSum\n" + words + "--- FAIL: TestSum (0.00s)\nFAIL\n", "--- FAIL: TestSum (0.00s)\n" + words + "FAIL\n",
+		"=== RUN   TestSum\n    --- BENCH: x\n" + words + "--- FAIL: TestSum (0.00s)\n" + words} {
+		var f failures.Finder
+		_, _ = f.Write([]byte(text))
+		if all := f.Failures(); len(all) != 1 || all[0].Name != "TestSum" ||
+			!strings.Contains(text, "BENCH") && (all[0].Place != "sum_test.go:9" || !strings.Contains(all[0].Text, "--- Expected\n+++ Actual\n-3\n+4\n")) {
+			t.Errorf("%q: %+v", text, all)
+		}
+	}
+}
+
 // Output of any kind is taken, and what is kept of it is bounded.
 func TestAnyOutput(t *testing.T) {
 	logs, _ := filepath.Glob("testdata/*.log")

@@ -28,7 +28,7 @@ type format struct {
 var formats = []format{
 	// Go: go test, go vet, go build, and what the runtime prints.
 	{has: "--- FAIL: ", match: lazyregexp.New(`^\s*--- FAIL: (?P<name>\S+)`), block: true, lastWords: true,
-		ends: lazyregexp.New(`^(FAIL|ok|PASS|exit status|=== )|^\s*--- `)},
+		ends: lazyregexp.New(`^(FAIL|ok|PASS|exit status|=== )|^\s*--- (PASS|FAIL|SKIP|BENCH): `)},
 	{has: "panic: ", match: lazyregexp.New(`^(?P<text>panic: .*)`), block: true, inside: true,
 		ends: lazyregexp.New(`^(FAIL|ok|exit status)\s`)},
 	{has: "WARNING: DATA RACE", match: lazyregexp.New(`^WARNING: DATA (?P<name>RACE)`), block: true,

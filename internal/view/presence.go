@@ -18,9 +18,11 @@ import (
 // alone: whether a member lives, and what it has claimed, is decided by records.
 type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
-	budget  string      // of the run; "" is none
-	check   string      // the run's check, as one line; "" when none is known
-	queue   landings    // what is to land
+	// claims are tasks of those who are no members, or of whom a moment later is told that they are.
+	claims map[muster.Name]muster.TaskID
+	budget string   // of the run; "" is none
+	check  string   // the run's check, as one line; "" when none is known
+	queue  landings // what is to land
 
 	// costs is what each member has spent in the run, and spent what all have.
 	costs map[muster.Name]spend.Sum
@@ -40,7 +42,7 @@ type Presence struct {
 // Clone returns a presence that stays as it is when this one changes.
 func (l *Presence) Clone() Presence {
 	c := *l
-	c.costs, c.queue = maps.Clone(l.costs), l.queue.clone()
+	c.costs, c.claims, c.queue = maps.Clone(l.costs), maps.Clone(l.claims), l.queue.clone()
 	// Activities are changed in place, so they are copied, too.
 	c.members = make([]*Activity, len(l.members))
 	for i, m := range l.members {
@@ -121,9 +123,10 @@ func (l *Presence) Apply(e muster.Event) {
 		bySubagent(e): // the member itself is still in its call of subagent
 		return
 	case m == nil && strings.HasPrefix(e.Kind, "task."): // somebody outside the team is no member
+		l.noteClaim(e)
 		return
 	case m == nil:
-		m = &Activity{name: e.Member}
+		m = &Activity{name: e.Member, task: l.claims[e.Member]}
 	}
 	state, doing := LookWorking, ""
 	switch e.Kind {
@@ -167,6 +170,22 @@ func (l *Presence) Apply(e muster.Event) {
 	l.add(m)
 }
 
+// noteClaim notes which task somebody has who is not shown. A member may claim its first task before its spawning is
+// told: both are written when they have happened, by different goroutines.
+func (l *Presence) noteClaim(e muster.Event) {
+	switch e.Kind {
+	case journal.TaskClaimed:
+		if l.claims == nil {
+			l.claims = map[muster.Name]muster.TaskID{}
+		}
+		l.claims[e.Member] = e.Task
+	case journal.TaskCompleted, journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:
+		if l.claims[e.Member] == e.Task {
+			delete(l.claims, e.Member)
+		}
+	}
+}
+
 // noteResting takes from the records that the lead waits for its user. Its events say only that it waits for mail.
 func (l *Presence) noteResting(members []Member) {
 	for _, m := range members {
@@ -194,6 +213,7 @@ func (l *Presence) add(m *Activity) {
 	}
 	if !slices.Contains(l.members, m) {
 		l.members = slices.Insert(l.members, at, m)
+		delete(l.claims, m.name)
 	}
 }
 

@@ -23,8 +23,8 @@ func TestTheStepOfAMember(t *testing.T) {
 			t.Errorf("%q, want %q", rows, want)
 		}
 	}
+	at(journal.TaskClaimed, nil) // may be told before the member's spawning
 	at(journal.MemberSpawned, nil)
-	at(journal.TaskClaimed, nil)
 	at(journal.MemberWorking, nil)
 	at(journal.MemberSteps, map[string]any{"done": 1., "of": 3., "text": "write\nthe parser"})
 	at(journal.ToolStarted, map[string]any{"tool": "bash", "text": "go test"})
