@@ -113,7 +113,14 @@ func (p *Past) applyToMember(e muster.Event) {
 		if e.Kind != journal.MemberSpawned && e.Kind != journal.MemberResumed && e.Kind != journal.TurnStarted {
 			return
 		}
-		i, p.members = len(p.members), append(p.members, view.Member{Member: muster.Member{Name: e.Member}})
+		// Its first claim may be told before its spawning.
+		made := muster.Member{Name: e.Member}
+		for _, t := range p.tasks {
+			if t.Owner == e.Member && (t.Status == muster.InProgress || t.Status == muster.Landing) {
+				made.Task = t.ID
+			}
+		}
+		i, p.members = len(p.members), append(p.members, view.Member{Member: made})
 	}
 	m := &p.members[i]
 	status := m.Status

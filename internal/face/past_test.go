@@ -24,13 +24,13 @@ func TestPast(t *testing.T) {
 	labels := func() map[string]int { return p.Overview(muster.Time(150)).Board }
 	event(50, journal.TaskAttention, "bob", 1, map[string]any{"reason": "of an earlier run"})
 	event(100, journal.RunStarted, muster.System, 0, nil)
-	event(100.5, journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"})
 	event(101, journal.TaskCreated, muster.Lead, 2, map[string]any{"subject": "counter"})
 	event(101, journal.TaskCreated, muster.Lead, 3, map[string]any{"subject": "docs"})
 	if got := labels(); got["landed"] != 1 || got["ready"] != 1 || got["waiting"] != 1 {
 		t.Errorf("before anybody works: %v", got)
 	}
 	event(102, journal.TaskClaimed, "alice", 2, nil)
+	event(102, journal.MemberSpawned, "alice", 0, map[string]any{"role": "coder"}) // may be told after its first claim
 	event(103, journal.TurnStarted, "alice", 2, map[string]any{"turn": 1.0, "turns": 7.0})
 	event(104, journal.TurnEnded, "alice", 2, map[string]any{"dollars": 0.25})
 	event(105, journal.RequestCreated, "alice", 2, map[string]any{"request_id": "00000001", "kind": "plan_approval", "to": "lead", "text": "the plan"})
