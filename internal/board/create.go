@@ -82,13 +82,13 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 	if len(t.DependsOn) > 0 { // a replay draws the board by them, also where it has no records
 		created["depends_on"] = t.DependsOn
 	}
-	birth := event(journal.TaskCreated, t, t.CreatedBy, created)
+	creation := event(journal.TaskCreated, t, t.CreatedBy, created)
 	var down error
 	if t.Owner == "" {
-		down = b.emit(ctx, birth)
+		down = b.emit(ctx, creation)
 	} else {
 		line := claimLine{Event: journal.TaskClaimed, Owner: t.Owner, Source: t.ClaimSource}
-		down = b.emitClaim(ctx, t, line, birth, claimEvent(t, Claim{Source: t.ClaimSource}))
+		down = b.emitClaim(ctx, t, line, creation, claimEvent(t, Claim{Source: t.ClaimSource}))
 	}
 	return b.edges.dropDeleted(ctx, t, t.DependsOn), down
 }

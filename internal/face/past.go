@@ -113,7 +113,7 @@ func (p *Past) applyToMember(e muster.Event) {
 		if e.Kind != journal.MemberSpawned && e.Kind != journal.MemberResumed && e.Kind != journal.TurnStarted {
 			return
 		}
-		// Its first claim may be told before its spawning.
+		// The event of its first claim may come before that of its spawning.
 		made := muster.Member{Name: e.Member}
 		for _, t := range p.tasks {
 			if t.Owner == e.Member && (t.Status == muster.InProgress || t.Status == muster.Landing) {

@@ -133,9 +133,7 @@ func (f *Finder) text(line string) {
 	if f.begin(line) {
 		return
 	}
-	if f.open != nil {
-		f.add(line)
-	}
+	f.add(line)
 	if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
 		if f.isRun && len(f.before) < maxLines {
 			f.before = append(f.before, line)
@@ -181,8 +179,10 @@ func (f *Finder) begin(line string) bool {
 			found.Place = f.file + ":" + group(x.match(), m, "line")
 		}
 		f.note(found, x)
-		for i := 0; x.lastWords && f.open != nil && i < len(f.before); i++ {
-			f.add(f.before[i])
+		if x.lastWords {
+			for _, line := range f.before {
+				f.add(line)
+			}
 		}
 		return true
 	}
@@ -229,8 +229,11 @@ func (f *Finder) merge(at int, found Failure) {
 	}
 }
 
-// add takes a line of the open failure.
+// add takes a line of the open failure, if one is open.
 func (f *Finder) add(line string) {
+	if f.open == nil {
+		return
+	}
 	if f.lines++; f.lines > maxBlock || f.format.ends != nil && f.format.ends().MatchString(line) {
 		f.open = nil
 		return

@@ -97,7 +97,7 @@ func forward(argv []string) (exit int, err error) {
 	return ended.ExitCode(), nil
 }
 
-// accept passes each connection to the proxy outside, which has a socket.
+// accept passes each connection to the proxy outside, at its socket.
 func accept(l net.Listener, socket string) {
 	for {
 		// It fails when the process ends, and with it the command.

@@ -212,8 +212,8 @@ var errPrivate = errors.New("the name leads to an address of this machine or of 
 // networks such as Tailscale put machines, and the former site-local addresses of RFC 3879.
 var privatePrefixes = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fec0::/10")}
 
-// nat64 are addresses that lead to the IPv4 address in their last four bytes (RFC 6052).
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// nat64 are the addresses that lead to the IPv4 address in their last four bytes (RFC 6052, RFC 8215).
+var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
 
 // refusePrivate refuses an address of this machine or of a private network: whoever owns an allowed name chooses the
 // address to which it leads.
@@ -223,11 +223,11 @@ func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) erro
 		return fmt.Errorf("%q is no address", address)
 	}
 	ip := to.Addr().Unmap()
-	if nat64.Contains(ip) {
+	contains := func(p netip.Prefix) bool { return p.Contains(ip) }
+	if slices.ContainsFunc(nat64, contains) {
 		bytes := ip.As16()
 		ip = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
-	contains := func(p netip.Prefix) bool { return p.Contains(ip) }
 	if ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() ||
 		slices.ContainsFunc(privatePrefixes, contains) || isOfThisMachine(ip) {
 		return errPrivate

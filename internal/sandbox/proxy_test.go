@@ -150,7 +150,7 @@ func TestProxyRefusesPrivateAddresses(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:80": false, "[::1]:443": false, "10.0.0.1:80": false, "192.168.1.1:80": false,
 		"169.254.169.254:80": false, "0.0.0.0:80": false, "[fe80::1]:80": false, "[fd00::1]:80": false, "[::ffff:127.0.0.1]:80": false,
 		"224.0.0.1:80": false, "100.100.1.1:80": false, "100.128.0.1:80": true, "[fec0::1]:80": false, "name:80": false,
-		"[64:ff9b::a00:1]:80": false, "[64:ff9b::5db8:d822]:80": true,
+		"[64:ff9b::a00:1]:80": false, "[64:ff9b:1::a00:1]:80": false, "[64:ff9b::5db8:d822]:80": true,
 		"93.184.216.34:443": true, "[2606:2800::1]:443": true} {
 		if err := refusePrivate(t.Context(), "tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)

@@ -18,7 +18,8 @@ import (
 // alone: whether a member lives, and what it has claimed, is decided by records.
 type Presence struct {
 	members []*Activity // in the order in which they joined, the lead first
-	// claims are tasks of those who are no members, or of whom a moment later is told that they are.
+	// claims has the tasks of those who are not shown: people outside the team, and members whose event of spawning
+	// comes after that of their first claim.
 	claims map[muster.Name]muster.TaskID
 	budget string   // of the run; "" is none
 	check  string   // the run's check, as one line; "" when none is known
@@ -170,8 +171,8 @@ func (l *Presence) Apply(e muster.Event) {
 	l.add(m)
 }
 
-// noteClaim notes which task somebody has who is not shown. A member may claim its first task before its spawning is
-// told: both are written when they have happened, by different goroutines.
+// noteClaim notes the task of somebody who is not shown. The two events of a new member, its spawning and its first
+// claim, are written by different goroutines, so they may come in either order.
 func (l *Presence) noteClaim(e muster.Event) {
 	switch e.Kind {
 	case journal.TaskClaimed:
