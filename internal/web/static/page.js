@@ -56,12 +56,15 @@ export async function ask(path, body) {
 
 // followEnd keeps the end of a box in sight until its reader scrolls up, and again once the end is reached.
 export function followEnd(box, changed = () => {}) {
-  let follows = true;
+  let follows = true, size = "";
+  const sizeNow = () => box.clientWidth + " " + box.clientHeight;
   const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+  const show = () => { size = sizeNow(); if (follows) box.scrollTop = box.scrollHeight; };
   box.addEventListener("scroll", () => {
-    if (follows !== isAtEnd()) { follows = !follows; changed(follows); }
+    // In a box of another size the lines are broken anew, and the browser scrolls to keep what was in sight: that is not the reader.
+    if (follows && size !== sizeNow()) show();
+    else if (follows !== isAtEnd()) { follows = !follows; changed(follows); }
   });
-  const show = () => { if (follows) box.scrollTop = box.scrollHeight; };
   new ResizeObserver(show).observe(box); // a phone that is turned has other lines
   return { show, resume() { follows = true; show(); changed(true); } };
 }
