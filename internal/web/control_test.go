@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,8 +104,12 @@ func testControl(t *testing.T, browser context.Context) {
 	if got := gittest.Read(t, dir, "greeting"); got != "hello\n" {
 		t.Errorf("the checkout has %q", got)
 	}
-	// The team is not the server's child, so its end is waited for here: the directory goes with the test.
-	wait.Within(t, time.Minute, "the end of the run", func() bool { return value[bool](p, `document.querySelector("#start").offsetParent !== null`) })
+	// The team is not the server's child. It still writes after its last event, so its process has to end first.
+	stop()
+	wait.Within(t, time.Minute, "the end of the run", func() bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		return !slices.ContainsFunc(all, func(cwd string) bool { at, _ := os.Readlink(cwd); return at == dir })
+	})
 }
 
 // serve starts muster web and waits for its first state.
