@@ -9,11 +9,11 @@ import (
 )
 
 // newCollisions returns what finds out which lanes will conflict. It is nil where there is no repository, as in
-// simulated teams, and while a run is played: what was found then is in the recording.
+// simulated teams.
 func newCollisions(p *runHost, host muster.HostID) *collision.Watcher {
 	r, isGit := p.repository.(gitRepository)
 	lanes, hasLanes := p.Lanes.(*worktree.Lanes)
-	if !isGit || !hasLanes || p.Order.Plays() {
+	if !isGit || !hasLanes {
 		return nil
 	}
 	return collision.New(collision.Options{Repo: r.Repo, Lanes: lanes, Board: p.Board, Journal: p.Journal,

@@ -33,8 +33,7 @@ func landingHook(r *hooks.Runner, team muster.Name) func(
 // notifyUser runs the Notification hooks, beside everything else, for what happens from now on and needs the user. The
 // function that it returns runs those for what has happened by then, and ends it. The end of ctx kills the hooks.
 func notifyUser(ctx context.Context, p *runHost) (end func()) {
-	isPlayed := p.config.Tape != nil && p.config.Tape.Turns().Plays() // then nothing needs the user
-	if isPlayed || !p.Hooks.Has(hooks.Notification) {
+	if !p.Hooks.Has(hooks.Notification) {
 		return func() {}
 	}
 	at, err := p.Journal.Tail(ctx, 0)

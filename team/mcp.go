@@ -44,19 +44,6 @@ func (c *Config) mcpServers() []MCPServer {
 	return c.MCPServers()
 }
 
-// serverToolsOf returns what offers the tools of MCP servers to a member of this process. While a run is played again
-// they are those of its recording, so that nothing reaches a server.
-func serverToolsOf(
-	p *runHost, member muster.Name, noImages bool,
-) func(allows func(tool string, writes bool) bool) []llm.Tool {
-	if tape := p.config.Tape; tape != nil {
-		if tools, isPlayed := tape.ServerTools(member); isPlayed {
-			return func(func(tool string, writes bool) bool) []llm.Tool { return tools }
-		}
-	}
-	return serverTools(p.mcp, noImages)
-}
-
 // serverTools returns what offers the tools of MCP servers to a member; p may be nil.
 func serverTools(p *mcp.Pool, noImages bool) func(allows func(tool string, writes bool) bool) []llm.Tool {
 	if p == nil {

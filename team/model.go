@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/recording"
 	"muster/internal/teammate"
 	"muster/llm"
 	"muster/llm/retry"
@@ -34,19 +33,7 @@ func (s *supervisor) model(
 	}
 	// The outermost: a model that its watchdog has cancelled is waited for while the member lives.
 	tell := func(line string) { s.note(context.Background(), record.Name, line) }
-	model := llm.Model(foreignModel{s.Secrets.Model(retry.Fallback(&s.team.outages, tell, all...))})
-	if tape := s.config.Tape; tape != nil {
-		model = tape.Model(record.Name, model)
-	}
-	return model, nil
-}
-
-// order returns what puts the steps of members into one order, or nil.
-func (c *Config) order() *recording.Turns {
-	if c.Tape == nil {
-		return nil
-	}
-	return c.Tape.Turns()
+	return foreignModel{s.Secrets.Model(retry.Fallback(&s.team.outages, tell, all...))}, nil
 }
 
 // subagent returns the model of a kind of subagents of a member, or none where it is the member's.

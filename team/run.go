@@ -166,10 +166,6 @@ func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error)
 	if err != nil {
 		return sum, err
 	}
-	if t.config.Tape != nil {
-		return sum, muster.Errorf(muster.Invalid, "a run that stopped cannot be recorded from its middle").
-			WithHint("go on without --record, or put it aside:  muster archive")
-	}
 	if ended {
 		return p.reportEnd(ctx, run)
 	}
@@ -326,11 +322,6 @@ func (p *runHost) checkBase(ctx context.Context) error {
 		return err
 	}
 	p.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
-	return p.Order.Step(ctx, "check", func() error { return checkBaseInTurn(ctx, p, run) })
-}
-
-// checkBaseInTurn is checkBase where nobody has checked the base yet.
-func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	var v landing.CheckResult
 	if err := p.runWithRestarts(ctx, "the check on the base", "", func() (err error) {
 		v, err = p.Lander.CheckBase(ctx)
@@ -356,7 +347,7 @@ func checkBaseInTurn(ctx context.Context, p *runHost, run muster.Run) error {
 	if hint != "" {
 		p.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
 	}
-	_, err := p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
+	_, err = p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
 		Content: fmt.Sprintf("The check fails on the base already, before any work%s: %s\n"+
 			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
 			"after that a red check is refused. %s", hint, run.Check, mailbox.Short(v.Output))})

@@ -108,7 +108,7 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
-		LandedFiles: p.repository.LandedFiles, Order: c.order()}
+		LandedFiles: p.repository.LandedFiles}
 	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
 	p.Queue.OnlyOwn, p.ReadyLane = p.OnlyOwnTasks, readyLane(p, setups)
 	p.Memory = remembered(ctx, p, w)
@@ -135,7 +135,7 @@ func landingOptions(
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits, Sign: c.Sign,
 		LandSecrets:  c.LandSecrets,
 		CheckCovered: c.CheckCovered, Review: c.Review,
-		Hook: landingHook(runner, c.Name), Order: c.order(), Setups: setups, SetupFiles: c.SetupFiles,
+		Hook: landingHook(runner, c.Name), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 		OnTest: func(id muster.TaskID, test string) {
 			e := CheckEvent{Task: id, Test: t.secrets.String(test)}

@@ -230,7 +230,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	}
 	return teammate.New(teammate.Config{
 		Services: s.Services, Record: stored, Extra: foreignTools(c.Tools),
-		ServerTools: serverToolsOf(s.runHost, record.Name, noImages),
+		ServerTools: serverTools(s.mcp, noImages),
 		OwnModel:    record.Model != "" && record.Model != c.ModelName,
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
 			MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),

@@ -3,7 +3,6 @@ package team
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -28,8 +27,6 @@ type Sandbox struct {
 	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443. Others are refused.
 	// SetupNetwork are those that the set-up may reach besides.
 	Network, SetupNetwork []string
-	// Told is what members are told of all this, in place of Limits; nil: that. A replay tells what was told before.
-	Told *string
 }
 
 // openChecks ends what is said of rights where checks are not confined.
@@ -66,20 +63,9 @@ func (s Sandbox) rightsBy(m sandbox.Method) string {
 	return text
 }
 
-// Limits tells a model what its commands cannot do in the repository at root; "" where they are not confined.
-func (s Sandbox) Limits(ctx context.Context, root string) string {
-	var m sandbox.Method
-	if s.On && s.Told == nil {
-		m, _ = sandbox.Find(ctx, os.Environ(), root) // a run that cannot be confined says so itself
-	}
-	return s.limitsBy(m)
-}
-
-// limitsBy is Limits where the method is known.
+// limitsBy tells a model what its commands cannot do with the method that works here; "" where they are not confined.
 func (s Sandbox) limitsBy(m sandbox.Method) string {
 	switch {
-	case s.Told != nil:
-		return *s.Told
 	case !s.On:
 		return ""
 	case m != nil && !m.HasNamespaces():

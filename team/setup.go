@@ -48,10 +48,10 @@ func setupStore(t *Team, r repository) *setup.Store {
 }
 
 // readyLane returns what puts the kept result of the set-up into a fresh lane, and says to the member how that stands;
-// nil: there is no set-up. A run that is recorded has checkouts only, because playing it again must say the same.
+// nil: there is no set-up.
 func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lane) string {
 	c := p.config
-	if c.Setup == "" || setups == nil || c.Tape != nil {
+	if c.Setup == "" || setups == nil {
 		return nil
 	}
 	// What is left out is the same in all lanes, so people are told once.

@@ -183,11 +183,6 @@ func (p *runHost) writeStart(
 	if err != nil {
 		return nil, err
 	}
-	if c.Tape != nil {
-		if err := c.Tape.Begin(run, p.repository.Root(), all); err != nil {
-			return nil, err
-		}
-	}
 	words := prompt.Goal(run, open, needsAttention)
 	if c.Conversation != nil {
 		words += "\n\n" + prompt.Talk

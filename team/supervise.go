@@ -56,8 +56,7 @@ func (s *supervisor) run(
 		s.serving.Go(func() { s.Collisions.Serve(house) })
 	}
 	s.serving.Go(func() { shareWords(house, s.team, s.Home.Live()) })
-	// A run that is recorded or played makes its lanes in one way, so that both take the same steps.
-	if lanes, isGit := s.Lanes.(*worktree.Lanes); isGit && s.Order == nil {
+	if lanes, isGit := s.Lanes.(*worktree.Lanes); isGit {
 		s.serving.Go(func() { lanes.Spares.Serve(house, s.Lander.Target) })
 	}
 	err := work(ctx, house)
@@ -161,19 +160,15 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 	log("taking back orphaned claims", s.releaseOrphans(ctx))
 	hasGoal := false
 	for {
-		s.Order.Exclusive(ctx, func() {
-			log("settling the board", s.Board.Settle(ctx))
-			hasGoal = hasGoal || nameGoal(ctx, s.runHost)
-		})
+		log("settling the board", s.Board.Settle(ctx))
+		hasGoal = hasGoal || nameGoal(ctx, s.runHost)
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-tick.C:
-			s.Order.Exclusive(ctx, func() {
-				log("settling requests", s.Requests.Settle(ctx))
-				log("taking back orphaned claims", s.releaseOrphans(ctx))
-			})
+			log("settling requests", s.Requests.Settle(ctx))
+			log("taking back orphaned claims", s.releaseOrphans(ctx))
 		}
 	}
 }
@@ -242,10 +237,7 @@ func (s *supervisor) shutdown(ctx context.Context, r muster.Request) time.Durati
 	// A request is decided before it is carried out. Where that cannot be written it is tried again, and nobody ends
 	// without a record of why.
 	grant := func(why string) bool {
-		err := s.Order.Step(ctx, "the end of "+string(r.To), func() error {
-			_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
-			return err
-		})
+		_, _, err := s.Requests.Decide(ctx, r.ID, r.To, true, why)
 		logDropped(ctx, s.Log, "deciding a shutdown", err)
 		s.carried[r.ID] = err == nil
 		return err == nil

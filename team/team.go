@@ -52,7 +52,6 @@ import (
 	"muster/internal/mcp"
 	"muster/internal/ports"
 	"muster/internal/proc"
-	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/sandbox"
 	"muster/internal/workspace"
@@ -160,10 +159,6 @@ type Config struct {
 
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
 	Conversation *Conversation
-
-	// Tape records the run, or is one that was recorded and is played again; nil: neither. It is for the commands of
-	// muster: only Run has one, and no other process may join the run meanwhile.
-	Tape recording.Tape
 
 	// Limits of a member's life; zero fields take their defaults. IdleTimeout below zero means never.
 	Limits Limits

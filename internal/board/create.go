@@ -79,7 +79,7 @@ func (b *Board) Create(ctx context.Context, d Draft) (muster.Task, error) {
 		return muster.Task{}, err
 	}
 	created := map[string]any{"subject": t.Subject}
-	if len(t.DependsOn) > 0 { // a replay draws the board by them, also where it has no records
+	if len(t.DependsOn) > 0 { // the past of the board is drawn by them
 		created["depends_on"] = t.DependsOn
 	}
 	creation := event(journal.TaskCreated, t, t.CreatedBy, created)

@@ -41,7 +41,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/ports"
 	"muster/internal/proc"
-	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/setup"
 )
@@ -89,8 +88,6 @@ type Options struct {
 	Environ []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// Order lets others do something while a check runs, in an order that can be played again. Nil: there is none.
-	Order *recording.Turns
 	// OnTest is told which test a check runs now or has run last, by the name that Run was given, a few times a second.
 	// It must not block. Nil: nobody waits for it.
 	OnTest func(name, test string)
@@ -194,16 +191,14 @@ func (r *Runner) inCheckout(
 		log.teller.tell = func(test string) { tell(name, test) }
 	}
 	run := run{Runner: r, check: c, commit: commit, spec: spec, checkouts: checkouts, log: log, known: known}
-	r.options.Order.Outside(ctx, func() {
-		if res, err = run.all(ctx); err == nil {
-			if checked = res; !res.Green && !run.began.IsZero() {
-				err = log.search(ctx, run.readReports)
-			}
-			if err == nil && last != nil {
-				err = last(ctx, spec.Dir, run.spec.Env, &res, log)
-			}
+	if res, err = run.all(ctx); err == nil {
+		if checked = res; !res.Green && !run.began.IsZero() {
+			err = log.search(ctx, run.readReports)
 		}
-	})
+		if err == nil && last != nil {
+			err = last(ctx, spec.Dir, run.spec.Env, &res, log)
+		}
+	}
 	// The log is closed on every way out, and what matters of it is a part of the result.
 	res.Log = log.file.Name()
 	if res.Failed, res.Output = log.digest(); res.Green {

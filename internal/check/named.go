@@ -39,11 +39,7 @@ func (r *Runner) runNamed(ctx context.Context, commit, name string, last Last) (
 	}
 	var running sync.WaitGroup
 	for i := range checks {
-		if r.options.Order != nil { // what is recorded goes in one order
-			run(i)
-		} else {
-			running.Go(func() { run(i) })
-		}
+		running.Go(func() { run(i) })
 	}
 	running.Wait()
 	if err := context.Cause(limited); err != nil {

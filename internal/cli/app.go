@@ -217,7 +217,7 @@ func (a *App) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
-			newAttachCommand(a), newStopCommand(a), runCommands{a}.join(), runCommands{a}.replay()}},
+			newAttachCommand(a), newStopCommand(a), runCommands{a}.join()}},
 		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newPRCommand(a), newUndoCommand(a),
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",

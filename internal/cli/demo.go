@@ -15,12 +15,11 @@ import (
 // demo returns muster demo, which does a job of its own in a repository of its own. It is the same program at work,
 // with a scripted model, so that a new user sees real landings without a key.
 func (r runCommands) demo() *cobra.Command {
-	var keep, record string
+	var keep string
 	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
 		Args: namedArgs(), Long: "Only the model's words are scripted: git, tools, tests and landings are real."}
 	c.Flags().StringVar(&keep, "keep", "", "make the repository in `DIR`, an empty or new directory, and keep it")
 	_ = c.MarkFlagDirname("keep") // it exists
-	recordFlag(c.Flags(), &record)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		dir, err := r.demoDir(keep)
 		if err != nil {
@@ -40,10 +39,6 @@ func (r runCommands) demo() *cobra.Command {
 			return err
 		}
 		job.demoDir, job.isTemporary = dir, keep == ""
-		recorder, err := newRecorder(c.Context(), r.App, record, dir, job)
-		if err != nil {
-			return err
-		}
 		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
@@ -58,7 +53,7 @@ func (r runCommands) demo() *cobra.Command {
 		if keep == "" {
 			defer func() { _ = team.ForgetChecks(o.Team) }() // muster clean lists what is left
 		}
-		return runCommands{&there}.perform(c.Context(), o, job, recorder)
+		return runCommands{&there}.perform(c.Context(), o, job)
 	}
 	return c
 }

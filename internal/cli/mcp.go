@@ -138,14 +138,6 @@ func countingMCP(a *App, w *workspace.Workspace, s config.Settings) (list []mcp.
 	return list, secrets, err
 }
 
-// serversOf returns the servers of a job that count. One that is played needs none: what they have said is recorded.
-func serversOf(a *App, j Job, s config.Settings) (list []mcp.Server, secrets []string, err error) {
-	if j.Plays {
-		return nil, nil, nil
-	}
-	return countingMCP(a, j.Workspace, s)
-}
-
 // mcpCache returns where the tools of servers are remembered, "" where the user has no directory for it.
 func mcpCache(a *App) string {
 	dir, err := paths.UserState(a.env)

@@ -48,8 +48,8 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	if j.Resume {
 		return t.Resume(ctx)
 	}
-	// A conversation has the screen, and a replay asks no model.
-	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil && !j.Plays {
+	// A conversation has the screen.
+	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil {
 		explain(a.Stderr, line, "say more of it:  models: in your own config.yaml")
 	}
 	return t.Run(ctx, j.Goal, j.How)
@@ -80,7 +80,7 @@ func unknownModel(s config.Settings, environ []string) string {
 func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
 	// A model that cannot be had is reported before anything is written.
-	open := modelsOf(a, j)
+	open := a.model
 	first, err := open(j.Workspace, s.Model, s)
 	for _, name := range s.OwnModels() {
 		if _, e := open(j.Workspace, name, s); e != nil {
@@ -94,7 +94,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, secrets, err := serversOf(a, j, s)
+	servers, secrets, err := countingMCP(a, j.Workspace, s)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,6 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			return known.Window, known.ReplyLimit()
 		},
 		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
-		Tape:       j.Tape,
 		Limits:     limits(s),
 		SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: !s.HoldSecrets,
@@ -140,8 +139,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 // confinement returns how programs of a team are confined.
 func confinement(s config.Settings) team.Sandbox {
 	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, Read: s.SandboxRead.List(),
-		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List(),
-		Told: s.CommandLimits}
+		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List()}
 }
 
 // resources returns how much of the machine the programs of a team may use. The settings have checked the sizes.

@@ -6,80 +6,27 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"muster"
-	"muster/internal/face"
 	"muster/internal/paths"
-	"muster/internal/recording"
 	"muster/internal/workspace"
 	"muster/store/file"
 	"muster/store/mem"
 	"muster/team"
 )
 
-// lookBack is what --replay and its argument say. A face looks back at one of three:
-//
-//   - The team that is here. Its records and its journal are read where they are, and a team at work goes on meanwhile.
-//   - An archived team. All that a face reads is copied: the records, the events, what was spent and the conversations.
-//     Mail stays where it is, because nobody reads an inbox of the past.
-//   - A recording. It has the events, and the requests to models with their replies. Records are made of the events, as
-//     far as they tell: a task has no description there, because no event has one.
-//
-// The faces cannot tell the copies from a team, so there is one way to show all three. Nothing is run, so a recording
-// of somebody else's needs no trust: what it says is shown, and cleaned as all that models say is.
-type lookBack struct {
-	isOn bool
-	what string // a recording, or the name of an archived team; "" is the team that is here
-}
-
-// lookBackFlag gives a command the flag --replay and the argument of it. The argument is no value of the flag, because
-// the flag has a meaning without one.
-func lookBackFlag(c *cobra.Command) *lookBack {
-	l := new(lookBack)
-	c.Use += " [RECORDING|ARCHIVE]"
-	c.Flags().BoolVar(&l.isOn, "replay", false,
-		"look back, and change nothing: at the last run, a recording, or a team of muster archive list")
-	c.Args = func(c *cobra.Command, args []string) error {
-		if err := namedArgs("[RECORDING|ARCHIVE]")(c, args); err != nil || len(args) == 0 {
-			return err
-		}
-		// Without the flag a name could be taken for that of a team to watch at work.
-		if l.what = args[0]; !l.isOn {
-			return &usageError{c.CommandPath(), "a recording or an archive is for --replay:  " + c.CommandPath() +
-				" --replay " + l.what}
-		}
-		return nil
-	}
-	return l
-}
-
-// open opens the team to look at. One of a recording or an archive is a copy in memory: whatever a face did with
-// it, nothing of it would reach a file.
-func (l *lookBack) open(ctx context.Context, a *App) (opened, error) {
-	if l.what == "" {
-		return a.open(ctx)
-	}
-	// What a face asks of a team it asks of this one: its records, its events and its conversations.
+// openArchive opens an archived team to look at. All that a face reads of it is copied into memory: the records, the
+// events, what was spent and the conversations. A face cannot tell the copy from a team, and nothing that it did with it
+// would reach a file. Mail stays where it is, because nobody reads an inbox of the past.
+func openArchive(ctx context.Context, a *App, name string) (opened, error) {
 	store := mem.New()
 	o, err := openInMemory(ctx, a, store)
 	if err != nil {
 		return o, err
 	}
-	path := l.what
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.workDir(), path)
-	}
-	// No archive is named as a file is, so a file that is not there is looked for among the archives.
-	rec, err := recording.Read(path, recording.Verify(nil))
-	switch archive, isThere := archiveNamed(o.workspace, l.what); {
-	case isThere:
+	if archive, isThere := archiveNamed(o.workspace, name); isThere {
 		err = copyArchive(ctx, store, o.workspace, archive)
-	case errors.Is(err, muster.ErrNotFound):
-		err = muster.Errorf(muster.NotFound, "there is neither a recording nor an archived team %q", l.what).
-			WithHint("archived teams:  muster archive list\nrecordings:      the files of muster run --record FILE")
-	case err == nil:
-		err = copyRecording(ctx, o, rec)
+	} else {
+		err = muster.Errorf(muster.NotFound, "there is no archived team %q", name).WithHint("muster archive list")
 	}
 	if err != nil {
 		o.close()
@@ -174,37 +121,4 @@ func appendAll(ctx context.Context, to muster.Store, stream string, records iter
 		}
 	}
 	return nil
-}
-
-// copyRecording makes the state of a team from a recording: the run, the events, the conversations, and the records of
-// tasks and members as the events tell them at the end. A recording that was cut off, because its run was killed, ends
-// with the last event that it has.
-func copyRecording(ctx context.Context, o opened, rec *recording.Recording) error {
-	if _, err := o.workspace.Runs().Change(ctx, func(r *muster.Run) { *r = rec.Run }); err != nil {
-		return err
-	}
-	// The events are the truth. What they tell at the end is what the records would say.
-	past, last := face.NewPast(rec.Run, rec.Tasks), rec.Run.StartedAt
-	for _, e := range rec.Events {
-		if err := o.Journal().Emit(ctx, e); err != nil {
-			return err
-		}
-		past.Apply(e)
-		last = max(last, e.At)
-	}
-	end := past.Overview(muster.Time(last))
-	if err := team.PutTasks(ctx, o.Team, end.Tasks); err != nil {
-		return err
-	}
-	// The page answers for members that have a record only.
-	for _, m := range end.Members {
-		data, err := muster.Encode(m.Member)
-		if err == nil {
-			_, err = o.workspace.Store().Table(muster.TableMembers).Put(ctx, string(m.Name), data, muster.None)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return team.PutConversations(ctx, o.Team, rec.Calls)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/testing/require"
-	"muster/team"
+	"muster/journal"
 )
 
 // twoTasks is a team of which one task depends on the other.
@@ -37,21 +38,15 @@ scenes:
       - do: [{complete_task: {task_id: 2, summary: Two is there.}}]
 `
 
-// recordTwoTasks runs the team and returns its recording.
-func recordTwoTasks(w *world) string {
+// seen is what a face shows of an archived team, or with "" of the one that is here: the tasks, the kinds of its events,
+// and what alice has said.
+func seen(w *world, archive string) (o opened, tasks []muster.Task, kinds, said []string) {
 	w.Helper()
-	script := w.words(twoTasks)
-	rec := filepath.Join(filepath.Dir(script), "two.rec")
-	w.app.Start = w.app.startTeam
-	w.app.Args = []string{"run", "two files", "--teammates", "1", "--model", "script/" + script, "--record", rec}
-	w.run(w.Context(), 0)
-	return rec
-}
-
-// seen is what a face shows of a past: the tasks, the kinds of its events, and what alice has said.
-func seen(w *world, what string) (o opened, tasks []muster.Task, kinds, said []string) {
-	w.Helper()
-	o, err := (&lookBack{isOn: true, what: what}).open(w.Context(), w.app)
+	open := w.app.open
+	if archive != "" {
+		open = func(ctx context.Context) (opened, error) { return openArchive(ctx, w.app, archive) }
+	}
+	o, err := open(w.Context())
 	require.NoError(w, err)
 	w.Cleanup(o.close)
 	if tasks, _, err = o.Tasks().List(w.Context()); err != nil {
@@ -71,55 +66,41 @@ func seen(w *world, what string) (o opened, tasks []muster.Task, kinds, said []s
 	return o, tasks, kinds, said
 }
 
-// A recording and an archive show what the team itself has shown, wherever the recording is looked at.
-func TestWhatIsLookedBackAt(t *testing.T) {
+// An archive shows what the team itself has shown, and whatever is done with it reaches no file.
+func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	w := newWorld(t)
-	rec := recordTwoTasks(w)
+	w.app.Start = w.app.startTeam
+	w.app.Args = []string{"run", "two files", "--teammates", "1", "--model", "script/" + w.words(twoTasks)}
+	w.run(t.Context(), 0)
 	_, _, kinds, _ := seen(w, "")
-	check := func(what string) opened {
-		t.Helper()
-		o, tasks, got, said := seen(w, what)
-		if !slices.Equal(got, kinds) {
-			t.Errorf("%s has the events %q, and the team %q", what, got, kinds)
-		}
-		if len(tasks) != 2 || tasks[1].Status != muster.Completed || len(tasks[1].DependsOn) != 1 || tasks[1].Landed == nil {
-			t.Fatalf("%s has the tasks %+v", what, tasks)
-		}
-		for _, want := range []string{"call write_file one", "step write one", "call complete_task 2"} {
-			if n := strings.Count(strings.Join(said, "\n")+"\n", want+"\n"); n != 1 {
-				t.Errorf("%s has %q %d times in\n%s", what, want, n, strings.Join(said, "\n"))
-			}
-		}
-		if run, err := o.LastRun(t.Context()); err != nil || run.Goal != "two files" {
-			t.Errorf("%s is of the goal %q, %v", what, run.Goal, err)
-		}
-		return o
-	}
-	o := check(rec)
-	// The commits are in the repository.
-	if d, err := o.Tasks().Diff(t.Context(), 2); err != nil || !strings.Contains(d.Text, "+2") {
-		t.Errorf("the diff is %q, %v", d.Text, err)
-	}
-	// Whatever is done with it reaches no file.
-	before := listing(t, filepath.Join(w.dir, ".team"))
-	require.NoError(t, team.PutTasks(t.Context(), o.Team, []muster.Task{{ID: 3, Subject: "three"}}))
-	if after := listing(t, filepath.Join(w.dir, ".team")); !slices.Equal(before, after) {
-		t.Errorf("there were the files %q, and are %q", before, after)
-	}
-	here := w.app.Dir
-	w.app.Dir = t.TempDir()
-	check(rec)
-	w.app.Dir = here
-
 	w.muster(0, "archive")
 	entries, err := os.ReadDir(filepath.Join(w.dir, ".team", "archive"))
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
-	before = listing(t, filepath.Join(w.dir, ".team"))
-	check(entries[0].Name())
+	before := listing(t, filepath.Join(w.dir, ".team"))
+	o, tasks, got, said := seen(w, entries[0].Name())
+	if !slices.Equal(got, kinds) {
+		t.Errorf("the archive has the events %q, and the team had %q", got, kinds)
+	}
+	if len(tasks) != 2 || tasks[1].Status != muster.Completed || len(tasks[1].DependsOn) != 1 || tasks[1].Landed == nil {
+		t.Fatalf("the archive has the tasks %+v", tasks)
+	}
+	for _, want := range []string{"call write_file one", "step write one", "call complete_task 2"} {
+		if n := strings.Count(strings.Join(said, "\n")+"\n", want+"\n"); n != 1 {
+			t.Errorf("the archive has %q %d times in\n%s", want, n, strings.Join(said, "\n"))
+		}
+	}
+	if run, err := o.LastRun(t.Context()); err != nil || run.Goal != "two files" {
+		t.Errorf("the archive is of the goal %q, %v", run.Goal, err)
+	}
+	// The commits are in the repository.
+	if d, err := o.Tasks().Diff(t.Context(), 2); err != nil || !strings.Contains(d.Text, "+2") {
+		t.Errorf("the diff is %q, %v", d.Text, err)
+	}
+	require.NoError(t, o.Journal().Emit(t.Context(), muster.Event{Kind: journal.RunNote}))
 	if after := listing(t, filepath.Join(w.dir, ".team")); !slices.Equal(before, after) {
-		t.Errorf("the archive had the files %q, and has %q", before, after)
+		t.Errorf("there were the files %q, and are %q", before, after)
 	}
 }
 
@@ -132,29 +113,4 @@ func listing(t *testing.T, dir string) (all []string) {
 	})
 	require.NoError(t, err)
 	return all
-}
-
-// What cannot be looked back at is refused with what to do.
-func TestWhatCannotBeLookedBackAt(t *testing.T) {
-	w := newWorld(t)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "odd"), []byte("no recording\n"), 0o600))
-	for _, c := range []struct {
-		args  []string
-		code  int
-		wants []string
-	}{
-		{[]string{"web", "--replay", "nothing"}, 1, []string{`neither a recording nor an archived team "nothing"`,
-			"muster archive list", "muster run --record FILE"}},
-		{[]string{"web", "two.rec"}, 2, []string{"muster web --replay two.rec"}},
-		{[]string{"web", "--replay", "odd"}, 1, []string{"this is no recording that can be read"}},
-	} {
-		w.err.Reset()
-		w.app.Args = c.args
-		w.run(t.Context(), c.code)
-		for _, want := range c.wants {
-			if !strings.Contains(w.err.String(), want) {
-				t.Errorf("no %q in\n%s", want, w.err.String())
-			}
-		}
-	}
 }

@@ -227,6 +227,9 @@ func repositoryRoleItems(a *App, root string) (items []trust.Item) {
 	return items
 }
 
+// openModel returns the model with a name.
+type openModel func(w *workspace.Workspace, name string, s config.Settings) (llm.Model, error)
+
 // role returns what the settings and the role's file say of a role. The settings are stronger.
 func role(
 	open openModel, w *workspace.Workspace, s config.Settings, files map[string]roleFile, name string,

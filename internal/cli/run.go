@@ -12,7 +12,6 @@ import (
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/config"
-	"muster/internal/recording"
 	"muster/internal/spend"
 	"muster/internal/text"
 	"muster/internal/view"
@@ -29,8 +28,6 @@ type Job struct {
 	How       team.Start
 
 	Conversation *team.Conversation     // nil: the run ends by itself
-	Tape         recording.Tape         // records the run, or plays one; nil: neither
-	Plays        bool                   // the models only say what Tape has
 	OnlyLands    bool                   // no model is asked, so none need be there
 	Emit         func(muster.Name, any) // gets what streams; nil: nobody
 	Opened       func(*team.Team)       // gets the team before it runs; nil: nobody
@@ -39,8 +36,6 @@ type Job struct {
 	// not kept.
 	demoDir     string
 	isTemporary bool
-	// record is the path of the file to record the run in; "" is none.
-	record string
 }
 
 // Start brings a team to life and returns when its run is over. Its error is muster.CauseUser when the user has
@@ -58,7 +53,6 @@ type runCommands struct{ *App }
 func (r runCommands) run() *cobra.Command {
 	var how team.Start
 	var book playbookFlags
-	var record string
 	var isBackground bool
 	c := &cobra.Command{Use: "run \"GOAL\"", Short: "the main job: a lead, tasks, teammates, lanes, landings",
 		Args: namedArgs("[GOAL...]"),
@@ -72,7 +66,6 @@ func (r runCommands) run() *cobra.Command {
 	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end")
 	f.String("team", "", "`NAME` of the team (default: the directory's)")
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
-	recordFlag(f, &record)
 	backgroundFlag(f, &isBackground)
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
 	book.add(f)
@@ -94,7 +87,7 @@ func (r runCommands) run() *cobra.Command {
 		if book.isDryRun {
 			return r.dryRun(c.Context(), setFlags(f), how)
 		}
-		j := Job{Goal: goal, How: how, record: record}
+		j := Job{Goal: goal, How: how}
 		return inBackground(c.Context(), r.App, isBackground, func(started func(*team.Team)) error {
 			j.Opened = started
 			return r.here(c.Context(), setFlags(f), j)
@@ -146,11 +139,7 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
-	recorder, err := newRecorder(ctx, r.App, j.record, o.Root(), j)
-	if err != nil {
-		return err
-	}
-	return r.perform(ctx, o, j, recorder)
+	return r.perform(ctx, o, j)
 }
 
 // expandGoal returns what a goal stands for that calls a command, such as "/release 1.2". Any other goal stays as it
@@ -175,25 +164,18 @@ func (r runCommands) expandGoal(ctx context.Context, o opened, goal string) (str
 }
 
 // perform does the job, prints what happens, and prints how it ended. Progress goes to stderr and the summary to
-// stdout, so that a script can keep the summary alone. recorder is nil where nothing is recorded.
-func (r runCommands) perform(ctx context.Context, o opened, j Job, recorder *recording.Recorder) error {
+// stdout, so that a script can keep the summary alone.
+func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
 	out := newRunOutput(ctx, r.App, o.Team, j.Settings, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	if j.Resume && out.progress != nil {
 		view.MarkStopped(out.progress, r.Now())
 	}
-	if recorder != nil {
-		if err := hideRecording(ctx, o, recorder.Path); err != nil {
-			return err
-		}
-		j.Tape, out.recorder = recorder, recorder
-	}
 	var sum team.Summary
 	var err error
 	// The outer err is that of the run: it says how the run ended, and is looked at when everything was printed.
 	errOutput := out.during(ctx, func() { sum, err = r.Start(ctx, j) })
-	closeRecorder(r.App, recorder, sum, err)
 	if errOutput != nil {
 		return errOutput
 	}

@@ -10,7 +10,6 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/face"
-	"muster/internal/recording"
 	"muster/internal/spend"
 	"muster/internal/terminal"
 	"muster/internal/view"
@@ -23,16 +22,8 @@ import (
 type runOutput struct {
 	app      *App
 	journal  *journal.Journal
-	progress *view.Progress               // nil with --json
-	printing sync.Mutex                   // held while a line of JSON is written: events come from several goroutines
-	files    func(commit string) []string // that a landed commit has changed
-	recorder eventRecorder                // gets the events too; nil: nobody
-}
-
-// eventRecorder keeps events, and the files of landings.
-type eventRecorder interface {
-	Event(e muster.Event)
-	Landing(l recording.Landing)
+	progress *view.Progress // nil with --json
+	printing sync.Mutex     // held while a line of JSON is written: events come from several goroutines
 }
 
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
@@ -40,10 +31,7 @@ type eventRecorder interface {
 // ends its turns.
 func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, resumes bool) *runOutput {
 	ctx = context.WithoutCancel(ctx)
-	out := &runOutput{app: a, journal: t.Journal(), files: func(commit string) []string {
-		files, _ := team.LandedFiles(ctx, t, commit) // what cannot be read is not shown
-		return files
-	}}
+	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
 		return out
 	}
@@ -101,13 +89,6 @@ func spentBefore(ctx context.Context, t *team.Team, resumes bool) spend.Book {
 
 // event prints an event. Nobody may be reading any more, and the run goes on without a reader.
 func (o *runOutput) event(e muster.Event) {
-	if o.recorder != nil {
-		o.recorder.Event(e)
-		if commit := e.Text("commit"); e.Kind == journal.TaskCompleted && commit != "" {
-			o.recorder.Landing(recording.Landing{Task: e.Task, Subject: e.Text("subject"), Commit: commit,
-				Files: o.files(commit)})
-		}
-	}
 	if o.progress != nil {
 		o.progress.Event(e)
 		return

@@ -15,8 +15,7 @@ import (
 // newWatchCommand returns muster watch, the team on a full screen. It writes only what its user decides, and it opens
 // before there is a team, too. A tool of the team may start it and look; what it then decides is refused by the API.
 func newWatchCommand(a *App) *cobra.Command {
-	var past *lookBack
-	c := &cobra.Command{Use: "watch", Short: "the team on a full screen: look, read plans, answer",
+	return &cobra.Command{Use: "watch", Short: "the team on a full screen: look, read plans, answer",
 		Long: "Shows what waits for you, the members and the board, and of what is selected all there is:\n" +
 			"a member's conversation, a plan, a task and its diff. Press ? for the keys. Leaving stops nothing.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -24,7 +23,7 @@ func newWatchCommand(a *App) *cobra.Command {
 			if in == nil || out == nil || a.json {
 				return errNoFullScreen()
 			}
-			o, err := past.open(c.Context(), a)
+			o, err := a.open(c.Context())
 			if err != nil {
 				return err
 			}
@@ -38,7 +37,7 @@ func newWatchCommand(a *App) *cobra.Command {
 				return knownWindow(settings, model, a.Env)
 			}
 			err = watch.Run(c.Context(), watch.Options{Team: o.Team, HasState: o.workspace.HasState, In: in, Out: out,
-				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known, Replay: past.isOn,
+				Paint: a.screen(a.Stdout).Paint, Hide: a.secrets.String, Now: a.Now, Known: known,
 				Commands: watch.Commands{Launch: launcher(a), Merge: merger(o.Team)}})
 			if errors.Is(err, terminal.ErrNoTerminal) {
 				return errNoFullScreen()
@@ -46,17 +45,12 @@ func newWatchCommand(a *App) *cobra.Command {
 			if err = cmp.Or(err, context.Cause(c.Context())); err != nil {
 				return err
 			}
-			if past.isOn {
-				return nil
-			}
 			// Whoever leaves is told that this stopped nothing. Whether it can be found out changes nothing else.
 			if running, err := o.IsRunning(c.Context()); err == nil && running {
 				return a.printLine(nil, nil, "the team goes on; come back: muster watch   stop it: muster stop")
 			}
 			return nil
 		}}
-	past = lookBackFlag(c)
-	return c
 }
 
 // errNoFullScreen says what shows the team where there is no full screen. It does not fall back to one of them by

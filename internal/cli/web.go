@@ -18,16 +18,20 @@ import (
 func newWebCommand(a *App) *cobra.Command {
 	var addr string
 	var noOpen bool
-	c := &cobra.Command{Use: "web",
+	c := &cobra.Command{Use: "web [ARCHIVE]", Args: namedArgs("[ARCHIVE]"),
 		Short: "the team in a browser: what needs you, the board, conversations, differences",
 		Long: "It answers on this machine alone, to whoever has the address that it prints. From another machine:\n" +
 			"  ssh -L 7310:127.0.0.1:7310 HOST     with  muster web --addr 127.0.0.1:7310\n" +
+			"With a name of muster archive list it shows how that team worked, and changes nothing.\n" +
 			"Ctrl-C ends it; the team goes on."}
 	c.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 is any that is free")
-	past := lookBackFlag(c)
 	c.Flags().BoolVar(&noOpen, "no-open", false, "start no browser")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		o, err := past.open(c.Context(), a)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		open, isArchive := a.open, len(args) > 0
+		if isArchive {
+			open = func(ctx context.Context) (opened, error) { return openArchive(ctx, a, args[0]) }
+		}
+		o, err := open(c.Context())
 		if err != nil {
 			return err
 		}
@@ -39,7 +43,7 @@ func newWebCommand(a *App) *cobra.Command {
 		}
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
-		s.Hide, s.Now, s.Replay = a.secrets.Bytes, a.Now, past.isOn
+		s.Hide, s.Now, s.Replay = a.secrets.Bytes, a.Now, isArchive
 		s.Launch, s.Merge = launcher(a), merger(o.Team)
 		// Without settings that can be read, the page shows tokens and no share of a window.
 		if settings, _, err := o.workspace.Settings(nil); err == nil {

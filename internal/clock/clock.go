@@ -1,7 +1,7 @@
 // Package clock is where the records that muster writes get their times and their random identifiers.
 //
-// Every service takes one Clock from the workspace. A test, and later the replay of a recorded run, gives another
-// one and gets the same records again. The zero Clock is the system's.
+// Every service takes one Clock from the workspace. A test gives another one and gets
+// the same records again. The zero Clock is the system's.
 //
 // A Clock is for what is written down. How long something has taken, timeouts and pauses use package time directly:
 // they are not repeated, and testing/synctest controls them.

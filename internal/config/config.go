@@ -97,8 +97,6 @@ type Settings struct {
 	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
 	// they may reach, and SandboxSetupNetwork those of the set-up besides.
 	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List
-	// CommandLimits is what a recording says that members were told of all that; nil: it is played by no recording.
-	CommandLimits *string
 
 	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
 	// three are texts that ParseSize reads.

@@ -18,7 +18,6 @@ const (
 	OpenAIChat      = "openai-chat"
 	OpenAIResponses = "openai-responses"
 	Script          = "script" // a rehearsal read from a file
-	Replay          = "replay" // a recorded run
 )
 
 // howNamed tells users how to write the name of a model.
@@ -49,8 +48,6 @@ func ParseModel(s string) (Choice, error) {
 		return invalid("a model's name is printable and has at most %d bytes, not %d: %s", maxName, len(s), howNamed)
 	case !ok || strings.ContainsAny(provider, ":@ "):
 		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
-	case provider == Replay:
-		return invalid("a recorded run cannot be replayed yet: %q comes with a later version", s)
 	case !slices.Contains(providerNames(), provider):
 		return c, errNoProvider(provider)
 	case provider == Script && model == "":
@@ -96,7 +93,7 @@ func isShort(s string) bool {
 // the file whose words stand for a model's. It is "" for a name that the vendor's own endpoint serves. Two names with
 // the same Server send the same key to the same place. It has no credentials: a query is one question mark.
 func (c Choice) Server() string {
-	if c.Provider == Script || c.Provider == Replay {
+	if c.Provider == Script {
 		return c.Provider + "/" + c.Name
 	}
 	u, err := url.Parse(c.URL)
@@ -116,7 +113,7 @@ func (c Choice) Server() string {
 // Stored returns the name of a model as records have it: without what may be a secret in its endpoint.
 func Stored(model string) string {
 	name, endpoint, ok := cutEndpoint(model)
-	if provider, _, _ := strings.Cut(model, "/"); !ok || provider == Script || provider == Replay {
+	if provider, _, _ := strings.Cut(model, "/"); !ok || provider == Script {
 		return model
 	}
 	u, err := url.Parse(endpoint)
@@ -135,7 +132,7 @@ func cutEndpoint(model string) (name, endpoint string, ok bool) {
 
 // providers are the names that a model's name can begin with, beside those of vendors. An endpoint of the user may have
 // the name of a vendor that is not among them.
-var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script, Replay}
+var providers = []string{Anthropic, OpenAI, OpenAIChat, OpenAIResponses, Script}
 
 // Choose resolves the name of a model with the environment. The empty name means the model whose key is set.
 // ANTHROPIC_BASE_URL, OPENAI_BASE_URL and so on give endpoints. The vendors' own endpoints need a key. Errors are

@@ -13,8 +13,8 @@ import (
 	"muster/llm"
 )
 
-// Past is how a team stood at earlier times of a run, for replay. It is derived from the events alone, one after the
-// other, so it works for a team at work, for one that has stopped and for what was recorded.
+// Past is how a team stood at earlier times of a run. It is derived from the events alone, one after the other, so it
+// works for a team at work and for one that has stopped.
 //
 // An event does not have all that a record has: what a task depends on, who wants to be asked and the like come from
 // the records as they are now, where they are given.
@@ -157,7 +157,7 @@ func (p *Past) applyToTask(e muster.Event) {
 		if e.Kind != journal.TaskCreated {
 			return
 		}
-		// A task that was deleted later has no record, and none has one in a recording.
+		// A task that was deleted later has no record.
 		record := p.records[e.Task]
 		t = &muster.Task{ID: e.Task, Subject: cmp.Or(e.Text("subject"), record.Subject), Status: muster.Pending,
 			DependsOn: record.DependsOn, CreatedAt: e.At}

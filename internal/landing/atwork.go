@@ -13,8 +13,7 @@ func maxAtWork() int { return max(8, 4*runtime.GOMAXPROCS(0)) }
 
 // startWork waits until the owner may work with git. Whoever waits for something else calls endWork before.
 func (a *attempt) startWork(ctx context.Context) error {
-	// The order of a run that is recorded is not left to who comes first.
-	if a.working || a.options.Order != nil {
+	if a.working {
 		return nil
 	}
 	if _, err := lock(ctx, a.atWork); err != nil {

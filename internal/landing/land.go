@@ -58,15 +58,13 @@ func (l *Lander) LandWith(
 	for pause := firstPause; ; {
 		v, err := l.land(ctx, id, claim, summary, by, agents)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
-			l.options.Order.Outside(ctx, func() { err = l.waitUntilFree(ctx, id, claim, busy) })
-			if err != nil {
+			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
 				return v, err
 			}
 			continue
 		}
 		if d, ok := errors.AsType[*Displaced](err); ok {
-			l.options.Order.Outside(ctx, func() { err = waitUntilBack(ctx, l, id, claim, d) })
-			if err != nil {
+			if err := waitUntilBack(ctx, l, id, claim, d); err != nil {
 				return v, err
 			}
 			continue

@@ -67,16 +67,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/check"
-	"muster/internal/clock"
 	"muster/internal/git"
 	"muster/internal/ports"
 	"muster/internal/proc"
-	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/setup"
 	"muster/internal/text"
@@ -132,9 +129,6 @@ type Options struct {
 	Review string
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
-	// Order lets others do something while a landing waits or checks, in an order that can be played again. Nil: there
-	// is none to keep.
-	Order *recording.Turns
 }
 
 // Lander lands the work of one board. It is safe for concurrent use.
@@ -185,12 +179,10 @@ func New(
 		atWork: make(chan struct{}, maxAtWork()),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-			Secrets: o.Secrets, Order: o.Order, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
+			Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
 			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
 			OnTest: onTest(o.OnTest)})}
-	if l.split = l.took.split; o.Order != nil {
-		l.split = halve // a run that is recorded leaves nothing to the clock
-	}
+	l.split = l.took.split
 	return l
 }
 
@@ -240,28 +232,8 @@ func (l *Lander) errGone() error {
 // branch returns the target's name without refs/heads/.
 func (l *Lander) branch() string { return strings.TrimPrefix(l.options.Target, "refs/heads/") }
 
-// slotPoll is how often somebody who waits for the slot looks, in a run that is recorded.
-const slotPoll = 5 * time.Millisecond
-
 // takeSlot waits until no other landing or check of this process is under way.
 func takeSlot(ctx context.Context, l *Lander) (unlock func(), err error) {
-	for l.options.Order != nil {
-		select {
-		case l.slot <- struct{}{}:
-			return func() { <-l.slot }, nil
-		default:
-		}
-		// Who waits takes no token, not even for a moment: whether another one finds it taken would depend on when it
-		// looks, and no order of steps would say so.
-		l.options.Order.Pause(ctx, func() string {
-			for len(l.slot) > 0 && clock.Sleep(ctx, slotPoll) == nil {
-			}
-			return ""
-		})
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-	}
 	return lock(ctx, l.slot)
 }
 

@@ -213,7 +213,7 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 			landed.Commit = e.commit
 			if landed.Receipt == muster.ReceiptCovered {
 				landed.CoveredBy = topID
-				if s.options.CheckCovered && s.options.Order == nil {
+				if s.options.CheckCovered {
 					s.covered.add(e.commit, e.v.Task)
 				}
 			}

@@ -75,17 +75,12 @@ func (s *stack) begin(ctx context.Context, at int) error {
 	ctx, p.cancel = context.WithCancel(ctx)
 	s.probes = append(s.probes, p)
 	task, name := e.v.Task, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim)
-	run := func() {
+	go func() {
 		// However the check ends, close waits for it. A test ends the goroutine as a dying process does.
 		p.err = errNoAnswer
 		defer func() { s.results <- p }()
 		p.res, p.err = s.check(ctx, p.commit, name, &task)
-	}
-	if s.options.Order != nil {
-		run() // between two steps of the drainer, which are recorded
-		return nil
-	}
-	go run()
+	}()
 	return nil
 }
 
@@ -94,7 +89,7 @@ func (s *stack) begin(ctx context.Context, at int) error {
 // would keep all others waiting for a whole check of its own. That is done a few times in a row at most, so that a
 // stream of newcomers keeps nobody from landing.
 func giveUpYoung(s *stack) {
-	if s.options.Order != nil || s.red > 0 || len(s.probes) != s.jobs() || s.givenUp >= maxGivenUp {
+	if s.red > 0 || len(s.probes) != s.jobs() || s.givenUp >= maxGivenUp {
 		return
 	}
 	// The youngest is the last one: it has cost least.
@@ -116,7 +111,7 @@ const (
 // result waits for the result of a check. It is nil when somebody has come meanwhile who can be merged on top.
 func (s *stack) result() (p *probe, err error) {
 	var arrived chan struct{}
-	if s.options.Order == nil && s.red == 0 {
+	if s.red == 0 {
 		arrived = s.queue.arrived
 	}
 	select {

@@ -40,9 +40,6 @@ type turn struct {
 	left bool // the owner does not wait any more; guarded by the queue's mutex
 }
 
-// drainerName is whose steps those of the drainer are, in a run that is recorded.
-const drainerName = "landings"
-
 // await queues the attempt, waits until something is decided about it, and does that. The error is errMoved when it has
 // to queue again. The end of ctx ends the wait, and not the landing.
 func (a *attempt) await(ctx context.Context) error {
@@ -53,21 +50,12 @@ func (a *attempt) await(ctx context.Context) error {
 	q.add(ctx, a.Lander, &job)
 	a.endWork()
 	for isDecided := false; !isDecided; {
-		a.options.Order.Pause(ctx, func() string {
-			select {
-			case <-job.decided:
-			case <-ctx.Done():
-			}
-			return ""
-		})
 		select {
 		case <-job.decided:
 			isDecided = true
-		default:
-			if ctx.Err() != nil && q.leave(&job, context.Cause(ctx)) {
-				if a.options.Order == nil {
-					q.awaitEnd()
-				}
+		case <-ctx.Done():
+			if q.leave(&job, context.Cause(ctx)) {
+				q.awaitEnd()
 				return context.Cause(ctx)
 			}
 		}
@@ -206,27 +194,8 @@ func (q *queue) hasDrainer() bool {
 
 // drain lands what is in the queue until nobody waits.
 func drain(ctx context.Context, l *Lander) {
-	// Where the step does not begin, because the run ends, there may still be somebody who waits for an answer.
-	isDrained := false
-	for !isDrained {
-		err := l.options.Order.Step(ctx, drainerName, func() error {
-			unlock, err := takeSlot(ctx, l)
-			if err != nil {
-				return err
-			}
-			defer unlock()
-			s := stack{Lander: l}
-			defer s.close()
-			for {
-				if err := s.advance(ctx); err != nil {
-					s.requeue()
-					return err
-				}
-				if isDrained = len(s.entries) == 0 && l.queue.isOver(); isDrained {
-					return nil
-				}
-			}
-		})
+	for isDrained := false; !isDrained; {
+		err := landAll(ctx, l)
 		if err != nil && ctx.Err() != nil {
 			// All who waited have left. Whoever has come since knows nothing of that.
 			l.queue.startAgain(ctx, l)
@@ -239,10 +208,30 @@ func drain(ctx context.Context, l *Lander) {
 					return cmp.Or(context.Cause(ctx), err)
 				})
 			}
-			isDrained = l.queue.isOver()
 		}
+		isDrained = err == nil || l.queue.isOver()
 	}
 	checkCovered(ctx, l)
+}
+
+// landAll lands what is in the queue until nobody waits, or until an error. What it had begun is in the queue then.
+func landAll(ctx context.Context, l *Lander) error {
+	unlock, err := takeSlot(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := stack{Lander: l}
+	defer s.close()
+	for {
+		if err := s.advance(ctx); err != nil {
+			s.requeue()
+			return err
+		}
+		if len(s.entries) == 0 && l.queue.isOver() {
+			return nil
+		}
+	}
 }
 
 // inOrder sorts jobs into the order in which they land: those that have come back before or were reviewed, because they

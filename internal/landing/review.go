@@ -176,14 +176,13 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 // errNobody is the error of a process without models.
 var errNobody = errors.New("this process has no agent for it")
 
-// askAgent calls ask, which may take many minutes: meanwhile the owner counts as one that waits, and others take their
-// steps.
+// askAgent calls ask, which may take many minutes: meanwhile the owner counts as one that waits.
 func askAgent(ctx context.Context, a *attempt, isThere bool, ask func() error) (err error) {
 	if !isThere {
 		return errNobody
 	}
 	a.endWork()
-	a.options.Order.Outside(ctx, func() { err = ask() })
+	err = ask()
 	return cmp.Or(a.startWork(ctx), err)
 }
 

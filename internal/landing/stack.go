@@ -70,13 +70,8 @@ func (s *stack) advance(ctx context.Context) error {
 	return s.judge(ctx, p)
 }
 
-// jobs returns how many checks may run at once. A run that is recorded has one, or its order would be left to chance.
-func (s *stack) jobs() int {
-	if s.options.Order != nil {
-		return 1
-	}
-	return max(1, s.options.Jobs)
-}
+// jobs returns how many checks may run at once.
+func (s *stack) jobs() int { return max(1, s.options.Jobs) }
 
 // limit returns how many landings one check may cover. A hook decides about each task by itself, and on a red base a
 // check tells only of the last one whether it made anything worse.

@@ -8,8 +8,7 @@ import (
 )
 
 // collisions has the member's lane looked at when this round may have changed it, and returns what the member is to
-// hear of what was found since the last boundary. The look goes on in the background: it delays no turn. When it finds
-// something is for no order of steps to say, so that it is noted there.
+// hear of what was found since the last boundary. The look goes on in the background: it delays no turn.
 func (s session) collisions(ctx context.Context) (text string) {
 	// A job in the background may write at any time.
 	t, _ := s.claims.CurrentTask()
@@ -22,10 +21,6 @@ func (s session) collisions(ctx context.Context) (text string) {
 		run, err := s.Run(ctx)
 		s.logDropped(ctx, "reading the target for a reminder", err)
 		text = prompt.Collisions(notices, t.ID, strings.TrimPrefix(run.Target, "refs/heads/"))
-	}
-	// While a run is played nothing is looked for, and what was found when it was recorded is said again.
-	if text != "" || s.Order.Plays() {
-		text, _ = s.Order.Note(text)
 	}
 	return text
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -126,28 +125,11 @@ func (v *conversation) owesReply() bool { return v.last().Role == llm.User }
 
 // announceJobs tells of finished background jobs.
 func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
-	if !v.hasFinishedJobs(ctx) {
+	done := v.jobs.Finished()
+	if len(done) == 0 {
 		return false, nil
 	}
-	done := v.jobs.Finished()
-	return len(done) > 0, v.say(ctx, nil, code.Render(done))
-}
-
-// hasFinishedJobs reports whether background jobs have finished that the member was not told of. When a command ends
-// is not for the order of steps to say, so that it is noted there, and waited for when a run is played again.
-func (v *conversation) hasFinishedJobs(ctx context.Context) bool {
-	if v.jobs.Unannounced()+v.jobs.Running() == 0 {
-		return false
-	}
-	fact, isPlayed := v.Order.Note(strconv.FormatBool(v.jobs.Unannounced() > 0))
-	has, _ := strconv.ParseBool(fact)
-	for isPlayed && has && v.jobs.Unannounced() == 0 && ctx.Err() == nil {
-		select {
-		case <-v.jobs.Wake():
-		case <-ctx.Done():
-		}
-	}
-	return has
+	return true, v.say(ctx, nil, code.Render(done))
 }
 
 // textOf returns the text of a message.

@@ -103,38 +103,20 @@ func (i *idling) wait(ctx context.Context) error {
 		return err
 	}
 	r := &i.rest
-	why, _ := i.Order.Pause(ctx, func() string {
-		select {
-		case <-ctx.Done():
-		case <-r.inbox:
-		case <-board:
-		case <-i.jobs.Wake():
-		case <-r.backInQueue:
-			return byQueue
-		case <-turn:
-			return byCall
-		case <-timeout:
-			return byTimeout
-		}
-		return ""
-	})
-	switch why {
-	case byQueue:
+	select {
+	case <-ctx.Done():
+	case <-r.inbox:
+	case <-board:
+	case <-i.jobs.Wake():
+	case <-r.backInQueue:
 		r.backInQueue = nil
-	case byCall:
+	case <-turn:
 		r.called = true
-	case byTimeout:
+	case <-timeout:
 		r.timedOut = true
 	}
 	return context.Cause(ctx)
 }
-
-// What ends the wait of an idle member, where that matters.
-const (
-	byQueue   = "queue"   // it goes back into the queue
-	byCall    = "call"    // the queue has called it
-	byTimeout = "timeout" // it was idle for long enough
-)
 
 // prepareWait shows that the member is idle, and returns what it waits for, beside mail and jobs. A member without
 // a task waits in the queue for its turn at the board. It keeps its place until it has looked, so that nobody
@@ -216,7 +198,7 @@ func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 	if f.Shutdown, err = i.pendingShutdown(ctx); err != nil {
 		return f, err
 	}
-	f.JobsFinished = i.conversation.hasFinishedJobs(ctx)
+	f.JobsFinished = i.jobs.Unannounced() > 0
 	f.TriedTask, f.TimedOut = i.rest.triedTask, i.rest.timedOut
 	if err = i.claims.check(ctx); isLostClaim(err) {
 		f.Claim, err = LostClaim, nil

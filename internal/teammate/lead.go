@@ -101,14 +101,11 @@ func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 				return w, err
 			}
 		}
-		l.Order.Pause(ctx, func() string {
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			case <-time.After(recheckAfter):
-			}
-			return ""
-		})
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(recheckAfter):
+		}
 	}
 }
 
@@ -316,15 +313,12 @@ func (l *lead) await(
 		return err
 	}
 	l.handOver(done)
-	l.Order.Pause(ctx, func() string {
-		select {
-		case <-ctx.Done():
-		case <-l.changed:
-		case <-closed:
-		case <-again:
-		}
-		return ""
-	})
+	select {
+	case <-ctx.Done():
+	case <-l.changed:
+	case <-closed:
+	case <-again:
+	}
 	return context.Cause(ctx)
 }
 

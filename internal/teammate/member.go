@@ -48,7 +48,6 @@ import (
 	"muster/internal/paths"
 	"muster/internal/permissions"
 	"muster/internal/proc"
-	"muster/internal/recording"
 	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/roles"
@@ -245,7 +244,7 @@ func (m *Member) Live(ctx context.Context) (End, error) {
 	}
 	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
 		m.jobs.Close() // no command of it may run when its record says that it has shut down
-		return end, m.leaveInTurn(ctx)
+		return end, Leave{}.do(ctx, m)
 	}
 	return end, err
 }
@@ -298,8 +297,6 @@ type Services struct {
 	Patient bool
 	// Talk is the user's conversation with the lead; without one it is nil, and the run ends by itself.
 	Talk Talk
-	// Order puts what members do into one order, to record it or to play it again; nil: there is none.
-	Order *recording.Turns
 	// Phases is told when a member's model works; nil: nobody looks at what changes meanwhile.
 	Phases Phases
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at once.

@@ -33,16 +33,6 @@ const (
 // lose what was before. marks note what is said with it.
 func (c *compaction) opening(ctx context.Context, summary string, b compact.Budget) (
 	texts []string, marks []muster.MessageID, err error) {
-	err = c.Order.Step(ctx, string(c.name()), func() error {
-		texts, marks, err = c.openingTexts(ctx, summary, b)
-		return err
-	})
-	return texts, marks, err
-}
-
-// openingTexts is opening in the member's turn.
-func (c *compaction) openingTexts(ctx context.Context, summary string, b compact.Budget) (
-	texts []string, marks []muster.MessageID, err error) {
 	mark, err := c.conversation.openingMark(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -136,11 +136,7 @@ func (b *toolbox) askUser(ctx context.Context, c permissions.Call, d permissions
 	}
 	defer b.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
 	id := r.ID
-	_, waited := b.Order.Pause(ctx, func() string { r, err = b.plans.await(ctx, id); return "" })
-	if !waited {
-		r, err = b.plans.await(ctx, id)
-	}
-	if err != nil {
+	if r, err = b.plans.await(ctx, id); err != nil {
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {

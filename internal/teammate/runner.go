@@ -11,7 +11,6 @@ import (
 	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/mailbox"
-	"muster/internal/recording"
 	"muster/internal/spend"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -26,13 +25,10 @@ func (m *Member) run(ctx context.Context) (End, error) {
 	}
 	defer m.endRest()
 	for m.end == nil {
-		err := m.Order.Step(ctx, string(m.name()), func() error {
-			action, err := m.next(ctx)
-			if err == nil {
-				err = action.do(ctx, m)
-			}
-			return err
-		})
+		action, err := m.next(ctx)
+		if err == nil {
+			err = action.do(ctx, m)
+		}
 		if err != nil {
 			return End{Code: 1}, err
 		}
@@ -245,10 +241,8 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.Phases != nil {
 		m.Phases.Begin(ctx, m.name())
 	}
-	m.Order.Outside(ctx, func() {
-		_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
-			Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
-	})
+	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
+		Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
 	m.stage = PhaseEnded
@@ -275,21 +269,6 @@ func (Leave) do(ctx context.Context, m *Member) error {
 	}
 	m.stage = Left
 	return nil
-}
-
-// leaveInTurn is Leave for a life that is over already. Where its turn does not come, the member leaves all the same.
-func (m *Member) leaveInTurn(ctx context.Context) error {
-	waits, cancel := clock.Detach(ctx)
-	defer cancel()
-	isDone := false
-	err := m.Order.Step(waits, recording.Leaving(string(m.name())), func() error {
-		isDone = true
-		return Leave{}.do(ctx, m)
-	})
-	if !isDone {
-		err = Leave{}.do(ctx, m)
-	}
-	return err
 }
 
 // answerCalls answers the calls that a crash, Ctrl-C or the user left without a result. Any

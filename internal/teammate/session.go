@@ -84,15 +84,6 @@ func (s session) Answer(ctx context.Context, r llm.Result) error {
 
 // Boundary is where things from outside enter the conversation, and limits act.
 func (s session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error) {
-	err = s.Order.Step(ctx, string(s.name()), func() error {
-		goOn, err = s.boundary(ctx, b)
-		return err
-	})
-	return goOn, err
-}
-
-// boundary is Boundary in the member's turn.
-func (s session) boundary(ctx context.Context, b loop.Boundary) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}

@@ -175,10 +175,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	// The request is a record. A process that dies while it waits finds it again with
 	// request, and waits for the same one.
 	done := p.presence.showActivity(ctx, fmt.Sprintf("waits for plan %s", r.ID))
-	id := r.ID
-	if _, waited := p.Order.Pause(ctx, func() string { r, err = p.await(ctx, id); return "" }); !waited {
-		r, err = p.await(ctx, id) // decided by now
-	}
+	r, err = p.await(ctx, r.ID)
 	done()
 	if err != nil {
 		return llm.Result{}, err

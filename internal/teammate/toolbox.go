@@ -78,7 +78,7 @@ func (b *toolbox) newProfile() *profile {
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compaction.tool()}, subagent, team,
 		agent.SkillTools(b.Skills), remember, extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
-	p.tools = b.decorate(b.inTurns(p.bare, append(remember, team...)), b.nested, dir, false)
+	p.tools = b.decorate(p.bare, b.nested, dir, false)
 	for _, t := range p.bare {
 		p.specs = append(p.specs, t.Spec())
 	}
@@ -195,30 +195,6 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, dir *wor
 	return out
 }
 
-// inTurns returns all tools, of which those that read or change what others see run in their turn.
-func (b *toolbox) inTurns(all, shared []llm.Tool) []llm.Tool {
-	if b.Order == nil {
-		return all
-	}
-	all = slices.Clone(all)
-	for i, t := range all {
-		if slices.ContainsFunc(shared, func(o llm.Tool) bool { return o.Spec().Name == t.Spec().Name }) {
-			all[i] = tool.Wrap(t, b.inTurn)
-		}
-	}
-	return all
-}
-
-// inTurn runs a call of such a tool in its turn. The calls of one reply may run side by side, so that each has
-// one of its own.
-func (b *toolbox) inTurn(ctx context.Context, c llm.Call, next tool.Next) (r llm.Result, err error) {
-	stepErr := b.Order.Step(ctx, string(b.name())+" "+c.ID, func() error {
-		r, err = next(ctx, c)
-		return nil
-	})
-	return r, cmp.Or(stepErr, err)
-}
-
 // revoke ends the claim of somebody outside the team.
 func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) error {
 	// The right to land ends before the claim: work that landed in between would be of a task that is on the board.
@@ -247,8 +223,7 @@ func (b *toolbox) execInLane(ctx context.Context, dir, command string, timeout t
 	if err != nil {
 		return "", 0, err
 	}
-	var exit int
-	b.Order.Outside(ctx, func() { exit, err = p.Wait() })
+	exit, err := p.Wait()
 	out.Done()
 	text := out.Text()
 	if errors.Is(err, code.ErrTooMuchOutput) {

@@ -45,11 +45,7 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 		return s, err
 	}
 	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
-	var tip string
-	err := w.Order.Step(ctx, string(w.name())+" looks", func() (err error) {
-		tip, err = w.Lander.Target(ctx)
-		return err
-	})
+	tip, err := w.Lander.Target(ctx)
 	if err != nil {
 		return s, err
 	}

@@ -38,8 +38,6 @@ type teamAPI interface {
 	Merge(ctx context.Context) (string, error)
 	// Untaken returns what Merge would take.
 	Untaken(ctx context.Context) (team.Untaken, error)
-	// Past returns the state at a place of a replay.
-	Past(ctx context.Context, r *replay, at int) pastMsg
 }
 
 // letter is a mail in a box. One that waits was not read yet.
@@ -158,11 +156,6 @@ func (a api) Merge(ctx context.Context) (string, error) { return a.Commands.Merg
 // as that it has no branch.
 func (a api) Untaken(ctx context.Context) (team.Untaken, error) {
 	return team.TargetOf(a.t).Untaken(ctx)
-}
-
-// Past reads the journal from the place on that the replay is at.
-func (a api) Past(ctx context.Context, r *replay, at int) pastMsg {
-	return r.seek(ctx, a.t.Journal(), at)
 }
 
 type (

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +103,9 @@ func (m *model) load() tea.Cmd {
 	switch {
 	case d.row.member != nil && !d.isAsked:
 		d.isAsked = true
-		name, isReplay, now := d.row.member.Name, m.replay != nil, m.o.Now
+		name := d.row.member.Name
 		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 			said, err := t.Said(ctx, name, after)
-			if isReplay { // what was said later is in the transcript, too
-				said = slices.DeleteFunc(said, func(s team.Said) bool { return muster.Time(s.At).After(now) })
-			}
 			return saidMsg{key, after, said, err}
 		})
 	case isMail(m):
@@ -192,9 +188,6 @@ func (m *model) refresh() tea.Cmd {
 		}
 	}
 	r := d.question()
-	if m.replay != nil && d.row.key != "" && (r == nil || m.o.Now.Before(muster.Time(r.CreatedAt))) {
-		return showFirst(m) // at this time of the past there is none of it
-	}
 	if r == nil || r.Status != muster.RequestPending {
 		return nil
 	}

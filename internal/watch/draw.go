@@ -261,9 +261,6 @@ func (m *model) bottom() (rows []string) {
 		}
 	}
 	rows = rows[:min(len(rows), max(m.height/3, 1))]
-	if m.replay != nil {
-		rows = append(rows, sgr(m.paint, bold, fit(m.replay.place(m.o.Now), m.width)))
-	}
 	switch {
 	case m.input != nil && m.input.isBelow:
 		return append(rows, m.paint.In(view.Faint, fit("Enter send  Esc close", m.width)))

@@ -68,12 +68,8 @@ func both(all ...func(*model) bool) func(*model) bool {
 // the right side. The order is also that of the help line: what decides something comes first. What is over cannot be
 // decided any more.
 func (m *model) bindings() []binding {
-	// A diff is looked at in a replay, too: it is that of the work as it is now.
 	diff := binding{"d", "d", "diff", "show or hide what the task has changed", hasTask,
 		toggle(func(m *model) *bool { return &m.detail.hasDiff })}
-	if m.replay != nil {
-		return slices.Concat(replayKeys(), []binding{diff}, viewKeys(), moveKeys())
-	}
 	return slices.Concat(answerKeys(), []binding{diff}, teamKeys(), viewKeys(), moveKeys())
 }
 

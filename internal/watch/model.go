@@ -46,7 +46,6 @@ type model struct {
 
 	detail   detail
 	comments map[muster.TaskID][]comment // that were written here
-	replay   *replay                     // nil: the team is seen as it is now
 	input    *input                      // nil: nothing is being typed
 	cursor   tea.Position                // of what is typed on the right side
 	keys     string                      // the filter of the page of keys
@@ -105,13 +104,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case textMsg:
 		if m.detail.addText(msg); msg.taken > 0 {
 			m.message = told(msg.err, "%s removed from your inbox", view.Count(msg.taken, "mail"))
-		}
-	case pastMsg:
-		return m, m.showPast(msg)
-	// A replay that was paused meanwhile rests where it is.
-	case playMsg:
-		if m.replay.isPlaying {
-			return m, m.goToPlace(m.replay.at + 1)
 		}
 	case commentMsg:
 		m.addComment(msg)

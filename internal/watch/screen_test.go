@@ -18,7 +18,6 @@ import (
 	"muster/internal/testing/require"
 	"muster/internal/view"
 	"muster/internal/worktree"
-	"muster/journal"
 	"muster/team"
 )
 
@@ -38,9 +37,6 @@ type fake struct {
 	err    error // of what is done to the whole team
 
 	untaken int // commits
-
-	ctx     context.Context // of a replay
-	journal *journal.Journal
 }
 
 func (f *fake) Said(_ context.Context, name muster.Name, after muster.Pos) (all []team.Said, err error) {
@@ -125,10 +121,6 @@ func (f *fake) Merge(context.Context) (string, error) {
 
 func (f *fake) Untaken(context.Context) (team.Untaken, error) {
 	return team.Untaken{Branch: "main", Target: "muster/words", Commits: f.untaken}, nil
-}
-
-func (f *fake) Past(_ context.Context, r *replay, at int) pastMsg {
-	return r.seek(f.ctx, f.journal, at)
 }
 
 func (f *fake) Window(_ context.Context, name muster.Name) (view.Window, error) {

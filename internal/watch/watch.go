@@ -11,7 +11,6 @@
 //   - detail: the right side, as rows that a rowWriter lays out once and that are drawn only where they are seen
 //   - frame: one drawing of the model, with the layout that it was drawn by
 //   - hits: what is searched on the right side
-//   - replay: a place in the journal, and the state that the events until there tell
 //   - teamState: the newest overview, and how its parts are named
 //   - binding: a key, what it does and when. The help line, the help page and Update read one table of them.
 //
@@ -26,7 +25,6 @@
 //     the contexts of the members are is read as often, while the page of costs is shown.
 //   - Events come by themselves, ten times a second at most, and wait for no overview. The rows of those that are laid
 //     out stay, so a team that writes thousands a second costs what is new.
-//   - A replay reads the journal from the place on that it is at, and from its beginning where it goes back.
 //   - What there is to take is asked of git when something has landed, and after each change of the whole team.
 //   - Everything else is read when it is selected.
 //
@@ -42,7 +40,6 @@
 //   - The mark of a diff, what is searched and what is filtered stay where they are when rows come and go around them.
 //   - While something is typed, what it answers stays in sight, and can be scrolled. What was typed and not taken is
 //     not lost: a comment that was refused stands in its box again.
-//   - A replay writes nothing.
 //   - A colour says nothing that the words do not say, because there may be none.
 //   - The screen works from 10 columns and 4 rows on. What does not fit is cut on the left side, where it can be
 //     selected to be read, and wrapped on the right side, where nothing is left out.
@@ -54,7 +51,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"time"
@@ -79,8 +75,6 @@ type Options struct {
 	// Hide removes secrets from a text; nil: there are none.
 	Hide func(string) string
 	Now  func() time.Time
-	// Replay shows how the team stood before, from the journal.
-	Replay bool
 	// Commands are what the screen cannot do by package team. A nil function is not offered.
 	Commands Commands
 	// Known says how many tokens a model takes, and how long its replies may be; 0 is unknown.
@@ -108,9 +102,6 @@ func Run(ctx context.Context, o Options) error {
 	m.canStart = o.Commands.Launch != nil
 	f := &feed{team: o.Team, hasState: o.HasState, now: o.Now}
 	f.changed, f.isNew = make(chan struct{}, 1), make(chan struct{}, 1)
-	if o.Replay {
-		return runReplay(ctx, o, m)
-	}
 	if o.HasState() {
 		// The first frame has the team already: nobody sees an empty screen. The feed reads it again a moment later,
 		// because events may have come in between.
@@ -119,24 +110,4 @@ func Run(ctx context.Context, o Options) error {
 		m.first = m.apply(first)
 	}
 	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
-}
-
-// runReplay shows the team as it was, beginning with the last event.
-func runReplay(ctx context.Context, o Options, m *model) (err error) {
-	run, err := o.Team.LastRun(ctx)
-	if err != nil {
-		return err
-	}
-	tasks, _, err := o.Team.Tasks().List(ctx)
-	if err != nil {
-		return err
-	}
-	run.Team = cmp.Or(run.Team, o.Team.Name(ctx))
-	if m.replay, err = newReplay(ctx, o.Team.Journal(), run, tasks); err != nil {
-		return err
-	}
-	m.first = m.showPast(api{o.Team, o.Known, o.Commands}.Past(ctx, m.replay, len(m.replay.marks)))
-	// Nothing is followed: what happens meanwhile is not what is looked at.
-	rest := func(ctx context.Context, _ func(tea.Msg)) { <-ctx.Done() }
-	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, rest)
 }

@@ -56,8 +56,7 @@ func readUntaken(m *model, isSure bool) tea.Cmd {
 			n++
 		}
 	}
-	// A replay takes nothing, and its checkout is another one by now.
-	if m.replay != nil || n == m.landed && !isSure {
+	if n == m.landed && !isSure {
 		return nil
 	}
 	m.landed = n

@@ -43,7 +43,6 @@ func TestTheKeysOfAWholeTeam(t *testing.T) {
 		{"searching", func(m *model) { ended(m); m.detail.hits = newHits("a") }, "T"},
 		{"cannot start", func(m *model) { stopped(m); m.canStart = false }, "T"},
 		{"busy", func(m *model) { m.isBusy = true }, ""},
-		{"a replay", func(m *model) { stopped(m); m.replay = &replay{} }, ""},
 	} {
 		s, offers := openAs(t, c.change), ""
 		for _, b := range s.m.bindings() {

@@ -22,7 +22,6 @@ import (
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
 	"muster/internal/testing/wait"
-	"muster/team"
 )
 
 // tab is a page in a real browser.
@@ -377,7 +376,7 @@ func testLines(t *testing.T, browser context.Context) {
 		all[id-1].DependsOn, all[id-1].BlockedBy = after, after
 	}
 	all[8].Status, all[8].Owner, all[8].Fence, all[8].Returned = muster.InProgress, "alice", 1, "TestCount fails"
-	require.NoError(t, team.PutTasks(t.Context(), w.team, all))
+	w.putTasks(all)
 	w.members("alice")
 	p := w.open(browser, 1440, 900)
 	p.until(`document.querySelectorAll("#edges path").length === 10`)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -180,7 +181,7 @@ func (w *world) add(n int) {
 		}
 		all = append(all, t)
 	}
-	require.NoError(w, team.PutTasks(w.Context(), w.team, all))
+	w.putTasks(all)
 }
 
 // emit writes events that have words.
@@ -201,6 +202,14 @@ func (w *world) put(table, key string, v any) {
 		_, err = w.store.Table(table).Put(w.Context(), key, data, muster.None)
 	}
 	require.NoError(w, err)
+}
+
+// putTasks writes the records of tasks.
+func (w *world) putTasks(all []muster.Task) {
+	w.Helper()
+	for _, t := range all {
+		w.put(muster.TableTasks, strconv.Itoa(int(t.ID)), t)
+	}
 }
 
 // requests returns the questions of the team.
