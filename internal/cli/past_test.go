@@ -104,6 +104,15 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	}
 }
 
+// An archive that is not there is refused with what to do.
+func TestAnArchiveThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	w.muster(1, "web", "nothing")
+	if said := w.err.String(); !strings.Contains(said, `there is no archived team "nothing"`) || !strings.Contains(said, "muster archive list") {
+		t.Errorf("it said %q", said)
+	}
+}
+
 // listing returns the paths of all files below a directory.
 func listing(t *testing.T, dir string) (all []string) {
 	t.Helper()
