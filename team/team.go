@@ -75,9 +75,6 @@ type Config struct {
 	// when a teammate is spawned with a model of its own. The name comes from the record of a member, which the lead's
 	// model or another program wrote. So it may choose among models, and must never choose where a key is sent.
 	Model func(name string) (llm.Model, error)
-	// LimitsDir is where processes share what they know of the limits of the servers of models, so that two teams with
-	// one key keep its limits together. "" shares nothing.
-	LimitsDir string
 	// NoImages reports whether a model is known to take no images, by its name as Model gets it. The tools then say so
 	// in place of showing one. nil: every model may take some.
 	NoImages func(name string) bool
@@ -307,7 +304,6 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	t := &Team{config: c, opened: w, wake: make(chan struct{}, 1),
 		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
 		secrets: c.allSecrets()}
-	t.limiters.Dir = c.LimitsDir
 	if c.Conversation != nil {
 		// So that the user can say something before the run starts.
 		c.Conversation.listen(w.Mail(context.Background()), c.Store.Leases())

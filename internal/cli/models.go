@@ -116,10 +116,9 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Price: func(name string) func(llm.Reply, time.Time) (float64, bool) {
 			return price(s, cmp.Or(name, s.Model), a.Env)
 		},
-		Budgets:   budgets,
-		LimitsDir: limitsDir(a),
-		Roles:     func(name string) team.Role { return role(open, j.Workspace, s, files, name) },
-		NoImages:  func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
+		Budgets:  budgets,
+		Roles:    func(name string) team.Role { return role(open, j.Workspace, s, files, name) },
+		NoImages: func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		Window: func(name string) (tokens, reply int) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
 			return known.Window, known.ReplyLimit()
@@ -205,16 +204,6 @@ func dayLog(a *App, s config.Settings) (muster.Log, error) {
 		return nil, err
 	}
 	return store.Log(), nil
-}
-
-// limitsDir returns where the processes of this machine share what they know of the limits of model servers, or ""
-// where the user has no directory for it.
-func limitsDir(a *App) string {
-	dir, err := paths.UserState(a.env)
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "limits")
 }
 
 // takesNoImages reports whether a model is known to take no images. Of an unknown one, its server may take some.

@@ -15,8 +15,8 @@ import (
 )
 
 // openArchive opens an archived team to look at. All that a face reads of it is copied into memory: the records, the
-// events, what was spent and the conversations. A face cannot tell the copy from a team, and nothing that it did with it
-// would reach a file. Mail stays where it is, because nobody reads an inbox of the past.
+// events, what was spent and the conversations. A face cannot tell the copy from a team, and nothing that it did with
+// it would reach a file. Mail stays where it is, because nobody reads an inbox of the past.
 func openArchive(ctx context.Context, a *App, name string) (opened, error) {
 	store := mem.New()
 	o, err := openInMemory(ctx, a, store)

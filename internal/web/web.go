@@ -15,7 +15,7 @@
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
 //
-// A server with Replay shows the past of a team alone, such as that of a recording. It answers no POST, sends no stream
+// A server with Replay shows the past of a team alone, such as an archived one. It answers no POST, sends no stream
 // to its page, and its state names the run and nothing of the present. All else is asked for as by a page that looks
 // back beside a team at work (past.go).
 //

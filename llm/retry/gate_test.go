@@ -28,13 +28,12 @@ type gate struct {
 // arrival is a request at the gate.
 type arrival struct {
 	at       time.Time
-	from     string
 	tokens   int
 	accepted bool
 }
 
 // arrive decides about a request.
-func (g *gate) arrive(from string, tokens int) (a llm.Answer, after time.Duration) {
+func (g *gate) arrive(tokens int) (a llm.Answer, after time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -48,7 +47,7 @@ func (g *gate) arrive(from string, tokens int) (a llm.Answer, after time.Duratio
 		}
 	}
 	ok := (g.requests == 0 || n < g.requests) && (g.tokens == 0 || k+tokens <= g.tokens)
-	g.arrived = append(g.arrived, arrival{now, from, tokens, ok})
+	g.arrived = append(g.arrived, arrival{now, tokens, ok})
 	a.Status = http.StatusOK
 	if ok {
 		n, k = n+1, k+tokens
@@ -83,32 +82,32 @@ func (g *gate) busiest() (requests, tokens int) {
 	return requests, tokens
 }
 
-// accepted returns how many requests of each process were accepted.
-func (g *gate) accepted() map[string]int {
+// counts returns how many requests were accepted and refused.
+func (g *gate) counts() (accepted, refused int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := map[string]int{}
 	for _, x := range g.arrived {
 		if x.accepted {
-			n[x.from]++
+			accepted++
+		} else {
+			refused++
 		}
 	}
-	return n
+	return accepted, refused
 }
 
 // String says what was busiest, for a test's log.
 func (g *gate) String() string {
 	requests, tokens := g.busiest()
-	return fmt.Sprintf("busiest window: %d requests, %d tokens; accepted %v of %d", requests, tokens, g.accepted(),
-		len(g.arrived))
+	accepted, refused := g.counts()
+	return fmt.Sprintf("busiest window: %d requests, %d tokens; %d accepted, %d refused", requests, tokens, accepted, refused)
 }
 
 // caller is a model behind a gate.
 type caller struct {
 	*gate
 	account llm.Account
-	from    string // the process
-	tokens  int    // of each request
+	tokens  int // of each request
 }
 
 // Account implements what retry.Limiters asks.
@@ -116,7 +115,7 @@ func (c caller) Account() llm.Account { return c.account }
 
 // Reply implements llm.Model. It runs in a bubble of synctest.
 func (c caller) Reply(ctx context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
-	a, after := c.arrive(c.from, c.tokens)
+	a, after := c.arrive(c.tokens)
 	time.Sleep(c.latency)
 	emit(llm.Delta{Answer: &a})
 	if a.Status == http.StatusTooManyRequests {

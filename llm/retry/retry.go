@@ -1,10 +1,7 @@
 // Package retry makes any llm.Model persistent. Wrap adds three layers: from the outside in, retries of
-// transient failures, a rate limit that all who use an account share, in all processes of a machine (Limiters), and a
-// watchdog that ends streams that have stalled. Fallback stands around several wrapped models, and asks the next one
-// while one does not answer.
-//
-// The limit has two parts: record and rules (window.go) decide when a request may be made and touch nothing else, and
-// pacer (shared.go) keeps the record in a file.
+// transient failures, a rate limit that all in a process who use an account share (Limiters), and a watchdog that ends
+// streams that have stalled. Fallback stands around several wrapped models, and asks the next one while one does not
+// answer.
 //
 // There is one retry policy in the program, and it is here: adapters never retry. What was shown of a reply
 // that failed is declared void before the next try, and a cancelled context always ends everything at once.
@@ -134,14 +131,14 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 		}
 	}
 	for failures := 1; ; failures++ {
-		t, err := s.o.Limiter.wait(ctx, r, s.o.Account, met.end(s.o.Patience), tell)
+		estimate, err := s.o.Limiter.wait(ctx, r, s.o.Account, met.end(s.o.Patience), tell)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			return llm.Reply{}, gaveUp(met.last, time.Since(met.began))
 		} else if err != nil {
 			return llm.Reply{}, err
 		}
-		reply, err := s.replyWatched(ctx, r, t, show)
-		s.o.Limiter.ended(ctx, t, reply.Usage, err)
+		reply, err := s.replyWatched(ctx, r, show)
+		s.o.Limiter.ended(s.o.Account, estimate, reply.Usage, err)
 		if err == nil || ctx.Err() != nil || failures == s.o.Tries || !met.mayPass(err) {
 			return reply, err
 		}
@@ -247,7 +244,7 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 
 // replyWatched asks the model once, and cancels it when it is silent for too long.
 func (s *retrier) replyWatched(
-	ctx context.Context, r llm.Request, t *ticket, emit func(llm.Delta),
+	ctx context.Context, r llm.Request, emit func(llm.Delta),
 ) (llm.Reply, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -263,7 +260,7 @@ func (s *retrier) replyWatched(
 		}
 		bark.Reset(timerDuration(patience))
 		if d.Answer != nil {
-			s.o.Limiter.answered(ctx, t, *d.Answer)
+			s.o.Limiter.answered(s.o.Account, *d.Answer)
 			return
 		}
 		emit(d)
