@@ -31,7 +31,7 @@ const (
 type Mark struct {
 	Standing Standing
 	ID       string // "" unless it is Own
-	Record   Record // of an own mark; the zero Record where it was pruned
+	Record   Record // of an own mark; the zero Record where somebody has removed it
 	Original string // for Copied: git's common directory of the original
 	// Tracked says that git has tracked some of the state since muster made it: it may have come with a commit.
 	Tracked bool

@@ -38,7 +38,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,12 +141,7 @@ func (r *Registry) change(ctx context.Context, common, root string, change func(
 	if err != nil {
 		return "", r.unusable(err)
 	}
-	defer func() {
-		unlock()
-		if err == nil {
-			err = r.prune(ctx, id)
-		}
-	}()
+	defer unlock()
 	mark, err := r.Look(common)
 	if err != nil {
 		return "", err
@@ -180,49 +174,6 @@ func (r *Registry) put(rec Record) error {
 		return err
 	}
 	if err := r.files.Replace(r.recordPath(rec.ID), data); err != nil {
-		return r.unusable(err)
-	}
-	return nil
-}
-
-// maxPruned is how many records one call of prune looks at.
-const maxPruned = 50
-
-// prune removes the records of repositories that are gone, or have another mark now. A repository that was moved keeps
-// its mark, which is signed, and gets a new record when it is next written to. It looks at the records that follow the
-// one with the given id, which is random, so that in time it comes to all of them. The marks are read without the
-// registry's lock, because a repository may lie where reading takes long.
-func (r *Registry) prune(ctx context.Context, id string) error {
-	all := durable.Glob(filepath.Join(r.dir, "repositories"), "*.json")
-	at, _ := slices.BinarySearch(all, r.recordPath(id))
-	for i := range min(len(all), maxPruned) {
-		rec, err := r.Get(strings.TrimSuffix(filepath.Base(all[(at+i)%len(all)]), ".json"))
-		if err != nil || rec.ID == "" {
-			continue // a damaged record stands in the way of its own repository only
-		}
-		if text, err := r.readMark(rec.GitDir); err == nil && strings.HasPrefix(text, rec.ID+" ") {
-			continue
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue // what cannot be read may still be there
-		}
-		if err := r.forget(ctx, rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// forget removes a record, unless the repository was moved and has been written to since the record was read.
-func (r *Registry) forget(ctx context.Context, rec Record) error {
-	unlock, err := r.files.Lock(ctx, filepath.Join(r.dir, "registry.lock"))
-	if err != nil {
-		return r.unusable(err)
-	}
-	defer unlock()
-	if now, err := r.Get(rec.ID); err != nil || now.GitDir != rec.GitDir {
-		return err
-	}
-	if err := r.files.Remove(r.recordPath(rec.ID)); err != nil {
 		return r.unusable(err)
 	}
 	return nil
