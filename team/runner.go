@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -117,8 +116,7 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 		s.fail(stop)
 	case errors.Is(err, durable.ErrEnded): // nothing of this process is written any more
 		s.fail(err)
-	case errors.Is(err, muster.ErrFenced): // another process goes on with it, or its transcript is gone
-		s.onFenced(ctx, name)
+	case errors.Is(err, muster.ErrFenced): // another process goes on with it
 	case errors.Is(context.Cause(ctx), muster.CauseShutdown): // between two lives: nobody else gives back what it has
 		s.finalizeMember(ctx, name, "shutdown of its owner", "")
 	default: // it failed: what it had goes back to the board, and the lead is told
@@ -127,48 +125,6 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 	}
 	s.remove(name, l)
 	wake(s.team.wake)
-}
-
-// cutOff says how often in a row a member has lost its conversation here, and until when it is not started again.
-type cutOff struct {
-	times int
-	last  time.Time
-	until time.Time
-}
-
-// onFenced sees to a member whose conversation is not where this process has written it. Where another process is the
-// host by now, that one goes on with it. Where this one still is, the transcript was removed or written by something
-// else: each life of the member begins its conversation anew and costs requests, so the pause before the next one
-// grows, and after maxRestarts lives the member is lost.
-func (s *supervisor) onFenced(ctx context.Context, name muster.Name) {
-	m, err := s.Roster.Get(ctx, name)
-	if err != nil || m.Host != s.id || m.Status == muster.Shutdown {
-		return
-	}
-	s.mu.Lock()
-	c := s.cutOff[name]
-	if time.Since(c.last) >= healthyTime {
-		c.times = 0
-	}
-	c.times++
-	c.last = time.Now()
-	pause := time.Second << min(c.times-1, 6)
-	c.until = c.last.Add(pause)
-	s.cutOff[name] = c
-	s.mu.Unlock()
-	const what = "its transcript was removed, or something else has written it"
-	if c.times > maxRestarts {
-		s.finalizeMember(ctx, name, "its owner is lost", "Teammate "+string(name)+" is lost: "+what+".")
-		return
-	}
-	s.note(ctx, name, fmt.Sprintf("%s begins anew in %v: %s", name, pause, what))
-}
-
-// pauseLeft returns how long a member is not to be started yet.
-func (s *supervisor) pauseLeft(name muster.Name) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Until(s.cutOff[name].until)
 }
 
 // finalizeMember ends a member that lived here, and tries again for a while. words are for the lead.
@@ -337,7 +293,8 @@ func (p *runHost) runWithRestarts(ctx context.Context, what string, member muste
 }
 
 // live runs the member of a record until its life is over, and returns it as it was last. After a transient failure it
-// goes on with its conversation and its task, as after a crash. The error is Fenced when it is another process's then.
+// goes on with its conversation and its task, as after a crash. A teammate whose conversation is not where this process
+// has written it begins a new one. The error is Fenced when the member is another process's then.
 func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammate.Member, end teammate.End, err error) {
 	name := record.Name
 	s.Log.Info("member started", "member", name, "host", s.id)
@@ -348,9 +305,18 @@ func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammat
 			m = made
 			end, err = m.Live(ctx)
 		}
+		if errors.Is(err, muster.ErrFenced) && name != muster.Lead && ctx.Err() == nil && s.hosts(ctx, name) {
+			err = muster.Errorf(muster.Unavailable, "its transcript was removed, or something else has written it")
+		}
 		return err
 	})
 	return m, end, err
+}
+
+// hosts reports whether a member is this process's by its record.
+func (s *supervisor) hosts(ctx context.Context, name muster.Name) bool {
+	m, err := s.Roster.Get(ctx, name)
+	return err == nil && m.Host == s.id && m.Status != muster.Shutdown
 }
 
 // restore makes a living member of its record, which is read again if the member failed: it may have changed since.

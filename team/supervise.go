@@ -21,7 +21,6 @@ type supervisor struct {
 	mu      sync.Mutex
 	running map[muster.Name]*runningMember
 	closing bool                      // nobody is started any more
-	cutOff  map[muster.Name]cutOff    // members that lost their conversation while they lived here
 	carried map[muster.RequestID]bool // shutdowns that were carried out, or concern an earlier life; of serve alone
 	fatal   chan error                // what stops the whole team
 	stopped map[muster.Name]bool      // who makes no call any more, because a budget of the whole team is spent
@@ -32,8 +31,7 @@ type supervisor struct {
 // newSupervisor returns the supervisor of a host.
 func newSupervisor(p *runHost, id muster.HostID) *supervisor {
 	return &supervisor{runHost: p, id: id, running: map[muster.Name]*runningMember{},
-		carried: map[muster.RequestID]bool{}, cutOff: map[muster.Name]cutOff{}, fatal: make(chan error, 1),
-		stopped: map[muster.Name]bool{}}
+		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1), stopped: map[muster.Name]bool{}}
 }
 
 // run runs the members of this process until work is over, then ends those that still live. Members live in ctx; what
@@ -180,12 +178,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 		isOurs := m.Host == "" || m.Host == s.id
 		return m.Name != muster.Lead && m.Status != muster.Shutdown && (isOurs || all) && s.get(m.Name) == nil
 	})
-	pause := s.config.Limits.IdlePoll
 	for _, m := range members {
-		if left := s.pauseLeft(m.Name); left > 0 {
-			pause = min(pause, left)
-			continue
-		}
 		s.takeOverMember(ctx, m)
 	}
 	if err == nil {
@@ -199,7 +192,7 @@ func (s *supervisor) reconcile(ctx context.Context, all bool) (next time.Duratio
 		logDropped(ctx, s.Log, "looking at members and requests", err)
 		return s.config.Limits.IdlePoll // the next sweep looks again
 	}
-	next = pause
+	next = s.config.Limits.IdlePoll
 	for _, r := range requests {
 		switch r.Kind {
 		case muster.AskShutdown:
