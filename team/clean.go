@@ -379,7 +379,6 @@ func sizeOf(dir string) (size int64) {
 	return size
 }
 
-// sortedKeys returns the names of refs in order.
 func sortedKeys(refs map[string]string) []string {
 	var names []string
 	for name := range refs {

@@ -241,7 +241,6 @@ func (a *Attachment) Interrupt(told func(err error)) {
 	})
 }
 
-// interrupt has the lead's process end the lead's turn.
 func (a *Attachment) interrupt(ctx context.Context) error {
 	w, err := a.t.prepareChange(ctx)
 	if err != nil {
@@ -267,7 +266,6 @@ func (a *Attachment) Detach() {
 	}
 }
 
-// followReplies sends what the lead says after the position, until ctx ends.
 func (a *Attachment) followReplies(ctx context.Context, log muster.Log, at muster.Pos, more <-chan struct{}) {
 	for ctx.Err() == nil {
 		// An entry that cannot be read is left out. It has a position too, so reading goes on behind it.
@@ -289,7 +287,6 @@ func (a *Attachment) followReplies(ctx context.Context, log muster.Log, at muste
 	}
 }
 
-// awaitEnd closes over when the lead's process is gone.
 func (a *Attachment) awaitEnd(ctx context.Context) {
 	for wait(ctx, hostCheckInterval) {
 		// When it cannot be read whether the process lives, it is taken to live, and the next round asks again.

@@ -100,7 +100,6 @@ func confirmTargets(ctx context.Context, p *runHost) error {
 	return err
 }
 
-// forwardNote says at the start what is done at the end.
 func forwardNote(p *runHost) string {
 	if p.into == "" {
 		return ""

@@ -43,7 +43,6 @@ func nameGoal(ctx context.Context, p *runHost) (hasGoal bool) {
 	return true
 }
 
-// noteWords keeps the longest of what the user has said.
 func (c *Conversation) noteWords(text string) {
 	if len(text) > len(c.words) {
 		c.words = text

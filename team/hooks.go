@@ -58,7 +58,6 @@ func notifyUser(ctx context.Context, p *runHost) (end func()) {
 	}
 }
 
-// notify runs the Notification hooks for an event that needs the user.
 func notify(ctx context.Context, p *runHost, e muster.Event) {
 	kind := map[string]string{journal.TaskAttention: "needs_attention", journal.BudgetWarned: "budget",
 		journal.BudgetSpent: "budget", journal.RequestCreated: "permission_prompt"}[e.Kind]

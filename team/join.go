@@ -75,7 +75,6 @@ func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
 	return why, err
 }
 
-// runUnderWay is the run that can be joined.
 func (t *Team) runUnderWay(ctx context.Context) (muster.Run, error) {
 	run, err := t.services().Runs().Get(ctx)
 	if err == nil && (run.StartedAt == 0 || run.EndedAt != 0) {
@@ -85,7 +84,6 @@ func (t *Team) runUnderWay(ctx context.Context) (muster.Run, error) {
 	return run, err
 }
 
-// addWorkers writes the records of the workers, whom this process hosts.
 func (p *runHost) addWorkers(ctx context.Context, w *Workers, host muster.HostID) error {
 	const words = "You have joined the team to work on what is on its board. Claim what you can do; " +
 		"when there is nothing, call idle."

@@ -90,7 +90,6 @@ func (s Lanes) Create(ctx context.Context, d LaneDraft) (lane muster.Lane, err e
 	return lane, err
 }
 
-// change returns the services for a method that changes lanes.
 func (s Lanes) change(ctx context.Context) (*workspace.Workspace, *worktree.Lanes, error) {
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
@@ -192,5 +191,4 @@ func (c Config) wholeEnviron() []string {
 	return os.Environ()
 }
 
-// environ returns what commands see of the team's environment.
 func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }

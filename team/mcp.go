@@ -19,7 +19,6 @@ type MCPPrompt = mcp.Prompt
 // mcpPatience is how long the beginning of a run waits for servers of which nothing is remembered.
 const mcpPatience = 10 * time.Second
 
-// withMCP calls work while the MCP servers of this process can be used.
 func withMCP(ctx context.Context, p *runHost, launcher proc.Launcher, work func() error) error {
 	servers := p.config.mcpServers()
 	if len(servers) == 0 {
@@ -36,7 +35,6 @@ func withMCP(ctx context.Context, p *runHost, launcher proc.Launcher, work func(
 	return work()
 }
 
-// mcpServers returns the servers of the configuration.
 func (c *Config) mcpServers() []MCPServer {
 	if c.MCPServers == nil {
 		return nil

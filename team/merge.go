@@ -127,7 +127,6 @@ func errDisplaced(s landing.TargetState) error {
 			s.Tip, cmp.Or(fmt.Sprintf("%.12s", s.At), "COMMIT"))
 }
 
-// landedIn returns the tasks whose commits are among the given ones.
 func landedIn(tasks []muster.Task, commits []string) []muster.Task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t muster.Task) bool {
 		return t.Landed == nil || !slices.Contains(commits, t.Landed.Commit)

@@ -51,7 +51,6 @@ func (s *supervisor) subagent(
 	return x, err
 }
 
-// open returns the model with a name, as a role has it.
 func (p *runHost) open(role Role, name string) (llm.Model, error) {
 	open := role.Open
 	if open == nil {
@@ -70,7 +69,6 @@ func noteRole(p *runHost, member muster.Name, role Role) {
 	}
 }
 
-// role returns what the members of a role have.
 func (c *Config) role(name string) Role {
 	if c.Roles == nil {
 		return Role{}

@@ -97,7 +97,6 @@ func (w *phaseWatch) Begin(ctx context.Context, name muster.Name) {
 	w.working[name] = true
 }
 
-// lookAtRest looks at the target if nobody works.
 func (w *phaseWatch) lookAtRest(ctx context.Context) {
 	l := w.lander()
 	if l == nil || len(w.working) > 0 || w.othersWork(ctx) {
@@ -250,7 +249,6 @@ func (w *phaseWatch) findLost(ctx context.Context, isLast bool) {
 	}
 }
 
-// addLost notes what is gone.
 func (w *phaseWatch) addLost(what string) {
 	if !slices.Contains(w.lost, what) {
 		w.lost = append(w.lost, what)

@@ -73,7 +73,6 @@ func readPlaybook(ctx context.Context, p *runHost, s Start) (*playbook.Book, err
 	return &b, nil
 }
 
-// playbookGoal returns the goal of a run with a playbook: what the playbook is, and what the user has said besides.
 func playbookGoal(b *playbook.Book, goal string) string {
 	return strings.TrimRight(b.Name+":\n"+strings.TrimSpace(b.Description+"\n\n"+goal), ":\n")
 }
@@ -119,7 +118,6 @@ func putPlaybook(ctx context.Context, p *runHost) error {
 	return err
 }
 
-// blockerIDs returns the ids of the tasks that a task waits for, which come before it.
 func blockerIDs(x muster.PlannedTask, ids map[string]muster.TaskID) (on []muster.TaskID) {
 	for _, key := range x.BlockedBy {
 		on = append(on, ids[key])

@@ -124,7 +124,6 @@ type keptReceipts struct {
 	hashes map[string]string // of the files of a tree that match some patterns, by both
 }
 
-// of returns what checks have said of a tree.
 func (k *keptReceipts) of(ctx context.Context, tree string) (found []check.Receipt, err error) {
 	for _, x := range k.all {
 		isOf := x.Tree == tree && x.Files == ""

@@ -18,5 +18,4 @@ type Resources struct {
 // The library limits nothing by itself: a program that embeds a team knows what else its machine has to do. The
 // defaults of the command are in internal/config.
 
-// limit returns a launcher whose programs have these limits.
 func (r Resources) limit(l proc.Launcher) proc.Launcher { return proc.Limit(l, proc.Limits(r)) }

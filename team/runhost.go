@@ -125,7 +125,6 @@ func (c *Config) checksDir() string {
 	return filepath.Join(c.CacheDir, "checks")
 }
 
-// landingOptions returns how the work of a run is checked and lands.
 func landingOptions(
 	t *Team, c Config, environ []string, runner *hooks.Runner, setups *setup.Store,
 ) landing.Options {
@@ -147,7 +146,6 @@ func landingOptions(
 	}
 }
 
-// skills returns the skills that the members of a team in the repository can load.
 func (c *Config) skills(root paths.Dir) []skills.Skill {
 	return skills.Find(skills.Places(string(root), c.Home, c.UserDir))
 }
@@ -330,7 +328,6 @@ func (p *runHost) cancelIfRepoMoves(ctx context.Context) (context.Context, func(
 	return ctx, func() { stop(nil); looking.Wait() }
 }
 
-// target is the ref on which work lands.
 func (p *runHost) target() string { return "refs/heads/" + p.branch }
 
 // runEffects settles what steps have left to follow. What cannot be done now is said and left for the next time: news

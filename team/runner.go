@@ -159,7 +159,6 @@ func (s *supervisor) end(ctx context.Context, name muster.Name, l *runningMember
 	})
 }
 
-// all returns the members that live here now.
 func (s *supervisor) all() map[muster.Name]*runningMember {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +172,6 @@ func (s *supervisor) get(name muster.Name) *runningMember {
 	return s.running[name]
 }
 
-// member makes a living member of its record.
 func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 	c, l, stored := s.config, s.config.Limits, record
 	role := c.role(record.Role)

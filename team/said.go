@@ -109,7 +109,6 @@ func lastCalls(ctx context.Context, l muster.Log, name muster.Name, until muster
 	return calls
 }
 
-// callsIn returns the calls of a reply by their ids.
 func callsIn(e transcript.Entry) map[string]llm.Call {
 	all := map[string]llm.Call{}
 	for _, c := range e.Message.Calls() {
@@ -179,7 +178,6 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 	return all
 }
 
-// mailText returns a mail as people read it: who has written, and what, with the plan, the decision and its words.
 func mailText(m muster.Message) string {
 	lines := []string{fmt.Sprintf("from %s: %s", m.From, strings.TrimSpace(m.Content))}
 	if m.Plan != "" && !strings.Contains(m.Content, m.Plan) {

@@ -30,7 +30,6 @@ type Budgets struct {
 	DayLog muster.Log
 }
 
-// parse reads the budgets.
 func (b Budgets) parse() (p spend.Budgets, err error) {
 	for _, x := range []struct {
 		to   *spend.Budget
@@ -120,7 +119,6 @@ func (s *spending) warn(ctx context.Context, e *spend.Exceeded) {
 	logDropped(ctx, s.Log, "telling the lead of a budget", err)
 }
 
-// tell writes an event about a budget.
 func (s *spending) tell(ctx context.Context, kind string, e *spend.Exceeded, text string) {
 	s.emit(ctx, kind, e.Member, map[string]any{"text": text, "scope": string(e.Scope), "budget": e.Budget.String()})
 }
@@ -144,7 +142,6 @@ func (s *spending) counted(
 	}
 }
 
-// exceeded returns the budget that stops the team, if err is about one.
 func exceeded(err error) (*spend.Exceeded, bool) {
 	if _, isStop := errors.AsType[*teammate.TeamStop](err); !isStop {
 		return nil, false

@@ -122,7 +122,6 @@ func (t *Team) findStoppedRun(ctx context.Context) (run muster.Run, ended bool, 
 	return s.Run, ended, err
 }
 
-// checkNoLead refuses to start beside a lead that is alive in another process.
 func (t *Team) checkNoLead(ctx context.Context) error {
 	if alive, err := t.Members().IsLeadAlive(ctx); err != nil || !alive {
 		return err
@@ -193,7 +192,6 @@ func (p *runHost) writeStart(
 	return notes, p.createLead(ctx, words, host)
 }
 
-// createLead writes the lead's record: a new one, or the old one with a new goal.
 func (p *runHost) createLead(ctx context.Context, words string, host muster.HostID) error {
 	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
 	// gets no new prompt: its conversation has the first one.
@@ -210,7 +208,6 @@ func (p *runHost) createLead(ctx context.Context, words string, host muster.Host
 	return err
 }
 
-// taskIDs returns the ids of tasks.
 func taskIDs(tasks []muster.Task) (ids []muster.TaskID) {
 	for _, t := range tasks {
 		ids = append(ids, t.ID)

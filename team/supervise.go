@@ -28,7 +28,6 @@ type supervisor struct {
 	stop    context.CancelCauseFunc
 }
 
-// newSupervisor returns the supervisor of a host.
 func newSupervisor(p *runHost, id muster.HostID) *supervisor {
 	return &supervisor{runHost: p, id: id, running: map[muster.Name]*runningMember{},
 		carried: map[muster.RequestID]bool{}, fatal: make(chan error, 1), stopped: map[muster.Name]bool{}}
@@ -83,7 +82,6 @@ func (s *supervisor) run(
 	return err
 }
 
-// lead hosts the team until the lead's life is over.
 func (s *supervisor) lead(ctx context.Context) (end teammate.End, err error) {
 	end.Code, s.hostsLead = 1, true // the code counts until the lead has lived
 	var lead *teammate.Member

@@ -312,7 +312,6 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	return t, nil
 }
 
-// allSecrets returns the secrets of the configuration and of the environment.
 func (c Config) allSecrets() *redact.Secrets {
 	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))...)
 }
@@ -353,7 +352,6 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 	return w, w.PrepareChange(ctx)
 }
 
-// withDefaults returns the limits with the zero fields set that have a default here.
 func (l Limits) withDefaults() Limits {
 	l.SubagentTurns = cmp.Or(l.SubagentTurns, 30)
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, time.Minute)

@@ -125,7 +125,6 @@ func (x *undoing) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// errNotLanded says what a task is that cannot be taken back, because it has not landed.
 func errNotLanded(t muster.Task) error {
 	is, hint := "it is "+strings.ReplaceAll(string(t.Status), "_", " "), fmt.Sprintf("muster task show %d", t.ID)
 	switch {
@@ -188,7 +187,6 @@ func (x *undoing) prepare(ctx context.Context) error {
 	return err
 }
 
-// errConflict says which later tasks have changed what is to be taken back.
 func (x *undoing) errConflict(c *landing.RevertConflict) error {
 	var later []muster.TaskID
 	for _, t := range landedIn(x.tasks, c.Later) {
@@ -204,10 +202,8 @@ func (x *undoing) errConflict(c *landing.RevertConflict) error {
 			"later\"", hint, blanks(x.ids), c.Commit)
 }
 
-// blanks returns ids as they are typed in a command.
 func blanks(ids []muster.TaskID) string { return strings.Trim(fmt.Sprint(ids), "[]") }
 
-// subject is that of the task and of its commit.
 func (x *undoing) subject() string {
 	if len(x.Undoes) == 1 {
 		return view.Cut(fmt.Sprintf("Undo #%d: %s", x.ids[0], view.OneLine(x.Undoes[0].Subject)), 200)
@@ -215,14 +211,12 @@ func (x *undoing) subject() string {
 	return view.Cut("Undo #"+strings.ReplaceAll(blanks(x.ids), " ", ", #"), 200)
 }
 
-// summary says what is taken back, in the words of git revert.
 func (x *undoing) summary() string {
 	return view.Join(x.Undoes, "\n", func(t muster.Task) string {
 		return "This reverts commit " + t.Landed.Commit + "."
 	})
 }
 
-// land lands the commit as the work of a task.
 func (x *undoing) land(ctx context.Context) error {
 	// The task is written first, with its owner: from here on a kill leaves a record that others find, and no teammate
 	// can claim it in between.
@@ -258,7 +252,6 @@ func (x *undoing) land(ctx context.Context) error {
 	return nil
 }
 
-// task puts the task on the board as the user's, or finds the one that a killed process has left.
 func (x *undoing) task(ctx context.Context) (muster.Task, error) {
 	for _, t := range x.tasks {
 		if t.ClaimSource == muster.SourceUndo && t.Claimed() && slices.Equal(t.Undoes, x.ids) {
@@ -303,7 +296,6 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 	return now, err
 }
 
-// errReturned says why the landing was returned, by the journal from a position on.
 func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Pos) error {
 	why, hint := "it could not land", ""
 	for e, err := range x.Journal.Read(ctx, from) {

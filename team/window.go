@@ -62,7 +62,6 @@ func (s Members) Window(
 	return w, nil
 }
 
-// shortening returns what was left out when the conversation was made shorter last.
 func shortening(p transcript.Picture) *view.Shortening {
 	before, after := windowParts(p.Before), windowParts(p.After)
 	x := &view.Shortening{At: p.Shortened.At, Why: p.Shortened.Text, Before: sumOf(before), After: sumOf(after),
@@ -85,7 +84,6 @@ func shortening(p transcript.Picture) *view.Shortening {
 	return x
 }
 
-// sumOf returns the tokens of parts.
 func sumOf(parts []view.WindowPart) (n int) {
 	for _, p := range parts {
 		n += p.Tokens

@@ -52,7 +52,6 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 	}
 }
 
-// pieceOf returns what faces of other processes are told of an event.
 func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
 	p.Member = e.Member
 	// Whole replies and calls of tools are in the transcript, and need not be streamed.
@@ -71,7 +70,6 @@ func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
 	return p, true
 }
 
-// followWords sends what members of other processes say, until ctx ends.
 func followWords(ctx context.Context, t *Team, send func(Event) bool) {
 	isOwn := func(path string) bool {
 		own := t.words.Load()

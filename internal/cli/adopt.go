@@ -14,7 +14,6 @@ import (
 	"muster/internal/workspace"
 )
 
-// newAdoptCommand returns muster adopt, with which the user takes over state that muster did not make here.
 func newAdoptCommand(a *App) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{Use: "adopt", Args: namedArgs(),

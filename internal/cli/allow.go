@@ -57,7 +57,6 @@ func newAllowCommand(a *App) *cobra.Command {
 	return c
 }
 
-// listGrants prints what the user has allowed in this repository.
 func listGrants(c *cobra.Command, a *App) error {
 	o, err := a.open(c.Context())
 	if err != nil {
@@ -78,7 +77,6 @@ func listGrants(c *cobra.Command, a *App) error {
 	return a.print(said.Allowed, t.Draw)
 }
 
-// changeGrants allows names of a kind, or takes them back.
 func changeGrants(c *cobra.Command, a *App, kind string, names []string, forget bool) error {
 	o, err := a.open(c.Context())
 	if err != nil {

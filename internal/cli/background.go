@@ -136,7 +136,6 @@ func showEnd(ctx context.Context, a *App, o opened) error {
 	return a.conclude(ctx, o.Team, Job{}, sum)
 }
 
-// newStopCommand returns muster stop.
 func newStopCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "stop", Short: "stop the team at work here and keep its state", Args: namedArgs(),
 		Long: "The team stops as at Ctrl-C: at once, with its state kept. muster resume goes on with each member's\n" +

@@ -16,7 +16,6 @@ import (
 // day is the unit of --older.
 const day = 24 * time.Hour
 
-// newCleanCommand returns muster clean.
 func newCleanCommand(a *App) *cobra.Command {
 	var how team.Cleaning
 	var days int

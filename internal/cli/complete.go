@@ -150,7 +150,6 @@ func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 	}
 }
 
-// fixed returns candidates that are always the same.
 func fixed(all ...cobra.Completion) candidates {
 	return func(context.Context, *team.Team) ([]cobra.Completion, error) { return all, nil }
 }
@@ -194,7 +193,6 @@ func each[T any](
 	}
 }
 
-// allTasks lists the tasks that can be read.
 func allTasks(ctx context.Context, t *team.Team) ([]muster.Task, error) {
 	all, _, err := t.Tasks().List(ctx)
 	return all, err
@@ -261,7 +259,6 @@ var (
 	}, func(l muster.Lane) (name, status string) { return string(l.Name), string(l.Status) })
 )
 
-// knownRoles returns a function that lists the roles of files, and those that are built in.
 func knownRoles(a *App) func(context.Context, *team.Team) ([]roles.Role, error) {
 	return func(_ context.Context, t *team.Team) ([]roles.Role, error) {
 		return roles.Usable(roles.Find(rolePlaces(a, t.Root()))), nil

@@ -193,7 +193,6 @@ func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal strin
 	return remote, nil
 }
 
-// newSession returns a session that has not begun.
 func (c *conversation) newSession(ctx context.Context) *chat.Session {
 	return &chat.Session{Face: c.face, Teller: c.progress, Events: c.Subscribe, Mail: c.takeMail, Command: c.command,
 		OnLine: c.remember(ctx), WaitForLead: c.terminal == nil, First: c.first, GoesOn: c.goesOn,

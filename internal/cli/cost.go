@@ -29,7 +29,6 @@ func newCostCommand(a *App) *cobra.Command {
 		})}
 }
 
-// readSpending reads what the last run has spent.
 func readSpending(ctx context.Context, t *team.Team) (view.Spending, error) {
 	book, err := team.ReadSpending(ctx, t)
 	run, errRun := t.LastRun(ctx)

@@ -44,7 +44,6 @@ func newDiffCommand(a *App) *cobra.Command {
 	return c
 }
 
-// diffStat returns the files of a difference with the numbers of their lines.
 func diffStat(s view.Screen, d team.Diff) string {
 	if len(d.Files) == 0 {
 		return "nothing is changed\n"
@@ -63,7 +62,6 @@ func diffStat(s view.Screen, d team.Diff) string {
 		view.Count(added, "line"), deleted)
 }
 
-// newReviewCommand returns muster review, with which people say something about a line of a task's work.
 func newReviewCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "review TASK FILE:LINE TEXT", Args: namedArgs("TASK", "FILE:LINE", "TEXT..."),
 		Short: "say something about a line of a task's work; its owner gets it as mail",

@@ -100,7 +100,6 @@ func examineModel(ctx context.Context, a *App, name string) (workspace.Findings,
 	return x.findings(), nil
 }
 
-// examRequest asks for two calls of a tool in one reply.
 func examRequest(withTool bool) llm.Request {
 	r := llm.Request{System: []string{"You help to test a program."}, CacheKey: "doctor"}
 	text := "Say hello."
@@ -207,7 +206,6 @@ func (x *modelExam) acceptKey() {
 	}
 }
 
-// replied sets what a reply says.
 func (x *modelExam) replied(r llm.Reply) {
 	x.well("endpoint", "answers")
 	x.acceptKey()
@@ -231,7 +229,6 @@ func (x *modelExam) replied(r llm.Reply) {
 	}
 }
 
-// setCalls sets what the reply says about tools.
 func (x *modelExam) setCalls(r llm.Reply) {
 	fixed := repair.Reply(r, nil, []string{"add"})
 	all, good := fixed.Message.Calls(), 0
@@ -261,7 +258,6 @@ func (x *modelExam) setCalls(r llm.Reply) {
 	}
 }
 
-// setThinking sets what the reply says about thinking.
 func (x *modelExam) setThinking(r llm.Reply) {
 	for _, p := range r.Message.Parts {
 		if t, ok := p.(llm.Thinking); ok && (t.Text != "" || len(t.Opaque) > 0) {

@@ -62,12 +62,10 @@ func (c *conversation) openFace(ctx context.Context) error {
 	return nil
 }
 
-// customCommands returns the commands of the repository, of the user, and of the run's MCP servers.
 func (c *conversation) customCommands() []commands.Command {
 	return append(customCommands(c.app, c.Root()), promptCommands(c.running.Load())...)
 }
 
-// customCommands returns the commands that the user can call in a repository beside those of the conversation.
 func customCommands(a *App, root string) []commands.Command {
 	return commands.Find(root, a.env("HOME"), userDir(a), chat.Builtin())
 }

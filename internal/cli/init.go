@@ -35,7 +35,6 @@ type initResult struct {
 	Written  bool             `json:"written"`
 }
 
-// newInitCommand returns muster init.
 func newInitCommand(a *App) *cobra.Command {
 	i := &initCommand{App: a}
 	c := &cobra.Command{Use: "init", Args: namedArgs(),
@@ -157,7 +156,6 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	return nil
 }
 
-// trialText says how a trial ended.
 func trialText(t team.CheckTrial) string {
 	said := fmt.Sprintf("%.7s: %s after %.1f s", t.Commit, view.OneLine(t.How), t.Seconds)
 	switch {

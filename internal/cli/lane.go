@@ -15,13 +15,11 @@ import (
 // laneCommands are the commands of the lanes. A lane is a git worktree in which one task is worked on.
 type laneCommands struct{ *App }
 
-// group returns muster worktree and its commands.
 func (l laneCommands) group() *cobra.Command {
 	return newGroup("worktree", "lanes: a git worktree for each task",
 		l.list(), l.create(), l.run(), l.openServer(), l.keep(), l.remove())
 }
 
-// list returns muster worktree list.
 func (l laneCommands) list() *cobra.Command {
 	read := func(ctx context.Context, o opened) ([]muster.Lane, error) { return o.Lanes().List(ctx) }
 	return &cobra.Command{Use: "list", Short: "all lanes, and how large they are", Args: namedArgs(),

@@ -46,7 +46,6 @@ func launch(ctx context.Context, a *App, args ...string) error {
 	return muster.Errorf(muster.Unavailable, "the team does not work: %s", cmp.Or(text, muster.PlainText(err)))
 }
 
-// merger returns what takes the work of a team to the user's branch, as muster merge does.
 func merger(t *team.Team) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		// A face that is left leaves nothing half done. It is done in this process, because it ends by itself.

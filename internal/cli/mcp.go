@@ -108,7 +108,6 @@ func findMCPServers(
 	return all, items, nil
 }
 
-// allMCPServers returns the servers of an opened repository, and its settings.
 func allMCPServers(a *App, o opened) (all []mcpServer, settings config.Settings, err error) {
 	if settings, _, err = o.workspace.Settings(nil); err == nil {
 		all, _, err = findMCPServers(a, o.workspace, settings)
@@ -116,7 +115,6 @@ func allMCPServers(a *App, o opened) (all []mcpServer, settings config.Settings,
 	return all, settings, err
 }
 
-// variable returns a variable of the environment, and whether it is set.
 func variable(a *App, name string) (value string, isSet bool) {
 	for _, kv := range slices.Backward(a.Env) {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -206,7 +204,6 @@ func listMCP(ctx context.Context, a *App, o opened, all []mcpServer) error {
 	})
 }
 
-// mcpNamed returns the server with a name, if it counts.
 func mcpNamed(all []mcpServer, name string) (mcp.Server, error) {
 	var s *mcpServer
 	var names []string
@@ -259,7 +256,6 @@ func withMCP(
 	return nil
 }
 
-// showMCP connects to a server that counts, and prints its tools.
 func showMCP(ctx context.Context, a *App, name string) error {
 	return withMCP(ctx, a, name, func(ctx context.Context, p *mcp.Pool) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -280,7 +276,6 @@ func showMCP(ctx context.Context, a *App, name string) error {
 // loginPatience is how long a login waits for the user.
 const loginPatience = 10 * time.Minute
 
-// newMCPLoginCommand returns muster mcp login.
 func newMCPLoginCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "login NAME", Args: namedArgs("NAME"), Short: "log in at a server that wants it",
 		Long: "The page for the login is printed: open it in a browser on this machine. What the server grants is\n" +
@@ -300,7 +295,6 @@ func newMCPLoginCommand(a *App) *cobra.Command {
 		}}
 }
 
-// newMCPLogoutCommand returns muster mcp logout.
 func newMCPLogoutCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "logout NAME", Args: namedArgs("NAME"), Short: "forget the login at a server",
 		RunE: func(c *cobra.Command, args []string) error {

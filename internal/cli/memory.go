@@ -33,7 +33,6 @@ type remembered struct {
 	Text  string  `json:"text,omitempty"`
 }
 
-// newMemoryCommand returns muster memory and its commands.
 func newMemoryCommand(a *App) *cobra.Command {
 	m := &memoryCommands{App: a}
 	c := newGroup("memory", "what is remembered across runs: list it, show it, edit it, forget it", m.show(), m.edit(),
@@ -53,7 +52,6 @@ func newMemoryCommand(a *App) *cobra.Command {
 	return c
 }
 
-// dir returns the directory that the command is about, and how people call it.
 func (m *memoryCommands) dir(o opened, isUsers bool) (dir memory.Dir, place string, err error) {
 	if isUsers {
 		return workspace.UserMemory(o.workspace, userDir(m.App)), "all repositories", nil
@@ -62,7 +60,6 @@ func (m *memoryCommands) dir(o opened, isUsers bool) (dir memory.Dir, place stri
 	return dir, "this repository", err
 }
 
-// list prints all memories, and where they lie.
 func (m *memoryCommands) list(o opened) error {
 	all, dirs, both := []remembered{}, "", []bool{true, false}
 	if m.isUsers {
@@ -101,7 +98,6 @@ func unixTime(t time.Time) float64 {
 	return muster.UnixTime(t)
 }
 
-// memoryTable returns memories as a table.
 func memoryTable(all []remembered, now time.Time) view.Table {
 	t := view.Table{Wide: 2, Titles: []string{"MEMORY", "TYPE", "WHAT IT SAYS", "FROM", "OF"}}
 	for _, x := range all {
@@ -138,7 +134,6 @@ func (m *memoryCommands) find(o opened, name string) (memory.Memory, memory.Dir,
 	return x, dir, place, err
 }
 
-// show returns muster memory show.
 func (m *memoryCommands) show() *cobra.Command {
 	return &cobra.Command{Use: "show NAME", Short: "the text of one, and where it comes from", Args: namedArgs("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -157,7 +152,6 @@ func (m *memoryCommands) show() *cobra.Command {
 		}}
 }
 
-// forget returns muster memory forget.
 func (m *memoryCommands) forget() *cobra.Command {
 	return &cobra.Command{Use: "forget NAME", Short: "remove one, with what it was before", Args: namedArgs("NAME"),
 		RunE: m.changing(func(c *cobra.Command, o opened, args []string) error {
@@ -175,7 +169,6 @@ func (m *memoryCommands) forget() *cobra.Command {
 		})}
 }
 
-// edit returns muster memory edit.
 func (m *memoryCommands) edit() *cobra.Command {
 	return &cobra.Command{Use: "edit NAME", Short: "write one, or make one yours",
 		Args: namedArgs("NAME"),
@@ -201,7 +194,6 @@ func (m *memoryCommands) edit() *cobra.Command {
 		})}
 }
 
-// save saves what the user makes of a memory.
 func (m *memoryCommands) save(ctx context.Context, o opened, was memory.Memory) error {
 	if !m.isUsers { // a repository in which muster has made no state yet has no place for them
 		if err := o.workspace.Mark(ctx); err != nil {

@@ -11,7 +11,6 @@ import (
 	"muster/team"
 )
 
-// newMergeCommand returns muster merge.
 func newMergeCommand(a *App) *cobra.Command {
 	c := &cobra.Command{Use: "merge", Args: namedArgs(), Short: "take what has landed to the branch that you are on",
 		Long: "Your own git moves your branch forward, or makes a merge commit where both have commits. What would\n" +

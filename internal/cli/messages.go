@@ -16,7 +16,6 @@ import (
 // user is listed here.
 type mailCommands struct{ *App }
 
-// group returns muster mail and its commands.
 func (m mailCommands) group() *cobra.Command {
 	return newGroup("mail", "write to members and read what they write to you", m.send(), m.list())
 }

@@ -135,7 +135,6 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	})
 }
 
-// confinement returns how programs of a team are confined.
 func confinement(s config.Settings) team.Sandbox {
 	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, Read: s.SandboxRead.List(),
 		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List()}

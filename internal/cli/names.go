@@ -77,7 +77,6 @@ func (c *conversation) addInput(s *chat.Session) (done func()) {
 	return shell.close
 }
 
-// share makes a file of the user readable for the lead.
 func (c *conversation) share(ctx context.Context, path string) (string, error) {
 	if below, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(c.app.env("HOME"), below)
@@ -85,7 +84,6 @@ func (c *conversation) share(ctx context.Context, path string) (string, error) {
 	return workspace.Share(ctx, c.workspace, path)
 }
 
-// pasted returns what a pasted text is put into a message as.
 func pasted(text string) string {
 	return chat.PastedImage(text, func(path string) bool {
 		fi, err := os.Stat(path)

@@ -22,7 +22,6 @@ type playbookFlags struct {
 	isDryRun bool
 }
 
-// add defines the flags.
 func (p *playbookFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&p.file, "playbook", "", "`FILE` with the tasks of the run: see docs/playbooks.md")
 	f.StringArrayVar(&p.params, "param", nil, "`NAME=VALUE` of a parameter of the playbook")

@@ -12,7 +12,6 @@ import (
 	"muster/team"
 )
 
-// newReceiptsCommand returns muster receipts.
 func newReceiptsCommand(a *App) *cobra.Command {
 	verify := false
 	c := &cobra.Command{Use: "receipts [TASK]", Short: "what proves the landed commits",
@@ -54,7 +53,6 @@ func newReceiptsCommand(a *App) *cobra.Command {
 	return c
 }
 
-// errNoReceipt is the error of a task that has no receipt, because it is not there or has not landed.
 func errNoReceipt(ctx context.Context, o opened, id muster.TaskID) error {
 	t, err := o.Tasks().Get(ctx, id)
 	if err != nil {
@@ -105,7 +103,6 @@ func proofLine(all []team.Receipt) string {
 		len(all)-bad, len(all), view.Count(len(checks), "check"))
 }
 
-// receiptText says how a check has ended.
 func receiptText(x team.CheckReceipt) string {
 	text := fmt.Sprintf("%s %.1fs", x.How, x.Seconds)
 	if x.Flaky {

@@ -202,7 +202,6 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 	}
 }
 
-// checkLimits says who keeps the limits of commands.
 func checkLimits(found *workspace.Findings) {
 	switch {
 	case proc.HasControlGroups():

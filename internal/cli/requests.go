@@ -36,7 +36,6 @@ func (r requestCommands) list() *cobra.Command {
 	return c
 }
 
-// show returns muster requests show, which prints the whole plan or reason with what it is about.
 func (r requestCommands) show() *cobra.Command {
 	return &cobra.Command{Use: "show ID", Args: namedArgs("ID"),
 		Short: "all of a question: the whole plan, its task, and the changes so far",

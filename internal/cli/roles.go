@@ -33,7 +33,6 @@ type roleFields struct {
 	Prompt      string   `json:"prompt,omitempty"`
 }
 
-// newRolesCommand returns muster roles.
 func newRolesCommand(a *App) *cobra.Command {
 	return &cobra.Command{Use: "roles [NAME]", Short: "the roles that teammates can have, and where they come from",
 		Args: namedArgs("[NAME]"),
@@ -81,12 +80,10 @@ func noteUnknownRole(a *App, root, name string) {
 	}
 }
 
-// rolePlaces returns where the roles of a repository are looked for.
 func rolePlaces(a *App, root string) []places.Place {
 	return roles.Places(root, a.env("HOME"), userDir(a))
 }
 
-// roleList returns roles as --json prints them.
 func roleList(all []roles.Role) []roleFields {
 	list := []roleFields{}
 	for _, r := range all {
@@ -97,7 +94,6 @@ func roleList(all []roles.Role) []roleFields {
 	return list
 }
 
-// roleTable returns roles as a table.
 func roleTable(all []roles.Role) view.Table {
 	t := view.Table{Wide: 1, Titles: []string{"ROLE", "WHAT IT IS FOR", "TOOLS", "MODEL", "PLACE"}}
 	for _, r := range all {
@@ -110,7 +106,6 @@ func roleTable(all []roles.Role) view.Table {
 	return t
 }
 
-// toolsText returns the tools of a role for people.
 func toolsText(r roles.Role) string {
 	names, all := r.Tools()
 	switch {
@@ -122,7 +117,6 @@ func toolsText(r roles.Role) string {
 	return strings.Join(names, ", ")
 }
 
-// roleText returns a role with its prompt for people.
 func roleText(r roles.Role) string {
 	var b strings.Builder
 	line := func(name, text string) {
@@ -183,7 +177,6 @@ func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[strin
 	return files, nil
 }
 
-// settings returns the settings with which the model of the file is opened.
 func (f roleFile) settings(s config.Settings) config.Settings {
 	if f.isUser && f.model != "" {
 		s.UserModel = f.model
@@ -191,7 +184,6 @@ func (f roleFile) settings(s config.Settings) config.Settings {
 	return s
 }
 
-// checkRoleModel says why the model that a role's file asks for cannot count.
 func checkRoleModel(a *App, endpoints config.Endpoints, r roles.Role) error {
 	switch {
 	case r.Model == "":
@@ -216,7 +208,6 @@ func roleItems(a *App, endpoints config.Endpoints, r roles.Role) (items []trust.
 	return items
 }
 
-// repositoryRoleItems returns the items of all roles that the repository brings.
 func repositoryRoleItems(a *App, root string) (items []trust.Item) {
 	endpoints := config.ReadEndpoints(a.configOptions(""))
 	for _, r := range roles.Usable(roles.Find(rolePlaces(a, root))) {

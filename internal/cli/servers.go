@@ -67,7 +67,6 @@ func nameModel(ctx context.Context, a *App, o opened, name string) error {
 	return addServer(ctx, o.workspace, server)
 }
 
-// addServer notes that the user has named a server or a script for a repository.
 func addServer(ctx context.Context, w *workspace.Workspace, server string) error {
 	known, err := w.Trust().Get()
 	if err != nil || slices.Contains(known.Servers, server) {

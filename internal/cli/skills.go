@@ -64,7 +64,6 @@ func newSkillsCommand(a *App) *cobra.Command {
 		}}
 }
 
-// skillList returns skills as --json prints them.
 func skillList(all []skills.Skill) []skillFields {
 	list := []skillFields{}
 	for _, s := range all {
@@ -73,7 +72,6 @@ func skillList(all []skills.Skill) []skillFields {
 	return list
 }
 
-// skillTable returns skills as a table.
 func skillTable(all []skills.Skill) view.Table {
 	t := view.Table{Wide: 1, Titles: []string{"SKILL", "WHAT IT IS FOR", "PLACE"}}
 	for _, s := range all {

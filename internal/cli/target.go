@@ -10,7 +10,6 @@ import (
 	"muster/team"
 )
 
-// newTargetCommand returns muster target.
 func newTargetCommand(a *App) *cobra.Command {
 	var commit string
 	c := &cobra.Command{Use: "target", Args: namedArgs(), Short: "where the branch is on which work lands",

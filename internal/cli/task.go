@@ -17,7 +17,6 @@ import (
 // taskCommands are the commands of the board. A person can do with them what members do with their tools.
 type taskCommands struct{ *App }
 
-// group returns muster task and its commands.
 func (t taskCommands) group() *cobra.Command {
 	return newGroup("task", "the board: add, list, claim, complete",
 		t.add(), t.list(), t.show(), t.claim(), t.complete(), t.release(), t.retry(), t.delete(), t.retire())

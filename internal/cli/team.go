@@ -16,7 +16,6 @@ import (
 // and ends the members.
 type teamCommands struct{ *App }
 
-// group returns muster team and its commands.
 func (t teamCommands) group() *cobra.Command {
 	return newGroup("team", "the members: list, spawn, stop", t.list(), t.spawn(), t.stop())
 }
@@ -29,7 +28,6 @@ func (t teamCommands) list() *cobra.Command {
 			func(all []view.Member) view.Table { return view.Members(all, t.Now()) })}
 }
 
-// members returns all members as they are shown.
 func members(ctx context.Context, o opened) ([]view.Member, error) { return face.Members(ctx, o.Team) }
 
 // spawn returns muster team spawn. It only writes the record; the supervisor of a living process starts the member.

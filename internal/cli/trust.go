@@ -27,7 +27,6 @@ type proposal struct {
 	Trusted *string `json:"trusted,omitempty"`
 }
 
-// newTrustCommand returns muster trust, with which the user decides what of the repository's own settings counts.
 func newTrustCommand(a *App) *cobra.Command {
 	var yes, list, revoke bool
 	c := &cobra.Command{Use: "trust", Args: namedArgs(),
@@ -96,7 +95,6 @@ func trustAll(ctx context.Context, o opened, all []proposal) error {
 	})
 }
 
-// listTrusted prints what the user trusts in this repository, and the servers that the user has named here.
 func listTrusted(a *App, o opened) error {
 	trusted, err := o.workspace.Trust().Get()
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"muster/team"
 )
 
-// newUndoCommand returns muster undo.
 func newUndoCommand(a *App) *cobra.Command {
 	var isDryRun bool
 	c := &cobra.Command{Use: "undo TASK...", Args: namedArgs("TASK..."),
@@ -57,7 +56,6 @@ func undo(c *cobra.Command, a *App, o opened, ids []muster.TaskID, isDryRun bool
 	return a.print(u, func(s view.Screen) string { return undoneText(s, u) })
 }
 
-// undoneText says what was taken back, or would be, and what depends on it.
 func undoneText(s view.Screen, u team.Undone) string {
 	var w strings.Builder
 	n := len(u.Undoes)

@@ -13,7 +13,6 @@ import (
 	"muster/internal/view"
 )
 
-// flagError is the error of a command line with a flag that is wrong.
 func flagError(c *cobra.Command, err error) error {
 	return &usageError{c.CommandPath(), flagProblem(c, err)}
 }

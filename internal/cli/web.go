@@ -64,7 +64,6 @@ func newWebCommand(a *App) *cobra.Command {
 	return c
 }
 
-// printAddress prints an address at which something is served from now on.
 func printAddress(a *App, url string) error {
 	err := a.print(map[string]string{"url": url}, func(view.Screen) string { return url + "\n" })
 	if w, ok := a.Stdout.(*redact.Writer); ok { // what it holds back would be the end of the address

@@ -46,7 +46,6 @@ func knownWindow(s config.Settings, model string, environ []string) (window, rep
 	return known.Window, cmp.Or(s.MaxTokens, known.ReplyLimit())
 }
 
-// withNames adds the names of all members to the error for a name that nobody has.
 func withNames(c *cobra.Command, o opened, err error) error {
 	e, isOurs := errors.AsType[*muster.Error](err)
 	members, errList := o.Members().List(c.Context())

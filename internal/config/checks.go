@@ -53,7 +53,6 @@ func (c Checks) String() string {
 	return "[" + strings.Join(lines, ",\n") + "]"
 }
 
-// set parses the text into c.
 func (c *Checks) set(text string) (err error) {
 	*c, err = ParseChecks(text)
 	return err
@@ -118,7 +117,6 @@ func (e checkEntry) check(others Checks) (c muster.NamedCheck, err error) {
 	return c, nil
 }
 
-// check reports what is wrong with the checks together.
 func (c Checks) check() error {
 	if len(c) > 0 && muster.RequiredNames(c) == "" {
 		return muster.Errorf(muster.Invalid,

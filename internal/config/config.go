@@ -165,13 +165,10 @@ const (
 	FromRepository Source = File
 )
 
-// fromEnv returns the source that names a variable of the environment.
 func fromEnv(name string) Source { return Source("env " + name) }
 
-// userSource returns the source that names the user's own file.
 func userSource(o Options) Source { return Source("user config " + UserFile(o.UserDir)) }
 
-// fromFlag returns the source that names a flag.
 func fromFlag(name string) Source { return Source("flag --" + name) }
 
 // Options say where to look for settings.
@@ -236,7 +233,6 @@ type loader struct {
 	errRefused error
 }
 
-// newLoader returns a loader that has gathered nothing.
 func newLoader(o Options) *loader {
 	l := &loader{environ: environment(o.Environ), sources: map[string]Source{}, withheld: map[string]*Withheld{}}
 	l.Endpoints = Endpoints{byName: map[string]endpoint{}, models: map[string]modelSetting{}}

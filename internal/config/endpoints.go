@@ -137,7 +137,6 @@ func (a Access) inHeader() (values []string) {
 	return values
 }
 
-// values returns the endpoints as muster config lists them, without secrets.
 func (e Endpoints) values(source Source) (list []Value) {
 	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
 		x := e.byName[name]
@@ -199,7 +198,6 @@ func (l *fileLoader) section(root ast.Node, key, expected string, read func(*ast
 	return nil
 }
 
-// setExtra sets the fields that requests get.
 func (l *fileLoader) setExtra(v *ast.MappingValueNode, fields map[string]any, to *Access) error {
 	to.Extra = map[string]json.RawMessage{}
 	for field, value := range fields {
@@ -212,7 +210,6 @@ func (l *fileLoader) setExtra(v *ast.MappingValueNode, fields map[string]any, to
 	return nil
 }
 
-// endpoint reads one model server.
 func (l *fileLoader) endpoint(v *ast.MappingValueNode) error {
 	var in endpointInFile
 	if err := decode(l.name, v.Value, &in); err != nil {

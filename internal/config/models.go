@@ -171,7 +171,6 @@ func noKey(missing string) error {
 		"%s (a model without a key: --model openai/qwen3@http://localhost:11434/v1)", missing)
 }
 
-// modelByKey returns the model to use when none is named, and the source of that decision.
 func modelByKey(env map[string]string) (model string, source Source) {
 	for _, v := range vendors {
 		if v.model != "" && env[v.keys[0]] != "" {

@@ -18,7 +18,6 @@ func (s Settings) Reviewer() string {
 	return s.Review
 }
 
-// checkReviewRole reports what is wrong with the name of a role.
 func checkReviewRole(role string) error {
 	if muster.RoleKey(role) == "" {
 		return muster.Errorf(muster.Invalid, "review is the name of a role, not %s", strconv.Quote(role))

@@ -48,7 +48,6 @@ func (s *Settings) OwnModels() []string {
 	return all
 }
 
-// roleTable lists the settings of a role.
 func (s *Settings) roleTable(name string) []Setting {
 	key := muster.RoleKey(name)
 	if s.Roles == nil {
@@ -89,7 +88,6 @@ func (l *loader) addRole(key string) (names []string) {
 	return names
 }
 
-// models returns the models that a setting names.
 func (s Setting) models() []string {
 	switch to := s.to.(type) {
 	case *Models:

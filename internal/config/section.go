@@ -65,7 +65,6 @@ func (s Section) Errorf(n ast.Node, format string, args ...any) *muster.Error {
 	return yamldoc.ErrorAt(s.File, n, format, args...)
 }
 
-// addSection notes a section of a file.
 func (l *fileLoader) addSection(name string, n ast.Node) error {
 	if n.Type() == ast.NullType {
 		return nil

@@ -61,7 +61,6 @@ func Table() []Setting { return new(Settings).table() }
 // table lists the settings of s. A setting is added here and nowhere else.
 func (s *Settings) table() []Setting { return append(s.runTable(), s.landingTable()...) }
 
-// runTable lists what concerns runs and their members.
 func (s *Settings) runTable() []Setting {
 	return []Setting{
 		{Name: "model", to: &s.Model, check: s.checkModel, isModel: true,
@@ -123,7 +122,6 @@ func (s *Settings) runTable() []Setting {
 	}
 }
 
-// landingTable lists what concerns landings, and what commands get.
 func (s *Settings) landingTable() []Setting {
 	return []Setting{
 		{Name: "setup_files", to: &s.SetupFiles, inRepository: counts,
@@ -214,7 +212,6 @@ func (s Setting) Flag() string {
 	return cmp.Or(s.flag, strings.NewReplacer(".", "-", "_", "-").Replace(s.Name))
 }
 
-// checkBudget reports what is wrong with a budget.
 func checkBudget(text string) error {
 	_, err := spend.ParseBudget(text)
 	return err

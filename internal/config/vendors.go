@@ -63,7 +63,6 @@ func (v vendor) isAt(at string) bool {
 	return at == "" || err == nil && u.Hostname() == v.host
 }
 
-// key returns the key of the vendor that the environment has.
 func (v vendor) key(env map[string]string) string {
 	for _, name := range v.keys {
 		if env[name] != "" {

@@ -43,7 +43,6 @@ type Words struct {
 	check    string
 }
 
-// subject names a task.
 func (w *Words) subject(id muster.TaskID) string {
 	if _, ok := w.subjects[id]; !ok && id != 0 && w.Read != nil {
 		x, _ := w.Read(id) // without its record the task goes by its number

@@ -64,7 +64,6 @@ func Board(ctx context.Context, t *team.Team) (view.Overview, error) {
 	return o, cmp.Or(tasksErr, requestsErr, mailErr, membersErr)
 }
 
-// countTasks counts the tasks of an overview by what they are.
 func countTasks(o *view.Overview) {
 	for _, x := range o.Tasks {
 		o.Board[view.BoardLabel(x)]++
@@ -146,7 +145,6 @@ func Members(ctx context.Context, t *team.Team) ([]view.Member, error) {
 	return all, err
 }
 
-// readMembers returns all members by their records.
 func readMembers(ctx context.Context, t *team.Team) ([]view.Member, error) {
 	members, err := t.Members().List(ctx)
 	all := make([]view.Member, len(members))

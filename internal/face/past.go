@@ -105,7 +105,6 @@ func (p *Past) addTurn(e muster.Event) {
 	p.spending.Tasks[e.Task] = p.spending.Tasks[e.Task].Plus(s)
 }
 
-// applyToMember changes the member of an event.
 func (p *Past) applyToMember(e muster.Event) {
 	// Events of commands and of other programs have names that are no members: only work makes a member.
 	i := slices.IndexFunc(p.members, func(m view.Member) bool { return m.Name == e.Member })
@@ -150,7 +149,6 @@ func (p *Past) applyToMember(e muster.Event) {
 	}
 }
 
-// applyToTask changes the task of an event.
 func (p *Past) applyToTask(e muster.Event) {
 	t := p.tasks[e.Task]
 	if t == nil {

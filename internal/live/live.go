@@ -129,7 +129,6 @@ func (w *Writer) Close() error {
 	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 }
 
-// files returns the files below dir.
 func files(dir string) (paths []string) {
 	entries, _ := os.ReadDir(dir) // there may be none
 	for _, e := range entries {

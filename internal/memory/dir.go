@@ -88,10 +88,8 @@ func (d Dir) Get(name string) (Memory, error) {
 	return m, nil
 }
 
-// path returns where the memory with a name lies.
 func (d Dir) path(name string) string { return filepath.Join(d.Path, name+".md") }
 
-// read returns the memory of a file.
 func (d Dir) read(name string) Memory {
 	m := Memory{Name: safetext.OneLine(name), Path: d.path(name)}
 	if err := checkName(name); err != nil {

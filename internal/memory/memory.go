@@ -150,7 +150,6 @@ func (m Memory) signed() string {
 	return strings.Join([]string{"muster memory", m.Name, m.Type, m.Description, m.Content}, "\x00")
 }
 
-// line returns the line of the index for a memory.
 func (m Memory) line() string {
 	about := []string{m.Type}
 	if m.IsUsers {
@@ -167,7 +166,6 @@ func (m Memory) line() string {
 	return fmt.Sprintf("%s (%s): %s", m.Name, strings.Join(about, ", "), m.Description)
 }
 
-// short returns what is named in a head.
 func short(text string) string { return safetext.Cut(safetext.OneLine(text), maxField) }
 
 // New returns the memory that a person begins with.

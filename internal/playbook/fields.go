@@ -59,7 +59,6 @@ func (r *reader) scalar(n ast.Node) (string, error) {
 	return text, nil
 }
 
-// bool returns the truth value of a node.
 func (r *reader) bool(n ast.Node) (bool, error) {
 	if text, _ := yamldoc.Scalar(n); text == "true" || text == "false" {
 		return text == "true", nil

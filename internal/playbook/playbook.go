@@ -227,7 +227,6 @@ func (r *reader) readTask(n ast.Node) error {
 	return nil
 }
 
-// addTask adds one task of the board to be.
 func (r *reader) addTask(n ast.Node, f map[string]ast.Node, id string, item *string) (err error) {
 	t := &task{node: n, id: id, item: item}
 	if list, ok := f["blocked_by"].(*ast.SequenceNode); ok {
@@ -330,7 +329,6 @@ func (r *reader) items(n ast.Node) (items []*string, err error) {
 	return items, err
 }
 
-// glob returns the tracked files that a pattern matches.
 func (r *reader) glob(n ast.Node) (found []string, err error) {
 	f, err := r.fields(n, "for_each", "glob")
 	if err != nil {

@@ -63,7 +63,6 @@ func (d *deltas) add(x llm.Delta) {
 	d.emit(x)
 }
 
-// flush passes on what was held back.
 func (d *deltas) flush() {
 	x := llm.Delta{Part: d.part, Text: string(d.text.flush(d.secrets)), Think: string(d.think.flush(d.secrets))}
 	if x.Text+x.Think != "" {

@@ -233,7 +233,6 @@ func (s *Secrets) safeEnd(data []byte) int {
 	return end
 }
 
-// compile makes the forms and the filter.
 func (s *Secrets) compile() {
 	seen := map[string]bool{}
 	grams := 0

@@ -79,7 +79,6 @@ func (l log) Append(ctx context.Context, stream string, at muster.Pos, recs ...[
 	return l.Log.Append(ctx, stream, at, l.hide(recs)...)
 }
 
-// hide returns the records without secrets.
 func (l log) hide(recs [][]byte) [][]byte {
 	out := make([][]byte, len(recs))
 	for i, r := range recs {

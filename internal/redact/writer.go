@@ -42,7 +42,6 @@ func (w *Writer) Flush() error {
 	return w.put(w.stream.flush(w.secrets))
 }
 
-// put writes what can be shown.
 func (w *Writer) put(shown []byte) error {
 	if len(shown) == 0 {
 		return nil

@@ -99,7 +99,6 @@ func (e *exemption) prepare() {
 	}
 }
 
-// pairAt returns two bytes of a text as an index.
 func pairAt[T string | []byte](text T, at int) int { return int(text[at])<<8 | int(text[at+1]) }
 
 // matchesAny reports whether one of the expressions matches.

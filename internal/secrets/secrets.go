@@ -119,7 +119,6 @@ func (s *scan) addsTo(x span) bool {
 	return slices.Contains(s.isNew[s.lineAt(x.from):s.lineAt(max(x.from, x.to-1))+1], true)
 }
 
-// run returns what was found in the file, in the order of the lines.
 func (s *scan) run() (all []Finding) {
 	if len(s.isNew) == 0 || !slices.Contains(s.isNew, true) {
 		return nil
@@ -190,7 +189,6 @@ func lowerASCII(text string) []byte {
 	return lower
 }
 
-// try looks for the keys of a rule.
 func (s *scan) try(r *rule) {
 	re := r.compiled()
 	for _, piece := range s.spans[r] {
@@ -212,7 +210,6 @@ func (s *scan) try(r *rule) {
 	}
 }
 
-// keyIn returns which part of a match is the key.
 func keyIn(re *regexp.Regexp, group int, m []int) span {
 	for g := max(group, 1); g <= re.NumSubexp(); g++ {
 		if m[2*g] >= 0 && m[2*g] < m[2*g+1] {

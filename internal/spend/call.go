@@ -101,7 +101,6 @@ func (c Call) isPossible() bool {
 		max(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWriteLong) <= 1000*maxCall
 }
 
-// sum returns what the call counts as.
 func (c Call) sum() Sum {
 	s := Sum{Usage: c.Usage, Calls: 1}
 	if c.Dollars != nil {

@@ -49,7 +49,6 @@ func (b *Book) Add(c Call) bool {
 	return c.State != Begun
 }
 
-// count adds what a call counts as to all sums, or takes it away.
 func (b *Book) count(c Call, sign int) {
 	s := c.sum()
 	b.Total = b.Total.add(s, sign)
@@ -79,7 +78,6 @@ func (b *Book) CutOff(isLost func(Call) bool) {
 	}
 }
 
-// sum returns what counts against the budget of a scope for a call.
 func (b *Book) sum(s Scope, c Call) Sum {
 	switch s {
 	case OfMember:

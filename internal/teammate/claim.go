@@ -55,10 +55,8 @@ func (c *claims) setTask(t muster.Task) {
 	})
 }
 
-// noteWrite notes that a tool has written a file in the lane.
 func (c *claims) noteWrite() { c.held.change(func(h *claim) { h.wrote = h.task.ID != 0 }) }
 
-// clearTask forgets the claim and everything that this process knew about it.
 func (c *claims) clearTask() { c.held.change(func(h *claim) { *h = claim{} }) }
 
 // endTask clears the task and ends a teammate's phase. The lead goes on.

@@ -96,7 +96,6 @@ func (c *compaction) atOnce(ctx context.Context, focus string) error {
 	return err
 }
 
-// budget returns the budget of a request with the profile.
 func (c *compaction) budget(p *profile, harder int) compact.Budget {
 	if c.window == 0 {
 		c.window = cmp.Or(c.Window, UsualWindow)
@@ -151,7 +150,6 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 // counted notes what the provider has counted of the last request.
 func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
 
-// rules returns the rules of clearing for the member's tools.
 func (c *compaction) rules(p *profile) compact.Rules {
 	return compact.Rules{Kept: cmp.Or(c.Limits.KeptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
 }
@@ -161,7 +159,6 @@ func writesFiles(tool string) bool {
 	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
 }
 
-// touchedFiles returns the files that a call reads or writes.
 func touchedFiles(call llm.Call) (reads, writes []string) {
 	switch {
 	case call.Name == "read_file":
@@ -197,7 +194,6 @@ func (c *compaction) cleared(p *profile, b compact.Budget, messages []llm.Messag
 	return changes, saved, false
 }
 
-// clear makes older results short.
 func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, saved int) error {
 	if err := c.conversation.script.Clear(ctx, changes); err != nil {
 		return err

@@ -38,7 +38,6 @@ const maxQuote = 4000
 // again who it is.
 const shortConversation = 4
 
-// identity returns the text that says who the member is.
 func (v *conversation) identity() string { return prompt.Identity(v.name(), v.Record.Role, v.Team) }
 
 // say appends the runtime's words to the conversation. marks are noted with them in the same
@@ -47,7 +46,6 @@ func (v *conversation) say(ctx context.Context, marks []muster.MessageID, texts 
 	return v.enter(ctx, v.script.User, marks, texts)
 }
 
-// remind says a reminder.
 func (v *conversation) remind(ctx context.Context, format string, args ...any) error {
 	return v.say(ctx, nil, prompt.Reminder(format, args...))
 }
@@ -99,7 +97,6 @@ func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error
 	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", sum, v.script.LastMark())), nil
 }
 
-// openingOf is the openingMark of the lead in a run.
 func openingOf(run muster.Run) muster.MessageID {
 	return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt))
 }
@@ -112,7 +109,6 @@ func (v *conversation) markLeft(ctx context.Context) error {
 	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.presence.Me().Epoch))
 }
 
-// last returns the last message, or the zero value where there is none.
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {
 		m = messages[len(messages)-1]
@@ -123,7 +119,6 @@ func (v *conversation) last() (m llm.Message) {
 // owesReply reports whether the model has not answered the last message yet.
 func (v *conversation) owesReply() bool { return v.last().Role == llm.User }
 
-// announceJobs tells of finished background jobs.
 func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
 	done := v.jobs.Finished()
 	if len(done) == 0 {
@@ -132,7 +127,6 @@ func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
 	return true, v.say(ctx, nil, code.Render(done))
 }
 
-// textOf returns the text of a message.
 func textOf(msg llm.Message) string {
 	var b strings.Builder
 	for _, p := range msg.Parts {

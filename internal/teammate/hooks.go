@@ -38,12 +38,10 @@ func (s *self) runHooks(
 		Task: t.ID, Dir: dir, Env: code.Environ(ctx, s.Environ, dir)})
 }
 
-// taskFields are what hooks are told of a task.
 func taskFields(t muster.Task) map[string]any {
 	return map[string]any{"task_subject": t.Subject, "task_description": t.Description}
 }
 
-// hookTexts are what hooks have to say to the model.
 func hookTexts(texts []string) string {
 	if len(texts) == 0 {
 		return ""
@@ -281,7 +279,6 @@ func (s session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
 	return step, err
 }
 
-// stopFields are what hooks are told of a member that would stop.
 func stopFields(isActive bool, words string) map[string]any {
 	return map[string]any{"stop_hook_active": isActive, "last_assistant_message": words}
 }

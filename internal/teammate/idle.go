@@ -193,7 +193,6 @@ func (i *idling) timeOut(ctx context.Context) error {
 	return i.presence.setStatus(ctx, muster.Idle, muster.IdleTimeout, "")
 }
 
-// facts reads what an idle member looks at.
 func (i *idling) facts(ctx context.Context) (f IdleFacts, err error) {
 	if f.Shutdown, err = i.pendingShutdown(ctx); err != nil {
 		return f, err

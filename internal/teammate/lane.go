@@ -50,7 +50,6 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 	return lane, "", nil
 }
 
-// inherit enters the lane that the task names.
 func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lane, had string, err error) {
 	lane, err = k.Lanes.Get(ctx, t.Worktree)
 	if err == nil && lane.Base != t.Base {
@@ -135,7 +134,6 @@ func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
 	return err == nil
 }
 
-// occupant is the member on this host.
 func (k laneKeeper) occupant() worktree.Occupant {
 	return worktree.Occupant{Member: k.name(), Host: k.Record.Host}
 }

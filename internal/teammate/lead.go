@@ -211,7 +211,6 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 	return "", nil
 }
 
-// allDoneText says that nothing is open, and names what needs attention.
 func allDoneText(p TeamProgress) string {
 	text := fmt.Sprintf("All done: %s landed, nothing is open.", view.Count(p.Landed, "task"))
 	for _, t := range p.NeedsAttention {
@@ -220,7 +219,6 @@ func allDoneText(p TeamProgress) string {
 	return text
 }
 
-// turnFacts reads what decides what follows the turn.
 func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := l.phase.get()
 	f = LeadFacts{Message: l.finalMessage(), CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
@@ -322,7 +320,6 @@ func (l *lead) await(
 	return context.Cause(ctx)
 }
 
-// handOver hands the prompt to the user.
 func (l *lead) handOver(done bool) {
 	if l.inTalk() {
 		l.Talk.Rest(done)

@@ -31,7 +31,6 @@ var (
 	errLoop  = errors.New("a loop: the same calls with the same results six times in a row")
 )
 
-// isLimit reports whether an error says that the member has met a limit.
 func isLimit(err error) bool {
 	return slices.ContainsFunc([]error{errTurns, errStandstill, errLoop, errMute},
 		func(limit error) bool { return errors.Is(err, limit) })
@@ -129,7 +128,6 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 // isEmpty reports whether the last reply has ended without a word and without a call.
 func (c *counters) isEmpty() bool { return c.stop == llm.StopEnd && c.words == "" && len(c.calls) == 0 }
 
-// remindStep is a step that goes on with a reminder.
 func remindStep(format string, args ...any) boundaryStep {
 	return boundaryStep{goOn: true, reminder: prompt.Reminder("%s", fmt.Sprintf(format, args...))}
 }
@@ -250,7 +248,6 @@ type repeats struct {
 	warned bool                // of this pattern
 }
 
-// count counts a call.
 func (r *repeats) count(sum callSum) {
 	for i, before := range r.last {
 		if r.equal[i]++; sum != before {
@@ -288,7 +285,6 @@ func (c *counters) countWait(slept, mail bool) (isLoop bool) {
 	return false
 }
 
-// idleReason says why the phase ended, for the record of an idle member.
 func (c *counters) idleReason(asks bool, latest muster.Member) muster.IdleReason {
 	switch {
 	case asks:

@@ -154,13 +154,11 @@ type self struct {
 	compaction   *compaction
 }
 
-// name returns the member's name, which is unique in the team.
 func (s *self) name() muster.Name { return s.Record.Name }
 
 // isLead reports whether the member is the lead. There is one in a team.
 func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
 
-// agentID is the member's stable id, name@team.
 func (s *self) agentID() string { return string(s.name()) + "@" + string(s.Team) }
 
 // request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
@@ -210,7 +208,6 @@ func New(c Config) (_ *Member, err error) {
 	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
 }
 
-// newSelf makes the parts of a member, which has no model yet.
 func newSelf(c Config) *self {
 	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(c.TodoLimit, c.TodoReminder),
 		phase: &phase{}}
@@ -262,7 +259,6 @@ func (g *guarded[T]) get() T {
 	return g.value
 }
 
-// change changes the value under the lock.
 func (g *guarded[T]) change(f func(*T)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

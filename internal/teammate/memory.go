@@ -14,7 +14,6 @@ import (
 	"muster/llm"
 )
 
-// memoryTools returns the tool that saves memories, where something can be remembered.
 func (s *self) memoryTools() []llm.Tool {
 	if s.Memory == nil {
 		return nil

@@ -366,7 +366,6 @@ func (m *Member) next(ctx context.Context) (Action, error) {
 	return Next(f), nil
 }
 
-// facts gathers the facts of the member's stage.
 func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	f = Facts{Stage: m.stage, Lead: m.isLead(), InTalk: m.inTalk()}
 	switch m.stage {

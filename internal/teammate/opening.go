@@ -125,7 +125,6 @@ func tasksOnBoard(tasks []muster.Task) string {
 	return text
 }
 
-// team lists the other members.
 func (c *compaction) team(ctx context.Context) (string, error) {
 	all, err := c.Roster.List(ctx)
 	if err != nil {
@@ -180,7 +179,6 @@ func (c *compaction) earlierWork(ctx context.Context) (string, error) {
 	return "You have completed these tasks, the last one first:" + b.String(), nil
 }
 
-// result returns what came of a task: the files that have landed, and what its owner has reported.
 func (c *compaction) result(ctx context.Context, t muster.Task) (text string) {
 	if t.Landed != nil && c.LandedFiles != nil {
 		files, err := c.LandedFiles(ctx, t.Landed.Commit)

@@ -171,7 +171,6 @@ func (b *toolbox) question(ctx context.Context, ask muster.Request) (muster.Requ
 	return b.Requests.Ask(ctx, ask)
 }
 
-// reason says which rule has made a decision, and why.
 func reason(d permissions.Decision) string {
 	if d.Why != "" {
 		return d.Rule + ": " + d.Why

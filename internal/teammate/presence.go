@@ -74,7 +74,6 @@ func (p *presence) update(
 // isHost reports whether a record says that this process hosts the member.
 func (p *presence) isHost(r muster.Member) bool { return r.Host == p.Record.Host }
 
-// errOtherHost says that this process may write nothing more for the member.
 func (s *self) errOtherHost() error {
 	return muster.Errorf(muster.Fenced, "%s runs in another process now", s.name())
 }
@@ -111,7 +110,6 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	p.show(ctx, "parked until "+clock.FormatEnd(until, time.Now()))
 }
 
-// onModelReply shows that the model answers again.
 func (p *presence) onModelReply(ctx context.Context) {
 	if p.parked.Swap(false) {
 		p.show(ctx, "")
@@ -146,7 +144,6 @@ func (p *presence) noteAnswers(mail []muster.Message) {
 	})
 }
 
-// openQuestions returns whom the member has asked something that is not answered yet.
 func (p *presence) openQuestions() []muster.Name { return p.known.get().asked }
 
 // leave writes that the member has shut down, unless another process hosts it by now.
@@ -193,7 +190,6 @@ func sortedNames(names []muster.Name) []muster.Name {
 	return slices.Compact(names)
 }
 
-// setAsked writes into a record whom the member waits for.
 func setAsked(r *muster.Member, names []muster.Name) {
 	if len(names) == 0 {
 		delete(r.Extra, askedField)

@@ -92,7 +92,6 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	return p, members, nil
 }
 
-// addTasks sorts the tasks of the board.
 func (p *TeamProgress) addTasks(run muster.Run, tasks []muster.Task, members []muster.Member) {
 	owners := byName(members)
 	for _, t := range tasks {
@@ -213,7 +212,6 @@ func responder(m muster.Member) muster.Name {
 	return asked[0]
 }
 
-// byName returns the members by their names.
 func byName(members []muster.Member) map[muster.Name]*muster.Member {
 	all := make(map[muster.Name]*muster.Member, len(members))
 	for i := range members {
@@ -222,12 +220,10 @@ func byName(members []muster.Member) map[muster.Name]*muster.Member {
 	return all
 }
 
-// unreadableReason says that a task's record cannot be read.
 func unreadableReason(u muster.UnreadableTask) string {
 	return fmt.Sprintf("task #%d cannot be read (%s)", u.ID, u.Why)
 }
 
-// unclaimedReason says that nobody may claim a task.
 func unclaimedReason(t muster.Task) string {
 	if t.ClaimRole != "" {
 		return fmt.Sprintf("task #%d is for a %s and there is none", t.ID, t.ClaimRole)
@@ -327,7 +323,6 @@ func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
 // taking reports whether the members of a role may take a task by themselves. Nil: by the role that the task asks for.
 type taking func(t muster.Task, role string) bool
 
-// allows calls f.
 func (f taking) allows(t muster.Task, role string) bool {
 	if f == nil {
 		return t.RoleMay(role)

@@ -223,7 +223,6 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 // parallel is how many read-only calls of one reply run side by side.
 const parallel = 8
 
-// do runs the loop to its stop.
 func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.stage != Retrying {
 		m.phase.change(func(c *counters) {
@@ -313,7 +312,6 @@ func (AnswerStopped) do(ctx context.Context, m *Member) error {
 	return m.beginRest(ctx)
 }
 
-// do hands the turn to the user.
 func (AskUser) do(ctx context.Context, m *Member) error {
 	// For people only: without it the lead still waits for the user.
 	_ = m.Journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.RunNote,
@@ -353,7 +351,6 @@ func (s *self) finalMessage() string {
 	return "" // something was said to it since
 }
 
-// do gives the task back and tells the lead why.
 func (GiveUp) do(ctx context.Context, m *Member) error {
 	why, reason := clip(m.err.Error(), maxQuote), "its owner's model failed"
 	over, isOver := spend.IsExceeded(m.err)

@@ -50,7 +50,6 @@ type toolEffects struct {
 	files   bool // files of the lane
 }
 
-// effectsOf returns the effects of tools that work on files, and of tools that work on records.
 func effectsOf(files, records []llm.Tool) map[string]toolEffects {
 	all := map[string]toolEffects{}
 	for i, t := range slices.Concat(files, records) {
@@ -76,7 +75,6 @@ func (s *standstill) endIfChanged() bool {
 	return changed
 }
 
-// countRound counts a round of tools with these calls.
 func (s *standstill) countRound(calls []llm.Call) {
 	if s.endIfChanged() {
 		return

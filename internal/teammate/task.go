@@ -137,7 +137,6 @@ func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, b
 	return tool.Text(completedText(t)), true
 }
 
-// completedText says how a task was completed.
 func completedText(t muster.Task) string {
 	text := ""
 	switch {

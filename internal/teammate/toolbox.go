@@ -58,7 +58,6 @@ func (b *toolbox) get() *profile {
 	return p
 }
 
-// newProfile makes the profile of the member's record, limits and services.
 func (b *toolbox) newProfile() *profile {
 	p := &profile{}
 	p.system = prompt.Teammate(b.Record.Role, b.Team, b.Secrets.String(b.role.Render()), b.role.Writes())
@@ -103,7 +102,6 @@ func Prefix(c Config) (system []string, tools []llm.Spec) {
 	return p.system, p.specs
 }
 
-// newFileTools makes the tools for files and commands in a directory, for a model.
 func (b *toolbox) newFileTools(dir code.Place, model string) []llm.Tool {
 	return code.Tools(dir, b.Launcher, b.jobs, code.Options{BashTimeout: b.Limits.BashTimeout,
 		BackgroundTimeout: b.Limits.BackgroundTimeout, Environ: b.Environ, Outputs: b.outputs(),
@@ -207,7 +205,6 @@ func (b *toolbox) revoke(ctx context.Context, t muster.Task, reason string) erro
 	return err
 }
 
-// hideSecrets runs a call and hides the secrets in what comes of it.
 func (b *toolbox) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := next(ctx, c)
 	return b.Secrets.Result(r), b.Secrets.Error(err)
@@ -298,7 +295,6 @@ type caller struct {
 	*self
 }
 
-// caller returns the member as the team's tools see it.
 func (s *self) caller() teamtools.Caller {
 	return caller{s.presence, s.conversation, s.claims, s.phase, s.plans, s.lead, s}
 }

@@ -81,5 +81,4 @@ func (s *self) readable() []string {
 	return dirs
 }
 
-// outputs returns the directory of the member's long outputs.
 func (s *self) outputs() string { return filepath.Join(s.Home.Outputs(), string(s.name())) }

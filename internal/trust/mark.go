@@ -40,10 +40,8 @@ type Mark struct {
 // IsOwn reports whether the state beside the mark is what this user's muster made.
 func (m Mark) IsOwn() bool { return m.Standing == Own && !m.Tracked }
 
-// markPath returns where the mark of a repository lies.
 func markPath(common string) string { return filepath.Join(common, "muster", "mark") }
 
-// trackedPath returns where it is noted that git has tracked state of a repository.
 func trackedPath(common string) string { return filepath.Join(common, "muster", "tracked") }
 
 // Look reads the mark of the repository with this common directory. It writes nothing.
@@ -82,7 +80,6 @@ func (r *Registry) Look(common string) (Mark, error) {
 	return Mark{Standing: Own, ID: id, Record: rec, Tracked: !durable.IsMissing(trackedPath(common))}, nil
 }
 
-// readMark returns the text of a mark: an id and its signature.
 func (r *Registry) readMark(common string) (string, error) {
 	data, _, err := r.files.ReadFile(markPath(common))
 	return strings.TrimSpace(string(data)), err

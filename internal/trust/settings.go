@@ -121,7 +121,6 @@ func (r *Registry) ChangeSettings(ctx context.Context, common, root string, chan
 	return err
 }
 
-// hash returns the hash of a content as text.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

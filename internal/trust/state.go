@@ -21,7 +21,6 @@ type Repository struct {
 	Tracked func(below []string) ([]string, error)
 }
 
-// stateDirs are the directories of a team's state, relative to the root.
 func stateDirs() []string {
 	dirs := make([]string, len(paths.Excluded))
 	for i, pattern := range paths.Excluded {

@@ -81,7 +81,6 @@ func (r *Registry) recordPath(id string) string {
 	return filepath.Join(r.dir, "repositories", id+".json")
 }
 
-// keyPath is where the secret key lies.
 func (r *Registry) keyPath() string { return filepath.Join(r.dir, "key") }
 
 // unusable is the error for a registry that cannot be read or written. It is Unavailable.
@@ -167,7 +166,6 @@ func (r *Registry) change(ctx context.Context, common, root string, change func(
 	return mark.ID, r.files.Replace(markPath(common), []byte(mark.ID+" "+sign(key, mark.ID)+"\n"))
 }
 
-// put writes a record.
 func (r *Registry) put(rec Record) error {
 	data, err := muster.Encode(rec)
 	if err != nil {
@@ -230,20 +228,17 @@ func (r *Registry) key() ([]byte, error) {
 	return key, nil
 }
 
-// sign returns the signature of an id.
 func sign(key []byte, id string) string { return mac(key, "muster repository "+id) }
 
 // signText returns the signature of a text, which is never that of an id.
 func signText(key []byte, text string) string { return mac(key, "muster text "+text) }
 
-// mac returns a text's authentication code.
 func mac(key []byte, text string) string {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte(text))
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// newID returns a random id.
 func newID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // it never fails

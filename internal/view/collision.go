@@ -26,7 +26,6 @@ func CollisionText(c muster.Collision) string {
 	return fmt.Sprintf("%d collides with %s in %s", c.Task, collidesWith(c), CollidingFiles(c.Files, maxCollidingFiles))
 }
 
-// collidesWith names the other side of a collision.
 func collidesWith(c muster.Collision) string {
 	switch {
 	case c.With == 0 && len(c.Landed) > 0:

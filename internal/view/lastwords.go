@@ -65,5 +65,4 @@ func plainRows(text string, width int, isWrapped bool) (rows []string) {
 	return rows
 }
 
-// headlineReason is how much of the reason the headline has.
 func headlineReason(why string) string { return Cut(OneLine(why), 160) }

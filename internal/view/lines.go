@@ -96,7 +96,6 @@ func (t lineWriter) field(field string, n int) string {
 	return Cut(OneLine(t.Text(field)), cmp.Or(n, math.MaxInt))
 }
 
-// who returns the event's member, or other when it has none.
 func (t lineWriter) who(other string) string { return cmp.Or(OneLine(string(t.Member)), other) }
 
 // taskName returns the number and the subject of the event's task, or the number alone where nothing tells the subject.
@@ -125,7 +124,6 @@ func Because(s, reason string) string {
 	return s + ": " + reason
 }
 
-// runLine is the line of an event of a run or of a check of the base.
 func (t lineWriter) runLine() Line {
 	l := Line{Who: t.who("muster"), Show: true}
 	switch t.Kind {

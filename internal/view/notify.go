@@ -124,7 +124,6 @@ func (a *alerts) event(e muster.Event, subject func(muster.TaskID) string) {
 // WaitsForYou is the reason of a lead's idling that a conversation gives: it waits for what the user says next.
 const WaitsForYou = "waits for you"
 
-// tick tells of the questions that the lead has not answered in time.
 func (a *alerts) tick(now time.Time) {
 	for len(a.asked) > 0 && now.Sub(a.asked[0].at) >= leadAnswerTime {
 		a.tell(now, a.asked[0].words)

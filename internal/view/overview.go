@@ -129,7 +129,6 @@ func (o Overview) Headline(s Screen) string {
 	return team + goal + end + stopped
 }
 
-// members returns the table of the members and what they do now.
 func (o Overview) members(s Screen) string {
 	subject := o.Subjects()
 	t := Table{Titles: []string{"MEMBER", "ROLE", "DOES", ">FOR", ">TURNS"}, Wide: 2}

@@ -53,14 +53,12 @@ func (l *Presence) Clone() Presence {
 	return c
 }
 
-// noteContext notes how full the lead's context is, as the event of a turn says.
 func (l *Presence) noteContext(e muster.Event) {
 	if e.Kind == journal.TurnEnded && e.Member == muster.Lead && !bySubagent(e) && e.Fields["summary"] == nil {
 		l.model, l.context = e.Text("model"), sentAndRead(e)
 	}
 }
 
-// sentAndRead returns the tokens of a request and its reply, as the event of a turn says.
 func sentAndRead(e muster.Event) (n int) {
 	for _, part := range []string{"input", "cache_read", "cache_write", "cache_write_long", "output"} {
 		n += int(e.Number(part))
@@ -80,7 +78,6 @@ func (l *Presence) noteBudget(e muster.Event) {
 	}
 }
 
-// addCost counts what a turn has cost, as its event says.
 func (l *Presence) addCost(e muster.Event) {
 	dollars, isKnown := e.Fields["dollars"]
 	if e.Kind != journal.TurnEnded || !isKnown {

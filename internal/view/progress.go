@@ -84,7 +84,6 @@ type queuedLine struct {
 // endWait says what is known of a claim's lane. The claim's line waits no longer.
 func (q *queuedLine) endWait(lane string) { q.line.Text, q.waits = nameWith(q.line.name, lane), false }
 
-// laneText is what the line of a claim says of its lane, as the log says it.
 func laneText(lane string) string {
 	if lane == "" {
 		return ""
@@ -220,7 +219,6 @@ func (p *Progress) noteChecks(e muster.Event) {
 	p.checks = append(p.checks, q)
 }
 
-// landingLine is the line of a landing that has waited for a while.
 func (p *Progress) landingLine(task muster.TaskID, now time.Time) Line {
 	name := lineWriter{muster.Event{Task: task}, p.facts()}.taskName()
 	text := nameWith(name, p.presence.queue.describe(task, now))
@@ -261,7 +259,6 @@ func (p *Progress) enqueue(q queuedLine) {
 	p.endWaits(func(*queuedLine) {})
 }
 
-// write writes one line above the living members.
 func (p *Progress) write(at time.Time, l Line) {
 	p.wroteLine = true
 	if l.command != "" && l.command == p.command {
@@ -324,7 +321,6 @@ func IDs(ids []muster.TaskID) string {
 	return Join(ids, ", ", func(id muster.TaskID) string { return fmt.Sprint(id) })
 }
 
-// facts are what lines say beside their event.
 func (p *Progress) facts() Facts { return Facts{p.subject, p.presence.check} }
 
 // subject returns the subject of a task, or "" if it cannot be read.

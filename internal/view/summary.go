@@ -385,7 +385,6 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 // goesOn reports whether the run was stopped before its end, as by a model that does not answer.
 func (s Summary) goesOn() bool { return s.Code == 3 && s.Run.EndedAt == 0 && !s.IsTemporary }
 
-// goOn is the line with the command that goes on with the run.
 func (s Summary) goOn() string {
 	return strings.TrimSpace("go on:      muster "+s.RepositoryFlag+"resume "+s.GoOn) + "\n"
 }

@@ -48,7 +48,6 @@ type Shortening struct {
 	Dropped []WindowPart `json:"dropped"` // the largest first
 }
 
-// title returns the name of the part as people read it.
 func (p WindowPart) title() string {
 	if p.Tool != "" {
 		return p.Name + " of " + p.Tool

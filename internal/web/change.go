@@ -48,7 +48,6 @@ func (s *Server) decide(r *http.Request) (any, error) {
 	return decision{q, isFirst}, err
 }
 
-// mail sends the user's words to a member.
 func (s *Server) mail(r *http.Request) (any, error) {
 	var in struct {
 		To   muster.Name `json:"to"`
@@ -64,7 +63,6 @@ func (s *Server) mail(r *http.Request) (any, error) {
 	return s.team.Mail().Send(r.Context(), in.To, in.Text)
 }
 
-// comment sends what the user says about a line of a task's work to who has the task.
 func (s *Server) comment(r *http.Request) (any, error) {
 	var in struct {
 		Task muster.TaskID `json:"task"`
@@ -79,7 +77,6 @@ func (s *Server) comment(r *http.Request) (any, error) {
 	return s.team.Tasks().Comment(r.Context(), in.Task, in.File, in.Line, in.Text)
 }
 
-// retry puts a task that was given up back on the board.
 func (s *Server) retry(r *http.Request) (any, error) {
 	var in struct {
 		Task muster.TaskID `json:"task"`

@@ -22,7 +22,6 @@ type can struct {
 	Merge  bool `json:"merge"` // if there is something to take
 }
 
-// can returns what can be done with a team.
 func (c control) can(o view.Overview) can {
 	_, isStopped := o.Run.Left(o.Tasks)
 	isIdle := c.Launch != nil && !o.Alive
@@ -39,7 +38,6 @@ func errNotHere() error {
 	return muster.Errorf(muster.Invalid, "this page cannot do that").WithHint("use the command line: muster --help")
 }
 
-// start begins a run with a goal.
 func (c control) start(r *http.Request) (any, error) {
 	var in struct {
 		Goal string `json:"goal"`
@@ -54,7 +52,6 @@ func (c control) start(r *http.Request) (any, error) {
 	return c.launch(r, goal)
 }
 
-// resume goes on with a team that stopped.
 func (c control) resume(r *http.Request) (any, error) {
 	if err := decode(r, new(struct{})); err != nil {
 		return nil, err

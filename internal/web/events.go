@@ -198,7 +198,6 @@ func (o *stream) write(message string) bool {
 	return err == nil && o.flush() == nil
 }
 
-// living names the members that a process hosts.
 func (s *Server) living(ctx context.Context) (names string) {
 	all, _ := s.team.Members().List(ctx) // the state says what is wrong
 	for _, m := range all {

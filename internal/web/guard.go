@@ -143,7 +143,6 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// encode returns a line of JSON without secrets.
 func (s *Server) encode(v any) ([]byte, error) {
 	// Secrets are looked for in the encoded text, because a document may have them in any of its fields.
 	data, err := muster.MarshalLine(v)

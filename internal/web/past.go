@@ -134,7 +134,6 @@ type spending struct {
 	total   float64
 }
 
-// history reads the journal of the last run.
 func (s *Server) history(r *http.Request) (any, error) {
 	ctx := r.Context()
 	run, err := s.team.LastRun(ctx)
@@ -180,7 +179,6 @@ func (s *Server) history(r *http.Request) (any, error) {
 	return h, nil
 }
 
-// add adds a turn.
 func (h *history) add(e muster.Event, window func(string) int) {
 	i := slices.IndexFunc(h.Members, func(m spending) bool { return m.Name == e.Member })
 	if i < 0 {

@@ -87,7 +87,6 @@ type details struct {
 	IsCut    bool             `json:"is_cut"` // the difference is longer
 }
 
-// task reads a task, what was asked about it, and what it has changed.
 func (s *Server) task(r *http.Request) (any, error) {
 	ctx := r.Context()
 	id, err := strconv.Atoi(r.PathValue("id"))

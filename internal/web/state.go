@@ -62,7 +62,6 @@ type card struct {
 	Cost      string          `json:"cost,omitempty"`
 }
 
-// state reads how the team stands.
 func (s *Server) state(r *http.Request) (any, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()

@@ -154,7 +154,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// handler returns all that the server answers, behind the guard.
 func (s *Server) handler() http.Handler {
 	m := http.NewServeMux()
 	// All files of the directory are the page's, and only those: a path outside of it is never read.

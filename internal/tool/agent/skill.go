@@ -43,7 +43,6 @@ func SkillTools(all []skills.Skill) (list []llm.Tool) {
 	return list
 }
 
-// loadSkill returns the instructions of a skill.
 func loadSkill(all []skills.Skill, name string) (llm.Result, error) {
 	s, ok := skills.Named(all, name)
 	if !ok {
@@ -62,7 +61,6 @@ func loadSkill(all []skills.Skill, name string) (llm.Result, error) {
 	return tool.Text(text), nil
 }
 
-// searchSkills returns the names and descriptions of the skills that fit a query.
 func searchSkills(all []skills.Skill, query string) llm.Result {
 	found := skills.Search(all, query)
 	if len(found) == 0 {

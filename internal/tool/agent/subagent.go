@@ -111,7 +111,6 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 	return o.run(ctx, append(said, llm.Text{Text: in.Prompt}), newTools())
 }
 
-// run runs a subagent to its end and returns its report.
 func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (llm.Result, error) {
 	// The conversation begins with the tools and the system prompt, which are the same for all subagents of a kind,
 	// so that the provider can reuse what it has cached of them.

@@ -71,7 +71,6 @@ type laneName struct {
 	Name muster.Name `json:"name"`
 }
 
-// laneStatus shows what a lane holds that has not landed.
 func (k toolset) laneStatus() llm.Tool {
 	return textTool("worktree_status",
 		func(ctx context.Context, in laneName) (string, error) {
@@ -109,7 +108,6 @@ func (k toolset) laneKeep() llm.Tool {
 	})
 }
 
-// laneRemove removes a lane, or completes its task, which removes the lane in the end.
 func (k toolset) laneRemove() llm.Tool {
 	type in struct {
 		Name         muster.Name `json:"name"`

@@ -160,7 +160,6 @@ func (k toolset) broadcast() llm.Tool {
 		})
 }
 
-// spawnHint says to the caller how a teammate that has shut down lives again.
 func spawnHint(caller muster.Name) string {
 	if caller == muster.Lead {
 		return "To start it again call spawn_teammate with its name."

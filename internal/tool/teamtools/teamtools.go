@@ -112,7 +112,6 @@ type toolset struct {
 	Services
 }
 
-// common returns the tools that the lead and a teammate share.
 func (k toolset) common() []llm.Tool {
 	return []llm.Tool{
 		k.taskCreate(), k.taskList(), k.taskGet(), k.claimTask(), k.completeTask(), k.releaseTask(),
