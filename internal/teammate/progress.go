@@ -233,7 +233,7 @@ func unclaimedReason(t muster.Task) string {
 
 // keepsClaim reports whether an idle member must not be timed out yet, and keeps the task
 // that it has claimed: a conversation with the user is open, it waits for a background job or
-// for an answer, or tasks that others work on could still unblock something for it.
+// for an answer, or a task that it may take waits for what others work on.
 func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 	if i.jobs.Running() > 0 || i.hasConversation(ctx) {
 		return true, nil
@@ -252,72 +252,32 @@ func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return canUnblock(all, members, i.presence.Me(), i.taking(members)), nil
+	return mayGetWork(all, members, i.presence.Me(), i.taking(members)), nil
 }
 
-// canUnblock reports whether work that is under way could make a task claimable for the
-// member: some task that it may claim waits, however indirectly, for one that somebody else
-// works on, and for none that is stuck.
-func canUnblock(all []muster.Task, members []muster.Member, me muster.Member, mayTake taking) bool {
-	owners := byName(members)
-	w := waitGraph{tasks: map[muster.TaskID]muster.Task{}, members: members, me: me.Name, mayTake: mayTake,
-		idle: map[muster.Name]bool{me.Name: true}, seen: map[muster.TaskID]bool{}}
+// mayGetWork reports whether there is a task that the member may take: one that has become ready since the member
+// looked, or one that waits while somebody else works, or has only to claim a task that is ready. An idle owner moves
+// neither its task nor another one: two would wait for each other for ever.
+func mayGetWork(all []muster.Task, members []muster.Member, me muster.Member, mayTake taking) bool {
+	owners, resting := byName(members), map[muster.Name]bool{}
+	waits, moves := false, slices.ContainsFunc(members, func(m muster.Member) bool {
+		return m.Name != me.Name && m.Name != muster.Lead && m.Status == muster.Working
+	})
 	for _, t := range all {
-		w.tasks[t.ID] = t
-		// An idle owner moves neither its task nor another one: two would wait for each other
-		// for ever.
-		if o := owners[t.Owner]; o != nil && t.Open() && isIdleWith(o, t) {
-			w.idle[t.Owner] = true
-		}
-	}
-	// One such task is enough to wait for.
-	for _, t := range all {
-		if t.Status == muster.Pending && mayTake.allows(t, me.Role) {
-			clear(w.seen)
-			if moves, stuck := w.blockers(t); moves && !stuck {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// waitGraph is the open tasks and who works on them, to find out what a task waits for.
-type waitGraph struct {
-	tasks   map[muster.TaskID]muster.Task
-	members []muster.Member
-	me      muster.Name
-	mayTake taking
-	idle    map[muster.Name]bool // who moves nothing, for all that is known
-	seen    map[muster.TaskID]bool
-}
-
-// blockers looks at all that a task waits for, and reports whether something moves there and
-// whether something is stuck.
-func (w *waitGraph) blockers(t muster.Task) (moves, stuck bool) {
-	for _, id := range t.BlockedBy {
-		// Each task is looked at once: the graph may join again, and a damaged one may have a
-		// cycle.
-		if w.seen[id] {
-			continue
-		}
-		w.seen[id] = true
-		b, ok := w.tasks[id]
+		o := owners[t.Owner]
+		waits = waits || t.Status == muster.Pending && mayTake.allows(t, me.Role)
 		switch {
-		case !ok || b.Status == muster.NeedsAttention || b.Owner == w.me && b.Open():
-			stuck = true // the member's own task does not move while it is idle
-		case b.Claimed():
-			moves = moves || !w.idle[b.Owner]
-		case len(b.BlockedBy) > 0:
-			more, held := w.blockers(b)
-			moves, stuck = moves || more, stuck || held
-		case canBeClaimed(b, w.members, w.idle, w.mayTake):
-			moves = true
+		case !t.Claimed():
+		case t.Owner == me.Name || o != nil && isIdleWith(o, t):
+			resting[t.Owner] = true
 		default:
-			stuck = true
+			moves = true
 		}
 	}
-	return moves, stuck
+	isReady := func(t muster.Task) bool {
+		return t.Status == muster.Pending && len(t.BlockedBy) == 0 && canBeClaimed(t, members, resting, mayTake)
+	}
+	return waits && (moves || slices.ContainsFunc(all, isReady))
 }
 
 // taking reports whether the members of a role may take a task by themselves. Nil: by the role that the task asks for.

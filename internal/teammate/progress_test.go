@@ -98,48 +98,39 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// What a task waits for, however indirectly, must move, and none of it may be stuck.
-func TestCanUnblockIndirectly(t *testing.T) {
+// An idle member stays while a task waits for it and somebody else is at work.
+func TestMayGetWork(t *testing.T) {
 	on := func(id muster.TaskID, ids ...muster.TaskID) muster.Task {
 		return muster.Task{ID: id, Status: muster.Pending, BlockedBy: ids, ClaimRole: "tester"}
 	}
-	atWork := muster.Task{ID: 1, Status: muster.InProgress, Owner: "bob"}
-	ready := muster.Task{ID: 1, Status: muster.Pending}
+	of := func(owner muster.Name, claimedAt float64) muster.Task {
+		return muster.Task{ID: 1, Status: muster.InProgress, Owner: owner, ClaimedAt: claimedAt}
+	}
 	for _, c := range []struct {
 		name  string
+		bob   muster.MemberStatus
 		tasks []muster.Task
 		want  bool
 	}{
-		{"one at work", []muster.Task{atWork, on(2, 1)}, true},
-		{"through another", []muster.Task{atWork, on(2, 1), on(3, 2)}, true},
-		{"only through another", []muster.Task{atWork, {ID: 2, Status: muster.Pending, BlockedBy: []muster.TaskID{1},
-			ClaimRole: "writer"}, on(3, 2)}, true},
-		{"one at work and one deleted", []muster.Task{atWork, on(2, 1, 9)}, false},
-		{"one at work and one that needs attention", []muster.Task{atWork, {ID: 3, Status: muster.NeedsAttention},
-			on(2, 1, 3)}, false},
-		{"one at work, and through another one deleted", []muster.Task{atWork,
-			{ID: 3, Status: muster.Pending, BlockedBy: []muster.TaskID{9}}, on(2, 1, 3)}, false},
-		{"one for nobody and one at work", []muster.Task{atWork, {ID: 3, Status: muster.Pending, ClaimRole: "writer"},
-			on(2, 1, 3)}, false},
-		{"one that bob may take", []muster.Task{ready, on(2, 1)}, true},
-		{"one that only it may take", []muster.Task{on(1), on(2, 1)}, false},
-		{"a cycle", []muster.Task{on(2, 3), on(3, 2)}, false},
-		{"one that is stuck, then one that is not", []muster.Task{atWork, {ID: 3, Status: muster.Pending,
-			BlockedBy: []muster.TaskID{1}, ClaimRole: "writer"}, on(4, 3, 9), on(5, 3)}, true},
-		{"nothing is blocked", []muster.Task{atWork, on(2)}, false},
-		{"what is blocked is not for it", []muster.Task{atWork, {ID: 2, Status: muster.Pending, ClaimRole: "writer",
+		{"bob is at work", muster.Working, []muster.Task{on(2, 1)}, true},
+		{"somebody outside of the team is", muster.Idle, []muster.Task{of("stranger", 0), on(2, 1)}, true},
+		{"bob has claimed it this moment", muster.Idle, []muster.Task{of("bob", muster.UnixTime(time.Now())), on(2, 1)}, true},
+		{"bob rests with it", muster.Idle, []muster.Task{of("bob", 0), on(2, 1)}, false},
+		{"it is its own", muster.Idle, []muster.Task{of("tess", 0), on(2, 1)}, false},
+		{"one has become ready", muster.Idle, []muster.Task{on(2)}, true},
+		{"bob may claim what is ready", muster.Idle, []muster.Task{{ID: 1, Status: muster.Pending, ClaimRole: "coder"},
+			on(2, 1)}, true},
+		{"it rests with a task of its own", muster.Idle, []muster.Task{of("tess", 0), on(2)}, false},
+		{"bob rests with one of his", muster.Idle, []muster.Task{of("bob", 0), {ID: 3, Status: muster.Pending,
+			ClaimRole: "coder"}, on(2, 3)}, false},
+		{"nobody can claim what is ready", muster.Idle, []muster.Task{{ID: 1, Status: muster.Pending, ClaimRole: "writer"},
+			on(2, 1)}, false},
+		{"what is blocked is not for it", muster.Working, []muster.Task{{ID: 2, Status: muster.Pending, ClaimRole: "writer",
 			BlockedBy: []muster.TaskID{1}}}, false},
-		{"one with which bob rests", []muster.Task{{ID: 1, Status: muster.InProgress, Owner: "idle"}, on(2, 1)}, false},
-		{"one that bob has claimed this moment", []muster.Task{{ID: 1, Status: muster.InProgress, Owner: "idle",
-			ClaimedAt: muster.UnixTime(time.Now())}, on(2, 1)}, true},
-		{"one that who rests with another takes", []muster.Task{{ID: 1, Status: muster.Pending, ClaimRole: "designer"},
-			{ID: 4, Status: muster.InProgress, Owner: "idle"}, on(2, 1)}, false},
-		{"what was blocked is claimed", []muster.Task{atWork, {ID: 2, Status: muster.InProgress, Owner: "bob",
-			ClaimRole: "tester", BlockedBy: []muster.TaskID{1}}}, false},
 	} {
 		bob, tess := idleMember("bob", "coder"), idleMember("tess", "tester")
-		bob.Status = muster.Working
-		if got := canUnblock(c.tasks, []muster.Member{bob, tess, idleMember("idle", "designer")}, tess, nil); got != c.want {
+		bob.Status = c.bob
+		if got := mayGetWork(c.tasks, []muster.Member{bob, tess}, tess, nil); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -390,7 +381,7 @@ func TestWhoKeepsItsClaim(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		ctx := l.Context()
 		l.open()
-		l.create(board.Draft{})
+		l.create(board.Draft{Role: "tester"})
 		_, err := l.world.Roster.Add(ctx, muster.Member{Name: "bob", Role: "coder"})
 		l.must(err)
 		expect := func(what string, want bool) {
