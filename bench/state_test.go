@@ -49,8 +49,7 @@ func replace(path string, data []byte) error {
 	return d.Sync()
 }
 
-// BenchmarkClaim is claims in one process on a board that it knows, each beside one replaced file of the same size. How
-// they fare on a large board is BenchmarkWarm.
+// BenchmarkClaim is claims in one process on a board that it knows, each beside one replaced file of the same size.
 func BenchmarkClaim(b *testing.B) {
 	const n = 100
 	ctx := b.Context()

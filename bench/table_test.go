@@ -17,9 +17,9 @@ import (
 )
 
 // order is the table's: that of the benchmarks whose figures it has.
-var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkClaimCommand",
-	"BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkTrust", "BenchmarkPrint",
-	"BenchmarkOpen", "BenchmarkWarm", "BenchmarkCollision", "BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces"}
+var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkMail",
+	"BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkTrust", "BenchmarkPrint", "BenchmarkCollision",
+	"BenchmarkGrep", "BenchmarkCache", "BenchmarkFaces"}
 
 // figure is a row of the table.
 type figure struct {
