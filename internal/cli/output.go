@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"muster"
@@ -142,20 +139,4 @@ func list[T any](
 		}
 		return printAll(all)
 	})
-}
-
-// writeList prints documents as muster.Encode prints a list of them, to the byte, but it never has them all encoded at
-// once. The memory that bench/ allows for a board of 100,000 tasks needs that.
-func writeList[T any](w io.Writer, all []T) error {
-	// A write for each document would cost a system call for each line of a long list.
-	buffer := bufio.NewWriterSize(w, 64<<10)
-	// Documents may have fields of other programs, which are printed as they are.
-	e := jsontext.NewEncoder(buffer, jsontext.WithIndent("  "), jsontext.PreserveRawStrings(true),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	// After an error a part of the list may have been written already. The exit code tells a program that it is not
-	// whole.
-	if err := json.MarshalEncode(e, all); err != nil {
-		return err
-	}
-	return buffer.Flush()
 }

@@ -223,10 +223,7 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	all = slices.DeleteFunc(all, func(t muster.Task) bool {
 		return f.status != "" && string(t.Status) != f.status || f.owner != "" && string(t.Owner) != f.owner
 	})
-	if t.json { // not print, which would have the whole list encoded at once
-		return writeList(t.Stdout, all)
-	}
-	return t.print(all, func(s view.Screen) string {
+	return t.print(append([]muster.Task{}, all...), func(s view.Screen) string {
 		switch {
 		case len(all) == 0:
 			return "no tasks: muster task add SUBJECT\n"
