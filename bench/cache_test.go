@@ -187,8 +187,6 @@ func dollars(b *testing.B, model string, k llmtest.Kept) float64 {
 	return sum
 }
 
-// kb is a number of bytes in KB.
 func kb(n int) float64 { return float64(n) / 1024 }
 
-// share is how many percent of all n are.
 func share(n, all int) float64 { return 100 * float64(n) / float64(max(all, 1)) }

@@ -29,7 +29,6 @@ type face struct {
 	grown   chan struct{} // has a token after more was written
 }
 
-// startFace starts the program on a new terminal of 120 columns and 40 rows.
 func (w *world) startFace(args ...string) *face {
 	w.tb.Helper()
 	master := need(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(w.tb)
@@ -49,7 +48,6 @@ func (w *world) startFace(args ...string) *face {
 	return f
 }
 
-// read keeps what the program writes until its terminal is closed.
 func (f *face) read() {
 	part := make([]byte, 64<<10)
 	for {
@@ -73,7 +71,6 @@ func (f *face) kill() {
 	_ = f.command.Wait()
 }
 
-// waits waits until the program has written a text, and returns when that was.
 func (f *face) waits(text string) time.Time {
 	f.tb.Helper()
 	late := time.After(time.Minute)
@@ -92,7 +89,6 @@ func (f *face) waits(text string) time.Time {
 	}
 }
 
-// cpu returns how many milliseconds of processor time the program has taken.
 func (f *face) cpu() float64 {
 	stat := string(need(os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.command.Process.Pid)))(f.tb))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])

@@ -29,7 +29,6 @@ func (d searched) Workdir(context.Context) (code.Workdir, error) {
 	return code.Workdir{Dir: string(d)}, nil
 }
 
-// source makes a repository of n files of program text, and returns its directory and the names of the files.
 func source(b *testing.B, n int) (dir string, names []string) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(1, 2)) // the same text in each run
@@ -121,7 +120,6 @@ func cpu(b *testing.B) (sum time.Duration) {
 // costs are the time that something took, and the processor time, in milliseconds.
 type costs struct{ wall, cpu samples }
 
-// measure does something once.
 func (c *costs) measure(b *testing.B, do func()) {
 	b.Helper()
 	start, used := time.Now(), cpu(b)

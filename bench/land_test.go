@@ -47,7 +47,6 @@ func newLandWorld(b *testing.B, files int) *landWorld {
 	return x
 }
 
-// task claims a new task and gives it a lane with a file of its own.
 func (w *landWorld) task(ctx context.Context, n int) root.Task {
 	w.tb.Helper()
 	t := need(w.board.Create(ctx, board.Draft{Subject: fmt.Sprintf("task %d", n), CreatedBy: root.Lead}))(w.tb)
@@ -58,7 +57,6 @@ func (w *landWorld) task(ctx context.Context, n int) root.Task {
 	return need(w.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base))(w.tb)
 }
 
-// landed is how many commits the target has beyond the base.
 func (w *landWorld) landed() int {
 	w.tb.Helper()
 	return strings.Count(w.output(w.command("git", "rev-list", "main..muster/bench")), "\n")
@@ -109,7 +107,6 @@ func BenchmarkLand(b *testing.B) {
 	}
 }
 
-// commitTree makes a commit of a tree on another one.
 func (w *world) commitTree(tree, onto string) string {
 	w.tb.Helper()
 	return strings.TrimSpace(w.output(w.command("git", "commit-tree", "-p", onto, "-m", "a task", tree)))

@@ -41,7 +41,6 @@ type landingRun struct {
 	check     string // the command
 }
 
-// run runs the team to its end.
 func (r *landingRun) run() (cost landingCost) {
 	r.tb.Helper()
 	r.writeWork(r.tasks)
@@ -62,7 +61,6 @@ func (r *landingRun) run() (cost landingCost) {
 	return cost
 }
 
-// events are the events of the run so far.
 func (r *landingRun) events() (all []root.Event) {
 	data, _ := os.ReadFile(filepath.Join(r.root, ".team", "events.jsonl"))
 	for line := range bytes.Lines(data) {
@@ -74,7 +72,6 @@ func (r *landingRun) events() (all []root.Event) {
 	return all
 }
 
-// count counts in the journal what happened.
 func (r *landingRun) count(cost *landingCost) {
 	began, parked := map[root.TaskID]float64{}, 0.0
 	needs := map[root.TaskID]bool{}
@@ -107,7 +104,6 @@ func (r *landingRun) count(cost *landingCost) {
 	cost.parked = 100 * parked / (cost.wall * float64(r.teammates))
 }
 
-// runVerified runs the team on the library, then looks at what it landed.
 func (r *landingRun) runVerified() landingCost {
 	r.tb.Helper()
 	base := r.head()
@@ -154,7 +150,6 @@ func (r *landingRun) verify(base, check string) (checks int) {
 // isGreenReceipt matches the receipt of a commit that was checked itself.
 var isGreenReceipt = regexp.MustCompile(`^ok\b`)
 
-// newLandingRun is a run on the library.
 func (l *library) newLandingRun(b *testing.B, tasks []landingTask, teammates int) *landingRun {
 	w := l.newWorld(b)
 	return &landingRun{world: w, tasks: tasks, teammates: teammates, check: w.checkScript(libraryCheck)}

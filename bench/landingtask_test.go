@@ -57,7 +57,6 @@ func landingTasks() (all []landingTask) {
 	return all
 }
 
-// goodTasks are tasks that have nothing to do with each other.
 func goodTasks(n int) (all []landingTask) {
 	for i := range n {
 		all = append(all, landingTask{n: i + 1,
@@ -87,7 +86,6 @@ func (w *world) writeWork(tasks []landingTask) {
 	}
 }
 
-// work is the command that does a task's work, or mends it.
 func (w *world) work(n, what string) string {
 	return "sh " + filepath.Join(w.base, "work", n+".sh") + " " + what
 }
@@ -117,7 +115,6 @@ func (w *world) landingScript(tasks []landingTask, teammates int) string {
 	return b.String()
 }
 
-// checkTasksOnce fails unless the commit has the work of every task once.
 func (w *world) checkTasksOnce(commit string, tasks []landingTask) {
 	w.tb.Helper()
 	found := map[string]int{}

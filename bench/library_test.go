@@ -94,7 +94,6 @@ func (w *world) checksRun() (n int, cpu float64) {
 	return strings.Count(string(started), "\n"), cpu
 }
 
-// forgetChecks begins to count anew.
 func (w *world) forgetChecks() {
 	for _, name := range []string{"started", "ended"} {
 		_ = os.Remove(filepath.Join(w.base, name))

@@ -16,7 +16,6 @@ type samples []float64
 
 func (s *samples) add(v float64) { *s = append(*s, v) }
 
-// took adds the time since a moment, in milliseconds.
 func (s *samples) took(since time.Time) { s.add(ms(time.Since(since))) }
 
 func (s samples) median() float64 {
@@ -30,7 +29,6 @@ func (s samples) median() float64 {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// must ends the test on an error.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

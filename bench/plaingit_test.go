@@ -29,7 +29,6 @@ type branch struct {
 	head string
 }
 
-// newPlainGit commits the work of all tasks on branches of their own.
 func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all []branch) {
 	w.tb.Helper()
 	p = &plainGit{world: w, check: check, dir: filepath.Join(w.base, "checked"), lane: filepath.Join(w.base, "lane"), tip: w.head()}
@@ -44,13 +43,11 @@ func newPlainGit(w *world, check string, tasks []landingTask) (p *plainGit, all 
 	return p, all
 }
 
-// head returns the commit that is checked out.
 func (w *world) head() string {
 	w.tb.Helper()
 	return strings.TrimSpace(w.output(w.command("git", "rev-parse", "HEAD")))
 }
 
-// in runs a program in a directory; it must end well.
 func (p *plainGit) in(dir, name string, args ...string) string {
 	p.tb.Helper()
 	c := p.command(name, args...)
@@ -58,7 +55,6 @@ func (p *plainGit) in(dir, name string, args ...string) string {
 	return p.output(c)
 }
 
-// commitWork does or mends the work of a task in the lane and commits what is there.
 func (p *plainGit) commitWork(t landingTask, what string) string {
 	p.tb.Helper()
 	p.in(p.lane, "sh", "-c", p.work(fmt.Sprintf("%02d", t.n), what))
@@ -89,7 +85,6 @@ func (p *plainGit) merge(onto string, b branch) string {
 	return strings.TrimSpace(p.output(p.command("git", "commit-tree", "-p", onto, "-m", fmt.Sprintf("task %02d", b.task.n), strings.TrimSpace(string(tree)))))
 }
 
-// isGreen runs the check on a commit.
 func (p *plainGit) isGreen(commit string) bool {
 	p.tb.Helper()
 	p.in(p.dir, "git", "checkout", "-q", "--detach", commit)
@@ -98,7 +93,6 @@ func (p *plainGit) isGreen(commit string) bool {
 	return c.Run() == nil
 }
 
-// moveTo makes a commit the tip.
 func (p *plainGit) moveTo(commit string) {
 	p.git("update-ref", "refs/heads/landed", commit)
 	p.tip = commit
@@ -144,7 +138,6 @@ func (p *plainGit) inBatches(all []branch) {
 	}
 }
 
-// plainly lands the tasks by plain git and returns what that cost.
 func (l *library) plainly(tb testing.TB, tasks []landingTask) (cost landingCost) {
 	tb.Helper()
 	w := l.newWorld(tb)

@@ -24,7 +24,6 @@ type run struct {
 	size  float64 // KB of the first request
 }
 
-// measure runs a program that asks the server so many times and one more.
 func (w *world) measure(s *server, turns int, program string, args ...string) (r run) {
 	w.tb.Helper()
 	s.forget()
@@ -120,7 +119,6 @@ func watchPeaks(pid int) (watch func() [2]float64) {
 	}
 }
 
-// children are the processes whose parent is pid.
 func children(pid int) (pids []int) {
 	var data []byte
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -136,7 +134,6 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// memory is a field of a process's status in MB; 0 when it is gone.
 func memory(pid int, field string) float64 { return megabytes(pid, "status", field) }
 
 // private is the memory of a process that no other one maps, in MB.
@@ -144,7 +141,6 @@ func private(pid int) float64 {
 	return megabytes(pid, "smaps_rollup", "Private_Clean", "Private_Dirty", "Private_Hugetlb")
 }
 
-// megabytes is the sum of some fields of a file about a process.
 func megabytes(pid int, file string, fields ...string) (sum float64) {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	for line := range strings.Lines(string(data)) {

@@ -37,7 +37,6 @@ type visit struct {
 	body       []byte // only of a server that keeps bodies
 }
 
-// serve starts a server that says the words of a script.
 func serve(tb testing.TB, words string) *server {
 	tb.Helper()
 	s := &server{asked: map[string][]visit{}}
@@ -92,19 +91,16 @@ func identity(body []byte) string {
 	return string(who)
 }
 
-// env is what sends a program to the server.
 func (s *server) env() []string {
 	return []string{"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + s.url}
 }
 
-// visits are the requests of a member so far.
 func (s *server) visits(who string) []visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]visit(nil), s.asked[who]...)
 }
 
-// forget forgets all requests, before a program is run once more.
 func (s *server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

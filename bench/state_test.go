@@ -17,7 +17,6 @@ import (
 	"muster/store/file"
 )
 
-// open opens the world's state in this process.
 func (w *world) open() (*file.Store, *journal.Journal) {
 	w.tb.Helper()
 	s := need(file.Open(w.root))(w.tb)

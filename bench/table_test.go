@@ -161,7 +161,6 @@ var load = func() string {
 	return one
 }()
 
-// filesystem names what the figures with an fsync depend on.
 func filesystem(dir string) string {
 	name, err := exec.Command("stat", "-f", "-c", "%T", dir).Output()
 	if err != nil {

@@ -51,7 +51,6 @@ type team struct {
 	events map[string]map[string]int // how many, by kind and member
 }
 
-// hire starts a run with so many teammates and waits until all are idle.
 func (w *world) hire(n int) *team {
 	w.tb.Helper()
 	t := &team{world: w, server: serve(w.tb, crew(n)), log: need(os.CreateTemp(w.tb.TempDir(), ""))(w.tb), events: map[string]map[string]int{}}
@@ -73,7 +72,6 @@ func (t *team) stop() {
 	t.log.Close()
 }
 
-// await waits until something is so; ten minutes at most.
 func (t *team) await(what string, is func() bool) {
 	t.tb.Helper()
 	if _, ok := wait.Poll(10*time.Minute, is); !ok {
@@ -175,12 +173,10 @@ func (t *team) rest(seconds int) (r rested) {
 	return r
 }
 
-// processes are the team's own process and its children: its guard.
 func (t *team) processes() []int {
 	return append([]int{t.cmd.Process.Pid}, children(t.cmd.Process.Pid)...)
 }
 
-// woken is how many teammates have asked more than once.
 func (t *team) woken() (n int) {
 	t.server.mu.Lock()
 	defer t.server.mu.Unlock()

@@ -45,7 +45,6 @@ func BenchmarkPickup(b *testing.B) {
 	b.Logf("task add itself takes %.1f ms", added.median())
 }
 
-// last is the newest event of a kind for a task.
 func (t *team) last(kind string, task int) (e root.Event, ok bool) {
 	data, _ := os.ReadFile(filepath.Join(t.root, ".team", "events.jsonl"))
 	for line := range bytes.Lines(data) {

@@ -23,7 +23,6 @@ type world struct {
 	env  []string
 }
 
-// newWorld makes a repository with one commit, which has so many files.
 func newWorld(tb testing.TB, files int) *world {
 	tb.Helper()
 	base := need(filepath.EvalSymlinks(tb.TempDir()))(tb)
@@ -41,7 +40,6 @@ func newWorld(tb testing.TB, files int) *world {
 	return w
 }
 
-// environment is what the programs of a world see of the machine.
 func environment(base string) []string {
 	return []string{
 		"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
@@ -50,7 +48,6 @@ func environment(base string) []string {
 	}
 }
 
-// commitAll makes the world's files a repository with one commit.
 func (w *world) commitAll() {
 	w.tb.Helper()
 	w.git("init", "-q", "-b", "main")
@@ -59,20 +56,17 @@ func (w *world) commitAll() {
 	w.git("repack", "-a", "-d", "-q") // as in a clone
 }
 
-// command is a program as the world's user starts it.
 func (w *world) command(name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir, c.Env = w.root, w.env
 	return c
 }
 
-// git runs git, which must end well.
 func (w *world) git(args ...string) {
 	w.tb.Helper()
 	w.output(w.command("git", args...))
 }
 
-// muster runs the program, which must end well, and returns what it printed.
 func (w *world) muster(args ...string) string {
 	w.tb.Helper()
 	return w.output(w.command(muster, args...))

@@ -69,7 +69,6 @@ speakers:
     - say: Over.
 `
 
-// hungTeam is that lead, with a teammate whose model never answers.
 func (h *house) hungTeam() llm.Model {
 	h.Helper()
 	return cast{"lead": h.reads(waitingLead), "alice": hangs}.model()

@@ -98,7 +98,6 @@ func (c *clumsy) lines() []string {
 	return append(c.s.lines[max(0, len(c.s.lines)-25):], c.s.left...)
 }
 
-// run runs the team to its end.
 func (c *clumsy) run() {
 	s := c.s
 	store := s.base.Handle()
@@ -154,7 +153,6 @@ func (c *clumsy) answers(ctx context.Context) {
 	}
 }
 
-// judge compares what was made with what has landed and with what the summary says.
 func (c *clumsy) judge() {
 	s := c.s
 	if s.isBroken() {
@@ -199,7 +197,6 @@ func (c *clumsy) judge() {
 	}
 }
 
-// met is how often a member met a limit: its task went back, or its team was stopped.
 func (c *clumsy) met(limit string) (n int64) {
 	if strings.Contains(c.sum.Text, limit) {
 		n++
@@ -291,7 +288,6 @@ func (c *clumsy) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (l
 	return p.reply(), nil
 }
 
-// file is the name of a new file.
 func (c *clumsy) file() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,12 +295,10 @@ func (c *clumsy) file() string {
 	return fmt.Sprintf("f%d", c.files)
 }
 
-// anybody is the name of somebody, who may be there or not.
 func anybody(d *rand.Rand) string {
 	return []string{"lead", "m1", "m2", "m3", "ghost", "user"}[d.IntN(6)]
 }
 
-// lead is clumsy: now and then it does what a lead should.
 func (c *clumsy) lead(ctx context.Context, p *simTalk) {
 	tasks, err := c.s.o.board.List(ctx)
 	p.err = err
@@ -357,7 +351,6 @@ func (c *clumsy) lead(ctx context.Context, p *simTalk) {
 	}
 }
 
-// teammate is as clumsy.
 func (c *clumsy) teammate(ctx context.Context, p *simTalk) {
 	tasks, err := c.s.o.board.List(ctx)
 	p.err = err
@@ -403,7 +396,6 @@ func (c *clumsy) teammate(ctx context.Context, p *simTalk) {
 	}
 }
 
-// work writes a file in the lane, or completes the task.
 func (c *clumsy) work(_ context.Context, p *simTalk, hand muster.Task) {
 	if p.d.IntN(3) == 0 {
 		p.call("complete_task", args{"task_id": hand.ID, "summary": "done by " + string(p.who)})
@@ -412,7 +404,6 @@ func (c *clumsy) work(_ context.Context, p *simTalk, hand muster.Task) {
 	p.call("bash", args{"command": "put " + c.file()})
 }
 
-// takeBack takes back a file that lies in a directory.
 func (c *clumsy) takeBack(p *simTalk, dir string) {
 	for name := range filesOf(dir) {
 		p.call("bash", args{"command": "take " + filepath.Join(dir, name)})
@@ -427,7 +418,6 @@ func (c *clumsy) lanes() []muster.Lane {
 	return all
 }
 
-// handOf is the task that a member has claimed.
 func handOf(tasks []muster.Task, who muster.Name) (hand muster.Task) {
 	for _, t := range tasks {
 		if t.Owner == who && t.Claimed() {

@@ -21,7 +21,6 @@ type talking struct {
 	talk *team.Conversation
 }
 
-// converse starts a conversation; the first words are the goal.
 func (h *house) converse(m llm.Model, first string) *talking {
 	h.Helper()
 	c := team.NewConversation()
@@ -33,7 +32,6 @@ func (h *house) converse(m llm.Model, first string) *talking {
 	return &talking{h.begin(run), c}
 }
 
-// rests waits until the prompt is the user's.
 func (c *talking) rests(done bool) {
 	c.h.Helper()
 	late := time.After(time.Hour)
@@ -58,7 +56,6 @@ func (c *talking) say(text string) {
 	}
 }
 
-// echo answers what the user wrote last.
 func echo(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 	last := fmt.Sprint(r.Messages[len(r.Messages)-1].Parts)
 	if n == 0 {

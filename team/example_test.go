@@ -53,7 +53,6 @@ func ExampleTeam() {
 	// hello
 }
 
-// greeters is a team.Config's Model.
 func greeters(string) (llm.Model, error) { return scripted(greeting) }
 
 const greeting = `
@@ -189,7 +188,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// repository makes a git repository with one commit.
 func repository() string {
 	dir := must(os.MkdirTemp("", "muster-example-"))
 	must(0, os.WriteFile(dir+"/README", []byte("an example\n"), 0o644))
@@ -203,7 +201,6 @@ func git(dir string, args ...string) string {
 	return string(must(exec.Command("git", append([]string{"-C", dir}, args...)...).Output()))
 }
 
-// run runs a goal to its end on a throw-away repository.
 func run(words string, change func(*team.Config)) team.Summary {
 	dir := repository()
 	defer os.RemoveAll(dir)
@@ -220,7 +217,6 @@ func opened(dir, words string, change func(*team.Config)) *team.Team {
 	return must(team.Open(context.Background(), c))
 }
 
-// scripted is a model that says what is written.
 func scripted(words string) (llm.Model, error) {
 	s, err := script.Parse([]byte(words))
 	if err != nil {

@@ -74,20 +74,17 @@ func elsewhere(s muster.Store) other {
 	return o
 }
 
-// newRepo makes a git repository with one commit.
 func newRepo(t *testing.T) string {
 	t.Helper()
 	return gittest.Repo(t, map[string]string{"README": "a test\n"})
 }
 
-// bubble runs f with a team on a meadow.
 func bubble(t *testing.T, f func(h *house)) {
 	t.Helper()
 	root := t.TempDir()
 	inBubble(t, root, newMeadow(root), f)
 }
 
-// bubbleOnGit runs f with a team on a git repository.
 func bubbleOnGit(t *testing.T, f func(h *house)) {
 	t.Helper()
 	inBubble(t, newRepo(t), nil, f)
@@ -102,7 +99,6 @@ func inBubble(t *testing.T, root string, m *meadow, f func(h *house)) {
 	})
 }
 
-// onFiles returns a team with nothing simulated but the model.
 func onFiles(t *testing.T) *house {
 	t.Helper()
 	h := &house{T: t, root: newRepo(t), patience: time.Minute}
@@ -121,7 +117,6 @@ func (h *house) git(args ...string) string {
 	return gittest.Git(h, h.root, args...)
 }
 
-// commit writes a file of the user's and commits it.
 func (h *house) commit(path, text string) {
 	h.Helper()
 	gittest.Write(h, h.root, map[string]string{path: text})
@@ -129,7 +124,6 @@ func (h *house) commit(path, text string) {
 	h.git("commit", "-q", "-m", "add "+path)
 }
 
-// open opens the team as a new process does.
 func (h *house) open(m llm.Model, change func(*team.Config)) *team.Team {
 	h.Helper()
 	c := team.Config{Dir: h.root, Store: h.handle(), Name: "demo", Teammates: 4,
@@ -172,24 +166,20 @@ func (h *house) begin(f func(context.Context) (team.Summary, error)) *running {
 	return r
 }
 
-// run starts a run of an opened team.
 func (h *house) run(t *team.Team) *running {
 	return h.begin(func(ctx context.Context) (team.Summary, error) { return t.Run(ctx, "the goal", team.Start{}) })
 }
 
-// start starts a run with a script for its model.
 func (h *house) start(words string, change func(*team.Config)) *running {
 	h.Helper()
 	return h.run(h.open(h.scripted(words), change))
 }
 
-// resume goes on in a new process.
 func (h *house) resume(words string, change func(*team.Config)) *running {
 	h.Helper()
 	return h.begin(h.open(h.scripted(words), change).Resume)
 }
 
-// ends waits for the end, which must come with the code within the time on the test's clock.
 func (r *running) ends(code int, within time.Duration) team.Summary {
 	r.h.Helper()
 	select {
@@ -205,7 +195,6 @@ func (r *running) ends(code int, within time.Duration) team.Summary {
 	return r.sum
 }
 
-// fails waits for the end, which must be an error.
 func (r *running) fails() error {
 	r.h.Helper()
 	<-r.done
@@ -215,7 +204,6 @@ func (r *running) fails() error {
 	return r.err
 }
 
-// interrupt is Ctrl-C.
 func (r *running) interrupt() {
 	r.h.Helper()
 	r.stop(muster.CauseUser)
@@ -224,13 +212,11 @@ func (r *running) interrupt() {
 	}
 }
 
-// abandon ends a run of which the test knows enough.
 func (r *running) abandon() {
 	r.stop(muster.CauseUser)
 	<-r.done
 }
 
-// until waits for an event.
 func (h *house) until(what string, fits func(muster.Event) bool) muster.Event {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), h.patience)
@@ -252,7 +238,6 @@ func (h *house) events() (all []muster.Event) {
 	return all
 }
 
-// count is how many events fit.
 func (h *house) count(fits func(muster.Event) bool) (n int) {
 	for _, e := range h.events() {
 		if fits(e) {
@@ -262,7 +247,6 @@ func (h *house) count(fits func(muster.Event) bool) (n int) {
 	return n
 }
 
-// noted is how many notes of the run say the text.
 func (h *house) noted(text string) int {
 	return h.count(func(e muster.Event) bool {
 		return e.Kind == journal.RunNote && strings.Contains(e.Text("text"), text)
@@ -315,7 +299,6 @@ func (h *house) said(name muster.Name) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\"`, `"`).Replace(b.String())
 }
 
-// heard fails unless a member was told the text n times.
 func (h *house) heard(name muster.Name, text string, n int) {
 	h.Helper()
 	if got := strings.Count(h.said(name), text); got != n {
@@ -323,7 +306,6 @@ func (h *house) heard(name muster.Name, text string, n int) {
 	}
 }
 
-// entries is a member's transcript.
 func (h *house) entries(name muster.Name) (all []transcript.Entry) {
 	for e, err := range transcript.Read(h.Context(), h.store.Log(), name, 0) {
 		require.NoError(h, err)
@@ -332,13 +314,11 @@ func (h *house) entries(name muster.Name) (all []transcript.Entry) {
 	return all
 }
 
-// tellLead sends mail of the user's to the lead.
 func (h *house) tellLead(text string) {
 	h.Helper()
 	require.Value(h.post.Send(h.Context(), muster.Message{From: muster.User, To: muster.Lead, Content: text}))(h)
 }
 
-// waiting are the mails in a box.
 func (h *house) waiting(name muster.Name) []muster.Message {
 	h.Helper()
 	msgs, _, _, err := h.post.Peek(h.Context(), name, 0, 1<<30)
@@ -355,13 +335,11 @@ func (h *house) add(name, role string) {
 	}
 }
 
-// create puts a task of the user's on the board.
 func (h *house) create(subject string) muster.Task {
 	h.Helper()
 	return require.Value(h.board.Create(h.Context(), board.Draft{Subject: subject, CreatedBy: muster.User}))(h)
 }
 
-// shutDownAlice asks alice to shut down, as another process does.
 func (h *house) shutDownAlice(change func(*muster.Request)) muster.RequestID {
 	h.Helper()
 	q := muster.Request{Kind: muster.AskShutdown, From: muster.User, To: "alice", Reason: "enough"}
@@ -371,7 +349,6 @@ func (h *house) shutDownAlice(change func(*muster.Request)) muster.RequestID {
 	return require.Value(h.requests.Ask(h.Context(), q))(h).ID
 }
 
-// onTarget are the files that have landed, besides README.
 func (h *house) onTarget() string {
 	h.Helper()
 	if h.meadow != nil {
@@ -382,12 +359,10 @@ func (h *house) onTarget() string {
 	return names(strings.Fields(h.git("ls-tree", "-r", "--name-only", "muster/demo")))
 }
 
-// names joins the names of files, without that of README.
 func names(files []string) string {
 	return strings.Join(slices.DeleteFunc(files, func(f string) bool { return f == "README" }), " ")
 }
 
-// landings is how many commits have landed.
 func (h *house) landings() int {
 	h.Helper()
 	if h.meadow != nil {
@@ -396,7 +371,6 @@ func (h *house) landings() int {
 	return len(strings.Fields(h.git("rev-list", "--branches=muster/dem[o]", "--not", "main")))
 }
 
-// turns is how often a member's model was asked.
 func (h *house) turns(name muster.Name) int { return h.count(is(journal.TurnStarted, name)) }
 
 func is(kind string, who muster.Name) func(muster.Event) bool {
@@ -416,7 +390,6 @@ func uses(who muster.Name, tool string) func(muster.Event) bool {
 	}
 }
 
-// nth fits the nth event that fits.
 func nth(n int, fits func(muster.Event) bool) func(muster.Event) bool {
 	return func(e muster.Event) bool {
 		if fits(e) {
@@ -476,7 +449,6 @@ type member func(ctx context.Context, n int, r llm.Request) (llm.Reply, error)
 // cast is a model made of functions, by member. Those that have none say a word.
 type cast map[string]member
 
-// model returns the model. Its turns are counted from 0.
 func (c cast) model() *castModel { return &castModel{cast: c, n: map[string]int{}} }
 
 type castModel struct {
@@ -497,7 +469,6 @@ func (m *castModel) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta))
 	return says("Nothing.")
 }
 
-// reads plays a script for one member.
 func (h *house) reads(words string) member {
 	h.Helper()
 	s := h.scripted(words)
@@ -506,7 +477,6 @@ func (h *house) reads(words string) member {
 	}
 }
 
-// hangs never answers, and heeds only its context.
 func hangs(ctx context.Context, _ int, _ llm.Request) (llm.Reply, error) {
 	<-ctx.Done()
 	return llm.Reply{}, context.Cause(ctx)
@@ -545,7 +515,6 @@ func (q *asked) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) 
 	return q.Model.Reply(ctx, r, emit)
 }
 
-// of are the requests of a member.
 func (q *asked) of(name string) []llm.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -554,7 +523,6 @@ func (q *asked) of(name string) []llm.Request {
 
 func jsonInto(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-// record changes the run's record as another process does.
 func (h *house) record(change func(*muster.Run)) {
 	h.Helper()
 	table := h.store.Table(muster.TableTeam)
@@ -594,7 +562,6 @@ func edit(ctx context.Context, s muster.Store, table, key string, f func(doc arg
 	}
 }
 
-// shift adds seconds to those stamps of a document that it has.
 func shift(doc args, by float64, fields ...string) (did bool) {
 	for _, f := range fields {
 		if at, ok := doc[f].(float64); ok && at > 0 {
@@ -604,7 +571,6 @@ func shift(doc args, by float64, fields ...string) (did bool) {
 	return did
 }
 
-// recorded is the run's record.
 func (h *house) recorded() (run muster.Run) {
 	h.Helper()
 	doc, err := h.store.Table(muster.TableTeam).Get(h.Context(), "run")

@@ -79,7 +79,6 @@ func TestThousandIdle(t *testing.T) { // not parallel: it counts what the proces
 	})
 }
 
-// addMany records n teammates as another process does: the living team starts them.
 func (h *house) addMany(n int) {
 	h.Helper()
 	for i := range n {
@@ -112,7 +111,6 @@ func (c *crew) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.R
 	return says("Ready.")
 }
 
-// forget returns who was asked how often since the last time.
 func (c *crew) forget() map[muster.Name]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +119,6 @@ func (c *crew) forget() map[muster.Name]int {
 	return asked
 }
 
-// hasReleased fails when the conversation of one of many teammates is still in memory.
 func (c *crew) hasReleased(t *testing.T, many int) {
 	t.Helper()
 	runtime.GC()
@@ -158,7 +155,6 @@ func (m *meter) counts() (watches, perBox int) {
 	return watches, perBox
 }
 
-// forget returns what was written how often since the last time.
 func (m *meter) forget() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +163,6 @@ func (m *meter) forget() map[string]int {
 	return puts
 }
 
-// tap is the Before of a tapped store.
 func (m *meter) tap(ctx context.Context, op, key string, _ []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

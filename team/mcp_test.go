@@ -40,7 +40,6 @@ done
 // justDone is a script with nothing to do.
 const justDone = "speakers: {lead: [{say: Done.}]}"
 
-// withMCP returns a change of a configuration that adds the server, and the server's directory.
 func withMCP(t *testing.T) (change func(*team.Config), dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -51,7 +50,6 @@ func withMCP(t *testing.T) (change func(*team.Config), dir string) {
 	}, dir
 }
 
-// starts returns how often the server was started.
 func starts(t *testing.T, dir string) int {
 	t.Helper()
 	data := require.Value(os.ReadFile(filepath.Join(dir, "starts")))(t)

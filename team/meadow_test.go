@@ -108,7 +108,6 @@ func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
 	return w, lanes, lander, nil
 }
 
-// subjects are those of what landed, in order.
 func (g *meadow) subjects() (all []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,7 +191,6 @@ func (g meadowLanes) Scratch(_ context.Context, who muster.Name, _ string) (stri
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// filesOf are the files below a directory, by their paths in it.
 func filesOf(dir string) map[string]string {
 	files := map[string]string{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

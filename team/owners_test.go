@@ -41,7 +41,6 @@ const slowAlice = oneTask + `scenes:
         do: [{complete_task: {task_id: 1, summary: bob}}]
 `
 
-// written waits until a member has written a file, and returns its task's lane.
 func (h *house) written(who muster.Name) muster.Name {
 	h.Helper()
 	h.until(string(who)+" has written", func(e muster.Event) bool {
@@ -56,19 +55,16 @@ func (h *house) lateWrite(lane muster.Name, file string) {
 	require.NoError(h, os.WriteFile(filepath.Join(h.root, ".worktrees", string(lane), file), []byte("late\n"), 0o644))
 }
 
-// revokeFirst takes task 1 from its owner.
 func (h *house) revokeFirst() {
 	h.Helper()
 	require.Value(h.board.Revoke(h.Context(), 1, h.task(1).Fence, muster.User, "enough"))(h)
 }
 
-// putAside waits until the lane is archived and gone.
 func (h *house) putAside(lane muster.Name) {
 	h.Helper()
 	h.until(string(lane)+" is put aside", func(e muster.Event) bool { return e.Kind == journal.LaneArchived && e.Text("lane") == string(lane) })
 }
 
-// archived are the files of the lane's archive, "" when there is none.
 func (h *house) archived(lane muster.Name) string {
 	h.Helper()
 	ref := "refs/muster/archive/" + string(lane) + "-1" // of its first archive

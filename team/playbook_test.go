@@ -12,7 +12,6 @@ import (
 	"muster/team"
 )
 
-// play starts a run with a playbook.
 func (h *house) play(words, book string, change func(*team.Config)) *running {
 	h.Helper()
 	t := h.open(h.scripted(words), change)
@@ -21,7 +20,6 @@ func (h *house) play(words, book string, change func(*team.Config)) *running {
 	})
 }
 
-// spawned are the teammates that were spawned, in order.
 func (h *house) spawned() (names []string) {
 	for _, e := range h.events() {
 		if e.Kind == journal.MemberSpawned && e.Member != muster.Lead {

@@ -177,7 +177,6 @@ scenes:
 	})
 }
 
-// pendingPlan waits for a plan to be asked for and returns its request.
 func (h *house) pendingPlan() muster.RequestID {
 	h.Helper()
 	e := h.until("a plan is submitted", func(e muster.Event) bool {

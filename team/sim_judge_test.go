@@ -21,7 +21,6 @@ type simWatched struct {
 	fences    map[muster.TaskID]int
 }
 
-// watch checks at every event what must hold at any moment.
 func (s *sim) watch(ctx context.Context) {
 	w := &s.watched
 	w.claims, w.completed, w.fences = map[string]bool{}, map[muster.TaskID]bool{}, map[muster.TaskID]int{}
@@ -138,7 +137,6 @@ func (s *sim) valid(who muster.Name, r llm.Request) {
 	}
 }
 
-// isSummary reports whether a request asks for a summary.
 func isSummary(r llm.Request) bool {
 	return strings.Contains(r.Messages[len(r.Messages)-1].Parts.Text(), "Answer with the summary alone")
 }
@@ -160,7 +158,6 @@ func extends(now, was []llm.Message) bool {
 	return true
 }
 
-// fits checks that an exit code says what is left.
 func (s *sim) fits(sum team.Summary) {
 	tasks, err := s.o.board.List(s.Context())
 	if err != nil {
@@ -197,7 +194,6 @@ func (s *sim) endedAt() float64 {
 	return run.EndedAt
 }
 
-// judge checks what must hold when all is over.
 func (s *sim) judge() {
 	ctx := s.Context()
 	s.mails(ctx)
@@ -242,7 +238,6 @@ func (s *sim) judge() {
 	}
 }
 
-// landed are the subjects of the tasks whose work is on the target.
 func (s *sim) landed() []string {
 	if s.meadow != nil {
 		return s.meadow.subjects()
@@ -254,7 +249,6 @@ func (s *sim) landed() []string {
 	return strings.Split(string(log), "\n")
 }
 
-// mails checks that every mail whose sender was told so has arrived, once.
 func (s *sim) mails(ctx context.Context) {
 	for box, mails := range s.acked {
 		read := map[muster.MessageID]int{}

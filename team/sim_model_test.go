@@ -69,7 +69,6 @@ func (m simModel) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (
 	return p.reply(), nil
 }
 
-// fails is an error of the model, of every kind there is.
 func (m simModel) fails(ctx context.Context, who muster.Name, d *rand.Rand) error {
 	if d.IntN(14) > 0 {
 		return nil
@@ -99,7 +98,6 @@ func (m simModel) fails(ctx context.Context, who muster.Name, d *rand.Rand) erro
 	return e
 }
 
-// nonsense is a reply that no sane model gives.
 func (m simModel) nonsense(who muster.Name, n int, d *rand.Rand) (llm.Reply, bool) {
 	same := func(tool string, in map[string]any) (llm.Reply, bool) {
 		r, err := calls(fmt.Sprintf("%s-%d", who, n), tool, in)
@@ -184,7 +182,6 @@ func (p *simTalk) reply() llm.Reply {
 	return llm.Reply{Stop: llm.StopTools, Message: llm.Message{Role: llm.Assistant, Parts: parts}}
 }
 
-// lead makes what the plan has, sees to it that somebody works, and waits.
 func (p *simTalk) lead(ctx context.Context) {
 	tasks, err := p.s.o.board.List(ctx)
 	p.err = err
@@ -271,7 +268,6 @@ func (p *simTalk) lead(ctx context.Context) {
 	}
 }
 
-// urge writes to who has a task in hand and waits for an answer.
 func (p *simTalk) urge(tasks []muster.Task, members []muster.Member) bool {
 	for _, m := range members {
 		if m.Status == muster.Idle && slices.ContainsFunc(tasks, func(t muster.Task) bool { return t.Owner == m.Name && t.Status == muster.InProgress }) {
@@ -281,7 +277,6 @@ func (p *simTalk) urge(tasks []muster.Task, members []muster.Member) bool {
 	return len(p.todo) > 0
 }
 
-// teammate works on what it has in hand.
 func (p *simTalk) teammate(ctx context.Context) {
 	tasks, err := p.s.o.board.List(ctx)
 	p.err = err

@@ -36,7 +36,6 @@ func newShaky(s *sim, n int) *shaky {
 	return k
 }
 
-// die ends the process's writing between two operations.
 func (k *shaky) die() {
 	k.mu.Lock()
 	k.dead = true

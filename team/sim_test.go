@@ -67,7 +67,6 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d processes, %d that joined, %d deaths, %d faults", lives.Load(), joined.Load(), kills.Load(), faults.Load())
 }
 
-// playSeeds plays n seeds from the first on, some at a time, or one alone.
 func playSeeds(t *testing.T, one, first uint64, n int, play func(t *testing.T, seed uint64)) {
 	if one != 0 {
 		first, n = one, 1
@@ -222,7 +221,6 @@ func simulate(t *testing.T, seed uint64, template string, with defect) *sim {
 	return s
 }
 
-// check is the check of a landing, of which one in five fails.
 func (s *sim) check(n int, _ map[string]string) (takes time.Duration, returns string) {
 	d := s.dice("landing", n)
 	takes = time.Duration(d.Int64N(int64(30 * time.Second)))
@@ -232,7 +230,6 @@ func (s *sim) check(n int, _ map[string]string) (takes time.Duration, returns st
 	return takes, returns
 }
 
-// report fails the test with what was broken, what happened before it, and how to see it again.
 func (s *sim) report(t *testing.T) {
 	lines := s.lines
 	if !*simLog {
@@ -245,7 +242,6 @@ func (s *sim) report(t *testing.T) {
 	t.Errorf("seed %d: %s\n%s\n%s\n%s", s.seed, strings.Join(s.wrong, "\n"), strings.Join(lines, "\n"), strings.Join(s.left, "\n"), again)
 }
 
-// say notes what happened.
 func (s *sim) say(f string, a ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +249,6 @@ func (s *sim) say(f string, a ...any) {
 	s.lines = append(s.lines, line[:min(len(line), 260)])
 }
 
-// gather keeps the records of what is left, for whoever looks into a failure.
 func (s *sim) gather() {
 	tasks, _ := s.o.board.List(s.Context())
 	for _, t := range tasks {
@@ -276,7 +271,6 @@ func (s *sim) gather() {
 	}
 }
 
-// broken notes a promise that did not hold.
 func (s *sim) broken(f string, a ...any) {
 	s.say("BROKEN: "+f, a...)
 	s.mu.Lock()
@@ -412,7 +406,6 @@ func (s *sim) config(store muster.Store) team.Config {
 		Model: func(string) (llm.Model, error) { return simModel{s}, nil }}
 }
 
-// joiners are processes that join now and then: they host workers, take over who is left of a process that died, and die.
 func (s *sim) joiners(ctx context.Context) {
 	for n := range s.dice("joiners", 0).IntN(4) {
 		r := s.dice("joiner", n)

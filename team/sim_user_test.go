@@ -84,7 +84,6 @@ func (s *sim) act(ctx context.Context, n int, d *rand.Rand) {
 	}
 }
 
-// changes reports whether the task's owner writes files for it.
 func (s *sim) changes(t muster.Task) bool {
 	for _, k := range s.plan.tasks {
 		if k.change && k.subject == t.Subject {
@@ -101,7 +100,6 @@ func (s *sim) names() (names []muster.Name) {
 	return names
 }
 
-// edit changes a document as a program does that knows no board.
 func (s *sim) edit(ctx context.Context, table, key string, f func(doc args) bool) {
 	s.say("another program edits %s %s: %v", table, key, edit(ctx, s.base, table, key, f))
 }

@@ -19,7 +19,6 @@ import (
 	"muster/team"
 )
 
-// tenCents is the price of every reply in these tests.
 func tenCents(string) func(llm.Reply, time.Time) (float64, bool) {
 	return func(llm.Reply, time.Time) (float64, bool) { return 0.1, true }
 }
@@ -61,7 +60,6 @@ func (p *payroll) Reply(ctx context.Context, r llm.Request, _ func(llm.Delta)) (
 	return reply, err
 }
 
-// total is how many calls were answered.
 func (p *payroll) total() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +69,6 @@ func (p *payroll) total() (n int) {
 	return n
 }
 
-// spent is what the ledger says of the last run.
 func (h *house) spent(t *team.Team) *spend.Book {
 	h.Helper()
 	return require.Value(team.ReadSpending(h.Context(), t))(h)

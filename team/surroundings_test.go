@@ -17,7 +17,6 @@ import (
 	"muster/tool"
 )
 
-// sayings returns what a request says to the model, without the tools.
 func sayings(r llm.Request) string {
 	text := strings.Join(r.System, "\n")
 	for _, m := range r.Messages {
@@ -31,7 +30,6 @@ func sayings(r llm.Request) string {
 	return text
 }
 
-// requestsOf runs a script to its end and returns the requests of its members.
 func (h *house) requestsOf(words string) *asked {
 	h.Helper()
 	q := &asked{Model: h.scripted(words)}

@@ -20,7 +20,6 @@ import (
 	"muster/internal/text"
 )
 
-// picture is a small image.
 func picture(t *testing.T) []byte {
 	t.Helper()
 	var data bytes.Buffer
@@ -28,7 +27,6 @@ func picture(t *testing.T) []byte {
 	return data.Bytes()
 }
 
-// writeProgram writes a script into a directory.
 func writeProgram(t *testing.T, dir, name, script string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))

@@ -33,7 +33,6 @@ var documents = map[string]any{
 	"version": &build{}, "merge": &team.Merged{}, "undo": &team.Undone{}, "pr": &team.PullRequest{}, "clean": &team.Cleanable{}, "receipt": &team.Receipt{}, "kept receipt": &team.CheckReceipt{}, "role": &roleFields{}, "memory": &remembered{}, "MCP server": &mcpFields{}, "cost": &view.Spending{}, "sum": &spend.Sum{},
 }
 
-// fill gives every field a value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -16,7 +16,6 @@ import (
 	"muster/internal/text"
 )
 
-// terminal starts a shell in a terminal, in the world's repository, with muster in its path.
 func (w *world) terminal() *tmuxtest.Screen {
 	w.Helper()
 	s := tmuxtest.Start(w.T, w.dir, os.Environ())
@@ -42,7 +41,6 @@ func waitForRaw(t *testing.T, file, text string) {
 	wait.For(t, "the terminal gets "+text, func() bool { return strings.Contains(rawOf(t, file), text) })
 }
 
-// rawOf returns what the terminal has got.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
 	return string(require.Value(os.ReadFile(file))(t))

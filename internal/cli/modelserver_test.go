@@ -49,14 +49,12 @@ func (m examined) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (ll
 	return m(r), nil
 }
 
-// says is a model that says a text.
 func says(text string) examined {
 	return func(llm.Request) llm.Reply {
 		return llm.Reply{Stop: llm.StopEnd, Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: text}}}}
 	}
 }
 
-// adds is a model that thinks and calls the tool add so many times.
 func adds(times int) examined {
 	return func(r llm.Request) llm.Reply {
 		if len(r.Tools) == 0 {
@@ -71,7 +69,6 @@ func adds(times int) examined {
 	}
 }
 
-// refuses answers everything with a status and a message.
 func refuses(status int, message string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -92,7 +89,6 @@ func refusesIf(text, message string, h http.Handler) http.Handler {
 	})
 }
 
-// answers answers everything with a body.
 func answers(contentType, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)

@@ -113,7 +113,6 @@ func TestAnArchiveThatIsNotThere(t *testing.T) {
 	}
 }
 
-// listing returns the paths of all files below a directory.
 func listing(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

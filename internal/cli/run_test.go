@@ -42,7 +42,6 @@ func newWorld(t *testing.T, args ...string) *world {
 	return w
 }
 
-// words writes what models say, and returns the path of the file.
 func (w *world) words(text string) string {
 	w.Helper()
 	dir := w.TempDir()
@@ -50,7 +49,6 @@ func (w *world) words(text string) string {
 	return filepath.Join(dir, "words.yaml")
 }
 
-// makeRepository makes dir a repository with one commit.
 func makeRepository(t *testing.T, dir string) {
 	t.Helper()
 	gittest.Git(t, "", "init", "-q", "-b", "main", dir)
@@ -64,7 +62,6 @@ func (w *world) run(ctx context.Context, want int) {
 	}
 }
 
-// muster runs another command and returns what it prints.
 func (w *world) muster(want int, args ...string) string {
 	w.Helper()
 	w.out.Reset()
@@ -74,7 +71,6 @@ func (w *world) muster(want int, args ...string) string {
 	return w.out.String() + w.err.String()
 }
 
-// at is an event of the tests.
 func at(kind string, member muster.Name, task muster.TaskID, fields ...any) muster.Event {
 	e := muster.Event{Kind: kind, At: 1000, Member: member, Task: task, Fields: map[string]any{}}
 	for i := 0; i < len(fields); i += 2 {
@@ -88,7 +84,6 @@ func landedTask(id muster.TaskID, subject string, owner muster.Name, commit, rec
 		Landed: &muster.Landed{Commit: commit, Receipt: receipt, Check: "go test ./...", Seconds: 0.7}}
 }
 
-// emit writes events to the journal of a store, at the time of the call.
 func emit(ctx context.Context, t testing.TB, s muster.Store, events ...muster.Event) {
 	j := journal.New(s.Log())
 	for _, e := range events {

@@ -156,12 +156,10 @@ func runsMuster(ts *testscript.TestScript, neg bool, args []string) {
 // setsVariable finds the variables that a script sets.
 var setsVariable = regexp.MustCompile(`(?m)^env (\w+)=(?:\S* (\w+)=)?`)
 
-// runMuster runs a command in this process and returns its exit code.
 func runMuster(ts *testscript.TestScript, args []string) int {
 	return appOf(ts, args...).Run(ts.Value("t").(*testing.T).Context())
 }
 
-// appOf returns an App with the directory, the environment, the input and the outputs of a script.
 func appOf(ts *testscript.TestScript, args ...string) *App {
 	in := ts.Value(input{}).(*input)
 	a := &App{Args: args, Dir: ts.MkAbs("."), Stdin: strings.NewReader(in.text),
@@ -196,7 +194,6 @@ func (w *writer) Write(data []byte) (int, error) {
 	return w.to.Write(data)
 }
 
-// executable returns the path of this test's program.
 func executable(t *testing.T) string {
 	t.Helper()
 	return require.Value(os.Executable())(t)

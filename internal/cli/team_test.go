@@ -25,7 +25,6 @@ func (w *world) lives(answers map[muster.Name]bool) {
 	})
 }
 
-// livesUntil is lives with what is done when a member was told to end.
 func (w *world) livesUntil(answers map[muster.Name]bool, end func(*roster.Roster, *roster.Host, muster.Name) error) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))

@@ -55,7 +55,6 @@ func TestPage(t *testing.T) {
 var ruleWord = map[rule]string{needsTrust: "trust", stopsRuns: "trust first", mayLower: "lowers", counts: "counts",
 	isRefused: "refused"}
 
-// kind says what values a setting takes.
 func kind(s Setting) string {
 	switch s.to.(type) {
 	case *int:

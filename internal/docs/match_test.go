@@ -52,7 +52,6 @@ func fit(want, got []string, ids map[string]string) string {
 	return ""
 }
 
-// trim leaves out empty lines at the end.
 func trim(lines []string) []string {
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
 		lines = lines[:len(lines)-1]

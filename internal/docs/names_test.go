@@ -60,7 +60,6 @@ func walkSource(t *testing.T, visit func(dir string, file *ast.File)) {
 	require.NoError(t, err)
 }
 
-// readSource returns the names of the module.
 func readSource(t *testing.T) sourceNames {
 	t.Helper()
 	names := sourceNames{declared: map[string]bool{}, literals: map[string]bool{}}
@@ -75,7 +74,6 @@ func readSource(t *testing.T) sourceNames {
 	return names
 }
 
-// add takes the names of one file.
 func (s sourceNames) add(file *ast.File) {
 	pkg := file.Name.Name
 	for _, decl := range file.Decls {
@@ -129,7 +127,6 @@ func (s sourceNames) addSpec(pkg string, spec ast.Spec) {
 	}
 }
 
-// receiver returns the name of a receiver's type without its star and its type parameters.
 func receiver(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
@@ -147,7 +144,6 @@ func receiver(e ast.Expr) string {
 	}
 }
 
-// complaint says what is wrong with a code span, or is "".
 func (s sourceNames) complaint(span string) string {
 	if shortForm.MatchString(span) {
 		return "a name without its package cannot be checked"

@@ -28,7 +28,6 @@ var named = regexp.MustCompile(`^(?:#|//) (\S+\.\w+)$`)
 
 var exits = regexp.MustCompile(`^\[exit (\d+)\]$`)
 
-// read takes a page apart.
 func read(t *testing.T, path string) (blocks []block) {
 	t.Helper()
 	data := require.Value(os.ReadFile(path))(t)
@@ -61,7 +60,6 @@ func parse(page, text string) (blocks []block, err error) {
 	return blocks, nil
 }
 
-// take makes what is to be done of one fenced block.
 func take(page, kind string, from int, lines []string) (all []block, err error) {
 	switch kind {
 	case "console":

@@ -38,7 +38,6 @@ func vendor(t *testing.T, words string) []string {
 	return []string{"ANTHROPIC_BASE_URL=" + server.URL}
 }
 
-// refuse answers as Anthropic's server does.
 func refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

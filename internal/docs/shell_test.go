@@ -40,7 +40,6 @@ type shell struct {
 	ids   map[string]string // of the page -> of this run
 }
 
-// open makes the page's repository and starts its shell there.
 func open(t *testing.T, env []string) *shell {
 	t.Helper()
 	base := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -119,7 +118,6 @@ func (s *shell) must(command string) {
 	}
 }
 
-// do does what a block says and compares.
 func (s *shell) do(b block, used chan<- string) {
 	s.t.Helper()
 	if b.file != "" {

@@ -48,7 +48,6 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
-// headings counts the headings of a page.
 func headings(t *testing.T, path string) int {
 	t.Helper()
 	data := require.Value(os.ReadFile(path))(t)

@@ -14,7 +14,6 @@ import (
 	"muster/internal/testing/tmuxtest"
 )
 
-// leaves leaves the team at work in the background.
 func leaves(s *tmuxtest.Screen) {
 	s.Keys("/quit", "Enter")
 	s.Wait(`(?s)the team is at work: s stops it.*stays`)
@@ -22,13 +21,11 @@ func leaves(s *tmuxtest.Screen) {
 	s.Wait(`(?s)the team works on in the background.*\n\$ $`)
 }
 
-// attaches comes back to the team at work.
 func attaches(s *tmuxtest.Screen) {
 	s.Keys("clear; muster attach", "Enter")
 	s.Wait(`a team is at work here, in another process`)
 }
 
-// goesOn goes on with the team that stopped.
 func goesOn(s *tmuxtest.Screen) {
 	s.Keys("clear; muster --continue", "Enter")
 	s.Wait(`(?s)alice +again.*alice +working.*\n> $`)

@@ -90,7 +90,6 @@ func (w *world) exists(name string) func() bool {
 	}
 }
 
-// checks is how many checks were begun.
 func (w *world) checks() int {
 	all, _ := os.ReadDir(filepath.Join(w.base, "checks"))
 	return len(all)

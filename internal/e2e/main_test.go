@@ -59,7 +59,6 @@ type world struct {
 	env  []string
 }
 
-// newWorld makes a repository with one commit, and the home of an ordinary user.
 func newWorld(t *testing.T, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, root: gittest.Repo(t, map[string]string{"README": "a repository\n"})}
@@ -90,7 +89,6 @@ func (w *world) write(path, text string) string {
 	return path
 }
 
-// words writes a script and returns the model's name.
 func (w *world) words(text string) string {
 	w.t.Helper()
 	return "script/" + w.write(filepath.Join(w.base, "words.yaml"), text)
@@ -143,7 +141,6 @@ func newOutput(t *testing.T) output {
 // start starts the program in the repository, in a process group of its own as a terminal would.
 func (w *world) start(args ...string) *process { return w.startWith(nil, args...) }
 
-// startWith is start with something on standard input.
 func (w *world) startWith(in io.Reader, args ...string) *process {
 	w.t.Helper()
 	p := &process{t: w.t, w: w, cmd: exec.Command(program.Path(w.t), args...), began: time.Now(), done: make(chan struct{}), stdout: newOutput(w.t), stderr: newOutput(w.t)}
@@ -157,7 +154,6 @@ func (w *world) startWith(in io.Reader, args ...string) *process {
 	return p
 }
 
-// wait waits for the end.
 func (p *process) wait() result {
 	p.t.Helper()
 	select {
@@ -170,7 +166,6 @@ func (p *process) wait() result {
 	return result{code: p.cmd.ProcessState.ExitCode(), stdout: p.stdout.String(), stderr: p.stderr.String(), took: time.Since(p.began)}
 }
 
-// ends waits for the end, which must have the exit code.
 func (p *process) ends(code int) result {
 	p.t.Helper()
 	r := p.wait()
@@ -185,13 +180,11 @@ func (p *process) ends(code int) result {
 	return r
 }
 
-// muster runs the program to its end, which must have the exit code.
 func (w *world) muster(code int, args ...string) result {
 	w.t.Helper()
 	return w.start(args...).ends(code)
 }
 
-// has checks that a text has each of the parts.
 func (w *world) has(what, text string, parts ...string) {
 	w.t.Helper()
 	for _, part := range parts {
@@ -210,7 +203,6 @@ func (w *world) lacks(what, text string, parts ...string) {
 	}
 }
 
-// command is any other program, as the world's user would start it.
 func (w *world) command(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, w.env
@@ -226,7 +218,6 @@ func (w *world) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// events are all events so far, in order.
 func (w *world) events() (all []muster.Event) {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.root, ".team", "events.jsonl"))
@@ -247,7 +238,6 @@ func (w *world) events() (all []muster.Event) {
 	return all
 }
 
-// told says the events in a few words each, for failures.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, e := range w.events() {
@@ -260,7 +250,6 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// awaits waits until something is so.
 func (w *world) awaits(what string, is func() bool) {
 	w.t.Helper()
 	if _, ok := wait.Poll(patience, is); !ok {
@@ -268,20 +257,17 @@ func (w *world) awaits(what string, is func() bool) {
 	}
 }
 
-// awaitsEvent waits until an event of the kind fits.
 func (w *world) awaitsEvent(what string, fits func(muster.Event) bool) {
 	w.t.Helper()
 	w.awaits(what, func() bool { return slices.ContainsFunc(w.events(), fits) })
 }
 
-// isOver waits until the run has ended and nothing of it is alive.
 func (w *world) isOver() {
 	w.t.Helper()
 	w.awaitsEvent("the end of the run", kind(journal.RunEnded))
 	w.awaits("nothing of it runs", w.alone)
 }
 
-// isInterrupted waits until the run has stopped because it was interrupted, and nothing of it is alive.
 func (w *world) isInterrupted() {
 	w.t.Helper()
 	w.awaits("nothing of it runs", w.alone)
@@ -294,7 +280,6 @@ func kind(k string) func(muster.Event) bool {
 	return func(e muster.Event) bool { return e.Kind == k }
 }
 
-// tasks are the tasks on the board as their files have them.
 func (w *world) tasks() (all []muster.Task) {
 	w.t.Helper()
 	files := require.Value(filepath.Glob(filepath.Join(w.root, ".tasks", "task_*.json")))(w.t)
@@ -352,7 +337,6 @@ func (w *world) noLanes() {
 	}
 }
 
-// untouched checks that the user's checkout is as the tests made it.
 func (w *world) untouched() {
 	w.t.Helper()
 	if s := w.git("status", "--porcelain", "--ignored=no"); s != "" {
@@ -394,7 +378,6 @@ func (w *world) running() map[string]string {
 	return found
 }
 
-// killAll ends what a failed test left.
 func (w *world) killAll() {
 	for pid := range w.running() {
 		var n int

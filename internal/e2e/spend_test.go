@@ -95,7 +95,6 @@ func pricedWorld(t *testing.T, n int) (w *world, s *till, model string) {
 	return w, s, "stand-in/m"
 }
 
-// cost is what muster cost says.
 func (w *world) cost() (c struct {
 	Budget string
 	Total  spend.Sum
@@ -106,7 +105,6 @@ func (w *world) cost() (c struct {
 	return c
 }
 
-// ledger is what .team/spend.jsonl says: the last record of each call.
 func (w *world) ledger() map[string]spend.Call {
 	w.t.Helper()
 	calls := map[string]spend.Call{}

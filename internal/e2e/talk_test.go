@@ -55,16 +55,13 @@ scenes:
 // patient is talkers whose teammate waits for the file go also when it was interrupted.
 var patient = strings.Replace(talkers, `"echo hello > greeting"`, `"while [ ! -e \"$BASE/go\" ]; do sleep 0.05; done; echo hello > greeting"`, 1)
 
-// eager changes the words of talkers so that the lead plans at once.
 func eager(words string) string {
 	return strings.Replace(words, `    - say: "Hello. Say plan when I shall begin."`, `    - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
     - say: "alice is at it."`, 1)
 }
 
-// aliceWorks fits when alice has begun to call a tool.
 func aliceWorks(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Member == "alice" }
 
-// screen is a terminal in the repository, in which muster starts the program with the words.
 func (w *world) screen(words string) *tmuxtest.Screen {
 	w.t.Helper()
 	s := tmuxtest.Start(w.t, w.root, append(w.env, "MUSTER_MODEL="+w.words(words)))

@@ -149,7 +149,6 @@ func (w *escapeWorld) breakBubblewrap() {
 // nobody is the number of a user without rights.
 const nobody = 65534
 
-// tryEscapes has a member try them all.
 func tryEscapes(t *testing.T, w *escapeWorld) {
 	names := waysOut()
 	var turns []any
@@ -168,7 +167,6 @@ func (w *escapeWorld) team(model []byte, flags ...string) (string, error) {
 		"--max-turns", "300", "--model", "script/" + w.write("agent.yaml", string(model))}, flags...)...)
 }
 
-// plays is team for a run that has to succeed.
 func (w *escapeWorld) plays(model []byte, flags ...string) (out string) {
 	w.Helper()
 	out, err := w.team(model, flags...)
@@ -310,7 +308,6 @@ func (w *escapeWorld) listen(network, address string) net.Addr {
 	return l.Addr()
 }
 
-// write writes a file below the base.
 func (w *escapeWorld) write(name, text string) (path string) {
 	path = filepath.Join(w.base, name)
 	require.NoError(w, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -318,7 +315,6 @@ func (w *escapeWorld) write(name, text string) (path string) {
 	return path
 }
 
-// run runs a program of the user in the repository.
 func (w *escapeWorld) run(name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir = w.repo
@@ -335,7 +331,6 @@ func (w *escapeWorld) run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// git runs git as the user.
 func (w *escapeWorld) git(args ...string) string {
 	w.Helper()
 	out, err := w.run("git", args...)
@@ -352,7 +347,6 @@ func (w *escapeWorld) knowsIdentity() {
 	w.git("config", "user.email", "ann@example.com")
 }
 
-// transcript returns what the member was told.
 func (w *escapeWorld) transcript() (all string) {
 	files, err := filepath.Glob(filepath.Join(w.repo, ".transcripts/lead/*"))
 	require.NoError(w, err)
@@ -421,7 +415,6 @@ func (w *escapeWorld) snapshot() map[string]string {
 	return files
 }
 
-// changes says what differs from a snapshot.
 func (w *escapeWorld) changes(before map[string]string) (all []string) {
 	now := w.snapshot()
 	for name, text := range now {

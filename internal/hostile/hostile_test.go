@@ -57,12 +57,10 @@ func runTable(t *testing.T, name string, own map[string]command) {
 	})
 }
 
-// turn is a turn of a scripted member that calls a tool.
 func turn(tool string, input map[string]any) any {
 	return map[string]any{"do": []any{map[string]any{tool: input}}}
 }
 
-// bash is a turn with a command.
 func bash(command string) any {
 	return turn("bash", map[string]any{"command": command, "timeout": 300})
 }
@@ -73,7 +71,6 @@ func claiming(turns ...any) []any {
 		turn("claim_task", map[string]any{"task_id": "${task:work}"})}, turns...)
 }
 
-// working is claiming for a member that completes its task.
 func working(turns ...any) []any {
 	return append(claiming(turns...), turn("complete_task", map[string]any{"task_id": "${task:work}", "summary": "Works."}), done)
 }

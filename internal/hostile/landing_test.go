@@ -178,19 +178,16 @@ func lands(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// targetTip returns the commit of the target, "" where there is none yet.
 func targetTip(ts *testscript.TestScript) string {
 	ts.Check(ts.Exec("git", "for-each-ref", "--format=%(objectname)", "refs/heads/muster/t"))
 	return ts.ReadFile("stdout")
 }
 
-// head returns the commit of the user's checkout.
 func head(ts *testscript.TestScript) string {
 	ts.Check(ts.Exec("git", "rev-parse", "HEAD"))
 	return ts.ReadFile("stdout")
 }
 
-// usersThings says how the user's checkout, index, branch and stash are.
 func usersThings(ts *testscript.TestScript) string {
 	ts.Check(ts.Exec("sh", "-c", "git status --porcelain --branch; git ls-files --stage | cksum; git rev-parse HEAD; "+
 		"git rev-parse -q --verify refs/stash; true"))

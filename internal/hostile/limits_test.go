@@ -170,26 +170,22 @@ type answer struct {
 	broken bool
 }
 
-// event writes an event of a stream.
 func (a *answer) event(format string, args ...any) {
 	a.raw("data: " + fmt.Sprintf(format, args...) + "\n\n")
 }
 
-// raw writes bytes.
 func (a *answer) raw(s string) {
 	if _, err := io.WriteString(a, s); err != nil {
 		a.broken = true
 	}
 }
 
-// forever calls f until the client has gone.
 func (a *answer) forever(f func()) {
 	for !a.broken {
 		f()
 	}
 }
 
-// begin begins a stream.
 func (a *answer) begin() {
 	a.Header().Set("Content-Type", "text/event-stream")
 	if a.api == "messages" {
@@ -197,7 +193,6 @@ func (a *answer) begin() {
 	}
 }
 
-// text writes a part that is a text.
 func (a *answer) text(s string) {
 	switch a.api {
 	case "messages":
@@ -212,7 +207,6 @@ func (a *answer) text(s string) {
 	a.parts++
 }
 
-// call writes a part that is a call of bash.
 func (a *answer) call(id, input string) {
 	const tool = "bash"
 	switch a.api {
@@ -230,7 +224,6 @@ func (a *answer) call(id, input string) {
 	a.parts++
 }
 
-// end ends a stream.
 func (a *answer) end() {
 	switch a.api {
 	case "messages":
@@ -244,7 +237,6 @@ func (a *answer) end() {
 	}
 }
 
-// reply answers with the parts that f writes.
 func reply(f func(*answer)) func(*answer) {
 	return func(a *answer) {
 		a.begin()
@@ -355,7 +347,6 @@ var kinds = map[string]func(*answer){
 // called says that the server of the kind same-call has made its calls.
 var called atomic.Bool
 
-// calls answers with n calls of bash.
 func calls(n int, input string) func(*answer) {
 	return reply(func(a *answer) {
 		for i := range n {
@@ -364,10 +355,8 @@ func calls(n int, input string) func(*answer) {
 	})
 }
 
-// pieces writes an event of Chat Completions with pieces of calls.
 func (a *answer) pieces(all string) { a.event(`{"choices":[{"delta":{"tool_calls":[%s]}}]}`, all) }
 
-// withUsage answers with a report of usage.
 func withUsage(usage string) func(*answer) {
 	return func(a *answer) {
 		if a.api == "responses" {

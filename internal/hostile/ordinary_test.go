@@ -116,7 +116,6 @@ func (p project) try(w *escapeWorld, flags ...string) (failures []string) {
 	return failures
 }
 
-// toolResults returns the texts of the results in a transcript.
 func toolResults(transcript string) (all []string) {
 	for line := range strings.Lines(transcript) {
 		var entry struct {

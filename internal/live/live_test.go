@@ -16,7 +16,6 @@ import (
 	"muster/internal/testing/wait"
 )
 
-// follow collects what is followed below a directory.
 func follow(t *testing.T, dir string) (all func() []Piece) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

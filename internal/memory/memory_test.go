@@ -17,7 +17,6 @@ import (
 	"muster/internal/trust"
 )
 
-// newDir returns an empty directory of memories, and the registry that signs them.
 func newDir(t *testing.T) Dir {
 	t.Helper()
 	home := t.TempDir()
@@ -25,7 +24,6 @@ func newDir(t *testing.T) Dir {
 	return Dir{Path: filepath.Join(home, "memories"), Registry: registry}
 }
 
-// save saves a memory and fails the test where that is refused.
 func (d Dir) save(t *testing.T, m Memory) (replaced string) {
 	t.Helper()
 	return require.Value(d.Save(t.Context(), m))(t)

@@ -93,7 +93,6 @@ func TestNoFailureIsHidden(t *testing.T) {
 	}
 }
 
-// unlessNotFound returns err unless it says that there is no such request.
 func unlessNotFound(_ muster.Request, err error) error {
 	if errors.Is(err, muster.ErrNotFound) {
 		return nil
@@ -148,7 +147,6 @@ func TestWhatTheMailSays(t *testing.T) {
 	}
 }
 
-// is matches the request with the id.
 func is(id muster.RequestID) func(muster.Request) bool {
 	return func(r muster.Request) bool { return r.ID == id }
 }

@@ -19,14 +19,12 @@ import (
 	"muster/store/mem"
 )
 
-// post is mail between carol, bob, lead and user.
 func post(s muster.Store) *mailbox.Mail {
 	return mailbox.New(s, journal.New(s.Log()), func(_ context.Context, n muster.Name) (bool, []muster.Name, error) {
 		return slices.Contains([]muster.Name{"carol", "bob", "lead", "user"}, n), nil, nil
 	})
 }
 
-// process is the requests as one process has them.
 func process(s muster.Store) *Requests { return New(s, post(s), journal.New(s.Log())) }
 
 func plan(text string) muster.Request {
@@ -38,7 +36,6 @@ func ask(t testing.TB, q *Requests, r muster.Request) muster.Request {
 	return require.Value(q.Ask(t.Context(), r))(t)
 }
 
-// box is what waits for a member.
 func box(t testing.TB, s muster.Store, n muster.Name) []muster.Message {
 	t.Helper()
 	msgs, _, _, err := post(s).Peek(t.Context(), n, 0, 1<<30)

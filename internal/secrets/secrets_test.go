@@ -35,7 +35,6 @@ func (m maker) of(set string, n int) string {
 	return string(b)
 }
 
-// pem returns a private key as a file has it.
 func (m maker) pem(kind string) string {
 	var b strings.Builder
 	b.WriteString("-----BEGIN " + kind + "PRIVATE " + "KEY-----\n")

@@ -149,12 +149,10 @@ func (f *fixed) Reply(ctx context.Context, _ llm.Request, _ func(llm.Delta)) (ll
 		Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{llm.Text{Text: "12345678"}}}}, f.err
 }
 
-// perToken is a price of a cent for each token.
 func perToken(r llm.Reply, _ time.Time) (float64, bool) {
 	return float64(r.Usage.Input+r.Usage.Output) / 100, true
 }
 
-// caller is one who calls for a task.
 func caller(name muster.Name) Caller {
 	return Caller{Member: name, Model: "p/m", Now: func() (muster.TaskID, int) { return 3, 7 }}
 }
@@ -166,7 +164,6 @@ var (
 	asked = compact.PrefixTokens(ask.System, nil) + compact.Estimate(ask.Messages)
 )
 
-// cents is an amount of so many cents.
 func cents(n int) Dollars { return Dollars(n) * dollar / 100 }
 
 func bookOf(t *testing.T, m *Meter) (b Book) {

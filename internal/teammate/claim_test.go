@@ -311,7 +311,6 @@ func TestTheRoleOfAClaim(t *testing.T) {
 	}
 }
 
-// landsAs lets landings end with a status and a text.
 func (p *life) landsAs(status muster.TaskStatus, text string) {
 	p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
 		task := p.task(id)
@@ -581,7 +580,6 @@ func TestAPlanIsRequired(t *testing.T) {
 	})
 }
 
-// askPlan asks for the approval of a plan for the member's task.
 func (l *life) askPlan() muster.RequestID {
 	l.Helper()
 	task := l.current()
@@ -591,7 +589,6 @@ func (l *life) askPlan() muster.RequestID {
 	return r.ID
 }
 
-// beginLanding makes a claimed task one whose landing has begun.
 func (l *life) beginLanding(task muster.Task) {
 	l.Helper()
 	_, err := l.world.Board.BeginLanding(l.Context(), task.ID, task.Fence, muster.PendingLanding{Head: "head"})

@@ -297,7 +297,6 @@ type narrow struct {
 // summaryWords stands in each request for a summary.
 const summaryWords = "Answer with the summary alone"
 
-// tokens are those of a text.
 func (n *narrow) tokens(text string) float64 { return float64(len(text)) * n.perByte }
 
 // Reply answers one request, or refuses it.
@@ -355,7 +354,6 @@ func TestTwoHundredTurnsInASmallWindow(t *testing.T) {
 	}
 }
 
-// twoHundredTurns is the test for results of some size.
 func twoHundredTurns(t *testing.T, least int) {
 	const turns = 200
 	live(t, "alice", func(l *life) {

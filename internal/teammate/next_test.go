@@ -196,7 +196,6 @@ func drawFacts(t *rapid.T) Facts {
 	}
 }
 
-// is reports whether an action is an A.
 func is[A Action](a Action) bool { _, ok := a.(A); return ok }
 
 // Whatever the facts are: what must never happen.
@@ -236,7 +235,6 @@ func TestNextNever(t *testing.T) {
 	})
 }
 
-// factsAt are the facts of a member at a stage.
 func (p *life) factsAt(s Stage) Facts {
 	p.Helper()
 	p.stage = s

@@ -155,7 +155,6 @@ func TestWhatCountsAsARepeat(t *testing.T) {
 	}
 }
 
-// round counts a round with one call in which the model calls a tool and gets a result.
 func (c *counters) round(name, input, result string) {
 	call := llm.Call{ID: "1", Name: name, Input: []byte(input)}
 	c.turns++
@@ -164,7 +163,6 @@ func (c *counters) round(name, input, result string) {
 	c.countRound(false)
 }
 
-// repeated returns how often the last calls have come in turn.
 func (c *counters) repeated() int {
 	times, _ := c.repeats.times()
 	return times
@@ -338,7 +336,6 @@ func (l *life) unlimited() {
 	l.create(board.Draft{})
 }
 
-// reads are turns in which the model reads something else each time.
 func reads(n int) (all []turn) {
 	for i := range n {
 		all = append(all, calls("glob", map[string]any{"pattern": fmt.Sprint("f", i)}))
@@ -443,7 +440,6 @@ func TestAJobMayWriteLater(t *testing.T) {
 	})
 }
 
-// reading is a turn that reads something that is read nowhere else.
 func reading(then ...func()) turn {
 	return calls("glob", map[string]any{"pattern": "other"}, then...)
 }

@@ -58,7 +58,6 @@ func (l *life) wires(r llm.Request) map[string]llmtest.Prompt {
 	return prompts
 }
 
-// grows fails the test unless each request begins with all of the one before.
 func (l *life) grows(asked []llm.Request) {
 	l.Helper()
 	for i := range asked[1:] {

@@ -167,7 +167,6 @@ func (l *life) waits(ctx context.Context) <-chan error {
 	return done
 }
 
-// isOver reports whether a wait has returned, and fails the test if it has with an error.
 func (l *life) isOver(done <-chan error) bool {
 	l.Helper()
 	synctest.Wait()

@@ -53,7 +53,6 @@ func (l *line) enter(role string) {
 	l.places, l.leave = append(l.places, p), append(l.leave, leave)
 }
 
-// woken fails the test unless the places with the numbers were called since the last time, and no other.
 func (l *line) woken(what string, want ...int) {
 	l.Helper()
 	synctest.Wait()

@@ -321,7 +321,6 @@ func TestATranscriptIsTakenOver(t *testing.T) {
 	}
 }
 
-// restartWithCalls restarts a member whose last reply made calls that have no result.
 func restartWithCalls(l *life, names ...string) {
 	ctx := l.Context()
 	l.open()
@@ -334,7 +333,6 @@ func restartWithCalls(l *life, names ...string) {
 	l.must(l.Member.open(ctx))
 }
 
-// recorded is a tool whose outcome is in records.
 func recorded(name string, known bool, err error) llm.Tool {
 	t := tool.Func(name, "", func(context.Context, struct{}) (string, error) { return "", errTest })
 	return tool.Recoverable(t, func(_ context.Context, _ struct{}, resume bool) (llm.Result, bool, error) {
@@ -458,7 +456,6 @@ func TestNoErrorIsLostOnTheWayToThePhase(t *testing.T) {
 	}
 }
 
-// nothing is a reply without a part.
 func nothing(llm.Request) (llm.Reply, error) {
 	return llm.Reply{Message: llm.Message{Role: llm.Assistant}, Stop: llm.StopEnd, Model: "test"}, nil
 }

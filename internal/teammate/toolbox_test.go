@@ -440,7 +440,6 @@ func (c *checkout) write(name, text string) {
 	}
 }
 
-// call returns what the model reads of a call.
 func (c *checkout) call(name string, input map[string]any, fails bool) string {
 	c.Helper()
 	data, err := json.Marshal(input)

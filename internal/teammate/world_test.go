@@ -143,7 +143,6 @@ func failEachOp(t *testing.T, name muster.Name, prepare func(*life), act func(*l
 		})
 }
 
-// newWorld makes the records of a member and of another one, each on a host that lives.
 func newWorld(t *testing.T, name, other muster.Name) *life {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +182,6 @@ func newWorld(t *testing.T, name, other muster.Name) *life {
 	return l
 }
 
-// on returns the services on a store.
 func (l *life) on(s muster.Store) Services {
 	r, j := l.config.Services, journal.New(s.Log())
 	r.Store, r.Journal, r.Board, r.Roster = s, j, board.New(s, j), roster.New(s, j, "demo")
@@ -230,7 +228,6 @@ func (l *life) must(err error) {
 	}
 }
 
-// wants fails the test unless err is kind.
 func (l *life) wants(what string, err, kind error) {
 	l.Helper()
 	if !errors.Is(err, kind) {
@@ -238,14 +235,12 @@ func (l *life) wants(what string, err, kind error) {
 	}
 }
 
-// change changes a member's record.
 func (l *life) change(name muster.Name, f func(*muster.Member)) {
 	l.Helper()
 	_, err := l.world.Roster.Update(l.Context(), name, f)
 	l.must(err)
 }
 
-// record returns a member's record.
 func (l *life) record(name muster.Name) muster.Member {
 	l.Helper()
 	m, err := l.world.Roster.Get(l.Context(), name)
@@ -253,10 +248,8 @@ func (l *life) record(name muster.Name) muster.Member {
 	return m
 }
 
-// me returns the record of the member itself.
 func (l *life) me() muster.Member { l.Helper(); return l.record(l.name()) }
 
-// rehost gives the member's record to another host.
 func (l *life) rehost() {
 	l.Helper()
 	l.change(l.name(), func(m *muster.Member) { m.Host = "host-8.1" })
@@ -269,7 +262,6 @@ func (l *life) send(kind muster.MessageType, from, to muster.Name, text string) 
 	return m
 }
 
-// mail returns what waits in an inbox.
 func (l *life) mail(box muster.Name) []muster.Message {
 	l.Helper()
 	all, _, err := l.world.Store.Inbox().Peek(l.Context(), box, 0, 100)
@@ -286,7 +278,6 @@ func (l *life) leadMail() []muster.Message {
 	return all
 }
 
-// create puts a task on the board.
 func (l *life) create(d board.Draft) muster.Task {
 	l.Helper()
 	d.Subject, d.CreatedBy = cmp.Or(d.Subject, "the parser"), muster.Lead
@@ -311,13 +302,11 @@ func (l *life) claimOnBoard(owner muster.Name) muster.Task {
 	return t
 }
 
-// current returns the member's task; its id is 0 when it has none.
 func (l *life) current() muster.Task {
 	t, _ := l.claims.CurrentTask()
 	return t
 }
 
-// task returns a task as the board has it.
 func (l *life) task(id muster.TaskID) muster.Task {
 	l.Helper()
 	t, err := l.world.Board.Get(l.Context(), id)
@@ -336,7 +325,6 @@ func (l *life) revoke(t muster.Task, toBob bool) {
 	}
 }
 
-// ask makes a request with an id.
 func (l *life) ask(id muster.RequestID, kind muster.RequestKind, from, to muster.Name) muster.RequestID {
 	l.Helper()
 	r, err := l.world.Requests.Ask(l.Context(), muster.Request{ID: id, Kind: kind, From: from, To: to, Reason: "please"})
@@ -344,7 +332,6 @@ func (l *life) ask(id muster.RequestID, kind muster.RequestKind, from, to muster
 	return r.ID
 }
 
-// waiting returns the requests that wait for a decision.
 func (l *life) waiting() []muster.Request {
 	l.Helper()
 	all, err := l.world.Requests.Pending(l.Context())
@@ -352,14 +339,12 @@ func (l *life) waiting() []muster.Request {
 	return all
 }
 
-// decide decides a request.
 func (l *life) decide(id muster.RequestID, by muster.Name, yes bool, note string) {
 	l.Helper()
 	_, _, err := l.world.Requests.Decide(l.Context(), id, by, yes, note)
 	l.must(err)
 }
 
-// queued returns how many coders wait in the queue.
 func (l *life) queued() int {
 	q := l.Queue
 	q.mu.Lock()
@@ -367,20 +352,17 @@ func (l *life) queued() int {
 	return len(q.waiting["coder"])
 }
 
-// startJob starts a background job that runs until it is stopped.
 func (l *life) startJob() {
 	l.Helper()
 	_, err := l.jobs.Start(l.Context(), "make watch", proc.Spec{}, time.Hour, code.NewOutput(l.rows.dir, "job"))
 	l.must(err)
 }
 
-// bobsOccupant is bob on his host, which lives.
 func (l *life) bobsOccupant() worktree.Occupant {
 	l.Helper()
 	return worktree.Occupant{Member: "bob", Host: l.record("bob").Host}
 }
 
-// events returns the events of a kind.
 func (l *life) events(kind string) (all []muster.Event) {
 	l.Helper()
 	for e, err := range l.world.Journal.Read(l.Context(), 0) {
@@ -414,7 +396,6 @@ func (l *life) start(turns ...turn) {
 	synctest.Wait()
 }
 
-// hasEnded reports whether the life is over.
 func (l *life) hasEnded() bool {
 	synctest.Wait()
 	select {
@@ -435,14 +416,12 @@ func (l *life) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.R
 	return next(r)
 }
 
-// reply writes a reply of the model into the conversation.
 func (l *life) reply(stop llm.Stop, text string) {
 	l.Helper()
 	r, _ := stops(stop, text)(llm.Request{})
 	l.must(l.conversation.script.Reply(l.Context(), r))
 }
 
-// says is a turn in which the model only says something.
 func says(text string) turn { return stops(llm.StopEnd, text) }
 
 // stops is a turn that ends for another reason than that the model has said what it wanted.
@@ -465,15 +444,12 @@ func calls(name string, input map[string]any, then ...func()) turn {
 	}
 }
 
-// fails is a turn in which the model fails.
 func fails(kind llm.Kind) turn {
 	return func(llm.Request) (llm.Reply, error) { return llm.Reply{}, errModel(kind) }
 }
 
-// said is the conversation as one text.
 func (l *life) said() string { return fmt.Sprint(l.conversation.script.Messages()) }
 
-// heard is what the model was told with its last request.
 func (l *life) heard() string {
 	if len(l.asked) == 0 {
 		return ""
@@ -634,12 +610,10 @@ func (l *fakeLanes) Ignored(context.Context, muster.Name) ([]string, error) {
 
 func (l *fakeLanes) Status(context.Context, muster.Name) (string, error) { return l.status, nil }
 
-// occupant returns who works in a lane.
 func (l *fakeLanes) occupant(name muster.Name) worktree.Occupant {
 	return worktree.OccupantOf(l.rows[name])
 }
 
-// put makes a row of a lane with somebody in it.
 func (l *fakeLanes) put(lane muster.Lane, who worktree.Occupant) {
 	lane.Status = cmp.Or(lane.Status, muster.LaneActive)
 	lane, _ = worktree.SetOccupant(lane, worktree.OccupantOf(lane), who)

@@ -14,7 +14,6 @@ import (
 	"muster/internal/testing/require"
 )
 
-// newRegistry returns a registry in a directory of its own.
 func newRegistry(t *testing.T) *Registry {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +44,6 @@ func mustMarkAs(t *testing.T, r *Registry, repo Repository, id string) {
 	}
 }
 
-// refused fails the test unless an error refuses state, with the hint.
 func refused(t *testing.T, err error, hint string) {
 	t.Helper()
 	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(muster.HintOf(err), hint) {

@@ -12,7 +12,6 @@ import (
 	"muster/journal"
 )
 
-// at is an event of the tests.
 func at(kind string, member muster.Name, task muster.TaskID, fields ...any) muster.Event {
 	e := muster.Event{Kind: kind, At: 1000, Member: member, Task: task, Fields: map[string]any{}}
 	for i := 0; i < len(fields); i += 2 {

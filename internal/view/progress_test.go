@@ -20,7 +20,6 @@ func play(p *Progress, events ...muster.Event) {
 	}
 }
 
-// progressTo is a progress without colours.
 func progressTo(out io.Writer, width int, start time.Time,
 	look func(muster.TaskID) (muster.Task, error)) *Progress {
 	return NewProgress(Options{Print: func(s string) { _, _ = io.WriteString(out, s) },

@@ -12,7 +12,6 @@ import (
 	"muster/internal/testing/gittest"
 )
 
-// big gives the world 1,000 tasks, 30 members and 600 events.
 func (w *world) big() {
 	w.Helper()
 	w.add(1000)

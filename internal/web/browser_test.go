@@ -30,7 +30,6 @@ type tab struct {
 	ctx context.Context
 }
 
-// chromium starts a browser without a window.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
 	path := tier.Needs(t, "chromium", "chromium-browser", "google-chrome")
@@ -47,7 +46,6 @@ func chromium(t testing.TB) context.Context {
 	return ctx
 }
 
-// open opens the page of a world in a tab of its own, as wide and high as given.
 func (w *world) open(browser context.Context, width, height int64) *tab {
 	w.Helper()
 	// A tab ends with the context of the first thing that is done in it, and with the browser. To close it before would
@@ -60,7 +58,6 @@ func (w *world) open(browser context.Context, width, height int64) *tab {
 	return p
 }
 
-// do does things in the page.
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
@@ -71,7 +68,6 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// keys types keys, wherever the focus is.
 func (p *tab) keys(all ...string) {
 	p.Helper()
 	for _, k := range all {
@@ -92,7 +88,6 @@ func (p *tab) until(expression string) {
 	}
 }
 
-// value returns what an expression is in the page.
 func value[T any](p *tab, expression string) T {
 	p.Helper()
 	v, err := evaluate[T](p, time.Minute, expression)
@@ -118,13 +113,11 @@ func evaluate[T any](p *tab, limit time.Duration, expression string) (v T, err e
 	})
 }
 
-// text returns the text that is seen of an element.
 func (p *tab) text(selector string) string {
 	p.Helper()
 	return value[string](p, `document.querySelector("`+selector+`")?.innerText ?? ""`)
 }
 
-// theme shows the page in a theme: light or dark.
 func (p *tab) theme(name string) {
 	p.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {

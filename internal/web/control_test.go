@@ -112,7 +112,6 @@ func testControl(t *testing.T, browser context.Context) {
 	})
 }
 
-// serve starts muster web and waits for its first state.
 func serve(b testing.TB, path, dir string, env ...string) (address string, stop func()) {
 	b.Helper()
 	c := exec.CommandContext(context.WithoutCancel(b.Context()), path, "web", "--no-open")

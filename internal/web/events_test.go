@@ -31,7 +31,6 @@ type page struct {
 	words   string // that stream in, as JSON
 }
 
-// read follows the stream as a browser does, until enough is there or the connection ends.
 func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -70,7 +69,6 @@ func (p *page) read(ctx context.Context, w *world, enough func() bool) {
 	}
 }
 
-// take takes a message in.
 func (p *page) take(w *world, id, event, data string) {
 	if event == "changed" {
 		p.changed++

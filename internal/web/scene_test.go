@@ -89,7 +89,6 @@ func scene(w *world) {
 	w.sceneWords()
 }
 
-// sceneTasks puts the board on the disk.
 func (w *world) sceneTasks(began float64) {
 	w.Helper()
 	var all []muster.Task
@@ -121,7 +120,6 @@ func (w *world) sceneTasks(began float64) {
 	w.putTasks(all)
 }
 
-// change changes the record of a task.
 func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
 	w.Helper()
 	table := w.store.Table(muster.TableTasks)
@@ -136,7 +134,6 @@ func (w *world) change(id muster.TaskID, f func(*muster.Task)) {
 	require.Value(table.Put(w.Context(), fmt.Sprint(id), data, d.Rev))(w)
 }
 
-// sceneEvents writes 40 minutes of events and what the calls of models have cost.
 func (w *world) sceneEvents(began float64) {
 	w.Helper()
 	var all []muster.Event
@@ -206,7 +203,6 @@ func (w *world) sceneTurn(began, minute, turn float64, who muster.Name, task mus
 	}
 }
 
-// sceneWords writes the conversation of alice.
 func (w *world) sceneWords() {
 	w.Helper()
 	t := require.Value(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)

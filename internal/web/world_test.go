@@ -46,7 +46,6 @@ type world struct {
 
 func newWorld(t testing.TB) *world { return makeWorld(t, false) }
 
-// makeWorld makes a world with a server of the team, or of a replay.
 func makeWorld(t testing.TB, isReplay bool) *world {
 	w := &world{TB: t, isReplay: isReplay, dir: gittest.Repo(t, map[string]string{"README": "a few words\n"})}
 	s := require.Value(file.Open(w.dir))(t)
@@ -92,7 +91,6 @@ func (w *world) restart() {
 	w.start("127.0.0.1:0", token)
 }
 
-// request makes a request as the page would, with the cookie.
 func (w *world) request(method, path, body string) *http.Request {
 	w.Helper()
 	r := require.Value(http.NewRequestWithContext(w.Context(), method, "http://"+w.addr+path, strings.NewReader(body)))(w)
@@ -117,7 +115,6 @@ func (w *world) send(r *http.Request) (*http.Response, string) {
 	return res, string(body)
 }
 
-// get reads a document.
 func (w *world) get(path string, v any) {
 	w.Helper()
 	res, body := w.send(w.request(http.MethodGet, path, ""))
@@ -126,7 +123,6 @@ func (w *world) get(path string, v any) {
 	}
 }
 
-// post sends a document, and returns the status and what was answered.
 func (w *world) post(path string, v any) (int, map[string]any) {
 	w.Helper()
 	data := require.Value(json.Marshal(v))(w)
@@ -138,7 +134,6 @@ func (w *world) post(path string, v any) (int, map[string]any) {
 	return res.StatusCode, out
 }
 
-// members adds members that a process hosts, the lead first.
 func (w *world) members(names ...muster.Name) {
 	w.Helper()
 	r := roster.New(w.store, w.journal, "team")
@@ -153,13 +148,11 @@ func (w *world) members(names ...muster.Name) {
 	}
 }
 
-// aliceAsks asks for the approval of a plan for task 1, as a member does.
 func (w *world) aliceAsks(plan string) muster.Request {
 	w.Helper()
 	return require.Value(w.requests().Ask(w.Context(), muster.Request{Kind: muster.AskPlan, From: "alice", To: muster.Lead, Plan: plan, TaskID: 1}))(w)
 }
 
-// aliceSays adds replies to the conversation of alice.
 func (w *world) aliceSays(texts ...string) {
 	w.Helper()
 	t := require.Value(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
@@ -184,7 +177,6 @@ func (w *world) add(n int) {
 	w.putTasks(all)
 }
 
-// emit writes events that have words.
 func (w *world) emit(from, to int) {
 	w.Helper()
 	for i := from; i <= to; i++ {
@@ -194,7 +186,6 @@ func (w *world) emit(from, to int) {
 	}
 }
 
-// put writes a record as it lies in a table.
 func (w *world) put(table, key string, v any) {
 	w.Helper()
 	data, err := json.Marshal(v)
@@ -204,7 +195,6 @@ func (w *world) put(table, key string, v any) {
 	require.NoError(w, err)
 }
 
-// putTasks writes the records of tasks.
 func (w *world) putTasks(all []muster.Task) {
 	w.Helper()
 	for _, t := range all {
@@ -212,7 +202,6 @@ func (w *world) putTasks(all []muster.Task) {
 	}
 }
 
-// requests returns the questions of the team.
 func (w *world) requests() *requests.Requests {
 	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "team").Known)
 	return requests.New(w.store, box, w.journal)

@@ -106,7 +106,6 @@ func TestReminderOnlyAfterSilentRoundsOfAnOpenList(t *testing.T) {
 	}
 }
 
-// round is a reply with one call, and its result.
 func round(name string, input json.RawMessage, failed bool) []llm.Message {
 	return []llm.Message{
 		{Role: llm.Assistant, Parts: []llm.Part{llm.Call{ID: "x", Name: name, Input: input}}},

@@ -103,7 +103,6 @@ func TestTheModelReadsTheHint(t *testing.T) {
 	}
 }
 
-// run runs the named tool.
 func run(t *testing.T, tools []llm.Tool, name, input string) (llm.Result, error) {
 	t.Helper()
 	for _, tl := range tools {
