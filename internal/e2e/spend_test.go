@@ -3,16 +3,11 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -20,8 +15,6 @@ import (
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
-	"muster/llm/llmtest"
-	"muster/llm/script"
 )
 
 // busyWords is a script of a lead and n teammates with a task each, which they never finish.
@@ -42,54 +35,10 @@ func busyWords(n int) string {
 	return b.String()
 }
 
-// till is a stand-in for a vendor's server that counts what it was asked, and answers after a while.
-type till struct {
-	url string
-
-	mu              sync.Mutex
-	begun, answered int
-	most            int // how many calls are answered; those after them wait until they are cut off. 0: all
-}
-
-func (s *till) counts() (begun, answered int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.begun, s.answered
-}
-
-// charge serves a script. A reply is counted as answered when the client has it all.
-func charge(t *testing.T, words string) *till {
-	t.Helper()
-	parsed := require.Value(script.Parse([]byte(words)))(t)
-	s, h := &till{}, llmtest.Handler(parsed.Model())
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		body, err := io.ReadAll(in.Body)
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		s.begun++
-		isHeld := s.most > 0 && s.begun > s.most
-		s.mu.Unlock()
-		if isHeld {
-			<-in.Context().Done()
-			return
-		}
-		in.Body = io.NopCloser(bytes.NewReader(body))
-		h.ServeHTTP(out, in)
-		s.mu.Lock()
-		s.answered++
-		s.mu.Unlock()
-	}))
-	t.Cleanup(server.Close)
-	s.url = server.URL
-	return s
-}
-
 // pricedWorld is a world whose user has said the price of the model: a dollar for 1,000 tokens of any kind.
-func pricedWorld(t *testing.T, n int) (w *world, s *till, model string) {
+func pricedWorld(t *testing.T, n int) (w *world, s *vendor, model string) {
 	t.Helper()
-	w, s = newWorld(t), charge(t, busyWords(n))
+	w, s = newWorld(t), serve(t, busyWords(n))
 	w.write(filepath.Join(w.base, "home", ".config", "muster", "config.yaml"), "endpoints:\n  stand-in: {url: "+s.url+"/v1}\n"+
 		"models:\n  stand-in/m: {price: {input: 1000, output: 1000, cache_read: 1000, cache_write: 1000}}\n")
 	return w, s, "stand-in/m"
