@@ -98,28 +98,19 @@ func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
 	}
 }
 
-// Of those that start at one moment, who comes second reads that a team is at work here, though the first has written no
-// record yet, and the archive is refused as it refuses.
+// Who comes second reads that another process starts here, though that has written no record yet, or puts the team aside.
 func TestSecondStartIsRefused(t *testing.T) {
 	t.Parallel()
-	for lease, says := range map[string]string{"": "starting a team", workspace.ArchiveLease: "being put aside right now"} {
-		bubble(t, func(h *house) {
-			for _, name := range []string{workspace.LeadLease, lease} {
-				if name == "" {
-					continue
-				}
-				l := require.Value(h.store.Leases().Acquire(h.Context(), name))(h)
-				defer func() { _ = l.Release() }() // the store lives in memory
-			}
+	bubble(t, func(h *house) {
+		for _, c := range [][2]string{{workspace.LeadLease, "starting a team"}, {workspace.ArchiveLease, "being put aside right now"}} {
+			l := require.Value(h.store.Leases().Acquire(h.Context(), c[0]))(t)
+			defer func() { _ = l.Release() }() // the store lives in memory
 			err := h.start(answers, nil).fails()
-			if !errors.Is(err, muster.ErrHeld) || !strings.Contains(err.Error(), says) {
-				t.Errorf("%v", err)
+			if !errors.Is(err, muster.ErrHeld) || !strings.Contains(err.Error(), c[1]) || h.meadow.prepared {
+				t.Errorf("%v; the target is made: %v", err, h.meadow.prepared)
 			}
-			if h.meadow.prepared {
-				t.Error("it has made the target")
-			}
-		})
-	}
+		}
+	})
 }
 
 // What git says of claims of a board that is gone does not stand in the way of the next board's.

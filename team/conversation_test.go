@@ -25,18 +25,14 @@ func (h *house) converse(m llm.Model, first string) *talking {
 	h.Helper()
 	c := team.NewConversation()
 	t := h.open(m, func(cfg *team.Config) { cfg.Conversation = c })
-	run := func(ctx context.Context) (team.Summary, error) { return t.Run(ctx, first, team.Start{}) }
-	if first == "" {
-		run = t.Resume
-	}
-	return &talking{h.begin(run), c}
+	return &talking{h.begin(func(ctx context.Context) (team.Summary, error) { return t.Run(ctx, first, team.Start{}) }), c}
 }
 
-func (c *talking) rests(done bool) {
+func (c *talking) rests() {
 	c.h.Helper()
 	late := time.After(time.Hour)
 	for {
-		if resting, quiet := c.talk.Resting(); resting && quiet == done {
+		if resting, quiet := c.talk.Resting(); resting && quiet {
 			return
 		}
 		select {
@@ -64,54 +60,6 @@ func echo(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
 	return says("You said " + last)
 }
 
-func TestConversationGoesOn(t *testing.T) {
-	bubble(t, func(h *house) {
-		m := cast{"lead": echo}.model()
-		c := h.converse(m, "hi")
-		c.rests(true)
-		if lead := h.member(muster.Lead); lead.Status != muster.Idle || lead.Doing != "waits for you" {
-			t.Errorf("the lead is %s %q", lead.Status, lead.Doing)
-		}
-		for _, word := range []string{"one", "two"} {
-			time.Sleep(time.Hour) // nobody is timed out, nothing ends
-			c.say(word)
-			c.rests(true)
-			if !strings.Contains(h.said(muster.Lead), "You said") || !strings.Contains(h.said(muster.Lead), word) {
-				t.Fatalf("%s was not answered:\n%s", word, h.said(muster.Lead))
-			}
-		}
-		c.talk.Close()
-		sum := c.ends(0, time.Second)
-		if !strings.Contains(sum.Text, "two") {
-			t.Errorf("the last words are %q", sum.Text)
-		}
-	})
-}
-
-func TestConversationIsKeptAndGoesOn(t *testing.T) {
-	bubble(t, func(h *house) {
-		m := cast{
-			"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
-				if n == 0 {
-					return calls("a", "task_create", in{"subject": "later"})
-				}
-				return says("There is a task.")
-			},
-		}.model()
-		c := h.converse(m, "note it")
-		c.rests(false)
-		c.interrupt()
-		again := h.converse(cast{"lead": echo}.model(), "")
-		again.rests(false)
-		again.say("drop it")
-		again.rests(false)
-		if said := h.said(muster.Lead); !strings.Contains(said, "note it") || !strings.Contains(said, "drop it") {
-			t.Errorf("one conversation:\n%s", said)
-		}
-		again.interrupt()
-	})
-}
-
 // Another process can stop the lead's turn, and is told what came of it, also where there is none to stop. Nothing goes on
 // before the user has spoken.
 func TestAnAttachmentStopsATurn(t *testing.T) {
@@ -130,7 +78,7 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 		time.Sleep(time.Second)
 		stop, detach := attached(h)
 		require.NoError(t, stop())
-		c.rests(true)
+		c.rests()
 		if err := stop(); err == nil || !strings.Contains(err.Error(), "it waits already") {
 			t.Errorf("a second time: %v", err)
 		}
@@ -140,7 +88,7 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 			t.Errorf("asked %d times: others' mail went before the user", n)
 		}
 		c.say("shorter")
-		c.rests(true)
+		c.rests()
 		said := h.said(muster.Lead)
 		if !strings.Contains(said, "The user stopped your turn here") || !strings.Contains(said, "news") || strings.Contains(said, "permission") {
 			t.Errorf("it has heard:\n%s", said)
@@ -150,7 +98,7 @@ func TestAnAttachmentStopsATurn(t *testing.T) {
 		if isStopped := c.talk.Interrupt(); !isStopped { // in its own process
 			t.Error("it has a turn")
 		}
-		c.rests(true)
+		c.rests()
 		if isStopped := c.talk.Interrupt(); isStopped {
 			t.Error("it has none any more")
 		}

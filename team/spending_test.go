@@ -202,35 +202,25 @@ func TestARunSaysWhatTasksHaveCost(t *testing.T) {
 	})
 }
 
-// The lead's own limits stop the team with exit 3 and its state as it is, and resume goes on.
-func TestLimitsOfTheLead(t *testing.T) {
+// The lead's own limit stops the team with exit 3 and its state as it is, and resume goes on.
+func TestALimitOfTheLead(t *testing.T) {
 	t.Parallel()
-	for why, c := range map[string]struct {
-		calls  func(n int) (llm.Reply, error)
-		resume int // the code with which it then ends
-	}{
-		"turn limit": {func(n int) (llm.Reply, error) {
+	bubble(t, func(h *house) {
+		creates := cast{"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) {
 			return calls(fmt.Sprint("c", n), "task_create", in{"subject": fmt.Sprint("t", n)})
-		}, 3},
-		"a loop": {func(n int) (llm.Reply, error) { return calls(fmt.Sprint("c", n), "read_file", in{"path": "README"}) }, 0}, // no task was made
-	} {
-		t.Run(why, func(t *testing.T) {
-			bubble(t, func(h *house) {
-				loops := cast{"lead": func(_ context.Context, n int, _ llm.Request) (llm.Reply, error) { return c.calls(n) }}.model()
-				sum := h.run(h.open(loops, func(k *team.Config) { k.Limits.Turns = 5 })).ends(3, time.Hour)
-				if !strings.Contains(sum.Text, why) || sum.Run.EndedAt != 0 {
-					t.Errorf("%q, ended at %v", sum.Text, sum.Run.EndedAt)
-				}
-				done := cast{"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
-					if len(r.Messages) < 8 {
-						t.Errorf("the lead goes on with %d messages", len(r.Messages))
-					}
-					return says("Enough.")
-				}}.model()
-				h.begin(h.open(done, nil).Resume).ends(c.resume, time.Hour)
-			})
-		})
-	}
+		}}.model()
+		sum := h.run(h.open(creates, func(k *team.Config) { k.Limits.Turns = 5 })).ends(3, time.Hour)
+		if !strings.Contains(sum.Text, "turn limit") || sum.Run.EndedAt != 0 {
+			t.Errorf("%q, ended at %v", sum.Text, sum.Run.EndedAt)
+		}
+		done := cast{"lead": func(_ context.Context, n int, r llm.Request) (llm.Reply, error) {
+			if len(r.Messages) < 8 {
+				t.Errorf("the lead goes on with %d messages", len(r.Messages))
+			}
+			return says("Enough.")
+		}}.model()
+		h.begin(h.open(done, nil).Resume).ends(3, time.Hour) // with open tasks
+	})
 }
 
 // What the model's provider says, and what the team makes of it.

@@ -104,15 +104,6 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	}
 }
 
-// An archive that is not there is refused with what to do.
-func TestAnArchiveThatIsNotThere(t *testing.T) {
-	w := newWorld(t)
-	w.muster(1, "web", "nothing")
-	if said := w.err.String(); !strings.Contains(said, `there is no archived team "nothing"`) || !strings.Contains(said, "muster archive list") {
-		t.Errorf("it said %q", said)
-	}
-}
-
 func listing(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

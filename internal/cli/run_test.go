@@ -62,13 +62,12 @@ func (w *world) run(ctx context.Context, want int) {
 	}
 }
 
-func (w *world) muster(want int, args ...string) string {
+func (w *world) muster(want int, args ...string) {
 	w.Helper()
 	w.out.Reset()
 	w.err.Reset()
 	w.app.Args = args
 	w.run(w.Context(), want)
-	return w.out.String() + w.err.String()
 }
 
 func at(kind string, member muster.Name, task muster.TaskID, fields ...any) muster.Event {

@@ -61,12 +61,3 @@ func TestWatchShowsAPlanWholeAndApprovesIt(t *testing.T) {
 		t.Errorf("the shell got parts of the full screen:\n%s", h)
 	}
 }
-
-// Without a terminal it says what shows the team instead.
-func TestWatchWantsATerminal(t *testing.T) {
-	w := newWorld(t, "watch")
-	w.run(t.Context(), exitError)
-	if got := w.err.String(); !strings.Contains(got, "muster watch needs a terminal") || !strings.Contains(got, "muster status   or: muster log -f") {
-		t.Errorf("it says\n%s", got)
-	}
-}

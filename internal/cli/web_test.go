@@ -38,13 +38,3 @@ func TestWebServesUntilInterrupted(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, w.err.String())
 	}
 }
-
-func TestWebIsNotForOtherMachines(t *testing.T) {
-	w := newWorld(t, "web", "--addr", "0.0.0.0:7310")
-	w.run(t.Context(), 1)
-	for _, want := range []string{`"0.0.0.0:7310" can be reached from other machines`, "muster web --addr 127.0.0.1:7310", "ssh -L 7310:127.0.0.1:7310"} {
-		if !strings.Contains(w.err.String(), want) {
-			t.Errorf("%q is missing:\n%s", want, w.err.String())
-		}
-	}
-}
