@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,7 +195,7 @@ func (x *cleaner) branches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, ref := range sortedKeys(refs) {
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		at := refs[ref]
 		isIn, err := x.repo.IsAncestor(ctx, at, head)
 		if err != nil {
@@ -262,7 +263,7 @@ func (x *cleaner) archives(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, ref := range sortedKeys(refs) {
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		at := refs[ref]
 		// A lane lands as another commit than its own, so only a merge in memory tells that HEAD has all of its work.
 		isIn, err := x.repo.IsAncestor(ctx, at, head)
@@ -377,13 +378,4 @@ func sizeOf(dir string) (size int64) {
 		return nil // what cannot be read has no size
 	})
 	return size
-}
-
-func sortedKeys(refs map[string]string) []string {
-	var names []string
-	for name := range refs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

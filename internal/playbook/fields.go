@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,12 +87,8 @@ func (r *reader) text(n ast.Node, item *string) (string, error) {
 		case name == "item":
 			err = r.errorAt(n, "{{item}} stands only in the texts of a task with for_each")
 		default:
-			var names []string
-			for name := range r.params {
-				names = append(names, name)
-			}
 			err = r.errorAt(n, "there is no parameter %q%s: declare it under params", name,
-				editdist.Suggest(name, names))
+				editdist.Suggest(name, slices.Collect(maps.Keys(r.params))))
 		}
 		return ""
 	})
