@@ -3,9 +3,7 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
-	"muster/internal/testing/wait"
 	"muster/internal/worktree"
 )
 
@@ -48,41 +45,4 @@ func BenchmarkLane(b *testing.B) {
 	}
 	report(b, "5000", figure{what: "a lane in a repository of 5,000 files", unit: "ms", ours: ours.median(), limit: plain.median(),
 		beside: plain.median(), is: "plain `git worktree add`"})
-	report(b, "warm", figure{what: "... made of a spare, after the target has moved", unit: "ms", ours: warmLanes(b, w, lanes), limit: 100,
-		beside: plain.median(), is: "plain `git worktree add`"})
-}
-
-// warmLanes measures lanes that are made while the process keeps spares, which are at an older commit than the lane.
-func warmLanes(b *testing.B, w *world, lanes *worktree.Lanes) float64 {
-	var ours samples
-	ready := w.serveSpares(b, lanes)
-	for i := range rounds {
-		ready()
-		must(b, os.WriteFile(filepath.Join(w.root, "moved"), fmt.Append(nil, i), 0o644))
-		w.git("add", "moved")
-		w.git("commit", "-q", "-m", "moved")
-		name := root.Name(fmt.Sprintf("warm-%d", i))
-		start := time.Now()
-		need(lanes.Create(b.Context(), name, 0, "HEAD"))(b)
-		ours.took(start)
-		must(b, lanes.Remove(b.Context(), name, true))
-	}
-	return ours.median()
-}
-
-// serveSpares keeps spares as a run does, until the benchmark ends. ready waits until they are there.
-func (w *world) serveSpares(b *testing.B, lanes *worktree.Lanes) (ready func()) {
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan struct{})
-	go func() {
-		lanes.Spares.Serve(ctx, func(context.Context) (string, error) { return w.head(), nil })
-		close(ended)
-	}()
-	b.Cleanup(func() { cancel(); <-ended })
-	return func() {
-		wait.Within(b, time.Minute, "spares", func() bool {
-			found, _ := filepath.Glob(filepath.Join(w.root, ".worktrees", ".spare-*", "index"))
-			return len(found) == 2
-		})
-	}
 }

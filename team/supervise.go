@@ -8,7 +8,6 @@ import (
 	"muster"
 	"muster/internal/roster"
 	"muster/internal/teammate"
-	"muster/internal/worktree"
 )
 
 // supervisor makes the members that live in this process match the roster.
@@ -53,9 +52,6 @@ func (s *supervisor) run(
 		s.serving.Go(func() { s.Collisions.Serve(house) })
 	}
 	s.serving.Go(func() { shareWords(house, s.team, s.Home.Live()) })
-	if lanes, isGit := s.Lanes.(*worktree.Lanes); isGit {
-		s.serving.Go(func() { lanes.Spares.Serve(house, s.Lander.Target) })
-	}
 	err := work(ctx, house)
 	// From here on serve starts nobody: a member that came to life now would not be waited for.
 	s.mu.Lock()

@@ -67,7 +67,7 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	ctx := t.Context()
 	head := require.Value(r.Head(ctx))(t)
 	lane := root + "-lane"
-	require.NoError(t, r.AddWorktree(ctx, lane, "", head, nil))
+	require.NoError(t, r.AddWorktree(ctx, lane, "", head))
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
 	run := func(args ...string) string {
 		t.Helper()

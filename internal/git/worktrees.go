@@ -122,11 +122,8 @@ func parseWorktrees(out string) []Worktree {
 }
 
 // AddWorktree checks a commit out at path, an empty or missing directory: on branch (a name below refs/heads/, which
-// exists), or detached when branch is "". Several may be added at once. seed, unless it is nil, may put files and an
-// index into the worktree, whose own git directory is admin, before git brings all of it to the commit.
-func (r *Repo) AddWorktree(
-	ctx context.Context, path, branch, commit string, seed func(admin string) error,
-) error {
+// exists), or detached when branch is "". Several may be added at once.
+func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) error {
 	args := []string{"worktree", "add", "-q", "--force", "--no-checkout", path, branch}
 	if branch == "" {
 		args = append(args[:5], "--detach", path, commit)
@@ -139,11 +136,6 @@ func (r *Repo) AddWorktree(
 	}
 	if err := LinkKeys(r.common, DirOf(path)); err != nil {
 		return err
-	}
-	if seed != nil {
-		if err := seed(DirOf(path)); err != nil {
-			return err
-		}
 	}
 	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
 	// and its includes can differ.

@@ -35,7 +35,6 @@ type lifecycle struct {
 	events recorder
 	leases leases
 	home   string // the directory in which lanes are made
-	Spares *Spares
 
 	removed func(context.Context, muster.Lane) error // Options.Removed
 
@@ -179,28 +178,11 @@ func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool,
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
 	// git may end in the middle of the checkout. Then the worktree is registered, and undo finds it there.
-	defer l.Spares.made()
-	err = l.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base, func(admin string) error {
-		return l.seed(ctx, lane, admin)
-	})
+	err = l.repo.AddWorktree(ctx, lane.Path, lane.Branch, lane.Base)
 	if err != nil && ctx.Err() == nil {
 		err = muster.Errorf(muster.Unavailable, "git cannot make the lane %s: %w", lane.Name, err)
 	}
 	return true, err
-}
-
-// seed puts the files of a spare into the worktree of a lane, if there is a spare. Without, git checks them out.
-func (l *lifecycle) seed(ctx context.Context, lane muster.Lane, admin string) error {
-	s, ok := l.Spares.take()
-	if !ok {
-		return nil
-	}
-	defer s.discard()
-	if err := s.moveInto(ctx, l.repo, lane.Path, admin); err == nil || ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	// What was moved before the error would be in the way of the checkout, or stay beside it.
-	return durable.RemoveContents(lane.Path, ".git")
 }
 
 // abandon undoes a creation that failed, and returns why it did. What cannot be undone stays, marked as failed.

@@ -115,10 +115,8 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.create("one")
-	require.NoError(t, w.Spares.Prepare(w.ctx(), w.git(w.root, "rev-parse", "HEAD"))) // of a process that lives
 	gittest.Write(t, w.root, map[string]string{".worktrees/.index.json.abc.tmp": "{", ".worktrees/.x.tmp/a": "a",
-		".worktrees/notes": "mine\n", ".worktrees/.spare-2/a": "a", ".team/locks/spare-2.lock": "",
-		".git/worktrees/one/index.lock": ""})
+		".worktrees/notes": "mine\n", ".git/worktrees/one/index.lock": ""})
 	w.age(".git/worktrees/one/index.lock")
 	require.NoError(t, w.Recover(w.ctx()))
 	w.git(w.root+"/.worktrees/one", "commit", "-q", "--allow-empty", "-m", "as its owner does")
@@ -127,7 +125,7 @@ func TestRecoveryRemovesWhatKilledProcessesLeft(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if got := strings.Join(names, " "); err != nil || got != ".spare-1 .x.tmp index.json notes one" {
+	if got := strings.Join(names, " "); err != nil || got != ".x.tmp index.json notes one" {
 		t.Errorf("there are %s, %v", got, err)
 	}
 }

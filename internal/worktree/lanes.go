@@ -7,7 +7,7 @@
 //     again from what git and the journal know, and puts rows right that another program has written over. identity.go
 //     decides which rows and directories are lanes at all.
 //   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
-//     removes it (remove.go). In a large repository it makes them of spares (spare.go).
+//     removes it (remove.go).
 //   - checkout (checkout.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees
 //     it. It changes nothing in the index.
 //   - recorder (events.go) writes what happened to the journal and to the lanes' own log.
@@ -123,7 +123,6 @@ func Open(
 	return &Lanes{base: o.Base, scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
-			Spares:  &Spares{repo: repo, leases: leases, home: home, taken: make(chan struct{}, 1)},
 			removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}}}, nil
 }
 

@@ -28,9 +28,6 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	if _, err := l.CheckDirs.RemoveAbandoned(); err != nil {
 		return err
 	}
-	if err := l.Spares.removeAbandoned(); err != nil {
-		return err
-	}
 	// Only the runtime moves these refs, in an instant each: a lock that stays is a killed git's.
 	if err := l.repo.BreakLocks(ctx, "refs/muster"); err != nil {
 		return err

@@ -80,7 +80,7 @@ func moveScratch(
 
 // createScratch checks the commit out in a new directory.
 func createScratch(ctx context.Context, repo *git.Repo, dir, commit string) error {
-	err := repo.AddWorktree(ctx, dir, "", commit, nil)
+	err := repo.AddWorktree(ctx, dir, "", commit)
 	if err != nil && ctx.Err() == nil {
 		return muster.Errorf(muster.Unavailable, "the scratch checkout %s cannot be made: %w", dir, err)
 	}
