@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // setting is one value of git's config that a call is given. It overrides all files.
@@ -71,7 +69,7 @@ const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs 
 // it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
 	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "commit-tree", "mktree", "diff-tree",
-	"pack-objects", "fast-import", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
+	"pack-objects", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
 
 // runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {
@@ -206,15 +204,7 @@ func (r *runner) FilterConfig() string {
 // driverSettings returns the settings for a call that could run drivers: those that may run are as they were when the
 // repository was opened, and each other one that git's config, as the call c sees it, names now is disarmed. The config
 // is asked before every such call: an agent can add a driver at any time.
-//
-// Merges of trees come in bursts, when a stack of landings is made, and those of one moment are answered at once.
 func (r *runner) driverSettings(ctx context.Context, c Call) (settings []setting, err error) {
-	if c.Args[0] == "merge-tree" && c.Dir == r.common && len(c.Env) == 0 {
-		if settings, ok := r.burst.get(); ok {
-			return settings, nil
-		}
-		defer func() { r.burst.put(settings, err) }()
-	}
 	configured, err := r.Config(ctx, Call{Dir: c.Dir, Env: c.Env}, `^(filter|merge)\.`)
 	if err != nil {
 		return nil, err
@@ -240,34 +230,6 @@ func (r *runner) driverSettings(ctx context.Context, c Call) (settings []setting
 		settings = append(settings, armed.filter(section, configured[section+".process"] != "", isStaging)...)
 	}
 	return settings, nil
-}
-
-// burst are the settings of the merges of trees of one moment. A nil one has none.
-type burst struct {
-	mu       sync.Mutex
-	asked    time.Time // when the config was read
-	settings []setting
-}
-
-// burstTime is how long they hold: for a few merges. Between a look at the config and the git that obeys it there are
-// always some milliseconds.
-const burstTime = 20 * time.Millisecond
-
-func (b *burst) get() ([]setting, bool) {
-	if b == nil {
-		return nil, false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.settings, time.Since(b.asked) < burstTime
-}
-
-func (b *burst) put(settings []setting, err error) {
-	if b != nil && err == nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.asked, b.settings = time.Now(), settings
-	}
 }
 
 // filter returns the settings that make a section of the config this filter, and nothing else. Nil is the filter that

@@ -69,8 +69,6 @@ type Repo struct {
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
 
-	commits *commitWriter
-
 	hooksPath, sharedHooks string // of userConfig
 
 	excludes
@@ -109,7 +107,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := checkGitDir(dir); err != nil {
 		return nil, err
 	}
-	r := &Repo{runner: runner{env: cleanEnv(os.Environ()), burst: new(burst)}, commits: new(commitWriter)}
+	r := &Repo{runner: runner{env: cleanEnv(os.Environ())}}
 	// The version and the config are asked for at the same time as the rest, which saves the start of two processes.
 	// When git is too old, that is the error: an old git may fail at the rest too.
 	asker := r.runner

@@ -3,10 +3,8 @@ package git_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
-	"muster/internal/testing/tier"
 )
 
 func open(t *testing.T, dir string) *git.Repo {
@@ -213,9 +210,6 @@ func TestMain(m *testing.M) {
 	if root := os.Getenv("PACKS_TO_KILL"); root != "" {
 		packUntilKilled(root)
 		return
-	}
-	if err := flag.Set("rapid.checks", strconv.Itoa(tier.Amount(25, 100))); err != nil {
-		panic(err)
 	}
 	gittest.Main(m)
 }

@@ -16,6 +16,20 @@ func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
 	return r.revParse(ctx, r.common, commit, "tree")
 }
 
+// CommitTree makes a commit object, as the runtime's identity. No ref moves, and nothing is synced to disk: see Pack.
+func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	args := []string{"commit-tree", tree, "-F", "-"}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	out, err := r.Do(ctx, Call{Dir: r.common, Args: args, Stdin: message})
+	id := strings.TrimSpace(out)
+	if err == nil && len(parents) > 0 && IsID(tree) {
+		r.files.made.Store(id, madeCommit{tree, parents[0]})
+	}
+	return id, err
+}
+
 // MergeTree merges the commit theirs into the commit ours, without a working tree. When there are conflicts it returns
 // their paths, and the tree is of no use. Attributes inside the trees do not count here; a merge in a worktree obeys
 // them.

@@ -33,36 +33,21 @@ const (
 	// maxMerged is how many bytes of packs are merged into one, so that the end of a run stays short. Larger packs cost
 	// git little.
 	maxMerged = 64 << 20
-	// maxKept is how many packs one call of git is told to leave out.
-	maxKept = 200
 )
 
 // packDir is git's common directory, in which the packs lie.
 type packDir string
 
-// Pack makes commits durable, with all that they need beyond the commit base, which is on the disk already; "" is none.
+// Pack makes a commit durable, with all that it needs beyond the commit base, which is on the disk already; "" is none.
 // Objects that are still loose go into a pack, which git syncs; then the pack's directory is synced. Call it before a
-// ref or a record names a commit: a power cut could otherwise leave the name of a commit that the disk does not have.
-//
-// It returns the name of the pack, "" when there was nothing to pack. old is a pack that an earlier call has returned
-// for commits that are among these now, or "". The new pack takes its place.
-func (r *Repo) Pack(ctx context.Context, base, old string, commits ...string) (pack string, err error) {
-	revisions := strings.Join(commits, "\n") + "\n"
+// ref or a record names the commit: a power cut could otherwise leave the name of one that the disk does not have.
+func (r *Repo) Pack(ctx context.Context, base, commit string) error {
+	revisions := commit + "\n"
 	if base != "" {
 		revisions += "^" + base + "\n"
 	}
-	options := []string{"--revs", "--non-empty"}
-	if others, ok := packDir(r.common).packsBeside(old); ok {
-		options = append(options, others...)
-	} else {
-		options, old = append(options, "--incremental"), ""
-	}
-	packs, err := writePacks(ctx, r, revisions, options)
-	if err != nil || len(packs) == 0 {
-		return "", err
-	}
-	packDir(r.common).removeCopied(packs, old)
-	return packs[0], nil
+	_, err := writePacks(ctx, r, revisions, []string{"--revs", "--non-empty", "--incremental"})
+	return err
 }
 
 // MergePacks merges the packs that Pack has written into one, if there are at least so many. It does nothing while
@@ -152,7 +137,7 @@ func (d packDir) removeCopied(packs []string, old ...string) {
 	}
 	for _, name := range old {
 		its, err := d.idsOf(name)
-		isCopied := err == nil && name != "" && !slices.Contains(packs, name)
+		isCopied := err == nil && !slices.Contains(packs, name)
 		for id := range its {
 			isCopied = isCopied && copied[id]
 		}
@@ -198,28 +183,10 @@ func (d packDir) isInUse(name string) bool {
 	return false
 }
 
-// packsBeside returns options that make git leave out what is in other packs than old. It reports whether old can be
-// replaced.
-func (d packDir) packsBeside(old string) (options []string, ok bool) {
-	if old == "" || d.isInUse(old) {
-		return nil, false
-	}
-	entries, err := os.ReadDir(filepath.Dir(d.packFile(old, "")))
-	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ".pack") && name != old+".pack" {
-			options = append(options, "--keep-pack="+name)
-		}
-	}
-	return options, err == nil && len(options) <= maxKept
-}
-
 // idsOf returns the ids of the objects in packs, as bytes, by their indexes.
 func (d packDir) idsOf(packs ...string) (ids map[string]bool, err error) {
 	ids = map[string]bool{}
 	for _, name := range packs {
-		if name == "" {
-			continue
-		}
 		data, err := durable.ReadRegular(d.packFile(name, ".idx"), maxIndex)
 		if err != nil {
 			return nil, err

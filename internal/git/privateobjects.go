@@ -60,12 +60,12 @@ func (p *Private) takeLoose(ctx context.Context, root *os.Root, dir string) erro
 		if !f.Type().IsRegular() || !IsID(id) {
 			continue
 		}
-		switch kind, content, err := p.readLoose(name, id); {
+		switch object, err := p.readLoose(name, id); {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNoObject):
 		case err != nil:
 			return err
 		default:
-			if _, err := writeLoose(filepath.Join(p.repo.common, "objects"), kind, content, len(id)); err != nil {
+			if err := writeLoose(filepath.Join(p.repo.common, "objects"), id, object); err != nil {
 				return err
 			}
 		}
@@ -80,34 +80,63 @@ func (p *Private) takeLoose(ctx context.Context, root *os.Root, dir string) erro
 // errNoObject says that a file is not the object that its name says.
 var errNoObject = errors.New("no object")
 
-// readLoose reads a loose object (gitformat-loose) and checks that it is the one with the id.
-func (p *Private) readLoose(name, id string) (kind string, content []byte, err error) {
+// readLoose reads a loose object (gitformat-loose): its kind, its size and its content. It checks that it is the one
+// with the id.
+func (p *Private) readLoose(name, id string) (object []byte, err error) {
 	file, err := p.read(name, maxPrivate)
 	if isSpoiled(err) {
-		return "", nil, errNoObject
+		return nil, errNoObject
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	z, err := zlib.NewReader(bytes.NewReader(file))
 	if err != nil {
-		return "", nil, errNoObject
+		return nil, errNoObject
 	}
-	whole, err := io.ReadAll(io.LimitReader(z, maxPrivate))
+	object, err = io.ReadAll(io.LimitReader(z, maxPrivate))
 	if err != nil {
-		return "", nil, errNoObject
+		return nil, errNoObject
 	}
 	var sum hash.Hash = sha1.New() //nolint:gosec // see above
 	if len(id) == sha256.Size*2 {
 		sum = sha256.New()
 	}
-	sum.Write(whole)
-	head, content, ok := bytes.Cut(whole, []byte{0})
-	kind, _, _ = strings.Cut(string(head), " ")
+	sum.Write(object)
+	head, content, ok := bytes.Cut(object, []byte{0})
+	kind, _, _ := strings.Cut(string(head), " ")
 	if hex.EncodeToString(sum.Sum(nil)) != id || !ok || string(head) != fmt.Sprintf("%s %d", kind, len(content)) {
-		return "", nil, errNoObject
+		return nil, errNoObject
 	}
-	return kind, content, nil
+	return object, nil
+}
+
+// writeLoose writes an object as git does, in a file that is named for its id.
+func writeLoose(objects, id string, object []byte) error {
+	dir := filepath.Join(objects, id[:2])
+	name := filepath.Join(dir, id[2:])
+	if _, err := os.Lstat(name); err == nil {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as git makes it
+		return err
+	}
+	// A name that begins like this is one of git's temporary objects, which git removes when they are old.
+	f, err := os.CreateTemp(dir, "tmp_obj_")
+	if err != nil {
+		return err
+	}
+	z := zlib.NewWriter(f)
+	_, err = z.Write(object)
+	err = errors.Join(err, z.Close(), f.Chmod(0o444), f.Close())
+	if err == nil {
+		// Whoever reads the object finds all of it, because it has its name only now.
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what stays is removed by git
+	}
+	return err
 }
 
 // takePack has git make a pack of the repository of one that a command has written. git hashes each object.

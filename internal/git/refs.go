@@ -63,7 +63,7 @@ func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 
 // IsAncestor reports whether commit a is b or lies in its history.
 func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
-	// Of a landing on the tip this is known without git.
+	// A landing asks about the commits that it has just made.
 	for at := b; IsID(a) && a != ""; {
 		made, ok := r.files.made.Load(at)
 		if !ok {

@@ -428,3 +428,23 @@ func TestBreakLocks(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(start), left)
 	}
 }
+
+// What this process has put into a commit is known without git.
+func TestTheTreeOfAMadeCommit(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	r := open(t, root)
+	head, tree := gittest.Git(t, root, "rev-parse", "HEAD"), gittest.Git(t, root, "rev-parse", "HEAD^{tree}")
+	var made []string
+	for range 3 {
+		id := require.Value(r.CommitTree(t.Context(), tree, []string{head}, "x\n"))(t)
+		head, made = id, append(made, head)
+	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	returns(t, tree)(r.Tree(t.Context(), head))
+	for _, below := range made {
+		returns(t, true)(r.IsAncestor(t.Context(), below, head))
+	}
+	t.Setenv("PATH", path)
+	returns(t, false)(r.IsAncestor(t.Context(), head, made[0]))
+}

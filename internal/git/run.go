@@ -77,7 +77,6 @@ type runner struct {
 	workTree string
 	pinned   []setting
 	drivers  drivers
-	burst    *burst
 	signing  signing
 
 	isPartial bool // objects may be missing, and nothing is fetched

@@ -21,10 +21,7 @@ type attempt struct {
 	refs    landingRefs
 	by      muster.Name
 	summary string
-	head    string   // the commit that is to land
-	base    string   // the target's tip when the head was packed
-	packed  []string // the head and the commits that were made to land it
-	pack    string   // the pack that has them; "" when there was nothing to pack
+	head    string // the commit that is to land
 	log     *slog.Logger
 	agents  Agents
 	turn         // what the queue decides
@@ -253,9 +250,7 @@ func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 // begin makes the head durable, sets the landing ref to it, and notes the attempt on the board, with the target's tip.
 // In this order a crash never leaves a ref or a note that names a commit which the disk may lose.
 func (a *attempt) begin(ctx context.Context, tip string) error {
-	var err error
-	a.base, a.packed = tip, []string{a.head}
-	if a.pack, err = a.repo.Pack(ctx, a.base, "", a.packed...); err != nil {
+	if err := a.repo.Pack(ctx, tip, a.head); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.packed")

@@ -253,7 +253,7 @@ func TestUnrelatedHistories(t *testing.T) {
 func TestAGitThatIsKilled(t *testing.T) {
 	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
 	task, _ := w.task("Add b", "alice", map[string]string{"b.txt": "b\n"})
-	happened := oddGit(t, "*' fast-import '*", 1, "kill -9 $$")
+	happened := oddGit(t, "*' commit-tree '*", 1, "kill -9 $$")
 	w.process("") // as started with that git
 	w.lands(task)
 	equal(t, "a git was killed", happened(), true)

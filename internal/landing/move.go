@@ -120,14 +120,7 @@ func (s *stack) makeTop(ctx context.Context, at int, landed *muster.Landed) (err
 	if landed.Commit, err = s.sign(ctx, at, *landed); err != nil {
 		return err
 	}
-	if at > 1 {
-		_, err = s.repo.Pack(ctx, s.tip, "", landed.Commit)
-		return err
-	}
-	// The new pack takes the place of the one before, so that a landing leaves one pack.
-	e.packed = append(e.packed, landed.Commit)
-	e.pack, err = s.repo.Pack(ctx, e.base, e.pack, e.packed...)
-	return err
+	return s.repo.Pack(ctx, s.tip, landed.Commit)
 }
 
 // makeCommit makes the commit that lands on another one. It is not durable yet.

@@ -53,7 +53,7 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 	}{
 		"red: is the lane behind":           {"test ! -f b.txt", merging, false, "*' merge-base '*", 1, fails},
 		"red: the merge into the lane":      {"test ! -f b.txt", merging, false, "*' merge '*", 1, dies},
-		"red: the landing ref":              {"test ! -f b.txt", merging, false, "*' update-ref '*", 2, fails},
+		"red: the landing ref":              {"test ! -f b.txt", merging, false, "*' update-ref '*", 3, fails},
 		"conflict: the merge into the lane": {"", conflict, false, "*' merge '*", 1, dies},
 		"conflict: what is unmerged":        {"", conflict, false, "*' --unmerged '*", 1, fails},
 		"union: the commit of the merge":    {"", union, true, "*' commit '*", 1, dies},

@@ -120,6 +120,30 @@ func archiveSubject(lane muster.Name) string {
 	return fmt.Sprintf("lane %s as it was when it was archived", lane)
 }
 
+// copyIndex copies the git index of the checkout at dir. The copy keeps what git knows of unchanged files, so that
+// staging reads only the changed ones. A missing index is an empty one to git.
+//
+// The time of the copy is that of the index: git compares the content of a file that was written in the second of its
+// index. With a later time a change of that second, which leaves the size as it was, would not be in the tree.
+func copyIndex(dir, to string) error {
+	from := filepath.Join(cmp.Or(git.DirOf(dir), filepath.Join(dir, ".git")), "index")
+	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
+	var data []byte
+	if err == nil {
+		data, err = durable.ReadRegular(from, git.MaxFile)
+	}
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err == nil {
+		err = os.Chtimes(to, info.ModTime(), info.ModTime())
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
 // owner, who may be at work, sees no change.
 func (c checkout) writeTree(ctx context.Context) (string, error) {
@@ -131,24 +155,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	}
 	defer remove()
 	index := filepath.Join(tmp, "index")
-	// The copy keeps what git knows of unchanged files, so that staging reads only the changed ones. A missing index is
-	// an empty one to git.
-	//
-	// Its time is that of the lane's index: git compares the content of a file that was written in the second of its
-	// index. With a later time a change of that second, which leaves the size as it was, would not be in the tree.
-	from := filepath.Join(cmp.Or(git.DirOf(c.lane.Path), filepath.Join(c.lane.Path, ".git")), "index")
-	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
-	var data []byte
-	if err == nil {
-		data, err = durable.ReadRegular(from, git.MaxFile)
-	}
-	if err == nil {
-		err = os.WriteFile(index, data, 0o600)
-	}
-	if err == nil {
-		err = os.Chtimes(index, info.ModTime(), info.ModTime())
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := copyIndex(c.lane.Path, index); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
 	env := []string{"GIT_INDEX_FILE=" + index}

@@ -11,7 +11,6 @@ import (
 	"unicode"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/safetext"
@@ -63,12 +62,46 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err := s.stage(ctx, found); err != nil {
 		return "", err
 	}
-	if head, staged, err := c.commitStaged(ctx, message); err == nil || ctx.Err() != nil {
-		if err != nil {
-			return "", err
-		}
-		return head, c.refusePaths(ctx, head, staged)
+	head, ok := c.commitIndex(ctx, message)
+	if !ok {
+		head, err = c.gitCommit(ctx, message)
 	}
+	if err != nil {
+		return "", err
+	}
+	return head, c.refusePaths(ctx, head)
+}
+
+// commitIndex commits what is staged without the look at each file that git commit takes once more. ok is false where
+// something is under way that the commit must end, and where a step fails: then git commit does it, or says why not.
+func (c checkout) commitIndex(ctx context.Context, message string) (head string, ok bool) {
+	branch := branchRef(c.lane)
+	at, isKnown := c.repo.LinkedHead(c.lane.Path)
+	begun, err := git.UnderWay(c.repo, c.lane.Path)
+	if !isKnown || at != branch || begun != "" || err != nil {
+		return "", false
+	}
+	before, err := c.repo.Ref(ctx, branch)
+	if err != nil || before == "" {
+		return "", false
+	}
+	was, err := c.repo.Tree(ctx, before)
+	if err != nil {
+		return "", false
+	}
+	tree, err := c.run(ctx, "write-tree")
+	if tree = strings.TrimSpace(tree); err != nil || tree == was {
+		return before, err == nil
+	}
+	head, err = c.repo.CommitTree(ctx, tree, []string{before}, message)
+	if err != nil {
+		return "", false
+	}
+	return head, c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branch, New: head, Old: before}}) == nil
+}
+
+// gitCommit has git commit what is staged and end what is under way. It returns the new HEAD.
+func (c checkout) gitCommit(ctx context.Context, message string) (head string, err error) {
 	pending, err := c.isCommitPending(ctx)
 	if err != nil {
 		return "", err
@@ -82,52 +115,12 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 			return "", c.commitError(ctx, err)
 		}
 	}
-	if head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD"); err != nil {
-		return "", err
-	}
-	return head, c.refusePaths(ctx, head, nil)
-}
-
-// errOnlyGit says that only git commit can make the commit of a checkout.
-var errOnlyGit = errors.New("only git commit can commit this")
-
-// difference is what git diff-tree --raw -z says of two commits.
-type difference struct{ from, raw string }
-
-// commitStaged commits what is staged without a look at the files, which git commit takes once more and which takes as
-// long as the staging. It returns the new HEAD and what that has beyond the one before. Where anything is unusual the
-// error is not nil and the lane as it was: only git commit knows what to do with a merge, a rebase and the like.
-func (c checkout) commitStaged(ctx context.Context, message string) (head string, staged *difference, err error) {
-	branch := branchRef(c.lane)
-	if at, ok := c.repo.LinkedHead(c.lane.Path); !ok || at != branch || isUnderWay(git.DirOf(c.lane.Path)) {
-		return "", nil, errOnlyGit
-	}
-	before, err := c.repo.Ref(ctx, branch)
-	if err != nil || before == "" {
-		return "", nil, cmp.Or(err, errOnlyGit)
-	}
-	raw, changes, err := git.StagedChanges(ctx, c.repo, c.lane.Path, before)
-	if err != nil || len(changes) == 0 {
-		return before, nil, err
-	}
-	head, err = git.CommitChanges(ctx, c.repo, c.lane.Path, branch, before, message, changes)
-	return head, &difference{before, raw}, err
-}
-
-// isUnderWay reports whether something is begun in the worktree with the git directory admin that a commit would end.
-func isUnderWay(admin string) bool {
-	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG",
-		"CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer"} {
-		if !durable.IsMissing(filepath.Join(admin, name)) {
-			return true
-		}
-	}
-	return false
+	return c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
 }
 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
 func (c checkout) isCommitPending(ctx context.Context) (pending bool, err error) {
-	_, err = c.run(ctx, "diff", "--cached", "--quiet", "--ignore-submodules=none")
+	_, err = c.run(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
 	if git.ExitCode(err) == 1 {
 		return true, nil
 	}
@@ -153,23 +146,16 @@ func (c checkout) commitError(ctx context.Context, err error) error {
 
 // refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories
 // inside the lane, which the owner's own git has committed. A submodule that .gitmodules names is intended. It is asked
-// after the commit, because the owner's own git may have committed such a path long before. last is what the head has
-// beyond the commit before, where that is known.
-func (c checkout) refusePaths(ctx context.Context, head string, last *difference) error {
+// after the commit, because the owner's own git may have committed such a path long before.
+func (c checkout) refusePaths(ctx context.Context, head string) error {
 	// Also where the row has no base: without one a lane could bring what it likes.
 	base := cmp.Or(git.MadeAt(c.repo, branchRef(c.lane)), c.lane.Base)
 	if base == "" || head == base {
 		return nil
 	}
-	raw := ""
-	if last != nil && last.from == base {
-		raw = last.raw
-	} else {
-		out, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
-		if err != nil {
-			return c.commitError(ctx, err)
-		}
-		raw = out
+	raw, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
+	if err != nil {
+		return c.commitError(ctx, err)
 	}
 	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
 	// no work of this lane, and whoever deletes a file of the state does no harm.

@@ -301,9 +301,9 @@ func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, conte
 	if base == commit {
 		base = "" // the row is wrong: lanes are made from commits that others have
 	}
-	_, err = l.repo.Pack(ctx, base, "", commit)
+	err = l.repo.Pack(ctx, base, commit)
 	if err != nil && base != "" && ctx.Err() == nil {
-		_, err = l.repo.Pack(ctx, "", "", commit) // git may not have what the row calls the base
+		err = l.repo.Pack(ctx, "", commit) // git may not have what the row calls the base
 	}
 	if err != nil {
 		return "", err

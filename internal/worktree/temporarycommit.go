@@ -122,21 +122,16 @@ func writeContent(ctx context.Context, repo *git.Repo, dir string, files []strin
 			return "", err
 		}
 	}
-	data, err := durable.ReadRegular(filepath.Join(git.DirOf(dir), "index"), git.MaxFile)
-	if err == nil {
-		err = os.WriteFile(index, data, 0o600)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := copyIndex(dir, index); err != nil {
 		return "", err
 	}
 	env := []string{"GIT_INDEX_FILE=" + index, "GIT_LITERAL_PATHSPECS=1"}
 	if len(files) > 0 {
 		// A filter that must not run, or cannot, makes git fail: nothing is ever written in another form.
-		_, err = repo.Do(ctx, git.Call{Dir: dir, Env: env, Stdin: strings.Join(files, "\x00"),
-			Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}})
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		if _, err := repo.Do(ctx, git.Call{Dir: dir, Env: env, Stdin: strings.Join(files, "\x00"),
+			Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}}); err != nil {
+			return "", err
+		}
 	}
 	out, err := repo.Do(ctx, git.Call{Dir: dir, Env: env, Args: []string{"write-tree"}})
 	return strings.TrimSpace(out), err
