@@ -19,7 +19,7 @@ var layers = [][]string{
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/textmatch", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",
-		"internal/testing/program", "internal/testing/wait", "llm/catalogue/generate"},
+		"internal/testing/program", "internal/testing/wait"},
 	{"internal/durable", "internal/spend"},
 	{"internal/paths", "internal/config", "internal/detect", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
 		"llm/repair"},

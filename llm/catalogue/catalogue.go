@@ -1,8 +1,8 @@
 // Package catalogue says what models can do and what they cost: window, longest reply, thinking, images, prices.
 //
-// Lookup finds a model by the endpoint that serves it and by its name. The figures are in models.json, which the
-// program in the directory generate makes of models.csv and tiers.csv; each has its source and the date on which it was
-// true. A model that is not in it has the zero Model, and whoever asks must then send as little as possible.
+// Lookup finds a model by the endpoint that serves it and by its name. The figures are in models.json, a line for each
+// model, with their source and the date on which they were true. A model that is not in it has the zero Model, and
+// whoever asks must then send as little as possible.
 //
 // The package sends nothing and decides nothing. It keeps no figure of the user's: their settings stand over it.
 package catalogue
@@ -20,8 +20,6 @@ import (
 
 	"muster/llm"
 )
-
-//go:generate go run ./generate
 
 // Model is what is known of a model. A zero field is unknown.
 type Model struct {
