@@ -1,4 +1,4 @@
-// Command muster-torture kills and stops the processes of throw-away teams, and compares the state that they leave with
+// Command muster-torture kills the processes of throw-away teams, and compares the state that they leave with
 // what they were promised. It needs failpoints, so it is started from the source:
 //
 //	go run -tags failpoint ./cmd/muster-torture

@@ -11,6 +11,3 @@ func die() {
 	}
 	select {}
 }
-
-// halt does nothing: processes cannot be stopped here.
-func halt() {}

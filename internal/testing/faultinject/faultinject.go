@@ -1,4 +1,4 @@
-// Package faultinject kills or stops a process at named points, so that tests can see what the program does then.
+// Package faultinject kills a process at named points, so that tests can see what the program does then.
 // internal/failpoint calls it in builds with the tag "failpoint"; the program that people install does not contain it.
 //
 // Read in this order: faultinject.go (points, and how a process is armed), plan.go (what happens at a point),
@@ -16,20 +16,14 @@ import (
 	"sync/atomic"
 )
 
-// The environment variables that Arm reads.
-const (
-	// Variable names what happens at which point:
-	//	kill:NAME[:N]   the process kills itself at the N-th passing (1)
-	//	stop:NAME[:N]   it stops itself, until somebody continues it
-	//	random:SEED:P   it kills itself at each point with the probability P
-	//	list:FILE       it goes on, and appends the name of each point to the file the first time
-	//
-	// Several are separated by semicolons.
-	Variable = "MUSTER_FAULT"
-	// NoteVariable is the path of a file. The process appends the name of the point to it before it dies or stops
-	// there.
-	NoteVariable = "MUSTER_FAULT_NOTE"
-)
+// Variable is the environment variable that Arm reads. It names what happens at which point:
+//
+//	kill:NAME[:N]   the process kills itself at the N-th passing (1)
+//	random:SEED:P   it kills itself at each point with the probability P
+//	list:FILE       it goes on, and appends the name of each point to the file the first time
+//
+// Several are separated by semicolons, and the last one comes first.
+const Variable = "MUSTER_FAULT"
 
 var armed atomic.Pointer[plan]
 
@@ -88,29 +82,27 @@ func fileKind(path string) string {
 	return dir
 }
 
-// Arm arms this process with what its environment says, and removes the variables so that its children are not armed.
+// Arm arms this process with what its environment says, and removes the variable so that its children are not armed.
 // A program calls it once, when it starts.
 func Arm() error {
 	text := os.Getenv(Variable)
 	if text == "" {
 		return nil
 	}
-	note := os.Getenv(NoteVariable)
 	os.Unsetenv(Variable)
-	os.Unsetenv(NoteVariable)
-	return ArmWith(text, note)
+	return ArmWith(text)
 }
 
-// ArmWith arms this process with text and note, the values that the two environment variables would have. It replaces
-// what the process was armed with before.
-func ArmWith(text, note string) error {
+// ArmWith arms this process with text, the value that the environment variable would have. It replaces what the process
+// was armed with before.
+func ArmWith(text string) error {
 	var first *plan
 	for one := range strings.SplitSeq(text, ";") {
 		p, err := parse(one)
 		if err != nil {
 			return fmt.Errorf("%s=%s: %w", Variable, text, err)
 		}
-		p.note, p.next = note, first
+		p.next = first
 		first = p
 	}
 	armed.Store(first)
@@ -141,7 +133,7 @@ func parse(text string) (*plan, error) {
 		}
 		p.seed(n)
 		return p, nil
-	case "kill", "stop":
+	case "kill":
 		name, times, several := strings.Cut(rest, ":")
 		if p.name, p.at = name, 1; !Known(name) {
 			return nil, fmt.Errorf("there is no point %q", name)
@@ -149,11 +141,11 @@ func parse(text string) (*plan, error) {
 		if several {
 			n, err := strconv.Atoi(times)
 			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%s wants a number of passings from 1: %s:NAME:N", kind, kind)
+				return nil, fmt.Errorf("kill wants a number of passings from 1: kill:NAME:N")
 			}
 			p.at = n
 		}
 		return p, nil
 	}
-	return nil, fmt.Errorf("it is one of kill:NAME[:N], stop:NAME[:N], random:SEED:P, list:FILE")
+	return nil, fmt.Errorf("it is one of kill:NAME[:N], random:SEED:P, list:FILE")
 }

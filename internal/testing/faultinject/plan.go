@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// plan is one thing that a process is armed with: kill, stop, random, list or watch.
+// plan is one thing that a process is armed with: kill, random, list or watch.
 type plan struct {
 	kind   string
-	name   string  // of the point, for kill and stop
+	name   string  // of the point, for kill
 	at     int     // the passing of that point at which it happens, from 1
 	chance float64 // of dying at each point, for random
 	file   string  // for list
 	watch  func(string)
-	note   string // gets the name of the point, "" for none
-	next   *plan  // the next plan of this process, nil for none
+	next   *plan // the next plan of this process, nil for none
 
 	mu     sync.Mutex
 	rand   *rand.Rand
@@ -45,40 +44,21 @@ func (p *plan) pass(name string) {
 		}
 	case "random":
 		if p.rand.Float64() < p.chance {
-			write(p.note, name)
 			die()
 		}
 	case "kill":
-		if p.counts(name) {
-			write(p.note, name)
+		if name != p.name {
+			return
+		}
+		if p.passed++; p.passed == p.at {
 			die()
 		}
-	case "stop":
-		if p.counts(name) {
-			p.mu.Unlock() // else other goroutines would wait for this one when the process goes on
-			defer p.mu.Lock()
-			write(p.note, name)
-			halt()
-		}
 	}
 }
 
-// counts counts a passing of the plan's point, and reports whether it is the one at which the plan acts.
-func (p *plan) counts(name string) bool {
-	if name != p.name {
-		return false
-	}
-	p.passed++
-	return p.passed == p.at
-}
-
-// write appends a line to a file; with an empty path it does nothing. It writes the line at once, so that several
-// processes can share the file. It ignores errors: the process under test must not behave differently because of
-// its harness.
+// write appends a line to a file. It writes the line at once, so that several processes can share the file. It ignores
+// errors: the process under test must not behave differently because of its harness.
 func write(file, name string) {
-	if file == "" {
-		return
-	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return

@@ -61,19 +61,14 @@ func (r *worker) doTasks(ctx context.Context, atOnce int, do func(context.Contex
 	}
 }
 
-// heldBy returns the tasks that the owner has claimed.
-func (r *worker) heldBy(ctx context.Context, owner muster.Name) ([]muster.Task, error) {
-	all, err := r.Board().List(ctx)
-	return slices.DeleteFunc(all, func(t muster.Task) bool { return t.Owner != owner || !t.Claimed() }), err
-}
-
-// claim returns the tasks that an earlier process of this worker has claimed or that were given to it, and claims up to
-// n in all. If there are fewer, it creates one, unless the worker is to finish.
+// claim returns the tasks that an earlier process of this worker has claimed, and claims up to n in all. If there are
+// fewer, it creates one, unless the worker is to finish.
 func (r *worker) claim(ctx context.Context, n int) ([]muster.Task, error) {
-	held, err := r.heldBy(ctx, r.Worker)
+	held, err := r.Board().List(ctx)
 	if err != nil {
 		return nil, err
 	}
+	held = slices.DeleteFunc(held, func(t muster.Task) bool { return t.Owner != r.Worker || !t.Claimed() })
 	for len(held) < n {
 		t, ok, err := r.Board().ClaimNext(ctx, board.Claim{Owner: r.Worker})
 		if err != nil {
@@ -144,10 +139,8 @@ func (a *env) settled(ctx context.Context) ([]muster.Task, error) {
 			continue
 		}
 		t := all[i]
-		switch by := fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy); {
-		case kind == "late":
-			a.row.refused++
-		case kind == "done" && claim != by:
+		by := fmt.Sprintf("%d %d %s", t.ID, t.Fence, t.CompletedBy)
+		if kind == "done" && claim != by {
 			a.fail(&a.row.doubled, "task %d was completed by the claim %q, and the board says %q", t.ID, claim, by)
 		}
 	}

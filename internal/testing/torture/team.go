@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/transcript"
 	"muster/journal"
 )
 
@@ -189,6 +190,23 @@ func (a *env) checkTeam(ctx context.Context) error {
 	}
 	a.checkGit(all, "muster/x")
 	return a.checkPost(ctx)
+}
+
+// delivered returns the mails in the transcript of name, in their order.
+func (a *env) delivered(ctx context.Context, name muster.Name) (mails []string) {
+	for e, err := range transcript.Read(ctx, a.Store().Log(), name, 0) {
+		if err != nil {
+			a.fail(&a.row.lost, "the transcript of %s: %v", name, err)
+			continue
+		}
+		if e.Kind == transcript.KindCompressed { // it repeats what was said before
+			continue
+		}
+		for _, id := range e.Mail {
+			mails = append(mails, string(id))
+		}
+	}
+	return mails
 }
 
 // checkPost wants every mail that was sent to be in its reader's transcript once, or still in the inbox. Requests that

@@ -17,18 +17,16 @@ import (
 
 // job is what a worker process is started with.
 type job struct {
-	Kind    string // of workerFuncs
-	Dir     string // the root of the repository
-	Worker  muster.Name
-	Seed    uint64        // of what the worker draws
-	Done    int           // the number of promises that the earlier processes of this worker have reported
-	To      muster.Name   // the reader to which a sender sends
-	Senders []muster.Name // the senders of a reader
+	Kind   string // of workerFuncs
+	Dir    string // the root of the repository
+	Worker muster.Name
+	Seed   uint64 // of what the worker draws
+	Done   int    // the number of promises that the earlier processes of this worker have reported
 }
 
 // workerFuncs do the jobs. Each returns when its job is done, which is after the workers were told to finish.
 var workerFuncs = map[string]func(context.Context, *worker) error{
-	"claim": claimer, "send": sender, "read": reader, "land": lander,
+	"claim": claimer, "land": lander,
 }
 
 // worker has the services of a team, and the job of the process that uses them.

@@ -7,20 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"muster"
-	"muster/internal/testing/faultinject"
 )
 
 // arm is how a process of a worker ends. With the zero value it lives until its job is done.
 type arm struct {
-	// fault kills the process at a point, as in faultinject.Variable. With "stop:POINT" the process is stopped there,
-	// and killed from outside some time after it goes on.
-	fault  string
+	fault  string        // kills the process at a point, as in faultinject.Variable
 	toLive time.Duration // if not 0, the process is killed from outside that long after its first line
 }
 
@@ -49,11 +45,6 @@ func (a *env) randomArms(n int) (arms []arm) {
 // When all arms are used up, the workers are told to finish.
 type workers struct {
 	*env
-	// stopped is called while a worker's process is stopped, and reports whether it gave a claim of it to another.
-	stopped func(ctx context.Context, worker muster.Name) (gave bool)
-	// killed, if not nil, is called after each kill, before the worker's next process starts.
-	killed func(ctx context.Context, j job)
-
 	armed  atomic.Int64 // the number of arms that are not used up
 	isIdle *time.Timer
 	mu     sync.Mutex // guards the environment's row and promises
@@ -93,9 +84,6 @@ func (w *workers) lives(ctx context.Context, j job, arms []arm) error {
 		if err := w.live(ctx, &j, how); err != nil {
 			return err
 		}
-		if w.killed != nil {
-			w.killed(ctx, j)
-		}
 		if w.armed.Add(-1) == 0 {
 			if err := os.WriteFile(w.at(finish), nil, 0o600); err != nil {
 				return err
@@ -112,9 +100,6 @@ func (w *workers) live(ctx context.Context, j *job, how arm) error {
 		return err
 	}
 	cmd := w.command(ctx, how.fault, roleWorker, string(text))
-	note := w.at("tmp/" + string(j.Worker) + ".point")
-	_ = os.Remove(note)
-	cmd.Env = append(cmd.Env, faultinject.NoteVariable+"="+note)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -123,11 +108,6 @@ func (w *workers) live(ctx context.Context, j *job, how arm) error {
 	}
 	if err := cmd.Start(); err != nil {
 		return err
-	}
-	alive, end := context.WithCancel(ctx)
-	var stopping sync.WaitGroup
-	if strings.HasPrefix(how.fault, "stop:") {
-		stopping.Go(func() { w.stop(alive, cmd.Process, note, j.Worker) })
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		w.isIdle.Reset(stuckAfter)
@@ -141,8 +121,6 @@ func (w *workers) live(ctx context.Context, j *job, how arm) error {
 		}
 	}
 	err = cmd.Wait()
-	end()
-	stopping.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -156,28 +134,5 @@ func (w *workers) live(ctx context.Context, j *job, how arm) error {
 	return nil
 }
 
-// stop waits until the process has noted the point at which it stops, or has ended, which ends ctx. It gives the claims
-// of the stopped process to others, continues it, and kills it two seconds later.
-func (w *workers) stop(ctx context.Context, p *os.Process, note string, worker muster.Name) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for isStopped := false; !isStopped; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		_, err := os.Stat(note)
-		isStopped = err == nil && halt(p) == nil
-	}
-	if w.stopped(ctx, worker) {
-		w.mu.Lock()
-		w.row.stops++
-		w.mu.Unlock()
-	}
-	for range 200 {
-		_ = wake(p) // again and again, because it notes the point shortly before it stops itself
-		<-tick.C
-	}
-	_ = p.Kill()
-}
+// wasKilled reports whether a signal ended a process.
+func wasKilled(s *os.ProcessState) bool { return s.ExitCode() == -1 }
