@@ -22,8 +22,6 @@ import (
 type server struct {
 	url string
 
-	keepsBodies bool
-
 	mu     sync.Mutex
 	asked  map[string][]visit // by member
 	onEach func(who string, n int)
@@ -33,8 +31,6 @@ type server struct {
 type visit struct {
 	came, left time.Time
 	bytes      int
-	path       string
-	body       []byte // only of a server that keeps bodies
 }
 
 func serve(tb testing.TB, words string) *server {
@@ -47,10 +43,7 @@ func serve(tb testing.TB, words string) *server {
 		if err != nil {
 			return // the client is gone
 		}
-		v.bytes, v.path = len(body), r.URL.Path
-		if s.keepsBodies {
-			v.body = body
-		}
+		v.bytes = len(body)
 		var asker struct {
 			Metadata struct {
 				UserID string `json:"user_id"`
