@@ -12,7 +12,6 @@ import (
 	"muster/internal/testing/require"
 	"muster/internal/testing/tapped"
 	"muster/store/mem"
-	"muster/store/storetest"
 )
 
 // A plan is dated after the plans for the same claim only: neither another task nor an older claim moves its time.
@@ -33,47 +32,6 @@ func TestAPlanIsDatedAfterThoseOfItsClaim(t *testing.T) {
 			isLater := got.CreatedAt > muster.UnixTime(time.Now())
 			if isLater != (name == "the same claim") || got.UpdatedAt != got.CreatedAt {
 				t.Errorf("%s: created %f, updated %f, now %f", name, got.CreatedAt, got.UpdatedAt, muster.UnixTime(time.Now()))
-			}
-		}
-	})
-}
-
-// Who waits for a request ends it at its deadline, and reports what keeps it from that.
-func TestAwaitEndsItAtTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		storetest.FailEach(t, isState, func(t *testing.T, wrap func(muster.Store) muster.Store) error {
-			s := mem.New()
-			r := ask(t, process(s), muster.Request{Kind: muster.AskShutdown, From: muster.Lead, To: "bob"})
-			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-			defer cancel()
-			got, err := process(wrap(s.Handle())).Await(ctx, r.ID)
-			if err == nil && (got.Status != muster.RequestExpired || got.ResolvedBy != muster.System) {
-				t.Errorf("ended as %+v", got)
-			}
-			return err
-		})
-	})
-}
-
-// A request says when it was changed last.
-func TestUpdatedAtIsTheLastChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, r := range []muster.Request{plan("p"), {Kind: muster.AskShutdown, From: muster.Lead, To: "bob"}} {
-			q := process(mem.New())
-			r = ask(t, q, r)
-			if r.CreatedAt != muster.UnixTime(time.Now()) || r.UpdatedAt != r.CreatedAt {
-				t.Errorf("%s: created %f, updated %f", r.Kind, r.CreatedAt, r.UpdatedAt)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := q.Await(ctx, r.ID)
-			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			d, _, err := q.Decide(t.Context(), r.ID, r.To, true, "")
-			require.NoError(t, err)
-			if d.ResolvedAt != r.CreatedAt+1 || d.UpdatedAt != d.ResolvedAt {
-				t.Errorf("%s: created %f, resolved %f, updated %f", r.Kind, d.CreatedAt, d.ResolvedAt, d.UpdatedAt)
 			}
 		}
 	})

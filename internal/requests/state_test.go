@@ -105,40 +105,6 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// What another program wrote without saying when it was made has its deadline and nothing else.
-func TestLeft(t *testing.T) {
-	now := time.Now()
-	q := process(mem.New())
-	for name, c := range map[string]struct{ created, deadline, want time.Duration }{ // from now on
-		"as made":          {0, time.Minute, time.Minute},
-		"made a day hence": {24 * time.Hour, 24*time.Hour + time.Minute, time.Minute},
-		"gone by":          {-time.Hour, -time.Minute, -time.Minute},
-		"made after it":    {time.Hour, time.Minute, time.Minute},
-	} {
-		r := muster.Request{ID: "r", CreatedAt: muster.UnixTime(now.Add(c.created)), Deadline: muster.UnixTime(now.Add(c.deadline))}
-		if got := q.Left(r, now); (got - c.want).Abs() > time.Millisecond {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-	if got := q.Left(muster.Request{ID: "r", CreatedAt: muster.UnixTime(now)}, now); got != 0 {
-		t.Errorf("without a deadline %v are left", got)
-	}
-}
-
-func TestAnAnswerAfterTheDeadlineIsTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mem.New()
-		q := process(s)
-		r := ask(t, q, muster.Request{Kind: muster.AskShutdown, From: "lead", To: "bob"})
-		time.Sleep(ShutdownWait)
-		d, now, err := q.Decide(t.Context(), r.ID, "bob", false, "not now")
-		require.NoError(t, err)
-		if now || d.Status != muster.RequestExpired {
-			t.Fatalf("%+v, now %v", d, now)
-		}
-	})
-}
-
 func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New()

@@ -1,13 +1,10 @@
 package transcript
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -17,7 +14,6 @@ import (
 	"muster"
 	"muster/internal/testing/require"
 	"muster/llm"
-	"muster/store/file"
 	"muster/store/mem"
 )
 
@@ -286,34 +282,4 @@ func TestUnwritable(t *testing.T) {
 		t.Fatalf("a call whose input is no JSON: %v", err)
 	}
 	same(t, tr.Messages(), "u go")
-}
-
-func TestAFileThatWasTornOrSpoilt(t *testing.T) {
-	dir := t.TempDir()
-	ctx := t.Context()
-	process := func() *Transcript {
-		s := require.Value(file.Open(dir))(t)
-		t.Cleanup(func() { s.Close() })
-		return reader(t, s.Log())
-	}
-	tr := process()
-	require.NoError(t, tr.User(ctx, text("first"), []muster.MessageID{"m1"}))
-	require.NoError(t, tr.Reply(ctx, reply("look", "a")))
-	require.NoError(t, tr.Result(ctx, result("a", "spoilt soon")))
-	require.NoError(t, tr.Reply(ctx, reply("done")))
-	path := filepath.Join(dir, ".transcripts", "alice", "log.jsonl")
-	data := require.Value(os.ReadFile(path))(t)
-	data = bytes.Replace(data, []byte("spoilt soon"), []byte("spoilt Soon"), 1) // its checksum is wrong now
-	require.NoError(t, os.WriteFile(path, append(data, `{"kind":"user","mess`...), 0o600))
-	tr = process()
-	if n := damagedEntries(t, tr.log); n != 1 || !tr.Delivered("m1") {
-		t.Fatalf("%d damaged", n)
-	}
-	same(t, tr.Messages(), "u first", "a look ?a", "u !a", "a done")
-	if r := tr.Messages()[2].Parts[0].(llm.Result); !r.IsError {
-		t.Fatalf("the lost result is %+v", r)
-	}
-	require.NoError(t, tr.User(ctx, text("on"), nil))
-	tr = process()
-	same(t, tr.Messages(), "u first", "a look ?a", "u !a", "a done", "u on")
 }

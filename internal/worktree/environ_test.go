@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -234,30 +233,4 @@ func TestOccupy(t *testing.T) {
 		t.Errorf("another change of the row lost its occupant: %v", lane)
 	}
 	wants(t, w.Occupy(w.ctx(), "none", nobody, bob), muster.ErrNotFound, "")
-}
-
-// Several processes, none of which knows of the others, find a lane empty at one moment.
-func TestOccupyHasOneWinner(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.create("one")
-	var wg sync.WaitGroup
-	won := make(chan worktree.Occupant, 8)
-	for n := range cap(won) {
-		other := openWorld(t, w.root, worktree.Options{})
-		wg.Go(func() {
-			me := worktree.Occupant{Member: "alice", Host: muster.HostID(fmt.Sprintf("host-%d.1", n))}
-			switch err := other.Occupy(other.ctx(), "one", worktree.Occupant{}, me); {
-			case err == nil:
-				won <- me
-			case !errors.Is(err, muster.ErrHeld):
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	lane, err := w.Get(w.ctx(), "one")
-	if err != nil || len(won) != 1 || worktree.OccupantOf(lane) != <-won {
-		t.Errorf("%d won, and it is %v, %v", len(won), worktree.OccupantOf(lane), err)
-	}
 }

@@ -156,19 +156,6 @@ func TestWhereLanesAreMade(t *testing.T) {
 	}
 }
 
-// Where no lane can be made, none is begun, and what was begun is undone.
-func TestWhereLanesCannotBeMade(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	require.NoError(t, os.Symlink("loop", w.root+"/loop"))
-	_, err := worktree.Open(w.repo, nil, "", nil, nil, worktree.Options{Dir: w.root + "/loop"})
-	wants(t, err, muster.ErrInvalid, "lanes cannot be made in")
-	w = openWorld(t, w.root, worktree.Options{Dir: "lanes"})
-	require.NoError(t, os.Symlink(w.root+"/nowhere/at/all", w.root+"/lanes"))
-	wants(t, fault(w.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "the lanes' directory cannot be made")
-	w.tidy()
-}
-
 // Another program that keeps the index in memory writes an old copy of it, in which a lane is still being made, or is not
 // there. It goes on as it was for the process that works in it.
 func TestAnIndexThatIsWrittenAgainIsPutRight(t *testing.T) {

@@ -142,62 +142,6 @@ func TestALaneThatGoesDuringACheckIsNoFinding(t *testing.T) {
 	}
 }
 
-// The end of a call is no finding, and the end of a recovery is told.
-func TestACheckOfACancelledCall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.rows(w.row("one", muster.LaneActive, ""))
-	gittest.Write(t, w.root, map[string]string{".worktrees/one/b": "b\n"})
-	ctx, cancel := context.WithCancel(w.ctx())
-	cancel()
-	is := func(_ any, err error) {
-		t.Helper()
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	}
-	is(w.Check(ctx))
-	is(w.Repair(ctx))
-	is(w.Preserve(ctx, "one"))
-	is(w.Workdir(ctx, "one"))
-	w.rows(w.row("one", muster.LaneActive, `,"removing":{"ref":""}`))
-	is(w.Archive(ctx, "one"))
-	w.writeIndex(`{"worktrees":{"one":{`)
-	is(w.List(ctx))
-	w.rows(w.row("two", muster.LaneCreating, ""))
-	ctx, cancel = context.WithCancel(w.ctx())
-	if err := w.on(&onDisk{name: "lanes.lock", act: cancel}).Recover(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("recovered: %v", err)
-	}
-}
-
-// A lock that cannot be removed stops the recovery of what it lies on.
-func TestALockThatCannotBeRemovedIsTold(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		lock   string
-		status muster.LaneStatus
-		more   string
-	}{
-		"archive":  {"refs/muster", muster.LaneActive, ""},
-		"at rest":  {"refs/heads/wt/one", muster.LaneActive, ""},
-		"creating": {"refs/heads/wt/one", muster.LaneCreating, `,"maker":"lane-maker-7"`},
-		"removing": {"refs/heads/wt/one", muster.LaneActive, `,"removing":{"ref":""}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, nil)
-			lane := w.create("one")
-			w.rows(w.row("one", c.status, c.more))
-			gittest.Write(t, w.root, map[string]string{".git/" + c.lock + ".lock/x": "x"})
-			wants(t, w.Recover(w.ctx()), muster.ErrUnavailable, "cannot be removed")
-			if _, err := os.Stat(lane.Path + "/.git"); err != nil || !strings.Contains(w.index(), `"one"`) {
-				t.Errorf("the lane is gone: %v", err)
-			}
-		})
-	}
-}
-
 // All lanes are archived, each is told with its ref, and the first one that cannot be archived, or told, ends it.
 func TestArchiveAll(t *testing.T) {
 	t.Parallel()

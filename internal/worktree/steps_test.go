@@ -18,7 +18,6 @@ import (
 	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
-	"muster/store/mem"
 )
 
 // brokenDisk is a file system and a log of which one operation fails. What counts are the ones that open, lock or
@@ -226,48 +225,6 @@ func TestARebuildThatFailsIsTold(t *testing.T) {
 	equal(t, "lanes", len(w.must(w.List(w.ctx()))), 1)
 }
 
-// A maker undoes what others left under its lease before it makes its own lane, or does not begin.
-func TestAMakerThatCannotUndoDoesNotBegin(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.failEachStep("index.json", func(int) {
-		require.NoError(t, w.ArchiveAll(w.ctx(), func(muster.Name, string) error { return nil }))
-		w.git(w.root, "branch", "wt/old")
-		w.rows(w.row("old", muster.LaneCreating, `,"maker":"lane-maker-1"`))
-	}, func(l *worktree.Lanes, _ int) error {
-		_, err := l.Create(w.ctx(), "new", 0, "")
-		if old, _ := w.Get(w.ctx(), "old"); old.Name != "" {
-			if _, isMade := w.Get(w.ctx(), "new"); isMade == nil {
-				t.Error("a new lane was made before the old one was undone")
-			}
-		}
-		return err
-	})
-	w.tidy("new")
-}
-
-// What a merge left is noted, and the note goes when the merge is committed.
-func TestAMergeThatCannotBeNotedIsTold(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
-	w.conflict()
-	main := w.git(w.root, "rev-parse", "main")
-	w.failEachStep("", func(int) {}, func(l *worktree.Lanes, _ int) error {
-		_, err := l.Merge(w.ctx(), "one", main)
-		return err
-	})
-	gittest.Write(t, w.root, map[string]string{".worktrees/one/a": "both\n"})
-	whole := w.index()
-	w.failEachStep("", func(int) { gittest.Write(t, w.root, map[string]string{".worktrees/index.json": whole}) },
-		func(l *worktree.Lanes, _ int) error {
-			_, changed, err := l.Commit(w.ctx(), "one", "both")
-			if changed != (err == nil) {
-				t.Errorf("changed is %v with the error %v", changed, err)
-			}
-			return err
-		})
-}
-
 // conflict makes the lane one, whose file a has other content than that of main.
 func (w *world) conflict() muster.Lane {
 	w.t.Helper()
@@ -276,23 +233,4 @@ func (w *world) conflict() muster.Lane {
 	w.ok2(w.Commit(w.ctx(), "one", "ours"))
 	w.land(map[string]string{"a": "theirs\n"})
 	return lane
-}
-
-// A log that cannot be written fails the creation, whose error names both what failed and that it was not told. The
-// lane is undone all the same.
-func TestACreationThatNobodyIsToldOfIsUndone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	log := unwritable{mem.New().Log()}
-	l, err := worktree.Open(w.repo, durable.New(durable.OS{}), paths.Dir(w.root), journal.New(log), log, worktree.Options{})
-	require.NoError(t, err)
-	wants(t, fault(l.Create(w.ctx(), "one", 0, "")), muster.ErrUnavailable, "could not be undone")
-	w.tidy()
-}
-
-// unwritable is a log to which nothing can be added.
-type unwritable struct{ muster.Log }
-
-func (unwritable) Append(context.Context, string, muster.Pos, ...[]byte) (muster.Pos, error) {
-	return 0, muster.Errorf(muster.Unavailable, "the log is gone")
 }

@@ -98,42 +98,6 @@ func TestBudgetFitsTheLimit(t *testing.T) {
 	}
 }
 
-// Thinking goes back only to the model and the key that made it, and behind the same words.
-func TestThinkingIsBound(t *testing.T) {
-	v := serve(wiretest.Stream(turn("tool_use", thinking(0, "sig==", "hm"), call(1, "t1", "look"))))
-	o := anthropic.Options{Model: "one", Key: "one"}
-	r := llm.Request{System: []string{"You help."}, Tools: []llm.Spec{{Name: "look"}}, Messages: []llm.Message{wiretest.User("hello")}}
-	first := require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
-	r.Messages = append(r.Messages, first.Message, llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "t1"}}})
-	for name, c := range map[string]struct {
-		change func(o *anthropic.Options, r *llm.Request)
-		goes   bool
-	}{
-		"the same":       {func(*anthropic.Options, *llm.Request) {}, true},
-		"another effort": {func(o *anthropic.Options, _ *llm.Request) { o.Effort = "max" }, true},
-		"another model":  {func(o *anthropic.Options, _ *llm.Request) { o.Model = "two" }, false},
-		"another key":    {func(o *anthropic.Options, _ *llm.Request) { o.Key = "two" }, false},
-		"another system": {func(_ *anthropic.Options, r *llm.Request) { r.System = []string{"You do not."} }, false},
-		"another tool":   {func(_ *anthropic.Options, r *llm.Request) { r.Tools = []llm.Spec{{Name: "find"}} }, false},
-		"a summary": {func(_ *anthropic.Options, r *llm.Request) {
-			r.Messages = append([]llm.Message{wiretest.User("Hello was said.")}, r.Messages[1:]...)
-		}, false},
-		"an older transcript": {func(_ *anthropic.Options, r *llm.Request) {
-			thought := first.Message.Parts[0].(llm.Thinking)
-			thought.Opaque = input(`{"type":"thinking","signature":"sig=="}`)
-			r.Messages[1].Parts = []llm.Part{thought, first.Message.Parts[1]}
-		}, true},
-	} {
-		o, r := o, r
-		r.Messages = append([]llm.Message{}, r.Messages...)
-		c.change(&o, &r)
-		require.Value(v.model(o).Reply(t.Context(), r, nil))(t)
-		if s := v.Sent(); strings.Contains(s, `"sig=="`) != c.goes || !strings.Contains(s, "tool_use") {
-			t.Errorf("%s: %s", name, s)
-		}
-	}
-}
-
 // A reply that was paused goes on, and one that ends with blanks does not end the conversation.
 func TestPausedGoesOn(t *testing.T) {
 	v := serve(wiretest.Stream(turn("pause_turn", text(0, "let me "))))

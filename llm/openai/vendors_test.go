@@ -4,7 +4,6 @@ import (
 	gocmp "cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,33 +135,4 @@ func decoded(t *testing.T, s string) (v any) {
 		t.Fatalf("%s: %v", s, err)
 	}
 	return v
-}
-
-// What is bound to a model does not go to another one of the same server.
-func TestDroppedAfterChangeOfModel(t *testing.T) {
-	v := serve(wiretest.Stream(callsThen(`"extra_content":{"google":{"thought_signature":"sig"}},`,
-		`{"reasoning_details":[{"type":"reasoning.encrypted","data":"sealed"}]}`)))
-	r, _ := wiretest.MustAsk(t, v.model(openai.Options{Model: "one"}))
-	result := llm.Message{Role: llm.User, Parts: []llm.Part{llm.Result{ID: "call_long_id"}}}
-	for model, want := range map[string]bool{"one": true, "two": false} {
-		wiretest.MustAsk(t, v.model(openai.Options{Model: model}), wiretest.User("hello"), r.Message, result)
-		sent := v.Sent()
-		if strings.Contains(sent, "sealed") != want || strings.Contains(sent, `"sig"`) != want {
-			t.Errorf("model %s is sent %s", model, sent)
-		}
-	}
-}
-
-// An image goes only to a model that takes some.
-func TestImagesOnlyWhereTaken(t *testing.T) {
-	for _, api := range []openai.API{openai.Chat, openai.Responses} {
-		for name, want := range map[string]bool{"deepseek-flash": true, "deepseek-v4-pro": false, "unknown": true} {
-			v := serve(streams)
-			known, _ := catalogue.Lookup("deepseek", name)
-			require.Value(v.model(openai.Options{API: api, Known: known}).Reply(t.Context(), request, nil))(t)
-			if sent := v.Sent(); strings.Contains(sent, "base64") != want || strings.Contains(sent, "takes no images") == want {
-				t.Errorf("%s, %s: %s", api, name, sent)
-			}
-		}
-	}
 }

@@ -82,29 +82,3 @@ func TestTheUsersLimitIsKept(t *testing.T) {
 		t.Errorf("%d tokens in a minute: %v", tokens, g)
 	}
 }
-
-// A server that refuses and says nothing else is asked again after about a second, and then ever later.
-func TestARefusalWithoutAReason(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &model{reply: func(_ context.Context, n int, _ func(llm.Delta)) error {
-			if n < 10 {
-				return of(llm.Limited, 0)
-			}
-			return nil
-		}}
-		began := time.Now()
-		if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
-			t.Fatal(err)
-		}
-		for i, least := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
-			16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second} {
-			pause := m.at[i+1].Sub(m.at[i])
-			if most := 2*least + max(least/5, time.Second); pause < least || pause > most {
-				t.Errorf("pause %d is %v, and not between %v and %v", i+1, pause, least, most)
-			}
-		}
-		if took := time.Since(began); took > 5*time.Minute {
-			t.Errorf("it took %v", took)
-		}
-	})
-}

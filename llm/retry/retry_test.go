@@ -123,20 +123,6 @@ func between(t *rapid.T, label string, low, high int) int {
 	return rapid.IntRange(low, high).Draw(t, label)
 }
 
-func TestWaitsSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		seen := map[time.Duration]bool{}
-		for range 50 {
-			m := failing(1, of(llm.Overloaded, 0))
-			require.Value(ask(retry.Wrap(m, retry.Options{})))(t)
-			seen[m.at[1].Sub(m.at[0])] = true
-		}
-		if len(seen) < 40 {
-			t.Errorf("only %d different waits of 50", len(seen))
-		}
-	})
-}
-
 // A reply that makes no sense is asked for again once, whatever other troubles come in between.
 func TestMalformedIsAskedForOnceMore(t *testing.T) {
 	malformed := &llm.Error{Kind: llm.Incomplete, Malformed: true, Err: errors.New("no JSON")}

@@ -81,19 +81,6 @@ func TestNoWatchdog(t *testing.T) {
 	})
 }
 
-// A reply that came is a reply, however late.
-func TestLateReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &model{reply: func(context.Context, int, func(llm.Delta)) error {
-			time.Sleep(time.Hour) // does not heed its context
-			return nil
-		}}
-		if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil || m.n != 1 {
-			t.Errorf("%d tries: %v", m.n, err)
-		}
-	})
-}
-
 // A model that always has something to say, but never ends, is cut off and not asked again.
 func TestReplyThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
