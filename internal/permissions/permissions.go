@@ -3,9 +3,9 @@
 //
 // A Policy has the mode and the rules. Decide returns a Decision for a Call, with the rule that made it. A rule is for
 // a tool, and may name a command, a file or a pattern. Deny is stronger than ask, and ask is stronger than allow.
-// Commands of the shell are compared as package shellcommands names them: every command that a script starts must be
-// allowed, and one that is denied denies the whole. What cannot be known is asked about where a rule to deny or to ask
-// might be for it, and is never allowed.
+// Commands of the shell are compared as package shellcommands names them: every command of a script must be allowed,
+// and one that is denied denies the whole. What a command may start, and what cannot be known, is asked about where a
+// rule to deny or to ask might be for it. What cannot be known is never allowed.
 //
 // Three comparisons keep the two ways to err apart. A rule that denies or asks is lenient: it is also for other
 // spellings of what it names, and a match that is only possible makes a question of it. A rule that allows is strict:
@@ -196,7 +196,7 @@ func (d *decision) decide(subject, why, grant string, byMode bool, lenient, stri
 		}
 	}
 	if maybe && why == "" {
-		why = "it may be what the rule is about, and that is known only when it runs"
+		why = "it may be, or start, what the rule is about"
 	}
 	mode := d.policy.Mode
 	switch {
@@ -214,8 +214,8 @@ func (d *decision) decide(subject, why, grant string, byMode bool, lenient, stri
 }
 
 // command decides about a script of the shell. Each of its commands is decided about by itself, and the strongest
-// decision holds. What starts another command and does nothing else is transparent to the mode and to rules that allow,
-// and not to rules that deny or ask, which may be for it.
+// decision holds. A command that does nothing but run a script, as bash -c does, is transparent to the mode and to
+// rules that allow, and not to rules that deny or ask, which may be for it.
 func (d *decision) command() {
 	tool := d.call.Tool
 	d.decideTool()
@@ -225,35 +225,37 @@ func (d *decision) command() {
 		d.decide(firstLine(d.call.Command), s.Unknown, whole, true,
 			func(r Rule) truth { return r.mayMatchCommand(tool) }, never)
 	}
-	doubt := cmp.Or(s.Unknown, s.Changed)
+	doubt, missing, isNamed := cmp.Or(s.Unknown, s.Changed), map[string]need{}, map[string]bool{}
+	for _, r := range d.policy.Rules {
+		missing[r.Text], isNamed[r.Text] = r.missingIn(s.Texts), r.isNamedIn(s.Texts)
+	}
 	for _, c := range s.Commands {
 		reads := d.policy.Mode == Plan && !c.Possible && s.Changed == "" && isReading(c)
 		grant := tool + "(" + quote(c.Words) + ")"
-		if isUnsure(c) || doubt != "" {
+		if c.Possible || hasHole(c) || doubt != "" { // a grant for it would be for more than it
 			grant = whole
 		}
-		d.decide(shown(c.Words), "", grant, !reads && !c.Starts && !c.Possible, func(r Rule) truth {
-			t := r.matchesCommand(tool, c, true)
-			if c.Possible {
-				t = min(t, perhaps)
-			}
-			return t
-		}, func(r Rule) truth {
-			if doubt != "" {
-				return no
-			}
-			return r.matchesCommand(tool, c, false)
-		})
-		if !c.Starts && !isReading(c) {
+		d.decide(shown(c.Words), "", grant, !reads && !c.Starts && !c.Possible,
+			func(r Rule) truth { return r.concerns(tool, c, missing[r.Text]) },
+			func(r Rule) truth {
+				if doubt != "" {
+					return no
+				}
+				return r.allows(tool, c)
+			})
+		if !isReading(c) {
 			d.decide(shown(c.Words), "the command may write that file", whole, false,
 				func(r Rule) truth { return r.mayBeWritten(c) }, never)
 		}
 	}
 	moves := slices.ContainsFunc(s.Commands, func(c shellcommands.Command) bool {
-		return slices.Contains([]string{"cd", "pushd", "popd"}, c.Words[0].Prefix)
+		return slices.Contains([]string{"cd", "pushd", "popd"}, c.Words[0].Text)
 	})
 	for _, w := range s.Writes {
-		d.write(w, whole, moves)
+		if !slices.Contains(streams, w.Text) {
+			d.decide("a redirection to "+w.String(), "", whole, true,
+				func(r Rule) truth { return r.matchesTarget(w, moves, isNamed[r.Text]) }, never)
+		}
 	}
 }
 
@@ -271,23 +273,8 @@ func (d *decision) decideTool() {
 // streams are devices that keep nothing of what is written to them.
 var streams = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2"}
 
-// write decides about a file that a redirection writes: rules for the tools that write files are for it too.
-func (d *decision) write(w shellcommands.Word, whole string, moves bool) {
-	if w.IsKnown() && slices.Contains(streams, w.Prefix) {
-		return
-	}
-	d.decide("a redirection to "+w.String(), "", whole, true,
-		func(r Rule) truth { return r.matchesTarget(w, moves) }, never)
-}
-
 // never is for no rule.
 func never(Rule) truth { return no }
-
-// isUnsure reports whether a command has holes, or is only possible: a grant for it would be for more than it. Such a
-// command is granted only together with the whole script, as it is written.
-func isUnsure(c shellcommands.Command) bool {
-	return c.Possible || slices.ContainsFunc(c.Words, func(w shellcommands.Word) bool { return !w.IsKnown() })
-}
 
 // shown returns words as people read them.
 func shown(words []shellcommands.Word) string {

@@ -14,10 +14,10 @@ var readers = map[string]string{
 	"echo":   "",
 	"printf": "-v", "true": "", "false": "", "test": "", "[": "", "cd": "", "cut": "", "tr": "", "stat": "", "du": "",
 	"df": "", "which": "", "type": "", "cmp": "", "basename": "", "dirname": "", "realpath": "", "readlink": "",
-	"nl": "",
+	"nl": "", "pgrep": "", "hash": "-p",
 	"od": "", "hexdump": "", "uname": "", "id": "", "whoami": "", "printenv": "", "sha256sum": "", "md5sum": "",
 	"jq":   "",
-	"diff": "--output", "tree": "-o", "rg": "--pre --hostname-bin", "command": "", "tac": "", "comm": "", "join": "",
+	"diff": "--output", "tree": "-o", "rg": "--pre --hostname-bin", "tac": "", "comm": "", "join": "",
 	"find": "-delete -fprint -fprint0 -fprintf -fls -exec -execdir -ok -okdir",
 	"file": "-C --compile -m --magic-file", "sort": "-o --output -T --compress-program -S",
 }
@@ -36,26 +36,25 @@ var printedLines = lazyregexp.New(`^[0-9,$;p]+$`)
 // isReading reports whether a command is known to read only. A program in a path of its own is not known. The list is
 // short on purpose: what is not in it is refused in the mode plan, which does no harm.
 func isReading(c shellcommands.Command) bool {
-	name := c.Words[0]
 	if c.Starts {
 		return true // what it starts is looked at
 	}
-	writes, isReader := readers[name.Prefix]
+	name, args := c.Words[0].Text, c.Words[1:]
+	writes, isReader := readers[name]
 	forbidden := strings.Fields(writes)
-	args := c.Words[1:]
 	switch {
-	case !name.IsKnown():
-		return false
-	case name.Prefix == "git":
-		if len(args) == 0 || !args[0].IsKnown() || !slices.Contains(gitReaders, args[0].Prefix) {
+	case name == "git":
+		if len(args) == 0 || !slices.Contains(gitReaders, args[0].Text) {
 			return false
 		}
 		forbidden = gitWrites
-	case name.Prefix == "sed": // it prints lines
-		return len(args) > 1 && args[0].Prefix == "-n" && printedLines().MatchString(args[1].Prefix) &&
-			!slices.ContainsFunc(args[2:], func(w shellcommands.Word) bool { return w.Hole || isOption(w.Prefix) })
-	case name.Prefix == "go":
-		return len(args) > 0 && slices.Contains([]string{"doc", "version"}, args[0].Prefix)
+	case name == "command": // it says what a name stands for
+		return len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V")
+	case name == "sed": // it prints lines
+		return len(args) > 1 && args[0].Text == "-n" && printedLines().MatchString(args[1].Text) &&
+			!slices.ContainsFunc(args[2:], func(w shellcommands.Word) bool { return !w.IsKnown() || isOption(w.Text) })
+	case name == "go":
+		return len(args) > 0 && slices.Contains([]string{"doc", "version"}, args[0].Text)
 	case !isReader:
 		return false
 	}
@@ -63,14 +62,15 @@ func isReading(c shellcommands.Command) bool {
 		return true
 	}
 	return !slices.ContainsFunc(args, func(w shellcommands.Word) bool {
-		if w.Splits || w.Hole && w.Prefix == "" {
+		prefix, _ := w.Ends()
+		if w.Splits || prefix == "" && !w.IsKnown() {
 			return true // it may be such an option
 		}
-		given, _, _ := strings.Cut(w.Prefix, "=")
+		given, _, _ := strings.Cut(prefix, "=")
 		return slices.ContainsFunc(forbidden, func(f string) bool {
 			isShort := len(f) == 2
-			return strings.HasPrefix(w.Prefix, f) || isShort && isOption(w.Prefix) && w.Prefix[1] != '-' &&
-				strings.Contains(w.Prefix, f[1:]) || len(given) > 3 && strings.HasPrefix(f, given)
+			return strings.HasPrefix(prefix, f) || isShort && isOption(prefix) && prefix[1] != '-' &&
+				strings.Contains(prefix, f[1:]) || len(given) > 3 && strings.HasPrefix(f, given)
 		})
 	})
 }

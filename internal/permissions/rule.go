@@ -21,6 +21,11 @@ type Rule struct {
 	words []string // of the command; nil is every one
 	exact string   // the whole command, in a grant
 	path  string   // a pattern of files; "" is every one
+
+	// The words behind the program, for a rule that denies or asks: the options, each with its names, and the rest in
+	// small letters.
+	options  [][]string
+	operands []string
 }
 
 // fileTools and commandTools are the tools for files that write, and those that run commands.
@@ -93,6 +98,15 @@ func (r *Rule) parseCommand(about string) {
 	for word := range strings.FieldsSeq(about) {
 		r.words = append(r.words, strings.Trim(word, `'"`))
 	}
+	for i, word := range r.words {
+		switch {
+		case i == 0 && word != "*", word == "--":
+		case isOption(word):
+			r.options = append(r.options, optionsOf(r.words[0], word)...)
+		default:
+			r.operands = append(r.operands, strings.ToLower(word))
+		}
+	}
 }
 
 // String returns the rule as people read it, with the file that has it.
@@ -142,47 +156,57 @@ func (r Rule) hasPath(file string) bool {
 	return ok && err == nil
 }
 
+// missingIn returns which words of the rule some texts do not have.
+func (r Rule) missingIn(texts []string) need {
+	if r.words == nil {
+		return need{}
+	}
+	words := append([]string{strings.ToLower(r.words[0])}, r.operands...)
+	return need{words: words, options: r.options}.without(texts)
+}
+
+// isNamedIn reports whether some texts have one of the rule's files or its directory.
+func (r Rule) isNamedIn(texts []string) bool {
+	directory, _, _ := strings.Cut(strings.ToLower(r.path), "*")
+	directory = strings.Trim(directory, "/")
+	return r.path != "" && slices.ContainsFunc(texts, func(text string) bool {
+		return r.hasPath(text) || directory != "" && strings.Contains(strings.ToLower(text), directory)
+	})
+}
+
 // matchesTarget says how far the rule is for a file that a redirection writes. moves says that the shell may have
-// changed its directory. Where the shell has gone elsewhere the name of the file alone is compared, and a match is only
-// possible.
-func (r Rule) matchesTarget(w shellcommands.Word, moves bool) truth {
+// changed its directory, and isNamed that the script names the rule's directory: then it may have gone there, and what
+// is not known may be in there.
+func (r Rule) matchesTarget(w shellcommands.Word, moves, isNamed bool) truth {
+	file := strings.ToLower(path.Clean(w.Text))
+	isBelow, _ := doublestar.Match("**/"+strings.ToLower(r.path), file)
+	hasName, _ := doublestar.Match(strings.ToLower(path.Base(r.path)), path.Base(file))
 	switch {
 	case !r.isFor("write_file"):
 		return no
-	case r.path == "":
+	case r.path == "", w.IsKnown() && !strings.HasPrefix(file, "..") && r.hasPath(w.Text):
 		return yes
-	case !w.IsKnown(), strings.Contains(w.Prefix, ".."):
+	case isBelow, isNamed && (moves && hasName || !w.IsKnown()):
 		return perhaps
-	case r.hasPath(w.Prefix):
-		return yes
-	case moves, strings.HasPrefix(w.Prefix, "/"):
-		base, _ := w.Base()
-		if ok, _ := path.Match(strings.ToLower(path.Base(r.path)), strings.ToLower(base)); ok ||
-			path.Base(r.path) == "**" {
-			return perhaps
-		}
 	}
 	return no
 }
 
-// mayBeWritten says whether a command names a file of the rule that it may write, as its argument, as the value of an
-// option, or in code. What a command does with a file is not known, so a match is only possible. An argument that is
-// known only when it runs is passed over: nearly every script has one.
+// mayBeWritten says whether a command names a file of the rule that it may write, as its argument or as the value of an
+// option. What a command does with a file is not known, so a match is only possible. An argument that is known only
+// when it runs is passed over: nearly every script has one.
 func (r Rule) mayBeWritten(c shellcommands.Command) truth {
 	if r.path == "" || !r.isFor("write_file") {
 		return no
 	}
-	literal, _, _ := strings.Cut(r.path, "*")
-	if c.Code != "" && literal != "" && strings.Contains(strings.ToLower(c.Code), strings.ToLower(literal)) {
-		return perhaps
-	}
 	for _, w := range c.Words[1:] {
-		_, value, _ := strings.Cut(w.Prefix, "=")
-		names := []string{w.Prefix, value, w.Suffix}
-		if w.Hole && w.Prefix != "" {
-			names[0] += "x" // something in the directory
+		prefix, suffix := w.Ends()
+		_, value, _ := strings.Cut(prefix, "=")
+		if !w.IsKnown() && prefix != "" {
+			prefix += "x" // something in the directory
 		}
-		if slices.ContainsFunc(names, func(n string) bool { return n != "" && r.hasPath(n) }) {
+		isFile := func(name string) bool { return name != "" && r.hasPath(name) }
+		if isFile(prefix) || isFile(value) || isFile(suffix) {
 			return perhaps
 		}
 	}

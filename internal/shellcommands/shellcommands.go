@@ -1,33 +1,16 @@
-// Package shellcommands names the programs that a script of bash starts, without running it.
+// Package shellcommands names the simple commands of a script of bash, without running it.
 //
-// Parse returns the simple commands of a script: those in pipelines, lists, subshells, substitutions, here-documents
-// and functions, and those that other commands start, such as env, xargs, sh -c, find -exec and git with an alias.
+// Parse walks over the syntax tree: it enters lists, pipelines, loops, conditions, groups, functions and substitutions.
+// A text that a shell, eval or trap runs is parsed again. A part of a word that is known only when the script runs is a
+// hole in it (word.go).
 //
-// A Script is complete, or says in Unknown why it is not. This is what the package promises: each program that bash
-// starts itself when it runs the script is one of the Commands, or Unknown is set. A program that is started, a script
-// in a file among them, may start others: what is in it is not looked at.
-//
-// These are the ways in which a text becomes a command, and what is done about each:
-//
-//   - The syntax of the shell: every node of its tree is visited, so no place for a command is left out.
-//   - A command that starts another one: a table says where it begins. Programs that are too many-sided for a table
-//     have every part of their arguments looked at, and what is found is only possible.
-//   - A text that is run as a script: it is parsed where it is known, and else the script is unknown. A program that
-//     reads a script from a pipe makes it unknown too.
-//   - An expansion in the place of a program, such as $X, *, {a,b} or $'..' with an escape: the script is unknown.
-//   - A variable that bash or a program runs, such as PROMPT_COMMAND or GIT_PAGER: its text is a script.
-//   - Computing with a variable: bash expands the index in a text such as a[$(x)]. Where a script computes with
-//     variables and some text in it could hold such an index, the script is unknown.
-//   - A name that stands for something else, by an alias, a nameref or hash -p: the script is unknown.
-//   - A program that gets another name, by ln, cp or mv: it is possible with any arguments.
-//   - A name that is found elsewhere, by PATH: the script is changed, and the name is all that is known.
-//
-// Read in this order: shellcommands.go, walk.go (the syntax tree), word.go, wrappers.go, launchers.go and git.go
-// (commands that start others), builtins.go and variables.go (what makes a command another one). What a command means,
-// and whether it may run, does not belong here.
+// These are not looked at: scripts in files, code of other languages, what other programs start, names that ln, hash or
+// PATH give to other programs, and texts that bash expands a second time, as in arithmetic or in PS4. What a command
+// means, and whether it may run, does not belong here.
 package shellcommands
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -40,6 +23,9 @@ type Script struct {
 	Commands []Command
 	// Writes are the files that redirections write.
 	Writes []Word
+	// Texts are the names, options and the like that other commands may get: those of the script without its
+	// here-documents and the options of its programs.
+	Texts []string
 	// Unknown says why there may be other commands; "" if there are none.
 	Unknown string
 	// Changed says why a name may stand for another program than usual, such as a changed PATH; "" if none does.
@@ -51,50 +37,37 @@ type Command struct {
 	Words []Word
 	// Possible says that it is not certain that this is a command: it may be a text.
 	Possible bool
-	// Starts says that the command does nothing but start another one, which is a command of its own.
+	// Starts says that the command does nothing but run a script, whose commands are listed too.
 	Starts bool
-	// Code is what the command gets to run in a language that is not looked into; "" is nothing.
-	Code string
+	// ReadsScript says that it may start a shell that reads a script from its input.
+	ReadsScript bool
 }
 
 // The limits of what is looked into. A deeper or longer script is not known.
 const (
-	maxText  = 256 << 10
-	maxDepth = 6    // of scripts in scripts
-	maxOpen  = 2000 // brackets and substitutions: the parser of the syntax calls itself for each
-	maxFound = 2000 // commands
+	maxText  = 64 << 10 // the parser needs up to 5 KB of its stack for each parenthesis
+	maxDepth = 6        // of scripts in scripts
 )
 
-// Parse names the commands of a script. It takes microseconds for a line, and has limits for everything that a text
-// could make large: see maxText and its like. It never fails: a text that is no script is an unknown one.
+// Parse names the commands of a script. It never fails: a text that is no script is an unknown one.
 func Parse(text string) Script {
-	p := &parser{}
+	p := &parser{passOn: map[string]bool{"echo": true, "printf": true, "set": true}}
+	for _, shell := range shells {
+		p.passOn[shell] = true
+	}
 	p.script(text, 0, false)
-	if p.unsafeText && p.arithmetic {
-		p.unknown("it computes with variables, whose text may run commands")
-	}
-	if p.hasInput && p.readsInput {
-		p.unknown("a program in it reads a script from its input")
-	}
-	for _, c := range p.out.Commands {
-		if base, _ := c.Words[0].Base(); !c.Possible && slices.Contains(p.renamed, base) {
-			p.unknown("it gives " + base + " another meaning")
-		}
+	for i := range p.out.Commands {
+		c := &p.out.Commands[i]
+		c.ReadsScript = c.ReadsScript && p.hasInput
 	}
 	return p.out
 }
 
 // parser collects what a script starts.
 type parser struct {
-	out Script
-	// unsafeText says that a variable may hold a substitution, and arithmetic that variables are computed with: bash
-	// runs the substitutions in what it computes with.
-	unsafeText, arithmetic bool
-	// hasInput says that a pipe or a redirection makes some command's input, and readsInput that some program runs what
-	// it reads there.
-	hasInput, readsInput bool
-	// renamed are the names of copies and links of files that are known only when it runs.
-	renamed []string
+	out      Script
+	hasInput bool            // some command has an input: a pipe, a here-document or a process substitution
+	passOn   map[string]bool // commands whose arguments others get: functions, shells, and what prints
 }
 
 // unknown notes why the script cannot be known. The first reason stays.
@@ -104,71 +77,64 @@ func (p *parser) unknown(why string) {
 	}
 }
 
-// changed notes why a name may stand for another program.
-func (p *parser) changed(why string) {
-	if p.out.Changed == "" {
-		p.out.Changed = why
-	}
-}
-
-// script adds the commands of a script at a depth. possible says that the text may be none. The depth keeps a script
-// that runs itself, as eval can, from being parsed for ever.
-func (p *parser) script(text string, depth int, possible bool) {
+// script adds the commands of a script at a depth. A hole in the text may have commands of its own.
+func (p *parser) script(text string, depth int, isPossible bool) {
 	file, why := parse(text)
-	if why == "" && depth > maxDepth {
+	if depth > maxDepth {
 		why = "scripts are nested too deeply"
 	}
 	if why != "" {
-		if !possible { // a text that is no script starts nothing
-			p.unknown(why)
-		}
+		p.unknown(why)
 		return
 	}
-	w := &walker{parser: p, depth: depth, possible: possible}
-	w.walk(file)
+	if depth > 0 && strings.Contains(text, Hole) {
+		words := []Word{{Text: "eval"}, {Text: Hole, Splits: true}}
+		p.out.Commands = append(p.out.Commands, Command{Words: words, Possible: isPossible})
+	}
+	w := &walker{parser: p, depth: depth, isPossible: isPossible, skipped: map[*syntax.Word]bool{}}
+	for n := range syntax.Preorder(file) {
+		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
+			p.passOn[f.Name.Value] = true
+		}
+	}
+	for n := range syntax.Preorder(file) {
+		w.visit(n)
+	}
 }
 
-// parse parses a text, or says why it cannot.
+// parse parses a text, or says why it cannot. Where a line ends with a carriage return, bash and the parser disagree.
 func parse(text string) (file *syntax.File, why string) {
 	switch {
 	case len(text) > maxText:
 		return nil, "it is very long"
-	case strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`")+strings.Count(text, "if") > maxOpen:
-		return nil, "it has very many brackets"
-	case strings.ContainsRune(text, 0):
-		return nil, "it has a NUL byte"
-	case strings.ContainsRune(text, '\r'):
-		return nil, "it has a carriage return"
+	case strings.ContainsAny(text, "\x00\r"):
+		return nil, "it has a NUL byte or a carriage return"
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	file, err := parser.Parse(strings.NewReader(text), "")
+	var wrong syntax.ParseError
+	if errors.As(err, &wrong) && strings.HasPrefix(text[min(len(text), int(wrong.Pos.Offset())):], "<<") {
+		// To bash, a here-document without its end goes to the end of the script.
+		if end := strings.Fields(strings.TrimLeft(text[wrong.Pos.Offset():], "<-")); len(end) > 0 {
+			file, err = parser.Parse(strings.NewReader(text+"\n"+strings.Trim(end[0], `'"\`)+"\n"), "")
+		}
+	}
 	if err != nil {
 		return nil, "it cannot be parsed"
 	}
 	return file, ""
 }
 
-// add adds a command, and what it starts. The command that starts another one stays in the list, because a rule may be
-// for it: sudo is one that people deny.
-func (p *parser) add(c Command, depth int, input stdin) {
-	if len(p.out.Commands) >= maxFound {
-		p.unknown("it has very many commands")
-		return
+// harmless are variables of the environment that change no program into another one.
+var harmless = strings.Fields("CGO_ENABLED GOOS GOARCH GOMAXPROCS GORACE NODE_ENV CI LANG LC_ALL LC_CTYPE TZ " +
+	"NO_COLOR FORCE_COLOR CLICOLOR DEBUG VERBOSE RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE " +
+	"PYTHONHASHSEED GIT_TERMINAL_PROMPT TERM COLUMNS LINES")
+
+// setVariable notes that the script sets a variable for the programs that it starts. One in capitals may be of the
+// environment, as PATH is.
+func (p *parser) setVariable(name string, isExported bool) {
+	isExported = isExported || name == strings.ToUpper(name) && strings.Trim(name, "_0123456789") != ""
+	if p.out.Changed == "" && isExported && !slices.Contains(harmless, name) {
+		p.out.Changed = "it sets " + name
 	}
-	if len(c.Words) == 0 {
-		return
-	}
-	at := len(p.out.Commands)
-	p.out.Commands = append(p.out.Commands, c)
-	if first := c.Words[0]; !first.IsKnown() {
-		if _, ok := first.Base(); !ok {
-			if !c.Possible {
-				p.unknown("the name of a program is known only when it runs")
-			}
-			return
-		}
-	}
-	u := unwrapper{parser: p, command: c, depth: depth, input: input}
-	u.unwrap()
-	p.out.Commands[at].Starts = u.starts && !c.Possible
-	p.out.Commands[at].Code = u.code
 }

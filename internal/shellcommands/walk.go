@@ -1,200 +1,210 @@
 package shellcommands
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// walker adds what a syntax tree starts.
+// walker adds what the nodes of a syntax tree start. Each node is visited, a statement before what is in it.
 type walker struct {
 	*parser
-	depth    int
-	possible bool
-	exported map[*syntax.Assign]bool // of commands
+	depth      int
+	isPossible bool
+	skipped    map[*syntax.Word]bool // here-documents, and options of programs
 }
 
-// stdin is what a command reads as its input.
-type stdin struct {
+// input is what a command reads as its input.
+type input struct {
 	text    string
-	isKnown bool // it is a here-document or a here-string without holes
+	isKnown bool // it is the text of a here-document or a here-string
 }
 
-// walk visits all nodes below a node. Every word is looked at where it stands, so nothing is left out.
-func (w *walker) walk(node syntax.Node) {
-	calls := map[*syntax.CallExpr]stdin{}
-	w.exported = map[*syntax.Assign]bool{}
-	syntax.Walk(node, func(n syntax.Node) bool {
-		switch x := n.(type) {
-		case *syntax.Stmt:
-			in := w.redirects(x.Redirs)
-			if call, ok := x.Cmd.(*syntax.CallExpr); ok {
-				calls[call] = in
-			}
-		case *syntax.BinaryCmd:
-			w.hasInput = w.hasInput || x.Op == syntax.Pipe || x.Op == syntax.PipeAll
-		case *syntax.CallExpr:
-			for _, a := range x.Assigns {
-				w.exported[a] = len(x.Args) > 0
-			}
-			w.call(x, calls[x])
-		case *syntax.CoprocClause:
-			if x.Name != nil { // bash takes it for the program of a simple command
-				w.unknown("it has a coprocess with a name")
-			}
-		case *syntax.DeclClause:
-			w.declare(x)
-		case *syntax.Assign:
-			w.assign(x)
-		case *syntax.Word:
-			w.word(x)
-		case *syntax.ParamExp:
-			w.parameter(x)
-		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
-			w.compute(x)
-		case *syntax.BinaryTest:
-			w.test(x)
-		case *syntax.UnaryTest:
-			w.arithmetic = w.arithmetic || x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar
-		case *syntax.WordIter:
-			w.setVariable(x.Name.Value, Word{}, false, w.depth)
-			for _, item := range x.Items {
-				w.value(item)
-			}
+func (w *walker) visit(n syntax.Node) {
+	switch x := n.(type) {
+	case *syntax.Stmt:
+		w.statement(x)
+	case *syntax.BinaryCmd:
+		w.hasInput = w.hasInput || x.Op == syntax.Pipe || x.Op == syntax.PipeAll
+	case *syntax.ProcSubst:
+		w.hasInput = true
+	case *syntax.CoprocClause:
+		if x.Name != nil { // bash takes it for the program of a simple command
+			w.unknown("it has a coprocess with a name")
 		}
-		return true
-	})
+	case *syntax.Assign:
+		if x.Name != nil {
+			w.setVariable(x.Name.Value, false)
+		}
+	case *syntax.WordIter:
+		w.setVariable(x.Name.Value, false)
+	case *syntax.ParamExp:
+		if x.Param != nil && x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
+			w.setVariable(x.Param.Value, false)
+		}
+	case *syntax.Redirect:
+		w.skipped[x.Hdoc] = true
+	case *syntax.Word:
+		if !w.skipped[x] {
+			w.out.Texts = append(w.out.Texts, strings.FieldsFunc(newWord(x).Text, isSeparator)...)
+		}
+	}
 }
 
-// call adds a simple command. A call without words only assigns variables, and starts nothing.
-func (w *walker) call(x *syntax.CallExpr, in stdin) {
-	c := Command{Possible: w.possible}
-	for _, arg := range x.Args {
-		word, _ := newWord(arg)
-		c.Words = append(c.Words, word)
+// isSeparator reports whether a character stands between texts.
+func isSeparator(c rune) bool { return strings.ContainsRune(" \t\n'\"`$(){}[]<>|&;,:=!\\"+Hole, c) }
+
+// statement adds a simple command, and notes what its redirections write.
+func (w *walker) statement(s *syntax.Stmt) {
+	in := w.redirects(s.Redirs)
+	w.hasInput = w.hasInput || in.isKnown
+	var words []Word
+	switch x := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		environment := []Word{{Text: "env"}}
+		for _, a := range x.Assigns {
+			w.setVariable(a.Name.Value, len(x.Args) > 0)
+			environment = append(environment, assignment(a))
+		}
+		if len(x.Assigns) > 0 && len(x.Args) > 0 { // a program may run what is in a variable, such as GIT_PAGER
+			w.out.Commands = append(w.out.Commands, Command{Words: environment, Possible: true})
+		}
+		for _, arg := range x.Args {
+			words = append(words, newArgument(arg))
+		}
+		passesOn := slices.ContainsFunc(words, func(word Word) bool { return w.passOn[word.Text] })
+		for _, arg := range x.Args {
+			w.skipped[arg] = !passesOn && isOption(newWord(arg).Text)
+		}
+	case *syntax.DeclClause: // export and its like
+		words = []Word{{Text: x.Variant.Value}}
+		for _, a := range x.Args {
+			words = append(words, assignment(a))
+		}
 	}
-	w.add(c, w.depth, in)
+	if len(words) > 0 {
+		w.add(words, in)
+	}
+}
+
+// assignment returns an assignment as a word. An option of export and its like has no name.
+func assignment(a *syntax.Assign) Word {
+	word := newWord(a.Value)
+	if a.Name != nil {
+		word.Text = a.Name.Value + "=" + word.Text
+	}
+	return word
 }
 
 // redirects notes the files that redirections write, and returns what the last one makes the input. A redirection to a
-// descriptor, such as 2>&1, writes no file. Where several redirections set the input, the last one counts, as in bash.
-func (w *walker) redirects(list []*syntax.Redirect) (in stdin) {
+// descriptor, such as 2>&1, writes no file.
+func (w *walker) redirects(list []*syntax.Redirect) (in input) {
 	for _, r := range list {
-		target, _ := newWord(r.Word)
-		w.hasInput = w.hasInput || r.Op == syntax.RdrIn || r.Op == syntax.DplIn || r.Op == syntax.Hdoc ||
-			r.Op == syntax.DashHdoc || r.Op == syntax.WordHdoc || r.Op == syntax.RdrInOut
+		target := newWord(r.Word)
 		switch r.Op {
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll,
 			syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob:
 			w.out.Writes = append(w.out.Writes, target)
 		case syntax.DplOut:
-			if !target.IsKnown() || strings.Trim(target.Prefix, "0123456789-") != "" {
+			if strings.Trim(target.Text, "0123456789-") != "" {
 				w.out.Writes = append(w.out.Writes, target)
 			}
 		case syntax.Hdoc, syntax.DashHdoc:
-			in = document(r)
+			in = input{text: document(r), isKnown: true}
 		case syntax.WordHdoc:
-			in = stdin{target.Prefix, target.IsKnown()}
+			in = input{text: target.Text, isKnown: true}
 		default:
-			in = stdin{}
+			in = input{}
 		}
 	}
 	return in
 }
 
-// document returns the text of a here-document. In a document whose end is quoted nothing is expanded, so that its text
-// is just what is written.
-func document(r *syntax.Redirect) stdin {
-	b := &wordBuilder{}
-	isQuoted := len(r.Word.Parts) != 1
-	if !isQuoted {
-		lit, isLit := r.Word.Parts[0].(*syntax.Lit)
-		isQuoted = !isLit || strings.Contains(lit.Value, `\`)
+// add adds a command, and the commands of the script that its words give to a shell or to eval. Where a later word is
+// the shell, as in sudo sh -c and find -exec sh -c, they are only possible.
+func (w *walker) add(words []Word, in input) {
+	at, builtin := len(w.out.Commands), 0
+	w.out.Commands = append(w.out.Commands, Command{Words: words, Possible: w.isPossible})
+	for builtin < len(words)-1 && (words[builtin].Text == "builtin" || words[builtin].Text == "command" ||
+		builtin > 0 && isOption(words[builtin].Text)) {
+		builtin++
 	}
-	if r.Hdoc != nil {
-		for _, part := range r.Hdoc.Parts {
-			if lit, ok := part.(*syntax.Lit); ok && isQuoted {
-				b.put(lit.Value)
-				continue
+	for i, word := range words {
+		name, args := word.Text, words[i+1:]
+		if base, ok := word.Base(); ok && (i == 0 || strings.HasPrefix(name, "/")) {
+			name = base
+		}
+		text, isScript, isPlain := "", false, false
+		switch {
+		case slices.Contains(shells, name), i == builtin && (name == "source" || name == "."):
+			text, isScript, isPlain = w.shell(words, i, in)
+		case i != builtin:
+		case name == "eval":
+			text, isScript, isPlain = join(args), true, true
+		case name == "trap":
+			if args = args[countOptions(args):]; len(args) > 1 {
+				text, isScript = args[0].Text, true
 			}
-			b.quotedPart(part)
+		case name == "alias" && strings.Contains(join(args), "="):
+			w.unknown("it sets an alias")
 		}
-	}
-	return stdin{b.text.String(), !b.w.Hole}
-}
-
-// word notes a quoted text that has a substitution: what is computed with it, or expands it again, runs it. Such a text
-// is not run where it stands: awk has $(NF-1) in its programs. So the commands in it are only possible.
-func (w *walker) word(x *syntax.Word) {
-	known, hasSubstitution := newWord(x)
-	if !hasSubstitution {
-		return
-	}
-	w.unsafeText = true
-	if w.depth >= maxDepth {
-		return
-	}
-	for _, text := range []string{known.Prefix, known.Suffix} {
-		if !strings.ContainsAny(text, "`(") {
-			continue
-		}
-		doc, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Document(strings.NewReader(text))
-		if err == nil {
-			(&walker{parser: w.parser, depth: w.depth + 1, possible: true}).walk(doc)
+		if isScript {
+			w.out.Commands[at].Starts = isPlain && i == 0 && !w.isPossible
+			w.script(text, w.depth+1, w.isPossible || i > 0)
+			return
 		}
 	}
 }
 
-// parameter notes expansions that may run what a variable holds. An operator @P expands the text once more as a prompt,
-// an index is computed, and ${!x} has the index that x names.
-func (w *walker) parameter(x *syntax.ParamExp) {
+// shells run a script in an argument, in a file or from their input.
+var shells = strings.Fields("sh bash dash zsh ksh ash fish")
+
+// shell returns the script that the shell at i of some words runs: the argument behind -c, or its here-document. A
+// script in a file is a program of its own. isPlain reports whether the shell does nothing else.
+func (w *walker) shell(words []Word, i int, in input) (text string, isScript, isPlain bool) {
+	args := words[i+1:]
+	n := countOptions(args)
+	hasText, readsInput := false, len(args) == n
+	isPlain = n == 0 || n == 1 && strings.Trim(args[0].Text, "-celsux") == ""
+	for _, option := range args[:n] {
+		switch letters := option.Text; {
+		case letters == "--version", letters == "--help":
+			return "", false, false
+		case isOption(letters) && !strings.HasPrefix(letters, "--"):
+			hasText = hasText || strings.Contains(letters, "c")
+			readsInput = readsInput || strings.Contains(letters, "s")
+		}
+	}
+	args = args[n:]
+	isFile := len(args) > 0 && !strings.HasPrefix(args[0].Text, "/dev/") && !strings.HasPrefix(args[0].Text, "/proc/")
 	switch {
-	case x.Exp != nil && x.Exp.Op == syntax.OtherParamOps:
-		if word, _ := newWord(x.Exp.Word); word.Prefix != "Q" && word.Prefix != "U" && word.Prefix != "L" &&
-			word.Prefix != "u" {
-			w.unknown("an expansion such as ${x@P} may run commands")
+	case hasText && len(args) > 0 && i > 0: // xargs and find put what they find in the place of {}
+		return strings.ReplaceAll(args[0].Text, "{}", Hole), true, isPlain
+	case hasText && len(args) > 0:
+		return args[0].Text, true, isPlain
+	case hasText, readsInput, !isFile:
+		if in.isKnown && !hasText {
+			return in.text, true, isPlain
 		}
-	case x.Exp != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull):
-		if x.Param != nil {
-			word, _ := newWord(x.Exp.Word)
-			w.setVariable(x.Param.Value, word, false, w.depth)
+		if i == 0 {
+			w.unknown("a shell in it reads a script from its input")
 		}
-		w.unsafeText = true
+		w.out.Commands[len(w.out.Commands)-1].ReadsScript = hasText || words[0].Text != "xargs" // which adds a file
 	}
-	index, isWord := x.Index.(*syntax.Word)
-	isWhole := isWord && (index.Lit() == "@" || index.Lit() == "*")
-	if x.Excl && x.Names == 0 && !isWhole || x.Slice != nil || x.Index != nil && !isWhole {
-		w.arithmetic = true
-	}
+	return "", false, false
 }
 
-// compute notes that a computation has variables. Numbers alone are no risk: a text can only come from a variable or
-// from a command.
-func (w *walker) compute(n syntax.Node) {
-	syntax.Walk(n, func(n syntax.Node) bool {
-		word, isWord := n.(*syntax.Word)
-		if isWord && (word.Lit() == "" || strings.Trim(word.Lit(), "0123456789") != "") || isExpansion(n) {
-			w.arithmetic = true
+// countOptions returns how many of some words are options of a shell, with the values of -o and -O.
+func countOptions(words []Word) (n int) {
+	for n < len(words) && isOption(words[n].Text) {
+		if text := words[n].Text; text[1:] != "" && text[1] != '-' && strings.ContainsAny(text, "oO") {
+			n++
 		}
-		return true
-	})
+		n++
+	}
+	return min(n, len(words))
 }
 
-// isExpansion reports whether a node expands to a text.
-func isExpansion(n syntax.Node) bool {
-	switch n.(type) {
-	case *syntax.ParamExp, *syntax.CmdSubst:
-		return true
-	}
-	return false
-}
-
-// test notes a comparison of numbers, which computes both sides. Other comparisons, as of texts and of files, compute
-// nothing.
-func (w *walker) test(x *syntax.BinaryTest) {
-	switch x.Op {
-	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-		w.compute(x)
-		w.arithmetic = true
-	}
-}
+// isOption reports whether a shell takes a word for an option.
+func isOption(text string) bool { return strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") }

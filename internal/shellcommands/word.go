@@ -6,245 +6,172 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Word is a word of a command as far as it is known: a text without its quotes, or one with a hole of which only what
-// is before and behind it is known.
+// Hole stands in a text for a part that is known only when the script runs.
+const Hole = "\x01"
+
+// Word is a word of a command without its quotes.
 type Word struct {
-	// Prefix is the whole text of a word that is known.
-	Prefix string
-	Suffix string
-	// Hole says that something unknown is between Prefix and Suffix.
-	Hole bool
-	// Globs says that the word stands for one or more words, each of this form.
-	Globs bool
+	// Text is the word. It has a Hole for each part that is not known.
+	Text string
 	// Splits says that the word stands for any number of words.
 	Splits bool
 }
 
-// Known returns the word with a text.
-func Known(text string) Word { return Word{Prefix: text} }
-
-// anything is a word that stands for any number of unknown ones.
-var anything = Word{Hole: true, Splits: true}
-
 // IsKnown reports whether the whole word is known.
-func (w Word) IsKnown() bool { return !w.Hole }
+func (w Word) IsKnown() bool { return !strings.Contains(w.Text, Hole) }
 
-// mayBeOption reports whether a word that is known only when it runs may turn out to be an option.
-func (w Word) mayBeOption() bool { return w.Hole && (w.Splits || w.Prefix == "" || w.Prefix[0] == '-') }
+// Ends returns the text before the first hole and that behind the last one. Of a word without holes both are the word.
+func (w Word) Ends() (prefix, suffix string) {
+	prefix, _, _ = strings.Cut(w.Text, Hole)
+	return prefix, w.Text[strings.LastIndex(w.Text, Hole)+1:]
+}
+
+// Base returns the part of the word behind its last slash; ok is false if that is not known. It is known of $X/git,
+// whatever X is.
+func (w Word) Base() (base string, ok bool) {
+	base = w.Text[strings.LastIndexByte(w.Text, '/')+1:]
+	return base, !strings.Contains(base, Hole)
+}
 
 // String returns the word for people: holes are three dots.
-func (w Word) String() string {
-	if w.Hole {
-		return w.Prefix + "..." + w.Suffix
-	}
-	return w.Prefix
-}
+func (w Word) String() string { return strings.ReplaceAll(w.Text, Hole, "...") }
 
-// Base returns the part of the word behind its last slash; ok is false if that is not known. It is known of "$X/git",
-// whatever X is, and not of $X/git, which may be several words.
-func (w Word) Base() (base string, ok bool) {
-	last := w.Prefix
-	if w.Hole {
-		last = w.Suffix
-		if w.Splits || !strings.Contains(last, "/") {
-			return "", false
-		}
-	}
-	return last[strings.LastIndexByte(last, '/')+1:], true
-}
-
-// join returns the text of known words with blanks between them, as eval takes it. The blanks are those that eval and
-// ssh put between their arguments, so that quotes in them count again.
-func join(words []Word) (text string, ok bool) {
-	parts := make([]string, len(words))
+// join returns the text of words as eval takes it: quotes in them count again.
+func join(words []Word) string {
+	texts := make([]string, len(words))
 	for i, w := range words {
-		if !w.IsKnown() {
-			return "", false
-		}
-		parts[i] = w.Prefix
+		texts[i] = w.Text
 	}
-	return strings.Join(parts, " "), true
+	return strings.Join(texts, " ")
 }
 
-// wordBuilder puts a word together from the parts of its syntax. A text that was quoted and one that was not differ
-// only while the word is built: later all that counts is its text.
-type wordBuilder struct {
-	w          Word
-	text       strings.Builder
-	hasLiteral bool // some of the text was quoted or escaped, and has what substitutions begin with
-	brace      bool // an unquoted brace is open
+// newArgument returns what is known of an argument, in which braces are words that are not known.
+func newArgument(arg *syntax.Word) Word {
+	split := *arg
+	syntax.SplitBraces(&split)
+	return newWord(&split)
 }
 
-// put adds known text.
-func (b *wordBuilder) put(s string) { b.text.WriteString(s) }
-
-// hole adds something unknown. splits and globs say what it may become. Only the text before the first hole and behind
-// the last one is kept, because a word is compared from its ends.
-func (b *wordBuilder) hole(globs, splits bool) {
-	if !b.w.Hole {
-		b.w.Prefix = b.text.String()
-	}
-	b.w.Hole, b.w.Globs, b.w.Splits = true, b.w.Globs || globs, b.w.Splits || splits
-	b.text.Reset()
-}
-
-// newWord returns what is known of a word. hasSubstitution says that a text in it, which was quoted, has what a
-// substitution begins with.
-func newWord(word *syntax.Word) (w Word, hasSubstitution bool) {
+// newWord returns what is known of a word, in which braces stand for themselves. A text that was quoted and one that
+// was not do not differ any more.
+func newWord(word *syntax.Word) Word {
 	if word == nil {
-		return Word{}, false
-	}
-	if lit := word.Lit(); lit == "[" || lit == "[[" { // no pattern: it has no end
-		return Known(lit), false
+		return Word{}
 	}
 	b := &wordBuilder{}
 	for i, part := range word.Parts {
 		b.part(part, i == 0)
 	}
-	if b.w.Hole {
-		b.w.Suffix = b.text.String()
-	} else {
-		b.w.Prefix = b.text.String()
-	}
-	return b.w, b.hasLiteral
+	return Word{Text: b.text.String(), Splits: b.splits}
 }
 
-// part adds a part of a word. A substitution without quotes may become any number of words. With quotes it is always
-// one.
-func (b *wordBuilder) part(part syntax.WordPart, first bool) {
+// document returns the text of a here-document. If its end is quoted, nothing in it is expanded.
+func document(r *syntax.Redirect) string {
+	if r.Hdoc == nil {
+		return "" // it is empty
+	}
+	b := &wordBuilder{}
+	end, isLit := r.Word.Parts[0].(*syntax.Lit)
+	isQuoted := len(r.Word.Parts) > 1 || !isLit || strings.Contains(end.Value, `\`)
+	for _, part := range r.Hdoc.Parts {
+		if lit, ok := part.(*syntax.Lit); ok && isQuoted {
+			b.text.WriteString(lit.Value)
+		} else {
+			b.quotedPart(part)
+		}
+	}
+	return b.text.String()
+}
+
+// wordBuilder puts a word together from the parts of its syntax.
+type wordBuilder struct {
+	text   strings.Builder
+	splits bool
+}
+
+// hole adds a part that is not known. splits says that it may become several words.
+func (b *wordBuilder) hole(splits bool) {
+	b.text.WriteString(Hole)
+	b.splits = b.splits || splits
+}
+
+// part adds a part of a word. A text such as $'\x67' differs between versions and locales.
+func (b *wordBuilder) part(part syntax.WordPart, isFirst bool) {
 	switch x := part.(type) {
 	case *syntax.Lit:
-		b.literal(x.Value, first)
+		b.literal(x.Value, isFirst)
 	case *syntax.SglQuoted:
-		text, ok := x.Value, true
-		if x.Dollar {
-			text, ok = ansi(text)
-		}
-		if !ok {
-			b.hasLiteral = true
-			b.hole(false, false)
+		if x.Dollar && strings.Contains(x.Value, `\`) {
+			b.hole(false)
 			return
 		}
-		b.quoted(text)
+		b.text.WriteString(x.Value)
 	case *syntax.DblQuoted:
 		for _, inner := range x.Parts {
 			b.quotedPart(inner)
 		}
-	case *syntax.ExtGlob:
-		b.hole(true, false)
 	case *syntax.ProcSubst:
-		b.hole(false, false)
-	case *syntax.ArithmExp:
-		b.hole(false, true)
-	default: // a substitution or a parameter, without quotes
-		b.hole(true, true)
+		b.text.WriteString("/dev/fd/")
+		b.hole(false)
+	case *syntax.ExtGlob, *syntax.ArithmExp:
+		b.hole(false)
+	default: // a substitution, a parameter or braces, without quotes
+		b.hole(true)
 	}
 }
 
-// quotedPart adds a part within double quotes.
+// quotedPart adds a part within double quotes. "$@" and "${a[@]}" are any number of words, also below an operator such
+// as ${x:+"$@"}.
 func (b *wordBuilder) quotedPart(part syntax.WordPart) {
 	switch x := part.(type) {
 	case *syntax.Lit:
-		var text strings.Builder
 		for i := 0; i < len(x.Value); i++ {
 			if x.Value[i] == '\\' && i+1 < len(x.Value) && strings.IndexByte("$`\"\\\n", x.Value[i+1]) >= 0 {
 				if i++; x.Value[i] == '\n' {
 					continue
 				}
 			}
-			text.WriteByte(x.Value[i])
+			b.text.WriteByte(x.Value[i])
 		}
-		b.quoted(text.String())
 	case *syntax.ParamExp:
-		// "$@" and "${a[@]}" are any number of words, also below an operator such as ${x:+"$@"}.
-		isList := x.Param == nil || x.Param.Value == "@" || x.Index != nil || x.Exp != nil || x.Names != 0 || x.Excl
-		b.hole(false, isList)
+		b.hole(x.Param == nil || x.Param.Value == "@" || x.Index != nil || x.Exp != nil || x.Names != 0 || x.Excl)
 	default:
-		b.hole(false, false)
+		b.hole(false)
 	}
 }
 
-// quoted adds a text that was quoted.
-func (b *wordBuilder) quoted(text string) {
-	b.hasLiteral = b.hasLiteral || strings.ContainsAny(text, "$`")
-	b.put(text)
-}
-
-// literal adds a text without quotes. A tilde at the beginning is a directory that is not known; the name of the file
-// behind it is. A pattern becomes the names of files, each of which begins and ends as the pattern does.
-func (b *wordBuilder) literal(s string, first bool) {
-	if first && strings.HasPrefix(s, "~") {
-		user, rest, hasRest := strings.Cut(s, "/")
-		b.hole(false, false)
-		if s = ""; hasRest {
-			s = "/" + rest
-		} else if strings.ContainsAny(user, `\*?[{`) {
-			b.hole(true, true)
+// literal adds a text without quotes. A tilde at the beginning is a directory that is not known, and so is what a
+// pattern finds.
+func (b *wordBuilder) literal(s string, isFirst bool) {
+	if isFirst && strings.HasPrefix(s, "~") {
+		b.hole(false)
+		if s = s[1:]; strings.Contains(s, "/") {
+			s = s[strings.IndexByte(s, '/'):]
+		} else {
+			s = ""
 		}
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '\\':
-			switch i++; {
-			case i == len(s): // at the end of the script it stands for itself
-				b.put(`\`)
-			case s[i] != '\n':
-				b.quoted(s[i : i+1])
+			if i++; i == len(s) { // at the end of the script it stands for itself, unless a line end is added
+				b.hole(false)
+			} else if s[i] != '\n' {
+				b.text.WriteByte(s[i])
 			}
-		case '*', '?', '[':
-			b.hole(true, false)
-		case '{':
-			b.put("{")
-			b.brace = true
-		case ',':
-			b.comma()
-		case '.':
-			if b.put("."); b.brace && i+1 < len(s) && s[i+1] == '.' {
-				b.comma()
+		case '*', '?':
+			b.hole(false)
+		case '[': // without an end it is no pattern
+			if end := strings.IndexByte(s[i:], ']'); end > 0 {
+				b.hole(false)
+				i += end
+			} else {
+				b.text.WriteByte(c)
 			}
+		case Hole[0]: // of a script that was put together from parts
+			b.hole(true)
 		default:
-			b.put(s[i : i+1])
+			b.text.WriteByte(c)
 		}
 	}
-}
-
-// comma adds a comma. Within a brace it makes several words of one, with text that is before the brace. What bash makes
-// of it are several words, so from the brace on nothing is known of the word.
-func (b *wordBuilder) comma() {
-	if !b.brace {
-		b.put(",")
-		return
-	}
-	before := b.text.String()
-	if i := strings.IndexByte(before, '{'); i >= 0 {
-		b.text.Reset()
-		b.put(before[:i])
-	}
-	b.hole(true, true)
-}
-
-// ansi returns the text of $'...'. Only the escapes that are the same in all versions of bash are known. The others
-// depend on the version or on the locale: a word with one of them is not known.
-func ansi(s string) (text string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i++; i == len(s) {
-			return "", false
-		}
-		switch s[i] {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case '\\', '\'', '"':
-			b.WriteByte(s[i])
-		default:
-			return "", false
-		}
-	}
-	return b.String(), true
 }
