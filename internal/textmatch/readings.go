@@ -14,9 +14,9 @@ type reading struct {
 	line     int  // the number of the only line that is meant, or 0
 }
 
-// readings returns what a model may have meant, the plain meaning first. What was wrapped around the quote was wrapped
-// around the new text too. So both are unwrapped alike, and a reading is left out if it is not clear how to unwrap the
-// new text.
+// readings returns what a model may have meant, the plain meaning first. What was put around the quote was put around
+// the new text too. So both are unwrapped alike, and a reading is left out if it is not clear how to unwrap the new
+// text.
 func readings(old, new string) []reading {
 	all := []reading{{old: old, new: new}}
 	for _, unwrap := range []func(old, new string) (reading, bool){
@@ -29,97 +29,85 @@ func readings(old, new string) []reading {
 	return all
 }
 
+// fence matches a text in a code fence.
+var fence = lazyregexp.New("^\\s*```[^`\n]*\n((?s:.*?))\n?```(\n?)\\s*$")
+
 // withoutFence removes the code fences around the texts.
 func withoutFence(old, new string) (reading, bool) {
-	o, ok := cutFence(old)
-	n, isFenced := cutFence(new)
-	if !isFenced && strings.Contains(new, "```") {
+	o := fence().FindStringSubmatch(old)
+	if o == nil || strings.Contains(o[1], "```") {
 		return reading{}, false
 	}
-	return reading{old: o, new: n, isWhole: true}, ok
+	n := fence().FindStringSubmatch(new)
+	if n == nil {
+		n = []string{"", new, ""}
+	}
+	return reading{old: o[1] + o[2], new: n[1] + n[2], isWhole: true}, !strings.Contains(n[1], "```")
 }
 
-// cutFence removes the code fence around a text.
-func cutFence(s string) (string, bool) {
-	head, rest, ok := strings.Cut(strings.TrimSpace(s), "\n")
-	if !ok || !strings.HasPrefix(head, "```") || strings.Contains(head[3:], "`") {
-		return s, false
-	}
-	rest, ok = strings.CutSuffix(rest, "```")
-	if !ok || strings.Contains(rest, "```") {
-		return s, false
-	}
-	if !strings.HasSuffix(s, "\n") {
-		rest = strings.TrimSuffix(rest, "\n")
-	}
-	return rest, true
-}
+// numbered matches the number of a line of a listing with what separates it from the text.
+var numbered = lazyregexp.New(`^ *L?(\d{1,7})(\t|→|: ?| ?[|│] ?|$)`)
 
-// numbered matches a line of a listing: a number, a separator, the text.
-var numbered = lazyregexp.New(`^ *L?(\d+)(\t|→|: ?| ?[|│] ?|$)`)
+// listing is a text in which lines may begin with their numbers.
+type listing struct {
+	text    string // without the numbers
+	lines   int
+	numbers []int
+	isClear bool // a tab or an arrow follows each number
+}
 
 // withoutNumbers removes the line numbers of a listing. Each line of the old text must have one, and they must rise by
 // one. The new text has one in each line, or in none; or, where a tab or an arrow shows what is a number, in some. A
 // single line with another separator may as well be an entry of a list, so it must be the line of that number.
 func withoutNumbers(old, new string) (reading, bool) {
-	old, new = strings.ReplaceAll(old, "\r\n", "\n"), strings.ReplaceAll(new, "\r\n", "\n")
-	o, numbers, isPlain := cutNumbers(old)
-	if len(numbers) == 0 || len(numbers) != lineCount(old) {
-		return reading{}, false
-	}
-	for i, n := range numbers {
-		if n != numbers[0]+i {
-			return reading{}, false
+	o, n := newListing(old), newListing(new)
+	r := reading{old: o.text, new: n.text, isWhole: true}
+	for i, number := range o.numbers {
+		if number != o.numbers[0]+i {
+			return r, false
 		}
 	}
-	n, others, isNewPlain := cutNumbers(new)
-	if len(others) != 0 && len(others) != lineCount(new) && !(isPlain && isNewPlain) {
-		return reading{}, false
+	if len(o.numbers) == 1 && !o.isClear {
+		r.line = o.numbers[0]
 	}
-	r := reading{old: o, new: n, isWhole: true}
-	if len(numbers) == 1 && !isPlain {
-		r.line = numbers[0]
-	}
-	return r, true
+	isAll := func(l listing) bool { return len(l.numbers) == l.lines }
+	return r, isAll(o) && (isAll(n) || len(n.numbers) == 0 || o.isClear && n.isClear)
 }
 
-// lineCount returns the number of lines, without an empty one at the end.
-func lineCount(s string) int { return strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1 }
-
-// cutNumbers removes the number of each line that has one, and returns the numbers. isPlain says that a tab or an arrow
-// follows each.
-func cutNumbers(s string) (bare string, numbers []int, isPlain bool) {
+// newListing takes the numbers of the lines off a text.
+func newListing(s string) listing {
+	l := listing{isClear: true}
 	var b strings.Builder
-	isPlain = true
-	for line := range strings.Lines(s) {
-		line, isEnded := strings.CutSuffix(line, "\n")
-		if at := numbered().FindStringSubmatch(line); at != nil {
-			if n, err := strconv.Atoi(at[1]); err == nil {
-				numbers = append(numbers, n)
-				isPlain = isPlain && (at[2] == "\t" || at[2] == "→" || at[2] == "")
-				line = line[len(at[0]):]
-			}
+	for line := range strings.Lines(toLF(s)) {
+		l.lines++
+		if m := numbered().FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			number, _ := strconv.Atoi(m[1]) // it has only digits
+			l.numbers = append(l.numbers, number)
+			l.isClear = l.isClear && (m[2] == "\t" || m[2] == "→" || m[2] == "")
+			line = line[len(m[0]):]
 		}
 		b.WriteString(line)
-		if isEnded {
-			b.WriteByte('\n')
-		}
 	}
-	return b.String(), numbers, isPlain
+	l.text = b.String()
+	return l
 }
 
-// unescape undoes one level of the escapes of a JSON string in texts that were escaped once too often. Such a text has
-// no newline of its own, or each of its quotation marks has a backslash.
+// escapes are those of a string of JSON or JavaScript. escaped matches a text that has no other backslash.
+var (
+	escapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\"`, `"`, `\'`, `'`, `\/`, "/",
+		"\\`", "`", `\$`, "$")
+	escaped = lazyregexp.New("^(?:[^\\\\]|\\\\[\\\\ntr\"'/`$])*$")
+)
+
+// unescape undoes one level of escapes in texts that were escaped once too often.
 func unescape(old, new string) (reading, bool) {
-	o, ok := unescapeText(old)
-	if !ok {
-		return reading{}, false
+	r := reading{old: escapes.Replace(old), new: new}
+	// A new text without any backslash is meant as it is, unless it has quotation marks and the old one escapes them.
+	if strings.Contains(new, `\`) || hasBareQuote(new) && !hasBareQuote(old) {
+		r.new = escapes.Replace(new)
+		return r, isEscaped(old) && isEscaped(new)
 	}
-	if !strings.Contains(new, `\`) && (!hasBareQuote(new) || hasBareQuote(old)) {
-		return reading{old: o, new: new}, true
-	}
-	n, ok := unescapeText(new)
-	return reading{old: o, new: n}, ok
+	return r, isEscaped(old)
 }
 
 // hasBareQuote reports whether s has a quotation mark without a backslash.
@@ -127,36 +115,12 @@ func hasBareQuote(s string) bool {
 	return strings.Count(s, `"`) > strings.Count(s, `\"`)
 }
 
-// unescapeText undoes one level of the escapes of a text, if it is plain that all of it is escaped.
-func unescapeText(s string) (string, bool) {
-	if hasBareQuote(s) && strings.Contains(s, `\"`) {
-		return s, false
-	}
-	isOneLine := !strings.Contains(strings.TrimRight(s, "\n"), "\n")
-	if !strings.Contains(s, `\`) || !isOneLine && (hasBareQuote(s) || !strings.Contains(s, `\"`)) {
-		return s, false
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch s[i] {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case 'r':
-			b.WriteByte('\r')
-		case '"', '\'', '\\', '/', '`', '$':
-			b.WriteByte(s[i])
-		default:
-			return s, false // no escape of JSON: the backslash is meant
-		}
-	}
-	return b.String(), true
+// isEscaped reports whether all of a text is escaped: it has no newline of its own, or each of its quotation marks has
+// a backslash.
+func isEscaped(s string) bool {
+	hasEscapedQuote, isOneLine := strings.Contains(s, `\"`), !strings.Contains(strings.TrimRight(s, "\n"), "\n")
+	return strings.Contains(s, `\`) && escaped().MatchString(s) && !(hasBareQuote(s) && hasEscapedQuote) &&
+		(isOneLine || hasEscapedQuote)
 }
 
 // entities are those that a text gets that was written into HTML or XML.

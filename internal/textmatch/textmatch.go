@@ -1,9 +1,10 @@
-// Package textmatch finds the place in a file that a model means when it quotes a text, and puts another text there.
+// Package textmatch finds the text in a file that a model means when it quotes it, and puts another text there.
 //
 // Replace is the way in, and ReplaceLines for the hunks of patches. A quote that is in the file as it stands is found
-// there. Else the package looks for one place that differs from the quote only in what models get wrong when they
-// copy: whitespace, line ends, characters that look alike, the line numbers of a listing, escapes, and a code fence
-// around it. Nothing else counts as the same.
+// there. Otherwise the file and the quote are compared in a form (form.go) that leaves out what models get wrong when
+// they copy: whitespace, line ends and characters that look alike. Before that, what was put around the quote is taken
+// off (readings.go): line numbers, escapes, a code fence, entities. Nothing else counts as the same. find.go looks for
+// the quote in the file, and write.go says what stands there then, with the indentation that indents.go tells.
 //
 // The package keeps these invariants:
 //
@@ -97,45 +98,38 @@ func put(text string, places []Place) string {
 	return b.String()
 }
 
-// exact finds the quote as it stands. In a text whose lines end with CRLF the quote may have newlines, because a
-// listing shows lines without their ends; the new text gets the ends of its place.
+// exact finds the quote as it stands. A listing shows lines without their ends, so a newline in the quote may be one
+// with a carriage return, and the new text gets the ends of its place.
 func exact(text string, r reading, all bool) []Place {
-	if !strings.Contains(text, "\r\n") || strings.Contains(r.old, "\r\n") {
-		return occurrences(text, r, all)
+	places := occurrences(text, r.old, r.new, all)
+	if strings.Contains(r.old, "\r\n") || !strings.Contains(text, "\r\n") {
+		return places
 	}
-	var plain strings.Builder
-	var returns []int // the newlines of plain that have a carriage return in text
-	for line := range strings.Lines(text) {
-		body, isCRLF := strings.CutSuffix(line, "\r\n")
-		plain.WriteString(body)
-		if isCRLF {
-			returns = append(returns, plain.Len())
-			plain.WriteByte('\n')
-		}
+	if strings.Contains(r.old, "\n") {
+		isHalf := func(p Place) bool { return r.old[0] == '\n' && p.Start > 0 && text[p.Start-1] == '\r' }
+		places = slices.DeleteFunc(places, isHalf) // it begins within a line end
+		places = append(places, occurrences(text, toCRLF(r.old), r.new, all)...)
+		slices.SortFunc(places, func(a, b Place) int { return a.Start - b.Start })
 	}
-	places := occurrences(plain.String(), r, all)
 	for i, p := range places {
-		start, _ := slices.BinarySearch(returns, p.Start)
-		end, _ := slices.BinarySearch(returns, p.End)
-		places[i] = Place{p.Start + start, p.End + end, r.new}
-		if isCRLFAt(text, places[i].Start) {
-			places[i].New = toCRLF(r.new)
+		if isCRLFAt(text, p.Start) {
+			places[i].New = toCRLF(p.New)
 		}
 	}
 	return places
 }
 
-// occurrences finds the old text of a reading. The places overlap only if not all are to be replaced: then two that
-// overlap are two meanings.
-func occurrences(text string, r reading, all bool) (places []Place) {
+// occurrences finds a text. The places overlap only if not all are to be replaced: then two that overlap are two
+// meanings.
+func occurrences(text, old, new string, all bool) (places []Place) {
 	for from := 0; len(places) <= MaxPlaces; {
-		i := strings.Index(text[from:], r.old)
+		i := strings.Index(text[from:], old)
 		if i < 0 {
 			break
 		}
 		i += from
-		places = append(places, Place{i, i + len(r.old), r.new})
-		from = i + len(r.old)
+		places = append(places, Place{i, i + len(old), new})
+		from = i + len(old)
 		if !all {
 			from = i + 1
 		}
@@ -152,7 +146,6 @@ func isCRLFAt(text string, i int) bool {
 	return i+end > 0 && text[i+end-1] == '\r'
 }
 
-// toCRLF ends each line with CRLF.
-func toCRLF(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
-}
+// toLF ends each line with a newline alone, and toCRLF with a carriage return too.
+func toLF(s string) string   { return strings.ReplaceAll(s, "\r\n", "\n") }
+func toCRLF(s string) string { return strings.ReplaceAll(toLF(s), "\n", "\r\n") }

@@ -1,13 +1,18 @@
 package textmatch_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"muster/internal/testing/require"
 	"muster/internal/textmatch"
 )
 
@@ -22,54 +27,77 @@ func Example() {
 	// }
 }
 
+// The cases of the edits that bench/edit measures. Those in refuse have no meaning, or several.
+func TestCases(t *testing.T) {
+	files := require.Value(filepath.Glob("../../bench/edit/testdata/*/*.json"))(t)
+	done := 0
+	for _, name := range files {
+		var c struct {
+			File, Want, Tool string
+			Input            struct {
+				Old   string `json:"old_text"`
+				New   string `json:"new_text"`
+				All   bool   `json:"replace_all"`
+				Edits json.RawMessage
+			}
+		}
+		if require.NoError(t, json.Unmarshal(require.Value(os.ReadFile(name))(t), &c)); c.Tool != "" || c.Input.Old == "" || c.Input.Edits != nil {
+			continue
+		}
+		done++
+		want := c.Want
+		if filepath.Base(filepath.Dir(name)) == "refuse" {
+			want = c.File
+		}
+		if got, _, err := textmatch.Replace(c.File, c.Input.Old, c.Input.New, c.Input.All); got != want {
+			t.Errorf("%s: %v\n%q, want\n%q", name, err, got, want)
+		}
+	}
+	if done < 100 {
+		t.Errorf("only %d cases", done)
+	}
+}
+
 func TestReplace(t *testing.T) {
-	const python = "class A:\n    def f(self):\n        x = 1\n        return x\n\n    def g(self):\n        return 2\n"
 	for _, c := range []struct{ what, text, old, new, want string }{
-		{"exact", "a\nb\n", "b", "c", "a\nc\n"},
-		{"exact in a word", "foobar", "oba", "-", "fo-r"},
-		{"line ends", "a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"},
 		{"line ends the other way", "a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\r\n", "x\ny\nc\n"},
-		{"blanks at line ends", "a  \nb\t\nc\n", "a\nb\n", "a\nB\n", "a  \nB\nc\n"},
-		{"blanks at line ends of the quote", "a\nb\nc\n", "a  \nb ", "a  \nB ", "a\nB \nc\n"},
-		{"spaces for tabs", "func f() {\n\tif x {\n\t\ta()\n\t}\n}\n", "    if x {\n        a()\n    }", "    if x {\n        if y {\n            b()\n        }\n    }", "func f() {\n\tif x {\n\t\tif y {\n\t\t\tb()\n\t\t}\n\t}\n}\n"},
-		{"without the outer indentation", python, "def g(self):\n    return 2", "def g(self):\n    if 1:\n        return 3\n    return 2", strings.Replace(python, "        return 2\n", "        if 1:\n            return 3\n        return 2\n", 1)},
-		{"with too much indentation", "a:\n  b: 1\n  c: 2\n", "    b: 1\n    c: 2", "    b: 1\n    d: 3\n    c: 2", "a:\n  b: 1\n  d: 3\n  c: 2\n"},
-		{"other width", python, "  def f(self):\n    x = 1\n    return x", "  def f(self):\n    x = 1\n    if x:\n      x += 1\n    return x", strings.Replace(python, "        return x\n", "        if x:\n            x += 1\n        return x\n", 1)},
-		{"alignment of what stays", "var (\n\ta   = 1\n\tbcd = 2\n)\n", "var (\n\ta = 1\n\tbcd = 2\n)", "var (\n\ta = 1\n\tbcd = 3\n)", "var (\n\ta   = 1\n\tbcd = 3\n)\n"},
-		{"curly quotes", "say(\"it's\")\n", "say(“it’s”)", "say(“it is”)", "say(\"it is\")\n"},
-		{"a dash in the file", "# a — b\nx = 1\n", "# a - b\nx = 1", "# a - b\nx = 2", "# a — b\nx = 2\n"},
-		{"no-break spaces", "x = 1\n", "x\u00a0=\u00a01", "x = 2", "x = 2\n"},
-		{"line numbers", "a\n\tb\nc\n", "     1\ta\n     2\t\tb\n", "     1\ta\n     2\t\tB\n", "a\n\tB\nc\n"},
-		{"line numbers of the quote only", "a\n\tb\nc\n", "2→\tb", "\tB", "a\n\tB\nc\n"},
-		{"line numbers with bars", "a\nb\n", "1 | a\n2 | b", "x", "x\n"},
-		{"escaped newlines", "a\n\tb(\"x\\n\")\n", `a\n\tb(\"x\\n\")`, `a\n\tc(\"x\\n\")`, "a\n\tc(\"x\\n\")\n"},
-		{"a fence", "a\nb\n", "```go\na\nb\n```", "```go\na\nc\n```", "a\nc\n"},
-		{"entities", "if a < b && c {\n", "if a &lt; b &amp;&amp; c {", "if a &gt; b {", "if a > b {\n"},
-		{"a last line without its end", "a\nb", "b\n", "c\n", "a\nc"},
-		{"an empty line too many in front", "a\nb\n", "\na\nb", "\na\nc", "a\nc\n"},
-		{"a line goes", "a\n  b  \nc\n", "b\n", "", "a\nc\n"},
-		{"a line goes, of CRLF", "a\r\n  b\r\nc\r\n", "\tb\n", "", "a\r\nc\r\n"},
-		{"a part of a line", "x = f( a,  b ) + 1\n", "f( a, b )", "g(a)", "x = g(a) + 1\n"},
-		{"a line before the quote", "func f() {\n\ta()\n}\n", "    a()", "    // why\n    a()", "func f() {\n\t// why\n\ta()\n}\n"},
-		{"a string with two blanks stays", "f(\"a  b\", 1)\n", "f(\"a b\", 1)", "f(\"a b\", 2)", "f(\"a  b\", 2)\n"},
-		{"curly in a string stays", "f(\"it’s\",  1)\n", "f(\"it's\", 1)", "f(\"it's\", 2)", "f(\"it’s\",  2)\n"},
-		{"numbers in the new text only", "a b\n", "a  b", "1\ta b", "1\ta b\n"},
-		{"an entity that is meant", "<p>a  b</p>\n", "<p>a b</p>", "<p>a &amp; b</p>", "<p>a  &amp; b</p>\n"},
-		{"other entities stay", "<p>a</p>\n", "&lt;p&gt;a&lt;/p&gt;", "&lt;p&gt;a&nbsp;b&lt;/p&gt;", "<p>a&nbsp;b</p>\n"},
-		{"a regular expression", "x = /\\d+/\n", `x = /\\d+/`, `x = /\\w+/`, "x = /\\w+/\n"},
-		{"tabs at depth for spaces", "\t\treturn x\n\tb\n", "return  x", "if y:\n    return 2\nreturn x", "\t\tif y:\n\t\t\treturn 2\n\t\treturn x\n\tb\n"},
-		{"a Makefile rule", "all:\n\tx\n", "all:\n    x", "all:\n    x\n    y\n\nb:\n    z", "all:\n\tx\n\ty\n\nb:\n\tz\n"},
-		{"the same line moves", "a:\n    x\n    y\n", "a:\n  x\n  y", "a:\n  y\n  x", "a:\n    y\n    x\n"},
+		{"CRLF at the end only", "a\nb\r\n", "b\n", "c\n", "a\nc\r\n"},
+		{"a line end before the quote", "a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n"},
+		{"blanks at line ends", "a  \nb\t\nc\n", "a\nb\n", "a\nB\n", "a  \nB\t\nc\n"},
+		{"blanks at line ends of the quote", "a\nb\nc\n", "a  \nb ", "a  \nB ", "a\nB\nc\n"},
+		{"empty lines that come", "\ta\n\tb( )\n", "a\nb( ) ", "\na\nb( )\n", "\n\ta\n\tb( )\n\n"},
+		{"blanks at the end of a line that goes on", "a  b  \n", "a b", "a b c", "a  b c  \n"},
+		{"one line, less deep", "\tif x {\n\t\ta( )\n\t}\n", "        a( ) ", "        a(1)\n    } else {\n        b()", "\tif x {\n\t\ta(1)\n\t} else {\n\t\tb()\n\t}\n"},
+		{"a unit that the file has elsewhere only", "a:\n    b:\n        c:\nd:\n  e:  1\n", "  e: 1", "  e: 1\n    f: 2", "a:\n    b:\n        c:\nd:\n  e:  1\n    f: 2\n"},
+		{"a file without indentation", "a( )\n", "a( ) ", "if b:\n  a( )", "if b:\n  a( )\n"},
 		{"a line joins a block", "if a:\n    x\ny\n", "if a:\n  x\ny", "if a:\n  x\n  y", "if a:\n    x\n    y\n"},
 		{"a line leaves a block", "if a:\n    x\n    y\n", "if a:\n  x\n  y", "if a:\n  x\ny", "if a:\n    x\ny\n"},
-		{"CRLF at the end only", "a\nb\r\n", "b\n", "c\n", "a\nc\r\n"},
-		{"a bare carriage return", "a\rb\n", "a b", "c", "c\n"},
-		{"bytes that are not UTF-8", "x\xff = 1\ny  = 2\n", "y = 2", "y = 3", "x\xff = 1\ny  = 3\n"},
+		{"alignment that changes", "\ta   b\n", "    a b", "    a  b", "\ta  b\n"},
+		{"spaces behind tabs", "\tx( )\n", "\tx( ) ", "\tx( )\n\t  y", "\tx( )\n\t  y\n"},
+		{"a quote at depth", "\tx( )\nb\n", "    x( ) ", "    if a:\n      x( )", "\tif a:\n\t\tx( )\nb\n"},
+		{"curly quotes in a new line", "say(\"a\")\n", "say(“a”)", "say(“a”)\nsay(“b…”)", "say(\"a\")\nsay(\"b…\")\n"},
+		{"bytes that are not UTF-8", "x\xff =  1\n", "x\uFFFD = 1", "x\uFFFD = 2", "x\xff =  2\n"},
+		{"numbers in the new text only", "a b\n", "a  b", "1\ta b", "1\ta b\n"},
+		{"a regular expression", "x = /\\d+/\n", `x = /\\d+/`, `x = /\\w+/`, "x = /\\w+/\n"},
+		{"an entity that is meant", "<p>a  b</p>\n", "<p>a b</p>", "<p>a &amp; b</p>", "<p>a  &amp; b</p>\n"},
+		{"an empty line before one that goes", "a\n\nb\nc\n", "a\nb\nc", "a\nc", "a\n\nc\n"},
+		{"an empty line before one that comes", "a\n\nb\n", "a\nb", "a\nx\nb", "a\n\nx\nb\n"},
+		{"an empty line too many", "a\nb\n", "a\n\nb", "a\n\nx\nb", "a\nx\nb\n"},
+		{"a line goes, of CRLF", "a\r\n  b\r\nc\r\n", "\tb\n", "", "a\r\nc\r\n"},
+		{"a part of a line", "x = f( a,  b ) + 1\n", "f( a, b )", "g(a)", "x = g(a) + 1\n"},
 	} {
 		got, places, err := textmatch.Replace(c.text, c.old, c.new, false)
 		if err != nil || got != c.want || len(places) != 1 {
 			t.Errorf("%s: %v, %d places\n%q, want\n%q", c.what, err, len(places), got, c.want)
 		}
+	}
+	got, places, err := textmatch.Replace("a( 1 )\n\ta(  1 )\n", "a( 1  )", "b()", true)
+	if got != "b()\n\tb()\n" || len(places) != 2 || err != nil {
+		t.Errorf("everywhere: %q, %v, %v", got, places, err)
+	}
+	got, places, err = textmatch.ReplaceLines("if a:\n    x\nx\n", "x\n", "y\n")
+	if got != "if a:\n    x\ny\n" || len(places) != 1 || err != nil {
+		t.Errorf("the line that is the same to the last blank: %q, %v, %v", got, places, err)
 	}
 }
 
@@ -78,25 +106,18 @@ func TestNothingIsReplaced(t *testing.T) {
 		what, text, old, new string
 		places               int // 0: it is missing
 	}{
-		{"another word", "value = 1\n", "values = 1", "x", 0},
-		{"twice", "a\nb\na\n", "a", "c", 2},
 		{"twice apart from blanks", "if x:\n  a\n\nif y:\n    a\n", "\ta", "b", 2},
-		{"inside of a word", "elif  x:\n    pass\n", "if x:\n    pass", "if y:\n    pass", 0},
-		{"a missing line", "a\nb\nc\n", "a\nc", "a", 0},
-		{"an elision", "a\nb\nc\n", "a\n...\nc", "a\nx\nc", 0},
-		{"case", "Hello\n", "hello", "x", 0},
-		{"blanks", "a\n", "   \n", "x", 0},
-		{"joined words", "ab = 1\n", "a b = 1", "x", 0},
-		{"numbers that jump", "a\nb\n", "1\ta\n5\tb", "x", 0},
-		{"a comment left out", "x = 1 # one\ny = 2\n", "x = 1\ny = 2", "x = 2\ny = 2", 0},
 		{"a dedent out of the file", "  a\n  b\n", "    a\n    b", "    a\n  b\nc", 0},
 		{"a backslash that is no escape", "x = \"\\q\"\n", `x = \"\q\"`, `x = 1`, 0},
 		{"from within a line to a block", "a = b( 1 )\n", "b(  1 )", "c(\n    1\n)", 0},
+		{"tabs behind spaces", "\tx( )\n", "    x( ) ", "    x( )\n    \ty", 0},
+		{"a key that looks like a line number", "a\nred\n", "10: red", "x", 0},
 		{"before a property", "x.a  = 1\n", "a = 1", "b = 1", 0},
-		{"a number goes on", "v = 1.5\n", "v  = 1", "v = 2", 0},
 		{"negative", "v =  -1\n", "1 ", "2", 0},
 		{"a form feed", "a\fb\n", "a b", "c", 0},
 		{"a mark that joins", "e\u0301 = 1\n", "e  = 1", "x", 0},
+		{"empty lines that are not there", "a\nb( )\nc\n", "b( ) \n\n", "B", 0},
+		{"empty lines before it that are not there", "x\na\nb( )\n", "\n\nb( ) ", "B", 0},
 	} {
 		got, places, err := textmatch.Replace(c.text, c.old, c.new, false)
 		if got != c.text || (c.places == 0) != (err != nil) || len(places) != c.places {
@@ -109,58 +130,98 @@ func TestNothingIsReplaced(t *testing.T) {
 	}
 }
 
-func TestEverywhere(t *testing.T) {
-	got, places, err := textmatch.Replace("a( 1 )\n\ta(  1 )\n", "a( 1  )", "b()", true)
-	if got != "b()\n\tb()\n" || len(places) != 2 || err != nil {
-		t.Errorf("%q, %v, %v", got, places, err)
-	}
+// Whatever a quote is, only its places change, and nothing does where there are several.
+func TestAnyQuote(t *testing.T) {
+	gen := rapid.StringOf(rapid.RuneFrom([]rune("ab \n\n\t\r\"“\u00a0\\n1:→&lt;`x")))
+	rapid.Check(t, func(t *rapid.T) {
+		text, old, new := gen.Draw(t, "text"), gen.Draw(t, "old"), gen.Draw(t, "new")
+		if old == "" {
+			return
+		}
+		all := rapid.Bool().Draw(t, "all")
+		after, places, err := textmatch.Replace(text, old, new, all)
+		if err != nil || len(places) > 1 && !all {
+			if after != text {
+				t.Fatalf("%v, %d places, and changed: %q", err, len(places), after)
+			}
+			return
+		}
+		var b strings.Builder
+		from := 0
+		for _, p := range places {
+			if p.Start < from || p.End < p.Start {
+				t.Fatalf("places that overlap: %v", places)
+			}
+			b.WriteString(text[from:p.Start] + p.New)
+			from = p.End
+		}
+		if want := b.String() + text[from:]; after != want || len(places) == 0 {
+			t.Fatalf("%q, want %q", after, want)
+		}
+	})
 }
 
-// Whatever is wrong with the whitespace of a quote, the result is that of the exact one, or nothing is changed.
+// row is a line, with the empty lines after it.
+type row struct {
+	depth int
+	text  string
+	empty int
+}
+
+// render returns the lines with that indentation.
+func render(rows []row, unit string, end func() string) (text string) {
+	for _, r := range rows {
+		text += strings.Repeat(unit, r.depth) + r.text + end() + "\n" + strings.Repeat("\n", r.empty)
+	}
+	return text
+}
+
+// Whatever is wrong with the blanks of a quote and the empty lines in it, the result is that of the exact one, or
+// nothing is changed.
 func TestWrongWhitespace(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]{1,3}( [a-z]{1,2})?`)
 	rapid.Check(t, func(t *rapid.T) {
-		var lines []string
+		empty := func() int { return rapid.IntRange(0, 2).Draw(t, "empty lines") }
+		var rows []row
 		depth := 0
 		for i := range rapid.IntRange(1, 12).Draw(t, "lines") {
 			depth = max(0, depth+rapid.IntRange(-2, 1).Draw(t, "step"))
-			lines = append(lines, strings.Repeat("\t", depth)+fmt.Sprint(word.Draw(t, "word"), i))
+			rows = append(rows, row{depth, fmt.Sprint(word.Draw(t, "word"), i), empty()})
 		}
-		text := strings.Join(lines, "\n") + "\n"
-		from := rapid.IntRange(0, len(lines)-1).Draw(t, "from")
-		to := rapid.IntRange(from+1, len(lines)).Draw(t, "to")
-		quoted := lines[from:to]
-		changed := append([]string{}, quoted...)
-		at := rapid.IntRange(0, len(changed)-1).Draw(t, "changed")
-		changed[at] += "x"
-		if rapid.Bool().Draw(t, "deeper") {
-			changed = append(changed, changed[at]+"y")
-		}
-		want := strings.Join(append(append(append([]string{}, lines[:from]...), changed...), lines[to:]...), "\n") + "\n"
-		unit := rapid.SampledFrom([]string{"  ", "    ", "\t"}).Draw(t, "unit")
-		distort := func(lines []string) string {
-			var out []string
-			for _, l := range lines {
-				body := strings.TrimLeft(l, "\t")
-				out = append(out, strings.Repeat(unit, len(l)-len(body))+body+rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "end"))
+		from := rapid.IntRange(0, len(rows)-1).Draw(t, "from")
+		to := rapid.IntRange(from+1, len(rows)).Draw(t, "to")
+		last := rows[to-1].empty
+		at := rapid.IntRange(from, to-1).Draw(t, "changed")
+		change := func(part []row) []row { // the row at is another, and perhaps there is one more at the end
+			part = slices.Clone(part)
+			part[at-from].text += "x"
+			part[len(part)-1].empty = 0
+			if at%2 == 0 {
+				part = append(part, row{part[at-from].depth, part[at-from].text + "y", 0})
 			}
-			return strings.Join(out, "\n")
+			return part
 		}
-		after, places, err := textmatch.Replace(text, distort(quoted), distort(changed), false)
-		trimmed := func(s string) string {
-			var out []string
-			for l := range strings.SplitSeq(s, "\n") {
-				out = append(out, strings.TrimRight(l, " \t"))
-			}
-			return strings.Join(out, "\n")
+		quoted := slices.Clone(rows[from:to])
+		for i := range quoted {
+			quoted[i].empty = empty()
 		}
+		quoted[len(quoted)-1].empty = 0
+		changed := change(rows[from:to])
+		changed[len(changed)-1].empty = last
+		none := func() string { return "" }
+		want := render(slices.Concat(rows[:from], changed, rows[to:]), "\t", none)
+		text, unit := render(rows, "\t", none), rapid.SampledFrom([]string{"  ", "    ", "\t"}).Draw(t, "unit")
+		end := func() string { return rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "end") }
+		old, new := render(quoted, unit, end), render(change(quoted), unit, end)
+		after, places, err := textmatch.Replace(text, old, new, false)
+		trimmed := strings.NewReplacer(" \n", "\n", "\t\n", "\n").Replace
 		switch {
 		case err != nil || len(places) > 1:
 			if after != text {
 				t.Fatalf("%v, and changed: %q", err, after)
 			}
-		case trimmed(after) != trimmed(want):
-			t.Fatalf("%q\nquote %q\nnew %q\ngives %q\nwant  %q", text, distort(quoted), distort(changed), after, want)
+		case trimmed(after) != want:
+			t.Fatalf("%q\nquote %q\nnew %q\ngives %q\nwant  %q", text, old, new, after, want)
 		}
 	})
 }
