@@ -116,10 +116,9 @@ func TestReportsOfACheck(t *testing.T) {
 		"deep":            {"mkdir -p m/target/surefire-reports; echo " + reportOf("x") + " > m/target/surefire-reports/TEST-a.A.xml", "x", true},
 		"several": {"mkdir -p test-results/a m/TestResults; echo " + reportOf("x") + " > test-results/a/1.xml; echo " +
 			reportOf("y") + " > m/TestResults/2.xml", "x y", true},
-		"printed":             {"echo " + reportOf("x"), "x", true},
+		"printed":             {"echo " + reportOf("x"), "", false},
 		"elsewhere":           {"mkdir -p src; echo " + reportOf("x") + " > src/page.xml", "", false},
 		"old":                 {"echo " + reportOf("x") + " > junit.xml; touch -d 2001-01-01 junit.xml", "", false},
-		"of the commit":       {"cat reports/junit-old.xml", "old", true}, // it is printed
 		"unchanged":           {"true", "", false},
 		"a link":              {"ln -s '" + outside + "/junit.xml' junit.xml; ln -s '" + outside + "' reports2", "", false},
 		"a directory as link": {"rm -r reports; ln -s '" + outside + "' reports", "", false},

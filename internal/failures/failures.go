@@ -1,16 +1,19 @@
-// Package failures finds in the output of a check what has failed: tests, and errors of compilers and linters, each
-// with its file and line where the output names them.
+// Package failures finds in the output of a check what has failed: tests, and errors of compilers, each with its file
+// and line where the output names them.
 //
-// A check is any command, so nothing is known of the programs that it runs. Find knows how the usual test runners
-// and compilers print a failure (formats.go has a row for each), and finds nothing in the output of others: whoever
-// shows the result adds the last lines of the output in any case. It never decides whether a check has failed.
+// A check is any command, so nothing is known of the programs that it runs. A Finder knows how common test runners and
+// compilers print a failure, and reads files in the XML of JUnit, which most other runners can write. In the output of
+// others it finds nothing: the caller shows the last lines of the output in any case. It never decides whether a check
+// has failed.
+//
+// The files: failures.go (what people read of a failure) with its table formats.go, names.go (the names of all failed
+// tests, for comparing two checks), gotest.go (go test -json), junit.go (reports), current.go (the test that runs now).
 package failures
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -30,12 +33,12 @@ type Failure struct {
 	isVague bool // it is a failure only if a place was found: any program prints such a line
 }
 
-// The limits of what is found. A file of which every line is an error is not a list that anybody reads.
+// The limits of what is found: nobody reads a list of a thousand errors.
 const (
 	maxFailures = 50
 	maxLines    = 12       // of a failure's text
 	maxLine     = 300      // bytes of a line that are shown
-	maxRead     = 64 << 10 // bytes of a line that are looked at
+	maxRead     = 64 << 10 // bytes of a line that are searched
 	maxBlock    = 80       // lines after the first one of a test in which its text and its place are looked for
 )
 
@@ -48,15 +51,12 @@ type Finder struct {
 	lines  int            // lines of the open one so far
 	before []string       // indented lines since a test of Go began, whose name comes last with -v
 	isRun  bool           // such a test has begun
-	file   string         // the last line that was nothing but a file: linters print the errors below it
-	goJSON map[string][]string
+	above  string         // the last line that is not indented
 
-	names   names  // of all tests that have failed, as the console tells them
-	report  report // what the reports of JUnit say
-	printed printed
-
-	rest   []byte // the beginning of a line
-	isLong bool   // it is so long that the rest of it is left out
+	names    names  // of all tests that have failed, as the console tells them
+	report   report // what the reports of JUnit say
+	packages map[string]*goPackage
+	rest     []byte // the beginning of a line
 }
 
 // Write takes a part of the output. It never fails.
@@ -64,130 +64,90 @@ func (f *Finder) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		line, rest, isWhole := bytes.Cut(p, []byte("\n"))
-		p = rest
-		if !f.isLong {
-			f.rest = append(f.rest, line[:min(len(line), MaxReport)]...)
-			limit := maxRead
-			if len(f.printed.text) > 0 || isReportLine(f.rest) {
-				limit = MaxReport // many reports are one line
-			}
-			if f.isLong = len(f.rest) >= limit; f.isLong {
-				f.rest = f.rest[:limit]
-			}
-		}
+		f.rest = append(f.rest, line[:min(len(line), maxRead-len(f.rest))]...)
 		if isWhole {
 			f.wholeLine()
 		}
+		p = rest
 	}
 	return n, nil
 }
 
 // wholeLine takes the line that is read.
 func (f *Finder) wholeLine() {
-	if !f.reportLine(f.rest) {
-		f.consoleLine(f.rest)
-	}
-	f.rest, f.isLong = f.rest[:0], false
-}
-
-// consoleLine takes a line that belongs to no report.
-func (f *Finder) consoleLine(raw []byte) {
-	raw = raw[:min(len(raw), maxRead)]
-	f.names.line(raw)
-	if len(f.all) < maxFailures {
-		f.line(raw)
-	}
-}
-
-// Failures returns the failures that were found: first those in the output, in the order in which they were printed,
-// and then those that only reports name. Nothing is written after it.
-func (f *Finder) Failures() []Failure {
-	f.wholeLine()
-	f.endReport()
-	f.all = slices.DeleteFunc(f.all, func(x Failure) bool { return x.isVague && x.Place == "" })
-	f.mergeReports()
-	return f.all
-}
-
-// line takes one line.
-func (f *Finder) line(raw []byte) {
-	if bytes.HasPrefix(raw, []byte(`{"`)) && f.goEvent(raw) {
+	raw := f.rest
+	f.rest = f.rest[:0]
+	if e, ok := newGoEvent(raw); ok {
+		f.goEvent(e)
 		return
 	}
 	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "?"), " \t\r")
 	if strings.ContainsRune(text, '\x1b') {
 		text = ansi.Strip(text)
 	}
-	f.text(safetext.Cut(text, maxLine))
+	f.line(text, true)
 }
 
-// text takes one line without colours.
-func (f *Finder) text(line string) {
-	if strings.HasPrefix(line, "=== ") || goEnd().MatchString(line) {
-		if isBegun := strings.HasPrefix(line, "=== "); isBegun {
-			f.before, f.isRun, f.open = f.before[:0], true, nil
-		} else {
-			defer func() { f.before, f.isRun = f.before[:0], false }()
+// Failures returns the failures that were found: first those in the output, in the order in which they were printed,
+// and then those that only reports name. Nothing is written after it.
+func (f *Finder) Failures() []Failure {
+	f.wholeLine()
+	f.all = slices.DeleteFunc(f.all, func(x Failure) bool { return x.isVague && x.Place == "" })
+	printed := f.all
+	for _, x := range f.report.all {
+		// A console has another name for a test than a report has, which ends alike.
+		isSame := func(old Failure) bool { return old.Name != "" && lastPart(old.Name) == lastPart(x.Name) }
+		if !slices.ContainsFunc(printed, isSame) && len(f.all) < maxFailures {
+			f.all = append(f.all, x)
 		}
 	}
-	if f.begin(line) {
+	return f.all
+}
+
+// lastPart returns the last part of the name of a test.
+func lastPart(name string) string { return name[strings.LastIndexAny(name, ".:/> ")+1:] }
+
+// line takes one line without colours. hasNames says that the names of tests are taken from it too; go test -json tells
+// them in other events than the lines.
+func (f *Finder) line(line string, hasNames bool) {
+	x, at := formatOf(line)
+	if line != "" && line[0] != ' ' {
+		f.above = line
+	}
+	if x != nil && hasNames {
+		f.names.take(x, line, at)
+	}
+	if len(f.all) >= maxFailures {
 		return
 	}
-	f.add(line)
-	if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
-		if f.isRun && len(f.before) < maxLines {
+	if strings.HasPrefix(line, "=== ") {
+		f.before, f.isRun, f.open = nil, true, nil
+	} else if goEnd().MatchString(line) {
+		defer func() { f.before, f.isRun = nil, false }()
+	}
+	if x == nil || !x.begins() || x.inside && f.open != nil {
+		line = safetext.Cut(line, maxLine)
+		f.add(line)
+		if f.isRun && len(f.before) < maxLines && strings.TrimLeft(line, " \t") != line {
 			f.before = append(f.before, line)
 		}
-	} else {
-		f.file = ""
-		if fileLine().MatchString(line) {
-			f.file = line
+		return
+	}
+	group := func(name string) string { return safetext.Cut(x.group(line, at, name), maxLine) }
+	file := group("file")
+	if x.below {
+		file = safetext.Cut(f.above, maxLine)
+	}
+	f.note(Failure{Name: group("name"), Place: place(file, group("line")), Text: group("text"), isVague: x.vague}, x)
+	for _, said := range f.before {
+		if x.lastWords {
+			f.add(said)
 		}
 	}
 }
 
 // goEnd matches the line with which a test of Go ends.
 var goEnd = lazyregexp.New(`^\s*--- (PASS|FAIL|SKIP): `)
-
-// fileLine matches a line that is nothing but the name of a file.
-var fileLine = lazyregexp.New(`^[\w./@+-]+/[\w.@+-]+\.\w{1,5}$`)
-
-// begin takes a line that begins a failure, and reports whether it is one.
-func (f *Finder) begin(line string) bool {
-	for i := range formats {
-		x := &formats[i]
-		if !strings.Contains(line, x.has) || x.inside && f.open != nil {
-			continue
-		}
-		m := x.match().FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		found := Failure{Name: group(x.match(), m, "name"), Text: group(x.match(), m, "text"),
-			Place: place(group(x.match(), m, "file"), group(x.match(), m, "line")), isVague: x.vague}
-		switch {
-		case x.has == "● " && found.Name == noTest:
-			continue
-		case x.has == "not ok " && tapDirective().MatchString(found.Name):
-			f.open = nil // it is to do, or was left out
-			return true
-		}
-		if x.below {
-			if f.file == "" {
-				continue
-			}
-			found.Place = f.file + ":" + group(x.match(), m, "line")
-		}
-		f.note(found, x)
-		if x.lastWords {
-			for _, line := range f.before {
-				f.add(line)
-			}
-		}
-		return true
-	}
-	return false
-}
 
 // note adds a failure, or what is new about one that is there already: runners name their failures again at the end.
 func (f *Finder) note(found Failure, x *format) {
@@ -200,7 +160,7 @@ func (f *Finder) note(found Failure, x *format) {
 	if key == "" {
 		key = found.Place + "\n" + found.Text
 	} else { // two files, or two crates, may have tests of one name
-		key = f.names.jestFile + f.names.cargo.target + key
+		key = f.names.scope + key
 	}
 	at, isKnown := f.byName[key]
 	if !isKnown {
@@ -212,7 +172,7 @@ func (f *Finder) note(found Failure, x *format) {
 		f.all = append(f.all, Failure{Name: found.Name, isVague: found.isVague})
 	}
 	f.merge(at, found)
-	if x.block {
+	if x.ends != nil {
 		f.open = &f.all[at]
 	}
 }
@@ -234,7 +194,7 @@ func (f *Finder) add(line string) {
 	if f.open == nil {
 		return
 	}
-	if f.lines++; f.lines > maxBlock || f.format.ends != nil && f.format.ends().MatchString(line) {
+	if f.lines++; f.lines > maxBlock || f.format.ends().MatchString(line) {
 		f.open = nil
 		return
 	}
@@ -264,14 +224,6 @@ func (x *Failure) findPlace(line string) {
 			return
 		}
 	}
-}
-
-// group returns a named group of a match, "" where the expression has none of that name.
-func group(re *regexp.Regexp, m []string, name string) string {
-	if i := re.SubexpIndex(name); i >= 0 {
-		return strings.TrimSpace(m[i])
-	}
-	return ""
 }
 
 // place returns a file with its line.
