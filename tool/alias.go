@@ -3,7 +3,6 @@ package tool
 import (
 	"slices"
 
-	"muster/internal/editdist"
 	"muster/llm/repair"
 )
 
@@ -81,13 +80,6 @@ func fieldFor(s *shape, name string, given map[string]any) string {
 		return ""
 	}
 	return found[0]
-}
-
-// isMisspelt reports whether name is one of the fields but for a letter or two.
-func isMisspelt(name string, fields []string) bool {
-	return slices.ContainsFunc(fields, func(field string) bool {
-		return editdist.Distance(repair.Fold(name), repair.Fold(field)) <= min(2, len(field)/3)
-	})
 }
 
 // isNothing reports whether a value asks for nothing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster/internal/editdist"
+	"muster/llm/repair"
 )
 
 // join makes one text of what is wrong with the input of a tool, or "" if nothing is. It says which fields there are.
@@ -107,12 +108,10 @@ func expected(s *shape) string {
 	return "Fields: " + strings.Join(out, ", ") + "."
 }
 
-// guess returns the field that was meant by a name that no field has: one with a similar name, or the only
-// missing one.
+// guess returns the field that was meant by a name that no field has: one with a similar name, or the only missing one.
 func guess(given string, missing, all []string) string {
 	for _, field := range all {
-		if abbreviates(given, field) || abbreviates(field, given) ||
-			editdist.Distance(given, field) <= min(2, len(field)/3) {
+		if isMisspelt(given, field) {
 			return field
 		}
 	}
@@ -122,16 +121,7 @@ func guess(given string, missing, all []string) string {
 	return ""
 }
 
-// abbreviates reports whether short begins with the first letter of long and consists of letters of long in
-// their order, as "cmd" does of "command".
-func abbreviates(short, long string) bool {
-	if len(short) < 2 || len(short) > len(long) || short[0] != long[0] {
-		return false
-	}
-	for i := range len(long) {
-		if short != "" && short[0] == long[i] {
-			short = short[1:]
-		}
-	}
-	return short == ""
+// isMisspelt reports whether name is the field but for a letter or two.
+func isMisspelt(name, field string) bool {
+	return editdist.Distance(repair.Fold(name), repair.Fold(field)) <= min(2, len(field)/3)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/lazyregexp"
 	"muster/llm"
 	"muster/llm/repair"
 )
@@ -83,23 +84,21 @@ var wrappers = []string{"arguments", "args", "parameters", "params", "kwargs", "
 // unwrap returns an object with the fields that are in it under a name that is no field, and those beside it. Some
 // models also give the tool's name there.
 func (f *fitter) unwrap(s *shape, v any) any {
-	o, ok := v.(map[string]any)
-	if !ok || s.AdditionalProperties != nil {
-		return v
-	}
+	o, _ := v.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		fields := f.wrapped(s, o, name)
 		if fields == nil {
 			continue
 		}
-		for beside, given := range o {
-			switch _, isTwice := fields[beside]; {
-			case beside == name, beside == "name" && given == f.tool:
-			case isTwice:
+		delete(o, name)
+		if o["name"] == f.tool {
+			delete(o, "name")
+		}
+		for _, beside := range slices.Sorted(maps.Keys(o)) {
+			if _, isTwice := fields[beside]; isTwice {
 				f.problem("%q is there twice", beside)
-			default:
-				fields[beside] = given
 			}
+			fields[beside] = o[beside]
 		}
 		f.changed = true
 		return f.unwrap(s, fields)
@@ -111,19 +110,38 @@ func (f *fitter) unwrap(s *shape, v any) any {
 // that the tool asks for. An input beside other fields may be meant for the program that the tool runs.
 func (f *fitter) wrapped(s *shape, o map[string]any, name string) map[string]any {
 	isInput := repair.Fold(name) == "input"
-	if !slices.Contains(wrappers, repair.Fold(name)) || fieldFor(s, name, o) != "" || isInput && len(o) > 1 {
+	if s.AdditionalProperties != nil || !slices.Contains(wrappers, repair.Fold(name)) || fieldFor(s, name, o) != "" ||
+		isInput && len(o) > 1 {
 		return nil
 	}
-	inner := o[name]
-	if text, ok := inner.(string); ok {
-		if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
-			inner, _ = f.parse(text)
-		} else if len(s.Required) == 1 && len(o) == 1 && !isInput {
-			return map[string]any{s.Required[0]: inner}
-		}
+	inner := decoded(o[name])
+	if _, isText := inner.(string); isText && !isEncoded(inner) && len(s.Required) == 1 && len(o) == 1 && !isInput {
+		return map[string]any{s.Required[0]: inner}
 	}
 	fields, _ := inner.(map[string]any)
 	return fields
+}
+
+// isEncoded reports whether a value is a text that begins as the JSON of a list or an object does.
+func isEncoded(v any) bool {
+	text, _ := v.(string)
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{")
+}
+
+// decoded returns the list or the object that a text is the JSON of, and any other value as it is.
+func decoded(v any) any {
+	if !isEncoded(v) {
+		return v
+	}
+	data, err := repair.Value([]byte(strings.TrimSpace(v.(string))))
+	if err != nil {
+		return v
+	}
+	if inner, err := decodeValue(data); err == nil {
+		return inner
+	}
+	return v
 }
 
 // value returns v, which is the value at path, in the form that s asks for. A schema without a type takes any value.
@@ -136,7 +154,7 @@ func (f *fitter) value(s *shape, v any, path string) any {
 		name = fmt.Sprintf("%q", path)
 	}
 	if !hasType(v, s.Type) {
-		converted, ok := f.convert(s, v)
+		converted, ok := convert(s, v)
 		if !ok {
 			f.problem("%s must be %s, got %s", name, withArticle(s.Type), describe(v))
 			return v
@@ -169,19 +187,10 @@ func hasType(v any, want string) bool {
 }
 
 // convert returns v as a value of the type of s, if it can mean only one.
-func (f *fitter) convert(s *shape, v any) (_ any, ok bool) {
-	switch text, isText := v.(string); s.Type {
+func convert(s *shape, v any) (_ any, ok bool) {
+	text, isText := v.(string)
+	switch s.Type {
 	case "integer", "number":
-		if isText {
-			text = strings.TrimSpace(text)
-			if s.Type == "integer" {
-				text = strings.TrimPrefix(text, "#") // as tasks are written
-			}
-			if text == "" || strings.Trim(text, "+-.0123456789eE") != "" || !json.Valid([]byte(text)) {
-				return nil, false
-			}
-			v = json.Number(text)
-		}
 		return toNumber(v, s.Type)
 	case "boolean":
 		return toBoolean(v)
@@ -191,36 +200,31 @@ func (f *fitter) convert(s *shape, v any) (_ any, ok bool) {
 		if isText && strings.TrimSpace(text) == "" {
 			return []any{}, true
 		}
-		if inner, found := f.parse(text); isText && found {
-			v = inner
-		}
+		v = decoded(v)
 		if list, isList := v.([]any); isList {
 			return list, true
 		}
 		return []any{v}, v != nil
 	case "object":
-		inner, _ := f.parse(text)
-		fields, isObject := inner.(map[string]any)
-		return fields, isText && isObject
+		fields, isObject := decoded(v).(map[string]any)
+		return fields, isObject
 	}
 	return nil, false
 }
 
-// parse returns the list or the object that text is the JSON of.
-func (f *fitter) parse(text string) (v any, ok bool) {
-	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
-		return nil, false
-	}
-	data, err := repair.Value([]byte(text))
-	if err != nil {
-		return nil, false
-	}
-	v, err = decodeValue(data)
-	return v, err == nil
-}
-
-// toNumber returns a number as one of this type. 5.0 is an integer, and 5.5 is none.
+// toNumber returns a number, or a text of one, as one of this type. 5.0 is an integer, and 5.5 is none. Tasks are
+// written as #5.
 func toNumber(v any, typ string) (any, bool) {
+	if text, isText := v.(string); isText {
+		text = strings.TrimSpace(text)
+		if typ == "integer" {
+			text = strings.TrimPrefix(text, "#")
+		}
+		if text == "" || strings.Trim(text, "+-.0123456789eE") != "" || !json.Valid([]byte(text)) {
+			return nil, false
+		}
+		v = json.Number(text)
+	}
 	n, ok := v.(json.Number)
 	if !ok {
 		return nil, false
@@ -250,10 +254,8 @@ func toBoolean(v any) (any, bool) {
 // a shell. Of other lists nobody can say how their texts are joined.
 func toText(v any) (any, bool) {
 	switch v := v.(type) {
-	case json.Number:
-		return v.String(), true
-	case bool:
-		return strconv.FormatBool(v), true
+	case json.Number, bool:
+		return fmt.Sprint(v), true
 	case []any:
 		if len(v) == 3 && slices.Contains([]any{"bash", "sh", "/bin/bash", "/bin/sh"}, v[0]) &&
 			slices.Contains([]any{"-c", "-lc"}, v[1]) {
@@ -351,21 +353,21 @@ func isWordForNull(v any) bool {
 // unknown decides about a field that the tool does not have. It is ignored, unless that could do something else than
 // the model has asked for, or leave it with a field that is missing.
 func (f *fitter) unknown(s *shape, at, name string, given any, missing []string) {
-	meant := guess(name, missing, s.PropertyOrder)
-	ignored := len(missing) == 0 && !isMisspelt(name, s.PropertyOrder)
-	isRestricting := slices.Contains(restricting, repair.Fold(name)) || given == false // such as overwrite
-	if ignored && !(f.restricts && isRestricting) {
-		return
-	}
+	isMeant := func(field string) bool { return isMisspelt(name, field) }
 	problem := "there is no field " + shorten(fmt.Sprintf("%q", at))
-	if meant != "" && !ignored {
+	if len(missing) == 0 && !slices.ContainsFunc(s.PropertyOrder, isMeant) {
+		isRestricting := slices.Contains(restricting, repair.Fold(name)) || given == false // such as overwrite
+		if !f.restricts || !isRestricting {
+			return
+		}
+	} else if meant := guess(name, missing, s.PropertyOrder); meant != "" {
 		problem += fmt.Sprintf(" (did you mean %q?)", meant)
 	}
 	f.problem("%s", problem)
 }
 
-// maxMeantName is how many bytes a text may have that is turned into a name.
-const maxMeantName = 64
+// meantName matches a text that is meant as a name. A longer one is none, and what is left of it would be another's.
+var meantName = lazyregexp.New(`^[A-Za-z0-9 _-]{1,64}$`)
 
 // fitNames turns texts into names where a muster.Name is asked: models write "Frontend Developer" for
 // frontend-developer. in is a pointer to a struct.
@@ -374,18 +376,9 @@ func fitNames(in any) {
 	for i := range v.NumField() {
 		field := v.Field(i)
 		name, ok := field.Interface().(muster.Name)
-		// A longer text is no name that somebody meant, and what is left of it would be another's.
-		if !ok || name == "" || len(name) > maxMeantName || muster.CheckName(name) == nil || !isPlain(string(name)) {
-			continue
+		if ok && muster.CheckName(name) != nil && meantName().MatchString(string(name)) {
+			lower := strings.ToLower(string(name)) // Lead is no name that is free, and may be meant
+			field.SetString(string(muster.Slug(lower, muster.Name(lower))))
 		}
-		lower := muster.Name(strings.ToLower(string(name))) // Lead is no name that is free, and may be meant
-		field.SetString(string(muster.Slug(string(name), lower)))
 	}
-}
-
-// isPlain reports whether text has only letters, digits and what separates words.
-func isPlain(text string) bool {
-	return strings.IndexFunc(text, func(r rune) bool {
-		return r != ' ' && r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
-	}) < 0
 }

@@ -106,10 +106,13 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 		`{"command":"x","items":[{"id":1}]}`: `keep: "items[0].status" is missing.` + fields,
 		`{"command":"x","items":[{"id":1,"status":"new","at":2}]}`: `keep: "items[0].status" must be one of open, ` +
 			`done, got the string "new".` + fields,
-		`{"command":"ls","timeout":"5s"}`: `keep: "timeout" must be an integer, got the string "5s".` + fields,
-		`{"command":"ls","timout":5}`:     `keep: there is no field "timout" (did you mean "timeout"?).` + fields,
-		`{"command":"ls","dry_run":true}`: `keep: there is no field "dry_run".` + fields,
-		`{"command":"ls","cmd":"rm"}`:     `keep: "command" and "cmd" are the same field and differ.` + fields,
+		`{"command":"ls","timeout":"5s"}`:          `keep: "timeout" must be an integer, got the string "5s".` + fields,
+		`{"command":"ls","timout":5}`:              `keep: there is no field "timout" (did you mean "timeout"?).` + fields,
+		`{"command":"ls","dry_run":true}`:          `keep: there is no field "dry_run".` + fields,
+		`{"command":"ls","cmd":"rm"}`:              `keep: "command" and "cmd" are the same field and differ.` + fields,
+		`{"command":"ls","args":{"command":"rm"}}`: `keep: "command" is there twice.` + fields,
+		`{"args":"{\"command\": \"rm"}`: `keep: "command" is missing; there is no field "args" (did you mean ` +
+			`"command"?).` + fields,
 		`{"command":"x","items":[{"id":300,"status":"open"}]}`: `keep: the input does not fit: json: cannot ` +
 			`unmarshal number 300 into Go struct field item.items.id of type uint8.` + fields,
 	} {

@@ -1,15 +1,15 @@
 // Package detect says what a repository needs before work can begin in a fresh checkout, and how its work is checked: a
-// set-up command, the files on which that depends, checks, and the ports of its servers.
+// set-up command, the files on which that depends, and checks.
 //
 // Look reads the names of the tracked files and the content of a few of them (Tree) and returns a Proposal, in which
 // each command has the reason for it. Inputs says on which files a set-up command depends. The package runs nothing,
 // writes nothing and knows no path outside of the tree. What it reads is foreign: only words that it knows come into a
 // command, and names of directories only if they need no quotes.
 //
-// The files: detect.go (Look and the Proposal), unit.go (the projects in a repository), node.go, python.go and
-// compiled.go (what each kind of project needs), hints.go (what the project says that it runs itself), inputs.go (what
-// a set-up command depends on) and settings.go (the Proposal as muster.yaml). Whether a proposal works is for the
-// caller to try.
+// The files: detect.go (Look and the Proposal), units.go (the projects in a repository, with a table of the kinds that
+// one file makes), node.go and python.go (the kinds of which more is asked), hints.go (what the project says that it
+// runs itself), inputs.go (what a set-up command depends on) and settings.go (the Proposal as muster.yaml). Whether a
+// proposal works is for the caller to try.
 package detect
 
 import (
@@ -52,9 +52,7 @@ type Proposal struct {
 func (p Proposal) SetupCommand() string { return joinCommands(p.Setup) }
 
 // CheckCommand returns the checks that are not advisory as one command, or "".
-func (p Proposal) CheckCommand() string {
-	return joinCommands(slices.DeleteFunc(slices.Clone(p.Checks), func(s Step) bool { return s.Advisory }))
-}
+func (p Proposal) CheckCommand() string { return joinCommands(p.Checks) }
 
 // NamedChecks returns the checks where there are several, each with a name of its own. It is nil where one command is
 // enough, or where none would have to pass.
@@ -83,11 +81,13 @@ var nameless = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
 const maxName = 35
 
-// joinCommands returns one command for the shell that runs all steps until one fails.
+// joinCommands returns one command for the shell that runs all steps that are not advisory until one fails.
 func joinCommands(steps []Step) string {
-	commands := make([]string, len(steps))
-	for i, s := range steps {
-		commands[i] = s.Command
+	var commands []string
+	for _, s := range steps {
+		if !s.Advisory {
+			commands = append(commands, s.Command)
+		}
 	}
 	return strings.Join(commands, " && ")
 }
@@ -104,46 +104,32 @@ func Look(t Tree) (p Proposal) {
 			len(units), maxUnits))
 		units = units[:maxUnits]
 	}
-	p.Notes = append(p.Notes, l.notes...)
-	// What the project itself runs is better than what its files suggest, where it is known what it is about.
-	hints := l.hints()
-	// A command of the CI is of the whole repository. With several projects nobody knows of which of them.
+	// What the project itself runs is better than what its files suggest. It is of the whole repository, so with
+	// several projects it does not tell which one it is of.
+	of := &unit{}
 	if len(units) == 1 && units[0].dir == "" {
-		p.Notes = append(p.Notes, l.follow(&units[0], hints)...)
-	} else {
-		for _, h := range hints {
-			p.Notes = append(p.Notes, h.note())
-		}
+		of = &units[0]
 	}
+	p.Notes = append(p.Notes, l.follow(of, l.hints())...)
 	for _, u := range units {
-		p.add(u, len(units) > 1)
+		inDir := func(s Step) Step { // as it is run from the root
+			if u.dir != "" {
+				s.Command = "(cd " + u.dir + " && " + s.Command + ")"
+			}
+			return s
+		}
+		for _, s := range u.setup {
+			p.Setup = append(p.Setup, inDir(s))
+		}
+		for _, s := range u.checks {
+			if len(units) > 1 { // its name says which unit it is of
+				s.Name = u.name() + "-" + s.Name
+			}
+			p.Checks = append(p.Checks, inDir(s))
+		}
 	}
 	p.Inputs, p.WholeTree = Inputs(t, p.SetupCommand(), nil)
 	return p
-}
-
-// add adds what a unit needs. Where there are several units, the names of checks say which one they are of.
-func (p *Proposal) add(u unit, isOneOfMany bool) {
-	for _, s := range u.setup {
-		s.Command = inDir(u.dir, s.Command)
-		p.Setup = append(p.Setup, s)
-	}
-	for _, s := range u.checks {
-		s.Command = inDir(u.dir, s.Command)
-		if isOneOfMany {
-			s.Name = u.name() + "-" + s.Name
-		}
-		p.Checks = append(p.Checks, s)
-	}
-	p.Notes = append(p.Notes, u.notes...)
-}
-
-// inDir returns the command as it is run from the root of the repository.
-func inDir(dir, command string) string {
-	if dir == "" {
-		return command
-	}
-	return "(cd " + dir + " && " + command + ")"
 }
 
 // plainDir matches the directories that need no quotes in a command.
@@ -156,7 +142,6 @@ type looker struct {
 	// checkout is not in a fresh one.
 	byDir map[string]map[string]bool
 	dirs  []string // those that may have a project, the upper ones first
-	notes []string
 }
 
 // skippedDirs are the names of directories whose content is no project of its own.
@@ -181,10 +166,7 @@ func newLooker(t Tree) *looker {
 		l.byDir[dir][name] = true
 	}
 	slices.SortFunc(l.dirs, func(a, b string) int {
-		if d := depth(a) - depth(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(depth(a), depth(b)), strings.Compare(a, b))
 	})
 	return l
 }
@@ -197,16 +179,12 @@ func depth(dir string) int {
 	return 1 + strings.Count(dir, "/")
 }
 
-// mayHaveProject reports whether a project is looked for in a directory.
+// mayHaveProject reports whether a project is looked for in a directory. One with a name that needs quotes in a command
+// is left out: what muster proposes must be safe to run as it is printed.
 func mayHaveProject(dir string) bool {
-	if dir == "" {
-		return true
-	}
-	// A name that needs quotes in a command is left out: what muster proposes must be safe to run as it is printed.
-	return depth(dir) <= maxDepth && plainDir().MatchString(dir) && !strings.Contains(dir, "..") &&
-		!slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool {
-			return slices.Contains(skippedDirs, name) || strings.HasPrefix(name, ".")
-		})
+	isSkipped := func(name string) bool { return slices.Contains(skippedDirs, name) || strings.HasPrefix(name, ".") }
+	return dir == "" || depth(dir) <= maxDepth && plainDir().MatchString(dir) &&
+		!slices.ContainsFunc(strings.Split(dir, "/"), isSkipped)
 }
 
 // has reports whether a directory has one of the files, and returns the first.
@@ -225,16 +203,6 @@ func (l *looker) read(dir, name string) string {
 		return ""
 	}
 	return l.Read(path.Join(dir, name))
-}
-
-// below returns the tracked files with the name in the directory or below it.
-func (l *looker) below(dir, name string) (files []string) {
-	for _, file := range l.Files {
-		if path.Base(file) == name && isBelow(dir, file) && !strings.Contains("/"+file, "/node_modules/") {
-			files = append(files, file)
-		}
-	}
-	return files
 }
 
 // isBelow reports whether a file lies in a directory or below it.

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -10,18 +11,12 @@ import (
 	"muster/internal/lazyregexp"
 )
 
-// installer is a command of which it is known what it reads.
-type installer struct {
-	words []string // how the command begins
-	reads []string // the names of the files that it reads, as patterns of path.Match
-}
-
-// The files that installers read, as patterns for their names.
+// The files that installers read, as patterns of path.Match for their names.
 var (
 	nodeFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
 		"bun.lock", "bun.lockb", ".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", ".pnpmfile.cjs",
 		"bunfig.toml", ".nvmrc", ".node-version", ".tool-versions", "*.patch", "*.tgz"}
-	pythonFiles = []string{"pyproject.toml", "uv.lock", "uv.toml", "poetry.lock", "poetry.toml", "pdm.lock", "pdm.toml",
+	pythonFiles = []string{"pyproject.toml", "uv.lock", "uv.toml", "poetry.lock", "poetry.toml", "pdm.lock",
 		"setup.py", "setup.cfg", "*requirements*.txt", "*constraints*.txt", ".python-version", ".tool-versions",
 		"MANIFEST.in"}
 	goFiles     = []string{"go.mod", "go.sum", "go.work", "go.work.sum"}
@@ -32,19 +27,19 @@ var (
 	phpFiles  = []string{"composer.json", "composer.lock"}
 )
 
-// installers lists the commands of which it is known what they read.
-var installers = []installer{
-	{words: []string{"npm ci", "npm install", "npm i", "pnpm install", "pnpm i", "yarn install", "yarn",
-		"bun install"}, reads: nodeFiles},
-	{words: []string{"uv sync", "uv venv", "uv pip install", "poetry install", "pdm sync", "pdm install", "pip install",
+// installers lists how the commands begin of which it is known what they read.
+var installers = []struct{ words, reads []string }{
+	{[]string{"npm ci", "npm install", "npm i", "pnpm install", "pnpm i", "yarn install", "yarn", "bun install"},
+		nodeFiles},
+	{[]string{"uv sync", "uv venv", "uv pip install", "poetry install", "pdm sync", "pdm install", "pip install",
 		"pip3 install", "python -m pip install", "python3 -m pip install", "python -m venv", "python3 -m venv"},
-		reads: pythonFiles},
-	{words: []string{"go mod download", "go mod vendor"}, reads: goFiles},
-	{words: []string{"cargo fetch", "cargo vendor"}, reads: cargoFiles},
-	{words: []string{"dotnet restore"}, reads: dotnetFiles},
-	{words: []string{"bundle install"}, reads: rubyFiles},
-	{words: []string{"composer install"}, reads: phpFiles},
-	{words: []string{"cd", "true", "corepack enable", "mkdir -p"}},
+		pythonFiles},
+	{[]string{"go mod download", "go mod vendor"}, goFiles},
+	{[]string{"cargo fetch", "cargo vendor"}, cargoFiles},
+	{[]string{"dotnet restore"}, dotnetFiles},
+	{[]string{"bundle install", "bundle config"}, rubyFiles},
+	{[]string{"composer install"}, phpFiles},
+	{[]string{"cd", "true", "corepack enable", "mkdir -p"}, nil},
 }
 
 // commandBreak matches what stands between the simple commands of a command.
@@ -108,63 +103,49 @@ func (t Tree) reads(command string) (names []string, ok bool) {
 		for _, begin := range in.words {
 			// yarn alone is an install, and "yarn build" is none.
 			rest, isIt := strings.CutPrefix(strings.Join(words, " ")+" ", begin+" ")
-			if !isIt || begin == "yarn" && strings.TrimSpace(rest) != "" && !strings.HasPrefix(rest, "-") {
+			if !isIt || begin == "yarn" && rest != "" && !strings.HasPrefix(rest, "-") {
 				continue
 			}
-			if in.reads != nil && t.runsOwnCode(words, in.reads) {
-				return nil, false
+			names = slices.Clone(in.reads)
+			for i, w := range words[1:] { // what is named after -r and -c
+				if slices.Contains([]string{"-r", "-c", "--requirement", "--constraint"}, words[i]) {
+					names = append(names, path.Clean(w))
+				}
 			}
-			return slices.Concat(in.reads, requirementOperands(words)), true
+			return names, !t.runsOwnCode(words, in.reads)
 		}
 	}
 	return nil, false
 }
 
-// requirementOperands returns the files that a command names after -r and -c.
-func requirementOperands(words []string) (files []string) {
-	for i, w := range words[:max(len(words)-1, 0)] {
-		if w == "-r" || w == "-c" || w == "--requirement" || w == "--constraint" {
-			files = append(files, path.Clean(words[i+1]))
-		}
-	}
-	return files
-}
-
 // harmlessScript matches scripts of a package.json that depend on no other file of the tree.
-var harmlessScript = lazyregexp.New(`^(husky( install)?|simple-git-hooks|lefthook install|patch-package|` +
-	`is-ci \|\| husky( install)?|husky( install)? \|\| true|exit 0|true)$`)
+var harmlessScript = lazyregexp.New(`^\s*(husky( install)?|simple-git-hooks|lefthook install|patch-package|` +
+	`is-ci \|\| husky( install)?|husky( install)? \|\| true|exit 0|true)?\s*$`)
+
+// ownBuilder matches what builds a Python package of more than its own file.
+var ownBuilder = lazyregexp.New(`(?i)maturin|cython|extension\(|scikit-build|mesonpy`)
 
 // runsOwnCode reports whether an install runs code of the repository, or builds something of it: the result may then
 // depend on every file.
 func (t Tree) runsOwnCode(words, reads []string) bool {
-	switch {
-	case slices.Equal(reads, nodeFiles) && !slices.Contains(words, "--ignore-scripts"):
-		for _, file := range t.Files {
-			if path.Base(file) != "package.json" {
-				continue
-			}
-			l := looker{Tree: t, byDir: map[string]map[string]bool{path.Dir(file): {"package.json": true}}}
-			p := l.nodePackage(path.Dir(file))
+	isNode := slices.Equal(reads, nodeFiles) && !slices.Contains(words, "--ignore-scripts")
+	isPython := slices.Equal(reads, pythonFiles)
+	if isPython && slices.Contains(words, ".") && !slices.Contains(words, "-e") { // a copy of the package is installed
+		return true
+	}
+	return slices.ContainsFunc(t.Files, func(file string) bool {
+		switch base := path.Base(file); {
+		case isNode && base == "package.json":
+			var p nodePackage
+			_ = json.Unmarshal([]byte(t.Read(file)), &p) // one that is broken says nothing
 			for _, name := range []string{"preinstall", "install", "postinstall", "prepare", "prepublish"} {
-				if text := strings.TrimSpace(p.Scripts[name]); text != "" && !harmlessScript().MatchString(text) {
+				if !harmlessScript().MatchString(p.Scripts[name]) {
 					return true
 				}
 			}
+		case isPython && (base == "pyproject.toml" || base == "setup.py"):
+			return ownBuilder().MatchString(t.Read(file))
 		}
-	case slices.Equal(reads, pythonFiles):
-		if slices.Contains(words, ".") && !slices.Contains(words, "-e") { // a copy of the package is installed
-			return true
-		}
-		for _, file := range t.Files {
-			if base := path.Base(file); base == "pyproject.toml" || base == "setup.py" {
-				text := strings.ToLower(t.Read(file))
-				for _, builder := range []string{"maturin", "cython", "extension(", "scikit-build", "mesonpy"} {
-					if strings.Contains(text, builder) {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
+		return false
+	})
 }

@@ -2,8 +2,9 @@ package code
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"muster/internal/editdist"
 )
 
 // explainMissing says why an edit has not found its old text, and shows the lines of the file that are nearest to it:
@@ -35,7 +36,8 @@ func explainMissing(name, text, old string) error {
 type pair struct{ have, want int }
 
 // nearestLines returns where the lines of a quote are most likely meant to be: with the most lines that are the same
-// apart from whitespace, or else with the line that is most like the longest of the quote. have is -1 if none is.
+// apart from whitespace, or else where a line begins and ends most like the longest of the quote. have is -1 if there
+// are none.
 func nearestLines(have, want []string) (best pair, isSame bool) {
 	best = pair{-1, 0}
 	lines := map[string][]int{}
@@ -63,10 +65,12 @@ func nearestLines(have, want []string) (best pair, isSame bool) {
 	if best.have >= 0 || longest < 0 {
 		return firstVoter(best, have, want), best.have >= 0
 	}
-	score, wanted := 0.5, pairsOfBytes(want[longest])
+	score, wanted := 0.5, []byte(removeSpace(want[longest]))
 	for i, line := range have {
-		if s := similarity(wanted, pairsOfBytes(line)); s > score {
-			score, best = s, pair{i, longest}
+		bare := []byte(removeSpace(line))
+		head, tail := editdist.CommonEnds(wanted, bare)
+		if same := 2 * float64(head+tail) / float64(len(wanted)+len(bare)); same > score {
+			score, best = same, pair{i, longest}
 		}
 	}
 	return best, false
@@ -81,37 +85,6 @@ func firstVoter(best pair, have, want []string) pair {
 		}
 	}
 	return best
-}
-
-// pairsOfBytes returns the pairs of neighbours in a line, sorted.
-func pairsOfBytes(line string) []string {
-	line = removeSpace(line)
-	line = line[:min(len(line), maxShownBytes)]
-	var pairs []string
-	for i := range max(0, len(line)-1) {
-		pairs = append(pairs, line[i:i+2])
-	}
-	slices.Sort(pairs)
-	return pairs
-}
-
-// similarity returns the share of the pairs that both have, from 0 to 1.
-func similarity(a, b []string) float64 {
-	both, all := 0, len(a)+len(b)
-	if all == 0 || min(len(a), len(b))*3 < max(len(a), len(b)) {
-		return 0
-	}
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			both, a, b = both+1, a[1:], b[1:]
-		case a[0] < b[0]:
-			a = a[1:]
-		default:
-			b = b[1:]
-		}
-	}
-	return 2 * float64(both) / float64(all)
 }
 
 // removeSpace removes all whitespace of a line.
