@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -66,9 +66,9 @@ func (s Tasks) sides(
 // or while nobody has it. The line is one of the file as it is now in the lane, or as it has landed. Errors: NotFound
 // when there is no such task or file, and Invalid when the file has no such line or nothing is said.
 func (s Tasks) Comment(
-	ctx context.Context, id muster.TaskID, file string, line int, text string,
+	ctx context.Context, id muster.TaskID, file string, line int, comment string,
 ) (muster.Message, error) {
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(comment) == "" {
 		return muster.Message{}, muster.Errorf(muster.Invalid, "the comment is empty, so nothing was sent")
 	}
 	w, err := s.t.prepareChange(ctx)
@@ -90,12 +90,12 @@ func (s Tasks) Comment(
 		for _, f := range d.Files {
 			names = append(names, f.File)
 		}
-		return muster.Message{}, e.WithHint("task %d changes: %s", id, safetext.List(names, 10))
+		return muster.Message{}, e.WithHint("task %d changes: %s", id, text.List(names, 10))
 	}
 	if err != nil {
 		return muster.Message{}, err
 	}
-	at := fmt.Sprintf("\n%s:%d: %s\n%s", file, line, safetext.Cut(safetext.OneLine(quoted), 300), text)
+	at := fmt.Sprintf("\n%s:%d: %s\n%s", file, line, text.CutBytes(text.OneLine(quoted), 300), comment)
 	if t.Landed == nil && t.Owner != "" {
 		m, err := s.t.Mail().Send(ctx, t.Owner, fmt.Sprintf("Review of your task #%d (%s)", t.ID, t.Subject)+at)
 		if !errors.Is(err, muster.ErrNotFound) { // the owner is somebody outside the team, who has no mail

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -152,7 +152,7 @@ const maxLeftFiles = 5
 
 // String says what was left where, and how to get it.
 func (l Leftover) String() string {
-	files := safetext.List(l.Files, maxLeftFiles)
+	files := text.List(l.Files, maxLeftFiles)
 	text := fmt.Sprintf("what lane %s has", l.Lane)
 	if l.Member != "" {
 		text = fmt.Sprintf("what %s has changed outside of a lane", l.Member)

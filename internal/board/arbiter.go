@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -25,7 +25,7 @@ func addMet(met, more []string) []string {
 
 // arbiterWords returns what an arbiter reads of the last landing that came back.
 func (d Details) arbiterWords(why string) string {
-	return safetext.Cut(why+"\n"+d.Text, maxWhyBytes)
+	return text.CutBytes(why+"\n"+d.Text, maxWhyBytes)
 }
 
 // EndArbiter records that the arbiter of a task has ended its work, for the holder of the fence. problem says why it

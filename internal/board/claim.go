@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -273,11 +273,11 @@ type Details struct {
 func (d Details) words(why string) string {
 	switch {
 	case (why == "conflict" || why == "secret") && d.Text != "":
-		why += " in " + safetext.Cut(safetext.OneLine(d.Text), 200)
+		why += " in " + text.CutBytes(text.OneLine(d.Text), 200)
 	case why == "review" && d.Text != "":
-		why += ": " + safetext.Cut(safetext.OneLine(d.Text), 200)
+		why += ": " + text.CutBytes(text.OneLine(d.Text), 200)
 	case why == "check" && d.Failed != "":
-		why += ": " + safetext.Cut(safetext.OneLine(d.Failed), 200)
+		why += ": " + text.CutBytes(text.OneLine(d.Failed), 200)
 	}
 	if d.With != "" {
 		why += "; landed meanwhile: " + d.With

@@ -10,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -149,7 +149,7 @@ func isForbiddenControl(r rune) bool {
 // checkText refuses texts that a task cannot have. The error says which text, and what to do about it.
 func checkText(subject, description, role string) error {
 	for what, s := range map[string]string{"subject": subject, "description": description} {
-		if line := safetext.BadLine([]byte(s)); line > 0 {
+		if line := text.BadLine([]byte(s)); line > 0 {
 			return muster.Errorf(muster.Invalid, "the %s is not UTF-8 in line %d", what, line)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // The limits of a task's files. Each claim compares them with those of the tasks that are under way.
@@ -26,7 +26,7 @@ func checkFiles(files []string) error {
 		clean := slashpath.Clean(f)
 		if f == "" || len(f) > maxFile || err != nil || slashpath.IsAbs(f) || clean == ".." ||
 			strings.HasPrefix(clean, "../") || strings.ContainsFunc(f, unicode.IsControl) ||
-			safetext.BadLine([]byte(f)) > 0 {
+			text.BadLine([]byte(f)) > 0 {
 			return muster.Errorf(muster.Invalid, "%.80q is no path or glob of files in the repository", f)
 		}
 	}

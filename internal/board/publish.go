@@ -7,7 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -26,10 +26,10 @@ var checkName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 //
 // Two tasks that take one name at the same time may both have it. That is no harm: a check is known by its task too.
 func Publish(ctx context.Context, b *Board, id muster.TaskID, fence int, c muster.PublishedCheck) (muster.Task, error) {
-	c.Command = safetext.OneLine(c.Command)
+	c.Command = text.OneLine(c.Command)
 	if !checkName().MatchString(c.Name) {
 		return muster.Task{}, muster.Errorf(muster.Invalid,
-			"%q cannot be the name of a check: up to 40 letters, digits, dots, hyphens", safetext.Cut(c.Name, 60))
+			"%q cannot be the name of a check: up to 40 letters, digits, dots, hyphens", text.CutBytes(c.Name, 60))
 	}
 	if len(c.Command) > maxCommand {
 		return muster.Task{}, muster.Errorf(muster.Invalid,
@@ -77,7 +77,7 @@ func Retire(ctx context.Context, b *Board, id muster.TaskID, name string, by mus
 	t, _, changed, err := b.step(ctx, id, func(t *muster.Task) error {
 		i := indexOfCheck(*t, name)
 		if i < 0 {
-			return muster.Errorf(muster.NotFound, "task %d has published no check %q", id, safetext.Cut(name, 60))
+			return muster.Errorf(muster.NotFound, "task %d has published no check %q", id, text.CutBytes(name, 60))
 		}
 		if t.Checks[i].Retired {
 			return errNoChange

@@ -12,8 +12,8 @@ import (
 
 	"muster"
 	"muster/internal/clock"
-	"muster/internal/safetext"
 	"muster/internal/state"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -175,7 +175,7 @@ func decodeTask(key string, data []byte) (muster.Task, error) {
 	id, _ := idOf(key)
 	t, ok := decodeOwn(data)
 	if !ok {
-		if line := safetext.BadLine(data); line > 0 {
+		if line := text.BadLine(data); line > 0 {
 			return muster.Task{}, muster.Errorf(muster.Corrupt,
 				"task %d cannot be read: line %d is not UTF-8", id, line)
 		}

@@ -8,7 +8,7 @@ import (
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/editdist"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // custom returns the commands of the repository and of the user. They are looked for each time, because people change
@@ -37,13 +37,13 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 			" (/help lists them; a message may begin with a space before the slash)")
 		return
 	}
-	text, notes, err := c.Expand(ctx, args)
+	said, notes, err := c.Expand(ctx, args)
 	if err != nil {
-		s.Face.Print("/" + c.Name + " cannot be used: " + safetext.Clean(muster.PlainText(err)))
+		s.Face.Print("/" + c.Name + " cannot be used: " + text.Clean(muster.PlainText(err)))
 		return
 	}
 	s.Face.Print(strings.Join(append([]string{"/" + c.Name + " is " + c.Place}, notes...), "\n"))
-	s.say(ctx, s.withMentions(ctx, text, args))
+	s.say(ctx, s.withMentions(ctx, said, args))
 }
 
 // maxCustom is how many commands of the repository and of the user the help has.

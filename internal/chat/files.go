@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"muster/internal/safetext"
 	"muster/internal/terminal"
+	"muster/internal/text"
 )
 
 const (
@@ -97,7 +97,7 @@ func (f *Files) read() {
 func indexed(paths []string) (all []indexedFile) {
 	seen := map[string]bool{}
 	add := func(p string) {
-		if safetext.OneLine(p) == p && !strings.Contains(p, `"`) {
+		if text.OneLine(p) == p && !strings.Contains(p, `"`) {
 			lower := strings.ToLower(p)
 			all = append(all, indexedFile{p, lower, lettersOf(lower)})
 		}

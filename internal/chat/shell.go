@@ -10,7 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 const (
@@ -189,5 +189,5 @@ func (o *shellOutput) text() string {
 	for i, line := range lines {
 		lines[i] = withoutOverwritten(line)
 	}
-	return safetext.Clean(ansi.Strip(strings.Join(lines, "\n"))) + "\n"
+	return text.Clean(ansi.Strip(strings.Join(lines, "\n"))) + "\n"
 }

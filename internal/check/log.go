@@ -17,7 +17,7 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/failures"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // A log keeps the first logHead bytes that a check prints and the last logTail. So a check that prints without end does
@@ -215,7 +215,7 @@ func (l *checkLog) lines(most int) string {
 	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(data), "?"), "\n"), "\n")
 	lines = lines[max(0, len(lines)-most):]
 	for i, s := range lines {
-		lines[i] = safetext.Cut(s, maxLine)
+		lines[i] = text.CutBytes(s, maxLine)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"muster/internal/failures"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 const (
@@ -32,9 +32,9 @@ func (t *teller) write(p []byte, now time.Time) {
 		return
 	}
 	// Only the last lines count, and a line without an end is not kept.
-	text := append(t.partial, p...)
-	end := bytes.LastIndexByte(text, '\n') + 1
-	t.partial = append([]byte(nil), text[end:]...)
+	output := append(t.partial, p...)
+	end := bytes.LastIndexByte(output, '\n') + 1
+	t.partial = append([]byte(nil), output[end:]...)
 	if len(t.partial) > 1<<10 {
 		t.partial = nil
 	}
@@ -42,15 +42,15 @@ func (t *teller) write(p []byte, now time.Time) {
 		return
 	}
 	const most = 8 << 10
-	lines := strings.Split(string(text[max(0, end-most):end]), "\n")
+	lines := strings.Split(string(output[max(0, end-most):end]), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		name := safetext.OneLine(failures.Current(strings.ToValidUTF8(lines[i], "?")))
+		name := text.OneLine(failures.Current(strings.ToValidUTF8(lines[i], "?")))
 		if name == "" {
 			continue
 		}
 		if name != t.last {
 			t.last, t.told = name, now
-			t.tell(safetext.Cut(name, maxTestName))
+			t.tell(text.CutBytes(name, maxTestName))
 		}
 		return
 	}

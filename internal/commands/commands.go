@@ -15,7 +15,7 @@ import (
 	"muster/internal/frontmatter"
 	"muster/internal/lazyregexp"
 	"muster/internal/places"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // maxShown is how many bytes of a description are shown.
@@ -39,9 +39,9 @@ type Command struct {
 func New(
 	name, hint, description, place string, expand func(ctx context.Context, args string) (string, error),
 ) Command {
-	return Command{Name: typed(name), Hint: places.Cut(safetext.OneLine(hint), maxShown),
-		Description: places.Cut(safetext.OneLine(description), maxShown),
-		Place:       safetext.OneLine(place), names: []string{typed(name)}, expand: expand}
+	return Command{Name: typed(name), Hint: places.Cut(text.OneLine(hint), maxShown),
+		Description: places.Cut(text.OneLine(description), maxShown),
+		Place:       text.OneLine(place), names: []string{typed(name)}, expand: expand}
 }
 
 // Find returns the commands of a repository and of the user, in the order of places and of names. The names of builtin
@@ -89,7 +89,7 @@ func Find(root, home, config string, builtin []string) (all []Command) {
 func nameOf(f places.File) string { return typed(f.Name()) }
 
 // typed returns a name as it can be typed.
-func typed(name string) string { return strings.Join(strings.Fields(safetext.Clean(name)), "-") }
+func typed(name string) string { return strings.Join(strings.Fields(text.Clean(name)), "-") }
 
 // namespaceOf returns the directories in which a file lies below its place, each with a colon behind it.
 func namespaceOf(f places.File) string {
@@ -102,7 +102,7 @@ func namespaceOf(f places.File) string {
 
 // read returns the command of a file, without its name.
 func read(f places.File, above string) Command {
-	c := Command{Place: safetext.OneLine(f.Show()), file: f}
+	c := Command{Place: text.OneLine(f.Show()), file: f}
 	text, err := f.Text()
 	if err != nil {
 		c.Problem = "it cannot be read: " + err.Error()

@@ -34,7 +34,6 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/safetext"
 	"muster/internal/text"
 	"muster/internal/worktree"
 )
@@ -117,4 +116,4 @@ func both(a, b []string) []string {
 }
 
 // list names files in a sentence.
-func list(files []string) string { return safetext.List(files, maxNamed) }
+func list(files []string) string { return text.List(files, maxNamed) }

@@ -20,7 +20,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Failure is one test that failed, or one error.
@@ -81,11 +81,11 @@ func (f *Finder) wholeLine() {
 		f.goEvent(e)
 		return
 	}
-	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "?"), " \t\r")
-	if strings.ContainsRune(text, '\x1b') {
-		text = ansi.Strip(text)
+	line := strings.TrimRight(strings.ToValidUTF8(string(raw), "?"), " \t\r")
+	if strings.ContainsRune(line, '\x1b') {
+		line = ansi.Strip(line)
 	}
-	f.line(text, true)
+	f.line(line, true)
 }
 
 // Failures returns the failures that were found: first those in the output, in the order in which they were printed,
@@ -126,17 +126,17 @@ func (f *Finder) line(line string, hasNames bool) {
 		defer func() { f.before, f.isRun = nil, false }()
 	}
 	if x == nil || !x.begins() || x.inside && f.open != nil {
-		line = safetext.Cut(line, maxLine)
+		line = text.CutBytes(line, maxLine)
 		f.add(line)
 		if f.isRun && len(f.before) < maxLines && strings.TrimLeft(line, " \t") != line {
 			f.before = append(f.before, line)
 		}
 		return
 	}
-	group := func(name string) string { return safetext.Cut(x.group(line, at, name), maxLine) }
+	group := func(name string) string { return text.CutBytes(x.group(line, at, name), maxLine) }
 	file := group("file")
 	if x.below {
-		file = safetext.Cut(f.above, maxLine)
+		file = text.CutBytes(f.above, maxLine)
 	}
 	f.note(Failure{Name: group("name"), Place: place(file, group("line")), Text: group("text"), isVague: x.vague}, x)
 	for _, said := range f.before {

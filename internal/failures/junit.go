@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Many runners that print little for a program write a report in the XML of JUnit: suites, perhaps in one another, have
@@ -98,7 +98,7 @@ func legal(data []byte) []byte {
 
 // suite takes a suite, and returns how many tests in it have failed. above are the names of the suites around it.
 func (x *report) suite(s suite, above string) (failed int) {
-	path := safetext.OneLine(s.Name)
+	path := text.OneLine(s.Name)
 	if path == "pytest" { // of each of its reports
 		path = ""
 	}
@@ -130,7 +130,7 @@ var goTest = lazyregexp.New(`^(?:Test|Example|Fuzz|Benchmark)(?:$|[^a-z(])`)
 // of Go has the name that its console has.
 func (x *report) add(t testCase, suites string) {
 	x.failed++
-	class, name := safetext.OneLine(t.Class), safetext.OneLine(t.Name)
+	class, name := text.OneLine(t.Class), text.OneLine(t.Name)
 	if class == "" || class == "test" { // node says the latter of each
 		class = suites
 	}
@@ -142,7 +142,7 @@ func (x *report) add(t testCase, suites string) {
 	default:
 		name = class + "::" + name
 	}
-	name = safetext.Cut(name, maxName)
+	name = text.CutBytes(name, maxName)
 	if x.names[name] {
 		return // in another row of data, or in another file with the same tests
 	}
@@ -153,11 +153,11 @@ func (x *report) add(t testCase, suites string) {
 	if len(x.all) >= maxFailures {
 		return
 	}
-	shown := Failure{Name: safetext.Cut(name, maxLine), Place: safetext.Cut(place(t.File, t.Line), maxLine)}
+	shown := Failure{Name: text.CutBytes(name, maxLine), Place: text.CutBytes(place(t.File, t.Line), maxLine)}
 	said := cmp.Or(t.Failure, t.Error)
 	lines := strings.SplitN(said.Message+"\n"+said.Text, "\n", maxBlock)
 	for _, line := range lines[:min(len(lines), maxBlock-1)] {
-		line = safetext.Cut(strings.TrimSpace(safetext.Clean(line)), maxLine)
+		line = text.CutBytes(strings.TrimSpace(text.Clean(line)), maxLine)
 		if shown.Text == "" && !isNoise(line) {
 			shown.add(line)
 		}

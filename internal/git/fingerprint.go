@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // A Fingerprint is what of a repository is the user's, as it was at one moment: HEAD, index, branches, tags, stash,
@@ -296,7 +296,7 @@ func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 	}
 	add := func(what string, names []string) {
 		if len(names) > 0 {
-			changes = append(changes, what+safetext.List(names, 10))
+			changes = append(changes, what+text.List(names, 10))
 		}
 	}
 	refs := differences(f.refs, before.refs, func(r looseRef) string { return r.at })

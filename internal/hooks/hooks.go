@@ -29,7 +29,7 @@ import (
 
 	"muster/internal/config"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/trust"
 )
 
@@ -124,7 +124,7 @@ func (h Hook) String() string {
 
 // Gist returns the command in a few words.
 func (h Hook) Gist() string {
-	return safetext.Cut(strings.Join(strings.Fields(safetext.Clean(h.Command)), " "), 80)
+	return text.CutBytes(strings.Join(strings.Fields(text.Clean(h.Command)), " "), 80)
 }
 
 // Items returns what the user may trust of what the repository brings: for each file and event the hooks together.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // maxText is how much of a text of a hook, in bytes, a model or the user gets.
@@ -91,6 +91,6 @@ func (e ended) decide(event Event) (o Outcome, message string, err error) {
 }
 
 // clean returns a text of a hook without what a terminal or a model would take for something else.
-func clean(text string) string {
-	return safetext.Cut(safetext.Clean(strings.TrimSpace(text)), maxText)
+func clean(s string) string {
+	return text.CutBytes(text.Clean(strings.TrimSpace(s)), maxText)
 }

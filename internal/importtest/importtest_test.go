@@ -15,7 +15,9 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/lazyregexp", "internal/detach", "internal/safetext", "internal/text", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
+	{"internal/lazyregexp"},
+	{"internal/text"},
+	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/detach", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",

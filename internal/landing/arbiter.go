@@ -10,7 +10,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/failpoint"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -83,7 +83,7 @@ func arbitrate(ctx context.Context, a *attempt) error {
 	problem := ""
 	if err != nil {
 		a.log.WarnContext(ctx, "the arbiter could not work", "err", err)
-		problem = safetext.Cut(safetext.OneLine(err.Error()), 300)
+		problem = text.CutBytes(text.OneLine(err.Error()), 300)
 	}
 	failpoint.Hit("landing.arbitrating")
 	t, err := board.EndArbiter(ctx, a.board, a.v.Task.ID, a.claim, DefaultArbiter, report.Model, problem)

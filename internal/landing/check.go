@@ -11,7 +11,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/clock"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -262,7 +262,7 @@ func (l *Lander) receiptOf(ctx context.Context, tip, commit string, res *CheckRe
 		return "", err
 	}
 	if len(res.Added) > 0 {
-		res.Failed = safetext.List(res.Added, 3)
+		res.Failed = text.List(res.Added, 3)
 		return "", nil
 	}
 	return muster.ReceiptStillRed, nil

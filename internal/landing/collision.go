@@ -11,7 +11,7 @@ import (
 
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // landedChange is a commit that has landed since a lane left the target, as a returned task's owner is told of it. All
@@ -94,10 +94,10 @@ func readLanded(commit, message string) (c landedChange, ok bool) {
 	}
 	subject, body, _ := strings.Cut(message[:at[0]], "\n")
 	c = landedChange{commit: commit, task: message[at[2]:at[3]], owner: "somebody",
-		subject: safetext.Cut(safetext.OneLine(subject), 100),
-		summary: safetext.Cut(safetext.OneLine(body), maxToldWords)}
+		subject: text.CutBytes(text.OneLine(subject), 100),
+		summary: text.CutBytes(text.OneLine(body), maxToldWords)}
 	if m := memberTrailer().FindStringSubmatch(message[at[0]:]); m != nil {
-		c.owner = safetext.OneLine(m[1])
+		c.owner = text.OneLine(m[1])
 	}
 	return c, true
 }
@@ -204,7 +204,7 @@ func namesOf(all []landedChange) string {
 	for _, c := range all {
 		names = append(names, fmt.Sprintf("task %s of %s", c.task, c.owner))
 	}
-	return safetext.List(names, 3)
+	return text.List(names, 3)
 }
 
 // commitsOf returns the commits of some changes, the newest last.
@@ -238,7 +238,7 @@ func diffOf(ctx context.Context, l *Lander, commit string, files []string) (stri
 	if err != nil {
 		return "", unavailable(ctx, "git cannot show what has landed", err)
 	}
-	return safetext.Clean(strings.ToValidUTF8(out, "?")), nil
+	return text.Clean(strings.ToValidUTF8(out, "?")), nil
 }
 
 // quoted returns the names as a shell takes them.

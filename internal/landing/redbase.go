@@ -9,7 +9,7 @@ import (
 
 	"muster/internal/check"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // While the base is red, work lands although its check is red, because it may not be to blame. It is to blame for what
@@ -162,5 +162,5 @@ func addedText(branch string, res CheckResult) string {
 	}
 	return fmt.Sprintf("The check is red on %s too, but with your work more fails: %s. Mend that. What else is named "+
 		"below failed before your work, and need not be mended for this task.\n", branch,
-		safetext.List(res.Added, maxFiles))
+		text.List(res.Added, maxFiles))
 }

@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // RevertConflict says that a landed commit cannot be taken back, because later commits have changed the same lines.
@@ -21,7 +21,7 @@ type RevertConflict struct {
 // Error names the commit and the files.
 func (e *RevertConflict) Error() string {
 	return fmt.Sprintf("%.7s cannot be taken back: what it has changed in %s was changed again since", e.Commit,
-		safetext.List(e.Files, 5))
+		text.List(e.Files, 5))
 }
 
 // Revert makes a commit on tip that takes back landed commits, as git revert does, the latest first. It moves no ref

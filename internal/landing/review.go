@@ -12,7 +12,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/failpoint"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -191,38 +191,38 @@ func askAgent(ctx context.Context, a *attempt, isThere bool, ask func() error) (
 // too.
 func returnUnreviewed(ctx context.Context, a *attempt, role string, why error) error {
 	if tell := a.options.TellLead; tell != nil {
-		text := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. "+
+		note := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. "+
 			"Work without a review does not land. Its owner can try again (complete_task).", a.v.Task.ID, role, why)
-		if err := tell(ctx, text); err != nil {
+		if err := tell(ctx, note); err != nil {
 			return err
 		}
 	}
-	text := fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\n"+
+	note := fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\n"+
 		"Work lands only after a review. Nothing is known to be wrong with it: leave it as it is, and call "+
-		"complete_task again, which has it reviewed again.", role, safetext.Cut(safetext.OneLine(why.Error()), 300))
-	return a.returnTask(ctx, "review", text, board.Details{Moved: isSpent(why),
-		Text: "no verdict: " + safetext.Cut(safetext.OneLine(why.Error()), 200)})
+		"complete_task again, which has it reviewed again.", role, text.CutBytes(text.OneLine(why.Error()), 300))
+	return a.returnTask(ctx, "review", note, board.Details{Moved: isSpent(why),
+		Text: "no verdict: " + text.CutBytes(text.OneLine(why.Error()), 200)})
 }
 
 // commentText returns what the owner of returned work reads, and the first of it in a line.
-func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (text, first string) {
+func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (all, first string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
 	if v.Text != "" {
 		fmt.Fprintf(&b, "%s\n", v.Text)
 	}
-	first = safetext.OneLine(v.Text)
+	first = text.OneLine(v.Text)
 	for i, c := range v.Comments {
 		at := c.File
 		if c.Line > 0 {
 			at = fmt.Sprintf("%s:%d", c.File, c.Line)
 		}
 		if i == 0 {
-			first = at + ": " + safetext.OneLine(c.Text)
+			first = at + ": " + text.OneLine(c.Text)
 		}
 		fmt.Fprintf(&b, "\n%s", at)
 		if quoted, err := worktree.LineOf(ctx, a.repo, a.head, c.File, c.Line); err == nil && c.Line > 0 {
-			fmt.Fprintf(&b, ": %s", safetext.Cut(safetext.OneLine(quoted), 300))
+			fmt.Fprintf(&b, ": %s", text.CutBytes(text.OneLine(quoted), 300))
 		}
 		fmt.Fprintf(&b, "\n%s\n", c.Text)
 	}
@@ -231,7 +231,7 @@ func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) 
 	if more := len(v.Comments) - 1; more > 0 {
 		first += fmt.Sprintf(" (and %d more)", more)
 	}
-	return b.String(), safetext.Cut(first, 300)
+	return b.String(), text.CutBytes(first, 300)
 }
 
 // emitOf writes an event about the task.

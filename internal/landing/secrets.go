@@ -8,8 +8,8 @@ import (
 
 	"muster/internal/board"
 	"muster/internal/git"
-	"muster/internal/safetext"
 	"muster/internal/secrets"
+	"muster/internal/text"
 )
 
 // summaryName stands for the path of the task's summary, which lands in the message of the commit.
@@ -95,7 +95,7 @@ func secretLine(held []secrets.Finding) string {
 
 // placeOf says where something was found, and what it looks like. It never says what was found.
 func placeOf(f secrets.Finding) string {
-	return fmt.Sprintf("%s:%d %s", safetext.OneLine(f.File), f.Line, f.Rule)
+	return fmt.Sprintf("%s:%d %s", text.OneLine(f.File), f.Line, f.Rule)
 }
 
 // secretText is for an owner whose work has what looks like keys.

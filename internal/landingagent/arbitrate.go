@@ -9,7 +9,7 @@ import (
 
 	"muster/internal/landing"
 	"muster/internal/prompt"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Arbitrate lets the agent work in the lane until it ends. An agent that has used its turns has done what it could:
@@ -54,7 +54,7 @@ func (a Agent) disputeMessage(d landing.Dispute) (string, error) {
 	}
 	fmt.Fprintf(&b, "\nThe task that is to land:\n%s\n%s\n",
 		prompt.Material(fmt.Sprintf("task #%d", t.ID), taskText(t.Subject, t.Description)),
-		prompt.Material("its owner's summary", safetext.Cut(cmp.Or(d.Summary, "none"), maxText)))
+		prompt.Material("its owner's summary", text.CutBytes(cmp.Or(d.Summary, "none"), maxText)))
 	diff, err := a.difference(d.Diff)
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (a Agent) disputeMessage(d landing.Dispute) (string, error) {
 			o.Commit, o.Commit,
 			prompt.Material(fmt.Sprintf("task #%s, by %s", o.Task, o.Owner), taskText(o.Subject, o.Description)),
 			prompt.Material("its owner's summary", cmp.Or(o.Summary, "none")),
-			prompt.Material("its difference", safetext.Cut(o.Diff, maxOtherDiff)))
+			prompt.Material("its difference", text.CutBytes(o.Diff, maxOtherDiff)))
 	}
 	return b.String(), nil
 }

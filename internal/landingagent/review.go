@@ -11,7 +11,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/prompt"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/llm"
 	"muster/tool"
@@ -66,13 +66,13 @@ func (a Agent) reviewMessage(r landing.ReviewRequest) (string, error) {
 	t := r.Task
 	return fmt.Sprintf("Work on task #%d, by %s, is ready to land. Review it.\n", t.ID, t.Owner) +
 		prompt.Material("the task", taskText(t.Subject, t.Description)) + "\n" +
-		prompt.Material("its owner's summary", safetext.Cut(r.Summary, maxText)) + "\n" +
+		prompt.Material("its owner's summary", text.CutBytes(r.Summary, maxText)) + "\n" +
 		checkedText(r.Checked) + diff, nil
 }
 
 // taskText returns a task's subject and description, within the limit.
 func taskText(subject, description string) string {
-	return strings.TrimSpace(subject + "\n\n" + safetext.Cut(description, maxText))
+	return strings.TrimSpace(subject + "\n\n" + text.CutBytes(description, maxText))
 }
 
 // checkedText says what the check has said of the work. It never says more than the receipt: a reviewer that believes
@@ -94,22 +94,22 @@ func (a Agent) difference(d worktree.Diff) (string, error) {
 	files := ""
 	for _, f := range d.Files {
 		if f.Binary {
-			files += fmt.Sprintf("%s (binary)\n", safetext.OneLine(f.File))
+			files += fmt.Sprintf("%s (binary)\n", text.OneLine(f.File))
 			continue
 		}
-		files += fmt.Sprintf("%s (+%d -%d)\n", safetext.OneLine(f.File), f.Added, f.Deleted)
+		files += fmt.Sprintf("%s (+%d -%d)\n", text.OneLine(f.File), f.Added, f.Deleted)
 	}
-	text := safetext.Clean(strings.ToValidUTF8(d.Text, "?"))
+	diff := text.Clean(strings.ToValidUTF8(d.Text, "?"))
 	where := ""
-	if len(text) > maxDiff && a.KeepDiff != nil {
-		file, err := a.KeepDiff(text)
+	if len(diff) > maxDiff && a.KeepDiff != nil {
+		file, err := a.KeepDiff(diff)
 		if err != nil {
 			return "", err
 		}
 		where = fmt.Sprintf("The difference is long. All of it is in %s; this is its beginning.\n", file)
 	}
-	return prompt.Material("the files that it changes", safetext.Cut(files, maxText)) + "\n" + where +
-		prompt.Material("the difference", safetext.Cut(text, maxDiff)), nil
+	return prompt.Material("the files that it changes", text.CutBytes(files, maxText)) + "\n" + where +
+		prompt.Material("the difference", text.CutBytes(diff, maxDiff)), nil
 }
 
 // decision takes the verdict of one conversation. A review that is begun again has another one, so that a verdict is
@@ -191,5 +191,5 @@ func (d *decision) check(ctx context.Context, c lineComment) error {
 
 // cleanText returns text of the model as people and other models read it.
 func cleanText(s string) string {
-	return safetext.Cut(strings.TrimSpace(safetext.Clean(s)), maxComment)
+	return text.CutBytes(strings.TrimSpace(text.Clean(s)), maxComment)
 }

@@ -25,8 +25,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
-	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -270,19 +269,6 @@ func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (wak
 	return waking, landed, nil
 }
 
-// markPattern matches the start of anything that a model could take for a mark of the runtime, opening or
-// closing.
-var markPattern = lazyregexp.New(`(?i)<(` + invisible + `/?` + invisible +
-	`(?:inbox|auto-claimed|reminder|background-results|hook|skill|role|identity|environment|instructions|memories|` +
-	`material))`)
-
-// invisible matches characters that are not seen, or hardly.
-const invisible = `[\s\v\x{85}\pZ\p{Cf}]*`
-
-// Escape makes s unable to open or close a mark of the runtime. All text that others wrote goes through it
-// before it stands between marks. Escaping twice changes nothing more.
-func Escape(s string) string { return markPattern().ReplaceAllString(s, "&lt;$1") }
-
 // Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still
 // wait.
 func Render(msgs []muster.Message, waiting int) string {
@@ -310,7 +296,7 @@ func renderMail(m muster.Message) string {
 	if !json.Valid(other) {
 		other = nil
 	}
-	text, err := muster.Encode(struct {
+	mail, err := muster.Encode(struct {
 		From      muster.Name        `json:"from"`
 		Type      muster.MessageType `json:"type"`
 		At        json.Number        `json:"timestamp"`
@@ -326,10 +312,10 @@ func renderMail(m muster.Message) string {
 	if err != nil { // cannot be: there is nothing in it that has no JSON
 		return "{}"
 	}
-	return Escape(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n  "))
+	return text.EscapeTags(strings.ReplaceAll(strings.TrimSpace(string(mail)), "\n", "\n  "))
 }
 
-// Short returns text that fits into a mail: valid UTF-8 of at most about 4,000 bytes.
-func Short(text string) string {
-	return safetext.Cut(strings.ToValidUTF8(text, "?"), 4000)
+// Short returns a text that fits into a mail: valid UTF-8 of at most about 4,000 bytes.
+func Short(s string) string {
+	return text.CutBytes(strings.ToValidUTF8(s, "?"), 4000)
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode"
 
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/text"
 )
 
 func TestRender(t *testing.T) {
@@ -59,64 +59,14 @@ func TestRenderShowsOtherFields(t *testing.T) {
 	}
 }
 
-var marks = []string{"inbox", "auto-claimed", "reminder", "background-results", "hook", "skill", "role", "identity",
-	"environment", "instructions", "memories", "material"}
-
-// opens reports whether s has anything like a mark: a reader of its own, without a regular expression.
-func opens(s string) bool {
-	s = strings.ToLower(s)
-	for {
-		_, rest, ok := strings.Cut(s, "<")
-		if !ok {
-			return false
-		}
-		s = rest
-		blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Z, unicode.Cf) }
-		rest = strings.TrimLeftFunc(rest, blank)
-		rest = strings.TrimLeftFunc(strings.TrimPrefix(rest, "/"), blank)
-		for _, m := range marks {
-			if strings.HasPrefix(rest, m) {
-				return true
-			}
-		}
-	}
-}
-
-// hostile draws text that is made of marks and their parts.
+// hostile draws text that is made of tags and their parts.
 func hostile() *rapid.Generator[string] {
-	pieces := []string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "Skill name=\"x\"", "in", "box", "&lt;",
-		"]", "{", "\u003c", "\\u003c", "ä", "<b>", "\u00a0", "\u200b", "\v"}
-	piece := rapid.OneOf(rapid.SampledFrom(append(pieces, marks...)), rapid.String())
+	piece := rapid.OneOf(rapid.SampledFrom([]string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "inbox", "&lt;", "]", "{",
+		"\\u003c", "\u200b"}), rapid.String())
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") })
 }
 
-func TestNothingEscapedOpensAMark(t *testing.T) {
-	for _, m := range marks {
-		for _, v := range []string{"", "\n", "\v", "\u0085", "\u00a0", "\u200b"} {
-			if e := Escape("<" + v + m + "><" + v + "/" + v + strings.ToUpper(m)); opens(e) {
-				t.Fatalf("%q still opens a mark", e)
-			}
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		s := hostile().Draw(t, "s")
-		e := Escape(s)
-		if opens(e) {
-			t.Fatalf("%q still opens a mark", e)
-		}
-		if Escape(e) != e {
-			t.Fatalf("escaped twice: %q", Escape(e))
-		}
-		if !opens(s) && e != s {
-			t.Fatalf("%q needs no escape and became %q", s, e)
-		}
-		if back := strings.ReplaceAll(e, "&lt;", "<"); back != strings.ReplaceAll(s, "&lt;", "<") {
-			t.Fatalf("%q became %q", s, e)
-		}
-	})
-}
-
-func TestMailStaysBetweenItsMarks(t *testing.T) {
+func TestMailStaysBetweenItsTags(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := hostile()
 		var msgs []muster.Message
@@ -125,15 +75,15 @@ func TestMailStaysBetweenItsMarks(t *testing.T) {
 				Content: h.Draw(t, "content"),
 				Plan:    h.Draw(t, "plan"), Feedback: h.Draw(t, "feedback"), RequestID: muster.RequestID(h.Draw(t, "id"))})
 		}
-		text := Render(msgs, 0)
-		inner, ok := strings.CutPrefix(text, "<inbox>\n")
+		mail := Render(msgs, 0)
+		inner, ok := strings.CutPrefix(mail, "<inbox>\n")
 		inner, ok2 := strings.CutSuffix(inner, "\n</inbox>")
-		if !ok || !ok2 || opens(inner) {
-			t.Fatalf("a mark inside:\n%s", text)
+		if !ok || !ok2 || text.EscapeTags(inner) != inner {
+			t.Fatalf("a tag inside:\n%s", mail)
 		}
 		var list []muster.Message
 		if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list) != len(msgs) {
-			t.Fatalf("no list of %d mails: %v\n%s", len(msgs), err, text)
+			t.Fatalf("no list of %d mails: %v\n%s", len(msgs), err, mail)
 		}
 		for i, m := range list {
 			if plain := func(s string) string {

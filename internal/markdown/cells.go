@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // style is how text looks. Several may hold at once.
@@ -37,16 +37,16 @@ type cell struct {
 // row is a row of the terminal, or a line that has not been broken into rows yet.
 type row []cell
 
-// cells returns a text as cells. What could steer the terminal is left out: entities such as &#27; come this far.
-func cells(text string, s style) (all row) {
-	text = strings.ReplaceAll(safetext.Clean(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
-	for len(text) > 0 {
-		c := cell{text: text[:1], width: 1, style: s}
+// cells returns s as cells. What could steer the terminal is left out: entities such as &#27; come this far.
+func cells(s string, look style) (all row) {
+	s = strings.ReplaceAll(text.Clean(strings.ToValidUTF8(s, "\uFFFD")), "\t", "    ")
+	for len(s) > 0 {
+		c := cell{text: s[:1], width: 1, style: look}
 		// A letter of ASCII before another one stands for itself, which needs no look at the tables of Unicode.
-		if text[0] >= 0x80 || len(text) > 1 && text[1] >= 0x80 {
-			c.text, c.width = ansi.FirstGraphemeCluster(text, ansi.WcWidth)
+		if s[0] >= 0x80 || len(s) > 1 && s[1] >= 0x80 {
+			c.text, c.width = ansi.FirstGraphemeCluster(s, ansi.WcWidth)
 		}
-		all, text = append(all, c), text[len(c.text):]
+		all, s = append(all, c), s[len(c.text):]
 	}
 	return all
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"muster/internal/safetext"
 	"muster/internal/testing/require"
 	"muster/internal/testing/tier"
+	"muster/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the pictures")
@@ -106,7 +106,7 @@ func TestNothingIsLostOrSteers(t *testing.T) {
 	colours := strings.NewReplacer("\x1b[0", "", ";31", "", ";32", "", ";36", "", ";1", "", ";2", "", ";3", "", "m", "")
 	rapid.Check(t, func(t *rapid.T) {
 		source, width := drawText(t), rapid.IntRange(2, 50).Draw(t, "width")
-		if language.MatchString(strings.ReplaceAll(safetext.Clean(source), "\r", "")) {
+		if language.MatchString(strings.ReplaceAll(text.Clean(source), "\r", "")) {
 			t.Skip("what stands behind the mark of code is its language, which is not shown")
 		}
 		rows := Draw(source, width, false)

@@ -3,7 +3,7 @@ package markdown
 import (
 	"strings"
 
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // maxBlock is how many bytes a block may have. What grows further is drawn in parts, so that drawing it again and again
@@ -29,9 +29,9 @@ type Writer struct {
 	hasRows, gap bool
 }
 
-// Add appends text and returns the rows of the blocks that have ended with it.
-func (w *Writer) Add(text string, width int) (rows []string) {
-	w.line += strings.ReplaceAll(safetext.Clean(text), "\r", "")
+// Add appends s and returns the rows of the blocks that have ended with it.
+func (w *Writer) Add(s string, width int) (rows []string) {
+	w.line += strings.ReplaceAll(text.Clean(s), "\r", "")
 	for {
 		line, rest, ok := strings.Cut(w.line, "\n")
 		if !ok {

@@ -16,8 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"muster/internal/durable"
-	"muster/internal/mailbox"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // The limits of what a server may list.
@@ -132,8 +131,8 @@ func (c *catalogue) addPrompts(all []*sdk.Prompt, server string) {
 
 // foreign returns a text of a server as it is stored and shown: bounded, and without what could steer a terminal or
 // pass for a mark of the runtime.
-func foreign(text string, most int) string {
-	return mailbox.Escape(safetext.Cut(strings.TrimSpace(safetext.Clean(strings.ToValidUTF8(text, ""))), most))
+func foreign(s string, most int) string {
+	return text.EscapeTags(text.CutBytes(strings.TrimSpace(text.Clean(strings.ToValidUTF8(s, ""))), most))
 }
 
 // frozen returns the schema of a tool's input as its bytes stay; ok is false for one that is too large. Providers take

@@ -61,10 +61,10 @@ type fields struct {
 	Type          string          `json:"type"`
 	Transport     string          `json:"transport"`
 	Command       string          `json:"command"`
-	Args          []text          `json:"args"`
-	Env           map[string]text `json:"env"`
+	Args          []word          `json:"args"`
+	Env           map[string]word `json:"env"`
 	URL           string          `json:"url"`
-	Headers       map[string]text `json:"headers"`
+	Headers       map[string]word `json:"headers"`
 	Tools         []string        `json:"tools"`
 	Exclude       []string        `json:"exclude"`
 	Timeout       json.RawMessage `json:"timeout"`
@@ -72,18 +72,18 @@ type fields struct {
 	HeadersHelper string          `json:"headersHelper"`
 }
 
-// text is a string that people also write as a number or a boolean.
-type text string
+// word is a string that people also write as a number or a boolean.
+type word string
 
 // UnmarshalJSON reads a scalar.
-func (t *text) UnmarshalJSON(data []byte) error {
+func (t *word) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, (*string)(t))
 	}
 	if len(data) > 0 && strings.ContainsRune("{[n", rune(data[0])) {
 		return fmt.Errorf("a text is expected in place of %.40s", data)
 	}
-	*t = text(data)
+	*t = word(data)
 	return nil
 }
 

@@ -39,7 +39,7 @@ import (
 	"muster/internal/clock"
 	"muster/internal/proc"
 	"muster/internal/redact"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Options are what a Pool works with.
@@ -287,6 +287,6 @@ func (s *server) close() {
 }
 
 // said returns what a server has said, as a part of a line for people.
-func said(text string) string {
-	return safetext.Cut(safetext.OneLine(strings.ToValidUTF8(text, "")), maxSaid)
+func said(s string) string {
+	return text.CutBytes(text.OneLine(strings.ToValidUTF8(s, "")), maxSaid)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"muster/internal/mailbox"
 	"muster/internal/prompt"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/textmatch"
 	"muster/llm"
 	"muster/llm/repair"
@@ -126,7 +125,7 @@ func (s *server) do(ctx context.Context, f func(context.Context, *session) (llm.
 		return llm.Result{}, context.Cause(ctx)
 	}
 	if err != nil {
-		return llm.ErrorResult("The MCP server %s %s. Go on without it.", s.Name, mailbox.Escape(err.Error())), nil
+		return llm.ErrorResult("The MCP server %s %s. Go on without it.", s.Name, text.EscapeTags(err.Error())), nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -153,7 +152,7 @@ func (s *server) do(ctx context.Context, f func(context.Context, *session) (llm.
 		return llm.ErrorResult("The MCP server %s refuses this: %s", s.Name, foreign(wire.Message, maxDescription)), nil
 	}
 	return llm.ErrorResult("The MCP server %s has failed: %s. What the call has done is unknown.", s.Name,
-		mailbox.Escape(x.explain(err).Error())), nil
+		text.EscapeTags(x.explain(err).Error())), nil
 }
 
 // result returns what a tool has answered.
@@ -172,8 +171,8 @@ func result(r *sdk.CallToolResult, noImages bool) llm.Result {
 }
 
 // plain returns a text of a server as a part of a result.
-func plain(text string) llm.Text {
-	return llm.Text{Text: mailbox.Escape(safetext.Clean(strings.ToValidUTF8(text, "\uFFFD")))}
+func plain(s string) llm.Text {
+	return llm.Text{Text: text.EscapeTags(text.Clean(strings.ToValidUTF8(s, "\uFFFD")))}
 }
 
 // parts returns contents as parts of a result.
@@ -228,7 +227,7 @@ func newSearch(all []*remoteTool, hidden []*server) llm.Tool {
 	for _, s := range hidden {
 		names = append(names, fmt.Sprintf("%s (%d tools)", sanitize(s.Name), len(s.known.Tools)))
 	}
-	about := prompt.Tool("search_tools") + " Servers: " + safetext.List(names, maxFound) + "."
+	about := prompt.Tool("search_tools") + " Servers: " + text.List(names, maxFound) + "."
 	return tool.New("search_tools", about, func(_ context.Context, in searchInput) (llm.Result, error) {
 		return searchTools(all, in.Query), nil
 	}, tool.ReadOnly())
@@ -298,5 +297,5 @@ func (c *callTool) find(input json.RawMessage) (t *remoteTool, inner json.RawMes
 	}
 	names = repair.Nearest(in.Name, names)
 	return nil, nil, fmt.Sprintf("There is no tool %q. Find one with search_tools. The nearest names are: %s.", in.Name,
-		safetext.List(names, maxFound))
+		text.List(names, maxFound))
 }

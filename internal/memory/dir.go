@@ -14,7 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/trust"
 )
 
@@ -91,7 +91,7 @@ func (d Dir) Get(name string) (Memory, error) {
 func (d Dir) path(name string) string { return filepath.Join(d.Path, name+".md") }
 
 func (d Dir) read(name string) Memory {
-	m := Memory{Name: safetext.OneLine(name), Path: d.path(name)}
+	m := Memory{Name: text.OneLine(name), Path: d.path(name)}
 	if err := checkName(name); err != nil {
 		m.Problem = err.Error()
 		return m
@@ -113,7 +113,7 @@ func (d Dir) read(name string) Memory {
 }
 
 // text returns the text of a file, which may be anybody's, and when it was changed.
-func (d Dir) text(name string) (text string, changed time.Time, err error) {
+func (d Dir) text(name string) (content string, changed time.Time, err error) {
 	data, err := durable.ReadBelow(d.Path, d.path(name), maxFile)
 	if err != nil {
 		return "", changed, err
@@ -124,7 +124,7 @@ func (d Dir) text(name string) (text string, changed time.Time, err error) {
 	if fi, err := os.Lstat(d.path(name)); err == nil {
 		changed = fi.ModTime()
 	}
-	return safetext.Clean(strings.ToValidUTF8(string(data), "")), changed, nil
+	return text.Clean(strings.ToValidUTF8(string(data), "")), changed, nil
 }
 
 // reason returns an error without the path of its file.

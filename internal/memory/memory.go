@@ -28,8 +28,7 @@ import (
 
 	"muster"
 	"muster/internal/frontmatter"
-	"muster/internal/mailbox"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // The limits of a memory.
@@ -125,8 +124,8 @@ func (m Memory) render(signature string) string {
 }
 
 // parse returns the memory of a file with a name, and its signature. Files of people may lack any field.
-func parse(name, text string, changed time.Time) (m Memory, signature string) {
-	head, body := frontmatter.Split(text)
+func parse(name, content string, changed time.Time) (m Memory, signature string) {
+	head, body := frontmatter.Split(content)
 	m = Memory{Name: name, Type: "project", By: short(head.Text("by")), Run: short(head.Text("run")), At: changed,
 		Content: strings.TrimSpace(body), Origins: head.List("origins")}
 	if t := head.Text("type"); slices.Contains(Types(), t) {
@@ -141,7 +140,7 @@ func parse(name, text string, changed time.Time) (m Memory, signature string) {
 		m.Origins[i] = short(o)
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Content, "# \n"), "\n")
-	m.Description = safetext.Cut(safetext.OneLine(cmp.Or(head.Text("description"), first)), maxDescription-4)
+	m.Description = text.CutBytes(text.OneLine(cmp.Or(head.Text("description"), first)), maxDescription-4)
 	return m, head.Text("signature")
 }
 
@@ -166,7 +165,7 @@ func (m Memory) line() string {
 	return fmt.Sprintf("%s (%s): %s", m.Name, strings.Join(about, ", "), m.Description)
 }
 
-func short(text string) string { return safetext.Cut(safetext.OneLine(text), maxField) }
+func short(s string) string { return text.CutBytes(text.OneLine(s), maxField) }
 
 // New returns the memory that a person begins with.
 func New(name string) (Memory, error) {
@@ -174,8 +173,8 @@ func New(name string) (Memory, error) {
 }
 
 // Parse returns the memory that a person has written as a file with a name.
-func Parse(name, text string, at time.Time) Memory {
-	m, _ := parse(name, safetext.Clean(strings.ToValidUTF8(text, "")), at)
+func Parse(name, content string, at time.Time) Memory {
+	m, _ := parse(name, text.Clean(strings.ToValidUTF8(content, "")), at)
 	return m
 }
 
@@ -185,9 +184,9 @@ func (m Memory) Text() string { return m.render("") }
 // Clean returns a memory of a member as it is saved: the marks of the runtime in it are escaped, and it has no
 // characters that steer a terminal.
 func (m Memory) Clean() Memory {
-	clean := func(s string) string { return mailbox.Escape(safetext.Clean(strings.ToValidUTF8(s, ""))) }
+	clean := func(s string) string { return text.EscapeTags(text.Clean(strings.ToValidUTF8(s, ""))) }
 	m.Name, m.Content = strings.TrimSpace(m.Name), clean(m.Content)
-	m.Description = safetext.OneLine(clean(m.Description))
+	m.Description = text.OneLine(clean(m.Description))
 	m.Run, m.By = short(clean(m.Run)), short(m.By)
 	return m
 }

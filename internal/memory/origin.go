@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"muster/internal/mailbox"
+	"muster/internal/text"
 )
 
 // phrase is how many words in a row must be the same for a text to come from another one. A whole line is enough if it
@@ -72,7 +72,7 @@ func (s *Sources) note(first, n int) {
 func (s *Sources) Add(call, output string) {
 	words := wordsOf(output)
 	// What the call says is a model's words, and must not end the mark that it stands in.
-	call = short(mailbox.Escape(strings.NewReplacer("[", "(", "]", ")").Replace(call)))
+	call = short(text.EscapeTags(strings.NewReplacer("[", "(", "]", ")").Replace(call)))
 	for i := range words {
 		if !s.starts[words[i]] {
 			continue

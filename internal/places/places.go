@@ -22,7 +22,7 @@ import (
 	"syscall"
 
 	"muster/internal/frontmatter"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // The limits of what is read.
@@ -188,7 +188,7 @@ func readText(root *os.Root, file string) (string, error) {
 	case bytes.IndexByte(data, 0) >= 0:
 		return "", errors.New("it is not text")
 	}
-	return safetext.Clean(strings.ToValidUTF8(string(data), "")), nil
+	return text.Clean(strings.ToValidUTF8(string(data), "")), nil
 }
 
 // withoutPath returns an error without the paths of this machine.

@@ -6,8 +6,7 @@ import (
 
 	"muster"
 	"muster/internal/collision"
-	"muster/internal/mailbox"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // maxColliding is how many files a reminder of a collision names.
@@ -52,7 +51,7 @@ func Collisions(all []collision.Notice, task muster.TaskID, target string) strin
 		parts = append(parts, "Their owners know.")
 	}
 	// Paths and subjects are foreign text.
-	return Reminder("%s", mailbox.Escape(safetext.OneLine(strings.Join(parts, " "))))
+	return Reminder("%s", text.EscapeTags(text.OneLine(strings.Join(parts, " "))))
 }
 
 // landedTasks names the tasks that have landed.
@@ -71,7 +70,7 @@ func landedTasks(ids []muster.TaskID) string {
 func collidingFiles(files []muster.CollidingFile) string {
 	var named []string
 	for _, f := range files {
-		name := safetext.Cut(f.Path, 120)
+		name := text.CutBytes(f.Path, 120)
 		if f.Lines != "" {
 			name += " line " + f.Lines
 		}
@@ -80,5 +79,5 @@ func collidingFiles(files []muster.CollidingFile) string {
 		}
 		named = append(named, name)
 	}
-	return safetext.List(named, maxColliding)
+	return text.List(named, maxColliding)
 }

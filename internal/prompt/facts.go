@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"muster/internal/mailbox"
+	"muster/internal/text"
 )
 
 // Facts are what a member knows of its surroundings before it looks for itself.
@@ -39,16 +39,16 @@ func (f Facts) Texts() (stable, now string) {
 	var b, c strings.Builder
 	b.WriteString(optional("%s\n", f.Instructions) + optional("%s\n", f.Skills) +
 		optional("%s\n", f.Roles))
-	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", mailbox.Escape(f.Root), runtime.GOOS,
+	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", text.EscapeTags(f.Root), runtime.GOOS,
 		runtime.GOARCH)
-	b.WriteString(optional("Check command: %s\n", mailbox.Escape(f.Check)))
+	b.WriteString(optional("Check command: %s\n", text.EscapeTags(f.Check)))
 	b.WriteString(optional("Commands: %s\n", f.CommandLimits))
-	b.WriteString(optional("Permissions: %s\n", mailbox.Escape(f.Permissions)))
+	b.WriteString(optional("Permissions: %s\n", text.EscapeTags(f.Permissions)))
 	b.WriteString("</environment>" + optional("\n%s", f.Memory))
 	fmt.Fprintf(&c, "<environment>\nDate: %s\n", f.Now.Format("2006-01-02 (Monday)"))
-	c.WriteString(optional("The user's checkout: %s\n", mailbox.Escape(f.Git)))
+	c.WriteString(optional("The user's checkout: %s\n", text.EscapeTags(f.Git)))
 	if f.Target != "" {
-		fmt.Fprintf(&c, "Work lands on: %s%s\n", mailbox.Escape(f.Target), optional(", now at %.7s", f.Tip))
+		fmt.Fprintf(&c, "Work lands on: %s%s\n", text.EscapeTags(f.Target), optional(", now at %.7s", f.Tip))
 	}
 	return b.String(), c.String() + "</environment>"
 }

@@ -13,8 +13,7 @@ import (
 	"syscall"
 
 	"muster/internal/durable"
-	"muster/internal/mailbox"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // instructionFiles are the names of the files in which a project tells agents what to do. Of a directory, the first
@@ -57,7 +56,7 @@ func Instructions(root, dir string, limit int64) string {
 var errNotText = errors.New("it is not text")
 
 // readHead returns the first limit bytes of a file below root as text for a model, and the file's size.
-func readHead(root, rel string, limit int64) (text string, size int64, err error) {
+func readHead(root, rel string, limit int64) (head string, size int64, err error) {
 	f, err := durable.OpenBelow(root, filepath.Join(root, filepath.FromSlash(rel)), os.O_RDONLY, 0)
 	if err != nil {
 		return "", 0, err
@@ -74,9 +73,8 @@ func readHead(root, rel string, limit int64) (text string, size int64, err error
 	if bytes.IndexByte(data, 0) >= 0 {
 		return "", 0, errNotText
 	}
-	text = strings.ToValidUTF8(strings.TrimPrefix(string(data), "\ufeff"), "")
-	text = safetext.Clean(text)
-	return mailbox.Escape(strings.TrimSpace(text)), fi.Size(), nil
+	head = text.Clean(strings.ToValidUTF8(strings.TrimPrefix(string(data), "\ufeff"), ""))
+	return text.EscapeTags(strings.TrimSpace(head)), fi.Size(), nil
 }
 
 // cause returns an error without the path of this machine.

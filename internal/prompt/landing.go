@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"muster"
-	"muster/internal/mailbox"
+	"muster/internal/text"
 )
 
 // Reviewer returns the system prompt of the agent that reviews work before it lands. text is what the file of its role
@@ -19,12 +19,12 @@ func Arbiter(role string, team muster.Name, text string) []string {
 }
 
 // landingAgent returns the system prompt of an agent that the runtime asks about a landing.
-func landingAgent(name, role string, team muster.Name, text string) []string {
-	return []string{read(name), fmt.Sprintf("Your role is %s. The team is %s.", mailbox.Escape(role), team) +
-		optional("\nThe instructions of your role, beside the rules above:\n%s", text)}
+func landingAgent(name, role string, team muster.Name, instructions string) []string {
+	return []string{read(name), fmt.Sprintf("Your role is %s. The team is %s.", text.EscapeTags(role), team) +
+		optional("\nThe instructions of your role, beside the rules above:\n%s", instructions)}
 }
 
 // Material returns text of others between marks that it cannot close.
-func Material(of, text string) string {
-	return fmt.Sprintf("<material of=%q>\n%s\n</material>", of, mailbox.Escape(text))
+func Material(of, words string) string {
+	return fmt.Sprintf("<material of=%q>\n%s\n</material>", of, text.EscapeTags(words))
 }

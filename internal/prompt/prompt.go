@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/mailbox"
+	"muster/internal/text"
 )
 
 // files has the texts that depend on nothing.
@@ -68,7 +68,7 @@ func Reminder(f string, a ...any) string {
 
 // Compressed returns the beginning of a conversation that was made shorter: the summary of what it leaves out.
 func Compressed(summary string) string {
-	return "[Conversation compressed]\n" + mailbox.Escape(summary)
+	return "[Conversation compressed]\n" + text.EscapeTags(summary)
 }
 
 // NewTask stands in the place of a summary when a member has claimed another task.
@@ -77,37 +77,37 @@ const NewTask = "Your work on earlier tasks is left out here; what came of it is
 // Summarize asks a model for the summary of its conversation, in at most so many words. focus is what it is to keep
 // above all, "" for nothing; again says that it has called a tool instead.
 func Summarize(focus string, words int, again bool) string {
-	text := read("summarize.md") + fmt.Sprintf(" Write at most %d words.", words) +
-		optional("\nKeep above all: %s", mailbox.Escape(focus))
+	request := read("summarize.md") + fmt.Sprintf(" Write at most %d words.", words) +
+		optional("\nKeep above all: %s", text.EscapeTags(focus))
 	if again {
-		text += "\nYou have called a tool, or said nothing. No call is run now: answer with the text of the summary."
+		request += "\nYou have called a tool, or said nothing. No call is run now: answer with the text of the summary."
 	}
-	return Reminder("%s", text)
+	return Reminder("%s", request)
 }
 
 // Goal returns the first message of the lead's conversation. open are the tasks that are on the board already, failed
 // those of earlier runs that need attention.
 func Goal(run muster.Run, open, failed []muster.Task) string {
-	words := "The goal:\n" + mailbox.Escape(run.Goal)
+	words := "The goal:\n" + text.EscapeTags(run.Goal)
 	if run.Goal == "" { // in a conversation, whose first words may be a greeting
-		words = "The user says:\n" + mailbox.Escape(run.FirstWords)
+		words = "The user says:\n" + text.EscapeTags(run.FirstWords)
 	}
-	text := fmt.Sprintf("%s\n\nWork lands on the branch %s.", words, run.Target) +
+	message := fmt.Sprintf("%s\n\nWork lands on the branch %s.", words, run.Target) +
 		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.CheckText()),
 			" No check is set, so landings are not verified by a command.")
 	if run.Cap == 0 {
-		text += "\nThere are no teammates in this run: claim and complete the tasks yourself."
+		message += "\nThere are no teammates in this run: claim and complete the tasks yourself."
 	} else {
-		text += fmt.Sprintf("\nAt most %d teammates may live at once.", run.Cap)
+		message += fmt.Sprintf("\nAt most %d teammates may live at once.", run.Cap)
 	}
 	var openLines, failedLines strings.Builder
 	for _, t := range open {
 		openLines.WriteString(TaskLine(t) + "\n")
 	}
 	for _, t := range failed {
-		failedLines.WriteString(TaskLine(t) + ": " + mailbox.Escape(t.Result) + "\n")
+		failedLines.WriteString(TaskLine(t) + ": " + text.EscapeTags(t.Result) + "\n")
 	}
-	return text + optional("\n\nThese tasks are on the board already:\n%s", openLines.String()) +
+	return message + optional("\n\nThese tasks are on the board already:\n%s", openLines.String()) +
 		optional("\n\nThese tasks of earlier runs need attention; "+
 			"retry, change or delete them if the goal wants it:\n%s", failedLines.String())
 }
@@ -131,7 +131,7 @@ const Playbook = "The tasks come from a playbook and are on the board. Teammates
 
 // TaskLine returns a task in one line, as models read it. It leaves out what is not set.
 func TaskLine(t muster.Task) string {
-	s := fmt.Sprintf("#%d %s [%s]", t.ID, mailbox.Escape(t.Subject), t.Status) +
+	s := fmt.Sprintf("#%d %s [%s]", t.ID, text.EscapeTags(t.Subject), t.Status) +
 		optional(" owner: %s", string(t.Owner)) + optional(" role: %s", t.ClaimRole)
 	if len(t.BlockedBy) > 0 {
 		s += " waits for:"
@@ -155,7 +155,7 @@ const maxWaiting = 10
 // which have landed; waiting are those that wait for it; check is the command of the check, "" for none; had is what an
 // inherited lane holds already. What somebody else has written is escaped.
 func Claimed(t muster.Task, builtOn, waiting []muster.Task, lane muster.Lane, check, had string) string {
-	blockers, plan, escape := "", "", mailbox.Escape
+	blockers, plan, escape := "", "", text.EscapeTags
 	for _, d := range builtOn {
 		blockers += fmt.Sprintf("\nIt builds on #%d %s", d.ID, escape(d.Subject))
 		if d.Landed != nil {

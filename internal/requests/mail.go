@@ -14,7 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/mailbox"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -203,8 +203,8 @@ func ignoreUnreadable(err error) error {
 }
 
 // cut returns a text of another program as a record has it.
-func cut(text string) string {
-	return safetext.Cut(strings.ToValidUTF8(text, "?"), mailbox.MaxMail/2)
+func cut(s string) string {
+	return text.CutBytes(strings.ToValidUTF8(s, "?"), mailbox.MaxMail/2)
 }
 
 // askedAs returns the id by which the asker knows a request.

@@ -12,8 +12,8 @@ import (
 	"muster"
 	"muster/internal/editdist"
 	"muster/internal/lazyregexp"
-	"muster/internal/safetext"
 	"muster/internal/state"
+	"muster/internal/text"
 )
 
 // Final reports whether nothing can happen to r any more. A request is pending once, and final ever after:
@@ -147,7 +147,7 @@ func (q *Requests) missing(ctx context.Context, id muster.RequestID) error {
 	for _, r := range waiting {
 		near = append(near, fmt.Sprintf("%s (%s)", r.ID, title(r)))
 	}
-	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s", id, safetext.List(near, 3)).
+	return muster.Errorf(muster.NotFound, "there is no request %s; waiting: %s", id, text.List(near, 3)).
 		WithHint("see all:  muster requests")
 }
 

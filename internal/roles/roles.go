@@ -18,8 +18,8 @@ import (
 
 	"muster"
 	"muster/internal/frontmatter"
-	"muster/internal/mailbox"
 	"muster/internal/places"
+	"muster/internal/text"
 )
 
 // builtin has the roles that need no file.
@@ -152,11 +152,11 @@ func List(all []Role) string {
 		if r.key == arbiter {
 			continue // the runtime's alone: nobody has to spawn one
 		}
-		name := mailbox.Escape(r.Name)
+		name := text.EscapeTags(r.Name)
 		if !r.Writes() {
 			name += " (reads only)"
 		}
-		items = append(items, places.Item{Name: name, About: mailbox.Escape(r.Description)})
+		items = append(items, places.Item{Name: name, About: text.EscapeTags(r.Description)})
 	}
 	if len(items) == 0 {
 		return ""
@@ -168,7 +168,7 @@ func List(all []Role) string {
 
 // Render returns the prompt of a role as its members read it, between marks that the prompt cannot close.
 func (r Role) Render() string {
-	text := mailbox.Escape(r.Prompt)
+	text := text.EscapeTags(r.Prompt)
 	if text == "" {
 		return ""
 	}

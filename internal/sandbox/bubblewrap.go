@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"muster/internal/proc"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // bubblewrap confines programs with bwrap, https://github.com/containers/bubblewrap.
@@ -55,10 +55,10 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case hasEnded:
-		said := cmp.Or(safetext.OneLine(string(out)), err.Error())
+		said := cmp.Or(text.OneLine(string(out)), err.Error())
 		return nil, errNone("bubblewrap fails: "+said, remedy(said))
 	case err != nil:
-		return nil, errNone("bubblewrap does not start: "+safetext.OneLine(err.Error()), "see docs/sandbox.md")
+		return nil, errNone("bubblewrap does not start: "+text.OneLine(err.Error()), "see docs/sandbox.md")
 	}
 	return b, nil
 }

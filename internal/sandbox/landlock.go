@@ -12,7 +12,7 @@ import (
 	"muster"
 	"muster/internal/landlock"
 	"muster/internal/proc"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // landlocked confines programs with Landlock and a filter of their calls of the system (package landlock).
@@ -49,7 +49,7 @@ func (*landlocked) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Ru
 // findLandlock tries Landlock. instead is why bubblewrap does not work.
 func findLandlock(ctx context.Context, instead error) (Method, error) {
 	fail := func(err error) (Method, error) {
-		return nil, muster.Errorf(muster.Unavailable, "Landlock does not work: %s", safetext.OneLine(err.Error()))
+		return nil, muster.Errorf(muster.Unavailable, "Landlock does not work: %s", text.OneLine(err.Error()))
 	}
 	switch v := landlock.Version(); {
 	case v == 0:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"muster/internal/proc"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // seatbelt confines programs of macOS with sandbox-exec, which reads what a program may do from a profile. Apple calls
@@ -45,16 +45,16 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	const remedy = "see docs/sandbox.md, or start with --no-sandbox"
 	dir, err := os.MkdirTemp("", "muster-sandbox-")
 	if err != nil {
-		return nil, errNone("no directory for a try can be made: "+safetext.OneLine(err.Error()), remedy)
+		return nil, errNone("no directory for a try can be made: "+text.OneLine(err.Error()), remedy)
 	}
 	defer os.RemoveAll(dir)
-	text, err := System().profile()
+	rules, err := System().profile()
 	if err != nil {
-		return nil, errNone(safetext.OneLine(err.Error()), remedy)
+		return nil, errNone(text.OneLine(err.Error()), remedy)
 	}
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	c := exec.CommandContext(limited, sandboxExec, "-p", text, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`,
+	c := exec.CommandContext(limited, sandboxExec, "-p", rules, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`,
 		filepath.Join(dir, "file"))
 	c.Env = []string{"PATH=/usr/bin:/bin"}
 	out, err := c.CombinedOutput()
@@ -67,7 +67,7 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, errNone("sandbox-exec fails: "+safetext.OneLine(string(out)+" "+err.Error()), remedy)
+		return nil, errNone("sandbox-exec fails: "+text.OneLine(string(out)+" "+err.Error()), remedy)
 	}
 	return seatbelt{}, nil
 }

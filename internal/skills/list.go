@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"muster/internal/mailbox"
 	"muster/internal/places"
+	"muster/internal/text"
 	"muster/internal/textmatch"
 )
 
@@ -15,21 +15,21 @@ const maxList = 8 << 10
 // List returns the names and descriptions of the skills as a model reads them, "" without skills. When they are too
 // many for the list, descriptions are shortened, and then left out, and then the rest of the skills is. isWhole says
 // that every skill is in the list with its whole description.
-func List(all []Skill) (text string, isWhole bool) {
+func List(all []Skill) (list string, isWhole bool) {
 	all = Usable(all)
 	if len(all) == 0 {
 		return "", true
 	}
 	items := make([]places.Item, len(all))
 	for i, s := range all {
-		items[i] = places.Item{Name: mailbox.Escape(s.Name), About: mailbox.Escape(s.Description)}
+		items[i] = places.Item{Name: text.EscapeTags(s.Name), About: text.EscapeTags(s.Description)}
 	}
-	text, isWhole = places.Lines(items, maxList)
+	list, isWhole = places.Lines(items, maxList)
 	if !isWhole {
-		text += "There is more than fits here: search_skills finds a skill by words.\n"
+		list += "There is more than fits here: search_skills finds a skill by words.\n"
 	}
 	return "<skills>\nA skill is instructions for a kind of work. When one fits what you are about to do, read it " +
-		"first: load_skill{name}.\n" + text + "</skills>", isWhole
+		"first: load_skill{name}.\n" + list + "</skills>", isWhole
 }
 
 // Search returns the skills that have the most of the words in their names and descriptions, the best first.
@@ -42,17 +42,17 @@ const Mark = "<skill name="
 
 // Render returns the instructions of a skill as a model reads them, with the names of the files that belong to it.
 func (s Skill) Render() (string, error) {
-	text, files, err := s.Body()
+	body, files, err := s.Body()
 	if err != nil {
 		return "", err
 	}
 	// The marks of the runtime are escaped: whoever wrote the skill is not the runtime.
-	text = fmt.Sprintf(Mark+"%q>\n%s\n", s.Name, mailbox.Escape(text))
+	body = fmt.Sprintf(Mark+"%q>\n%s\n", s.Name, text.EscapeTags(body))
 	if len(files) > 0 {
-		text += fmt.Sprintf("\nFiles of this skill, in %s: %s\n", s.Dir, mailbox.Escape(strings.Join(files, ", ")))
+		body += fmt.Sprintf("\nFiles of this skill, in %s: %s\n", s.Dir, text.EscapeTags(strings.Join(files, ", ")))
 		if len(files) == maxListed {
-			text += "There may be more of them.\n"
+			body += "There may be more of them.\n"
 		}
 	}
-	return text + "</skill>", nil
+	return body + "</skill>", nil
 }

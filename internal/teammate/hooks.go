@@ -10,7 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/hooks"
-	"muster/internal/mailbox"
+	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/journal"
 	"muster/llm"
@@ -46,7 +46,7 @@ func hookTexts(texts []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return "<hook>\n" + mailbox.Escape(strings.Join(texts, "\n")) + "\n</hook>"
+	return "<hook>\n" + text.EscapeTags(strings.Join(texts, "\n")) + "\n</hook>"
 }
 
 // hooksAround returns what runs the hooks around calls of a tool, and nil where no hook is for the tool.
@@ -113,7 +113,7 @@ func (h *hookedCall) run(
 func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error) {
 	refuse := func(reason string) llm.Result {
 		return llm.ErrorResult("%s was not called: a hook of the user refused it: %s", h.call.Name,
-			mailbox.Escape(reason))
+			text.EscapeTags(reason))
 	}
 	for _, c := range hooks.Calls(h.call, h.dir) {
 		o, err := h.run(ctx, hooks.PreToolUse, c, nil)
@@ -274,7 +274,7 @@ func (s session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
 	if err == nil && o.Blocked {
 		s.phase.change(func(c *counters) { c.hookStops++ })
 		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
-			mailbox.Escape(o.Reason))
+			text.EscapeTags(o.Reason))
 	}
 	return step, err
 }
@@ -313,5 +313,5 @@ func (i *idling) idleHooks(ctx context.Context) (goesOn bool, err error) {
 		return false, err
 	}
 	return true, i.conversation.remind(ctx, "You would be idle, but a hook of the user says that you should go on: %s",
-		mailbox.Escape(o.Reason))
+		text.EscapeTags(o.Reason))
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/mailbox"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/internal/transcript"
 	"muster/internal/view"
 	"muster/journal"
@@ -253,7 +253,7 @@ func (a TellStuck) do(ctx context.Context, m *Member) error {
 	m.lead.toldStuck = true
 	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
 		"Do something about it, or end again to stop the run with this work left.",
-		a.Open, view.Plural(a.Open, "task is", "tasks are"), mailbox.Escape(a.Why)))
+		a.Open, view.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
 }
 
 // do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt
@@ -269,7 +269,7 @@ func (Sleep) do(ctx context.Context, m *Member) error {
 		}
 	}
 	if err == nil {
-		err = m.conversation.remind(ctx, "%s", mailbox.Escape(w.text))
+		err = m.conversation.remind(ctx, "%s", text.EscapeTags(w.text))
 	}
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (a AwaitNeed) do(ctx context.Context, m *Member) error {
 		return err
 	}
 	if err := m.begin(ctx, a.Afresh, tasksOnBoard(slices.Concat(p.Open, p.NeedsAttention)),
-		prompt.Reminder("%s", mailbox.Escape(w.text))); err != nil {
+		prompt.Reminder("%s", text.EscapeTags(w.text))); err != nil {
 		return err
 	}
 	_, err = m.conversation.deliver(ctx)

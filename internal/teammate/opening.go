@@ -12,6 +12,7 @@ import (
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
 	"muster/internal/skills"
+	"muster/internal/text"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -63,7 +64,7 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 	}
 	texts = append(texts, team)
 	if t, ok := c.claims.CurrentTask(); ok {
-		text, key, err := c.claims.taskPrompt(ctx, t)
+		task, key, err := c.claims.taskPrompt(ctx, t)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,12 +72,12 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 		if err != nil {
 			return nil, nil, err
 		}
-		texts, marks = append(texts, text, plan), append(marks, key)
+		texts, marks = append(texts, task, plan), append(marks, key)
 	} else if !c.isLead() {
 		texts = append(texts, c.prompt())
 	}
 	if list := c.todo.Text(); list != "" {
-		texts = append(texts, prompt.Reminder("Your todo list:\n%s", mailbox.Escape(list)))
+		texts = append(texts, prompt.Reminder("Your todo list:\n%s", text.EscapeTags(list)))
 	}
 	mail, err := c.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
 	return append(texts, mail), marks, err
@@ -130,7 +131,7 @@ func (c *compaction) team(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, n := "", 0
+	members, n := "", 0
 	for _, m := range all {
 		if m.Name == c.name() || m.Status == muster.Shutdown {
 			continue
@@ -138,15 +139,15 @@ func (c *compaction) team(ctx context.Context) (string, error) {
 		if n++; n > maxRoster {
 			continue
 		}
-		text += fmt.Sprintf("\n%s (%s): %s", m.Name, mailbox.Escape(m.Role), m.Status)
+		members += fmt.Sprintf("\n%s (%s): %s", m.Name, text.EscapeTags(m.Role), m.Status)
 	}
 	if n > maxRoster {
-		text += fmt.Sprintf("\nand %d more", n-maxRoster)
+		members += fmt.Sprintf("\nand %d more", n-maxRoster)
 	}
-	if text == "" {
+	if members == "" {
 		return "", nil
 	}
-	return "The other members of the team:" + text, nil
+	return "The other members of the team:" + members, nil
 }
 
 // earlierWork tells what the member has completed before, from the board: of the last tasks the result, the commit and
@@ -179,7 +180,7 @@ func (c *compaction) earlierWork(ctx context.Context) (string, error) {
 	return "You have completed these tasks, the last one first:" + b.String(), nil
 }
 
-func (c *compaction) result(ctx context.Context, t muster.Task) (text string) {
+func (c *compaction) result(ctx context.Context, t muster.Task) (came string) {
 	if t.Landed != nil && c.LandedFiles != nil {
 		files, err := c.LandedFiles(ctx, t.Landed.Commit)
 		c.logDropped(ctx, "reading the files of a landing", err)
@@ -187,13 +188,13 @@ func (c *compaction) result(ctx context.Context, t muster.Task) (text string) {
 			files = append(files[:maxFiles:maxFiles], fmt.Sprintf("and %d more", n))
 		}
 		if len(files) > 0 {
-			text = "\n  files: " + mailbox.Escape(strings.Join(files, ", "))
+			came = "\n  files: " + text.EscapeTags(strings.Join(files, ", "))
 		}
 	}
 	if t.Result != "" {
-		text += "\n  you reported: " + mailbox.Escape(clip(t.Result, maxReported))
+		came += "\n  you reported: " + text.EscapeTags(clip(t.Result, maxReported))
 	}
-	return text
+	return came
 }
 
 // oldMail shows again the last mail that the conversation had, as much as fits. The newest is cut if it must be: it may

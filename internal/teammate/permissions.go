@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/mailbox"
 	"muster/internal/permissions"
 	"muster/internal/requests"
+	"muster/internal/text"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -193,5 +193,5 @@ func (b *toolbox) refuse(ctx context.Context, c llm.Call, d permissions.Decision
 	}
 	return llm.ErrorResult("%s was not called: %s. The user's rules decide this, and another spelling of the same is "+
 		"refused too. Go on without it. If your task needs it, say in your summary what is left to do.",
-		c.Name, mailbox.Escape(what))
+		c.Name, text.EscapeTags(what))
 }

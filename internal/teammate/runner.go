@@ -10,8 +10,8 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/clock"
-	"muster/internal/mailbox"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
@@ -181,7 +181,7 @@ func (s *self) prompt() string {
 	if s.isLead() {
 		return s.Record.Prompt
 	}
-	return mailbox.Escape(s.Record.Prompt)
+	return text.EscapeTags(s.Record.Prompt)
 }
 
 // do says who the member is, what it was spawned with, and its first task if it may claim one.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"muster/internal/mailbox"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -46,7 +46,7 @@ func (v *scratchView) changes(ctx context.Context) string {
 	if more := len(files) - maxScratchFiles; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return mailbox.Escape(named)
+	return text.EscapeTags(named)
 }
 
 // around runs a call and adds to its result what it has changed in the scratch checkout. Only commands can: the tools

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"muster"
-	"muster/internal/mailbox"
 	"muster/internal/prompt"
 	"muster/internal/requests"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -125,7 +125,7 @@ func (c *claims) resumeLanding(ctx context.Context) error {
 		}
 	}
 	c.held.change(func(h *claim) { h.landingResumed = true })
-	return c.conversation.remind(ctx, "%s", mailbox.Escape(res.Text()))
+	return c.conversation.remind(ctx, "%s", text.EscapeTags(res.Text()))
 }
 
 // Completed returns what complete_task returns for a task that is completed by now.
@@ -243,15 +243,15 @@ func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
 }
 
 // state tells the owner of a task how its newest plan stands, "" where it has none.
-func (p *plans) state(ctx context.Context, t muster.Task) (text string, err error) {
+func (p *plans) state(ctx context.Context, t muster.Task) (note string, err error) {
 	all, err := p.Requests.List(ctx)
 	for _, r := range all { // oldest first
 		if p.isPlanFor(r, t) {
-			text = prompt.Reminder("Your plan %s for task #%d is %s. %s\nIt says: %s", r.ID, t.ID, r.Status,
-				mailbox.Escape(r.Response), mailbox.Escape(clip(r.Plan, maxQuote)))
+			note = prompt.Reminder("Your plan %s for task #%d is %s. %s\nIt says: %s", r.ID, t.ID, r.Status,
+				text.EscapeTags(r.Response), text.EscapeTags(clip(r.Plan, maxQuote)))
 		}
 	}
-	return text, err
+	return note, err
 }
 
 // cancel cancels the plans of a claim that is over, so that nobody decides them.

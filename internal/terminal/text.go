@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"muster/internal/markdown"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // tabWidth is how many blanks a tab is shown as.
@@ -51,7 +51,7 @@ func clusters(s string) []cluster {
 
 // clean removes everything that could steer the terminal, colour sequences included.
 func clean(s string) string {
-	return safetext.Clean(strings.ToValidUTF8(s, "\uFFFD"))
+	return text.Clean(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // cleanPaste is clean for pasted text, in which terminals send \r as the end of a line.

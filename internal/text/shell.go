@@ -1,4 +1,3 @@
-// Package text has the functions on strings that all other packages share. It imports the standard library only.
 package text
 
 import "strings"

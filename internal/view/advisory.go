@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // advisory names the advisory checks that were red, with the tasks that have landed all the same.
@@ -27,5 +27,5 @@ func advisory(landed []muster.Task) string {
 		return ""
 	}
 	return fmt.Sprintf("advisory %s %s %s red, at the landing of %s", Plural(len(checks), "check", "checks"),
-		OneLine(safetext.List(checks, 10)), Plural(len(checks), "was", "were"), safetext.List(tasks, 20))
+		OneLine(text.List(checks, 10)), Plural(len(checks), "was", "were"), text.List(tasks, 20))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where
@@ -48,7 +48,7 @@ func published(landed []muster.Task) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "published checks: " + safetext.List(names, 5) + "; each later landing has to pass them"
+	return "published checks: " + text.List(names, 5) + "; each later landing has to pass them"
 }
 
 // redAlone names the commits that a check of their own has found to be red, "" where there are none. Nothing has to be
@@ -57,7 +57,7 @@ func (s Summary) redAlone() string {
 	if s.Tally == nil || len(s.Tally.redAlone) == 0 {
 		return ""
 	}
-	return "red by themselves: " + safetext.List(s.Tally.redAlone, 5) + "; a later landing made them green"
+	return "red by themselves: " + text.List(s.Tally.redAlone, 5) + "; a later landing made them green"
 }
 
 // flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are
@@ -72,5 +72,5 @@ func flaky(landed []muster.Task) string {
 	if len(ids) == 0 {
 		return ""
 	}
-	return "flaky check: red and then green on the same tree, at the landing of " + safetext.List(ids, 20)
+	return "flaky check: red and then green on the same tree, at the landing of " + text.List(ids, 20)
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Tone is what a colour means.
@@ -97,7 +97,7 @@ func OneLine(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case safetext.IsUnsafe(r), r == 0xfeff: // a byte order mark has no width, and hides in names
+		case text.IsUnsafe(r), r == 0xfeff: // a byte order mark has no width, and hides in names
 			return -1
 		}
 		return r
@@ -119,7 +119,7 @@ func isOneLine(s string) bool {
 }
 
 // ManyLines returns text of several lines without what could steer a terminal. Its newlines and tabs stay.
-func ManyLines(s string) string { return safetext.Clean(s) }
+func ManyLines(s string) string { return text.Clean(s) }
 
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
 // size, as over some serial lines, counts as 80 columns wide.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -162,5 +162,5 @@ func (t *Tally) Remembered() string {
 	if len(t.memories) == 0 {
 		return ""
 	}
-	return "remembered: " + safetext.List(t.memories, 10) + " (muster memory)"
+	return "remembered: " + text.List(t.memories, 10) + " (muster memory)"
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -30,9 +30,9 @@ func (s *teamState) task(id muster.TaskID) *muster.Task {
 
 // clean makes a text of a model or a file fit for the screen: without secrets and control characters, and with blanks
 // in place of tabs.
-func (s *teamState) clean(text string) string {
-	text = safetext.Clean(s.hide(strings.ReplaceAll(text, "\r\n", "\n")))
-	return strings.ReplaceAll(text, "\t", "    ")
+func (s *teamState) clean(words string) string {
+	words = text.Clean(s.hide(strings.ReplaceAll(words, "\r\n", "\n")))
+	return strings.ReplaceAll(words, "\t", "    ")
 }
 
 // oneLine is clean for texts of one line.

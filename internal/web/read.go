@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/team"
 )
 
@@ -53,7 +53,7 @@ func (s *Server) member(r *http.Request) (any, error) {
 		}
 		c.Next = said.Pos // after an entry that cannot be read too, which is left out
 		if err == nil {
-			said.Text = safetext.Cut(said.Text, mostText)
+			said.Text = text.CutBytes(said.Text, mostText)
 			c.Said = append(c.Said, said)
 		}
 		if after == 0 && len(c.Said) >= 2*mostSaid { // the older half goes, so that memory does not grow

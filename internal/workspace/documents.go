@@ -14,7 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/paths"
 	"muster/internal/roster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -105,7 +105,7 @@ func (d *doctor) readOnce(path string, read func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	if line := safetext.BadLine(data); line > 0 {
+	if line := text.BadLine(data); line > 0 {
 		return fmt.Errorf("line %d is not UTF-8", line)
 	}
 	return read(muster.TrimBOM(data))

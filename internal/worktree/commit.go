@@ -13,7 +13,6 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/paths"
-	"muster/internal/safetext"
 	"muster/internal/text"
 )
 
@@ -171,7 +170,7 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	}
 	if len(state) > 0 {
 		return muster.Errorf(muster.Invalid, "the lane %s holds %s, which would land in the directories of the team's "+
-			"state", c.lane.Name, safetext.List(state, maxRefused)).
+			"state", c.lane.Name, text.List(state, maxRefused)).
 			WithHint("git rm -r -f --ignore-unmatch %s",
 				text.ShellQuote(path.Clean(strings.SplitN(state[0], "/", 2)[0])))
 	}

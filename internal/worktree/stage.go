@@ -12,7 +12,6 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/safetext"
 	"muster/internal/text"
 )
 
@@ -301,7 +300,7 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
-		safetext.List(dirs, maxRefused)).
+		text.List(dirs, maxRefused)).
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", text.ShellQuote(dirs[0]))
 }
 
@@ -349,7 +348,7 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "%s would not land: a pattern was added to git's exclude file while the "+
-		"team works", safetext.List(hidden, maxRefused)).
+		"team works", text.List(hidden, maxRefused)).
 		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore", file)
 }
 
@@ -386,6 +385,6 @@ func (s staging) filtered(ctx context.Context, files []string) (passing []string
 		why, hint = "only the repository's own config names", "the user can look at it and allow it: muster trust"
 	}
 	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that "+
-		"%s, so it does not run, and the content would land in clear", safetext.List(refused, maxRefused), name, why).
+		"%s, so it does not run, and the content would land in clear", text.List(refused, maxRefused), name, why).
 		WithHint("%s", hint)
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"muster"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // Parse returns the root of the only document in data, or nil if there is none. name is the file's name in errors.
 // Errors are Invalid, with the line where it is known.
 func Parse(name string, data []byte) (ast.Node, error) {
 	data = muster.TrimBOM(data)
-	if line := safetext.BadLine(data); line > 0 {
+	if line := text.BadLine(data); line > 0 {
 		return nil, muster.Errorf(muster.Invalid, "%s:%d: this line is not UTF-8", name, line)
 	}
 	tokens := lexer.Tokenize(string(data))

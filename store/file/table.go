@@ -18,7 +18,7 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/durable"
-	"muster/internal/safetext"
+	"muster/internal/text"
 )
 
 // table is the documents of one directory.
@@ -281,7 +281,7 @@ func (t *table) fetch(key string) docContent {
 
 // checkJSON returns what is wrong with the bytes of a document, with the line.
 func (t *table) checkJSON(key string, data []byte) error {
-	if bad := safetext.BadLine(data); bad > 0 {
+	if bad := text.BadLine(data); bad > 0 {
 		return muster.Errorf(muster.Corrupt, "%s is not UTF-8 text in line %d", t.path(key), bad)
 	}
 	if json.Valid(data) {

@@ -82,7 +82,7 @@ func TestBashIsCancelled(t *testing.T) {
 func TestBashThatPrintsMuch(t *testing.T) {
 	k := newKit(t)
 	r := k.call("bash", in{"command": "seq 1 200000"})
-	got := text(r)
+	got := r.Text()
 	if len(r.Files) != 1 || filepath.Dir(r.Files[0]) != k.place.ReadOnly[0] {
 		t.Fatalf("files %v", r.Files)
 	}

@@ -42,7 +42,7 @@ func TestConfined(t *testing.T) {
 		same(t, "write "+path, k.sorry("write_file", in{"path": path, "content": "x"}), path+want)
 		same(t, "edit "+path, k.sorry("edit_file", in{"path": path, "old_text": "SECRET", "new_text": "x"}), path+want)
 		same(t, "grep "+path, k.sorry("grep", in{"path": path, "pattern": "SECRET"}), path+want)
-		if got := text(k.call("glob", in{"pattern": path + "/*"})); strings.Contains(got, "secret\n") {
+		if got := k.call("glob", in{"pattern": path + "/*"}).Text(); strings.Contains(got, "secret\n") {
 			t.Errorf("glob %s: %s", path, got)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/mailbox"
 	"muster/internal/proc"
+	"muster/internal/text"
 )
 
 // The limits of a member's background jobs.
@@ -305,15 +305,15 @@ func (t toolset) stopBackground(ctx context.Context, in stopInput) (string, erro
 func Render(done []Job) string {
 	announcement := "<background-results>\n"
 	for _, job := range done {
-		text := job.outcome()
+		news := job.outcome()
 		if job.Last != "" {
-			text += "\n  " + strings.ReplaceAll(job.Last, "\n", "\n  ")
+			news += "\n  " + strings.ReplaceAll(job.Last, "\n", "\n  ")
 		}
-		text = mailbox.Escape(text) + "\n"
-		if len(announcement)+len(text) > maxAnnounced {
-			text = mailbox.Escape(job.outcome()) + "\n" // check_background has the rest
+		news = text.EscapeTags(news) + "\n"
+		if len(announcement)+len(news) > maxAnnounced {
+			news = text.EscapeTags(job.outcome()) + "\n" // check_background has the rest
 		}
-		announcement += text
+		announcement += news
 	}
 	return announcement + "</background-results>"
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"muster/internal/proc"
@@ -122,9 +121,9 @@ func (k *kit) ok(name string, input in) string {
 	k.t.Helper()
 	r := k.call(name, input)
 	if r.IsError {
-		k.t.Errorf("%s%v is an error: %s", name, input, text(r))
+		k.t.Errorf("%s%v is an error: %s", name, input, r.Text())
 	}
-	return text(r)
+	return r.Text()
 }
 
 // sorry calls a tool that must tell the model of an error and returns its text.
@@ -132,19 +131,9 @@ func (k *kit) sorry(name string, input in) string {
 	k.t.Helper()
 	r := k.call(name, input)
 	if !r.IsError {
-		k.t.Errorf("%s%v is no error: %s", name, input, text(r))
+		k.t.Errorf("%s%v is no error: %s", name, input, r.Text())
 	}
-	return text(r)
-}
-
-func text(r llm.Result) string {
-	var b strings.Builder
-	for _, p := range r.Parts {
-		if s, ok := p.(llm.Text); ok {
-			b.WriteString(s.Text)
-		}
-	}
-	return b.String()
+	return r.Text()
 }
 
 func same(t *testing.T, what, got, want string) {

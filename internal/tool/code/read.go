@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"muster/internal/prompt"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -298,7 +298,7 @@ func numberLines(lines []string, from, to int) string {
 // writeNumbered writes line n as read_file shows it, with or without its line end.
 func writeNumbered(b *strings.Builder, n int, line string) {
 	line = strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "\uFFFD")
-	fmt.Fprintf(b, "%d\t%s\n", n, safetext.Cut(line, maxShownBytes))
+	fmt.Fprintf(b, "%d\t%s\n", n, text.CutBytes(line, maxShownBytes))
 }
 
 // plural returns a number with the noun that it counts.

@@ -99,7 +99,7 @@ func TestReadImage(t *testing.T) {
 	if r.IsError || !ok || img.Media != "image/png" || !bytes.Equal(img.Data, data.Bytes()) {
 		t.Errorf("%v, %s of %d bytes, want %d", r.IsError, img.Media, len(img.Data), data.Len())
 	}
-	same(t, "its text", text(r), fmt.Sprintf("p.png: image/png, %d bytes", data.Len()))
+	same(t, "its text", r.Text(), fmt.Sprintf("p.png: image/png, %d bytes", data.Len()))
 	k.place.NoImages = true
 	same(t, "to a model without eyes", k.sorry("read_file", in{"path": "p.png"}), fmt.Sprintf("p.png is an image (image/png, "+
 		"%d bytes), and your model takes no images. A program may tell what you need of it: use bash.", data.Len()))

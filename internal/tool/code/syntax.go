@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"muster/internal/proc"
-	"muster/internal/safetext"
+	"muster/internal/text"
 	"muster/internal/yamldoc"
 )
 
@@ -194,7 +194,7 @@ func nodeError(out string) (line int, message string) {
 // syntaxMessage returns an error as a model reads it, with the program that has found it: another version of the
 // language may have it otherwise.
 func syntaxMessage(line int, message, program string) string {
-	message = safetext.Clean(strings.ToValidUTF8(message, "\uFFFD"))
+	message = text.Clean(strings.ToValidUTF8(message, "\uFFFD"))
 	message, _, _ = strings.Cut(message, "\n")
 	if len(message) > maxSyntaxMessage {
 		message = strings.ToValidUTF8(message[:maxSyntaxMessage], "")

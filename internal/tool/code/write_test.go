@@ -335,7 +335,7 @@ func TestAFileThatHasChangedSinceItWasRead(t *testing.T) {
 			if c.change != "" {
 				k.put("f.txt", c.change)
 			}
-			got := text(k.call(c.tool, c.call))
+			got := k.call(c.tool, c.call).Text()
 			if !strings.Contains(got, c.says) || strings.Contains(got, c.isnot) {
 				t.Errorf("the model reads %q", got)
 			}

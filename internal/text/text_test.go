@@ -1,12 +1,12 @@
-package safetext
+package text
 
 import "testing"
 
-// TestCut checks that a longer text is cut between two characters.
-func TestCut(t *testing.T) {
+// TestCutBytes checks that a longer text is cut between two characters.
+func TestCutBytes(t *testing.T) {
 	for text, want := range map[string]string{"": "", "abc": "abc", "abcd": "abc ...", "abé": "ab ..."} {
-		if got := Cut(text, 3); got != want {
-			t.Errorf("Cut(%q, 3) = %q, want %q", text, got, want)
+		if got := CutBytes(text, 3); got != want {
+			t.Errorf("CutBytes(%q, 3) = %q, want %q", text, got, want)
 		}
 	}
 }

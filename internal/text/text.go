@@ -1,7 +1,6 @@
-// Package safetext makes texts that a model or another program wrote fit to be shown. It knows which characters of them
-// must not reach a terminal, finds what is no text, and shortens what may be long. The packages that print share it, so
-// that none of them lets through what another holds back.
-package safetext
+// Package text has the functions on strings that all other packages share, so that none of them lets through what
+// another holds back: foreign text as it may be shown, in one line, cut, as a word of a shell, and as a model reads it.
+package text
 
 import (
 	"bytes"
@@ -21,24 +20,25 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Cut returns the beginning of a text that has more than so many bytes, with dots behind. It cuts no character in two.
-func Cut(text string, most int) string {
-	if len(text) <= most {
-		return text
+// CutBytes returns the beginning of a text that has more than so many bytes, with dots behind. It cuts no character in
+// two.
+func CutBytes(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return strings.ToValidUTF8(text[:most], "") + " ..."
+	return strings.ToValidUTF8(s[:most], "") + " ..."
 }
 
 // OneLine returns a text in one line, without characters that steer a terminal.
-func OneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }
+func OneLine(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
 // BadLine returns the number of the first line that is not UTF-8, or 0 if there is none.
-func BadLine(text []byte) int {
+func BadLine(data []byte) int {
 	number := 0
-	if utf8.Valid(text) { // as nearly all are; to look at each line takes longer
+	if utf8.Valid(data) { // as nearly all are; to look at each line takes longer
 		return number
 	}
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(data) {
 		if number++; !utf8.Valid(line) {
 			break
 		}
