@@ -1,9 +1,9 @@
 package loop
 
 import (
-	"fmt"
 	"strings"
 
+	"muster/internal/text"
 	"muster/llm"
 	"muster/llm/repair"
 )
@@ -29,15 +29,11 @@ func (a Agent) choices(name string) string {
 func malformedResult(c llm.Call, s llm.Spec) llm.Result {
 	const most = 200 // of what was sent: enough to recognise it
 	_, err := repair.Object([]byte(c.Malformed))
+	sent := c.Malformed
+	if len(sent) > most {
+		sent = text.FirstBytes(sent, most/2) + " ... " + text.LastBytes(sent, most/2)
+	}
 	return llm.ErrorResult("%s: nothing was done, because the arguments are not a JSON object: %v. You sent: %s\n"+
 		"Call it again with one JSON object that fits this schema, and escape quotes, backslashes and line ends in "+
-		"strings: %s", s.Name, err, shorten(c.Malformed, most), s.Schema)
-}
-
-// shorten returns text, or its beginning and end with a mark between them, about n bytes in all.
-func shorten(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(fmt.Sprintf("%s ... %s", text[:n/2], text[len(text)-n/2:]), "")
+		"strings: %s", s.Name, err, sent, s.Schema)
 }

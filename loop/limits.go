@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -42,9 +43,9 @@ func (s *results) fit(r llm.Result) llm.Result {
 		return r
 	}
 	s.size.Add(-size)
-	text := r.Text()
-	cut := fmt.Sprintf("%.*s\n[%d KB are cut here: the results of this reply's calls have %d MB, which is the most. "+
-		"Ask for less, or make such calls one by one]", keptOfResult, text, size>>10, MaxResults>>20)
+	cut := fmt.Sprintf("%s\n[%d KB are cut here: the results of this reply's calls have %d MB, which is the most. "+
+		"Ask for less, or make such calls one by one]",
+		text.FirstBytes(r.Text(), keptOfResult), size>>10, MaxResults>>20)
 	r.Parts = []llm.Part{llm.Text{Text: cut}}
 	return r
 }

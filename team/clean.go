@@ -17,7 +17,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/git"
 	"muster/internal/setup"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -352,7 +352,7 @@ func (x *cleaner) setups(cache string) {
 	for _, e := range setup.Entries(cache) {
 		_, err := os.Stat(e.Repo)
 		isGone := e.Repo != "" && errors.Is(err, fs.ErrNotExist)
-		name := cmp.Or(strings.TrimPrefix(e.Repo+": "+view.OneLine(e.Command), ": "), e.Dir())
+		name := cmp.Or(strings.TrimPrefix(e.Repo+": "+text.OneLine(e.Command), ": "), e.Dir())
 		x.add(Cleanable{Kind: CleanSetup, Name: name, Size: e.Bytes, At: muster.UnixTime(e.Used),
 			remove: func(context.Context) error { return e.Remove() }}, false, !isGone)
 	}

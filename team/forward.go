@@ -8,7 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/delivery"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/workspace"
 )
 
@@ -88,7 +88,7 @@ func forward(ctx context.Context, p *runHost, sum *Summary) {
 	if failed, ok := errors.AsType[*muster.Error](err); ok {
 		sum.Forward.Why = failed.Message
 	}
-	sum.Forward.Why = strings.TrimSpace(view.OneLine(sum.Forward.Why))
+	sum.Forward.Why = strings.TrimSpace(text.OneLine(sum.Forward.Why))
 }
 
 // confirmTargets notes that the user has named the branches that the run's record is going to name.

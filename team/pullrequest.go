@@ -12,7 +12,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/text"
-	"muster/internal/view"
 	"muster/internal/workspace"
 )
 
@@ -75,7 +74,7 @@ func (s Target) PullRequest(ctx context.Context, base, spent string) (pr PullReq
 // titleOf returns the title of a pull request: the first line of the goal.
 func titleOf(run muster.Run) string {
 	title, _, _ := strings.Cut(strings.TrimSpace(run.Goal), "\n")
-	return view.Cut(view.OneLine(title), 72)
+	return text.CutColumns(text.OneLine(title), 72)
 }
 
 // body returns the text of a pull request: the goal, what has landed with its receipts, what is not done, the cost. All
@@ -86,31 +85,31 @@ func body(run muster.Run, tasks []muster.Task, spent string) string {
 		switch {
 		case !run.Has(t):
 		case t.Landed != nil:
-			fmt.Fprintf(&landed, "- %s (%.7s, %s)\n", view.OneLine(t.Subject), t.Landed.Commit,
-				view.OneLine(t.Landed.Receipt))
+			fmt.Fprintf(&landed, "- %s (%.7s, %s)\n", text.OneLine(t.Subject), t.Landed.Commit,
+				text.OneLine(t.Landed.Receipt))
 			if t.Result != "" {
-				fmt.Fprintf(&landed, "  %s\n", view.OneLine(t.Result))
+				fmt.Fprintf(&landed, "  %s\n", text.OneLine(t.Result))
 			}
 		case t.Open() || t.Status == muster.NeedsAttention:
 			is := strings.ReplaceAll(string(t.Status), "_", " ")
 			if t.Status == muster.NeedsAttention && t.Result != "" {
-				is = view.OneLine(t.Result)
+				is = text.OneLine(t.Result)
 			}
-			fmt.Fprintf(&open, "- %s: %s\n", view.OneLine(t.Subject), is)
+			fmt.Fprintf(&open, "- %s: %s\n", text.OneLine(t.Subject), is)
 		}
 	}
-	text := strings.TrimSpace(view.ManyLines(run.Goal)) + "\n"
-	if text == titleOf(run)+"\n" {
-		text = "" // the title says all of it
+	words := strings.TrimSpace(text.Clean(run.Goal)) + "\n"
+	if words == titleOf(run)+"\n" {
+		words = "" // the title says all of it
 	}
 	for _, part := range []struct{ title, text string }{
-		{"Landed", landed.String()}, {"Not done", open.String()}, {"Check", view.OneLine(run.Check)}, {"Cost", spent},
+		{"Landed", landed.String()}, {"Not done", open.String()}, {"Check", text.OneLine(run.Check)}, {"Cost", spent},
 	} {
 		if part.text != "" {
-			text += fmt.Sprintf("\n## %s\n\n%s\n", part.title, strings.TrimSpace(part.text))
+			words += fmt.Sprintf("\n## %s\n\n%s\n", part.title, strings.TrimSpace(part.text))
 		}
 	}
-	return strings.TrimPrefix(text, "\n")
+	return strings.TrimPrefix(words, "\n")
 }
 
 // Open pushes the target to the remote origin, as the user, and opens the pull request by gh or glab, whichever fits

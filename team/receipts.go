@@ -11,6 +11,7 @@ import (
 	"muster/internal/check"
 	"muster/internal/git"
 	"muster/internal/landing"
+	"muster/internal/text"
 )
 
 // Receipt is what proves the commit of one landed task.
@@ -170,7 +171,7 @@ func verify(
 	}
 	isGreen := x.Says == muster.ReceiptGreen
 	for _, k := range found {
-		isCheck := t.Landed.Check == "" || k.Name == "" && strings.Join(strings.Fields(k.Command), " ") == said.Check
+		isCheck := t.Landed.Check == "" || k.Name == "" && text.OneLine(k.Command) == said.Check
 		if isCheck && k.Proves(isGreen) {
 			x.Kept = &k
 			break

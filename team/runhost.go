@@ -147,12 +147,12 @@ func landingOptions(
 }
 
 func (c *Config) skills(root paths.Dir) []skills.Skill {
-	return skills.Find(skills.Places(string(root), c.Home, c.UserDir))
+	return skills.Find(string(root), c.Home, c.UserDir)
 }
 
 // roleFiles returns the roles that the teammates of a team in the repository can have. A process reads them once.
 func (c *Config) roleFiles(root paths.Dir) []roles.Role {
-	return roles.Find(roles.Places(string(root), c.Home, c.UserDir))
+	return roles.Find(string(root), c.Home, c.UserDir)
 }
 
 // remembered returns what returns what is remembered of the repository, and what the user has all teams know. Members

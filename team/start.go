@@ -12,6 +12,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/playbook"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 )
@@ -85,7 +86,7 @@ func (s RunState) Err() error {
 		return nil
 	}
 	lines := view.OpenTasks(s.Open, 24, "muster task list")
-	return muster.Errorf(muster.Held, "a team stopped here with %s", view.Count(len(s.Open), "open task")).
+	return muster.Errorf(muster.Held, "a team stopped here with %s", text.Count(len(s.Open), "open task")).
 		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\n"+
 			"put it aside:         muster archive", strings.Join(lines, "\n"))
 }

@@ -12,7 +12,7 @@ import (
 	"muster"
 	"muster/internal/landing"
 	"muster/internal/teammate"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/llm"
@@ -111,9 +111,9 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 	}
 	// A task that somebody has added while the run ended is nobody's yet. The run is over, but not all is done.
 	if open, late := run.Left(tasks); late && end.Code == 0 {
-		text := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text,
-			view.Count(len(open), "open task"))
-		end = teammate.End{Code: 3, Text: strings.TrimSpace(text)}
+		why := fmt.Sprintf("%s\n%s came while the run ended: muster resume goes on.", end.Text,
+			text.Count(len(open), "open task"))
+		end = teammate.End{Code: 3, Text: strings.TrimSpace(why)}
 	}
 	run.Target = p.branch // where this process landed, whatever the record says by now
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",

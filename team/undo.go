@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
@@ -192,12 +193,12 @@ func (x *undoing) errConflict(c *landing.RevertConflict) error {
 	for _, t := range landedIn(x.tasks, c.Later) {
 		later = append(later, t.ID)
 	}
-	text, hint := c.Error(), ""
+	words, hint := c.Error(), ""
 	if len(later) > 0 {
-		text += fmt.Sprintf(", by %s %s", view.Plural(len(later), "task", "tasks"), view.IDs(later))
+		words += fmt.Sprintf(", by %s %s", text.Plural(len(later), "task", "tasks"), view.IDs(later))
 		hint = fmt.Sprintf("take them back too:   muster undo %s\n", blanks(append(slices.Clone(x.ids), later...)))
 	}
-	return muster.Errorf(muster.Invalid, "%s; nothing has changed", text).
+	return muster.Errorf(muster.Invalid, "%s; nothing has changed", words).
 		WithHint("%sor let a team do it:  muster run \"take back task %s (git revert %.12s), and keep what came "+
 			"later\"", hint, blanks(x.ids), c.Commit)
 }
@@ -206,9 +207,9 @@ func blanks(ids []muster.TaskID) string { return strings.Trim(fmt.Sprint(ids), "
 
 func (x *undoing) subject() string {
 	if len(x.Undoes) == 1 {
-		return view.Cut(fmt.Sprintf("Undo #%d: %s", x.ids[0], view.OneLine(x.Undoes[0].Subject)), 200)
+		return text.CutColumns(fmt.Sprintf("Undo #%d: %s", x.ids[0], text.OneLine(x.Undoes[0].Subject)), 200)
 	}
-	return view.Cut("Undo #"+strings.ReplaceAll(blanks(x.ids), " ", ", #"), 200)
+	return text.CutColumns("Undo #"+strings.ReplaceAll(blanks(x.ids), " ", ", #"), 200)
 }
 
 func (x *undoing) summary() string {
@@ -309,7 +310,7 @@ func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Po
 				why += ": " + failed
 			}
 			hint = fmt.Sprintf("its log:         %s\nlet a team do it: muster run \"take back task %s (%s), and mend "+
-				"what needs it\"\n", e.Text("log"), blanks(x.ids), view.OneLine(x.Undoes[0].Subject))
+				"what needs it\"\n", e.Text("log"), blanks(x.ids), text.OneLine(x.Undoes[0].Subject))
 		case "conflict":
 		default:
 			why = e.Text("text")

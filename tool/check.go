@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster/internal/editdist"
+	"muster/internal/text"
 	"muster/llm/repair"
 )
 
@@ -65,13 +66,8 @@ func describe(v any) string {
 	return shorten(fmt.Sprint(v)) // a number or a boolean
 }
 
-// shorten cuts s to 60 characters.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return s
-}
+// shorten cuts what is shown of a value.
+func shorten(s string) string { return text.CutBytes(s, 60) }
 
 // list joins values with commas.
 func list(values []any) string {

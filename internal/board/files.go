@@ -27,7 +27,8 @@ func checkFiles(files []string) error {
 		if f == "" || len(f) > maxFile || err != nil || slashpath.IsAbs(f) || clean == ".." ||
 			strings.HasPrefix(clean, "../") || strings.ContainsFunc(f, unicode.IsControl) ||
 			text.BadLine([]byte(f)) > 0 {
-			return muster.Errorf(muster.Invalid, "%.80q is no path or glob of files in the repository", f)
+			return muster.Errorf(muster.Invalid, "%q is no path or glob of files in the repository",
+				text.CutBytes(f, 80))
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func names(all ...string) func() []Name {
 func TestComplete(t *testing.T) {
 	n := Names{Members: names("lead", "alice", "alan"), Requests: names("7f2c91aa", "70aa11bb"), Tasks: names("1", "12", "2"),
 		Custom: func() []commands.Command {
-			return []commands.Command{{Name: "apply", Hint: "WHAT"}, {Name: "docs:links"}}
+			return []commands.Command{commands.New("apply", "WHAT", "", "", nil), commands.New("docs:links", "", "", "", nil)}
 		}}
 	for _, c := range []struct {
 		text  string

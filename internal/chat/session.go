@@ -18,6 +18,7 @@ import (
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/terminal"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/llm"
@@ -194,7 +195,7 @@ func (s *Session) open(ctx context.Context) {
 		s.beginRun("")
 	}
 	if s.First != "" {
-		s.Face.Print("> " + view.ManyLines(s.First))
+		s.Face.Print("> " + text.Clean(s.First))
 		s.handleLine(ctx, s.First)
 	}
 }

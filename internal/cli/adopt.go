@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/workspace"
 )
 
@@ -41,7 +41,7 @@ func newAdoptCommand(a *App) *cobra.Command {
 			}
 		}
 		return a.printLine(found, w.Adopt(c.Context(), found), "taken over: %s in %s; go on with muster status",
-			view.Count(found.Tasks, "task"), strings.Join(found.Dirs, ", "))
+			text.Count(found.Tasks, "task"), strings.Join(found.Dirs, ", "))
 	}
 	return c
 }
@@ -54,9 +54,9 @@ func openUnverified(ctx context.Context, a *App) (*workspace.Unverified, error) 
 // foundText says what state holds, and what of it would be carried out.
 func foundText(f workspace.FoundState) string {
 	var b strings.Builder
-	line := func(title, text string) {
-		if text != "" {
-			fmt.Fprintf(&b, "%s%s\n", view.Pad(title, 10), view.OneLine(text))
+	line := func(title, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s%s\n", text.PadColumns(title, 10), text.OneLine(value))
 		}
 	}
 	names := func(all []muster.Name) string {
@@ -66,7 +66,7 @@ func foundText(f workspace.FoundState) string {
 		}
 		return strings.Join(texts, ", ")
 	}
-	line("state", strings.Join(f.Dirs, ", ")+": "+view.Count(f.Tasks, "task"))
+	line("state", strings.Join(f.Dirs, ", ")+": "+text.Count(f.Tasks, "task"))
 	line("members", names(f.Members))
 	line("owners", names(f.Owners))
 	line("lanes", names(f.Lanes))

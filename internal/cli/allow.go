@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/internal/view"
 )
@@ -45,7 +46,7 @@ func newAllowCommand(a *App) *cobra.Command {
 				// All names are looked at before one is allowed: a typing error changes nothing.
 				for _, n := range names {
 					if !name.MatchString(n) {
-						return muster.Errorf(muster.Invalid, "%q does not name a %s", view.OneLine(n), k.kind).
+						return muster.Errorf(muster.Invalid, "%q does not name a %s", text.OneLine(n), k.kind).
 							WithHint("%s", k.hint)
 					}
 				}
@@ -72,7 +73,7 @@ func listGrants(c *cobra.Command, a *App) error {
 	}
 	t := view.Table{Titles: []string{"KIND", "NAME", "SINCE"}, Wide: 1}
 	for _, g := range said.Allowed {
-		t.Row(view.OneLine(g.Kind), view.OneLine(g.Name), view.Duration(a.Now().Sub(muster.Time(g.At))))
+		t.Row(text.OneLine(g.Kind), text.OneLine(g.Name), view.Duration(a.Now().Sub(muster.Time(g.At))))
 	}
 	return a.print(said.Allowed, t.Draw)
 }

@@ -24,7 +24,7 @@
 //   - The result of a command goes to stdout. Messages, hints and progress go to stderr.
 //   - Only App has what comes from the process. No command reads os.Args, os.Environ or the current directory.
 //   - A command that only looks writes nothing, not even a directory.
-//   - Text of a model, a file or a user goes through view.OneLine or view.ManyLines before it is printed for people,
+//   - Text of a model, a file or a user goes through text.OneLine or text.Clean before it is printed for people,
 //     because it could steer the terminal.
 //
 // Read app.go first, then open.go and output.go, then the commands by name. How things are drawn is in internal/view.

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/detach"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -124,7 +125,7 @@ func showEnd(ctx context.Context, a *App, o opened) error {
 		return muster.Errorf(muster.NotFound, "no team is at work here").WithHint("talk with a lead: muster   " +
 			`or: muster run "GOAL"`)
 	case state.Run.EndedAt == 0 || state.IsStopped:
-		open := view.Count(len(state.Open), "open task")
+		open := text.Count(len(state.Open), "open task")
 		return muster.Errorf(muster.NotFound, "the team has stopped, with %s", open).
 			WithHint("go on: muster resume   or, with words of yours: muster")
 	}
@@ -157,5 +158,5 @@ func newStopCommand(a *App) *cobra.Command {
 
 // openTasks says how many tasks are open.
 func openTasks(open []muster.Task) string {
-	return view.Count(len(open), "task") + view.Plural(len(open), " is open", " are open")
+	return text.Count(len(open), "task") + text.Plural(len(open), " is open", " are open")
 }

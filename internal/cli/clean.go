@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -86,7 +87,7 @@ func cleanText(s view.Screen, all []team.Cleanable, isRemoving bool, now time.Ti
 	case isRemoving:
 		fmt.Fprintf(&w, "removed: %d%s\n", n, ofSize(sum))
 	default:
-		fmt.Fprintf(&w, "to remove %s%s:  muster clean --yes\n", view.Plural(n, "it", "them"), ofSize(sum))
+		fmt.Fprintf(&w, "to remove %s%s:  muster clean --yes\n", text.Plural(n, "it", "them"), ofSize(sum))
 	}
 	return w.String()
 }

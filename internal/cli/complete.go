@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/roles"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -183,7 +184,7 @@ func each[T any](
 		for _, x := range items {
 			value, about := describe(x)
 			if about != "" {
-				value = cobra.CompletionWithDesc(value, view.Cut(view.OneLine(about), 60))
+				value = cobra.CompletionWithDesc(value, text.CutColumns(text.OneLine(about), 60))
 			}
 			if value != "" && !slices.Contains(found, value) {
 				found = append(found, value)
@@ -226,7 +227,7 @@ func membersThat(match func(muster.Member) bool) candidates {
 var (
 	// owners are those who have or had a task. The names come from the tasks and not from the roster, because somebody
 	// outside the team can own a task.
-	owners = each(allTasks, func(t muster.Task) (name, _ string) { return view.OneLine(string(t.Owner)), "" })
+	owners = each(allTasks, func(t muster.Task) (name, _ string) { return text.OneLine(string(t.Owner)), "" })
 
 	// memberRoles are those of the members. That of the lead is left out, because it names one member and not a kind
 	// of work.
@@ -261,13 +262,13 @@ var (
 
 func knownRoles(a *App) func(context.Context, *team.Team) ([]roles.Role, error) {
 	return func(_ context.Context, t *team.Team) ([]roles.Role, error) {
-		return roles.Usable(roles.Find(rolePlaces(a, t.Root()))), nil
+		return roles.Usable(findRoles(a, t.Root())), nil
 	}
 }
 
 // workRole returns a role as it is typed, and "" for the lead's.
 func workRole(role string) string {
-	if role = view.OneLine(role); role == string(muster.Lead) {
+	if role = text.OneLine(role); role == string(muster.Lead) {
 		return ""
 	}
 	return role

@@ -17,6 +17,7 @@ import (
 	"muster/internal/chat"
 	"muster/internal/config"
 	"muster/internal/terminal"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -146,7 +147,7 @@ func (c *conversation) run(ctx context.Context) error {
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
 	defer c.addInput(s)()
 	if isRemote {
-		remote, err := c.attachTo(ctx, s, view.OneLine(state.Run.Goal))
+		remote, err := c.attachTo(ctx, s, text.OneLine(state.Run.Goal))
 		if err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal strin
 	c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 		"and it goes on when you leave")
 	if goal != "" { // a conversation gets one with its first task
-		c.face.Print("goal    " + view.Cut(goal, 160))
+		c.face.Print("goal    " + text.CutColumns(goal, 160))
 	}
 	return remote, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -53,13 +54,13 @@ func diffStat(s view.Screen, d team.Diff) string {
 	for _, f := range d.Files {
 		added, deleted = added+f.Added, deleted+f.Deleted
 		if f.Binary {
-			t.Row(view.Text(view.OneLine(f.File)), "binary", "")
+			t.Row(view.Text(text.OneLine(f.File)), "binary", "")
 			continue
 		}
-		t.Row(view.Text(view.OneLine(f.File)), f.Added, f.Deleted)
+		t.Row(view.Text(text.OneLine(f.File)), f.Added, f.Deleted)
 	}
-	return t.Draw(s) + fmt.Sprintf("%s, %s added, %d deleted\n", view.Count(len(d.Files), "file"),
-		view.Count(added, "line"), deleted)
+	return t.Draw(s) + fmt.Sprintf("%s, %s added, %d deleted\n", text.Count(len(d.Files), "file"),
+		text.Count(added, "line"), deleted)
 }
 
 func newReviewCommand(a *App) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/llm"
 	"muster/llm/catalogue"
@@ -242,8 +243,8 @@ func (x *modelExam) setCalls(r llm.Reply) {
 		x.note("tools", fmt.Sprintf("the model's call cannot be read: %s %s", all[0].Name, all[0].Malformed), "")
 	case good == 0:
 		said := strings.TrimSpace(r.Message.Text())
-		x.set("tools", workspace.Broken, fmt.Sprintf("the model was told to call a tool and did not (%s): %.200q",
-			r.Stop, said), needsTools)
+		x.set("tools", workspace.Broken, fmt.Sprintf("the model was told to call a tool and did not (%s): %q",
+			r.Stop, text.CutBytes(said, 200)), needsTools)
 	case len(r.Message.Calls()) == 0:
 		x.note("tools", "the server left the call in the text, where muster finds it: a server that knows the calls "+
 			"of this model is safer", "")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -67,13 +68,13 @@ func (a *App) exit(ctx context.Context, err error) int {
 // of its own. Control characters are made visible, because a message may quote what a model or a file says.
 func explain(w io.Writer, message, hint string) {
 	// Further lines are indented to the column where the first begins. A hint is not broken, because it is copied.
-	message = strings.TrimRight(view.ManyLines(message), "\n")
+	message = strings.TrimRight(text.Clean(message), "\n")
 	message = "muster: " + strings.ReplaceAll(message, "\n", "\n        ")
 	if width, isTerminal := view.TerminalWidth(w); isTerminal {
 		message = view.Hang(message, len("muster: "), width-1)
 	}
 	fmt.Fprintln(w, message)
-	if hint = strings.TrimRight(view.ManyLines(hint), "\n"); hint != "" {
+	if hint = strings.TrimRight(text.Clean(hint), "\n"); hint != "" {
 		fmt.Fprintf(w, "        %s\n", strings.ReplaceAll(hint, "\n", "\n        "))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"muster/internal/face"
 	"muster/internal/redact"
 	"muster/internal/terminal"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -113,7 +114,7 @@ func (c *conversation) takeMail(ctx context.Context) {
 	_ = c.Mail().Take(ctx, func(all []muster.Message) error {
 		for _, m := range all {
 			// The name is painted in the colour that the member has everywhere.
-			from := c.paint.Who(string(m.From), view.OneLine(string(m.From)))
+			from := c.paint.Who(string(m.From), text.OneLine(string(m.From)))
 			// It is printed before it is removed from the inbox, so a crash in between loses nothing.
 			c.face.Print(from + " to you: " + indentedBody(m))
 		}
@@ -166,9 +167,9 @@ func stoppedLines(state team.RunState, isStopped bool) []string {
 		return nil
 	}
 	if len(state.Open) == 0 {
-		words := "      goal: " + view.Cut(view.OneLine(state.Run.Goal), 60)
+		words := "      goal: " + text.CutColumns(text.OneLine(state.Run.Goal), 60)
 		if state.Run.Goal == "" {
-			words = "      you said: " + view.Cut(view.OneLine(state.Run.FirstWords), 60)
+			words = "      you said: " + text.CutColumns(text.OneLine(state.Run.FirstWords), 60)
 		}
 		return []string{words + "   no task is open"}
 	}

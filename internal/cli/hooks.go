@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -40,10 +41,10 @@ func newHooksCommand(a *App) *cobra.Command {
 					h.Problem})
 				runs := "yes"
 				if h.Problem != "" {
-					runs = "no: " + view.OneLine(h.Problem)
+					runs = "no: " + text.OneLine(h.Problem)
 				}
-				t.Row(cmp.Or(view.OneLine(string(h.Event)), "-"), cmp.Or(view.OneLine(h.Matcher), "*"),
-					view.OneLine(h.File), cmp.Or(h.Gist(), "-"), runs)
+				t.Row(cmp.Or(text.OneLine(string(h.Event)), "-"), cmp.Or(text.OneLine(h.Matcher), "*"),
+					text.OneLine(h.File), cmp.Or(h.Gist(), "-"), runs)
 			}
 			return a.print(list, func(s view.Screen) string {
 				if len(all) == 0 {

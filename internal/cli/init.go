@@ -15,8 +15,8 @@ import (
 	"muster/internal/config"
 	"muster/internal/detect"
 	"muster/internal/durable"
+	"muster/internal/text"
 	"muster/internal/trust"
-	"muster/internal/view"
 	"muster/team"
 )
 
@@ -78,7 +78,7 @@ func (i *initCommand) run(ctx context.Context, o opened) error {
 		return muster.Errorf(muster.Unavailable, "%s cannot be looked for: %w", config.File, err)
 	}
 	if !i.json {
-		fmt.Fprintln(i.Stdout, strings.TrimRight(view.ManyLines(r.Settings), "\n"))
+		fmt.Fprintln(i.Stdout, strings.TrimRight(text.Clean(r.Settings), "\n"))
 	}
 	canAsk := i.terminalIn() != nil && !i.json
 	switch {
@@ -151,13 +151,13 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	r.Trial = &trial
 	fmt.Fprint(i.Stderr, trialText(trial))
 	for _, line := range trial.Advisory {
-		fmt.Fprintln(i.Stderr, "advisory, and red: "+view.OneLine(line))
+		fmt.Fprintln(i.Stderr, "advisory, and red: "+text.OneLine(line))
 	}
 	return nil
 }
 
 func trialText(t team.CheckTrial) string {
-	said := fmt.Sprintf("%.7s: %s after %.1f s", t.Commit, view.OneLine(t.How), t.Seconds)
+	said := fmt.Sprintf("%.7s: %s after %.1f s", t.Commit, text.OneLine(t.How), t.Seconds)
 	switch {
 	case t.Green && t.Command == "":
 		return fmt.Sprintf("ok: set-up works at %.7s, after %.1f s\n", t.Commit, t.Seconds)
@@ -169,7 +169,7 @@ func trialText(t team.CheckTrial) string {
 		said = "the check is red at " + said + ", before any work is done: landings with a red check are accepted\n" +
 			"until one turns it green"
 	}
-	return said + "\n" + strings.TrimRight(view.ManyLines(t.Output), "\n") + "\n"
+	return said + "\n" + strings.TrimRight(text.Clean(t.Output), "\n") + "\n"
 }
 
 // write writes the file and notes that the user trusts it: who has just read a file and asked for it has seen what is

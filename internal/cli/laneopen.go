@@ -11,7 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/sandbox"
-	"muster/internal/view"
+	"muster/internal/text"
 )
 
 // laneAddress is where a server of a lane is shown. It is no address at which anything else of the user's listens: a
@@ -56,7 +56,7 @@ func chooseServer(lane muster.Lane, all []sandbox.Server, port int) (sandbox.Ser
 		if s.Port == port || port == 0 && len(all) == 1 {
 			return s, nil
 		}
-		ports = append(ports, fmt.Sprintf("%d (%s)", s.Port, view.OneLine(s.Program)))
+		ports = append(ports, fmt.Sprintf("%d (%s)", s.Port, text.OneLine(s.Program)))
 	}
 	switch {
 	case len(all) == 0:

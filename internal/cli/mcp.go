@@ -21,6 +21,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/redact"
+	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -193,7 +194,7 @@ func listMCP(ctx context.Context, a *App, o opened, all []mcpServer) error {
 				f.Tools, tools = &n, fmt.Sprint(n)
 			}
 		}
-		t.Row(view.OneLine(s.Name), view.OneLine(state), f.Transport, tools, view.OneLine(s.File))
+		t.Row(text.OneLine(s.Name), text.OneLine(state), f.Transport, tools, text.OneLine(s.File))
 		list = append(list, f)
 	}
 	return a.print(list, func(s view.Screen) string {
@@ -267,7 +268,7 @@ func showMCP(ctx context.Context, a *App, name string) error {
 		t := view.Table{Wide: 1, Titles: []string{"TOOL", "WHAT IT DOES", "WRITES"}}
 		for _, x := range tools {
 			writes := map[bool]string{true: "no", false: "yes"}[x.ReadOnly]
-			t.Row(view.OneLine(x.Name), view.OneLine(x.Description), writes)
+			t.Row(text.OneLine(x.Name), text.OneLine(x.Description), writes)
 		}
 		return a.print(tools, t.Draw)
 	})
@@ -285,7 +286,7 @@ func newMCPLoginCommand(a *App) *cobra.Command {
 				ctx, cancel := context.WithTimeout(ctx, loginPatience)
 				defer cancel()
 				err := p.Login(ctx, args[0], func(page string) {
-					fmt.Fprintf(a.Stderr, "Open this page in a browser on this machine:\n  %s\n", view.OneLine(page))
+					fmt.Fprintf(a.Stderr, "Open this page in a browser on this machine:\n  %s\n", text.OneLine(page))
 				})
 				if err != nil {
 					return fmt.Errorf("did not log you in: %w", err)

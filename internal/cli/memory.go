@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/memory"
 	"muster/internal/proc"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 )
@@ -108,11 +109,11 @@ func memoryTable(all []remembered, now time.Time) view.Table {
 				from += ", a tool's output"
 			}
 		}
-		about := view.OneLine(x.Description)
+		about := text.OneLine(x.Description)
 		if x.Problem != "" {
 			about, from = "not used: "+x.Problem, ""
 		}
-		t.Row(view.OneLine(x.Name), x.Type, about, view.OneLine(from), x.Place)
+		t.Row(text.OneLine(x.Name), x.Type, about, text.OneLine(from), x.Place)
 	}
 	return t
 }
@@ -147,7 +148,7 @@ func (m *memoryCommands) show() *cobra.Command {
 				return err
 			}
 			return m.print(remembered{x, unixTime(x.At), place, x.Content}, func(view.Screen) string {
-				return view.ManyLines(x.Text()) + "\n"
+				return text.Clean(x.Text()) + "\n"
 			})
 		}}
 }
@@ -165,7 +166,7 @@ func (m *memoryCommands) forget() *cobra.Command {
 			}
 			err = dir.Forget(c.Context(), args[0])
 			return m.printLine(remembered{x, unixTime(x.At), place, ""}, err, "%s of %s is forgotten",
-				view.OneLine(args[0]), place)
+				text.OneLine(args[0]), place)
 		})}
 }
 
@@ -204,11 +205,11 @@ func (m *memoryCommands) save(ctx context.Context, o opened, was memory.Memory) 
 	if err != nil {
 		return err
 	}
-	text, draft, err := m.edited(ctx, was)
-	if err != nil || text == "" {
+	edited, draft, err := m.edited(ctx, was)
+	if err != nil || edited == "" {
 		return err
 	}
-	x := memory.Parse(was.Name, text, m.Now())
+	x := memory.Parse(was.Name, edited, m.Now())
 	x.IsUsers = true
 	replaced, err := dir.Save(ctx, x)
 	if err != nil {
@@ -220,7 +221,7 @@ func (m *memoryCommands) save(ctx context.Context, o opened, was memory.Memory) 
 	if draft != "" {
 		_ = os.RemoveAll(filepath.Dir(draft)) // it is saved
 	}
-	line := view.OneLine(x.Name) + " of " + place + " is saved"
+	line := text.OneLine(x.Name) + " of " + place + " is saved"
 	if replaced != "" {
 		line += "; what it was is kept in " + replaced
 	}

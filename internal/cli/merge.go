@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -21,7 +22,7 @@ func newMergeCommand(a *App) *cobra.Command {
 			return err
 		}
 		if m.Said != "" && !a.json { // the words of the user's hooks
-			_, _ = io.WriteString(a.Stderr, view.ManyLines(m.Said)) // nothing depends on them
+			_, _ = io.WriteString(a.Stderr, text.Clean(m.Said)) // nothing depends on them
 		}
 		return a.print(m, func(s view.Screen) string { return mergedText(s, m) })
 	})
@@ -30,7 +31,7 @@ func newMergeCommand(a *App) *cobra.Command {
 
 // mergedText says what came to the user's branch: a line for each task.
 func mergedText(s view.Screen, m team.Merged) string {
-	branch, target := view.OneLine(m.Branch), view.OneLine(m.Target)
+	branch, target := text.OneLine(m.Branch), text.OneLine(m.Target)
 	var w strings.Builder
 	switch m.How {
 	case team.NothingToMerge:
@@ -40,13 +41,13 @@ func mergedText(s view.Screen, m team.Merged) string {
 		if m.How == team.MergedByCommit {
 			how = "by a merge commit"
 		}
-		fmt.Fprintf(&w, "%s of %s came to %s %s, now at %.7s\n", view.Count(len(m.Commits), "commit"), target, branch,
+		fmt.Fprintf(&w, "%s of %s came to %s %s, now at %.7s\n", text.Count(len(m.Commits), "commit"), target, branch,
 			how, m.At)
 	}
 	w.WriteString(view.LandedTasks(s, m.Tasks))
 	if m.Open > 0 {
 		fmt.Fprintf(&w, "%s still open: muster merge takes what lands later\n",
-			view.Count(m.Open, "task")+view.Plural(m.Open, " is", " are"))
+			text.Count(m.Open, "task")+text.Plural(m.Open, " is", " are"))
 	}
 	return w.String()
 }

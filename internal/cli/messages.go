@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -118,23 +119,23 @@ func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
 		if len(all) == 0 {
 			return fmt.Sprintf("no mail waits for %s\n", box)
 		}
-		var text strings.Builder
+		var words strings.Builder
 		for _, x := range all {
 			// Requests and the news of landings are mails too, and are told apart by their type.
 			kind := ""
 			if x.Type != muster.MailMessage {
-				kind = " (" + view.OneLine(string(x.Type)) + ")"
+				kind = " (" + text.OneLine(string(x.Type)) + ")"
 			}
-			from := s.Who(string(x.From), view.OneLine(string(x.From)))
+			from := s.Who(string(x.From), text.OneLine(string(x.From)))
 			at := view.Clock(muster.Time(x.At), m.Now())
-			fmt.Fprintf(&text, "%s  %s%s\n  %s\n", at, from, kind, indentedBody(x))
+			fmt.Fprintf(&words, "%s  %s%s\n  %s\n", at, from, kind, indentedBody(x))
 		}
-		return text.String()
+		return words.String()
 	})
 }
 
 // indentedBody returns the text of a mail, with all lines but the first indented. The sender stands on the first
 // line, and the rest is set off from the next mail.
 func indentedBody(m muster.Message) string {
-	return strings.ReplaceAll(strings.TrimSpace(view.ManyLines(m.Content)), "\n", "\n  ")
+	return strings.ReplaceAll(strings.TrimSpace(text.Clean(m.Content)), "\n", "\n  ")
 }

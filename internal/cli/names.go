@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"muster/internal/chat"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/workspace"
 )
 
@@ -24,20 +24,20 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 	return chat.Names{Members: kept(now, func() (names []chat.Name) {
 		members, _ := c.Members().List(ctx)
 		for _, m := range members {
-			names = append(names, chat.Name{Name: string(m.Name), Note: view.OneLine(m.Role)})
+			names = append(names, chat.Name{Name: string(m.Name), Note: text.OneLine(m.Role)})
 		}
 		return names
 	}), Requests: kept(now, func() (ids []chat.Name) {
 		all, _ := c.Requests().Pending(ctx)
 		for _, r := range all {
-			kind := view.OneLine(string(r.Kind) + " of " + string(r.From))
+			kind := text.OneLine(string(r.Kind) + " of " + string(r.From))
 			ids = append(ids, chat.Name{Name: string(r.ID), Note: kind})
 		}
 		return ids
 	}), Tasks: kept(now, func() (ids []chat.Name) {
 		all, _, _ := c.Tasks().List(ctx)
 		for _, x := range all {
-			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: view.OneLine(x.Subject)})
+			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: text.OneLine(x.Subject)})
 		}
 		return ids
 	}), Custom: kept(now, c.customCommands),

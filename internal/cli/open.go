@@ -10,8 +10,8 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/ports"
+	"muster/internal/text"
 	"muster/internal/trust"
-	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
 	"muster/store/file"
@@ -65,7 +65,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 		j := journal.New(s.Log())
 		j.Logger = a.logger()
 		s.OnReject = func(box muster.Name, line []byte, why string) {
-			text := why + ": " + view.Cut(view.OneLine(string(line)), 120)
+			text := why + ": " + text.CutColumns(text.OneLine(string(line)), 120)
 			// The text is cut, because a broken line may be as long as a whole file.
 			e := muster.Event{Kind: journal.MailRejected, Member: box, Fields: map[string]any{"text": text}}
 			// The line is set aside already. That it cannot be reported is no reason to stop reading.

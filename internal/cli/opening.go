@@ -10,7 +10,7 @@ import (
 	"muster"
 	"muster/internal/chat"
 	"muster/internal/config"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -36,7 +36,7 @@ func openingLines(ctx context.Context, c *conversation) []string {
 		{"check", cmp.Or(s.CheckText(), unchecked)},
 		{"rights", confinement(s).Rights()},
 	} {
-		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], view.Cut(view.OneLine(row[1]), 160)))
+		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -30,7 +31,7 @@ func newPRCommand(a *App) *cobra.Command {
 		}
 		// The question names the branch that others will see.
 		if isOpening && !isSure {
-			err = confirm(c.Context(), a, "push "+view.OneLine(pr.Head)+" and open a request", "muster pr --open --yes")
+			err = confirm(c.Context(), a, "push "+text.OneLine(pr.Head)+" and open a request", "muster pr --open --yes")
 		}
 		if isOpening && err == nil {
 			err = target.Open(c.Context(), &pr, a.Env)
@@ -40,9 +41,9 @@ func newPRCommand(a *App) *cobra.Command {
 		}
 		return a.print(pr, func(view.Screen) string {
 			if pr.URL != "" {
-				return view.ManyLines(pr.URL) + "\n"
+				return text.Clean(pr.URL) + "\n"
 			}
-			return view.OneLine(pr.Title) + "\n\n" + view.ManyLines(pr.Body) + "\n" +
+			return text.OneLine(pr.Title) + "\n\n" + text.Clean(pr.Body) + "\n" +
 				"open it:  muster pr --open\n"
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -45,8 +46,8 @@ func newReceiptsCommand(a *App) *cobra.Command {
 			return err
 		}
 		if verify && bad > 0 {
-			return muster.Errorf(muster.Invalid, "%s %s not hold", view.Count(bad, "receipt"),
-				view.Plural(bad, "does", "do"))
+			return muster.Errorf(muster.Invalid, "%s %s not hold", text.Count(bad, "receipt"),
+				text.Plural(bad, "does", "do"))
 		}
 		return nil
 	}
@@ -100,7 +101,7 @@ func proofLine(all []team.Receipt) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d hold, by %s on record (muster receipts --verify)",
-		len(all)-bad, len(all), view.Count(len(checks), "check"))
+		len(all)-bad, len(all), text.Count(len(checks), "check"))
 }
 
 func receiptText(x team.CheckReceipt) string {

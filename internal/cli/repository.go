@@ -15,6 +15,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -125,13 +126,13 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 		return (v.Name == "check" || v.Name == "checks") && v.Withheld != nil && !v.Withheld.IsOverridden
 	})
 	if root != "" && settings.CheckText() == "" && last.Check != "" {
-		found.Add("check", workspace.Healthy, "the last run's, which muster resume keeps: "+view.OneLine(last.Check),
+		found.Add("check", workspace.Healthy, "the last run's, which muster resume keeps: "+text.OneLine(last.Check),
 			`for all runs: check: in muster.yaml`)
 	} else if root != "" && settings.CheckText() == "" && !isUntrusted {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
 			`muster run --check "go test ./...", or check: in muster.yaml`)
 	} else if root != "" && settings.CheckText() != "" {
-		found.Add("check", workspace.Healthy, view.OneLine(settings.CheckText()), "")
+		found.Add("check", workspace.Healthy, text.OneLine(settings.CheckText()), "")
 	}
 	// Only the environment is looked at; no request is sent to the provider.
 	choice, _, err := settings.Endpoints.Choose(settings.Model, a.Env)
@@ -140,9 +141,9 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 		found.Add("model", workspace.Note, muster.PlainText(err), "")
 	// A server of one's own may need no key, so none is missed.
 	case choice.URL != "":
-		found.Add("model", workspace.Healthy, view.OneLine(settings.Model), "")
+		found.Add("model", workspace.Healthy, text.OneLine(settings.Model), "")
 	default:
-		found.Add("model", workspace.Healthy, view.OneLine(settings.Model)+", and its key is set", "")
+		found.Add("model", workspace.Healthy, text.OneLine(settings.Model)+", and its key is set", "")
 	}
 }
 
@@ -227,16 +228,16 @@ func findingsText(p view.Paint, all workspace.Findings) string {
 	tones := map[workspace.Health]view.Tone{
 		workspace.Healthy: view.Good, workspace.Mended: view.Good, workspace.Broken: view.Bad}
 	// The width of the columns before the text, so that its further lines begin below the first.
-	newline, text := "\n"+strings.Repeat(" ", 6+2+width+2), ""
+	newline, out := "\n"+strings.Repeat(" ", 6+2+width+2), ""
 	for _, f := range all {
-		lines := strings.TrimSpace(view.ManyLines(f.Text))
+		lines := strings.TrimSpace(text.Clean(f.Text))
 		if f.Fix != "" {
-			lines += "\n" + view.ManyLines(f.Fix)
+			lines += "\n" + text.Clean(f.Fix)
 		}
-		text += p.In(tones[f.Health], view.Pad(string(f.Health), 6)) + "  " + view.Pad(f.Area, width) + "  " +
-			strings.ReplaceAll(lines, "\n", newline) + "\n"
+		out += p.In(tones[f.Health], text.PadColumns(string(f.Health), 6)) + "  " +
+			text.PadColumns(f.Area, width) + "  " + strings.ReplaceAll(lines, "\n", newline) + "\n"
 	}
-	return text
+	return out
 }
 
 // newArchiveCommand returns muster archive, which archives the team, and its command list. It is the only command that
@@ -265,8 +266,8 @@ func newArchiveCommand(a *App) *cobra.Command {
 		// The state may be moved in part already, and the workspace is opened all the same.
 		// Interrupted, the command is to be called again: the archive goes on where it was.
 		t, err := o.workspace.Archive(c.Context())
-		return a.printLine(t, err, "%s and %s are put aside in %s", view.Count(t.Tasks, "task"),
-			view.Count(len(t.Lanes), "lane"),
+		return a.printLine(t, err, "%s and %s are put aside in %s", text.Count(t.Tasks, "task"),
+			text.Count(len(t.Lanes), "lane"),
 			workspace.Relative(o.workspace, filepath.Join(o.workspace.Paths().Archive(), t.Name)))
 	}
 	return c
@@ -291,7 +292,7 @@ func putAside(ctx context.Context, a *App, refused error) error {
 func archiveTable(all []workspace.ArchivedTeam) view.Table {
 	t := view.Table{Titles: []string{"NAME", "TEAM", ">TASKS", ">LANDED", ">LANES", "GOAL"}, Wide: 5}
 	for _, s := range all {
-		goal := view.Text(view.OneLine(s.Goal))
+		goal := view.Text(text.OneLine(s.Goal))
 		if s.Moving {
 			goal = view.Cell{Text: "interrupted: muster archive goes on", Tone: view.Bad}
 		}

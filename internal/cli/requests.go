@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -85,8 +86,8 @@ func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
 		if err := check(c, args); err != nil || yes || strings.TrimSpace(strings.Join(args[1:], "")) != "" {
 			return err
 		}
-		const text = "%s needs a reason, which whoever asked reads: %[1]s %s \"why\""
-		return &usageError{c.CommandPath(), fmt.Sprintf(text, c.CommandPath(), view.OneLine(args[0]))}
+		const format = "%s needs a reason, which whoever asked reads: %[1]s %s \"why\""
+		return &usageError{c.CommandPath(), fmt.Sprintf(format, c.CommandPath(), text.OneLine(args[0]))}
 	}
 	c := &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.changing(answer)}
 	if yes {

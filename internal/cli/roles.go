@@ -10,8 +10,8 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/editdist"
-	"muster/internal/places"
 	"muster/internal/roles"
+	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -44,7 +44,7 @@ func newRolesCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := roles.Find(rolePlaces(a, root))
+			all := findRoles(a, root)
 			if len(args) == 0 {
 				return a.print(roleList(all), roleTable(all).Draw)
 			}
@@ -56,7 +56,7 @@ func newRolesCommand(a *App) *cobra.Command {
 			}
 			// Only one role has its prompt: those of all would fill the screen.
 			fields := roleList([]roles.Role{r})[0]
-			fields.Prompt = r.Prompt
+			fields.Prompt = r.Body
 			return a.print(fields, func(view.Screen) string { return roleText(r) })
 		}}
 }
@@ -73,16 +73,15 @@ func nearRole(all []roles.Role, name string) string {
 // noteUnknownRole says what a role is that no file describes. Any word may be a role, and some are typing errors.
 func noteUnknownRole(a *App, root, name string) {
 	// It is no error: tasks can ask for a role of any name, and a team may divide its work by such words.
-	all := roles.Find(rolePlaces(a, root))
+	all := findRoles(a, root)
 	if _, ok := roles.Named(all, name); !ok {
 		explain(a.Stderr, fmt.Sprintf("no file describes the role %q%s: who has it has all tools, and no instructions "+
-			"of a role", view.OneLine(name), nearRole(all, name)), "those that are described:  muster roles")
+			"of a role", text.OneLine(name), nearRole(all, name)), "those that are described:  muster roles")
 	}
 }
 
-func rolePlaces(a *App, root string) []places.Place {
-	return roles.Places(root, a.env("HOME"), userDir(a))
-}
+// findRoles returns the roles of a repository and of the user.
+func findRoles(a *App, root string) []roles.Role { return roles.Find(root, a.env("HOME"), userDir(a)) }
 
 func roleList(all []roles.Role) []roleFields {
 	list := []roleFields{}
@@ -119,9 +118,9 @@ func toolsText(r roles.Role) string {
 
 func roleText(r roles.Role) string {
 	var b strings.Builder
-	line := func(name, text string) {
-		if text != "" {
-			b.WriteString(name + ": " + view.OneLine(text) + "\n")
+	line := func(name, prompt string) {
+		if prompt != "" {
+			b.WriteString(name + ": " + text.OneLine(prompt) + "\n")
 		}
 	}
 	// What a role does not say is left out.
@@ -132,7 +131,7 @@ func roleText(r roles.Role) string {
 	line("effort", r.Effort)
 	line("color", r.Color)
 	line("place", r.Place)
-	return b.String() + "\n" + r.Prompt + "\n"
+	return b.String() + "\n" + r.Body + "\n"
 }
 
 // roleFile is what a role's file says about the model of its members, as far as it counts.
@@ -150,7 +149,7 @@ func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[strin
 		return nil, err
 	}
 	files := map[string]roleFile{}
-	for _, r := range roles.Usable(roles.Find(rolePlaces(a, w.Root()))) {
+	for _, r := range roles.Usable(findRoles(a, w.Root())) {
 		key := muster.RoleKey(r.Name)
 		if key == "explore" || key == "work" {
 			continue
@@ -169,7 +168,7 @@ func readRoleFiles(a *App, w *workspace.Workspace, s config.Settings) (map[strin
 		}
 		if err != nil {
 			f.model = ""
-			f.note = "the role " + r.Name + " (" + r.Place + ") asks for the model " + view.OneLine(r.Model) +
+			f.note = "the role " + r.Name + " (" + r.Place + ") asks for the model " + text.OneLine(r.Model) +
 				", which its members do not get: " + muster.PlainText(err)
 		}
 		files[key] = f
@@ -210,7 +209,7 @@ func roleItems(a *App, endpoints config.Endpoints, r roles.Role) (items []trust.
 
 func repositoryRoleItems(a *App, root string) (items []trust.Item) {
 	endpoints := config.ReadEndpoints(a.configOptions(""))
-	for _, r := range roles.Usable(roles.Find(rolePlaces(a, root))) {
+	for _, r := range roles.Usable(findRoles(a, root)) {
 		if !r.IsUser {
 			items = append(items, roleItems(a, endpoints, r)...)
 		}

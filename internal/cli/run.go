@@ -316,6 +316,6 @@ func (r runCommands) hostWorkers(
 		}
 		return left
 	}
-	_, err = fmt.Fprintf(r.Stdout, "%s left: %s\n", view.Count(len(workers.Names), "worker"), why)
+	_, err = fmt.Fprintf(r.Stdout, "%s left: %s\n", text.Count(len(workers.Names), "worker"), why)
 	return ignoreEPIPE(err)
 }

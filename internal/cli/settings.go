@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/redact"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -66,18 +67,18 @@ func settingsTable(values []config.Value) view.Table {
 	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
 	for _, v := range values {
 		// The source names the file, the variable or the flag, so that the user knows where to change the value.
-		source := view.Cell{Text: view.OneLine(string(v.Source))}
+		source := view.Cell{Text: text.OneLine(string(v.Source))}
 		if v.Source == config.FromDefault {
 			source.Tone = view.Faint
 		}
-		t.Row(v.Name, cmp.Or(view.OneLine(v.Value), "-"), source, v.Description)
+		t.Row(v.Name, cmp.Or(text.OneLine(v.Value), "-"), source, v.Description)
 		// What does not count has a row of its own below what does.
 		if v.Withheld != nil {
 			why := " (may only lower it)"
 			if v.Withheld.NeedsTrust {
 				why = " (not trusted)"
 			}
-			t.Row(v.Name, cmp.Or(view.OneLine(v.Withheld.Value), "-"),
+			t.Row(v.Name, cmp.Or(text.OneLine(v.Withheld.Value), "-"),
 				view.Cell{Text: config.File + why, Tone: view.Bad}, "does not count")
 		}
 	}

@@ -37,7 +37,7 @@ func newSkillsCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := skills.Find(skills.Places(root, a.env("HOME"), userDir(a)))
+			all := skills.Find(root, a.env("HOME"), userDir(a))
 			if len(args) == 0 {
 				return a.print(skillList(all), func(s view.Screen) string {
 					if len(all) == 0 {
@@ -56,11 +56,7 @@ func newSkillsCommand(a *App) *cobra.Command {
 					editdist.Suggest(args[0], names)).
 					WithHint("see all:  muster skills")
 			}
-			text, _, err := s.Body()
-			if err != nil {
-				return muster.Errorf(muster.Invalid, "this skill cannot be read: %w", err)
-			}
-			return a.print(skillText{s.Name, s.Place, text}, func(view.Screen) string { return text + "\n" })
+			return a.print(skillText{s.Name, s.Place, s.Text()}, func(view.Screen) string { return s.Text() + "\n" })
 		}}
 }
 

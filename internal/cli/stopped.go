@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"muster"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -35,11 +35,11 @@ func howStopped(ctx context.Context, o opened, run muster.Run) string {
 	}
 	// A list that cannot be read leaves out only the name: the event still tells a stop from a death.
 	at := slices.IndexFunc(requests, isStop)
-	switch text := last.Text("text"); {
+	switch why := last.Text("text"); {
 	case at >= 0:
-		return "the team was stopped by the " + view.OneLine(string(requests[at].From)) + " with muster stop"
-	case text != "":
-		return "the team has stopped: " + view.Cut(view.OneLine(text), 160)
+		return "the team was stopped by the " + text.OneLine(string(requests[at].From)) + " with muster stop"
+	case why != "":
+		return "the team has stopped: " + text.CutColumns(text.OneLine(why), 160)
 	}
 	return "the process of the team has died; the state is kept"
 }

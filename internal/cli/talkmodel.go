@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"muster/internal/config"
-	"muster/internal/view"
+	"muster/internal/text"
 )
 
 // modelCommand is /model: it shows which models are used and what they cost. Before a run has begun, or goes on, it
@@ -17,7 +17,7 @@ func (c *conversation) modelCommand(ctx context.Context, name string, isStopped,
 	case name == "":
 	case hasBegun:
 		return "the models of a team that works stay as they are; with another one: /quit, then muster --model " +
-			view.OneLine(name)
+			text.OneLine(name)
 	default:
 		before := c.flags
 		// It counts as if it had been given on the command line, which is stronger than a stopped run's model.
@@ -62,5 +62,5 @@ func (c *conversation) modelRow(who, name string, s config.Settings) string {
 	if p, ok := knownModel(s, name, c.app.Env).PriceAt(0, c.app.Now()); ok {
 		cost = fmt.Sprintf("$%.2f in, $%.2f out for a million tokens", p.Input, p.Output)
 	}
-	return fmt.Sprintf("%-8s  %s   %s", view.OneLine(who), view.OneLine(shown), cost)
+	return fmt.Sprintf("%-8s  %s   %s", text.OneLine(who), text.OneLine(shown), cost)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -29,7 +30,7 @@ func newTargetCommand(a *App) *cobra.Command {
 	})
 	accept := a.changing(func(c *cobra.Command, o opened, _ []string) error {
 		s, err := team.TargetOf(o.Team).Accept(c.Context(), commit)
-		return a.printLine(s, err, "landings go on from %.7s on %s", s.At, view.OneLine(s.Branch))
+		return a.printLine(s, err, "landings go on from %.7s on %s", s.At, text.OneLine(s.Branch))
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if c.Flags().Changed("accept") {
@@ -43,7 +44,7 @@ func newTargetCommand(a *App) *cobra.Command {
 // targetText returns where the target is, and what to do where that is not where landings left it. After the end of a
 // run nothing has to be done: the user may have taken the work and deleted the branch.
 func targetText(s team.TargetState, hasEnded bool) string {
-	branch := view.OneLine(s.Branch)
+	branch := text.OneLine(s.Branch)
 	if s.At == s.Tip && s.Link == "" {
 		return fmt.Sprintf("%s is at %.7s, where landings left it\n", branch, s.At)
 	}
@@ -51,13 +52,13 @@ func targetText(s team.TargetState, hasEnded bool) string {
 	if s.At == "" {
 		is, next = "gone", "makes the branch anew"
 	}
-	text := fmt.Sprintf("%s is %s, and landings left it at %.7s\n", branch, is, s.Tip)
+	said := fmt.Sprintf("%s is %s, and landings left it at %.7s\n", branch, is, s.Tip)
 	if s.Link != "" {
-		text += fmt.Sprintf("it leads to %s\n", view.OneLine(s.Link))
+		said += fmt.Sprintf("it leads to %s\n", text.OneLine(s.Link))
 	}
 	if hasEnded {
-		text += "the run has ended: the next one " + next + "\n"
+		said += "the run has ended: the next one " + next + "\n"
 	}
-	return text + fmt.Sprintf("put it back:          muster target --accept %.12s\n", s.Tip) +
+	return said + fmt.Sprintf("put it back:          muster target --accept %.12s\n", s.Tip) +
 		fmt.Sprintf("go on from elsewhere: muster target --accept %s\n", cmp.Or(fmt.Sprintf("%.12s", s.At), "COMMIT"))
 }

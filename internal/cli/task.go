@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -237,19 +238,19 @@ func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 
 // taskTree returns the tasks as a tree. Completed ones are only counted, unless they are wanted too. Most tasks of an
 // old board are completed, and the open ones would not be seen among them.
-func taskTree(s view.Screen, all []muster.Task, completedToo bool) (text string) {
+func taskTree(s view.Screen, all []muster.Task, completedToo bool) (drawn string) {
 	// Here hidden is the number of all tasks; below it becomes the number of those left out.
 	hidden := len(all)
 	if !completedToo {
 		all = slices.DeleteFunc(all, func(t muster.Task) bool { return t.Status == muster.Completed })
 	}
 	if len(all) > 0 {
-		text = view.Tree(s, all)
+		drawn = view.Tree(s, all)
 	}
 	if hidden -= len(all); hidden > 0 {
-		text += view.Count(hidden, "task") + " completed: muster task list --all\n"
+		drawn += text.Count(hidden, "task") + " completed: muster task list --all\n"
 	}
-	return text
+	return drawn
 }
 
 // taskTable returns the tasks as a table. A ready task that only one role may claim waits for that role.

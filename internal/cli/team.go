@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -67,7 +68,7 @@ func (t teamCommands) spawn() *cobra.Command {
 			}
 			// The member joins all the same, so the note goes to standard error, and --json stays whole.
 			noteUnknownRole(t.App, o.Root(), added.Role)
-			return t.printLine(added, nil, "%s joins as %s%s", added.Name, view.OneLine(added.Role), when)
+			return t.printLine(added, nil, "%s joins as %s%s", added.Name, text.OneLine(added.Role), when)
 		})(c, args)
 	}
 	return c

@@ -15,6 +15,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/editdist"
 	"muster/internal/hooks"
+	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -112,7 +113,7 @@ func listTrusted(a *App, o opened) error {
 	}
 	t := view.Table{Titles: []string{"NAME", "CONTENT"}, Wide: 1}
 	for _, x := range all {
-		t.Row(x.Name, view.OneLine(x.Text))
+		t.Row(x.Name, text.OneLine(x.Text))
 	}
 	return a.print(all, t.Draw)
 }
@@ -176,7 +177,7 @@ func proposalsText(all []proposal) string {
 		if p.Trusted != nil {
 			verb = "has changed"
 		}
-		fmt.Fprintf(&b, "%s %s %s:\n", view.OneLine(p.File), verb, view.OneLine(p.Name))
+		fmt.Fprintf(&b, "%s %s %s:\n", text.OneLine(p.File), verb, text.OneLine(p.Name))
 		for _, line := range changedLines(p) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -187,7 +188,9 @@ func proposalsText(all []proposal) string {
 // changedLines returns the lines of a value. Of one that was trusted with another content, the lines that are new begin
 // with a plus sign, and those that are gone with a minus sign.
 func changedLines(p proposal) (lines []string) {
-	split := func(text string) []string { return strings.Split(strings.TrimRight(view.ManyLines(text), "\n"), "\n") }
+	split := func(content string) []string {
+		return strings.Split(strings.TrimRight(text.Clean(content), "\n"), "\n")
+	}
 	is := split(p.Text)
 	if p.Trusted == nil {
 		return is
@@ -290,7 +293,7 @@ func withheldLines(all []proposal, values []config.Value) (lines []string) {
 		}
 		sets := view.Join(byFile[file], ", ", func(p proposal) string { return settingText(p.Name, p.Text, most) })
 		lines = append(lines, fmt.Sprintf("%s sets %s, which %s not count: you have not trusted %s (muster trust)",
-			view.OneLine(file), sets, does, it))
+			text.OneLine(file), sets, does, it))
 	}
 	for _, v := range values {
 		if w := v.Withheld; w != nil && !w.IsOverridden && !w.NeedsTrust {
@@ -303,8 +306,8 @@ func withheldLines(all []proposal, values []config.Value) (lines []string) {
 
 // settingText returns what a file sets, with the value if that has at most so many bytes in one line.
 func settingText(name, value string, most int) string {
-	if name = view.OneLine(name); len(value) > most || strings.Contains(value, "\n") {
+	if name = text.OneLine(name); len(value) > most || strings.Contains(value, "\n") {
 		return name
 	}
-	return name + " to " + view.OneLine(value)
+	return name + " to " + text.OneLine(value)
 }

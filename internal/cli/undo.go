@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -59,15 +60,15 @@ func undo(c *cobra.Command, a *App, o opened, ids []muster.TaskID, isDryRun bool
 func undoneText(s view.Screen, u team.Undone) string {
 	var w strings.Builder
 	n := len(u.Undoes)
-	what := view.Plural(n, "task ", "tasks ") + view.IDs(view.TaskIDs(u.Undoes))
+	what := text.Plural(n, "task ", "tasks ") + view.IDs(view.TaskIDs(u.Undoes))
 	switch {
 	case u.Task.ID == 0:
 		fmt.Fprintf(&w, "%s would be taken back, by a change of %s; nothing was done\n", what,
-			view.Count(len(u.Files), "file"))
+			text.Count(len(u.Files), "file"))
 	case u.Task.Landed == nil: // somebody else was quicker
 		fmt.Fprintf(&w, "nothing of %s was there any more\n", what)
 	default:
-		fmt.Fprintf(&w, "%s %s taken back, by task %d\n", what, view.Plural(n, "is", "are"), u.Task.ID)
+		fmt.Fprintf(&w, "%s %s taken back, by task %d\n", what, text.Plural(n, "is", "are"), u.Task.ID)
 		w.WriteString(view.LandedTasks(s, []muster.Task{u.Task}))
 	}
 	if len(u.Dependants) > 0 {

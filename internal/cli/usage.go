@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -32,7 +33,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 	c.SuggestionsMinimumDistance = 2
 	name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" "+args[0], "muster"))
 	near := editdist.DidYouMean(c.SuggestionsFor(args[0]))
-	return &usageError{c.CommandPath(), "there is no command \"" + view.OneLine(name) + "\"" + near + goalHint(c, args)}
+	return &usageError{c.CommandPath(), "there is no command \"" + text.OneLine(name) + "\"" + near + goalHint(c, args)}
 }
 
 // namedArgs returns a check for these arguments, which are named for people. A last one with "..." may be several,

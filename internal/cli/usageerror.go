@@ -3,14 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"muster/internal/editdist"
-	"muster/internal/view"
+	"muster/internal/text"
 )
 
 func flagError(c *cobra.Command, err error) error {
@@ -71,14 +70,5 @@ func goalHint(c *cobra.Command, args []string) string {
 	if c.HasParent() || !strings.Contains(strings.TrimSpace(goal), " ") {
 		return ""
 	}
-	return "\nas a goal: muster run " + quotedGoal(view.OneLine(goal))
-}
-
-// quotedGoal returns a goal as it is typed in a shell.
-func quotedGoal(goal string) string {
-	// In double quotes a shell still reads these characters.
-	if !strings.ContainsAny(goal, "\"\\$`!") {
-		return strconv.Quote(goal)
-	}
-	return "'" + strings.ReplaceAll(goal, "'", `'\''`) + "'"
+	return "\nas a goal: muster run " + text.ShellQuote(text.OneLine(goal))
 }

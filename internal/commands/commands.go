@@ -12,24 +12,20 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/agentfiles"
 	"muster/internal/frontmatter"
 	"muster/internal/lazyregexp"
-	"muster/internal/places"
 	"muster/internal/text"
 )
 
 // maxShown is how many bytes of a description are shown.
 const maxShown = 160
 
-// Command is one command. A command with a Problem is shown and cannot be called.
+// Command is one command. Its Name has no slash, such as release or frontend:component.
 type Command struct {
-	Name        string // without the slash, such as release or frontend:component
-	Hint        string // what the arguments are, as its file says
-	Description string
-	Place       string // of its file, as people read it
-	Problem     string
+	agentfiles.File
+	Hint string // what the arguments are, as its file says
 
-	file  places.File
 	names []string // by which it can be called
 	// expand returns the text of a command that has no file.
 	expand func(ctx context.Context, args string) (string, error)
@@ -39,85 +35,75 @@ type Command struct {
 func New(
 	name, hint, description, place string, expand func(ctx context.Context, args string) (string, error),
 ) Command {
-	return Command{Name: typed(name), Hint: places.Cut(text.OneLine(hint), maxShown),
-		Description: places.Cut(text.OneLine(description), maxShown),
-		Place:       text.OneLine(place), names: []string{typed(name)}, expand: expand}
+	c := Command{Hint: text.CutBytes(text.OneLine(hint), maxShown), names: []string{typed(name)}, expand: expand}
+	c.Name, c.Place = typed(name), text.OneLine(place)
+	c.Description = text.CutBytes(text.OneLine(description), maxShown)
+	return c
 }
 
-// Find returns the commands of a repository and of the user, in the order of places and of names. The names of builtin
-// are taken. A command is called as its file is, without the directories above it, where no other one is called so;
-// otherwise these directories, or project or user, stand before its name with colons.
+// Find returns the commands of a repository and of the user, the strongest first: see agentfiles.Find. The names of
+// builtin are taken. A command is called as its file is, without the directories above it, where no other one is called
+// so; otherwise these directories, or project or user, stand before its name with colons.
 func Find(root, home, config string, builtin []string) (all []Command) {
-	files := places.Find(places.Of("commands", root, home, config), places.Markdown())
 	same, taken := map[string]int{}, map[string]string{}
-	for _, f := range files {
-		same[nameOf(f)]++
+	for _, f := range agentfiles.Find(agentfiles.Kind{Dir: "commands"}, root, home, config) {
+		c := newCommand(f)
+		all = append(all, c)
+		same[c.Name]++
 	}
 	for _, name := range builtin {
 		taken[name] = "/" + name
 	}
-	for _, f := range files {
-		name, above := nameOf(f), namespaceOf(f)
-		scope := "project:"
-		if f.Place.IsUser {
-			scope = "user:"
-		}
-		names := []string{name, above + name, scope + above + name}
-		if above != "" && same[name] > 1 { // which of them is meant cannot be told
-			names = names[1:]
-		}
-		names = slices.Compact(names)
-		c := read(f, strings.TrimSuffix(above, ":"))
-		i := slices.IndexFunc(names, func(name string) bool { return taken[name] == "" })
-		switch {
-		case c.Problem != "":
-			c.Name = name
-		case i < 0:
-			c.Name, c.Problem = names[len(names)-1], "another command has its name: "+taken[names[len(names)-1]]
-		default:
-			c.Name, c.names = names[i], names[i:]
-			for _, name := range c.names {
-				taken[name] = cmp.Or(taken[name], c.Place)
-			}
-		}
-		all = append(all, c)
+	for i := range all {
+		all[i].take(same, taken)
 	}
 	return all
 }
 
-// nameOf returns how a file is called. A blank would end the name where it is typed.
-func nameOf(f places.File) string { return typed(f.Name()) }
-
-// typed returns a name as it can be typed.
-func typed(name string) string { return strings.Join(strings.Fields(text.Clean(name)), "-") }
-
-// namespaceOf returns the directories in which a file lies below its place, each with a colon behind it.
-func namespaceOf(f places.File) string {
-	dir := path.Dir(strings.TrimPrefix(f.Path, f.Dir+"/"))
-	if dir == "." {
-		return ""
-	}
-	return strings.ReplaceAll(typed(dir), "/", ":") + ":"
-}
-
-// read returns the command of a file, without its name.
-func read(f places.File, above string) Command {
-	c := Command{Place: text.OneLine(f.Show()), file: f}
-	text, err := f.Text()
-	if err != nil {
-		c.Problem = "it cannot be read: " + err.Error()
-		return c
-	}
-	head, body := frontmatter.Split(text)
-	c.Hint = places.Cut(places.OneLine(hintOf(head)), maxShown)
-	c.Description = places.Cut(places.Describe(head, body), maxShown)
-	if above != "" {
+// newCommand returns the command of a file, with the name of the file.
+func newCommand(f agentfiles.File) Command {
+	c := Command{File: f, Hint: text.CutBytes(hintOf(f.Head), maxShown)}
+	c.Name, c.Description = typed(path.Base(f.Below)), text.CutBytes(c.Description, maxShown)
+	if above := strings.TrimSuffix(c.namespace(), ":"); above != "" && c.Problem == "" {
 		c.Description = strings.TrimSpace(c.Description + " (" + above + ")")
 	}
-	if strings.TrimSpace(body) == "" {
-		c.Problem = "it has no text below its front matter"
-	}
 	return c
+}
+
+// take gives the command the names by which it can be called. same says how many files have a name, and taken which
+// commands have names already.
+func (c *Command) take(same map[string]int, taken map[string]string) {
+	if c.Problem != "" {
+		return
+	}
+	name, above, scope := c.Name, c.namespace(), "project:"
+	if c.IsUser {
+		scope = "user:"
+	}
+	names := []string{name, above + name, scope + above + name}
+	if above != "" && same[name] > 1 { // which of them is meant cannot be told
+		names = names[1:]
+	}
+	names = slices.Compact(names)
+	i := slices.IndexFunc(names, func(name string) bool { return taken[name] == "" })
+	if i < 0 {
+		c.Name = names[len(names)-1]
+		c.Problem = "another command has its name: " + taken[c.Name]
+		return
+	}
+	c.Name, c.names = names[i], names[i:]
+	for _, name := range c.names {
+		taken[name] = cmp.Or(taken[name], c.Place)
+	}
+}
+
+// typed returns a name as it can be typed: a blank would end it there.
+func typed(name string) string { return strings.ReplaceAll(text.OneLine(name), " ", "-") }
+
+// namespace returns the directories in which the file lies below that of all commands, each with a colon behind it.
+func (c *Command) namespace() string {
+	dir, _ := path.Split(c.Below)
+	return strings.ReplaceAll(typed(dir), "/", ":")
 }
 
 // hintOf returns the hint of a head. People write it in brackets, which YAML takes for a list.
@@ -144,22 +130,18 @@ var placeholder = lazyregexp.New(`\$(ARGUMENTS\b|[0-9]+)`)
 var shellLine = lazyregexp.New("!`[^`\n]+`")
 
 // Expand returns what the user says by a command with these arguments, and a line about each field of its head that
-// has no effect. The file is read again.
-func (c Command) Expand(ctx context.Context, args string) (text string, notes []string, err error) {
+// has no effect.
+func (c Command) Expand(ctx context.Context, args string) (said string, notes []string, err error) {
 	if c.expand != nil {
-		text, err = c.expand(ctx, args)
-		return text, nil, err
+		said, err = c.expand(ctx, args)
+		return said, nil, err
 	}
-	if text, err = c.file.Text(); err != nil {
-		return "", nil, err
-	}
-	head, body := frontmatter.Split(text)
-	if model := head.Text("model"); model != "" && model != "inherit" {
+	if model := c.Head.Text("model"); model != "" && model != "inherit" {
 		notes = append(notes, c.Place+" names the model "+model+", which is ignored: the lead has its own")
 	}
 	args = strings.TrimSpace(args)
 	words, isUsed := Split(args), false
-	text = placeholder().ReplaceAllStringFunc(body, func(mark string) string {
+	said = placeholder().ReplaceAllStringFunc(c.Body, func(mark string) string {
 		switch n := strings.TrimPrefix(mark, "$"); {
 		case n == "ARGUMENTS":
 			isUsed = true
@@ -174,16 +156,16 @@ func (c Command) Expand(ctx context.Context, args string) (text string, notes []
 			return ""
 		}
 	})
-	text = strings.TrimSpace(text)
+	said = strings.TrimSpace(said)
 	if args != "" && !isUsed {
-		text += "\n\nARGUMENTS: " + args
+		said += "\n\nARGUMENTS: " + args
 	}
 	// The template counts, and not the arguments: they are quoted, not meant.
-	if shellLine().MatchString(body) {
-		text += "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. " +
+	if shellLine().MatchString(c.Body) {
+		said += "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. " +
 			"It was not run for you."
 	}
-	return text, notes, nil
+	return said, notes, nil
 }
 
 // Split returns the arguments in a text: words, or what stands between quotation marks.

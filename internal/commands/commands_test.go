@@ -1,14 +1,11 @@
 package commands
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"muster/internal/testing/gittest"
-	"muster/internal/testing/require"
 )
 
 func TestFind(t *testing.T) {
@@ -74,31 +71,5 @@ func TestExpand(t *testing.T) {
 		if c, ok := Named(all, name); ok {
 			t.Errorf("/%s is %s", name, c.Place)
 		}
-	}
-}
-
-// TestForeignFiles: a link that leads out of the repository is no command, and a text steers no terminal.
-func TestForeignFiles(t *testing.T) {
-	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.md")
-	gittest.Write(t, filepath.Dir(outside), map[string]string{"secret.md": "the user's secret"})
-	gittest.Write(t, root, map[string]string{".claude/commands/steer.md": "---\ndescription: a\x1b[31mb\n---\n\x1b]0;x\x07text $1"})
-	gittest.Write(t, root, map[string]string{".claude/commands/binary.md": "a\x00b"})
-	gittest.Write(t, root, map[string]string{".claude/commands/odd\x1b[31m name.md": "text"})
-	require.NoError(t, os.Symlink(outside, filepath.Join(root, ".claude/commands/link.md")))
-	all := Find(root, "", "", nil)
-	for _, c := range all {
-		text, _, err := c.Expand(t.Context(), "")
-		if c.Name == "steer" && (c.Problem != "" || c.Description != "a[31mb" || text != "]0;xtext" || err != nil) {
-			t.Errorf("%+v, %q, %v", c, text, err)
-		}
-		if strings.Contains(c.Name+c.Place, "\x1b") {
-			t.Errorf("%q in %q", c.Name, c.Place)
-		}
-		if c.Name != "steer" && c.Name != "odd[31m-name" && (c.Problem == "" || err == nil) {
-			t.Errorf("%s counts: %q", c.Name, text)
-		}
-	}
-	if len(all) != 4 {
-		t.Errorf("found %+v", all)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -158,7 +159,7 @@ func (r Rules) line(call llm.Call, old llm.Result) llm.Result {
 	}
 	why, _, _ := strings.Cut(old.Text(), "\n")
 	if old.IsError {
-		again = strings.ToValidUTF8(why[:min(len(why), maxReason)], "")
+		again = text.FirstBytes(why, maxReason)
 	}
 	old.Parts = llm.Parts{llm.Text{Text: fmt.Sprintf("[%d bytes cleared: %s]", old.Parts.Size(), again)}}
 	return old
@@ -190,7 +191,8 @@ func cutTexts(value any, cut *bool) any {
 	case string:
 		if len(v) > maxInput {
 			*cut = true
-			return fmt.Sprintf("%s [cleared: %d bytes more]", strings.ToValidUTF8(v[:keptInput], ""), len(v)-keptInput)
+			kept := text.FirstBytes(v, keptInput)
+			return fmt.Sprintf("%s [cleared: %d bytes more]", kept, len(v)-len(kept))
 		}
 	case []any:
 		for i := range v {

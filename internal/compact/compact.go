@@ -15,9 +15,9 @@
 package compact
 
 import (
-	"strings"
 	"unicode"
 
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -151,16 +151,15 @@ func TextTokens(text string) int {
 	return (quarters + 3) / 4
 }
 
-// Shorten returns text, or its beginning and its end with a note between them, so that it has about most tokens.
-func Shorten(text string, most int) string {
-	size := TextTokens(text)
+// Shorten returns s, or its beginning and its end with a note between them, so that it has about most tokens.
+func Shorten(s string, most int) string {
+	size := TextTokens(s)
 	if size <= max(most, 0) {
-		return text
+		return s
 	}
 	const note = "\n[... cut here: the context window has no room for all of it ...]\n"
-	keep := int(int64(len(text)) * int64(max(most-TextTokens(note), 0)) / int64(size))
-	head, tail := text[:keep*2/3], text[len(text)-keep/3:]
-	return strings.ToValidUTF8(head, "") + note + strings.ToValidUTF8(tail, "")
+	keep := int(int64(len(s)) * int64(max(most-TextTokens(note), 0)) / int64(size))
+	return text.FirstBytes(s, keep*2/3) + note + text.LastBytes(s, keep/3)
 }
 
 // Fit shortens the longest of the texts until all together have at most about so many tokens. Others stay as they are.

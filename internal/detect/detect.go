@@ -68,7 +68,7 @@ func (p Proposal) NamedChecks() (all []muster.NamedCheck) {
 		for n := 2; slices.ContainsFunc(all, isTaken); n++ {
 			name = fmt.Sprintf("%s-%d", base, n)
 		}
-		all = append(all, muster.NamedCheck{Name: name, Command: oneLine(s.Command), Advisory: s.Advisory})
+		all = append(all, muster.NamedCheck{Name: name, Command: flat(s.Command), Advisory: s.Advisory})
 	}
 	if muster.RequiredNames(all) == "" {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"muster/internal/lazyregexp"
+	"muster/internal/text"
 )
 
 // Settings returns the proposal as the text of muster.yaml, with comments that explain it.
@@ -44,7 +45,7 @@ func (p Proposal) Settings() string {
 	if len(p.Notes) > 0 {
 		b.WriteString("\n# What was seen besides:\n")
 		for _, note := range p.Notes {
-			fmt.Fprintf(&b, "# - %s\n", oneLine(note))
+			fmt.Fprintf(&b, "# - %s\n", flat(note))
 		}
 	}
 	return b.String()
@@ -57,19 +58,12 @@ func writeReasons(b *strings.Builder, steps []Step, ofAdvisory string) {
 		if s.Advisory {
 			left = ofAdvisory
 		}
-		fmt.Fprintf(b, "# - %s: %s%s\n", oneLine(s.Command), oneLine(s.Reason), left)
+		fmt.Fprintf(b, "# - %s: %s%s\n", flat(s.Command), flat(s.Reason), left)
 	}
 }
 
-// oneLine returns a text without anything that would end a comment.
-func oneLine(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 {
-			return ' '
-		}
-		return c
-	}, s)
-}
+// flat returns a text on one line. The blanks in a command count and stay.
+func flat(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(text.Clean(s)) }
 
 // plainYAML matches texts that are the same string without quotes: several words of letters.
 var plainYAML = lazyregexp.New(`^[A-Za-z./][A-Za-z0-9./_=-]*( [A-Za-z0-9./_=-]+)+$`)
@@ -87,7 +81,7 @@ func quoteName(s string) string {
 
 // quoteYAML returns a text as a YAML string on one line.
 func quoteYAML(s string) string {
-	if s = oneLine(s); plainYAML().MatchString(s) {
+	if s = flat(s); plainYAML().MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"

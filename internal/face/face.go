@@ -12,6 +12,7 @@ import (
 	"iter"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -60,7 +61,7 @@ func (w *Words) Of(e journal.Entry) (all []Event) {
 		w.subjects[e.Task] = s
 	}
 	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
-		w.check = view.OneLine(e.Text("command"))
+		w.check = text.OneLine(e.Text("command"))
 	}
 	lines := view.Lines(e.Event, view.Facts{Subject: w.subject, Check: w.check})
 	for i, l := range lines {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -49,7 +50,7 @@ const maxDiffLines = 200
 // Draw returns the question as people read it: who asks, the whole text, the task, its difference, and what to type.
 func (q Question) Draw(s view.Screen, now time.Time) string {
 	r, w := q.Request, new(strings.Builder)
-	fmt.Fprintf(w, "%s  %s\n", view.OneLine(string(r.ID)), view.Question(r))
+	fmt.Fprintf(w, "%s  %s\n", text.OneLine(string(r.ID)), view.Question(r))
 	v := view.Table{Titles: []string{"", ""}, Wide: 1}
 	v.Row("from", view.Named(r.From))
 	v.Row("to", r.To)
@@ -73,7 +74,7 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 	section(w, "reason", r.Reason)
 	section(w, "answer", r.Response)
 	if q.Task != nil {
-		section(w, fmt.Sprintf("task %d", q.Task.ID), view.OneLine(q.Task.Subject)+"\n"+q.Task.Description)
+		section(w, fmt.Sprintf("task %d", q.Task.ID), text.OneLine(q.Task.Subject)+"\n"+q.Task.Description)
 	}
 	if r.TaskID != 0 {
 		w.WriteString("\n" + q.changes(s))
@@ -90,9 +91,9 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 }
 
 // section writes a text below its title. An empty one is left out.
-func section(w *strings.Builder, title, text string) {
-	if text = strings.TrimSpace(view.ManyLines(text)); text != "" {
-		fmt.Fprintf(w, "\n%s\n  %s\n", title, strings.ReplaceAll(text, "\n", "\n  "))
+func section(w *strings.Builder, title, words string) {
+	if words = strings.TrimSpace(text.Clean(words)); words != "" {
+		fmt.Fprintf(w, "\n%s\n  %s\n", title, strings.ReplaceAll(words, "\n", "\n  "))
 	}
 }
 
@@ -100,7 +101,7 @@ func section(w *strings.Builder, title, text string) {
 func (q Question) changes(s view.Screen) string {
 	switch {
 	case q.Diff == nil:
-		return "changes so far: none to show: " + view.OneLine(q.NoDiff) + "\n"
+		return "changes so far: none to show: " + text.OneLine(q.NoDiff) + "\n"
 	// A plan is asked for before the work begins, so an empty lane is the usual case.
 	case len(q.Diff.Files) == 0:
 		return "changes so far: none\n"
@@ -110,8 +111,8 @@ func (q Question) changes(s view.Screen) string {
 	more := ""
 	if n := len(lines) - maxDiffLines; n > 0 {
 		lines = lines[:maxDiffLines]
-		more = fmt.Sprintf("... and %s: muster diff %d\n", view.Count(n, "more line"), q.Request.TaskID)
+		more = fmt.Sprintf("... and %s: muster diff %d\n", text.Count(n, "more line"), q.Request.TaskID)
 	}
-	return "changes so far: " + view.Count(len(q.Diff.Files), "file") + "\n" +
+	return "changes so far: " + text.Count(len(q.Diff.Files), "file") + "\n" +
 		view.Diff(s.Paint, strings.Join(lines, "")) + more
 }

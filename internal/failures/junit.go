@@ -126,8 +126,8 @@ func (x *report) suite(s suite, above string) (failed int) {
 // goTest matches the name of a test of Go.
 var goTest = lazyregexp.New(`^(?:Test|Example|Fuzz|Benchmark)(?:$|[^a-z(])`)
 
-// add adds a test that has failed. Its name is Class::name, with its suites in place of a class that says nothing. A test
-// of Go has the name that its console has.
+// add adds a test that has failed. Its name is Class::name, with its suites in place of a class that says nothing. A
+// test of Go has the name that its console has.
 func (x *report) add(t testCase, suites string) {
 	x.failed++
 	class, name := text.OneLine(t.Class), text.OneLine(t.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"muster/internal/text"
 	"muster/internal/yamldoc"
 )
 
@@ -83,7 +84,7 @@ func (f Fields) Text(name string) string {
 	case []any, map[string]any:
 		return strings.Join(f.List(name), ", ")
 	default:
-		return strings.Join(strings.Fields(fmt.Sprint(v)), " ")
+		return text.OneLine(fmt.Sprint(v))
 	}
 }
 
@@ -92,7 +93,7 @@ func (f Fields) Text(name string) string {
 func (f Fields) List(name string) (items []string) {
 	if list, isList := f[name].([]any); isList {
 		for _, item := range list {
-			items = append(items, strings.Join(strings.Fields(fmt.Sprint(item)), " "))
+			items = append(items, text.OneLine(fmt.Sprint(item)))
 		}
 		return items
 	}
@@ -100,7 +101,7 @@ func (f Fields) List(name string) (items []string) {
 		return nil
 	}
 	depth := 0
-	return strings.FieldsFunc(fmt.Sprint(f[name]), func(r rune) bool {
+	return strings.FieldsFunc(text.OneLine(fmt.Sprint(f[name])), func(r rune) bool {
 		switch r {
 		case '(':
 			depth++

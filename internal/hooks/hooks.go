@@ -124,7 +124,7 @@ func (h Hook) String() string {
 
 // Gist returns the command in a few words.
 func (h Hook) Gist() string {
-	return text.CutBytes(strings.Join(strings.Fields(text.Clean(h.Command)), " "), 80)
+	return text.CutBytes(text.OneLine(h.Command), 80)
 }
 
 // Items returns what the user may trust of what the repository brings: for each file and event the hooks together.

@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/paths", "internal/config", "internal/detect", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
 		"llm/repair"},
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
-		"internal/git", "internal/proc", "internal/trust", "internal/testing/simfs", "internal/live", "internal/places", "internal/ports", "internal/permissions"},
+		"internal/git", "internal/proc", "internal/trust", "internal/testing/simfs", "internal/live", "internal/agentfiles", "internal/ports", "internal/permissions"},
 	{"journal", "internal/sandbox", "internal/setup"},
 	{"internal/view", "internal/corruption", "internal/hooks", "internal/testing/scripts"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree",

@@ -14,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/spend"
+	"muster/internal/text"
 )
 
 // approval says that a role has approved the work of a task. It is kept beside the receipts of checks, so that neither
@@ -36,7 +37,7 @@ func (x *approval) String() string {
 	if x == nil {
 		return ""
 	}
-	return oneLine(plain(fmt.Sprintf("approved by %s (%s)", x.Role, x.Model)))
+	return text.OneLine(fmt.Sprintf("approved by %s (%s)", x.Role, x.Model))
 }
 
 // reviewedWork returns what an approval of the attempt's work would be of. The key has the files that are changed, as

@@ -287,5 +287,5 @@ func isGreenUnrecorded(ctx context.Context, l *Lander) (bool, error) {
 		return false, unavailable(ctx, "git cannot read the target", err)
 	}
 	_, landed, ok := Trailers(strings.TrimRight(out, "\n") + "\n")
-	return ok && landed.Receipt == muster.ReceiptGreen && landed.Check == oneLine(l.options.Check.Command), nil
+	return ok && landed.Receipt == muster.ReceiptGreen && landed.Check == text.OneLine(l.options.Check.Command), nil
 }

@@ -244,10 +244,7 @@ func diffOf(ctx context.Context, l *Lander, commit string, files []string) (stri
 // quoted returns the names as a shell takes them.
 func quoted(names []string) (all []string) {
 	for _, n := range names {
-		if strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != "" {
-			n = "'" + strings.ReplaceAll(n, "'", `'\''`) + "'"
-		}
-		all = append(all, n)
+		all = append(all, text.ShellQuote(n))
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/lazyregexp"
+	"muster/internal/text"
 )
 
 // The trailers of a landed commit.
@@ -34,7 +35,7 @@ func message(t muster.Task, summary string, by muster.Name, landed muster.Landed
 	}
 	check := landed.Receipt
 	if landed.Check != "" {
-		check += ", " + oneLine(landed.Check)
+		check += ", " + text.OneLine(landed.Check)
 	}
 	fmt.Fprintf(&b, "\n%s: %d\n%s: %s\n%s: %s\n", trailerTask, t.ID, trailerMember, by, trailerCheck, check)
 	if landed.Review != "" {
@@ -52,14 +53,11 @@ func laneMessage(t muster.Task, summary string) string {
 // subject returns the first line of a task's commit. Without a subject git would refuse the commit, so the task's
 // number stands in.
 func subject(t muster.Task) string {
-	if s := oneLine(plain(t.Subject)); s != "" {
+	if s := text.OneLine(t.Subject); s != "" {
 		return s
 	}
 	return fmt.Sprintf("Task %d", t.ID)
 }
-
-// oneLine returns the words of s with single spaces between them: a subject and a trailer are one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // plain returns the text as git accepts it in a message: valid UTF-8 without NUL.
 func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "") }
@@ -78,8 +76,8 @@ func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed,
 		return nil, unavailable(ctx, "git cannot read the target's history", err)
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
-		commit, text, _ := strings.Cut(entry, "\n")
-		trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(text, "\n") + "\n")
+		commit, message, _ := strings.Cut(entry, "\n")
+		trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(message, "\n") + "\n")
 		if trailers != nil && trailers[1] == strconv.Itoa(int(t.ID)) {
 			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3], Review: trailers[4]}, nil
 		}

@@ -14,7 +14,6 @@ import (
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
 	"muster/internal/text"
-	"muster/internal/view"
 	"muster/internal/worktree"
 )
 
@@ -211,7 +210,7 @@ func (t target) commits(ctx context.Context, commitRange string) (string, error)
 	if n == 0 {
 		return "", nil
 	}
-	return view.Count(n, "commit"), nil
+	return text.Count(n, "commit"), nil
 }
 
 // checkedOutError says where somebody has the target checked out.

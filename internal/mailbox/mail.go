@@ -180,12 +180,7 @@ func (p *Mail) Watch(ctx context.Context, box muster.Name) <-chan struct{} {
 
 // excerpt returns the first words of a mail for the journal.
 func excerpt(m muster.Message) string {
-	const most = 200
-	text := []rune(cmp.Or(m.Content, m.Feedback))
-	if len(text) <= most {
-		return string(text)
-	}
-	return string(text[:most]) + " ..."
+	return text.CutBytes(cmp.Or(m.Content, m.Feedback), 200)
 }
 
 // newsCacheTTL is how long the cache counts. Another program may change what lies before a position without
@@ -315,7 +310,7 @@ func renderMail(m muster.Message) string {
 	return text.EscapeTags(strings.ReplaceAll(strings.TrimSpace(string(mail)), "\n", "\n  "))
 }
 
-// Short returns a text that fits into a mail: valid UTF-8 of at most about 4,000 bytes.
+// Short returns a text that fits into a mail: valid UTF-8 of at most 4,000 bytes.
 func Short(s string) string {
 	return text.CutBytes(strings.ToValidUTF8(s, "?"), 4000)
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"muster/internal/text"
 )
 
@@ -39,13 +37,10 @@ type row []cell
 
 // cells returns s as cells. What could steer the terminal is left out: entities such as &#27; come this far.
 func cells(s string, look style) (all row) {
-	s = strings.ReplaceAll(text.Clean(strings.ToValidUTF8(s, "\uFFFD")), "\t", "    ")
+	s = strings.ReplaceAll(text.Clean(s), "\t", "    ")
 	for len(s) > 0 {
-		c := cell{text: s[:1], width: 1, style: look}
-		// A letter of ASCII before another one stands for itself, which needs no look at the tables of Unicode.
-		if s[0] >= 0x80 || len(s) > 1 && s[1] >= 0x80 {
-			c.text, c.width = ansi.FirstGraphemeCluster(s, ansi.WcWidth)
-		}
+		c := cell{style: look}
+		c.text, c.width = text.FirstCharacter(s)
 		all, s = append(all, c), s[len(c.text):]
 	}
 	return all

@@ -132,7 +132,7 @@ func (c *catalogue) addPrompts(all []*sdk.Prompt, server string) {
 // foreign returns a text of a server as it is stored and shown: bounded, and without what could steer a terminal or
 // pass for a mark of the runtime.
 func foreign(s string, most int) string {
-	return text.EscapeTags(text.CutBytes(strings.TrimSpace(text.Clean(strings.ToValidUTF8(s, ""))), most))
+	return text.EscapeTags(text.CutBytes(strings.TrimSpace(text.Clean(s)), most))
 }
 
 // frozen returns the schema of a tool's input as its bytes stay; ok is false for one that is too large. Providers take

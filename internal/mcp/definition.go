@@ -15,6 +15,7 @@ import (
 	"muster"
 	"muster/internal/lazyregexp"
 	"muster/internal/redact"
+	"muster/internal/text"
 )
 
 // The limits of what is read of definitions.
@@ -81,7 +82,7 @@ func (t *word) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, (*string)(t))
 	}
 	if len(data) > 0 && strings.ContainsRune("{[n", rune(data[0])) {
-		return fmt.Errorf("a text is expected in place of %.40s", data)
+		return fmt.Errorf("a text is expected in place of %s", text.CutBytes(string(data), 40))
 	}
 	*t = word(data)
 	return nil

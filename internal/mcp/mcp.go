@@ -288,5 +288,5 @@ func (s *server) close() {
 
 // said returns what a server has said, as a part of a line for people.
 func said(s string) string {
-	return text.CutBytes(text.OneLine(strings.ToValidUTF8(s, "")), maxSaid)
+	return text.CutBytes(text.OneLine(s), maxSaid)
 }

@@ -172,7 +172,7 @@ func result(r *sdk.CallToolResult, noImages bool) llm.Result {
 
 // plain returns a text of a server as a part of a result.
 func plain(s string) llm.Text {
-	return llm.Text{Text: text.EscapeTags(text.Clean(strings.ToValidUTF8(s, "\uFFFD")))}
+	return llm.Text{Text: text.EscapeTags(text.Clean(s))}
 }
 
 // parts returns contents as parts of a result.

@@ -124,7 +124,7 @@ func (d Dir) text(name string) (content string, changed time.Time, err error) {
 	if fi, err := os.Lstat(d.path(name)); err == nil {
 		changed = fi.ModTime()
 	}
-	return text.Clean(strings.ToValidUTF8(string(data), "")), changed, nil
+	return text.Clean(string(data)), changed, nil
 }
 
 // reason returns an error without the path of its file.

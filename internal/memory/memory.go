@@ -140,7 +140,7 @@ func parse(name, content string, changed time.Time) (m Memory, signature string)
 		m.Origins[i] = short(o)
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Content, "# \n"), "\n")
-	m.Description = text.CutBytes(text.OneLine(cmp.Or(head.Text("description"), first)), maxDescription-4)
+	m.Description = text.CutBytes(text.OneLine(cmp.Or(head.Text("description"), first)), maxDescription)
 	return m, head.Text("signature")
 }
 
@@ -174,7 +174,7 @@ func New(name string) (Memory, error) {
 
 // Parse returns the memory that a person has written as a file with a name.
 func Parse(name, content string, at time.Time) Memory {
-	m, _ := parse(name, text.Clean(strings.ToValidUTF8(content, "")), at)
+	m, _ := parse(name, text.Clean(content), at)
 	return m
 }
 
@@ -184,7 +184,7 @@ func (m Memory) Text() string { return m.render("") }
 // Clean returns a memory of a member as it is saved: the marks of the runtime in it are escaped, and it has no
 // characters that steer a terminal.
 func (m Memory) Clean() Memory {
-	clean := func(s string) string { return text.EscapeTags(text.Clean(strings.ToValidUTF8(s, ""))) }
+	clean := func(s string) string { return text.EscapeTags(text.Clean(s)) }
 	m.Name, m.Content = strings.TrimSpace(m.Name), clean(m.Content)
 	m.Description = text.OneLine(clean(m.Description))
 	m.Run, m.By = short(clean(m.Run)), short(m.By)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster/internal/shellcommands"
+	"muster/internal/text"
 )
 
 // truth says how far something is so.
@@ -379,10 +380,7 @@ func hasAny(options [][]string, given string) bool {
 func quote(words []shellcommands.Word) string {
 	parts := make([]string, len(words))
 	for i, w := range words {
-		parts[i] = w.Text
-		if w.Text == "" || strings.ContainsAny(w.Text, " \t\n'\"*") {
-			parts[i] = "'" + strings.ReplaceAll(w.Text, "'", `'\''`) + "'"
-		}
+		parts[i] = text.ShellQuote(w.Text)
 	}
 	return strings.Join(parts, " ")
 }

@@ -29,6 +29,7 @@ import (
 	"strings"
 
 	"muster/internal/shellcommands"
+	"muster/internal/text"
 )
 
 // Action is what becomes of a call.
@@ -287,10 +288,5 @@ func shown(words []shellcommands.Word) string {
 
 // firstLine returns a text as one line that is not too long.
 func firstLine(s string) string {
-	const most = 120
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + " ..."
-	}
-	return s
+	return text.CutBytes(text.OneLine(s), 120)
 }

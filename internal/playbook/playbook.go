@@ -25,6 +25,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/editdist"
+	"muster/internal/text"
 	"muster/internal/yamldoc"
 )
 
@@ -246,7 +247,7 @@ func (r *reader) addTask(n ast.Node, f map[string]ast.Node, id string, item *str
 		t.Key += "/" + *item
 	}
 	if len(t.Key) > maxID {
-		return r.errorAt(n, "the id %.40q... has more than %d bytes", t.Key, maxID)
+		return r.errorAt(n, "the id %q has more than %d bytes", text.CutBytes(t.Key, 40), maxID)
 	}
 	if f["priority"] != nil {
 		text, _ := r.scalar(f["priority"])

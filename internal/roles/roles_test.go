@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"muster/internal/agentfiles"
 	"muster/internal/frontmatter"
 	"muster/internal/testing/gittest"
 )
@@ -33,7 +34,7 @@ func TestFind(t *testing.T) {
 	})
 	want := []string{
 		"disabled | Is switched off | all |  | .agents/agents/disabled.md | it says disabled: true",
-		"empty | has a head only | all |  | .agents/agents/empty.md | it has no prompt below its front matter",
+		"empty | has a head only | all |  | .agents/agents/empty.md | it has no text below its front matter",
 		"lead | wants to lead | all |  | .agents/agents/lead.md | the lead's role is no file",
 		"--- | Text. | all |  | .agents/agents/nameless.md | its name has no letters",
 		"Tester | The project's own tester | all |  | .agents/agents/tester.md | ",
@@ -59,7 +60,7 @@ func TestFind(t *testing.T) {
 		"reviewer | finds faults in what has landed | read_file,glob,grep,subagent (reads only) |  | built in | ",
 		"arbiter | brings colliding tasks together when the runtime asks it | bash,read_file,write_file,edit_file,glob,grep |  | built in | ",
 	}
-	all := Find(Places(root, home, ""))
+	all := Find(root, home, "")
 	var got []string
 	for _, r := range all {
 		got = append(got, describe(r))
@@ -68,7 +69,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	r, ok := Named(all, "NO_NAME")
-	if !ok || r.Effort != "high" || r.IsUser || r.Prompt != "You build interfaces." {
+	if !ok || r.Effort != "high" || r.IsUser || r.Body != "You build interfaces." {
 		t.Errorf("the role by another spelling of its name: %+v", r)
 	}
 	if r, _ := Named(all, "test runner"); r.Color != "purple" || !slices.Equal(r.Missing(), []string{"WebFetch", "WebSearch"}) {
@@ -101,8 +102,7 @@ func TestAllows(t *testing.T) {
 		{"permissionMode: bypassPermissions\ntools: Read", "read_file", "bash write_file"},
 		{"tools: Agent(explore), 'mcp__['", "subagent", "mcp__a__b"},
 	} {
-		r := Role{}
-		r.parse("---\nname: x\n" + c.head + "\n---\nText.")
+		r := newRole(agentfiles.New("x", "", "---\n"+c.head+"\n---\nText."))
 		check := func(list string, want bool) {
 			for _, tool := range strings.Fields(list) {
 				name, writes := strings.CutSuffix(tool, "!")
@@ -127,8 +127,7 @@ func TestMayRun(t *testing.T) {
 				"git diff $(rm x)\ngit diff `rm x`\ngit diff > x\ngit diff\\\nfoo=1 git diff\n"},
 		{"Edit, Bash()", "", "ls"},
 	} {
-		r := Role{}
-		r.parse("---\nname: x\ntools: \"" + c.tools + "\"\n---\nText.")
+		r := newRole(agentfiles.New("x", "", "---\ntools: \""+c.tools+"\"\n---\nText."))
 		for command := range strings.SplitSeq(c.runs, "\n") {
 			if err := r.MayRun(command); command != "" && err != nil {
 				t.Errorf("%s: %q: %v", c.tools, command, err)
@@ -140,8 +139,7 @@ func TestMayRun(t *testing.T) {
 			}
 		}
 	}
-	r := Role{}
-	r.parse("---\ntools: [Edit, 'Bash(git *)']\n---\nText.")
+	r := newRole(agentfiles.New("x", "", "---\ntools: [Edit, 'Bash(git *)']\n---\nText."))
 	if r.MayRun("git log\nrm x") == nil || r.MayRun("git log\rrm x") == nil {
 		t.Error("a second line is run")
 	}
@@ -177,7 +175,7 @@ func TestForeignPrompt(t *testing.T) {
 		".claude/agents/long.md":  strings.Repeat("x", maxPrompt+1),
 		".claude/agents/utf.md":   "---\nname: utf\n---\n\xff\xfe text",
 	})
-	all := Find(Places(root, "", ""))
+	all := Find(root, "", "")
 	for _, r := range all {
 		if r.Name == "long" && r.Problem != "its prompt has more than 32 KB" {
 			t.Errorf("the long one: %q", r.Problem)
@@ -197,7 +195,7 @@ func TestForeignPrompt(t *testing.T) {
 
 // TestList: the lead reads of the built-in roles in a few bytes, and of many roles in 2 KB.
 func TestList(t *testing.T) {
-	text := List(Find(nil))
+	text := List(Find("", "", ""))
 	_, lines, _ := strings.Cut(strings.TrimSuffix(text, "</roles>"), "claim_role.\n")
 	if len(lines) == 0 || len(lines) > 250 || !strings.Contains(lines, "- reviewer (reads only): finds faults") {
 		t.Errorf("%d bytes: %s", len(lines), text)
@@ -207,7 +205,7 @@ func TestList(t *testing.T) {
 		name := string(rune('a'+i/10)) + string(rune('a'+i%10)) + strings.Repeat("x", 30)
 		gittest.Write(t, root, map[string]string{".claude/agents/" + name + ".md": "---\ndescription: " + strings.Repeat("long ", 100) + "\n---\nText."})
 	}
-	if text = List(Find(Places(root, "", ""))); len(text) > maxList+300 || !strings.Contains(text, " more\n") {
+	if text = List(Find(root, "", "")); len(text) > maxList+300 || !strings.Contains(text, " more\n") {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 	if List(nil) != "" {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"muster/internal/places"
+	"muster/internal/agentfiles"
 	"muster/internal/text"
 	"muster/internal/textmatch"
 )
@@ -20,11 +20,11 @@ func List(all []Skill) (list string, isWhole bool) {
 	if len(all) == 0 {
 		return "", true
 	}
-	items := make([]places.Item, len(all))
+	items := make([]agentfiles.Item, len(all))
 	for i, s := range all {
-		items[i] = places.Item{Name: text.EscapeTags(s.Name), About: text.EscapeTags(s.Description)}
+		items[i] = agentfiles.Item{Name: s.Name, About: s.Description}
 	}
-	list, isWhole = places.Lines(items, maxList)
+	list, isWhole = agentfiles.Lines(items, maxList)
 	if !isWhole {
 		list += "There is more than fits here: search_skills finds a skill by words.\n"
 	}
@@ -41,18 +41,14 @@ func Search(all []Skill, query string) []Skill {
 const Mark = "<skill name="
 
 // Render returns the instructions of a skill as a model reads them, with the names of the files that belong to it.
-func (s Skill) Render() (string, error) {
-	body, files, err := s.Body()
-	if err != nil {
-		return "", err
-	}
+func (s Skill) Render() string {
 	// The marks of the runtime are escaped: whoever wrote the skill is not the runtime.
-	body = fmt.Sprintf(Mark+"%q>\n%s\n", s.Name, text.EscapeTags(body))
-	if len(files) > 0 {
+	body := fmt.Sprintf(Mark+"%q>\n%s\n", text.EscapeTags(s.Name), text.EscapeTags(s.Text()))
+	if files := s.others(); len(files) > 0 {
 		body += fmt.Sprintf("\nFiles of this skill, in %s: %s\n", s.Dir, text.EscapeTags(strings.Join(files, ", ")))
 		if len(files) == maxListed {
 			body += "There may be more of them.\n"
 		}
 	}
-	return body + "</skill>", nil
+	return body + "</skill>"
 }

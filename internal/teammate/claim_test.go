@@ -127,7 +127,7 @@ func TestTheNextTask(t *testing.T) {
 func TestAReaderTakesOnlyItsOwnTasks(t *testing.T) {
 	p := newParts(t, "alice")
 	p.change("alice", func(m *muster.Member) { m.Role = "reviewer" })
-	p.config.Roles = roles.Find(nil)
+	p.config.Roles = roles.Find("", "", "")
 	p.reopen(p.world.Store)
 	p.create(board.Draft{})
 	if text, _, err := p.claims.nextTask(t.Context()); text != "" || err != nil || p.task(1).Owner != "" {

@@ -11,6 +11,7 @@ import (
 	"muster/internal/compact"
 	"muster/internal/failpoint"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
@@ -309,14 +310,14 @@ func withoutSummary(old []llm.Message) string {
 		}
 	}
 	slices.Sort(files)
-	text := fmt.Sprintf("There is no summary: you gave none. You have made %d calls.", calls)
+	summary := fmt.Sprintf("There is no summary: you gave none. You have made %d calls.", calls)
 	if files = slices.Compact(files); len(files) > 0 {
-		text += " They wrote " + strings.Join(files, ", ") + "."
+		summary += " They wrote " + strings.Join(files, ", ") + "."
 	}
 	if words != "" {
-		text += "\nYou said last: " + clip(words, maxQuote)
+		summary += "\nYou said last: " + text.CutBytes(words, maxQuote)
 	}
-	return text
+	return summary
 }
 
 // afterError makes the conversation shorter because the model's server has refused it. harder counts such errors in a

@@ -137,14 +137,6 @@ func textOf(msg llm.Message) string {
 	return strings.TrimSpace(b.String())
 }
 
-// clip cuts text to at most n bytes, at a rune.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "") + " ..."
-}
-
 // maxDelivery is how many bytes of mail enter at one boundary.
 const maxDelivery = 64 << 10
 

@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -60,7 +61,8 @@ func (i *idling) sendFinalMessage(ctx context.Context) error {
 		words, stop, reminded = c.words, c.stop, c.reminded
 		c.words, c.stop = "", ""
 	})
-	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead, Content: clip(words, maxQuote)}
+	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead,
+		Content: text.CutBytes(words, maxQuote)}
 	if why := cutOffReason(i.name(), stop, words); why != "" {
 		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: why}
 	}
@@ -69,7 +71,7 @@ func (i *idling) sendFinalMessage(ctx context.Context) error {
 		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
 			Content: fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
 				"with send_message, or have it give the task back with request_shutdown. It said: %s",
-				i.name(), t.ID, t.Subject, clip(words, maxQuote))}
+				i.name(), t.ID, t.Subject, text.CutBytes(words, maxQuote))}
 	}
 	if mail.Content == "" || stop == llm.StopTools {
 		return nil

@@ -12,7 +12,6 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/text"
 	"muster/internal/transcript"
-	"muster/internal/view"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -212,7 +211,7 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 }
 
 func allDoneText(p TeamProgress) string {
-	text := fmt.Sprintf("All done: %s landed, nothing is open.", view.Count(p.Landed, "task"))
+	text := fmt.Sprintf("All done: %s landed, nothing is open.", text.Count(p.Landed, "task"))
 	for _, t := range p.NeedsAttention {
 		text += fmt.Sprintf(" Task #%d (%s) needs attention: %s.", t.ID, t.Subject, t.Result)
 	}
@@ -253,7 +252,7 @@ func (a TellStuck) do(ctx context.Context, m *Member) error {
 	m.lead.toldStuck = true
 	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
 		"Do something about it, or end again to stop the run with this work left.",
-		a.Open, view.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
+		a.Open, text.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
 }
 
 // do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt

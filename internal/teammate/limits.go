@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -134,14 +135,14 @@ func remindStep(format string, args ...any) boundaryStep {
 
 // cutOffReason says why the last reply of a member's model was no answer; it is empty when it
 // was one.
-func cutOffReason(name muster.Name, stop llm.Stop, text string) string {
+func cutOffReason(name muster.Name, stop llm.Stop, words string) string {
 	switch stop {
 	case llm.StopEnd:
-		if text == "" && name == muster.Lead { // a teammate may have nothing to say
+		if words == "" && name == muster.Lead { // a teammate may have nothing to say
 			return "the lead's model gave empty replies"
 		}
 	case llm.StopRefused:
-		return strings.TrimSpace(fmt.Sprintf("%s's model refused: %s", name, clip(text, maxQuote)))
+		return strings.TrimSpace(fmt.Sprintf("%s's model refused: %s", name, text.CutBytes(words, maxQuote)))
 	case llm.StopMax:
 		return string(name) + "'s reply was cut at its length limit again and again"
 	}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"muster"
 	"muster/internal/memory"
 	"muster/internal/tool/agent"
 	"muster/internal/transcript"
-	"muster/internal/view"
 	"muster/journal"
 	"muster/llm"
 )
@@ -70,7 +70,7 @@ func (s *self) withOrigins(ctx context.Context, m memory.Memory) (memory.Memory,
 		for _, p := range e.Message.Parts {
 			switch p := p.(type) {
 			case llm.Call:
-				calls[p.ID] = view.Because(p.Name, Gist(p))
+				calls[p.ID] = strings.TrimSuffix(p.Name+": "+Gist(p), ": ")
 			case llm.Result:
 				sources.Add(calls[p.ID], p.Text())
 			}

@@ -192,7 +192,7 @@ func (c *compaction) result(ctx context.Context, t muster.Task) (came string) {
 		}
 	}
 	if t.Result != "" {
-		came += "\n  you reported: " + text.EscapeTags(clip(t.Result, maxReported))
+		came += "\n  you reported: " + text.EscapeTags(text.CutBytes(t.Result, maxReported))
 	}
 	return came
 }

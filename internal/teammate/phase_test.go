@@ -379,7 +379,7 @@ func TestAReaderReadsOn(t *testing.T) {
 	for rounds, isTold := range map[int]bool{stillMore - 1: false, stillMore + 5: true} {
 		live(t, "alice", func(l *life) {
 			l.config.Limits.Turns = 0
-			l.config.Roles = roles.Find(nil)
+			l.config.Roles = roles.Find("", "", "")
 			l.change("alice", func(m *muster.Member) { m.Role = "reviewer" })
 			l.restart("alice")
 			l.create(board.Draft{Role: "reviewer"})

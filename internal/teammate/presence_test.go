@@ -198,7 +198,7 @@ func TestTheLastMessageOfAPhase(t *testing.T) {
 		want        string // the mail; "" for none
 	}{
 		{"words", "All is well.", llm.StopEnd, "result alice All is well."},
-		{"very many words", strings.Repeat("ä", maxQuote), llm.StopEnd, "result alice " + strings.Repeat("ä", maxQuote/2) + " ..."},
+		{"very many words", strings.Repeat("ä", maxQuote), llm.StopEnd, "result alice " + strings.Repeat("ä", maxQuote/2-2) + " ..."},
 		{"none", "", llm.StopEnd, ""},
 		{"a tool has ended the phase", "I complete it.", llm.StopTools, ""},
 		{"refused", "no", llm.StopRefused, "error system alice's model refused: no"},

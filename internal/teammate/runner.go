@@ -352,7 +352,7 @@ func (s *self) finalMessage() string {
 }
 
 func (GiveUp) do(ctx context.Context, m *Member) error {
-	why, reason := clip(m.err.Error(), maxQuote), "its owner's model failed"
+	why, reason := text.CutBytes(m.err.Error(), maxQuote), "its owner's model failed"
 	over, isOver := spend.IsExceeded(m.err)
 	if isOver {
 		why, reason = over.Error(), "its owner's budget is spent"

@@ -3,7 +3,6 @@ package teammate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"muster/internal/text"
 	"muster/llm"
@@ -42,11 +41,7 @@ func (v *scratchView) changes(ctx context.Context) string {
 		v.logDropped(ctx, "looking at the scratch checkout", err)
 		return ""
 	}
-	named := strings.Join(files[:min(len(files), maxScratchFiles)], ", ")
-	if more := len(files) - maxScratchFiles; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	return text.EscapeTags(named)
+	return text.EscapeTags(text.List(files, maxScratchFiles))
 }
 
 // around runs a call and adds to its result what it has changed in the scratch checkout. Only commands can: the tools

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // anyRole is the role of the teammates that are spawned for tasks of no role.
@@ -150,7 +151,7 @@ func (l *lead) spawnFor(
 			continue
 		}
 		m, err := l.caller().Spawn(ctx, muster.Member{Name: name, Role: role,
-			Prompt: "The goal of the team: " + clip(run.Goal, maxQuote)})
+			Prompt: "The goal of the team: " + text.CutBytes(run.Goal, maxQuote)})
 		if !errors.Is(err, muster.ErrHeld) || n > len(members)+maxHeldNames {
 			return m, err
 		}

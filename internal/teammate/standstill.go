@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 	"muster/llm"
 )
@@ -81,7 +82,7 @@ func (s *standstill) countRound(calls []llm.Call) {
 	}
 	s.rounds++
 	for _, c := range calls {
-		s.last = append(s.last, strings.TrimSpace(c.Name+" "+clip(Gist(c), maxLastCall)))
+		s.last = append(s.last, strings.TrimSpace(c.Name+" "+text.CutBytes(Gist(c), maxLastCall)))
 	}
 	s.last = slices.Clone(s.last[max(0, len(s.last)-maxLastCalls):])
 }

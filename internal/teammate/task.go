@@ -101,11 +101,7 @@ func (c *claims) onlyIgnoredFiles(ctx context.Context, h claim) string {
 	if err != nil || len(files) == 0 {
 		return ""
 	}
-	named := strings.Join(files[:min(len(files), maxNamed)], ", ")
-	if n := len(files) - maxNamed; n > 0 {
-		named += fmt.Sprintf(" and %d more", n)
-	}
-	return named
+	return text.List(files, maxNamed)
 }
 
 // resumeLanding resumes a landing of the current task that an error has cut off, and tells the
@@ -248,7 +244,7 @@ func (p *plans) state(ctx context.Context, t muster.Task) (note string, err erro
 	for _, r := range all { // oldest first
 		if p.isPlanFor(r, t) {
 			note = prompt.Reminder("Your plan %s for task #%d is %s. %s\nIt says: %s", r.ID, t.ID, r.Status,
-				text.EscapeTags(r.Response), text.EscapeTags(clip(r.Plan, maxQuote)))
+				text.EscapeTags(r.Response), text.EscapeTags(text.CutBytes(r.Plan, maxQuote)))
 		}
 	}
 	return note, err

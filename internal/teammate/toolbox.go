@@ -18,6 +18,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
@@ -243,7 +244,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		}
 		b.presence.event(ctx, kind, fields)
 	}
-	event(journal.ToolStarted, map[string]any{"text": clip(Gist(c), 120)})
+	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
 	started := time.Now()
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
@@ -252,12 +253,13 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		b.claims.noteWrite()
 	}
 	if failed {
-		end["error"] = clip(textOf(llm.Message{Parts: r.Parts}), 200)
+		end["error"] = text.CutBytes(textOf(llm.Message{Parts: r.Parts}), 200)
 	}
 	event(journal.ToolEnded, end)
 	if !failed && !subagent && b.todo.Owns(c) {
 		done, of, current := b.todo.Progress()
-		b.presence.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of, "text": clip(current, 120)})
+		b.presence.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
+			"text": text.CutBytes(current, 120)})
 	}
 	// An error of a call that was cut off says nothing about what the call did. If its tool
 	// can read the outcome from records, the call is left open, and answerCalls answers it.
@@ -276,7 +278,7 @@ func Gist(c llm.Call) string {
 	for _, key := range []string{"command", "path", "pattern", "subject", "to", "name", "task_id", "prompt"} {
 		if v, ok := in[key]; ok && v != nil && v != "" {
 			line, _, _ := strings.Cut(fmt.Sprint(v), "\n")
-			return line
+			return text.OneLine(line)
 		}
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/text"
 )
 
 // maxMenuRows limits the choices that are shown at once. Further ones are counted, and come into sight with Down.
@@ -193,15 +195,15 @@ func menuRow(c Choice, isSelected bool, widest, width int, colour bool) string {
 	if isSelected {
 		mark = "* "
 	}
-	label := strings.ReplaceAll(clean(c.Label), "\n", " ")
+	label := text.OneLine(c.Label)
 	if c.Note == "" {
 		if over := ansi.StringWidthWc(label) - (width - len(mark)); over > 0 {
 			label = ansi.TruncateLeftWc(label, over+len("..."), "...")
 		}
 	} else {
-		label = ansi.TruncateWc(label, widest, "...")
+		label = text.CutColumns(label, widest)
 		label += strings.Repeat(" ", max(0, widest-ansi.StringWidthWc(label))) + "  " +
-			strings.ReplaceAll(clean(c.Note), "\n", " ")
+			text.OneLine(c.Note)
 	}
 	row := ansi.TruncateWc(mark+label, width, "")
 	if isSelected && colour {

@@ -51,7 +51,7 @@ func TestMenu(t *testing.T) {
 
 // What the user has selected stays selected when the caller has found more.
 func TestMenuIsAskedAgain(t *testing.T) {
-	found := []string{"@b ", "@c "}
+	found := []string{"@b", "@c"}
 	k := newKeyboard(Options{Complete: func(text string, _ int, _ bool) (m Menu) {
 		for _, f := range found {
 			if text == "@" {
@@ -61,9 +61,9 @@ func TestMenuIsAskedAgain(t *testing.T) {
 		return m
 	}})
 	k.press("@<down>")
-	found = []string{"@a ", "@b ", "@c "}
+	found = []string{"@a", "@b", "@c"}
 	k.Update(menuMsg{})
-	if got := strings.Join(menuOf(k), "|"); got != "  @a |  @b |* @c " {
+	if got := strings.Join(menuOf(k), "|"); got != "  @a|  @b|* @c" {
 		t.Errorf("%q", got)
 	}
 }

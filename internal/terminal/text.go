@@ -3,7 +3,6 @@ package terminal
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -31,16 +30,14 @@ var newline = cluster{text: "\n", shown: "\n"}
 func clusters(s string) []cluster {
 	out := make([]cluster, 0, len(s))
 	for len(s) > 0 {
-		c := cluster{width: 1}
+		var c cluster
 		switch {
 		case s[0] == '\n':
 			c = newline
 		case s[0] == '\t':
 			c = cluster{text: "\t", shown: strings.Repeat(" ", tabWidth), width: tabWidth}
-		case s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf):
-			c.text, c.shown = s[:1], s[:1]
 		default:
-			c.text, c.width = ansi.FirstGraphemeCluster(s, ansi.WcWidth)
+			c.text, c.width = text.FirstCharacter(s)
 			c.shown = c.text
 		}
 		out = append(out, c)
@@ -50,9 +47,7 @@ func clusters(s string) []cluster {
 }
 
 // clean removes everything that could steer the terminal, colour sequences included.
-func clean(s string) string {
-	return text.Clean(strings.ToValidUTF8(s, "\uFFFD"))
-}
+func clean(s string) string { return text.Clean(s) }
 
 // cleanPaste is clean for pasted text, in which terminals send \r as the end of a line.
 func cleanPaste(s string) string {
@@ -203,23 +198,15 @@ type stream struct {
 
 // add appends text and returns the rows that are complete now. However the text is cut into pieces, the rows are the
 // same.
-func (s *stream) add(text string, width int) []string {
-	text = s.partial + text
-	whole := len(text)
-	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
-		if utf8.RuneStart(text[len(text)-i]) {
-			if !utf8.FullRuneInString(text[len(text)-i:]) {
-				whole = len(text) - i
-			}
-			break
-		}
-	}
-	s.partial = text[whole:]
+func (s *stream) add(more string, width int) []string {
+	more = s.partial + more
+	whole := text.WholeRunes(more)
+	s.partial = more[len(whole):]
 	if s.markdown != nil {
-		return s.markdown.Add(clean(text[:whole]), width)
+		return s.markdown.Add(clean(whole), width)
 	}
 	// The row that grows is split again together with the new text: a combining mark may have come after its letter.
-	lines := splitLines(clusters(textOf(s.growing) + clean(text[:whole])))
+	lines := splitLines(clusters(textOf(s.growing) + clean(whole)))
 	var rows []string
 	for i, line := range lines {
 		for {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"muster/internal/text"
 )
 
 // Settings is what the user has said about the settings of one repository: which of their contents count, and which
@@ -75,11 +77,11 @@ func (s Settings) Trusts(name, text string) bool {
 }
 
 // Trust notes that a content is trusted. It replaces an earlier one of the same name.
-func (s *Settings) Trust(name, text string) {
+func (s *Settings) Trust(name, content string) {
 	if s.Trusted == nil {
 		s.Trusted = map[string]Content{}
 	}
-	s.Trusted[name] = Content{Hash: hash(text), Text: text[:min(len(text), maxText)]}
+	s.Trusted[name] = Content{Hash: hash(content), Text: text.FirstBytes(content, maxText)}
 	s.Declined = ""
 }
 

@@ -26,6 +26,6 @@ func advisory(landed []muster.Task) string {
 	if len(checks) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("advisory %s %s %s red, at the landing of %s", Plural(len(checks), "check", "checks"),
-		OneLine(text.List(checks, 10)), Plural(len(checks), "was", "were"), text.List(tasks, 20))
+	return fmt.Sprintf("advisory %s %s %s red, at the landing of %s", text.Plural(len(checks), "check", "checks"),
+		text.OneLine(text.List(checks, 10)), text.Plural(len(checks), "was", "were"), text.List(tasks, 20))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -24,7 +25,7 @@ func (t lineWriter) agentLine() Line {
 			l.Verb, l.Tone, l.Text = "agrees", Good, nameWith(name, "approved "+seconds(t.Number("seconds")))
 		case "returned":
 			l.Verb, l.Tone = "denies", Bad
-			l.Text = nameWith(name, Count(int(t.Number("comments")), "comment")+" "+seconds(t.Number("seconds")))
+			l.Text = nameWith(name, text.Count(int(t.Number("comments")), "comment")+" "+seconds(t.Number("seconds")))
 		default:
 			l.Verb, l.Tone, l.Text = "fails", Bad, Because(nameWith(name, "no verdict"), t.field("text", 120))
 		}
@@ -39,7 +40,7 @@ func (t lineWriter) agentLine() Line {
 
 // agentsText says in a line which landed tasks were reviewed, and which an arbiter has brought together with others.
 func agentsText(landed []muster.Task) string {
-	reviewed, text := 0, ""
+	reviewed, line := 0, ""
 	var arbitrated []muster.TaskID
 	for _, t := range landed {
 		if t.Landed.Review != "" {
@@ -50,13 +51,13 @@ func agentsText(landed []muster.Task) string {
 		}
 	}
 	if reviewed > 0 {
-		text += fmt.Sprintf("reviewed before they landed: %d of %s", reviewed, Count(len(landed), "task"))
+		line += fmt.Sprintf("reviewed before they landed: %d of %s", reviewed, text.Count(len(landed), "task"))
 	}
 	if len(arbitrated) > 0 {
-		if text != "" {
-			text += "; "
+		if line != "" {
+			line += "; "
 		}
-		text += "brought together by an arbiter: task " + IDs(arbitrated)
+		line += "brought together by an arbiter: task " + IDs(arbitrated)
 	}
-	return text
+	return line
 }

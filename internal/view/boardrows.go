@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 )
 
 const (
@@ -53,8 +54,8 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 // rowHead returns the first column of a row about the team, and how many columns are left behind it.
 func rowHead(p *Progress, name string) (head string, room int) {
 	names, _ := p.presence.nameColumns(p.options.Width - 1)
-	head = Pad(name, max(names, len("needs you")))
-	return head, p.options.Width - 3 - columns(head)
+	head = text.PadColumns(name, max(names, len("needs you")))
+	return head, p.options.Width - 3 - text.Columns(head)
 }
 
 // teamRows returns a line with the tasks of each kind, what was spent of the budget, and how full the lead's context
@@ -74,23 +75,23 @@ func (p *Progress) teamRows() (rows []string) {
 		name = "board"
 	}
 	head, room := rowHead(p, name)
-	text := ""
+	words := ""
 	flush := func() {
-		if text != "" && room > 0 {
-			rows = append(rows, head+"  "+Cut(strings.TrimRight(text, " "), room))
-			head, text = strings.Repeat(" ", columns(head)), ""
+		if words != "" && room > 0 {
+			rows = append(rows, head+"  "+text.CutColumns(strings.TrimRight(words, " "), room))
+			head, words = strings.Repeat(" ", text.Columns(head)), ""
 		}
 	}
 	for _, part := range parts {
 		gap := "   "
-		if text == "" || strings.HasSuffix(text, ", ") {
+		if words == "" || strings.HasSuffix(words, ", ") {
 			gap = ""
 		}
-		if text != "" && columns(text+gap+strings.TrimSuffix(part, ", ")) > room {
+		if words != "" && text.Columns(words+gap+strings.TrimSuffix(part, ", ")) > room {
 			flush()
 			gap = ""
 		}
-		text += gap + part
+		words += gap + part
 	}
 	flush()
 	return rows
@@ -103,7 +104,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 		if i == most {
 			head, room := rowHead(p, "")
 			more := fmt.Sprintf("and %d more: %s", len(needs)-i, typed(p, "muster status"))
-			rows = append(rows, head+"  "+Cut(more, room))
+			rows = append(rows, head+"  "+text.CutColumns(more, room))
 			break
 		}
 		command := n.Command
@@ -111,16 +112,16 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 			command = "muster requests show " + n.Name
 		}
 		head, room := rowHead(p, "NEEDS YOU")
-		text, command := n.Name+"  "+n.What, typed(p, command)
+		words, command := n.Name+"  "+n.What, typed(p, command)
 		// What is to be typed is of no use when it is cut, so the text gives way, or the command has a row of its own.
-		left := room - columns(command) - 3
+		left := room - text.Columns(command) - 3
 		below := left < 12
 		if !below {
-			text = Cut(text, left) + "   " + command
+			words = text.CutColumns(words, left) + "   " + command
 		}
-		rows = append(rows, p.options.In(Bad, head)+"  "+Cut(text, max(room, 0)))
-		if below && hasRoom && columns(command) < p.options.Width {
-			rows = append(rows, strings.Repeat(" ", min(2, p.options.Width-1-columns(command)))+command)
+		rows = append(rows, p.options.In(Bad, head)+"  "+text.CutColumns(words, max(room, 0)))
+		if below && hasRoom && text.Columns(command) < p.options.Width {
+			rows = append(rows, strings.Repeat(" ", min(2, p.options.Width-1-text.Columns(command)))+command)
 		}
 	}
 	return rows

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // maxCollidingFiles is how many files a line about a collision names.
@@ -35,16 +36,16 @@ func collidesWith(c muster.Collision) string {
 	case c.WithOwner == "":
 		return fmt.Sprint(c.With)
 	}
-	return fmt.Sprintf("%d of %s", c.With, OneLine(string(c.WithOwner)))
+	return fmt.Sprintf("%d of %s", c.With, text.OneLine(string(c.WithOwner)))
 }
 
 // CollidingFiles names the first files of a collision with their lines, and counts the others: "a.go:3-5, b.go".
 func CollidingFiles(files []muster.CollidingFile, most int) string {
 	var named []string
 	for _, f := range files[:min(len(files), most)] {
-		name := Cut(OneLine(f.Path), 60)
+		name := text.CutColumns(text.OneLine(f.Path), 60)
 		if f.Lines != "" {
-			name += ":" + strings.ReplaceAll(OneLine(f.Lines), ", ", ",")
+			name += ":" + strings.ReplaceAll(text.OneLine(f.Lines), ", ", ",")
 		}
 		named = append(named, name)
 	}

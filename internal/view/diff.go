@@ -1,12 +1,16 @@
 package view
 
-import "strings"
+import (
+	"strings"
+
+	"muster/internal/text"
+)
 
 // Diff returns a text of git diff in its colours. What the files hold cannot steer the terminal.
-func Diff(p Paint, text string) string {
+func Diff(p Paint, patch string) string {
 	b := new(strings.Builder)
 	inHunk := false
-	for line := range strings.Lines(ManyLines(strings.ReplaceAll(text, "\r\n", "\n"))) {
+	for line := range strings.Lines(text.Clean(strings.ReplaceAll(patch, "\r\n", "\n"))) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "diff --git "):

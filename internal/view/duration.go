@@ -80,16 +80,3 @@ func tokens(n float64) string {
 	}
 	return strconv.FormatFloat(n/1e6, 'f', 1, 64) + "M"
 }
-
-// Plural returns the word for one thing, or the other for several.
-func Plural(n int, one, several string) string {
-	if n == 1 {
-		return one
-	}
-	return several
-}
-
-// Count returns a number with its noun: 1 task, 2 tasks. The noun is one whose plural ends in s.
-func Count(n int, noun string) string {
-	return strconv.Itoa(n) + " " + Plural(n, noun, noun+"s")
-}

@@ -3,29 +3,31 @@ package view
 import (
 	"bytes"
 	"strings"
+
+	"muster/internal/text"
 )
 
 // Append appends the line to a buffer as it is printed, without a newline: the text before it (the time), the name
 // padded to names columns, the verb, and the text. With a width, the text is made to fit and wrapped text is indented.
 // With width 0 nothing is cut. A log of many lines uses one buffer for all.
 func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
-	text, verbs := l.Text, 0
-	if text != "" { // else the verb is the last column and needs no blanks after it
+	said, verbs := l.Text, 0
+	if said != "" { // else the verb is the last column and needs no blanks after it
 		verbs = 6
 	}
 	if width > 0 {
 		// Wrapped text stands under the text, so the eye finds the names and verbs at the left. On a terminal that is
 		// too narrow for that, a text that does not fit stands below them, where it has most of the width.
 		const least, below = 20, 4
-		indent := columns(before) + names + len(" verb12 ")
-		isBelow := width-indent < least && columns(text) > width-indent
+		indent := text.Columns(before) + names + len(" verb12 ")
+		isBelow := width-indent < least && text.Columns(said) > width-indent
 		if isBelow {
 			indent = below
 		}
 		gap := "\n" + strings.Repeat(" ", indent)
-		text = strings.Join(l.fit(max(width-indent, least)), gap)
+		said = strings.Join(l.fit(max(width-indent, least)), gap)
 		if isBelow {
-			text = gap + text
+			said = gap + said
 		}
 	}
 	// The colour of a name costs a hash, and a log without colours has many lines.
@@ -35,50 +37,50 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	}
 	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
 	to = append(p.pad(to, toneCodes[l.Tone], l.Verb, verbs), ' ')
-	if strings.HasPrefix(text, "\n") {
+	if strings.HasPrefix(said, "\n") {
 		to = bytes.TrimRight(to, " ")
 	}
-	to = append(to, text...)
+	to = append(to, said...)
 	return to[:start+len(bytes.TrimRight(to[start:], " "))]
 }
 
 // fit makes the text fit into room columns. The command is shortened first, then the task's name, because the outcome
 // must stay visible. Bad news, notes and what the user must answer are wrapped instead of cut.
 func (l Line) fit(room int) []string {
-	if columns(l.Text) <= room {
+	if text.Columns(l.Text) <= room {
 		return []string{l.Text}
 	}
-	text := l.Text
+	said := l.Text
 	// The command stands between two gaps. It is cut, or left out with one of them if too little of it would be left.
 	if l.command != "" {
 		const gap = "  "
-		if i := strings.LastIndex(text, gap+l.command+gap); i >= 0 {
+		if i := strings.LastIndex(said, gap+l.command+gap); i >= 0 {
 			short := ""
-			if left := room - columns(text) + columns(l.command); left >= 8 {
-				short = gap + Cut(l.command, left)
+			if left := room - text.Columns(said) + text.Columns(l.command); left >= 8 {
+				short = gap + text.CutColumns(l.command, left)
 			}
-			text = text[:i] + short + text[i+len(gap+l.command):]
+			said = said[:i] + short + said[i+len(gap+l.command):]
 		}
 	}
 	// Six columns of a name show at least the task's number.
-	if over := columns(text) - room; over > 0 && l.name != "" {
-		if rest, ok := strings.CutPrefix(text, Pad(l.name, taskColumn)); ok {
-			width := max(columns(l.name), taskColumn) - over
-			text = Pad(Cut(l.name, max(width, 6)), max(width, 6)) + rest
+	if over := text.Columns(said) - room; over > 0 && l.name != "" {
+		if rest, ok := strings.CutPrefix(said, text.PadColumns(l.name, taskColumn)); ok {
+			width := max(text.Columns(l.name), taskColumn) - over
+			said = text.PadColumns(text.CutColumns(l.name, max(width, 6)), max(width, 6)) + rest
 		}
 	}
 	if l.Tone == Bad || l.whole {
-		return wrap(text, room)
+		return wrap(said, room)
 	}
-	return []string{Cut(text, room)}
+	return []string{text.CutColumns(said, room)}
 }
 
 // Hang returns lines with those that are wider than width broken between words. What follows stands in a column, so
 // that the first words of each line stand alone at the left.
-func Hang(text string, column, width int) string {
-	lines := strings.Split(text, "\n")
+func Hang(all string, column, width int) string {
+	lines := strings.Split(all, "\n")
 	for i, l := range lines {
-		if columns(l) <= width {
+		if text.Columns(l) <= width {
 			continue
 		}
 		// Only the first row has the whole width, so the rest is wrapped anew in what is left of it.
@@ -92,18 +94,19 @@ func Hang(text string, column, width int) string {
 }
 
 // wrap breaks s into lines of at most width columns, between words where there is a blank. Each line has at least one
-// rune, also where a wide one does not fit, so that it comes to an end.
+// character, also where a wide one does not fit, so that it comes to an end.
 func wrap(s string, width int) (all []string) {
-	for columns(s) > width {
+	for text.Columns(s) > width {
 		n, end, blank := 0, 0, 0
-		for i, r := range s {
-			if n += columns(string(r)); n > width && i > 0 {
+		for end < len(s) {
+			character, wide := text.FirstCharacter(s[end:])
+			if n += wide; n > width && end > 0 {
 				break
 			}
-			if r == ' ' && i > 0 {
-				blank = i
+			if character == " " && end > 0 {
+				blank = end
 			}
-			end = i + len(string(r))
+			end += len(character)
 		}
 		if end < len(s) && s[end] == ' ' {
 			blank = end

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -104,7 +105,7 @@ func (l *landings) test(id muster.TaskID, name string) {
 	if l.tests == nil {
 		l.tests = map[muster.TaskID]string{}
 	}
-	l.tests[id] = Cut(OneLine(name), 60)
+	l.tests[id] = text.CutColumns(text.OneLine(name), 60)
 }
 
 // endCheck forgets the check in which a task is the last one.
@@ -172,26 +173,26 @@ func (l *landings) place(id muster.TaskID) (n int) {
 // It is "" for a task that does not wait.
 func (l *landings) describe(id muster.TaskID, now time.Time) string {
 	if c := l.checkOf(id); c != nil {
-		text := "checked"
+		said := "checked"
 		if n := len(c.tasks) - 1; n > 0 {
-			text += fmt.Sprintf(" with %d %s", n, Plural(n, "other", "others"))
+			said += fmt.Sprintf(" with %d %s", n, text.Plural(n, "other", "others"))
 		}
-		return Because(text, l.tests[c.tasks[len(c.tasks)-1]]) + l.left(c.since, now, 1)
+		return Because(said, l.tests[c.tasks[len(c.tasks)-1]]) + l.left(c.since, now, 1)
 	}
 	n := l.place(id)
 	if n == 0 {
 		return ""
 	}
-	text := ordinal(n) + " in the queue"
+	said := ordinal(n) + " in the queue"
 	switch {
 	case len(l.checks) > 0:
 	case !l.base.IsZero():
 		return Because(ordinal(n)+", the base is checked", l.tests[0])
 	default:
-		return text + l.left(now, now, 1)
+		return said + l.left(now, now, 1)
 	}
 	// Its own check begins when the one that runs has ended.
-	return text + l.left(l.checks[0].since, now, 2)
+	return said + l.left(l.checks[0].since, now, 2)
 }
 
 // estimate returns how long so many checks take still, the first of which has begun, if each takes as long as those
@@ -239,7 +240,7 @@ func checkedName(tasks []muster.TaskID, name string) string {
 	if len(tasks) == 1 {
 		return name
 	}
-	return Cut(IDs(tasks)+" together", 2*taskColumn)
+	return text.CutColumns(IDs(tasks)+" together", 2*taskColumn)
 }
 
 // landingLine is the line of an event of a check of landings. The progress has that of a check of several tasks that is
@@ -249,7 +250,7 @@ func (t lineWriter) landingLine() Line {
 	name := checkedName(tasks, t.taskName())
 	switch t.Kind {
 	case journal.LandingCheck:
-		l := checkLine(name, Cut(OneLine(t.Check), 60), "running", Plain)
+		l := checkLine(name, text.CutColumns(text.OneLine(t.Check), 60), "running", Plain)
 		l.Show = false
 		return l
 	case journal.LandingChecked:
@@ -262,7 +263,7 @@ func (t lineWriter) landingLine() Line {
 		default:
 			verdict += " " + took
 		}
-		l := checkLine(name, Cut(OneLine(t.Check), 60), verdict, tone)
+		l := checkLine(name, text.CutColumns(text.OneLine(t.Check), 60), verdict, tone)
 		l.Show = tone == Bad && len(tasks) > 1
 		return l
 	}

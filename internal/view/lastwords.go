@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"muster/internal/markdown"
+	"muster/internal/text"
 )
 
 // maxLastLines is how many rows the lead's last words may take: the command that takes the work stands below them, and
@@ -14,28 +15,28 @@ const maxLastLines = 20
 // lastWords returns what the lead has said last, or why the run stopped, below a title. It is empty where nothing was
 // said, or where the lines above have said all of it.
 func (s Summary) lastWords(screen Screen) string {
-	_, text := s.splitReason()
-	text = strings.TrimSpace(ManyLines(text))
+	_, words := s.splitReason()
+	words = strings.TrimSpace(text.Clean(words))
 	const leadSays = "the lead says:"
 	title, said := leadSays, ""
 	switch left := len(s.unfinished) + len(s.Unreadable); {
 	case s.WordsShown:
 		return ""
 	case s.Code != 0 && left > 0:
-		title, said = "in full:", headlineReason(text)
+		title, said = "in full:", headlineReason(words)
 	case s.Code != 0 && !s.CheckIsRed && len(s.offTarget) == 0:
 		title = "in full:"
-		said, _, _ = strings.Cut(text, "\n")
+		said, _, _ = strings.Cut(words, "\n")
 	}
-	if text == "" || OneLine(text) == OneLine(said) {
+	if words == "" || text.OneLine(words) == text.OneLine(said) {
 		return ""
 	}
 	// The rows are counted as they stand on the terminal, because a model may say all in one long line.
 	// Two columns are the indentation, and the last one stays free, so that no terminal wraps a full row.
 	width := max(screen.Width-3, 20)
-	rows := plainRows(text, width, screen.Width > 0)
+	rows := plainRows(words, width, screen.Width > 0)
 	if title == leadSays && s.drawsMarkdown(screen) { // a reason is the runtime's, and no Markdown
-		rows = markdown.Draw(text, width, bool(screen.Paint))
+		rows = markdown.Draw(words, width, bool(screen.Paint))
 	}
 	if more := len(rows) - maxLastLines; more > 1 {
 		all := "muster " + s.RepositoryFlag + "log --member lead --json -n 1"
@@ -65,4 +66,4 @@ func plainRows(text string, width int, isWrapped bool) (rows []string) {
 	return rows
 }
 
-func headlineReason(why string) string { return Cut(OneLine(why), 160) }
+func headlineReason(why string) string { return text.CutColumns(text.OneLine(why), 160) }

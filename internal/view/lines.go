@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -61,7 +62,8 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	case "task":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
 		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
-			failed := checkLine(t.taskName(), Cut(OneLine(t.Check), 60), "FAIL "+seconds(t.Number("seconds")), Bad)
+			failed := checkLine(t.taskName(), text.CutColumns(text.OneLine(t.Check), 60),
+				"FAIL "+seconds(t.Number("seconds")), Bad)
 			to = append(to, failed)
 		}
 		l = t.taskLine()
@@ -93,18 +95,18 @@ type lineWriter struct {
 
 // field returns a field of the event as one line of at most n columns, or of any length if n is 0.
 func (t lineWriter) field(field string, n int) string {
-	return Cut(OneLine(t.Text(field)), cmp.Or(n, math.MaxInt))
+	return text.CutColumns(text.OneLine(t.Text(field)), cmp.Or(n, math.MaxInt))
 }
 
-func (t lineWriter) who(other string) string { return cmp.Or(OneLine(string(t.Member)), other) }
+func (t lineWriter) who(other string) string { return cmp.Or(text.OneLine(string(t.Member)), other) }
 
 // taskName returns the number and the subject of the event's task, or the number alone where nothing tells the subject.
 func (t lineWriter) taskName() string {
-	s := OneLine(t.Text("subject"))
+	s := text.OneLine(t.Text("subject"))
 	if s == "" && t.Subject != nil {
-		s = OneLine(t.Subject(t.Task))
+		s = text.OneLine(t.Subject(t.Task))
 	}
-	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + Cut(s, 60))
+	return strings.TrimSpace(strconv.Itoa(int(t.Task)) + " " + text.CutColumns(s, 60))
 }
 
 // nameWith returns a task's name, padded to its column, and more text after it. Without more text the name is not
@@ -113,7 +115,7 @@ func nameWith(name, more string) string {
 	if more == "" {
 		return name
 	}
-	return Pad(name, taskColumn) + "  " + more
+	return text.PadColumns(name, taskColumn) + "  " + more
 }
 
 // Because returns a text with its reason after a colon, where there is a reason.
@@ -150,7 +152,7 @@ func (t lineWriter) runLine() Line {
 		case "ok":
 			verdict, tone = "ok "+took, Good
 		case "red":
-			verdict = Because("FAIL "+took, Cut(t.field("failed", 0), 90)) +
+			verdict = Because("FAIL "+took, text.CutColumns(t.field("failed", 0), 90)) +
 				"; until a landing turns it green, red ones are accepted"
 		}
 		l = checkLine("the base", t.field("command", 60), verdict, tone)
@@ -295,7 +297,8 @@ func (t lineWriter) taskLine() Line {
 		case "secret":
 			why = "secret in " + t.field("text", 140)
 		case "check":
-			why = Cut(cmp.Or(t.field("failed", 0), firstFailure(t.Text("text"))), 90) + " on the merged tree"
+			why = cmp.Or(t.field("failed", 0), firstFailure(t.Text("text")))
+			why = text.CutColumns(why, 90) + " on the merged tree"
 		}
 		switch with := t.field("with", 100); {
 		case with != "" && t.Text("reason") == "check": // that is no proof of a connection
@@ -329,7 +332,7 @@ func (t lineWriter) taskLine() Line {
 func (t lineWriter) changed() []string {
 	switch list := t.Fields["changed"].(type) {
 	case []string, []any:
-		return strings.Fields(OneLine(strings.Trim(fmt.Sprint(list), "[]")))
+		return strings.Fields(text.OneLine(strings.Trim(fmt.Sprint(list), "[]")))
 	}
 	return nil
 }
@@ -345,7 +348,7 @@ var failurePattern = sync.OnceValue(func() *regexp.Regexp {
 func firstFailure(output string) string {
 	last := ""
 	for s := range strings.Lines(output) {
-		if s = OneLine(s); s == "" {
+		if s = text.OneLine(s); s == "" {
 			continue
 		}
 		if failurePattern().MatchString(s) {

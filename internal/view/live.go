@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"muster"
+	"muster/internal/text"
 )
 
 const (
@@ -118,7 +119,7 @@ func (p *Progress) drawnHeight() int {
 	high := len(p.drawn)
 	for _, r := range p.drawn {
 		if p.options.Rewraps {
-			high += max(ansi.StringWidth(r)-1, 0) / p.options.Width
+			high += max(text.Columns(r)-1, 0) / p.options.Width
 		}
 	}
 	return high

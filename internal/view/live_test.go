@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -147,14 +148,14 @@ func TestTheBoardStaysInSight(t *testing.T) {
 	tick()
 	up := 0
 	for _, r := range emulate(t, out.String()[:before])[len(emulate(t, out.String()[:before]))-high:] {
-		up += 1 + max(columns(r)-1, 0)/30
+		up += 1 + max(text.Columns(r)-1, 0)/30
 	}
 	if got := out.String()[before:]; !strings.HasPrefix(got, fmt.Sprintf("\x1b[?2026h\x1b[%dA\r\x1b[J", up)) {
 		t.Errorf("not %d lines up: %q", up, got)
 	}
 	for _, r := range p.drawn {
-		if columns(r) >= 30 {
-			t.Errorf("%d columns: %q", columns(r), r)
+		if text.Columns(r) >= 30 {
+			t.Errorf("%d columns: %q", text.Columns(r), r)
 		}
 	}
 	// A low terminal has fewer members, never more rows than it can show.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -49,7 +50,7 @@ func TestRowsGoToWhoDrawsThem(t *testing.T) {
 	if out.String() != "  0.0s alice    joins  coder\n" || !p.HasWritten() {
 		t.Error(out.String())
 	}
-	if rows := p.Rows(muster.Time(1003), 30, 0); len(rows) != 1 || columns(rows[0]) >= 30 {
+	if rows := p.Rows(muster.Time(1003), 30, 0); len(rows) != 1 || text.Columns(rows[0]) >= 30 {
 		t.Errorf("%q", rows)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // Look is how a member looks, in one word. Every face shows the same word, because they need different things of the
@@ -59,7 +60,7 @@ func (s Standing) Text() string {
 // member last wrote down. For a living member, the events know more: which tool it runs.
 func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standing {
 	s := Standing{Since: m.Since}
-	doing, now := waitsFor(OneLine(m.Doing)), o.Presence.Find(m.Name)
+	doing, now := waitsFor(text.OneLine(m.Doing)), o.Presence.Find(m.Name)
 	if m.Doing == lands { // the look says so
 		doing = ""
 	}
@@ -70,15 +71,15 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 	// The record of a member has the subject of its task only where it was looked up.
 	task := ""
 	if m.Task != 0 {
-		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, OneLine(cmp.Or(m.Subject, subject(m.Task)))))
+		task = strings.TrimSpace(fmt.Sprintf("%d %s", m.Task, text.OneLine(cmp.Or(m.Subject, subject(m.Task)))))
 	}
 	if now != nil {
-		text, at := o.Presence.DoingOf(now, o.Now)
+		words, at := o.Presence.DoingOf(now, o.Now)
 		s.Since = muster.UnixTime(at)
 		if now.state == LookLanding { // the record says only that it lands
-			doing = cmp.Or(text, doing)
+			doing = cmp.Or(words, doing)
 		}
-		doing = cmp.Or(doing, waitsFor(text))
+		doing = cmp.Or(doing, waitsFor(words))
 	}
 	// What a member has done before it stopped, or died, is its task: what it has run has ended with it.
 	switch s.Look {
@@ -87,7 +88,7 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 	case LookDead:
 		s.What = cmp.Or(task, "no process runs it")
 	case LookForeign:
-		s.What = OneLine(string(m.Status)) + ", another program runs it"
+		s.What = text.OneLine(string(m.Status)) + ", another program runs it"
 	case LookIdle:
 		s.What = cmp.Or(doing, IdleReason(m.Name, string(m.IdleReason)))
 	case LookWaiting: // for what it waits says more than its task

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -15,22 +16,22 @@ func (t lineWriter) mailLine() Line {
 	switch t.Kind {
 	case journal.MailSent:
 		// A message and a broadcast are what their text says. Mail of another kind says first which it is.
-		kind, to, text := muster.MessageType(t.Text("type")), "to "+t.field("to", 40), t.field("text", 80)
+		kind, to, words := muster.MessageType(t.Text("type")), "to "+t.field("to", 40), t.field("text", 80)
 		l.Verb, l.Show = "mails", t.Member != muster.System
 		switch {
 		case kind == muster.MailBroadcast:
 			to = "to all"
 		case kind != muster.MailMessage:
-			text, l.Show = "("+OneLine(string(kind))+") "+text, false
+			words, l.Show = "("+text.OneLine(string(kind))+") "+words, false
 		}
-		l.Text = Because(to, text)
+		l.Text = Because(to, words)
 		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
 			// Trouble that belongs to no task has no event of its own, so its mail to the lead is shown as a note. A
 			// task's trouble is shown by the task's event.
 			l = Line{Who: "board", Verb: "note", Text: t.field("text", 160), Tone: Bad, Show: true}
 		}
 	case journal.MailDelivered:
-		l.Verb, l.Text = "reads", Count(int(t.Number("count")), "mail")
+		l.Verb, l.Text = "reads", text.Count(int(t.Number("count")), "mail")
 	case journal.MailRejected:
 		l.Verb, l.Tone, l.Show = "note", Bad, true
 		l.Text = "a line of its inbox was no mail and is set aside: " + t.field("text", 100)
@@ -118,9 +119,9 @@ func (t lineWriter) laneLine() Line {
 // unknownLine is the line of an event of a kind that only a newer program knows: the kind and the fields, as the
 // journal has them. The log shows it, so that an older program does not hide what happened.
 func (t lineWriter) unknownLine() Line {
-	text := OneLine(t.Kind)
+	words := text.OneLine(t.Kind)
 	if data, err := muster.MarshalLine(t.Fields); err == nil && len(t.Fields) > 0 {
-		text += " " + Cut(OneLine(string(data)), 160)
+		words += " " + text.CutColumns(text.OneLine(string(data)), 160)
 	}
-	return Line{Who: t.who("?"), Verb: "event", Text: text}
+	return Line{Who: t.who("?"), Verb: "event", Text: words}
 }

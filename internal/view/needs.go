@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/spend"
+	"muster/internal/text"
 )
 
 // Need is one thing that waits for the user.
@@ -42,7 +43,7 @@ func (o Overview) Needs() (all []Need) {
 		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
 		switch r.Kind {
 		case muster.AskPermission:
-			what = Cut(fmt.Sprintf("%s asks to run %s", r.From, OneLine(cmp.Or(r.Plan, r.Reason))), 66)
+			what = text.CutColumns(fmt.Sprintf("%s asks to run %s", r.From, text.OneLine(cmp.Or(r.Plan, r.Reason))), 66)
 			if left := muster.Time(r.Deadline).Sub(o.Now); r.Deadline != 0 && left > 0 {
 				what += ", " + Duration(left) + " left"
 			}
@@ -55,11 +56,11 @@ func (o Overview) Needs() (all []Need) {
 	// A task that was given up waits until somebody retries it: no member may claim it.
 	for _, x := range o.Needy {
 		all = append(all, Need{Name: fmt.Sprintf("task %d", x.ID), Task: &x,
-			What:    Cut(Because(OneLine(x.Subject), OneLine(x.Result)), 80),
+			What:    text.CutColumns(Because(text.OneLine(x.Subject), text.OneLine(x.Result)), 80),
 			Command: fmt.Sprintf("muster task retry %d", x.ID)})
 	}
 	if o.Mail > 0 {
-		all = append(all, Need{Name: NeedMail, What: Count(o.Mail, "mail") + " for you",
+		all = append(all, Need{Name: NeedMail, What: text.Count(o.Mail, "mail") + " for you",
 			Command: "muster mail list --take"})
 	}
 	return append(append(all, o.budgetNeeds()...), o.parkedNeeds()...)
@@ -101,7 +102,7 @@ func (o Overview) parkedNeeds() []Need {
 			others++
 			continue
 		}
-		until := strings.TrimPrefix(OneLine(m.Doing), "parked ")
+		until := strings.TrimPrefix(text.OneLine(m.Doing), "parked ")
 		first = Need{Name: string(m.Name), Member: m.Name, What: "waits for its model " + until,
 			Command: "muster doctor"}
 	}

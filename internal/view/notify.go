@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -48,7 +49,7 @@ func Notifier(setting string, env func(string) string) func(words string) string
 		}
 		// The words may be a member's. They stay on one line, and cannot end the sequence and begin another one.
 		// A semicolon would end the text for some terminals.
-		return bell + fmt.Sprintf(desktop, strings.ReplaceAll(Cut(OneLine(words), 120), ";", ","))
+		return bell + fmt.Sprintf(desktop, strings.ReplaceAll(text.CutColumns(text.OneLine(words), 120), ";", ","))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // maxOpenTasks is how many open tasks are named. What to do about them stands below, and must stay in sight.
@@ -19,7 +20,8 @@ func OpenTasks(open []muster.Task, subject int, command string) (lines []string)
 	ranked := append(slices.DeleteFunc(slices.Clone(open), isPending),
 		slices.DeleteFunc(slices.Clone(open), func(t muster.Task) bool { return !isPending(t) })...)
 	for _, t := range ranked[:min(len(ranked), maxOpenTasks)] {
-		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, Pad(Cut(OneLine(t.Subject), subject), subject),
+		name := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), subject), subject)
+		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name,
 			strings.ReplaceAll(string(t.Status), "_", " ")))
 	}
 	if more := len(ranked) - maxOpenTasks; more > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/spend"
+	"muster/internal/text"
 )
 
 // Member is a member and whether a living process hosts it. The record alone does not tell: a process that was killed
@@ -119,9 +120,9 @@ func (o Overview) Headline(s Screen) string {
 	if o.Run.Goal != "" {
 		room := 100
 		if s.Width > 0 {
-			room = min(room, max(s.Width-1-columns(team+"   goal: "+end+stopped+": muster resume"), 20))
+			room = min(room, max(s.Width-1-text.Columns(team+"   goal: "+end+stopped+": muster resume"), 20))
 		}
-		goal = "   goal: " + Cut(OneLine(o.Run.Goal), room)
+		goal = "   goal: " + text.CutColumns(text.OneLine(o.Run.Goal), room)
 	}
 	if stopped != "" {
 		stopped = s.In(Bad, stopped) + ": muster resume"
@@ -160,7 +161,7 @@ func Members(members []Member, now time.Time) Table {
 	o.Alive = slices.ContainsFunc(members, func(m Member) bool { return m.Alive })
 	for _, m := range members {
 		does := o.Standing(m, func(muster.TaskID) string { return "" }).Text()
-		t.Row(Named(m.Name), m.Role, OneLine(string(m.Status)), Text(does), SinceStamp(m.Since, now), m.Turns)
+		t.Row(Named(m.Name), m.Role, text.OneLine(string(m.Status)), Text(does), SinceStamp(m.Since, now), m.Turns)
 	}
 	return t
 }
@@ -175,7 +176,7 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 		what := strings.ReplaceAll(string(name), "_", " ")
 		switch name {
 		case "needs_attention":
-			what = Plural(n[name], "needs you", "need you")
+			what = text.Plural(n[name], "needs you", "need you")
 		case "done":
 			what = "done without a change"
 		}
@@ -195,7 +196,7 @@ func Question(r muster.Request) string {
 	case muster.AskInterrupt:
 		return "end of the turn"
 	}
-	return OneLine(string(r.Kind))
+	return text.OneLine(string(r.Kind))
 }
 
 // DecidedBefore says that somebody else was first to answer a request, and that this answer stands.
@@ -205,10 +206,10 @@ func DecidedBefore(r muster.Request, now time.Time) string {
 		by = fmt.Sprintf(", by %s at %s", r.ResolvedBy, Clock(muster.Time(r.ResolvedAt), now))
 	}
 	if r.Response != "" {
-		words = " (" + OneLine(r.Response) + ")"
+		words = " (" + text.OneLine(r.Response) + ")"
 	}
-	return fmt.Sprintf("%s of %s was %s before%s: that stands%s", Question(r), OneLine(string(r.From)), r.Status, by,
-		words)
+	return fmt.Sprintf("%s of %s was %s before%s: that stands%s", Question(r), text.OneLine(string(r.From)),
+		r.Status, by, words)
 }
 
 // Longer says for how long a permission was given, behind what was decided; "" for once.
@@ -231,8 +232,8 @@ func Requests(all []muster.Request, now time.Time) Table {
 	for _, r := range all {
 		status := Status(r.Status, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired)
 		// The answer says more than what was asked.
-		text := OneLine(cmp.Or(r.Response, r.Plan, r.Reason))
-		t.Row(r.ID, Named(r.From), r.To, Question(r), status, Age(WaitingTime(r, now)), Cut(text, 200))
+		words := text.OneLine(cmp.Or(r.Response, r.Plan, r.Reason))
+		t.Row(r.ID, Named(r.From), r.To, Question(r), status, Age(WaitingTime(r, now)), text.CutColumns(words, 200))
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -31,7 +32,7 @@ func TestOverview(t *testing.T) {
 	e := at(journal.ToolStarted, "alice", 4, "tool", "bash", "text", "go test")
 	e.At = 4997
 	o.Presence.Apply(e)
-	text := o.Draw(Screen{Width: 110})
+	drawn := o.Draw(Screen{Width: 110})
 	for _, want := range []string{
 		"\nalice   coder   4 handlers: bash go test   3s     31\n",
 		"\nlead    lead    waiting for the team      40s     14\n",
@@ -41,12 +42,12 @@ func TestOverview(t *testing.T) {
 		"  task 9    report: came back 3 times         muster task retry 9\n",
 		"  mail      1 mail for you                    muster mail list --take\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("lacks %q:\n%s", want, text)
+		if !strings.Contains(drawn, want) {
+			t.Errorf("lacks %q:\n%s", want, drawn)
 		}
 	}
-	first, _, _ := strings.Cut(text, "\n")
-	if !strings.HasSuffix(first, "...    12 min") || columns(first) >= 110 {
+	first, _, _ := strings.Cut(drawn, "\n")
+	if !strings.HasSuffix(first, "...    12 min") || text.Columns(first) >= 110 {
 		t.Errorf("%q", first)
 	}
 }

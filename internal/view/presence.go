@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/journal"
 	"muster/llm"
 )
@@ -73,7 +74,7 @@ func (l *Presence) noteBudget(e muster.Event) {
 		l.dayBudget = ""
 	case journal.BudgetWarned, journal.BudgetSpent:
 		if spend.Scope(e.Text("scope")) == spend.OfDay {
-			l.dayBudget = OneLine(e.Text("text"))
+			l.dayBudget = text.OneLine(e.Text("text"))
 		}
 	}
 }
@@ -111,7 +112,7 @@ type Activity struct {
 // Apply updates the presence with one event. Its member begins to be shown with the first event that says what it does.
 func (l *Presence) Apply(e muster.Event) {
 	if e.Kind == journal.CheckStarted || e.Kind == journal.CheckBase {
-		l.check = OneLine(e.Text("command"))
+		l.check = text.OneLine(e.Text("command"))
 	}
 	l.queue.apply(e)
 	l.noteBudget(e)
@@ -142,12 +143,12 @@ func (l *Presence) Apply(e muster.Event) {
 			return
 		}
 	case journal.ToolStarted:
-		doing = strings.TrimSpace(OneLine(e.Text("tool")) + " " + OneLine(e.Text("text")))
+		doing = strings.TrimSpace(text.OneLine(e.Text("tool")) + " " + text.OneLine(e.Text("text")))
 		if e.Text("tool") == "wait" { // the lead sleeps in this tool
 			state, doing = LookWaiting, IdleReason(e.Member, string(muster.IdleMessages))
 		}
 	case journal.ModelRetry:
-		state, doing = LookWaiting, OneLine(e.Text("text"))
+		state, doing = LookWaiting, text.OneLine(e.Text("text"))
 	case journal.TaskClaimed:
 		m.task, m.step = e.Task, ""
 		return
@@ -236,11 +237,11 @@ func stepText(e muster.Event) string {
 	if done >= of {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d", done, of)
-	if at := OneLine(e.Text("text")); at != "" {
-		text = fmt.Sprintf("%d of %d, %s", done+1, of, Cut(at, 40))
+	step := fmt.Sprintf("%d of %d", done, of)
+	if at := text.OneLine(e.Text("text")); at != "" {
+		step = fmt.Sprintf("%d of %d, %s", done+1, of, text.CutColumns(at, 40))
 	}
-	return text
+	return step
 }
 
 // bySubagent reports whether the call that an event tells of is one of a member's subagent.
@@ -262,7 +263,7 @@ func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"
 	}
-	return cmp.Or(idleReasons[muster.IdleReason(reason)], OneLine(reason))
+	return cmp.Or(idleReasons[muster.IdleReason(reason)], text.OneLine(reason))
 }
 
 // Rows returns the members as lines of less than width columns:
@@ -282,13 +283,14 @@ func (l *Presence) rows(
 	for i, m := range shown {
 		l.names = max(l.names, min(len(m.name), 16))
 		if m.task != 0 {
-			tasks[i] = Cut(strings.TrimSpace(fmt.Sprintf("%d %s", m.task, OneLine(subject(m.task)))), taskColumn)
+			name := strings.TrimSpace(fmt.Sprintf("%d %s", m.task, text.OneLine(subject(m.task))))
+			tasks[i] = text.CutColumns(name, taskColumn)
 		}
-		l.tasks = max(l.tasks, columns(tasks[i]))
+		l.tasks = max(l.tasks, text.Columns(tasks[i]))
 		if turn := m.turnText(); turn != "" {
 			l.turns = max(l.turns, 7, len(turn))
 		}
-		l.prices = max(l.prices, columns(l.costs[m.name].Cost()))
+		l.prices = max(l.prices, text.Columns(l.costs[m.name].Cost()))
 	}
 	// The columns are as wide as the widest of all rows, so the rows are laid out only when all are known.
 	var rows []string
@@ -301,7 +303,7 @@ func (l *Presence) rows(
 		rows = append(rows, l.row(p, &shown, tasks[i], Duration(now.Sub(shown.Since)), width-1))
 	}
 	if rest != "" {
-		rows = append(rows, Cut(rest, max(width-1, 0)))
+		rows = append(rows, text.CutColumns(rest, max(width-1, 0)))
 	}
 	return rows
 }
@@ -330,19 +332,19 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	const least = 8 // columns; less of a text says nothing
 	names, isNarrow := l.nameColumns(room)
 	names = min(names, max(room-len(took)-2, least))
-	head := Pad(Cut(string(m.name), names), names)
-	left := room - columns(head) - columns(took) - 2
+	head := text.PadColumns(text.CutColumns(string(m.name), names), names)
+	left := room - text.Columns(head) - text.Columns(took) - 2
 	rest := ""
 	column := func(s string, width int) {
 		if width > 0 && left >= width+2 {
-			rest += "  " + Pad(s, width)
+			rest += "  " + text.PadColumns(s, width)
 			left -= width + 2
 		}
 	}
 	// shrinking is a column that may be narrower than its text, but not narrower than least.
 	shrinking := func(s string, width int) {
 		if room := min(width, left-2); room >= min(width, least) {
-			column(Cut(s, room), room)
+			column(text.CutColumns(s, room), room)
 		}
 	}
 	// One text has all that is known, so that the end of it is cut and never a whole column of it.
@@ -352,14 +354,14 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 		if m.state == LookWorking {
 			s.What = strings.TrimPrefix(Because(number, cmp.Or(m.Doing, string(m.state))), ": ")
 		}
-		shrinking(s.Text(), columns(s.Text()))
-		column(l.costs[m.name].Cost(), columns(l.costs[m.name].Cost()))
+		shrinking(s.Text(), text.Columns(s.Text()))
+		column(l.costs[m.name].Cost(), text.Columns(l.costs[m.name].Cost()))
 		return p.Who(string(m.name), head) + rest + "  " + took
 	}
 	column(string(m.state), 7)
 	shrinking(task, l.tasks)
 	column(m.turnText(), l.turns)
 	column(l.costs[m.name].Cost(), l.prices)
-	shrinking(m.Doing, columns(m.Doing))
+	shrinking(m.Doing, text.Columns(m.Doing))
 	return p.Who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
 }

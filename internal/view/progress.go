@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -88,7 +89,7 @@ func laneText(lane string) string {
 	if lane == "" {
 		return ""
 	}
-	return "lane " + Cut(OneLine(lane), 40)
+	return "lane " + text.CutColumns(text.OneLine(lane), 40)
 }
 
 // Options say where progress is shown, and how. Print, Start and Task are needed.
@@ -124,7 +125,7 @@ type Options struct {
 func NewProgress(o Options) *Progress {
 	// A conversation may begin beside a team that has something for the user already.
 	return &Progress{options: o, names: 8, subjects: map[muster.TaskID]string{}, boardIsOld: o.OnlyLines,
-		presence: Presence{check: OneLine(o.Check)}, alerts: alerts{notify: o.Notify}}
+		presence: Presence{check: text.OneLine(o.Check)}, alerts: alerts{notify: o.Notify}}
 }
 
 // SetSpent says what the run may spend, "" for any amount, and what it had spent before its events.
@@ -202,7 +203,7 @@ func (p *Progress) noteChecks(e muster.Event) {
 		p.checks = slices.DeleteFunc(p.checks, func(c queuedLine) bool { return c.task == e.Task })
 	}
 	isDrawn := p.options.Width > 0 || p.options.OnlyLines // then the row of the task's owner says it
-	q, check := queuedLine{at: muster.Time(e.At), task: e.Task}, Cut(p.presence.check, 60)
+	q, check := queuedLine{at: muster.Time(e.At), task: e.Task}, text.CutColumns(p.presence.check, 60)
 	switch {
 	case e.Kind == journal.CheckStarted:
 		q.line = checkLine("the base", check, "running", Plain)
@@ -284,27 +285,27 @@ func (p *Progress) flushPlan() {
 	p.plan = nil
 	var each []string
 	for _, id := range ids {
-		s := fmt.Sprintf("%d %s", id, OneLine(p.subject(id)))
+		s := fmt.Sprintf("%d %s", id, text.OneLine(p.subject(id)))
 		if t, err := p.options.Task(id); err == nil && len(t.DependsOn) > 0 {
 			s += " (after " + IDs(t.DependsOn) + ")"
 		}
 		each = append(each, s)
 	}
 	// A plan of many tasks is cut: each of them has a line when it is claimed.
-	text := each[0]
+	line := each[0]
 	for _, s := range each[1:] {
-		if len(text)+len(s) > 110 {
-			text += ", ..."
+		if len(line)+len(s) > 110 {
+			line += ", ..."
 			break
 		}
-		text += ", " + s
+		line += ", " + s
 	}
-	text = Count(len(ids), "task") + ": " + text
+	line = text.Count(len(ids), "task") + ": " + line
 	who := string(muster.Lead)
 	if p.planBy == muster.System { // a playbook's
 		who = "muster"
 	}
-	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: who, Verb: "plan", Text: text}})
+	p.enqueue(queuedLine{at: p.planAt, line: Line{Who: who, Verb: "plan", Text: line}})
 }
 
 // Join joins the texts of items, as strings.Join joins strings.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -240,8 +241,8 @@ func TestNarrowLinesKeepTheVerdict(t *testing.T) {
 		}
 		said := ""
 		for i, l := range told {
-			if columns(l) > width {
-				t.Errorf("%d columns at %d: %q", columns(l), width, l)
+			if text.Columns(l) > width {
+				t.Errorf("%d columns at %d: %q", text.Columns(l), width, l)
 			}
 			if i >= 3 {
 				said += " " + strings.TrimSpace(l)
@@ -272,8 +273,8 @@ func TestNarrowNotesAndQuestionsAreWhole(t *testing.T) {
 			t.Errorf("at %d something is cut:\n%s", width, out.String())
 		}
 		for line := range strings.Lines(out.String()) {
-			if columns(strings.TrimSuffix(line, "\n")) > width {
-				t.Errorf("%d columns at %d: %q", columns(line), width, line)
+			if text.Columns(strings.TrimSuffix(line, "\n")) > width {
+				t.Errorf("%d columns at %d: %q", text.Columns(line), width, line)
 			}
 		}
 	}
@@ -307,7 +308,7 @@ func TestLivingColumnsStay(t *testing.T) {
 	}
 	for width := 30; width < 110; width++ {
 		if got := row(width, "counter 件"); strings.Contains(got, "....") || !strings.HasSuffix(got, "  1 s") ||
-			columns(got) >= width {
+			text.Columns(got) >= width {
 			t.Errorf("at %d: %q", width, got)
 		}
 	}

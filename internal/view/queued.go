@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // QueuedLanding is a task that is to land: whether it is being checked, or where it stands in the queue. Its JSON is
@@ -57,15 +58,15 @@ func (l *landings) lines(now time.Time, check string) (lines []string) {
 		lines = append(lines, "the base is checked for "+Duration(now.Sub(l.base)))
 	}
 	for _, c := range l.checks {
-		text := IDs(c.tasks) + " checked"
+		words := IDs(c.tasks) + " checked"
 		if len(c.tasks) > 1 {
-			text += " together"
+			words += " together"
 		}
-		text += " for " + Duration(now.Sub(c.since))
+		words += " for " + Duration(now.Sub(c.since))
 		if left := l.left(c.since, now, 1); left != "" {
-			text += left + " still"
+			words += left + " still"
 		}
-		lines = append(lines, text)
+		lines = append(lines, words)
 	}
 	var queue []muster.TaskID
 	for _, id := range l.waiting {
@@ -74,19 +75,19 @@ func (l *landings) lines(now time.Time, check string) (lines []string) {
 		}
 	}
 	if len(lines) > 0 && check != "" {
-		lines[0] += ": " + Cut(OneLine(check), 60)
+		lines[0] += ": " + text.CutColumns(text.OneLine(check), 60)
 	}
 	if len(queue) > 0 {
-		text := "then "
+		words := "then "
 		if len(lines) == 0 {
-			text = "next "
+			words = "next "
 		}
 		shown := queue[:min(len(queue), maxQueue)]
-		text += IDs(shown)
+		words += IDs(shown)
 		if more := len(queue) - len(shown); more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
+			words += fmt.Sprintf(" and %d more", more)
 		}
-		lines = append(lines, text)
+		lines = append(lines, words)
 	}
 	return lines
 }
@@ -101,9 +102,9 @@ func labelled(s Screen, label string, lines []string) string {
 		if i > 0 {
 			label = ""
 		}
-		line = Pad(label, len("COLLIDE")) + " " + line
+		line = text.PadColumns(label, len("COLLIDE")) + " " + line
 		if s.Width > 0 {
-			line = Cut(line, s.Width-1)
+			line = text.CutColumns(line, s.Width-1)
 		}
 		b.WriteString(line + "\n")
 	}

@@ -18,8 +18,8 @@ func (s Summary) returned() string {
 		checks, conflicts, moved = checks+work.checks, conflicts+work.conflicts, moved+work.moved
 		reviews, secrets = reviews+work.reviews, secrets+work.secrets
 	}
-	fixed := slices.DeleteFunc([]string{Count(checks, "red check"), Count(conflicts, "conflict"),
-		Count(reviews, "review"), Count(secrets, "secret")},
+	fixed := slices.DeleteFunc([]string{text.Count(checks, "red check"), text.Count(conflicts, "conflict"),
+		text.Count(reviews, "review"), text.Count(secrets, "secret")},
 		func(s string) bool { return strings.HasPrefix(s, "0 ") })
 	if len(fixed) == 0 {
 		return ""
@@ -41,7 +41,8 @@ func published(landed []muster.Task) string {
 	for _, t := range landed {
 		for _, c := range t.Checks {
 			if !c.Retired {
-				names = append(names, OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID, Cut(c.Command, 60))))
+				names = append(names, text.OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID,
+					text.CutColumns(c.Command, 60))))
 			}
 		}
 	}

@@ -8,9 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
-	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
 	"muster"
@@ -72,7 +70,7 @@ func (p Paint) code(code, s string) string {
 
 // pad appends s in a colour, filled with spaces to n columns. A colour costs no column.
 func (p Paint) pad(to []byte, code, s string, n int) []byte {
-	fill := max(n-columns(s), 0)
+	fill := max(n-text.Columns(s), 0)
 	painted := bool(p) && code != "" && len(s)+fill > 0
 	if painted {
 		to = append(append(append(to, "\x1b["...), code...), 'm')
@@ -86,40 +84,6 @@ func (p Paint) pad(to []byte, code, s string, n int) []byte {
 	}
 	return to
 }
-
-// OneLine returns text as one line that cannot steer a terminal: words with one blank between each two. To apply it to
-// its own result changes nothing.
-func OneLine(s string) string {
-	if isOneLine(s) {
-		return s // nearly all are, and a long log has many
-	}
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case text.IsUnsafe(r), r == 0xfeff: // a byte order mark has no width, and hides in names
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Join(strings.Fields(s), " ")
-}
-
-// isOneLine reports whether s is printable ASCII words with one blank between each two. Nearly all texts are, and a
-// long log has many, so they skip the slow path.
-func isOneLine(s string) bool {
-	blank := true // before s, and after it
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' || blank && s[i] == ' ' {
-			return false
-		}
-		blank = s[i] == ' '
-	}
-	return s == "" || !blank
-}
-
-// ManyLines returns text of several lines without what could steer a terminal. Its newlines and tabs stay.
-func ManyLines(s string) string { return text.Clean(s) }
 
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
 // size, as over some serial lines, counts as 80 columns wide.
@@ -183,7 +147,7 @@ func Status[S ~string](s, good S, bad ...S) Cell {
 
 // Named returns a cell with a name in its colour.
 func Named(name muster.Name) Cell {
-	return Cell{Text: OneLine(string(name)), Who: OneLine(string(name))}
+	return Cell{Text: text.OneLine(string(name)), Who: text.OneLine(string(name))}
 }
 
 // Table is rows under titles. A column whose title starts with > is aligned to the right.
@@ -203,7 +167,7 @@ func (t *Table) Row(cells ...any) {
 	for i, c := range cells {
 		var ok bool
 		if row[i], ok = c.(Cell); !ok {
-			row[i].Text = OneLine(fmt.Sprint(c))
+			row[i].Text = text.OneLine(fmt.Sprint(c))
 		}
 	}
 	t.Rows = append(t.Rows, row)
@@ -229,14 +193,11 @@ func (t Table) Draw(s Screen) string {
 	for _, row := range all {
 		start := len(lines)
 		for i, c := range row {
-			text := c.Text
-			if columns(text) > widths[i] {
-				text = runewidth.Truncate(text, widths[i], "...")
-			}
-			fill := strings.Repeat(" ", max(widths[i]-columns(text), 0))
-			painted := s.In(c.Tone, text)
+			shown := text.CutColumns(c.Text, widths[i])
+			fill := strings.Repeat(" ", max(widths[i]-text.Columns(shown), 0))
+			painted := s.In(c.Tone, shown)
 			if c.Who != "" {
-				painted = s.Who(c.Who, text)
+				painted = s.Who(c.Who, shown)
 			}
 			if strings.HasPrefix(t.Titles[i], ">") {
 				painted, fill = fill, painted
@@ -254,7 +215,7 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 	widths := make([]int, len(t.Titles))
 	for _, row := range all {
 		for i, c := range row {
-			widths[i] = max(widths[i], columns(c.Text))
+			widths[i] = max(widths[i], text.Columns(c.Text))
 		}
 	}
 	if width == 0 || t.Wide < 0 || len(widths) == 0 {
@@ -268,28 +229,4 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 		widths[t.Wide] = max(widths[t.Wide]-over, 12)
 	}
 	return widths
-}
-
-// Pad fills s with spaces to n columns. A text that is wider stays as it is.
-func Pad(s string, n int) string { return s + strings.Repeat(" ", max(n-columns(s), 0)) }
-
-// Cut shortens s to n columns. A shortened text ends with exactly three dots, also where it is cut behind a full stop.
-func Cut(s string, n int) string {
-	switch {
-	case columns(s) <= n:
-		return s
-	case n <= 3:
-		return runewidth.Truncate(s, n, "...")
-	}
-	return strings.TrimRight(runewidth.Truncate(s, n-3, ""), " .") + "..."
-}
-
-// columns returns the width of s on a terminal. East Asian characters take two columns, combining ones none.
-func columns(s string) int {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return runewidth.StringWidth(s)
-		}
-	}
-	return len(s) // plain ASCII: what nearly all is
 }

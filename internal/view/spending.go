@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/spend"
+	"muster/internal/text"
 )
 
 // Spending is what the calls of models in a run have cost. Its JSON is what programs read, so the names of its fields
@@ -63,7 +64,7 @@ func (s Spending) Text() string { return spentOf(s.Budget, s.Total) }
 // Draw returns what was spent in all, then by member, by task and by model.
 func (s Spending) Draw(screen Screen) string {
 	w := new(strings.Builder)
-	parts := []string{s.Text(), tokens(float64(s.Total.Tokens())) + " tokens", Count(s.Total.Calls, "call")}
+	parts := []string{s.Text(), tokens(float64(s.Total.Tokens())) + " tokens", text.Count(s.Total.Calls, "call")}
 	if strings.Contains(parts[0], "tokens") { // of a budget
 		parts = slices.Delete(parts, 1, 2)
 	}
@@ -73,17 +74,18 @@ func (s Spending) Draw(screen Screen) string {
 		if id == 0 {
 			return Text("no task")
 		}
-		return Text(strings.TrimSpace(fmt.Sprintf("%d %s", id, Cut(OneLine(s.Subject(id)), taskColumn))))
+		subject := text.CutColumns(text.OneLine(s.Subject(id)), taskColumn)
+		return Text(strings.TrimSpace(fmt.Sprintf("%d %s", id, subject)))
 	}
-	model := func(name string) Cell { return Text(OneLine(cmp.Or(name, "-"))) }
+	model := func(name string) Cell { return Text(text.OneLine(cmp.Or(name, "-"))) }
 	w.WriteString(drawSums("MEMBER", s.Members, member, s.Total, screen) +
 		drawSums("TASK", s.Tasks, task, s.Total, screen) + drawSums("MODEL", s.Models, model, s.Total, screen))
 	if n := s.Total.Unpriced; n > 0 {
-		fmt.Fprintf(w, "the price of %s is not known; say it: models: in your own config.yaml\n", Count(n, "call"))
+		fmt.Fprintf(w, "the price of %s is not known; say it: models: in your own config.yaml\n", text.Count(n, "call"))
 	}
 	if n := s.Total.Estimated; n > 0 {
-		fmt.Fprintf(w, "%s %s cut off or not counted by the server, and estimated\n", Count(n, "call"),
-			Plural(n, "was", "were"))
+		fmt.Fprintf(w, "%s %s cut off or not counted by the server, and estimated\n", text.Count(n, "call"),
+			text.Plural(n, "was", "were"))
 	}
 	return w.String()
 }
@@ -112,20 +114,20 @@ func drawSums[K cmp.Ordered](title string, sums map[K]spend.Sum, name func(K) Ce
 
 // line says in the summary of a run what it has spent, and what for. It is "" where nothing has a price.
 func (s Spending) line(landed int) string {
-	text := s.Text()
-	if text == "" {
+	spent := s.Text()
+	if spent == "" {
 		return ""
 	}
 	if s.Total.Dollars > 0 {
 		if landed > 1 {
-			text += fmt.Sprintf(", %v for each task that landed", s.Total.Dollars/spend.Dollars(landed))
+			spent += fmt.Sprintf(", %v for each task that landed", s.Total.Dollars/spend.Dollars(landed))
 		}
 		if cost := s.NotLanded.Cost(); cost != "" {
-			text += ", " + cost + " on work that did not land"
+			spent += ", " + cost + " on work that did not land"
 		}
 	}
 	if n := s.Total.Unpriced; n > 0 && n < s.Total.Calls {
-		text += fmt.Sprintf(" (the price of %s is not known)", Count(n, "call"))
+		spent += fmt.Sprintf(" (the price of %s is not known)", text.Count(n, "call"))
 	}
-	return "spent:      " + text
+	return "spent:      " + spent
 }

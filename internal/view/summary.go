@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/markdown"
+	"muster/internal/text"
 )
 
 // Summary is how a run ended. Everything in it comes from records, events and the target branch, never from what a
@@ -97,18 +98,18 @@ func (s Summary) Draw(screen Screen) string {
 		return ""
 	}
 	if s.count() == 0 {
-		text := ManyLines(s.Text) + "\n"
+		words := text.Clean(s.Text) + "\n"
 		if s.Code == 0 && s.drawsMarkdown(screen) {
-			text = strings.Join(markdown.Draw(s.Text, screen.Width-1, bool(screen.Paint)), "\n") + "\n"
+			words = strings.Join(markdown.Draw(s.Text, screen.Width-1, bool(screen.Paint)), "\n") + "\n"
 		}
 		if s.goesOn() {
-			text += "\n"
+			words += "\n"
 			if line := s.Spending.line(0); line != "" {
-				text += line + "\n"
+				words += line + "\n"
 			}
-			text += s.goOn()
+			words += s.goOn()
 		}
-		return text
+		return words
 	}
 	w := new(strings.Builder)
 	fmt.Fprintln(w, screen.wrapped(s.headline()))
@@ -116,7 +117,7 @@ func (s Summary) Draw(screen Screen) string {
 		fmt.Fprintln(w, s.unfinishedLine(t))
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Unreadable)) {
-		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, Cut(OneLine(s.Unreadable[id]), 160))
+		fmt.Fprintf(w, "%2d  cannot be read: %s\n", id, text.CutColumns(text.OneLine(s.Unreadable[id]), 160))
 	}
 	// The reason has a line of its own only where nothing above has said it.
 	off, why := s.splitReason()
@@ -125,7 +126,7 @@ func (s Summary) Draw(screen Screen) string {
 		why = "" // there is none, or the headline says it
 	}
 	if off+why != "" {
-		fmt.Fprintln(w, OneLine(off+why))
+		fmt.Fprintln(w, text.OneLine(off+why))
 	}
 	if len(s.landed)+len(s.offTarget)+len(s.unchanged)+len(s.foreign) > 0 {
 		w.WriteString("\n" + s.table(screen))
@@ -138,9 +139,9 @@ func (s Summary) Draw(screen Screen) string {
 // headline says how many tasks landed, how they were verified, and what is left. It never claims more than is known:
 // work that landed without a check, or under a check that was red before, is called not verified.
 func (s Summary) headline() string {
-	h := fmt.Sprintf("%d of %s landed on %s", len(s.landed), Count(s.count(), "task"), OneLine(s.Run.Target))
+	h := fmt.Sprintf("%d of %s landed on %s", len(s.landed), text.Count(s.count(), "task"), text.OneLine(s.Run.Target))
 	if s.count() == len(s.unchanged) {
-		h = Count(s.count(), "task") + " done without a change"
+		h = text.Count(s.count(), "task") + " done without a change"
 	} else if n := len(s.unchanged); n > 0 {
 		h += fmt.Sprintf(", %d done without a change", n)
 	}
@@ -166,7 +167,7 @@ func (s Summary) headline() string {
 		}
 	}
 	// The first that holds is what can be claimed of all that landed.
-	check := OneLine(s.Run.Check)
+	check := text.OneLine(s.Run.Check)
 	switch {
 	case len(s.landed) == 0:
 	case check == "":
@@ -174,12 +175,12 @@ func (s Summary) headline() string {
 	case unchecked > 0:
 		h += fmt.Sprintf(", %d of them NOT VERIFIED", unchecked)
 		if s.Tally != nil && len(s.Tally.unverified) > 0 {
-			h += ": " + Cut(strings.Join(s.Tally.unverified, "; "), 200)
+			h += ": " + text.CutColumns(strings.Join(s.Tally.unverified, "; "), 200)
 		}
 	case s.CheckIsRed:
 		h += ", NOT VERIFIED: the check is red as it was at the start: " + check
 		if s.Tally != nil && s.Tally.baseFailed != "" {
-			h += ", " + Cut(s.Tally.baseFailed, 120)
+			h += ", " + text.CutColumns(s.Tally.baseFailed, 120)
 		}
 	case still > 0:
 		h += fmt.Sprintf(", checked with %s: %d of them landed while it was still red", check, still)
@@ -189,7 +190,7 @@ func (s Summary) headline() string {
 		h += ", each checked with " + check
 	}
 	if n := len(s.unfinished) + len(s.Unreadable); n > 0 {
-		h += fmt.Sprintf("; %d %s left", n, Plural(n, "is", "are"))
+		h += fmt.Sprintf("; %d %s left", n, text.Plural(n, "is", "are"))
 		if _, why := s.splitReason(); why != "" && s.Code != 0 {
 			h += ": " + headlineReason(why)
 		}
@@ -225,13 +226,13 @@ func (s Summary) duration() time.Duration {
 func (s Summary) unfinishedLine(t muster.Task) string {
 	names := 9
 	for _, x := range s.unfinished {
-		names = max(names, min(columns(OneLine(x.Subject)), taskColumn))
+		names = max(names, min(text.Columns(text.OneLine(x.Subject)), taskColumn))
 	}
 	// The first that holds keeps the task from being finished; what follows it does not matter yet.
 	why := ""
 	switch {
 	case t.Status == muster.NeedsAttention:
-		why = fmt.Sprintf("%s (muster log --task %d)", Cut(OneLine(t.Result), 100), t.ID)
+		why = fmt.Sprintf("%s (muster log --task %d)", text.CutColumns(text.OneLine(t.Result), 100), t.ID)
 	case len(t.BlockedBy) > 0:
 		why = "waits for " + IDs(t.BlockedBy)
 	case t.Owner != "":
@@ -242,11 +243,12 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 	case t.Fence > 0: // it was claimed, and is again for whoever takes it
 		why = s.leftText(t)
 	case t.ClaimRole != "":
-		why = "for a " + OneLine(t.ClaimRole)
+		why = "for a " + text.OneLine(t.ClaimRole)
 	default:
 		why = "nobody has taken it"
 	}
-	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, Pad(Cut(OneLine(t.Subject), names), names), t.Status, OneLine(why))
+	subject := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), names), names)
+	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, subject, t.Status, text.OneLine(why))
 }
 
 // leftText says of an open task without an owner who had it last, and how its landings ended:
@@ -259,9 +261,9 @@ func (s Summary) leftText(t muster.Task) string {
 		why = string(work.owner) + " left it"
 	}
 	if n := work.checks + work.conflicts + work.reviews; n > 0 {
-		why += "; " + Count(n, "landing") + " came back"
+		why += "; " + text.Count(n, "landing") + " came back"
 		if t.Returned != "" {
-			why = Because(why+Plural(n, "", ", the last"), Cut(OneLine(t.Returned), 100))
+			why = Because(why+text.Plural(n, "", ", the last"), text.CutColumns(text.OneLine(t.Returned), 100))
 		}
 	}
 	return why
@@ -313,7 +315,7 @@ func someTokens(n float64) string {
 // checkCell says what the check gave: ok 0.7s. What was not verified is in the colour of bad news, and without a time,
 // which would look like that of a proof.
 func checkCell(l muster.Landed) Cell {
-	c := Cell{Text: OneLine(l.Receipt)}
+	c := Cell{Text: text.OneLine(l.Receipt)}
 	switch l.Receipt {
 	case muster.ReceiptGreen, muster.ReceiptCovered:
 		c.Tone = Good
@@ -357,7 +359,7 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	if s.Unconfined {
 		fmt.Fprintln(w, UnconfinedLine)
 	}
-	target := OneLine(s.Run.Target)
+	target := text.OneLine(s.Run.Target)
 	switch {
 	case s.IsTemporary:
 		fmt.Fprintln(w, "see it all: muster demo --keep DIR (this repository is gone)")
@@ -365,12 +367,12 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	case len(s.landed) > 0:
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
 		if s.Moved != "" && s.NotMoved == "" {
-			fmt.Fprintln(w, "taken:      "+OneLine(s.Moved)+" was moved forward to them")
+			fmt.Fprintln(w, "taken:      "+text.OneLine(s.Moved)+" was moved forward to them")
 		} else {
 			fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
 		}
 		if s.NotMoved != "" {
-			fmt.Fprintf(w, "%s was not moved: %s\n", OneLine(s.Moved), OneLine(s.NotMoved))
+			fmt.Fprintf(w, "%s was not moved: %s\n", text.OneLine(s.Moved), text.OneLine(s.NotMoved))
 		}
 	}
 	gaveUp := func(t muster.Task) bool { return t.Status == muster.NeedsAttention }

@@ -108,17 +108,17 @@ func (t *Tally) Add(e muster.Event) {
 		}
 		t.endClaim(e)
 	case journal.CheckBase:
-		t.baseFailed = OneLine(e.Text("failed"))
+		t.baseFailed = text.OneLine(e.Text("failed"))
 	case journal.RunNote:
-		if why := OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
+		if why := text.OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
 			t.unverified = append(t.unverified, why)
 		}
-		if commit := OneLine(e.Text("red_commit")); commit != "" {
+		if commit := text.OneLine(e.Text("red_commit")); commit != "" {
 			t.redAlone = append(t.redAlone, fmt.Sprintf("%.7s of task %d (%s)", commit, e.Task,
-				Cut(OneLine(e.Text("failed")), 80)))
+				text.CutColumns(text.OneLine(e.Text("failed")), 80)))
 		}
 	case journal.MemorySaved:
-		if name := OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
+		if name := text.OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
 			t.memories = append(t.memories, name)
 		}
 	case journal.TaskReleased, journal.TaskRevoked, journal.TaskAttention:

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // Task returns one task: its fields, then its texts. A field that is empty, or as in every new task, is left out.
 func Task(p Paint, t muster.Task, now time.Time) string {
 	w := new(strings.Builder)
-	fmt.Fprintf(w, "%d  %s\n", t.ID, OneLine(t.Subject))
+	fmt.Fprintf(w, "%d  %s\n", t.ID, text.OneLine(t.Subject))
 	v := Table{Titles: []string{"", ""}}
 	row := func(name string, value any) {
 		if value != "" && value != 0 {
@@ -31,7 +32,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	row("takes back", IDs(t.Undoes))
 	row("blocks", IDs(t.Blocks))
 	row("priority", t.Priority)
-	row("files", OneLine(strings.Join(t.Files, ", ")))
+	row("files", text.OneLine(strings.Join(t.Files, ", ")))
 	if t.RequirePlan {
 		row("plan", "must be approved first")
 	}
@@ -43,7 +44,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 		row("landed", "no change of ours")
 	}
 	if t.Landed != nil {
-		row("review", OneLine(t.Landed.Review))
+		row("review", text.OneLine(t.Landed.Review))
 	} else if t.Review {
 		row("review", "before it lands")
 	}
@@ -51,7 +52,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	rowChecks(&v, t)
 	row("attempts", t.Attempts)
 	row("came back", t.Rounds)
-	row("last return", OneLine(t.Returned))
+	row("last return", text.OneLine(t.Returned))
 	if t.CreatedAt > 0 {
 		made := Clock(muster.Time(t.CreatedAt), now)
 		if t.CreatedBy != "" {
@@ -62,7 +63,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	w.WriteString(v.Draw(Screen{Paint: p}))
 	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}}
 	for _, s := range texts {
-		if body := strings.TrimSpace(ManyLines(s.body)); body != "" {
+		if body := strings.TrimSpace(text.Clean(s.body)); body != "" {
 			fmt.Fprintf(w, "\n%s\n  %s\n", s.title, strings.ReplaceAll(body, "\n", "\n  "))
 		}
 	}
@@ -77,9 +78,9 @@ func arbiterText(a *muster.Arbiter) string {
 	case a.EndedAt == 0:
 		return "works on it"
 	case a.Problem != "":
-		return OneLine("could not work on it: " + a.Problem)
+		return text.OneLine("could not work on it: " + a.Problem)
 	}
-	return OneLine("brought it together with what had landed (" + a.Model + ")")
+	return text.OneLine("brought it together with what had landed (" + a.Model + ")")
 }
 
 // rowChecks adds a row for each check that the task publishes. A check that was retired stays in the list: it says what
@@ -87,7 +88,7 @@ func arbiterText(a *muster.Arbiter) string {
 // the task itself.
 func rowChecks(v *Table, t muster.Task) {
 	for _, c := range t.Checks {
-		said := OneLine(c.Name + ": " + c.Command)
+		said := text.OneLine(c.Name + ": " + c.Command)
 		switch {
 		case c.Retired:
 			said += "  (retired)"
@@ -101,7 +102,7 @@ func rowChecks(v *Table, t muster.Task) {
 // landingEvidence says what was checked when the task landed, and the result: the command, the receipt, and how long
 // the check took.
 func landingEvidence(l muster.Landed) string {
-	s := OneLine(l.Receipt)
+	s := text.OneLine(l.Receipt)
 	switch {
 	case l.CoveredBy > 0:
 		s += fmt.Sprintf(" by the check of #%d", l.CoveredBy)
@@ -112,7 +113,7 @@ func landingEvidence(l muster.Landed) string {
 		s += ", red by chance before"
 	}
 	if l.Check != "" {
-		s = OneLine(l.Check) + "  " + s
+		s = text.OneLine(l.Check) + "  " + s
 	}
 	return s
 }
@@ -202,14 +203,15 @@ func Tree(s Screen, all []muster.Task) string {
 	}
 	waits := false
 	for _, b := range buildTree(all) {
-		owner, others := OneLine(string(b.task.Owner)), b.otherBlockers()
+		owner, others := text.OneLine(string(b.task.Owner)), b.otherBlockers()
 		if owner == "" && b.task.Status == muster.Pending && b.task.ClaimRole != "" {
-			owner = "a " + OneLine(b.task.ClaimRole)
+			owner = "a " + text.OneLine(b.task.ClaimRole)
 		}
 		waits = waits || others != ""
 		indent := strings.Repeat("  ", min(b.level, maxTreeDepth))
-		t.Row(b.task.ID, Text(indent+OneLine(b.task.Subject)), TaskStatus(b.task.Status),
-			Cell{Text: Cut(owner, most), Who: OneLine(string(b.task.Owner))}, Cut(others, most))
+		t.Row(b.task.ID, Text(indent+text.OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+			Cell{Text: text.CutColumns(owner, most), Who: text.OneLine(string(b.task.Owner))},
+			text.CutColumns(others, most))
 	}
 	if !waits { // the tree says it all
 		t.Titles = t.Titles[:4]

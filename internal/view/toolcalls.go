@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -23,7 +24,7 @@ var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "re
 
 // toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
-	id, tool := e.Text("call"), OneLine(e.Text("tool"))
+	id, tool := e.Text("call"), text.OneLine(e.Text("tool"))
 	if e.Member != muster.Lead || id == "" || bySubagent(e) || slices.Contains(ownLine, tool) {
 		return l
 	}
@@ -33,15 +34,15 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 	}
 	switch e.Kind {
 	case journal.ToolStarted:
-		p.calls.gists[id] = OneLine(e.Text("text"))
+		p.calls.gists[id] = text.OneLine(e.Text("text"))
 	case journal.ToolEnded:
 		// A call that was refused before it ran has no beginning, and is shown without what it does.
 		p.calls.ids = append(p.calls.ids, id)
 		l = Line{Who: string(muster.Lead), Verb: "tool", Show: true}
-		what := strings.TrimSpace(tool + " " + Cut(p.calls.gists[id], 80))
+		what := strings.TrimSpace(tool + " " + text.CutColumns(p.calls.gists[id], 80))
 		l.Text = fmt.Sprintf("%d  %s  %s", len(p.calls.ids), what, seconds(e.Number("seconds")))
-		if problem := OneLine(e.Text("error")); problem != "" {
-			l.Text, l.Tone = Because(l.Text+"  error", Cut(problem, 120)), Bad
+		if problem := text.OneLine(e.Text("error")); problem != "" {
+			l.Text, l.Tone = Because(l.Text+"  error", text.CutColumns(problem, 120)), Bad
 		}
 		delete(p.calls.gists, id)
 	}
@@ -65,9 +66,9 @@ func (p *Progress) Call(number int) (id string) {
 // ToolCall returns a call of a tool whole: what went in, by its names, and what came out.
 func ToolCall(p Paint, tool string, input json.RawMessage, output string, hasEnded, isError bool) string {
 	w := new(strings.Builder)
-	fmt.Fprintln(w, p.code("1", OneLine(tool)))
-	indented := func(text string) string {
-		return strings.ReplaceAll(strings.TrimRight(ManyLines(text), "\n"), "\n", "\n    ")
+	fmt.Fprintln(w, p.code("1", text.OneLine(tool)))
+	indented := func(words string) string {
+		return strings.ReplaceAll(strings.TrimRight(text.Clean(words), "\n"), "\n", "\n    ")
 	}
 	var values map[string]any
 	if json.Unmarshal(input, &values) != nil { // a model may write anything
@@ -75,16 +76,16 @@ func ToolCall(p Paint, tool string, input json.RawMessage, output string, hasEnd
 	}
 	// In the order of their names: a model writes them in any order.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		text, isText := values[name].(string)
+		words, isText := values[name].(string)
 		if !isText {
 			encoded, _ := json.Marshal(values[name]) // it was decoded from JSON
-			text = string(encoded)
+			words = string(encoded)
 		}
 		// Text of several lines stands below its name.
-		if strings.Contains(strings.TrimSpace(text), "\n") {
-			text = "\n" + text
+		if strings.Contains(strings.TrimSpace(words), "\n") {
+			words = "\n" + words
 		}
-		fmt.Fprintf(w, "  %s: %s\n", p.In(Faint, OneLine(name)), indented(text))
+		fmt.Fprintf(w, "  %s: %s\n", p.In(Faint, text.OneLine(name)), indented(words))
 	}
 	title, tone := "output", Faint
 	switch {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster"
+	"muster/internal/text"
 )
 
 func ids(n ...muster.TaskID) []muster.TaskID { return n }
@@ -62,8 +63,8 @@ func TestTreeFitsANarrowTerminal(t *testing.T) {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for _, l := range lines {
-		if columns(l) >= 60 {
-			t.Fatalf("%d columns: %q", columns(l), l)
+		if text.Columns(l) >= 60 {
+			t.Fatalf("%d columns: %q", text.Columns(l), l)
 		}
 	}
 	if !strings.Contains(lines[1000], "   a su") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // Window is what fills the context window of a member's model. Its JSON is what programs read, so the names of its
@@ -58,8 +59,8 @@ func (p WindowPart) title() string {
 // Draw returns the window: its size, its parts with their shares, and what was left out last.
 func (w Window) Draw(s Screen, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s   %s   %s\n", s.Who(string(w.Member), OneLine(string(w.Member))), OneLine(w.Role),
-		cmp.Or(OneLine(w.Model), "no model yet"))
+	fmt.Fprintf(&b, "%s   %s   %s\n", s.Who(string(w.Member), text.OneLine(string(w.Member))), text.OneLine(w.Role),
+		cmp.Or(text.OneLine(w.Model), "no model yet"))
 	assumed := ""
 	if w.Assumed {
 		assumed = " that are assumed"
@@ -83,7 +84,7 @@ func (w Window) Draw(s Screen, now time.Time) string {
 	b.WriteString("\n" + s.In(Faint, counted) + "\n")
 	if x := w.Shortened; x != nil {
 		fmt.Fprintf(&b, "%s: %s before, %s after\n", Because("made shorter at "+Clock(muster.Time(x.At), now),
-			OneLine(x.Why)), tokens(float64(x.Before)), tokens(float64(x.After)))
+			text.OneLine(x.Why)), tokens(float64(x.Before)), tokens(float64(x.After)))
 		if len(x.Dropped) > 0 {
 			fmt.Fprintf(&b, "left out: %s\n", droppedText(x.Dropped))
 		}
@@ -101,7 +102,7 @@ func droppedText(parts []WindowPart) string {
 		names = append(names, p.title()+" "+tokens(float64(p.Tokens)))
 	}
 	if rest := parts[len(names):]; len(rest) > 0 {
-		names = append(names, Count(len(rest), "smaller part"))
+		names = append(names, text.Count(len(rest), "smaller part"))
 	}
 	return strings.Join(names, ", ")
 }

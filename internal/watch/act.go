@@ -9,18 +9,19 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
 // answer decides a request. Where somebody else was first, in another face or the lead itself, that decision stands,
 // and the user is told whose it was and what it said. Nothing is shown as decided before the record says so: the list
 // is made of the next overview, which the event of the decision brings.
-func answer(m *model, r muster.Request, approve bool, scope muster.RequestScope, text string) tea.Cmd {
+func answer(m *model, r muster.Request, approve bool, scope muster.RequestScope, words string) tea.Cmd {
 	now := m.o.Now
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
-		got, isFirst, err := t.Answer(ctx, r.ID, approve, scope, strings.TrimSpace(text))
+		got, isFirst, err := t.Answer(ctx, r.ID, approve, scope, strings.TrimSpace(words))
 		if err != nil || isFirst {
-			return told(err, "%s of %s is %s%s", view.Question(r), view.OneLine(string(r.From)), got.Status,
+			return told(err, "%s of %s is %s%s", view.Question(r), text.OneLine(string(r.From)), got.Status,
 				view.Longer(got.Scope))
 		}
 		s := told(nil, "%s", view.DecidedBefore(got, now))
@@ -34,13 +35,13 @@ func answer(m *model, r muster.Request, approve bool, scope muster.RequestScope,
 // sent: the member could only guess what to change.
 func askText(m *model, prompt string, approve bool) tea.Cmd {
 	r := *m.detail.question()
-	m.input = &input{prompt: prompt, done: func(text string) tea.Cmd {
-		if !approve && strings.TrimSpace(text) == "" {
-			from := view.OneLine(string(r.From))
+	m.input = &input{prompt: prompt, done: func(words string) tea.Cmd {
+		if !approve && strings.TrimSpace(words) == "" {
+			from := text.OneLine(string(r.From))
 			m.message = toldMsg{text: "not rejected: say why, so that " + from + " can do better", bad: true}
 			return nil
 		}
-		return answer(m, r, approve, muster.ScopeOnce, text)
+		return answer(m, r, approve, muster.ScopeOnce, words)
 	}}
 	return nil
 }
@@ -80,7 +81,7 @@ func writeMail(m *model) tea.Cmd {
 		to = x.Name
 	}
 	// It is addressed to whom the prompt names, whatever is selected when it is sent.
-	name := view.OneLine(string(to))
+	name := text.OneLine(string(to))
 	m.input = &input{prompt: fmt.Sprintf("mail to %s: ", name), done: func(text string) tea.Cmd {
 		if strings.TrimSpace(text) == "" {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -189,9 +190,9 @@ func told(err error, format string, args ...any) toldMsg {
 	if err == nil {
 		return toldMsg{text: fmt.Sprintf(format, args...)}
 	}
-	text := muster.PlainText(err)
+	words := muster.PlainText(err)
 	if e := (*muster.Error)(nil); errors.As(err, &e) && e.Hint != "" {
-		text = e.Message + ": " + e.Hint
+		words = e.Message + ": " + e.Hint
 	}
-	return toldMsg{text: view.OneLine(text), bad: true}
+	return toldMsg{text: text.OneLine(words), bad: true}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -74,7 +75,7 @@ func taskState(t *muster.Task) string {
 	case "waiting":
 		return "waits"
 	default:
-		return view.OneLine(label)
+		return text.OneLine(label)
 	}
 }
 
@@ -93,8 +94,8 @@ func (s *teamState) drawTask(r row, width int) cells {
 	case muster.Pending:
 		tone = view.Faint
 	}
-	state := cell{text: view.Pad(taskState(t), stateWidth), tone: tone}
-	owner := view.Cut(view.OneLine(string(t.Owner)), 10)
+	state := cell{text: text.PadColumns(taskState(t), stateWidth), tone: tone}
+	owner := text.CutColumns(text.OneLine(string(t.Owner)), 10)
 	subject := strings.Repeat("  ", r.level) + s.oneLine(t.Subject)
 	ids := len(strconv.Itoa(len(s.o.Tasks))) + 1 // wide enough unless many were deleted
 	left := width - ids - 1 - stateWidth - 1
@@ -102,8 +103,8 @@ func (s *teamState) drawTask(r row, width int) cells {
 	// A narrow pane has no room for the owner beside a subject that says something.
 	if owner != "" && left >= 24 {
 		left -= len(owner) + 1
-		padded := " " + view.Pad(view.Cut(subject, left), left) + " "
+		padded := " " + text.PadColumns(text.CutColumns(subject, left), left) + " "
 		return cells{number, state, {text: padded}, {text: owner, who: owner}}
 	}
-	return cells{number, state, {text: " " + view.Cut(subject, max(left, 4))}}
+	return cells{number, state, {text: " " + text.CutColumns(subject, max(left, 4))}}
 }

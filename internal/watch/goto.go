@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -111,7 +112,7 @@ func (f frame) goTo() []string {
 	m, l := f.model, f.model.goTo
 	seen, top := l.seen(f.body - 1)
 	title := fmt.Sprintf("GO TO %d of %d   ! waits for you", len(l.rows), l.all)
-	rows := []string{sgr(m.paint, titleColour(paneDetail, paneDetail), view.Cut(title, f.right))}
+	rows := []string{sgr(m.paint, titleColour(paneDetail, paneDetail), text.CutColumns(title, f.right))}
 	for i, r := range seen {
 		selected := top+i == l.at
 		line := cells{{text: "  "}, {text: "  "}}

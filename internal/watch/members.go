@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -13,16 +14,16 @@ func (s *teamState) drawMember(r row, width int) cells {
 	word, does := string(stands.Look), stands.What
 	// The state has a column of its own, so what is said beside it is without it.
 	age := view.SinceStamp(stands.Since, s.o.Now)
-	name := view.OneLine(string(r.member.Name))
+	name := text.OneLine(string(r.member.Name))
 	names, states := s.memberWidths()
 	left := width - names - 1 - states - 1 - len(age) - 1
 	if left < 8 { // a narrow pane has no room for what it does
 		names, left = min(names, max(width-12, 4)), 0
 	}
-	c := cells{{text: view.Pad(view.Cut(name, names), names) + " ", who: name},
-		{text: view.Pad(word, states), tone: stands.Look.Tone()}}
+	c := cells{{text: text.PadColumns(text.CutColumns(name, names), names) + " ", who: name},
+		{text: text.PadColumns(word, states), tone: stands.Look.Tone()}}
 	if left > 0 {
-		what := view.Pad(view.Cut(s.oneLine(does), left), left)
+		what := text.PadColumns(text.CutColumns(s.oneLine(does), left), left)
 		c = append(c, cell{text: " " + what + " "}, cell{text: age, tone: view.Faint})
 	}
 	return c
@@ -50,5 +51,6 @@ func (s *teamState) drawNeed(r row, width int) cells {
 			view.Duration(view.WaitingTime(*r.need.Request, s.o.Now)))
 	}
 	left := width - len(name) - 2
-	return cells{{text: view.Cut(name, width), tone: view.Bad}, {text: "  " + view.Cut(what, max(left, 0))}}
+	return cells{{text: text.CutColumns(name, width), tone: view.Bad},
+		{text: "  " + text.CutColumns(what, max(left, 0))}}
 }

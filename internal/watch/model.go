@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -103,7 +104,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case textMsg:
 		if m.detail.addText(msg); msg.taken > 0 {
-			m.message = told(msg.err, "%s removed from your inbox", view.Count(msg.taken, "mail"))
+			m.message = told(msg.err, "%s removed from your inbox", text.Count(msg.taken, "mail"))
 		}
 	case commentMsg:
 		m.addComment(msg)
@@ -111,7 +112,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:
 		if m.input != nil && m.input.key == "" {
-			m.input.paste(view.OneLine(msg.Content))
+			m.input.paste(text.OneLine(msg.Content))
 		}
 	case tea.KeyPressMsg:
 		return m, m.press(msg)

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -37,14 +38,14 @@ func (f frame) rightSide() []string {
 		}
 	}
 	place = d.hits.text() + place
-	title := view.Cut(f.title(), max(f.right-len(place), 4))
+	title := text.CutColumns(f.title(), max(f.right-len(place), 4))
 	// The title gives way to the place, which is short.
 	rows := []string{sgr(m.paint, titleColour(paneDetail, m.focus), title) + m.paint.In(view.Faint, place)}
 	if d.problem != "" {
-		rows = append(rows, m.paint.In(view.Bad, view.Cut(d.problem, f.right)))
+		rows = append(rows, m.paint.In(view.Bad, text.CutColumns(d.problem, f.right)))
 	}
 	for _, step := range todo {
-		rows = append(rows, m.paint.In(view.Faint, view.Cut(step, f.right)))
+		rows = append(rows, m.paint.In(view.Faint, text.CutColumns(step, f.right)))
 	}
 	for i, r := range d.rows[d.top:min(d.top+max(height, 0), len(d.rows))] {
 		rows = append(rows, f.row(d.top+i, r))
@@ -118,7 +119,7 @@ func (f frame) title() string {
 			}
 		}
 		word := string(m.o.Standing(*r.member, m.subject).Look)
-		parts := []string{string(r.member.Name), r.member.Role, word, view.Count(r.member.Turns, "turn"),
+		parts := []string{string(r.member.Name), r.member.Role, word, text.Count(r.member.Turns, "turn"),
 			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
 		isEmpty := func(s string) bool { return s == "" }
 		return mark + m.oneLine(strings.Join(slices.DeleteFunc(slices.Compact(parts), isEmpty), ", "))

@@ -13,6 +13,7 @@ import (
 	"muster/internal/face"
 	"muster/internal/lazyregexp"
 	"muster/internal/markdown"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -220,13 +221,13 @@ const shortOutput = 8
 // layOutSaid adds one thing of a conversation. The member's own words stand at the margin and whole. Its calls are one
 // line each in its colour, and what it was told or answered is indented and shortened.
 func (w rowWriter) layOutSaid(s team.Said) {
-	text, r := strings.TrimRight(s.Text, "\n "), textRow{}
+	words, r := strings.TrimRight(s.Text, "\n "), textRow{}
 	switch s.Kind {
 	case team.SaidByIt:
-		w.addMarkdown(text)
+		w.addMarkdown(words)
 		return
 	case team.SaidCall:
-		call := s.Tool + " " + view.OneLine(text)
+		call := s.Tool + " " + text.OneLine(words)
 		w.d.isBatch = len(w.d.calls) > 0
 		w.d.calls = append(w.d.calls, call)
 		w.add("> "+call, textRow{who: string(w.d.row.member.Name)})
@@ -242,14 +243,14 @@ func (w rowWriter) layOutSaid(s team.Said) {
 			w.addAnswered()
 		}
 	}
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(words, "\n")
 	more := len(lines) - shortOutput
 	if w.d.isWhole || more <= 1 {
 		more = 0
 	}
 	w.add("  "+strings.Join(lines[:len(lines)-more], "\n  "), r)
 	if more > 0 {
-		w.add(fmt.Sprintf("  ... %s more (o shows all)", view.Count(more, "line")), textRow{tone: view.Faint})
+		w.add(fmt.Sprintf("  ... %s more (o shows all)", text.Count(more, "line")), textRow{tone: view.Faint})
 	}
 }
 
@@ -261,7 +262,7 @@ func (w rowWriter) addAnswered() {
 	}
 	call := w.d.calls[0]
 	if w.d.calls = w.d.calls[1:]; w.d.isBatch {
-		w.add(view.Cut("< "+call, max(w.d.width, 1)), textRow{who: string(w.d.row.member.Name)})
+		w.add(text.CutColumns("< "+call, max(w.d.width, 1)), textRow{who: string(w.d.row.member.Name)})
 	}
 }
 
@@ -310,7 +311,7 @@ func (w rowWriter) layOutKeys() {
 		w.add(fmt.Sprintf("no key is %q or has to do with it", w.keys), textRow{tone: view.Faint})
 	}
 	for _, b := range all {
-		w.addHanging(view.Pad(b.name, 13)+"  "+b.what, 15, textRow{})
+		w.addHanging(text.PadColumns(b.name, 13)+"  "+b.what, 15, textRow{})
 	}
 	w.add("\nThe wheel of the mouse scrolls, and a click selects.", textRow{})
 }

@@ -36,7 +36,7 @@ func (s *teamState) clean(words string) string {
 }
 
 // oneLine is clean for texts of one line.
-func (s *teamState) oneLine(text string) string { return view.OneLine(s.hide(text)) }
+func (s *teamState) oneLine(words string) string { return text.OneLine(s.hide(words)) }
 
 // taskName is a task in one line.
 func (s *teamState) taskName(id muster.TaskID) string {

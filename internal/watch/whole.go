@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/team"
 )
 
@@ -131,7 +131,7 @@ func askMerge(m *model) tea.Cmd {
 	// It says what will happen, as far as git could tell.
 	what := "what has landed"
 	if u := m.untaken; u != nil {
-		what = fmt.Sprintf("%s of %s to %s", view.Count(u.Commits, "commit"), m.oneLine(u.Target), m.oneLine(u.Branch))
+		what = fmt.Sprintf("%s of %s to %s", text.Count(u.Commits, "commit"), m.oneLine(u.Target), m.oneLine(u.Branch))
 	}
 	m.input = &input{prompt: "take " + what + "? y: yes ", key: "y", done: func(string) tea.Cmd {
 		return change(m, "taking what has landed ...", func(ctx context.Context, t teamAPI) toldMsg {

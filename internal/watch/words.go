@@ -4,12 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/text"
 	"muster/loop"
 	"muster/team"
 )
@@ -47,7 +47,7 @@ func (w words) follow(e loop.Event) words {
 			w.text += "\n"
 		}
 		w.part, w.text = e.Part, w.text+e.Text
-		w.text = strings.ToValidUTF8(w.text[max(len(w.text)-maxWords, 0):], "")
+		w.text = text.LastBytes(w.text, maxWords)
 	case loop.ReplyDiscarded:
 		return words{}
 	case loop.TurnEnded:

@@ -16,7 +16,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/durable"
 	"muster/internal/paths"
-	"muster/internal/view"
+	"muster/internal/text"
 )
 
 // ErrNoTeam is the answer to everybody who looks for a team where there is none.
@@ -137,7 +137,7 @@ func (a *archiver) refuseAlive(ctx context.Context) error {
 		return err
 	}
 	return muster.Errorf(muster.Held, "the team is alive (%s, pid %d): it can be put aside when it has stopped",
-		cmp.Or(view.OneLine(hosts[0].About), "muster"), hosts[0].PID).WithHint("muster stop")
+		cmp.Or(text.OneLine(hosts[0].About), "muster"), hosts[0].PID).WithHint("muster stop")
 }
 
 // archiver archives one team.

@@ -19,7 +19,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/roster"
-	"muster/internal/view"
+	"muster/internal/text"
 	"muster/internal/worktree"
 )
 
@@ -135,7 +135,7 @@ func (d *doctor) events(ctx context.Context) {
 	if n, err := d.w.journal.Check(ctx); err != nil {
 		d.AddError("events", err)
 	} else if n > 0 {
-		d.Add("events", Note, view.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
+		d.Add("events", Note, text.Count(n, "line")+" cannot be read: the others can, and nothing depends on them", "")
 	}
 }
 
@@ -159,7 +159,7 @@ func (d *doctor) team(ctx context.Context) {
 	d.temporaries()
 	// The last lines of the report say whether somebody works, and what to do where somebody should.
 	for _, h := range d.hosts {
-		d.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, view.OneLine(h.About)), "")
+		d.Add("team", Healthy, fmt.Sprintf("%s lives as pid %d (%s)", w.Name(ctx), h.PID, text.OneLine(h.About)), "")
 	}
 	if !d.isAlive() && run.StartedAt > 0 && run.EndedAt == 0 {
 		d.Add("team", Note, "the run of "+string(run.Team)+" stopped before its end", "muster resume")
@@ -198,7 +198,7 @@ func (d *doctor) lanes(ctx context.Context) {
 		return
 	}
 	if list, err := lanes.List(ctx); err == nil && len(list) > 0 {
-		d.Add("lanes", Healthy, view.Count(len(list), "lane")+", as git has them", "")
+		d.Add("lanes", Healthy, text.Count(len(list), "lane")+", as git has them", "")
 	}
 }
 
@@ -248,7 +248,7 @@ func (d *doctor) owners(ctx context.Context) {
 			why, fix = "whose process has died, and no other has taken it over", "muster resume, or: "+fix
 		}
 		if why != "" {
-			owner := view.OneLine(string(t.Owner))
+			owner := text.OneLine(string(t.Owner))
 			d.Add("board", Note, fmt.Sprintf("task %d is held by %s, %s", t.ID, owner, why), fix)
 		}
 	}
@@ -270,15 +270,15 @@ func (d *doctor) setAside() {
 		if err != nil || len(data) == 0 {
 			continue
 		}
-		text := "%s has %s that were set aside"
+		format := "%s has %s that were set aside"
 		n := bytes.Count(data, []byte("\n"))
 		if n <= 1 {
-			text = "%s has %s that was set aside"
+			format = "%s has %s that was set aside"
 		}
-		d.Add("aside", Note, fmt.Sprintf(text, Relative(d.w, path), view.Count(n, "line")), "")
+		d.Add("aside", Note, fmt.Sprintf(format, Relative(d.w, path), text.Count(n, "line")), "")
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir.Team(), corruption.Table)); err == nil && len(kept) > 0 {
-		d.Add("aside", Note, view.Count(len(kept), "damaged file")+
+		d.Add("aside", Note, text.Count(len(kept), "damaged file")+
 			" that muster replaced lie in .team/"+corruption.Table, "")
 	}
 }
@@ -291,7 +291,7 @@ func (d *doctor) temporaries() {
 		places[Relative(d.w, filepath.Dir(path))] = true
 	}
 	if len(all) > 0 {
-		d.Add("leftovers", Note, view.Count(len(all), "temporary file")+" of killed processes in "+
+		d.Add("leftovers", Note, text.Count(len(all), "temporary file")+" of killed processes in "+
 			strings.Join(slices.Sorted(maps.Keys(places)), ", "), repairCommand)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"muster/internal/paths"
 	"muster/internal/roster"
 	"muster/internal/text"
-	"muster/internal/view"
 )
 
 // documentKind is a kind of state file: where it lies, how it reads, and what is lost without it. The last is empty
@@ -81,7 +80,7 @@ func (d *doctor) documents() {
 		}
 	}
 	if len(d.Findings) == before && total > 0 {
-		d.Add("state", Healthy, view.Count(total, "file")+" can be read", "")
+		d.Add("state", Healthy, text.Count(total, "file")+" can be read", "")
 	}
 }
 

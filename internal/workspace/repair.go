@@ -15,7 +15,7 @@ import (
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/paths"
-	"muster/internal/view"
+	"muster/internal/text"
 )
 
 // Repair restores what can be restored, and returns what it has done. It keeps what it replaces. What would disturb a
@@ -81,7 +81,7 @@ func RemoveTemporaries(dir paths.Dir) (removed int, err error) {
 func (d *doctor) removeTemporaries() {
 	n, err := RemoveTemporaries(d.w.Paths())
 	if n > 0 {
-		d.mended("%s of killed processes removed: nothing depends on them", view.Count(n, "temporary file"))
+		d.mended("%s of killed processes removed: nothing depends on them", text.Count(n, "temporary file"))
 	}
 	if err != nil {
 		d.AddError("repair", err)

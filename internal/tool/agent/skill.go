@@ -54,11 +54,7 @@ func loadSkill(all []skills.Skill, name string) (llm.Result, error) {
 		return llm.ErrorResult("There is no skill %q. There are: %s.", name,
 			strings.Join(names[:min(len(names), maxFound)], ", ")), nil
 	}
-	text, err := s.Render()
-	if err != nil {
-		return llm.ErrorResult("This skill cannot be read: %v. Do the work without it, and say so.", err), nil
-	}
-	return tool.Text(text), nil
+	return tool.Text(s.Render()), nil
 }
 
 func searchSkills(all []skills.Skill, query string) llm.Result {

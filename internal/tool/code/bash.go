@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/git"
 	"muster/internal/proc"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -148,14 +149,11 @@ var exitMeanings = map[int]string{
 // firstLine shortens a command to its first line, for a display of one line.
 func firstLine(s string) string {
 	const most = 200
-	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
-	if len(line) > most {
-		line, more = strings.ToValidUTF8(line[:most], ""), true
+	line, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if line = text.OneLine(line); rest != "" && len(line) <= most {
+		return line + " ..."
 	}
-	if more {
-		line += " ..."
-	}
-	return line
+	return text.CutBytes(line, most)
 }
 
 // Environ returns the environment of a command that runs in dir. base is what it may see of the user's

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -117,18 +118,18 @@ func (s *search) show(all []fileMatches) string {
 
 // conclude adds to the shown entries what the model must know of all that there are.
 func (s *search) conclude(b *strings.Builder, entries, shown, matches, files, cut int) string {
-	what := fmt.Sprintf("%d matches in %s", matches, plural(files, "file"))
+	what := fmt.Sprintf("%d matches in %s", matches, text.Count(files, "file"))
 	if s.mode == showFiles {
-		what = plural(files, "file")
+		what = text.Count(files, "file")
 	}
 	if s.mode == showCounts {
-		what = plural(files, "file") + fmt.Sprintf(" with %d matches", matches)
+		what = text.Count(files, "file") + fmt.Sprintf(" with %d matches", matches)
 	}
 	switch {
 	case s.files == 0:
 		b.WriteString("There is no file to search: nothing is there that path, glob and type accept.")
 	case entries == 0:
-		fmt.Fprintf(b, "No match in %s.", plural(s.files, "file"))
+		fmt.Fprintf(b, "No match in %s.", text.Count(s.files, "file"))
 	case shown == 0:
 		fmt.Fprintf(b, "[nothing is left after offset %d: there are %s]\n", s.offset, what)
 	case s.offset == 0 && shown < entries:
@@ -145,7 +146,7 @@ func (s *search) conclude(b *strings.Builder, entries, shown, matches, files, cu
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(b, "[of %s only the beginning was searched: grep reads %s of a file and %s in all, and less of "+
-			"a very long line]\n", plural(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
+			"a very long line]\n", text.Count(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
 	}
 	return b.String()
 }

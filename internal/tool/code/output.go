@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"muster/internal/durable"
+	"muster/internal/text"
 	"muster/tool"
 )
 
@@ -210,11 +211,11 @@ func (o *Output) Last(n int) string {
 }
 
 // lastBytes returns the last n bytes of a longer text, without half a character at their beginning.
-func lastBytes(text string, n int) string {
-	if len(text) <= n {
-		return text
+func lastBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	return "..." + strings.ToValidUTF8(text[len(text)-n:], "")
+	return "..." + text.LastBytes(s, n)
 }
 
 // cleaner turns what programs print into text without side effects, as it comes, in pieces of any size. It

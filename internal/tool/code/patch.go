@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"muster"
+	"muster/internal/text"
 	"muster/internal/textmatch"
 )
 
@@ -182,7 +183,7 @@ func (s *staging) add(ctx context.Context, p *patchFile) (string, error) {
 	if p.isMissingFinal {
 		f.after = strings.TrimSuffix(f.after, "\n")
 	}
-	return fmt.Sprintf("Made %s: %s.\n", f.show, plural(countLines(f.after), "line")), nil
+	return fmt.Sprintf("Made %s: %s.\n", f.show, text.Count(countLines(f.after), "line")), nil
 }
 
 // applyHunks changes a text by the hunks of a patch, each behind the one before it.

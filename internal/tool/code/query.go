@@ -8,6 +8,8 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"muster/internal/text"
 )
 
 // query is what a call of grep looks for. Several workers use it at once; it does not change.
@@ -131,7 +133,7 @@ func (q *query) match(a *automaton, line []byte, at int) (from, to int, isWhole 
 	}
 	isWhole = len(line) <= q.longest
 	if !isWhole {
-		line = trimPartialRune(line[:q.longest])
+		line = text.WholeRunes(line[:q.longest])
 	}
 	if place := q.re.FindIndex(line); place != nil {
 		return place[0], place[1], isWhole

@@ -257,23 +257,10 @@ func nextLine(r *bufio.Reader, limit int) (line []byte, length int, err error) {
 			return nil, 0, err
 		}
 		if length > len(line) {
-			line = trimPartialRune(line)
+			line = text.WholeRunes(line)
 		}
 		return line, length, nil
 	}
-}
-
-// trimPartialRune drops a character from the end of text that is not complete. Other invalid bytes stay.
-func trimPartialRune(text []byte) []byte {
-	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
-		if utf8.RuneStart(text[i]) {
-			if !utf8.FullRune(text[i:]) {
-				return text[:i]
-			}
-			break
-		}
-	}
-	return text
 }
 
 // decode returns line as a string with U+FFFD for each byte that is not UTF-8, and how many such bytes
@@ -299,14 +286,6 @@ func numberLines(lines []string, from, to int) string {
 func writeNumbered(b *strings.Builder, n int, line string) {
 	line = strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "\uFFFD")
 	fmt.Fprintf(b, "%d\t%s\n", n, text.CutBytes(line, maxShownBytes))
-}
-
-// plural returns a number with the noun that it counts.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // formatSize returns a number of bytes in a readable unit.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -273,7 +274,7 @@ func excerpt(line []byte, from int) string {
 	}
 	start := max(0, min(from-maxShownLine/3, len(line)-maxShownLine))
 	end := start + maxShownLine
-	text := strings.ToValidUTF8(string(line[start:end]), "") // drops half a character at either end
+	text := strings.ToValidUTF8(string(text.LastBytes(text.FirstBytes(line, end), end-start)), "")
 	if start > 0 {
 		text = "..." + text
 	}

@@ -196,10 +196,7 @@ func nodeError(out string) (line int, message string) {
 func syntaxMessage(line int, message, program string) string {
 	message = text.Clean(strings.ToValidUTF8(message, "\uFFFD"))
 	message, _, _ = strings.Cut(message, "\n")
-	if len(message) > maxSyntaxMessage {
-		message = strings.ToValidUTF8(message[:maxSyntaxMessage], "")
-	}
-	return fmt.Sprintf("line %d: %s (%s)", line, message, program)
+	return fmt.Sprintf("line %d: %s (%s)", line, text.CutBytes(message, maxSyntaxMessage), program)
 }
 
 // checker runs a program that reads a text and returns what it printed. exit is -1 if it did not run to its end. It

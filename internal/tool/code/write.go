@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"muster"
+	"muster/internal/text"
 )
 
 // writeInput is the input of write_file.
@@ -43,7 +44,7 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 		return "", at.explain(err)
 	}
 	t.seen.noteText(at, in.Content)
-	return fmt.Sprintf("%s %s: %s.", verb, at.show, plural(countLines(in.Content), "line")) +
+	return fmt.Sprintf("%s %s: %s.", verb, at.show, text.Count(countLines(in.Content), "line")) +
 		t.newSyntaxErrors(ctx, at, before, in.Content), nil
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"muster/internal/clock"
 	"muster/internal/redact"
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -166,15 +167,7 @@ func parseErrorBody(body []byte) (f errorBody) {
 // firstLine returns the first line of a body, at most 300 bytes of it.
 func firstLine(b []byte) string {
 	s, _, _ := strings.Cut(string(bytes.TrimSpace(b)), "\n")
-	return clip(s, 300)
-}
-
-// clip returns s, or the first n bytes of a longer one.
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "") + "..."
-	}
-	return s
+	return text.CutBytes(text.OneLine(s), 300)
 }
 
 // errorForResponse returns what an answer with an error status means.
@@ -198,7 +191,7 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	f := parseErrorBody(body)
 	status := statusOf(f)
 	if status == 0 {
-		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), clip(f.Message, maxSays))
+		return llm.Errorf(llm.Incomplete, "%s broke off its answer: %s", p.Host(), text.CutBytes(f.Message, maxSays))
 	}
 	e := p.errorFor(status, f)
 	if e.Kind == llm.Limited {
@@ -244,7 +237,8 @@ const midstreamWait = 20 * time.Second
 // errorFor returns the error for a status and a body. The order of the cases matters: vendors report an
 // empty account and a full context window with statuses that otherwise mean something else.
 func (p Peer) errorFor(status int, f errorBody) *llm.Error {
-	says := clip(cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given"), maxSays)
+	says := text.CutBytes(cmp.Or(f.Message, f.Type, string(f.Code), http.StatusText(status), "no reason given"),
+		maxSays)
 	switch {
 	case isSpendLimit(f, status):
 		return llm.Errorf(llm.Spent, "the account at %s has a spend limit or no credit left: %s", p.Host(), says)

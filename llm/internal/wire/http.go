@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"muster/internal/redact"
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -277,7 +278,8 @@ func (p Peer) errNotStream(status int, h http.Header) *llm.Error {
 	}
 	if packed := h.Get("Content-Encoding"); packed != "" && packed != "identity" { // gzip is unpacked already
 		return &llm.Error{Kind: llm.BadRequest, Status: status,
-			Err: fmt.Errorf("%s packs its answer as %q, which it was not asked for", p.shownURL(), clip(packed, 40))}
+			Err: fmt.Errorf("%s packs its answer as %q, which it was not asked for", p.shownURL(),
+				text.CutBytes(packed, 40))}
 	}
 	return nil
 }

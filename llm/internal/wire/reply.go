@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"muster/internal/text"
 	"muster/llm"
 )
 
@@ -24,7 +25,7 @@ import (
 // A reply with more calls than MaxCalls, or with a call that is too large to run, is taken for one that was cut at its
 // length limit: its model is told to go on in smaller steps.
 func (x *Exchange) Finish(r llm.Reply, parts []llm.Part) (llm.Reply, bool, error) {
-	r.Message.Role, r.Model = llm.Assistant, cmp.Or(r.Model[:min(len(r.Model), maxModelName)], x.Model)
+	r.Message.Role, r.Model = llm.Assistant, cmp.Or(text.FirstBytes(r.Model, maxModelName), x.Model)
 	r.Usage = clampUsage(r.Usage)
 	calls := callList{messages: len(x.request.Messages), seen: map[string]llm.Call{}}
 	for _, m := range x.request.Messages {
