@@ -52,10 +52,16 @@ func Time(stamp float64) time.Time {
 // unmarshalKeep decodes a document into v, and the fields that the struct does not know into extra, which may be a
 // field of v. read has the values of fields that the document does not have. After an error v is as it was.
 func unmarshalKeep[T any](data []byte, v *T, extra *Extra, read T) error {
+	// Most documents have no other fields, and one decoding is enough for them.
+	known, strict := read, json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if strict.Decode(&known) == nil && len(bytes.TrimSpace(data[strict.InputOffset():])) == 0 {
+		*v = known
+		return nil
+	}
 	if err := json.Unmarshal(data, &read); err != nil {
 		return err
 	}
-	// The second decoding finds the other fields. Only the fast path of the board avoids it, for documents of ours.
 	var all Extra
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err

@@ -120,6 +120,9 @@ func TestTasksOfOthers(t *testing.T) {
 			t.Errorf("%s was read as a task", bad)
 		}
 	}
+	if err := got.UnmarshalJSON([]byte(`{"id":1} x`)); err == nil {
+		t.Error("text behind a task is ignored")
+	}
 }
 
 func TestClaimable(t *testing.T) {

@@ -3,8 +3,8 @@ package spend
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"github.com/go-json-experiment/json"
 	"sync"
 
 	"muster"
