@@ -62,8 +62,9 @@ type Task struct {
 	Rounds int `json:"rounds,omitempty"`
 	// Met are the landed commits with which those landings have collided.
 	Met []string `json:"met,omitempty"`
-	// Arbiter is the agent that got a last chance with the work after those landings; nil: none has.
-	Arbiter *Arbiter `json:"arbiter,omitempty"`
+	// Sides says what the task and the work that it met were for, and what each has changed, if it needs attention for
+	// those landings. Most of it was written by others.
+	Sides string `json:"sides,omitempty"`
 	// Returned says in a line why the last landing came back. It goes when the task is completed.
 	Returned    string  `json:"returned,omitempty"`
 	CreatedBy   Name    `json:"created_by,omitempty"`
@@ -81,34 +82,9 @@ type Task struct {
 	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
 	CompletedBy Name   `json:"completed_by,omitempty"`
 	Result      string `json:"result,omitempty"` // the owner's closing summary, or why it needs attention
-	// Checks are those that it publishes with its landing.
-	Checks []PublishedCheck `json:"checks,omitempty"`
 	// Note is what the last attempt left for the next one.
 	Note  string `json:"note,omitempty"`
 	Extra Extra  `json:"-"`
-}
-
-// PublishedCheck is a check of a task's own. From the task's landing on, each later landing has to pass it.
-type PublishedCheck struct {
-	Name    string `json:"name"`
-	Command string `json:"command"`
-	Retired bool   `json:"retired,omitempty"` // nothing has to pass it any more
-}
-
-// Arbiter is an agent that the runtime asks, once in a row of landings that came back, to bring the work of a task
-// together with what has landed. The task is landing meanwhile.
-type Arbiter struct {
-	DueAt   float64 `json:"due_at"`             // when the last of those landings came back
-	EndedAt float64 `json:"ended_at,omitempty"` // when its work was over; 0: it is still to be done
-	Role    string  `json:"role,omitempty"`
-	Model   string  `json:"model,omitempty"`
-	Why     string  `json:"why,omitempty"`     // why the last landing came back, with what had failed
-	Problem string  `json:"problem,omitempty"` // why it could not do its work; "": it could
-}
-
-// IsArbiterDue reports whether an arbiter is still to work on the task before it can land.
-func (t Task) IsArbiterDue() bool {
-	return t.Status == Landing && t.Arbiter != nil && t.Arbiter.EndedAt == 0
 }
 
 // PendingLanding is a landing under way.

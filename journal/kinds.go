@@ -13,7 +13,7 @@ const (
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
 	// and stop: true where the run stops there with its state kept; unverified: why what the check says proves nothing
-	// of what lands; red_commit, failed: a commit that landed covered by a later check, and what its own check says
+	// of what lands
 	CheckStarted = "check.started" // command: runs on the base now
 	CheckBase    = "check.base"    // result: "ok", "red" or "cannot run"; seconds; command; failed: the first
 )
@@ -57,8 +57,7 @@ const (
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
 	TaskReturned = "task.returned" // reason: "conflict", "check", "secret", ...; text; failed: the first; log; seconds
-	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention;
-	// arbiter: true when an arbiter has the task next
+	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
 	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
 	// and review: who has approved it
 	TaskAttention   = "task.attention"    // reason
@@ -75,10 +74,8 @@ const (
 
 // Agents that the runtime asks about a landing. Member is the owner of the task.
 const (
-	ReviewStarted  = "review.started"  // role
-	ReviewEnded    = "review.ended"    // role, model, seconds; result: "approved", "returned" or "none"; comments, text
-	ArbiterStarted = "arbiter.started" // role; with: the landed commits that the work collides with
-	ArbiterEnded   = "arbiter.ended"   // role, model; text: why it could not do its work, "" when it could
+	ReviewStarted = "review.started" // role
+	ReviewEnded   = "review.ended"   // role, model, seconds; result: "approved", "returned" or "none"; comments, text
 )
 
 // Mail. member is the sender of mail.sent and the reader of the others.

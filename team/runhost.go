@@ -132,8 +132,7 @@ func landingOptions(
 		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
 		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
 		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits, Sign: c.Sign,
-		LandSecrets:  c.LandSecrets,
-		CheckCovered: c.CheckCovered, Review: c.Review,
+		LandSecrets: c.LandSecrets, Review: c.Review,
 		Hook: landingHook(runner, c.Name), Setups: setups, SetupFiles: c.SetupFiles,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 		OnTest: func(id muster.TaskID, test string) {

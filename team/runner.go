@@ -189,8 +189,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
 			MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),
 			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns,
-			ArbiterTurns: cmp.Or(l.ArbiterTurns, 30),
-			TodoLimit:    l.TodoLimit, TodoReminder: l.TodoReminder, KeptResults: l.KeptResults},
+			TodoLimit: l.TodoLimit, TodoReminder: l.TodoReminder, KeptResults: l.KeptResults},
 		ModelName: cmp.Or(record.Model, s.config.ModelName),
 		NoImages:  noImages, Window: window, ReplyTokens: reply,
 		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {

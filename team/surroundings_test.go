@@ -227,7 +227,7 @@ func TestReaderChangesNothing(t *testing.T) {
 			}
 		}
 		want := []string{"read_file", "glob", "grep", "todo", "compact", "subagent", "task_create", "task_list", "task_get", "claim_task",
-			"complete_task", "release_task", "send_message", "read_inbox", "publish_check", "submit_plan", "respond_shutdown", "idle", "save_memory"}
+			"complete_task", "release_task", "send_message", "read_inbox", "submit_plan", "respond_shutdown", "idle", "save_memory"}
 		if !slices.Equal(offered, want) {
 			t.Errorf("the reviewer has the tools %q, want %q", offered, want)
 		}

@@ -205,15 +205,6 @@ func hasBranch(ctx context.Context, w *workspace.Workspace, lane muster.Name) (b
 	return tip != "", err
 }
 
-// RetireCheck ends a check that a task has published: no landing has to pass it any more.
-func (s Tasks) RetireCheck(ctx context.Context, id muster.TaskID, name string) (muster.Task, error) {
-	w, err := s.t.prepareChange(ctx)
-	if err != nil {
-		return muster.Task{}, err
-	}
-	return board.Retire(ctx, w.Board(), id, name, muster.User)
-}
-
 // Release takes a task from its owner and puts it back on the board. What the old owner still does for it is refused,
 // and its lane is kept. The error is Held when the task has landed.
 func (s Tasks) Release(ctx context.Context, id muster.TaskID, reason string) (muster.Task, error) {

@@ -163,14 +163,13 @@ type Config struct {
 	WorktreesDir string
 	// Ports is how many network ports of its own each lane and each check has, at most 20. They need CacheDir.
 	Ports int
-	// Jobs is how many checks of landings may run at once; 0: as many as the machine has room for.
+	// Jobs is how many checks of landings may run at once: over 1, both halves of a red stack are checked at the same
+	// time. 0: by the machine's cores and memory.
 	Jobs int
 	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
 	Sign string
 	// LandSecrets lets land what looks like a key. Without it such work is returned to its owner.
 	LandSecrets bool
-	// CheckCovered has the commits that land covered by a later check checked too, while no landing waits.
-	CheckCovered bool
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
 }
@@ -190,7 +189,6 @@ type Limits struct {
 	Turns             int           // turns in a work phase; 0: 200, and 50 without a change in files, board or mail
 	MaxTokens         int           // of a reply; 0: as many as the model allows
 	SubagentTurns     int           // of a subagent: 30; of a reviewer too
-	ArbiterTurns      int           // of an arbiter: 30; below zero: there is none
 	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
 	BashTimeout       time.Duration // of a command: 2 minutes
 	BackgroundTimeout time.Duration // of a command in the background: 5 minutes

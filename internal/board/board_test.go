@@ -285,19 +285,19 @@ func TestReturns(t *testing.T) {
 	w.refused(errOf(b.Return(w.ctx, 1, 1, "check", Details{})), muster.Invalid, "task 1 is not landing")
 	for i := 1; i <= 3; i++ {
 		must(w, c, errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{Head: "h"})))
-		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Seconds: 0.6, MayArbitrate: true}) // alone
+		r, err := b.Return(w.ctx, 1, 1, "review", Details{Text: "FAIL", Seconds: 0.6, Sides: "both"})
 		must(w, r, err)
 		ended := i / 3 // the third one is told as a return, as the end of a claim and as a task that needs attention
 		if n, lines := len(w.events(journal.TaskAttention)), len(w.lines()); n != ended || lines != 1+ended {
 			t.Errorf("after return %d: %d events of attention, and the log has %d lines", i, n, lines)
 		}
-		if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1) {
+		if i < 3 && (r.Status != muster.InProgress || r.Owner != "alice" || r.Returns != i || r.Landing != nil || r.Fence != 1 || r.Sides != "") {
 			t.Fatalf("return %d: %+v", i, r)
 		}
 	}
 	got := w.get(b, 1)
 	if got.Status != muster.NeedsAttention || got.Owner != "" || got.Fence != 2 || got.Landing != nil ||
-		got.Result != "came back 3 times, last: review: FAIL" {
+		got.Result != "came back 3 times, last: review: FAIL" || got.Sides != "both" {
 		t.Fatalf("%+v", got)
 	}
 	w.refused(errOf(b.BeginLanding(w.ctx, 1, 1, muster.PendingLanding{})), muster.Fenced, "")
@@ -305,48 +305,8 @@ func TestReturns(t *testing.T) {
 	if len(e) != 3 || e[2].Text("reason") != "review" || e[2].Text("text") != "FAIL" || e[2].Number("seconds") != 0.6 || e[2].Member != "alice" {
 		t.Errorf("%+v", e)
 	}
-	if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 {
+	if r, err := b.Update(w.ctx, 1, Patch{Retry: true}); must(w, r, err).Returns != 0 || r.Sides != "" {
 		t.Errorf("%+v", r)
-	}
-}
-
-// A task gets one arbiter. After a retry it gets another one, for what it meets from then on.
-func TestARetriedTaskMayHaveAnotherArbiter(t *testing.T) {
-	w := inMemory(t)
-	b := w.board()
-	w.add(b, "one")
-	for round := range 2 {
-		c := w.take(b, 1, "alice")
-		back := func() muster.Task {
-			must(w, 0, errOf(b.BeginLanding(w.ctx, 1, c.Fence, muster.PendingLanding{Head: "h"})))
-			r, err := b.Return(w.ctx, 1, c.Fence, "check", Details{Text: "out", Failed: "TestX",
-				Met: []string{fmt.Sprint(round)}, MayArbitrate: true})
-			told := w.events(journal.TaskReturned)
-			if must(w, r, err).IsArbiterDue() != (told[len(told)-1].Fields["arbiter"] == true) {
-				t.Errorf("told %+v of %+v", told[len(told)-1], r)
-			}
-			return r
-		}
-		for i := 1; i <= maxReturns; i++ {
-			if r := back(); r.IsArbiterDue() != (i == maxReturns) || !slices.Equal(r.Met, []string{fmt.Sprint(round)}) {
-				t.Fatalf("return %d of claim %d: %+v", i, c.Fence, r)
-			}
-		}
-		w.refused(errOf(EndArbiter(w.ctx, b, 1, c.Fence-1, "late", "m", "")), muster.Fenced, "")
-		for _, role := range []string{"arbiter", "another"} { // the first one counts
-			must(w, 0, errOf(EndArbiter(w.ctx, b, 1, c.Fence, role, "m", "p")))
-		}
-		if a := w.get(b, 1).Arbiter; a.Role != "arbiter" || a.Model != "m" || a.Problem != "p" || a.DueAt == 0 ||
-			a.Why != "check: TestX\nout" {
-			t.Errorf("%+v", a)
-		}
-		ended := w.events(journal.ArbiterEnded)
-		if r := back(); r.Status != muster.NeedsAttention || r.Result != "came back 4 times, last: check: TestX" ||
-			len(ended) != round+1 || ended[round].Member != "alice" || ended[round].Text("role") != "arbiter" ||
-			ended[round].Text("model") != "m" || ended[round].Text("text") != "p" {
-			t.Fatalf("after the arbiter: %+v, told %+v", r, ended)
-		}
-		must(w, 0, errOf(b.Update(w.ctx, 1, Patch{Retry: true, By: muster.User})))
 	}
 }
 

@@ -265,8 +265,9 @@ type Details struct {
 	Moved bool
 	// Met are the landed commits that it has met.
 	Met []string
-	// MayArbitrate says that an arbiter can be asked before the task is given up.
-	MayArbitrate bool
+	// Sides says what the task and the work that it met were for, and what each has changed. It stays with a task that
+	// is given up.
+	Sides string
 }
 
 // words says in a line why a task came back: the reason, and what is known of it.
@@ -286,8 +287,8 @@ func (d Details) words(why string) string {
 }
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
-// needs_attention: nobody's, its lane kept, the fence moved; or an arbiter is due (see muster.Arbiter), and the task is
-// still landing. Why is "conflict", "check", "target", "empty", "review" or "secret".
+// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check", "target", "empty", "review" or
+// "secret".
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {
@@ -301,9 +302,6 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 			"counts": !d.Moved})
 	if d.With != "" {
 		returned.Fields["with"] = d.With
-	}
-	if t.IsArbiterDue() {
-		returned.Fields["arbiter"] = true
 	}
 	if t.Status != muster.NeedsAttention {
 		return t, b.emit(ctx, returned)

@@ -64,15 +64,8 @@ func TestALaneIsSetByTheHolderOfTheFence(t *testing.T) {
 	}
 }
 
-// An arbiter that is due is forgotten with the claim: the next owner's landings may need one. One that has ended stays.
 // Why a task came back is forgotten with its completion.
-func TestWhatIsForgottenAtTheEndOfAClaim(t *testing.T) {
-	for ended, stays := range map[float64]bool{0: false, 2: true} {
-		one := muster.Task{Status: muster.Landing, Owner: "ann", Fence: 1, Arbiter: &muster.Arbiter{DueAt: 1, EndedAt: ended}}
-		if err := release(&one, 1, Release{}, 3); err != nil || (one.Arbiter != nil) != stays {
-			t.Errorf("ended at %v: %+v, %v", ended, one.Arbiter, err)
-		}
-	}
+func TestACompletionForgetsReturns(t *testing.T) {
 	back := muster.Task{Status: muster.InProgress, Returned: "check", Met: []string{"c"}, Returns: 1, Rounds: 2}
 	if err := complete(&back, 0, Outcome{}, 3); err != nil || back.Returned != "" || back.Met != nil ||
 		back.Returns != 0 || back.Rounds != 0 {

@@ -23,6 +23,9 @@ const (
 	maxRounds   = 12 // landings that came back, in a row
 )
 
+// maxMet is how many of the landed commits that it has met a task keeps; the newest count.
+const maxMet = 8
+
 // claim makes c.Owner the owner of t and raises the fence. It clears what an earlier claim left in t. The
 // caller has to check that the blockers are complete, because that takes reading them.
 //
@@ -67,9 +70,6 @@ func isFenced(t muster.Task, fence int) bool {
 func free(t *muster.Task, to muster.TaskStatus, at float64) {
 	t.Status, t.Owner, t.Landing = to, "", nil
 	t.ClaimedAt, t.ClaimSource, t.UpdatedAt = 0, "", at
-	if t.Arbiter != nil && t.Arbiter.EndedAt == 0 { // it has done nothing: the next owner's landings may need one
-		t.Arbiter = nil
-	}
 }
 
 // giveUp sets t aside until somebody looks. The fence moves, so that a late owner is refused.
@@ -135,7 +135,6 @@ func beginLanding(t *muster.Task, fence int, a muster.PendingLanding, at float64
 
 // returnToOwner gives a task whose landing failed back to its owner. The third time in a row it is given
 // up. A return that only a moving target has caused does not count, but a task that never gets through is given up too.
-// Where others' work was the reason, an arbiter gets one chance before: the task is landing then until that is over.
 func returnToOwner(t *muster.Task, fence int, why string, d Details, at float64) error {
 	if err := owned(*t, fence); err != nil {
 		return err
@@ -143,21 +142,33 @@ func returnToOwner(t *muster.Task, fence int, why string, d Details, at float64)
 	if t.Status != muster.Landing {
 		return muster.Errorf(muster.Invalid, "task %d is not landing", t.ID)
 	}
-	t.Returned, t.UpdatedAt = why, at
+	isLast, met := LastReturn(*t, d)
+	t.Returned, t.Met, t.UpdatedAt = why, met, at
 	t.Rounds++
 	if !d.Moved {
 		t.Returns++
 	}
-	t.Met = addMet(t.Met, d.Met)
-	switch isLast := t.Returns >= maxReturns || t.Rounds >= maxRounds || t.Arbiter != nil; {
-	case isLast && d.MayArbitrate && len(t.Met) > 0 && t.Arbiter == nil:
-		t.Arbiter = &muster.Arbiter{DueAt: at, Why: d.arbiterWords(why)}
-	case isLast:
-		giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Rounds, why), at)
-	default:
+	if !isLast {
 		t.Status, t.Landing = muster.InProgress, nil
+		return nil
 	}
+	giveUp(t, fmt.Sprintf("came back %d times, last: %s", t.Rounds, why), at)
+	t.Sides = d.Sides
 	return nil
+}
+
+// LastReturn reports whether a task that comes back now is given up, and returns the landed commits that it has met by
+// then, each once and the newest last.
+func LastReturn(t muster.Task, d Details) (isLast bool, met []string) {
+	returns := t.Returns
+	if !d.Moved {
+		returns++
+	}
+	met = t.Met
+	for _, commit := range d.Met {
+		met = append(slices.DeleteFunc(slices.Clone(met), func(c string) bool { return c == commit }), commit)
+	}
+	return returns >= maxReturns || t.Rounds+1 >= maxRounds, met[max(0, len(met)-maxMet):]
 }
 
 // complete ends t by its owner and names what follows.
@@ -199,7 +210,7 @@ func errLanding(t muster.Task) error {
 func setCompleted(t *muster.Task, o Outcome, at float64) {
 	t.Status, t.Landing, t.Landed, t.UpdatedAt = muster.Completed, nil, o.Landed, at
 	t.Result, t.CompletedBy, t.Returns, t.Rounds = o.Result, o.By, 0, 0
-	t.Returned, t.Met = "", nil
+	t.Returned, t.Met, t.Sides = "", nil, ""
 	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
 	if t.Worktree != "" {
 		t.Effects = append(t.Effects, muster.EffectArchive)
@@ -236,7 +247,7 @@ func retry(t *muster.Task, at float64) error {
 		t.Result = ""
 	}
 	t.Status, t.Attempts, t.Returns, t.Rounds, t.UpdatedAt, t.Effects = muster.Pending, 0, 0, 0, at, nil
-	t.Met, t.Arbiter = nil, nil
+	t.Met, t.Sides = nil, ""
 	return nil
 }
 

@@ -278,13 +278,6 @@ func (x *run) timeout() time.Duration {
 	return x.options.Check.Timeout
 }
 
-// Command runs one more command in the checkout of a check that is under way: it is for a Last.
-func (r *Runner) Command(
-	ctx context.Context, dir string, env []string, command string, log io.Writer,
-) (Result, error) {
-	return r.runCommand(ctx, proc.Spec{Dir: dir, Env: env}, command, r.options.Check.Timeout, log, r.options.Launch)
-}
-
 // runCommand runs one command in a checkout, with its output in the log. A command that takes too long has failed; the
 // end of ctx is an error. Either ends all that the command has started: a check that leaves servers behind would make
 // the next one fail.

@@ -19,7 +19,6 @@ type Result struct {
 	Command   string  // the check's, or the setup's if that one failed
 	Seconds   float64 // how long it took
 	Refused   bool    // the check did not fail, but a hook refused what would land
-	Published string  // the published check that failed, and whose it is, where one has refused it
 	Log       string  // the path of what it printed
 	Failed    string  // the first failure that was found in that, in a line; "": none
 	Output    string  // what was found to have failed, and the last lines

@@ -125,7 +125,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		},
 		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
 		Limits:     limits(s),
-		SetupFiles: s.SetupPatterns(), Ports: s.Ports, CheckCovered: s.CheckCovered,
+		SetupFiles: s.SetupPatterns(), Ports: s.Ports,
 		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: !s.HoldSecrets,
 		Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
@@ -153,7 +153,7 @@ func resources(s config.Settings) team.Resources {
 // limits returns the limits of a team. A zero means the default to package team, so 0 in the settings is -1 there.
 func limits(s config.Settings) team.Limits {
 	return team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
-		ArbiterTurns: cmp.Or(s.ArbiterTurns, -1), IdleTimeout: cmp.Or(s.IdleTimeout, -1), BashTimeout: s.BashTimeout,
+		IdleTimeout: cmp.Or(s.IdleTimeout, -1), BashTimeout: s.BashTimeout,
 		BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout,
 		ModelPatience: cmp.Or(s.ModelPatience, -1), IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit,
 		TodoReminder: cmp.Or(s.TodoReminder, -1), KeptResults: s.KeptResults}

@@ -20,7 +20,7 @@ type taskCommands struct{ *App }
 
 func (t taskCommands) group() *cobra.Command {
 	return newGroup("task", "the board: add, list, claim, complete",
-		t.add(), t.list(), t.show(), t.claim(), t.complete(), t.release(), t.retry(), t.delete(), t.retire())
+		t.add(), t.list(), t.show(), t.claim(), t.complete(), t.release(), t.retry(), t.delete())
 }
 
 // add returns muster task add. What can be wrong in the command line is checked before the workspace is opened. The

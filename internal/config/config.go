@@ -57,7 +57,6 @@ type Settings struct {
 	MaxTurns      int
 	MaxTokens     int
 	SubagentTurns int
-	ArbiterTurns  int
 	TodoLimit     int
 	// TodoReminder is a number of rounds; 0 means no reminder.
 	TodoReminder int
@@ -82,7 +81,6 @@ type Settings struct {
 	Ports        int
 	Sign         string
 	Notify       string
-	CheckCovered bool
 	HoldSecrets  bool
 
 	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the

@@ -43,7 +43,7 @@ func value(t *testing.T, vs []Value, name string) Value {
 func TestDefaults(t *testing.T) {
 	s, vs, err := Load(place(t, "", ""))
 	require.NoError(t, err)
-	want := Settings{Teammates: 4, SubagentTurns: 30, ArbiterTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
+	want := Settings{Teammates: 4, SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
 		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
 		ModelPatience: time.Hour, Ports: 3, HoldSecrets: true, Sandbox: true, SandboxChecks: true, SandboxSetupNetwork: s.SandboxSetupNetwork, Processes: 10000, Memory: "75%", FileSize: "20GB", FreeDisk: "1GB"}

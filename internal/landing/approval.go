@@ -45,11 +45,9 @@ func (x *approval) String() string {
 // work, as long as that touches none of its files.
 func reviewedWork(ctx context.Context, a *attempt, tip string) (x approval, err error) {
 	x = approval{Task: a.v.Task.ID, Role: reviewRole(a), Head: a.head}
-	base, err := a.repo.Run(ctx, a.repo.CommonDir(), "merge-base", tip, a.head)
-	if err != nil {
-		return x, unavailable(ctx, "git cannot tell where the lane left the target", err)
+	if x.base, err = leftAt(ctx, a, tip); err != nil {
+		return x, err
 	}
-	x.base = strings.TrimSpace(base)
 	changed, err := a.repo.Do(ctx, git.Call{Dir: a.repo.CommonDir(), Bare: true,
 		Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", x.base, a.head, "--"}})
 	if err != nil {
@@ -59,6 +57,15 @@ func reviewedWork(ctx context.Context, a *attempt, tip string) (x approval, err 
 	fmt.Fprintf(sum, "%d %s\n%s", x.Task, muster.RoleKey(x.Role), changed)
 	x.Key = hex.EncodeToString(sum.Sum(nil)[:16])
 	return x, nil
+}
+
+// leftAt returns the commit at which the lane left the target.
+func leftAt(ctx context.Context, a *attempt, tip string) (string, error) {
+	base, err := a.repo.Run(ctx, a.repo.CommonDir(), "merge-base", tip, a.head)
+	if err != nil {
+		return "", unavailable(ctx, "git cannot tell where the lane left the target", err)
+	}
+	return strings.TrimSpace(base), nil
 }
 
 // path returns the file of the approval below the directory of receipts.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -112,16 +111,6 @@ func TestTheCheckoutIsLikeTheUsers(t *testing.T) {
 	w.git("config", "--unset", "core.eol")
 	gittest.Write(t, w.root, map[string]string{".git/shallow": w.git("rev-parse", target) + "\n"})
 	green(`test "$(git rev-parse --is-shallow-repository) $(git rev-list --count HEAD)" = 'true 1'`)
-}
-
-// What a task has published holds again when what took the task back was taken back itself.
-func TestTakenBackTwice(t *testing.T) {
-	t.Parallel()
-	tasks := []muster.Task{{ID: 1}, {ID: 2, Undoes: []muster.TaskID{1}}, {ID: 3, Undoes: []muster.TaskID{2}}}
-	for n, want := range map[int]bool{1: false, 2: true, 3: false} {
-		isIn := func(task muster.Task) bool { return int(task.ID) <= n }
-		equal(t, fmt.Sprint("the first is taken back with ", n), landing.IsUndoneIn(tasks, 1, isIn), want)
-	}
 }
 
 // Why a file could not be written is in the error, so that callers can wait for a disk with room.

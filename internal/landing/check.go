@@ -24,11 +24,7 @@ type CheckResult = check.Result
 // check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
 // commit would land for a task, Options.Hook is asked last.
 func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (CheckResult, error) {
-	last, err := lastOf(ctx, l, commit, of)
-	if err != nil {
-		return CheckResult{}, err
-	}
-	res, err := l.runner.Run(ctx, commit, name, last)
+	res, err := l.runner.Run(ctx, commit, name, askHook(l, of))
 	if err != nil {
 		return res, err
 	}
@@ -75,40 +71,25 @@ func (l *Lander) tellOnce(ctx context.Context, res CheckResult) error {
 	return nil
 }
 
-// lastOf returns what decides about a commit after the run's own check: published checks, and Options.Hook. It is nil
-// where there are none, and where nothing would land.
-func lastOf(ctx context.Context, l *Lander, commit string, of *muster.Task) (check.Last, error) {
-	if of == nil {
-		return nil, nil
-	}
-	contracts, err := contractsFor(ctx, l, commit, *of)
-	if err != nil || len(contracts) == 0 && l.options.Hook == nil {
-		return nil, err
+// askHook returns what asks Options.Hook, after the check, about a commit that may land for a task as far as the check
+// is concerned. It is nil where there is no hook, and where nothing would land.
+func askHook(l *Lander, of *muster.Task) check.Last {
+	if of == nil || l.options.Hook == nil {
+		return nil
 	}
 	return func(ctx context.Context, dir string, env []string, res *CheckResult, log io.Writer) error {
-		err := checkContracts(ctx, l, contracts, dir, env, res, log)
-		if err != nil || res.Refused || l.options.Hook == nil {
+		if mayNotLand, err := isRefusedAlready(ctx, l, res); err != nil || mayNotLand {
 			return err
 		}
-		return askHook(ctx, l, *of, dir, env, res, log)
-	}, nil
-}
-
-// askHook asks Options.Hook about a commit that may land as far as the check is concerned.
-func askHook(
-	ctx context.Context, l *Lander, t muster.Task, dir string, env []string, res *CheckResult, log io.Writer,
-) error {
-	if mayNotLand, err := isRefusedAlready(ctx, l, res); err != nil || mayNotLand {
-		return err
+		began := time.Now()
+		refused, err := l.options.Hook(ctx, *of, dir, env)
+		if err != nil || refused == "" {
+			return err
+		}
+		fmt.Fprintf(log, "[a Landing hook refused it]\n%s\n", refused)
+		*res = CheckResult{Refused: true, Command: "Landing hook", How: "refused", Seconds: time.Since(began).Seconds()}
+		return nil
 	}
-	began := time.Now()
-	refused, err := l.options.Hook(ctx, t, dir, env)
-	if err != nil || refused == "" {
-		return err
-	}
-	fmt.Fprintf(log, "[a Landing hook refused it]\n%s\n", refused)
-	*res = CheckResult{Refused: true, Command: "Landing hook", How: "refused", Seconds: time.Since(began).Seconds()}
-	return nil
 }
 
 // isRefusedAlready reports whether the run's own check has decided that the work may not land.
@@ -232,10 +213,10 @@ func (l *Lander) note(ctx context.Context, text string) error {
 	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})
 }
 
-// receiptOf returns the receipt that a check's result earns for a commit on a tip, "" when the work may not land. A red
+// receiptOf returns the receipt that a check's result earns for work on a tip, "" when the work may not land. A red
 // result is accepted only while the base is known to be red, and if nothing fails that did not fail on the tip: else
 // the result says what that is. A check that cannot run is never accepted: on the base it ran. The caller has the slot.
-func (l *Lander) receiptOf(ctx context.Context, tip, commit string, res *CheckResult) (string, error) {
+func (l *Lander) receiptOf(ctx context.Context, tip string, res *CheckResult) (string, error) {
 	if res.Green && res.Unverified != "" {
 		return muster.ReceiptUnchecked, nil
 	}
@@ -258,7 +239,7 @@ func (l *Lander) receiptOf(ctx context.Context, tip, commit string, res *CheckRe
 	if isGreen, err := isGreenUnrecorded(ctx, l); err != nil || isGreen {
 		return "", cmp.Or(err, l.noteGreen(ctx))
 	}
-	if res.Added, err = addedFailures(ctx, l, tip, commit, *res); err != nil {
+	if res.Added, err = addedFailures(ctx, l, tip, *res); err != nil {
 		return "", err
 	}
 	if len(res.Added) > 0 {

@@ -327,35 +327,3 @@ func TestNamedChecksOnARedBase(t *testing.T) {
 	equal(t, "the receipt", w.lands(mended).Task.Landed.Receipt, muster.ReceiptGreen)
 	equal(t, "the state", w.state, landing.BaseGreen)
 }
-
-// A check that guards some files does not run for a stack that leaves them alone, runs for one that touches them, and
-// finds whose work it was.
-func TestAGuardedCheckOfAStack(t *testing.T) {
-	t.Parallel()
-	for _, touches := range []bool{false, true} {
-		h, dir := newHold(t), t.TempDir()
-		w := checked(t, map[string]string{"web/a": "1\n"}, muster.NamedCheck{Name: "all", Command: h.check("true")},
-			muster.NamedCheck{Name: "web", Command: "echo run >> " + dir + "/runs; ! test -e web/bad", Paths: []string{"web/**"}})
-		var tasks []muster.Task
-		for i, files := range []map[string]string{{"c": "1\n"}, {"web/b": "1\n"}, {"web/bad": "1\n"}, {"d": "1\n"}} {
-			if !touches {
-				files = map[string]string{fmt.Sprint("file", i): "1\n"}
-			}
-			task, _ := w.task(fmt.Sprint("More ", i), muster.Name(fmt.Sprint("n", i)), files)
-			tasks = append(tasks, task)
-		}
-		for id, v := range w.queued(h, tasks...) {
-			isBad := touches && id == tasks[2].ID
-			if (v.Task.Landed == nil) != isBad || isBad && !strings.Contains(v.Text, "web: ") {
-				t.Errorf("task %d: %+v", id, v)
-			}
-		}
-		data, err := os.ReadFile(filepath.Join(dir, "runs"))
-		if n := strings.Count(string(data), "run"); err != nil || !touches && n != 1 || touches && n < 4 {
-			t.Errorf("it ran %d times, %v", n, err) // red, once more, and green without that work
-		}
-		if got := w.git("ls-tree", "--name-only", "-r", target); strings.Contains(got, "web/bad") || strings.Contains(got, "web/b") != touches {
-			t.Errorf("%s", got)
-		}
-	}
-}

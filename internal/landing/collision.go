@@ -148,11 +148,6 @@ func explainRed(ctx context.Context, l *Lander, head, tip, output string) (colli
 		return collision{}, err
 	}
 	suspects := namedChanges(all, output)
-	if len(suspects) == 0 {
-		if suspects, err = mentionedChanges(ctx, l, all, output); err != nil {
-			return collision{}, err
-		}
-	}
 	title, room := "What has landed meanwhile", 0
 	if len(suspects) > 0 {
 		title = "What has landed meanwhile and, by the output, may be the other half of it"

@@ -70,22 +70,6 @@ func TestARedCheckNamesWhatHasLanded(t *testing.T) {
 	}
 }
 
-// TestARedCheckNamesTheOtherHalf checks that a change is found whose file the output does not name, by what it renamed,
-// and that its owner's intent and difference are told.
-func TestARedCheckNamesTheOtherHalf(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "if grep -q oldName lib.go; then exit 0; fi; test ! -e use.go || "+
-		"{ echo './use.go:3:9: undefined: oldName'; exit 1; }", map[string]string{"lib.go": "func oldName() {}\n"})
-	use, _ := w.task("Use", "bob", map[string]string{"use.go": "oldName()\n"})
-	w.landFiles("Other", "carol", map[string]string{"other.go": "func other() {}\n"})
-	w.landFiles("Rename", "alice", map[string]string{"lib.go": "func newName() {}\n"})
-	v := w.back(use)
-	says(t, v.Text, "may be the other half", `- task 3 "Rename" by alice (`, "What alice did.", "\n-func oldName() {}\n")
-	if strings.Contains(v.Text, "carol") || !strings.HasSuffix(v.Task.Returned, "; landed meanwhile: task 3 of alice") {
-		t.Errorf("%q in %s", v.Task.Returned, v.Text)
-	}
-}
-
 // TestACommitOfTheUser checks that what no landing has made is told as nobody's, and of much that has landed the
 // newest.
 func TestACommitOfTheUser(t *testing.T) {

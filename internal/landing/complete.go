@@ -33,7 +33,6 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	if !isKnown {
-		a.endWork() // the check may take minutes
 		unlock, err := takeSlot(ctx, a.Lander)
 		if err != nil {
 			return err
@@ -43,7 +42,7 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		if err != nil {
 			return err
 		}
-		receipt, err := a.receiptOf(ctx, tip, tip, &res)
+		receipt, err := a.receiptOf(ctx, tip, &res)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package landing
 import (
 	"context"
 	"runtime"
-	"time"
 
 	"muster"
 	"muster/internal/git"
@@ -19,7 +18,6 @@ func Waiting(l *Lander) int {
 var (
 	Dependants = dependants
 	FileList   = fileList
-	IsUndoneIn = isUndoneIn
 )
 
 // EndDrainer leaves the queue as when its last owner has left and its drainer has not noticed that yet. It does when
@@ -44,20 +42,6 @@ func AwaitDrainer(ctx context.Context, l *Lander) error {
 	}
 	return err
 }
-
-// SetCheckTook lets the last check of a stack have taken so long.
-func SetCheckTook(l *Lander, d time.Duration) { l.took.note(true, d) }
-
-// Search is how a stack is searched, when a green and a red check took so long.
-func Search(green, red time.Duration) (split func(n int) int) {
-	c := new(checkTimes)
-	c.note(true, green)
-	c.note(false, red)
-	return c.split
-}
-
-// Halve lets l search stacks by halves, whatever its checks take.
-func Halve(l *Lander) { l.split = halve }
 
 // Raise sets the landing ref of a claim.
 func Raise(ctx context.Context, repo *git.Repo, id muster.TaskID, claim int, head string) (isRevoked bool, err error) {

@@ -10,10 +10,11 @@ import (
 const (
 	coresPerCheck  = 4
 	memoryPerCheck = 4 << 30
-	maxJobs        = 4 // more would mostly check what the next red result makes void
+	maxJobs        = 2 // the halves of a red stack
 )
 
-// DefaultJobs returns how many checks may run at once on this machine: one for each four cores and four gigabytes.
+// DefaultJobs returns how many checks may run at once on this machine: two if it has eight cores and eight gigabytes of
+// memory, and one otherwise.
 func DefaultJobs() int { return defaultJobs(runtime.NumCPU(), uint64(proc.MachineMemory())) }
 
 // defaultJobs is DefaultJobs of a machine. A memory of 0 is unknown, and then the cores decide.

@@ -23,12 +23,11 @@ type attempt struct {
 	summary string
 	head    string // the commit that is to land
 	log     *slog.Logger
-	agents  Agents
-	turn         // what the queue decides
-	working bool // it has one of the tokens of atWork
+	turn    // what the queue decides
 	merged  merged
 	scanned string // the head in which no secret was found
 
+	reviewer Reviewer  // nil: there is none
 	reviewed approval  // what an approval of the work would be of, where it needs one
 	approval *approval // of the work as it is; nil: there is none yet
 }
@@ -44,16 +43,16 @@ type attempt struct {
 func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
-	return l.LandWith(ctx, id, claim, summary, by, Agents{})
+	return l.LandWith(ctx, id, claim, summary, by, nil)
 }
 
-// LandWith is Land for a process that has agents for reviews and for arbitration.
+// LandWith is Land for a process that has a reviewer.
 func (l *Lander) LandWith(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, agents Agents,
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, reviewer Reviewer,
 ) (Verdict, error) {
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
 	for pause := firstPause; ; {
-		v, err := l.land(ctx, id, claim, summary, by, agents)
+		v, err := l.land(ctx, id, claim, summary, by, reviewer)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
 			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
 				return v, err
@@ -86,7 +85,7 @@ const (
 
 // land is LandWith, once.
 func (l *Lander) land(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, agents Agents,
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, reviewer Reviewer,
 ) (Verdict, error) {
 	// Two calls for one task would commit in its lane at the same time. The channel of a task stays for as long as the
 	// process lives; it is small.
@@ -104,20 +103,13 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Task: t}, nil
 	}
-	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), agents: agents,
+	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), reviewer: reviewer,
 		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return a.v, a.refuse(ctx)
 	}
 	a.log.InfoContext(ctx, "landing begins", "by", a.by, "status", t.Status)
-	if err := a.startWork(ctx); err != nil {
-		return a.v, err
-	}
-	defer a.endWork()
 	err = a.run(ctx)
-	for err == nil && a.v.Task.IsArbiterDue() && a.v.Task.Fence == claim { // it came back, and an arbiter has it next
-		err = a.run(ctx)
-	}
 	return a.v, err
 }
 
@@ -217,16 +209,10 @@ func mergeHead(ctx context.Context, a *attempt, onto string) (tree string, confl
 	return a.repo.MergeTree(ctx, onto, a.head)
 }
 
-// resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts,
-// or an arbiter may have to work on it first.
+// resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
 func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
 	a.summary = cmp.Or(a.summary, a.v.Task.Landing.Summary)
-	if a.v.Task.IsArbiterDue() {
-		if err := arbitrate(ctx, a); err != nil {
-			return false, err
-		}
-	}
 	// The target decides, not the board: a crash after the transaction leaves the task as landing.
 	if done, err := a.completeLanded(ctx); done || err != nil {
 		return done, err

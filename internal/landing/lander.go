@@ -6,17 +6,18 @@
 //
 //   - queue (queue.go) holds the landings of this process that wait. One goroutine, the drainer, lands them, and each
 //     owner does itself what is decided about its work.
-//   - stack (stack.go) is a row of them, merged on top of each other, which one check proves. probe.go runs such
-//     checks, several at once where the machine has room, and move.go moves the target to what they have proved.
+//   - stack (stack.go) is a row of them, merged on top of each other, which one check proves, or which is halved until
+//     it is known whose work is red. move.go moves the target to what was proved.
 //   - landingRefs (revoke.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
 //   - check (check.go) has the project's check run on the merged tree, by internal/check. checkState knows whether the
 //     check failed before any work: only then may a landing whose check fails land.
 //   - message.go writes the landed commit, and finds it again after a crash.
 //   - tip.go remembers where landings left the target, and puts back one that something else has moved.
-//   - return.go returns a task, with what its owner reads.
+//   - return.go returns a task, with what its owner reads: whose landed work it met (collision.go), and what both sides
+//     wanted where it needs attention (sides.go).
 //   - secrets.go returns work that has what looks like a key, before it queues.
 //   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what
-//     was approved. arbiter.go lets an agent work on what others' work keeps from landing.
+//     was approved.
 //   - target.go prepares the target before a run, and waits while somebody has it checked out.
 //   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
 //
@@ -102,10 +103,9 @@ type Options struct {
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// Jobs is how many checks of landings may run at once; 0: one.
+	// Jobs is how many checks of landings may run at once: over 1, both halves of a red stack are checked at the same
+	// time. 0: one.
 	Jobs int
-	// CheckCovered has the commits that land covered by a later check checked too, while no landing waits.
-	CheckCovered bool
 	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
 	MergeCommits bool
 	// LandSecrets lets land what looks like a key. Without it such work is returned, unless IsAllowed says that the
@@ -125,7 +125,7 @@ type Options struct {
 	TellLead func(ctx context.Context, text string) error
 	// Hook decides, after the check, whether the merged tree in dir may land. It returns why not. Nil lets all land.
 	Hook func(ctx context.Context, t muster.Task, dir string, env []string) (refused string, err error)
-	// Review is the role that reviews all work before it lands; "": only that of tasks which ask for it. See Agents.
+	// Review is the role that reviews all work before it lands; "": only that of tasks which ask for it. See Reviewer.
 	Review string
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
@@ -139,13 +139,8 @@ type Lander struct {
 	journal   *journal.Journal
 	runner    *check.Runner
 	options   Options
-	slot      chan struct{}   // holds one token: who has it runs checks, and is the only one in this process who lands
-	atWork    chan struct{}   // holds a token for each owner that works with git now, and does not wait: see atwork.go
-	took      checkTimes      // how long the checks of stacks took
-	split     func(n int) int // after how many of n landings to look for the first that is red
+	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
 	queue     queue
-	chance    chance
-	covered   coveredCommits
 	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 	waitedFor sync.Map // what landings wait for, of which people were told
 	told      sync.Map // what holds for all landings, of which people were told
@@ -175,15 +170,12 @@ func New(
 		o.Check.Command = muster.RequiredNames(o.Check.Named)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	l := &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
-		atWork: make(chan struct{}, maxAtWork()),
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
 		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
 			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
 			OnTest: onTest(o.OnTest)})}
-	l.split = l.took.split
-	return l
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

@@ -3,10 +3,8 @@ package landing_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -216,30 +214,6 @@ func TestAnotherProcessGoesOnWithTheClaim(t *testing.T) {
 	equal(t, "the later work has not landed", w.show("more"), "more")
 }
 
-// The target is deleted in the check: the landing says how it comes back, and goes on when it is there.
-func TestTheTargetIsDeletedInTheCheck(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	tip := w.git("rev-parse", target)
-	_, err := w.during(task, func() { w.git("update-ref", "-d", target) })
-	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
-	wants(t, fault(w.try(task)), muster.ErrNotFound, "the target branch muster/demo is gone")
-	fresh, _ := w.board.Create(w.ctx(), board.Draft{Subject: "Two", CreatedBy: muster.Lead})
-	fresh, err = w.board.Claim(w.ctx(), fresh.ID, board.Claim{Owner: "bob"})
-	w.must(err)
-	fresh, _ = w.lane(fresh, tip, map[string]string{"two": "2\n"})
-	wants(t, fault(w.try(fresh)), muster.ErrNotFound, "the target branch muster/demo is gone")
-	_, err = w.land.CheckBase(w.ctx())
-	w.must(err) // without a check
-	_, err = w.lander("true", launch).CheckBase(w.ctx())
-	wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
-	says(t, hint(err), "git branch muster/demo COMMIT")
-	w.git("update-ref", target, tip)
-	w.lands(task)
-	w.lands(fresh)
-}
-
 // revoking wires the board's deletions to the lander, as a run does.
 func (w *world) revoking() {
 	w.board.OnRevoke(func(ctx context.Context, t muster.Task) error { return w.land.Revoke(ctx, t.ID, t.Fence) })
@@ -262,19 +236,4 @@ func TestDeletedWhileItLands(t *testing.T) {
 		t.Errorf("hint %q, the target is at %s", hint(err), w.git("rev-parse", target))
 	}
 	w.noRefs()
-}
-
-// A git that was killed while it moved the target left its lock.
-func TestPrepareTargetBreaksADeadLock(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	gittest.Write(t, w.root, map[string]string{".git/refs/heads/muster/demo.lock": "", ".git/packed-refs.lock": ""})
-	for _, lock := range []string{"/.git/refs/heads/muster/demo.lock", "/.git/packed-refs.lock"} {
-		at := time.Now().Add(-9800 * time.Millisecond)
-		w.must(os.Chtimes(w.root+lock, at, at))
-	}
-	_, err := landing.PrepareTarget(w.ctx(), w.repo, "muster/demo", false, false)
-	w.must(err)
-	task, _ := w.task("One", "alice", map[string]string{"b": "b\n"})
-	w.lands(task)
 }

@@ -166,20 +166,18 @@ func (m *machine) lookAtRefs(tasks []muster.Task) {
 	}
 }
 
-// agents are those of a process: a reviewer, which returns what is shoddy.
-func (m *machine) agents(l *life) landing.Agents {
-	return landing.Agents{
-		Review: func(_ context.Context, r landing.ReviewRequest) (landing.ReviewVerdict, error) {
-			l.hit("landing.asked")
-			var v landing.ReviewVerdict
-			for _, f := range r.Diff.Files {
-				if strings.HasPrefix(f.File, "shoddy-") {
-					v.Comments = append(v.Comments, landing.ReviewComment{File: f.File, Line: 1, Text: "Do better."})
-				}
+// reviewer is that of a process, which returns what is shoddy.
+func (m *machine) reviewer(l *life) landing.Reviewer {
+	return func(_ context.Context, r landing.ReviewRequest) (landing.ReviewVerdict, error) {
+		l.hit("landing.asked")
+		var v landing.ReviewVerdict
+		for _, f := range r.Diff.Files {
+			if strings.HasPrefix(f.File, "shoddy-") {
+				v.Comments = append(v.Comments, landing.ReviewComment{File: f.File, Line: 1, Text: "Do better."})
 			}
-			v.Approved, v.Model = len(v.Comments) == 0, "m/1"
-			return v, nil
-		},
+		}
+		v.Approved, v.Model = len(v.Comments) == 0, "m/1"
+		return v, nil
 	}
 }
 

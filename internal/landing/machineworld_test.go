@@ -83,7 +83,7 @@ func newMachine(t *testing.T, r *rapid.T) *machine {
 	}
 	r.Cleanup(func() { os.RemoveAll(base) })
 	base, _ = filepath.EvalSymlinks(base)
-	m := &machine{r: r, ctx: t.Context(), base: base, root: filepath.Join(base, "repo"), jobs: rapid.IntRange(1, 3).Draw(r, "jobs"),
+	m := &machine{r: r, ctx: t.Context(), base: base, root: filepath.Join(base, "repo"), jobs: rapid.IntRange(1, 2).Draw(r, "jobs"),
 		review: rapid.SampledFrom([]string{"", "reviewer"}).Draw(r, "review"),
 		pieces: map[muster.TaskID]*piece{}, accepted: map[muster.TaskID]string{}, cutOff: map[muster.TaskID]int{}, green: map[string]bool{}}
 	m.must(os.Mkdir(filepath.Join(base, "seen"), 0o755))

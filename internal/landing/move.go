@@ -37,11 +37,13 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 		return err
 	}
 	s.settle(ctx, landing, landed)
-	s.tip, s.entries, s.red = landed.Commit, s.entries[at:], max(0, s.red-at)
+	s.tip, s.entries = landed.Commit, s.entries[at:]
 	if err := s.restack(ctx); err != nil {
 		return err
 	}
-	s.drop()
+	if err := s.returnConflicting(ctx); err != nil {
+		return err
+	}
 	if err := s.repo.MergePacks(ctx, maxPacks); err != nil {
 		s.options.Log.WarnContext(ctx, "packs cannot be merged", "err", err)
 	}
@@ -49,7 +51,7 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 }
 
 // restack puts what is left on the commit that has landed: that is another one than the one below, as its message says
-// what its check said. The trees stay as they are, so the checks that are under way hold for the new commits.
+// what its check said. The trees stay as they are, so what is known of them holds for the new commits.
 //
 // Without it the next commit that lands would not have the last one in its history, and what the board calls landed
 // would no longer be on the target.
@@ -59,11 +61,6 @@ func (s *stack) restack(ctx context.Context) error {
 		commit, err := e.makeCommit(ctx, e.tree, below, s.expected())
 		if err != nil {
 			return err
-		}
-		for _, p := range s.probes {
-			if p.commit == e.commit {
-				p.commit = commit
-			}
 		}
 		s.entries[i].commit, below = commit, commit
 	}
@@ -206,9 +203,6 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 			landed.Commit = e.commit
 			if landed.Receipt == muster.ReceiptCovered {
 				landed.CoveredBy = topID
-				if s.options.CheckCovered {
-					s.covered.add(e.commit, e.v.Task)
-				}
 			}
 		}
 		job := e.attempt

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -145,11 +146,18 @@ func TestTheEndOfALanding(t *testing.T) {
 	if got, err := w.board.Get(w.ctx(), two.ID); err != nil || got.Landed == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Nor are its checks at work any more.
+	// Nor are the checks of the two halves of a red stack at work any more.
+	w.state = landing.BaseGreen
 	ctx, stop = context.WithCancelCause(w.ctx())
-	out, tasks := t.TempDir(), w.many(2)
-	l = w.lander("pwd >> "+out+"/pwd; sleep 300", launch, func(o *landing.Options) { o.Jobs = 2 })
-	ends := []<-chan ending{w.begin(ctx, l, tasks[0]), w.begin(ctx, l, tasks[1])}
+	out, tasks, h := t.TempDir(), w.many(3), newHold(t)
+	l = w.lander(h.check("[ $(ls | grep -c file) -lt 3 ] && pwd >> "+out+"/pwd && sleep 300"), launch,
+		func(o *landing.Options) { o.Jobs = 2 })
+	first := w.begin(ctx, l, tasks[0])
+	wait.For(t, "the first check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+	ends := []<-chan ending{w.begin(ctx, l, tasks[1]), w.begin(ctx, l, tasks[2])}
+	wait.For(t, "the others", func() bool { return landing.Waiting(l) == 3 })
+	w.must(os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
+	is(t, "the first", (<-first).err, nil)
 	wait.For(t, "the checks", func() bool { return strings.Count(gittest.Read(t, out, "pwd"), "\n") == 2 })
 	stop(enough)
 	for _, end := range ends {

@@ -21,8 +21,6 @@ type queue struct {
 	waiting []*attempt
 	// present is how many owners wait for a decision, of those that are waiting and of those in the stack.
 	present int
-	// arrived holds a token when somebody has come since the drainer looked last.
-	arrived chan struct{}
 	// drains says that there is a drainer, and giveUp ends its work.
 	drains bool
 	giveUp context.CancelCauseFunc
@@ -45,10 +43,9 @@ type turn struct {
 func (a *attempt) await(ctx context.Context) error {
 	// The drainer has a copy: the owner may go while that works.
 	job := *a
-	job.turn, job.working = turn{decided: make(chan struct{})}, false
+	job.turn = turn{decided: make(chan struct{})}
 	q := &a.Lander.queue
 	q.add(ctx, a.Lander, &job)
-	a.endWork()
 	for isDecided := false; !isDecided; {
 		select {
 		case <-job.decided:
@@ -61,31 +58,20 @@ func (a *attempt) await(ctx context.Context) error {
 		}
 	}
 	*a = job
-	// What is decided is recorded also where ctx has ended meanwhile.
-	_ = a.startWork(ctx)
 	return a.next(ctx, a)
 }
 
 // add queues a job, and starts the drainer where none is at work.
 func (q *queue) add(ctx context.Context, l *Lander, job *attempt) {
-	defer l.covered.stop() // after the queue says that there is a drainer
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sequence++
 	job.place = q.sequence
 	q.waiting = append(q.waiting, job)
 	q.present++
-	if q.arrived == nil {
-		q.arrived = make(chan struct{}, 1)
+	if !q.drains {
+		q.start(ctx, l)
 	}
-	select {
-	case q.arrived <- struct{}{}:
-	default:
-	}
-	if q.drains {
-		return
-	}
-	q.start(ctx, l)
 }
 
 // start starts a drainer. It works for all who wait, so it ends when the last one of them has left, and not with ctx.
@@ -163,10 +149,6 @@ func (q *queue) take() []*attempt {
 	defer q.mu.Unlock()
 	all := q.waiting
 	q.waiting = nil
-	select {
-	case <-q.arrived:
-	default:
-	}
 	return all
 }
 
@@ -183,13 +165,6 @@ func (q *queue) isOver() bool {
 	defer q.mu.Unlock()
 	q.drains = len(q.waiting) > 0
 	return !q.drains
-}
-
-// hasDrainer reports whether a drainer is at work.
-func (q *queue) hasDrainer() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.drains
 }
 
 // drain lands what is in the queue until nobody waits.
@@ -211,7 +186,6 @@ func drain(ctx context.Context, l *Lander) {
 		}
 		isDrained = err == nil || l.queue.isOver()
 	}
-	checkCovered(ctx, l)
 }
 
 // landAll lands what is in the queue until nobody waits, or until an error. What it had begun is in the queue then.
@@ -221,14 +195,13 @@ func landAll(ctx context.Context, l *Lander) error {
 		return err
 	}
 	defer unlock()
-	s := stack{Lander: l}
-	defer s.close()
 	for {
+		s := stack{Lander: l}
 		if err := s.advance(ctx); err != nil {
 			s.requeue()
 			return err
 		}
-		if len(s.entries) == 0 && l.queue.isOver() {
+		if l.queue.isOver() {
 			return nil
 		}
 	}

@@ -95,15 +95,6 @@ func TestARedBaseWithoutNames(t *testing.T) {
 	}
 }
 
-// A process that knows nothing of the tip, or has another environment, has the check run there first.
-func TestTheTipOfARedBaseIsCheckedFirst(t *testing.T) {
-	t.Parallel()
-	w := redBase(t, runners["go"])
-	w.process("test -s failing || exit 0; "+runners["go"]+"; exit 1", withReceipts(t.TempDir()))
-	worse, _ := w.task("Worse", "bob", map[string]string{"failing": "A B C\n"})
-	says(t, w.back(worse).Text, "more fails: m/a.TestC.")
-}
-
 // A test that fails by chance on a red base is nobody's fault: the check runs once more on the same tree.
 func TestATestThatFailsByChanceOnARedBase(t *testing.T) {
 	t.Parallel()
@@ -119,77 +110,6 @@ func TestATestThatFailsByChanceOnARedBase(t *testing.T) {
 	// It failed on this tree, so the next one is not to blame for it.
 	next, _ := w.task("Next", "bob", map[string]string{"failing": "A C\n"})
 	w.lands(next)
-}
-
-// A failing test that has another name now, or of which another part fails, is not a new one.
-func TestNamesThatChangeOnARedBase(t *testing.T) {
-	t.Parallel()
-	const check = `cat $(ls */log | sort); printf 'FAIL\nFAIL\tm/x\t0.1s\n'; exit 1`
-	for name, c := range map[string]struct {
-		before, after map[string]string
-		lands         bool
-	}{
-		"another part of it": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/c (0.00s)\n"}, true},
-		"a part where it failed as a whole": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/c (0.00s)\n"}, true},
-		"a name that begins alike": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\n--- FAIL: TestAB (0.00s)\n"}, false},
-		"moved": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "", "b/a_test.go": "func TestA(t *T) {}\n"}, true},
-		"moved, and another of its name": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestA (0.00s)\nFAIL\tm/more\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "", "b/a_test.go": "func TestA(t *T) {}\n"}, false},
-		"not moved": {
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/old\t0.1s\n--- FAIL: TestB (0.0s)\n", "a/a_test.go": "func TestA(t *T) {}\n"},
-			map[string]string{"a/log": "--- FAIL: TestA (0.00s)\nFAIL\tm/new\t0.1s\n--- FAIL: TestB (0.0s)\n"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, check, c.before, withReceipts(t.TempDir()))
-			task, _ := w.task("Change", "alice", c.after)
-			if c.lands {
-				w.lands(task)
-			} else if v := w.back(task); !strings.Contains(v.Text, "more fails") {
-				t.Errorf("%s", v.Text)
-			}
-		})
-	}
-}
-
-// Tests that come after a failure that ended the check are not new ones when it was mended.
-func TestTestsBehindAFailureOnARedBase(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		check, after string
-		lands        bool
-	}{
-		"another step":      {"sh run a && sh run b", "b C", true},
-		"beside it":         {"sh run a && sh run b", "a C", false},
-		"while it fails":    {"sh run a && sh run b", "a A C", false},
-		"all in one":        {"sh run a; sh run b; test ! -s a -a ! -s b", "b C", false},
-		"of one that stops": {"sh run a; if test -s a; then echo 'error: test failed, to rerun pass'; else sh run b; fi; false", "b C", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, c.check, map[string]string{"a": "A\n", "run": `test -s $1 || exit 0
-for t in $(cat $1); do echo "--- FAIL: Test$t (0.00s)"; done; printf 'FAIL\nFAIL\tm/%s\t0.1s\n' $1; exit 1`},
-				withReceipts(t.TempDir()))
-			file, tests, _ := strings.Cut(c.after, " ")
-			task, lane := w.task("Change", "alice", map[string]string{"c.txt": "c\n"})
-			require.NoError(t, os.Truncate(filepath.Join(lane, "a"), 0))
-			w.write(lane, map[string]string{file: tests + "\n"})
-			if c.lands {
-				w.lands(task)
-			} else if v := w.back(task); !strings.Contains(v.Text, "more fails") {
-				t.Errorf("%s", v.Text)
-			}
-		})
-	}
 }
 
 // A receipt that somebody has written, or of another command, is not what the check has said of the tip.

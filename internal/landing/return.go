@@ -59,8 +59,11 @@ func (a *attempt) returnConflict(ctx context.Context, tip string, files []string
 	if err != nil {
 		return err
 	}
-	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text,
-		board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true})
+	d := board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}
+	if d.Sides, err = bothSides(ctx, a, tip, d); err != nil {
+		return err
+	}
+	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text, d)
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
@@ -85,11 +88,14 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 			return err
 		}
 	}
-	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate),
-		board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
-			With: met.with, Met: met.met,
-			// The first red check on a target that the lane did not have may be the fault of both sides.
-			Moved: !isUpToDate && a.v.Task.Rounds == 0})
+	d := board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
+		With: met.with, Met: met.met,
+		// The first red check on a target that the lane did not have may be the fault of both sides.
+		Moved: !isUpToDate && a.v.Task.Rounds == 0}
+	if d.Sides, err = bothSides(ctx, a, tip, d); err != nil {
+		return err
+	}
+	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate), d)
 }
 
 // returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
@@ -103,7 +109,6 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 	defer cancel()
 	// The return is written even when ctx has just ended: the owner has conflicts or a merge in the lane by now and
 	// must be told why.
-	d.MayArbitrate = a.agents.Arbitrate != nil && (why == "conflict" || why == "check")
 	t, err := a.board.Return(late, a.v.Task.ID, a.claim, why, d)
 	failpoint.Hit("landing.returned")
 	if errors.Is(err, muster.ErrFenced) {
@@ -199,9 +204,7 @@ func redText(branch string, res CheckResult, landed string, merged bool) string 
 	if res.CannotRun {
 		what = "The check could not run"
 	}
-	if res.Published != "" {
-		b.WriteString(brokenText(branch, res))
-	} else if res.Refused {
+	if res.Refused {
 		fmt.Fprintf(&b, "A hook of the user refused your work merged with %s.\n", branch)
 	} else {
 		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",

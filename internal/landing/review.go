@@ -17,14 +17,9 @@ import (
 	"muster/journal"
 )
 
-// Agents are those that the runtime asks about a landing, in the goroutine of the task's owner. A nil function says
-// that there is none: no work that needs a review lands then.
-type Agents struct {
-	// Review returns what a reviewer says of work that the check has passed. An error means that there is no verdict.
-	Review func(context.Context, ReviewRequest) (ReviewVerdict, error)
-	// Arbitrate lets an arbiter work in the task's lane, and returns when it has ended.
-	Arbitrate func(context.Context, Dispute) (ArbiterReport, error)
-}
+// Reviewer returns what a reviewer says of work that the check has passed. It is called in the goroutine of the task's
+// owner. An error means that there is no verdict. A process without one lands no work that needs a review.
+type Reviewer func(context.Context, ReviewRequest) (ReviewVerdict, error)
 
 // DefaultReviewer is the role that reviews work where none is named.
 const DefaultReviewer = "reviewer"
@@ -131,12 +126,11 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 		return worktree.LineOf(ctx, a.repo, a.head, file, line)
 	}
 	began := time.Now()
-	var v ReviewVerdict
-	err = askAgent(ctx, a, a.agents.Review != nil, func() (err error) {
-		v, err = a.agents.Review(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
+	v, err := ReviewVerdict{}, errNobody
+	if a.reviewer != nil {
+		v, err = a.reviewer(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
 			Checked: checked, Line: line})
-		return err
-	})
+	}
 	if context.Cause(ctx) != nil {
 		return context.Cause(ctx) // the landing stays under way, and the next process has the work reviewed
 	}
@@ -173,18 +167,8 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 	return a.returnTask(ctx, "review", text, board.Details{Text: first})
 }
 
-// errNobody is the error of a process without models.
+// errNobody is the error of a process without a reviewer.
 var errNobody = errors.New("this process has no agent for it")
-
-// askAgent calls ask, which may take many minutes: meanwhile the owner counts as one that waits.
-func askAgent(ctx context.Context, a *attempt, isThere bool, ask func() error) (err error) {
-	if !isThere {
-		return errNobody
-	}
-	a.endWork()
-	err = ask()
-	return cmp.Or(a.startWork(ctx), err)
-}
 
 // returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
 // the end, with its work in its lane, and the lead is told at once. A spent budget counts not: it ends the owner's work

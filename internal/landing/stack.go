@@ -1,77 +1,81 @@
 package landing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/board"
+	"muster/journal"
 )
 
 // stack is a row of landings, each merged on top of the one before, and the lowest on the target's tip. One check of
-// the top proves them all. When it is red, checks of the middle find the landing that made it so: what lies below that
-// lands, it goes back to its owner, and what lay above is merged anew.
+// the top proves them all. advance takes a stack through these steps:
 //
-// Invariant: the target moves only to a commit of which the tree was checked, and only from the tip on which the stack
-// stands. The commits between the two land with it, and their trailers say that a later check covers them.
+//   - gather makes it of the landings that wait: those that merge cleanly, at most maxStack.
+//   - The check runs on its top. If that is green, the target moves to the top, and the whole stack has landed.
+//   - A red stack is halved until one suspect is left: see halve. A half that is green lands at once. One about which
+//     nothing is known queues again.
+//   - The check runs a second time on the last suspect. If it is green, it had failed by chance, and the work lands.
+//     If it is red, the task goes back to its owner.
 //
-// Nothing of a stack is on disk but loose objects. A process that dies loses no more than the time of a check: the
-// landings are on the board, and whoever goes on with them queues them again.
+// A red stack of n ends after at most 2+log2(n) checks, one after the other. Its suspect has landed or gone back, and
+// the next stack is gathered. n tasks that merge cleanly, k of them bad, cost at most 6k + n/16 + 1 checks, or
+// 10k + n/16 + 1 where both halves are checked at the same time.
+//
+// Invariant: the target moves only to a commit whose tree was checked, and only from the tip on which the stack stands.
+// The commits between the two land with it, and their trailers say that a later check covers them.
+//
+// Nothing of a stack is on disk but loose objects. A process that dies between two checks loses only the search: what
+// was green has landed, and the other landings are on the board, from where the next process queues them again. The
+// check of a tree that was green has a receipt, and does not run again.
 type stack struct {
 	*Lander
-	// tip is the commit at which the target is, or was found last. "": the target has to be looked at first.
-	tip string
-	// compared is the tip with which those who wait were compared last.
-	compared string
-	// entries are those that have not landed yet, the lowest first.
-	entries []entry
-	// red is the lowest position, from 1, of which the check was red; 0: none is known. redness is what it said. What
-	// is below red and was checked was green, and has landed.
-	red     int
-	redness CheckResult
-	// probes are the checks that are under way, those too whose results are not wanted any more. Each sends itself to
-	// results when it ends.
-	probes  []*probe
-	results chan *probe
-	givenUp int // checks that were given up in a row because others have come
+	tip     string  // the commit on which it stands: where the target was found, or was moved to
+	entries []entry // the lowest first
 }
 
 // entry is one landing in a stack.
 type entry struct {
 	*attempt
-	tree   string // all that the stack has up to it
-	commit string // of that tree, with a message that says that a later check covers it
+	tree   string // the merge of its work with the entries below
+	commit string // of that tree; its message says that a later check covers it
 }
 
-// advance takes the stack one step further: it takes those who wait, begins checks, and does what the next result says.
+// maxStack is the most landings of a stack. One check for 16 saves nearly as much as one for all, and halving four
+// times finds the suspect of 16.
+const maxStack = 16
+
+// advance gathers a stack and takes it to its end. Each landing in it is decided then, or waits again.
 func (s *stack) advance(ctx context.Context) error {
-	if err := s.extend(ctx); err != nil || len(s.entries) == 0 {
+	if err := s.gather(ctx); err != nil || len(s.entries) == 0 {
 		return err
 	}
-	if s.options.Check.Command == "" && s.options.Hook == nil && !s.hasContracts(ctx) {
+	if s.options.Check.Command == "" && s.options.Hook == nil {
 		return s.land(ctx, len(s.entries), muster.Landed{Receipt: muster.ReceiptUnchecked})
 	}
-	giveUpYoung(s)
-	for len(s.probes) < s.jobs() {
-		at := s.nextProbe()
-		if at == 0 {
-			break
-		}
-		if err := s.begin(ctx, at); err != nil {
+	outcomes, err := checkTops(ctx, s)
+	if err != nil {
+		return err
+	}
+	top := outcomes[0]
+	for !top.mayLand() && len(s.entries) > 1 {
+		if top, err = s.halve(ctx, top); err != nil {
 			return err
 		}
 	}
-	p, err := s.result()
-	if p == nil || err != nil {
-		return err
+	switch {
+	case len(s.entries) == 0: // all wait again
+		return nil
+	case top.mayLand():
+		return s.land(ctx, len(s.entries), top.landed)
 	}
-	return s.judge(ctx, p)
+	return s.checkAgain(ctx, top)
 }
-
-// jobs returns how many checks may run at once.
-func (s *stack) jobs() int { return max(1, s.options.Jobs) }
 
 // limit returns how many landings one check may cover. A hook decides about each task by itself, and on a red base a
 // check tells only of the last one whether it made anything worse.
@@ -89,32 +93,22 @@ func (s *stack) limit(ctx context.Context) int {
 	return maxStack
 }
 
-// maxStack is how many landings a stack has at most.
-const maxStack = 512
-
-// extend merges those who wait on top of the stack. Whoever conflicts with the target itself goes back to its owner at
-// once; whoever conflicts with another one in the stack waits until that has landed or gone.
-func (s *stack) extend(ctx context.Context) error {
-	if s.red > 0 { // what lies above will be merged anew
-		return s.returnConflicting(ctx)
-	}
+// gather merges the landings that wait on top of each other, on the target as it is now. A task that conflicts with the
+// target goes back to its owner at once; one that conflicts with another in the stack waits until that one is decided.
+func (s *stack) gather(ctx context.Context) error {
 	jobs := s.queue.take()
 	if len(jobs) == 0 {
 		return nil
 	}
 	var later []*attempt
 	defer func() { s.queue.putBack(later...) }()
-	if err := inOrder(ctx, s.Lander, jobs); err != nil {
-		later = jobs
-		return err
-	}
-	var err error
-	if s.tip == "" {
-		err = s.start(ctx, &jobs)
+	err := inOrder(ctx, s.Lander, jobs)
+	if err == nil {
+		jobs, err = s.start(ctx, jobs)
 	}
 	most := s.limit(ctx)
 	for i, job := range jobs {
-		if err != nil || len(s.entries) >= most {
+		if err != nil || len(s.entries) == most {
 			later = append(later, jobs[i:]...)
 			break
 		}
@@ -127,19 +121,18 @@ func (s *stack) extend(ctx context.Context) error {
 }
 
 // start finds the tip on which the stack stands. A target that was displaced is put back before; whoever did that gets
-// its task back.
-func (s *stack) start(ctx context.Context, jobs *[]*attempt) error {
-	first := (*jobs)[0]
-	d, err := first.secure(ctx)
+// its task back. It returns the jobs that are left.
+func (s *stack) start(ctx context.Context, jobs []*attempt) ([]*attempt, error) {
+	d, err := jobs[0].secure(ctx)
 	if err != nil {
-		return err
+		return jobs, err
 	}
 	if d != nil {
-		*jobs = (*jobs)[1:]
-		s.queue.decide(first, func(ctx context.Context, a *attempt) error { return a.returnDisplaced(ctx, d) })
+		s.queue.decide(jobs[0], func(ctx context.Context, a *attempt) error { return a.returnDisplaced(ctx, d) })
+		jobs = jobs[1:]
 	}
 	s.tip, err = s.Target(ctx)
-	return err
+	return jobs, err
 }
 
 // The functions below keep the invariant of the entries: the commit of each has that of the one below it, or the tip,
@@ -154,7 +147,7 @@ func (s *stack) top() string {
 }
 
 // topTree returns the tree of that commit.
-func topTree(ctx context.Context, s *stack) (string, error) {
+func (s *stack) topTree(ctx context.Context) (string, error) {
 	if n := len(s.entries); n > 0 {
 		return s.entries[n-1].tree, nil
 	}
@@ -187,7 +180,7 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 		}
 		return len(conflicts) == 0, err
 	}
-	below, err := topTree(ctx, s)
+	below, err := s.topTree(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -205,11 +198,39 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 		})
 		return false, nil
 	}
-	commit, err := job.makeCommit(ctx, tree, top, s.expected())
+	return false, s.add(ctx, job, tree)
+}
+
+// add puts a job on top of the stack, with the tree of its merge.
+func (s *stack) add(ctx context.Context, job *attempt, tree string) error {
+	commit, err := job.makeCommit(ctx, tree, s.top(), s.expected())
 	if err == nil {
 		s.entries = append(s.entries, entry{attempt: job, tree: tree, commit: commit})
 	}
-	return false, err
+	return err
+}
+
+// alone returns a stack of some landings on a tip. It is nil where they do not merge so, or where one of them brings
+// nothing there.
+func (l *Lander) alone(ctx context.Context, tip string, landings []entry) (*stack, error) {
+	s := &stack{Lander: l, tip: tip}
+	for _, e := range landings {
+		below, err := s.topTree(ctx)
+		if err != nil {
+			return nil, err
+		}
+		tree, conflicts, err := mergeHead(ctx, e.attempt, s.top())
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil || len(conflicts) > 0 || tree == below || isEmptyTree(tree) {
+			return nil, nil
+		}
+		if err := s.add(ctx, e.attempt, tree); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
 // expected is what the commit of an entry says before anything is checked: most have others above them.
@@ -220,100 +241,189 @@ func (s *stack) expected() muster.Landed {
 	return muster.Landed{Receipt: muster.ReceiptCovered, Check: s.options.Check.Command}
 }
 
-// position returns the position of a commit in the stack, from 1; 0: it is not there any more.
-func (s *stack) position(commit string) int {
-	return 1 + slices.IndexFunc(s.entries, func(e entry) bool { return e.commit == commit })
+// outcome is that of the check of the top of a stack.
+type outcome struct {
+	res    CheckResult
+	landed muster.Landed // without a Receipt the work may not land
 }
 
-// judge does what the result of a check says.
-func (s *stack) judge(ctx context.Context, p *probe) error {
-	at := s.position(p.commit)
-	s.entries[at-1].noteGoneInCheck(ctx)
-	landed, err := s.receipt(ctx, p.commit, &p.res)
+// mayLand reports whether what was checked may land.
+func (o outcome) mayLand() bool { return o.landed.Receipt != "" }
+
+// errNoOutcome is the error of a check whose goroutine has ended without one.
+var errNoOutcome = errors.New("the check ended without an outcome")
+
+// checkTops runs the checks of the tops of some stacks at the same time.
+func checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
+	for _, s := range stacks {
+		if err := s.emitCheck(ctx); err != nil {
+			return nil, err
+		}
+	}
+	outcomes, errs := make([]outcome, len(stacks)), make([]error, len(stacks))
+	var running sync.WaitGroup
+	for i, s := range stacks {
+		e := s.entries[len(s.entries)-1]
+		task, name := e.v.Task, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim)
+		errs[i] = errNoOutcome // a test ends the goroutine as a dying process does
+		running.Go(func() { outcomes[i].res, errs[i] = s.check(ctx, e.commit, name, &task) })
+	}
+	running.Wait()
+	for i, s := range stacks {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if err := s.judge(ctx, &outcomes[i]); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// judge finds out whether the work that was checked may land, and notes the end of its check in the journal.
+func (s *stack) judge(ctx context.Context, o *outcome) (err error) {
+	top := s.entries[len(s.entries)-1]
+	top.noteGoneInCheck(ctx)
+	if o.landed, err = s.receipt(ctx, &o.res); err != nil {
+		return err
+	}
+	return s.emitChecked(ctx, *o)
+}
+
+// halve halves a red stack: it leaves the half in it that has a suspect, and returns the outcome of that half's check.
+// red is the outcome of the whole stack's.
+//
+// The lower half is checked as it stands. With landing.jobs over 1 the upper half is checked at the same time, on the
+// tip and without the lower half, if it merges so.
+//
+//   - The lower half is green and lands. The upper half on top of it has the tree of the whole stack, which was red.
+//   - The upper half alone is green and lands. The lower half on top of it is the suspect.
+//   - Otherwise the lower half is the suspect, and the upper half queues again.
+func (s *stack) halve(ctx context.Context, red outcome) (outcome, error) {
+	half := len(s.entries) / 2
+	lower, above := s.entries[:half:half], s.entries[half:]
+	halves := []*stack{{Lander: s.Lander, tip: s.tip, entries: lower}}
+	if s.options.Jobs > 1 {
+		upper, err := s.alone(ctx, s.tip, above)
+		if err != nil {
+			return red, err
+		}
+		if upper != nil {
+			halves = append(halves, upper)
+		}
+	}
+	outcomes, err := checkTops(ctx, halves...)
+	switch {
+	case err != nil:
+		return red, err
+	case outcomes[0].mayLand():
+		return red, s.land(ctx, half, outcomes[0].landed)
+	case len(outcomes) > 1 && outcomes[1].mayLand():
+		return red, s.landUpper(ctx, halves[1], outcomes[1])
+	}
+	s.entries = lower
+	s.queue.putBack(jobsOf(above)...)
+	return outcomes[0], nil
+}
+
+// landUpper lands the upper half, which is green without the lower one, and puts the lower one on top of it. That has
+// the tree of the whole stack, which was red. If merging in the other order gives another tree, nothing is known of it,
+// and the lower half queues again.
+func (s *stack) landUpper(ctx context.Context, upper *stack, o outcome) error {
+	whole := s.entries[len(s.entries)-1].tree
+	s.entries = s.entries[:len(s.entries)-len(upper.entries)]
+	if err := upper.land(ctx, len(upper.entries), o.landed); err != nil {
+		upper.requeue()
+		return err
+	}
+	if upper.tip == s.tip { // it has not landed, and waits again
+		s.requeue()
+		return nil
+	}
+	lower, err := s.alone(ctx, upper.tip, s.entries)
 	if err != nil {
 		return err
 	}
-	if err := s.tellChecked(ctx, p, landed.Receipt); err != nil {
-		return err
-	}
-	if landed.Receipt != "" {
-		if p.res.Green {
-			s.chance.sawGreen(false)
-		}
-		err = s.land(ctx, at, landed)
-	} else {
-		s.red, s.redness = at, p.res
-		s.drop()
-	}
-	switch {
-	case err != nil || s.red != 1: // whose work has made it red is not known yet
-		return err
-	case s.redness.Refused:
-		s.returnCulprit()
+	if lower == nil || lower.entries[len(lower.entries)-1].tree != whole {
+		s.requeue()
 		return nil
 	}
-	return s.checkAgain(ctx)
-}
-
-// checkAgain runs a red check once more before the task goes back, or more often where the check is known to fail by
-// chance: one that is green now fails by chance, and that is nobody's fault.
-func (s *stack) checkAgain(ctx context.Context) error {
-	e := s.entries[0]
-	for reds := 1; s.chance.mayBe(reds, s.options.Receipts); reds++ {
-		res, err := s.check(ctx, e.commit, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim), &e.v.Task)
-		if err != nil {
-			return err
-		}
-		landed, err := s.receipt(ctx, e.commit, &res)
-		if err != nil {
-			return err
-		}
-		again := probe{tasks: []int{int(e.v.Task.ID)}, res: res}
-		if err := s.tellChecked(ctx, &again, landed.Receipt); err != nil {
-			return err
-		}
-		if landed.Receipt != "" {
-			return landByChance(ctx, s, landed, res)
-		}
-		s.redness = res
-	}
-	s.returnCulprit()
+	s.tip, s.entries = lower.tip, lower.entries
 	return nil
 }
 
-// landByChance lands the lowest task, which the check has failed by chance.
-func landByChance(ctx context.Context, s *stack, landed muster.Landed, res CheckResult) error {
-	if landed.Flaky = res.Green; landed.Flaky {
-		s.chance.sawGreen(true)
-	} else if err := s.note(ctx, "failed once, and not on the same tree again: "+s.redness.Failed); err != nil {
-		return err // on a red base, where something else is red still
+// checkAgain runs the check a second time on the last suspect. If it is green, it had failed by chance, and the work
+// lands; else the task goes back to its owner. Work that a hook has refused goes back at once.
+func (s *stack) checkAgain(ctx context.Context, red outcome) error {
+	if red.res.Refused {
+		s.returnSuspect(red.res)
+		return nil
 	}
-	s.red = 0
-	return s.land(ctx, 1, landed)
+	outcomes, err := checkTops(ctx, s)
+	if err != nil {
+		return err
+	}
+	again := outcomes[0]
+	if !again.mayLand() {
+		s.returnSuspect(again.res)
+		return nil
+	}
+	if again.landed.Flaky = again.res.Green; !again.landed.Flaky {
+		// The base is red: what had failed before fails still.
+		if err := s.note(ctx, "failed once, and not on the same tree again: "+red.res.Failed); err != nil {
+			return err
+		}
+	}
+	return s.land(ctx, 1, again.landed)
 }
 
-// returnCulprit returns the task with whose work the check became red: it is the lowest one, because what was green
-// below it has landed.
-func (s *stack) returnCulprit() {
-	tip, res, culprit := s.tip, s.redness, s.entries[0].attempt
-	s.entries = s.entries[1:]
-	s.queue.decide(culprit, func(ctx context.Context, a *attempt) error { return a.returnRed(ctx, tip, res) })
-	s.requeue()
+// returnSuspect returns the task that makes the check red.
+func (s *stack) returnSuspect(res CheckResult) {
+	tip, suspect := s.tip, s.entries[0].attempt
+	s.entries = nil
+	s.queue.decide(suspect, func(ctx context.Context, a *attempt) error { return a.returnRed(ctx, tip, res) })
 }
 
-// requeue lets all in the stack wait again: what they were merged with is not what they will land on.
+// returnConflicting returns the tasks that wait and conflict with the tip, to which the target has just moved. Their
+// owners can resolve that while the next checks run.
+func (s *stack) returnConflicting(ctx context.Context) error {
+	var later []*attempt
+	defer func() { s.queue.putBack(later...) }()
+	tip, jobs := s.tip, s.queue.take()
+	for i, job := range jobs {
+		tree, conflicts, err := mergeHead(ctx, job, tip)
+		switch {
+		case ctx.Err() != nil:
+			later = append(later, jobs[i:]...)
+			return context.Cause(ctx)
+		case len(conflicts) > 0:
+			s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.mergeInLane(ctx, tip) })
+			continue
+		case err == nil: // what cannot be merged at all is explained when its turn comes
+			job.merged = merged{onto: tip, head: job.head, tree: tree}
+		}
+		later = append(later, job)
+	}
+	return nil
+}
+
+// requeue lets all landings in the stack wait again.
 func (s *stack) requeue() {
-	var jobs []*attempt
-	for _, e := range s.entries {
-		jobs = append(jobs, e.attempt)
-	}
-	s.entries, s.red, s.tip = nil, 0, ""
-	s.drop()
+	jobs := jobsOf(s.entries)
+	s.entries = nil
 	s.queue.putBack(jobs...)
 }
 
-// receipt returns what a result says of the work that was checked. It has no receipt when it may not land.
-func (s *stack) receipt(ctx context.Context, commit string, res *CheckResult) (landed muster.Landed, err error) {
+// jobsOf returns the landings of some entries.
+func jobsOf(entries []entry) (jobs []*attempt) {
+	for _, e := range entries {
+		jobs = append(jobs, e.attempt)
+	}
+	return jobs
+}
+
+// receipt returns what a landing of the work that was checked would record. It has no receipt if the work may not land.
+func (s *stack) receipt(ctx context.Context, res *CheckResult) (landed muster.Landed, err error) {
 	landed = muster.Landed{Seconds: res.Seconds, Check: s.options.Check.Command}
 	for _, c := range res.Advice() {
 		landed.Advisory = strings.TrimPrefix(landed.Advisory+", "+c.Name, ", ")
@@ -323,7 +433,35 @@ func (s *stack) receipt(ctx context.Context, commit string, res *CheckResult) (l
 	case s.options.Check.Command == "" && !res.CannotRun:
 		landed.Receipt = muster.ReceiptUnchecked
 	default:
-		landed.Receipt, err = s.receiptOf(ctx, s.tip, commit, res)
+		landed.Receipt, err = s.receiptOf(ctx, s.tip, res)
 	}
 	return landed, err
+}
+
+// tasks returns the tasks of the stack, and the one at its top.
+func (s *stack) tasks() (ids []int, top muster.TaskID) {
+	for _, e := range s.entries {
+		ids, top = append(ids, int(e.v.Task.ID)), e.v.Task.ID
+	}
+	return ids, top
+}
+
+// emitCheck notes in the journal that the check of the stack begins.
+func (s *stack) emitCheck(ctx context.Context) error {
+	ids, top := s.tasks()
+	return s.journal.Emit(ctx, muster.Event{Kind: journal.LandingCheck, Task: top,
+		Fields: map[string]any{"tasks": ids}})
+}
+
+// emitChecked notes in the journal how the check of the stack has ended.
+func (s *stack) emitChecked(ctx context.Context, o outcome) error {
+	result := cmp.Or(o.landed.Receipt, "red")
+	if !o.mayLand() && o.res.CannotRun {
+		result = "cannot run"
+	}
+	ids, top := s.tasks()
+	s.options.Log.InfoContext(ctx, "landing checked", "tasks", ids, "how", o.res.How, "seconds", o.res.Seconds,
+		"receipt", o.landed.Receipt)
+	return s.journal.Emit(ctx, muster.Event{Kind: journal.LandingChecked, Task: top,
+		Fields: map[string]any{"tasks": ids, "result": result, "seconds": o.res.Seconds, "failed": o.res.Failed}})
 }

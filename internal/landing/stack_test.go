@@ -117,18 +117,19 @@ func (w *world) isGreenEverywhere() int {
 	return len(commits)
 }
 
-// Those who wait land together after one check, one commit each.
+// Those who wait land together after one check, one commit each, at most 16 of them: 40 cost three checks beside the one
+// of the first.
 func TestOneCheckForAllThatWait(t *testing.T) {
 	t.Parallel()
 	h := newHold(t)
 	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
-	tasks := w.many(10)
+	tasks := w.many(40)
 	for _, v := range w.queued(h, tasks...) {
 		w.landed(v, nil)
 	}
-	equal(t, "commits", w.isGreenEverywhere(), 11)
-	equal(t, "checks", h.runs(t), 2)
-	equal(t, "checks that are told", len(w.said(journal.LandingCheck, "", "")), 2)
+	equal(t, "commits", w.isGreenEverywhere(), 41)
+	equal(t, "checks", h.runs(t), 4)
+	equal(t, "checks that are told", len(w.said(journal.LandingCheck, "", "")), 4)
 	covered := 0
 	for _, task := range tasks {
 		got, err := w.board.Get(w.ctx(), task.ID)
@@ -144,7 +145,7 @@ func TestOneCheckForAllThatWait(t *testing.T) {
 			says(t, message, "Muster-Check: ok, ")
 		}
 	}
-	equal(t, "covered are all but the top", covered, 9)
+	equal(t, "covered are all but the tops", covered, 37)
 }
 
 // A red stack returns whoever made it red, and lands all others.
@@ -156,22 +157,20 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 		bad  []int
 		most int // checks
 	}{
-		{"one", 1, []int{5}, 8},
-		{"one, several checks at once", 4, []int{5}, 14},
-		{"first", 1, []int{1}, 8},
-		{"last", 1, []int{8}, 8},
-		{"two", 1, []int{2, 7}, 12},
-		{"all", 2, []int{1, 2, 3, 4, 5, 6, 7, 8}, 40},
+		// The first task, the stack, three halves, the suspect again, and those that were above it.
+		{"one", 1, []int{5}, 1 + 1 + 3 + 1 + 1},
+		{"one, two checks at once", 2, []int{5}, 1 + 1 + 2*3 + 1 + 1},
+		{"two", 1, []int{2, 7}, 1 + 2*(1+3+1) + 1},
+		{"all", 2, []int{1, 2, 3, 4, 5, 6, 7, 8}, 51},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.name != "one" && c.name != "one, several checks at once" {
+			if c.name != "one" && c.name != "one, two checks at once" {
 				tier.All(t)
 			}
 			t.Parallel()
 			h := newHold(t)
-			w := newWorld(t, h.check("until [ -e "+h.dir+"/open ]; do sleep 0.01; done; ! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},
+			w := newWorld(t, h.check("! ls | grep -q bad"), map[string]string{"a.txt": "a\n"},
 				func(o *landing.Options) { o.Jobs = c.jobs })
-			landing.Halve(w.land) // the first check is held, so its time says nothing
 			w.state = landing.BaseGreen
 			tasks := w.many(8, c.bad...)
 			verdicts := w.queued(h, tasks...)
@@ -192,29 +191,8 @@ func TestARedStackReturnsTheCulprits(t *testing.T) {
 	}
 }
 
-// Two that conflict with each other only: the second one comes back as soon as the first has landed, and that does not
-// count.
-func TestAConflictInTheQueue(t *testing.T) {
-	t.Parallel()
-	h := newHold(t)
-	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
-	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
-	two, _ := w.task("Two", "bob", map[string]string{"a.txt": "two\n"})
-	three, _ := w.task("Three", "carol", map[string]string{"c.txt": "three\n"})
-	verdicts := w.queued(h, one, two, three)
-	back := 0
-	for _, task := range []muster.Task{one, two} {
-		if v := verdicts[task.ID]; v.Task.Landed == nil {
-			if back++; v.Task.Rounds != 1 || v.Task.Returns != 0 || !strings.Contains(v.Text, "conflicts with what has landed") {
-				t.Errorf("%+v", v)
-			}
-		}
-	}
-	equal(t, "came back", back, 1)
-	w.landed(verdicts[three.ID], nil)
-}
-
-// A task that waits and conflicts with what has just landed comes back while checks still find out what else is red.
+// A task that waits and conflicts with what has just landed comes back while checks still find out what else is red. That
+// does not count.
 func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	t.Parallel()
 	h := newHold(t)
@@ -223,7 +201,7 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	// The check of "good" alone ends when the conflict was told.
 	w := newWorld(t, h.check("test -e good || { test ! -e bad; exit; }; test ! -e bad || exit 1; while [ ! -e "+told+" ]; do sleep 0.01; done"),
 		map[string]string{"a.txt": "a\n"})
-	landing.Halve(w.land)
+	w.state = landing.BaseGreen
 	one, _ := w.task("One", "alice", map[string]string{"a.txt": "one\n"})
 	good, _ := w.task("Good", "bob", map[string]string{"good": "x\n"})
 	bad, _ := w.task("Bad", "carol", map[string]string{"bad": "x\n"})
@@ -245,27 +223,50 @@ func TestAConflictComesBackWhileTheStackIsRed(t *testing.T) {
 	for id, landed := range map[muster.TaskID]bool{one.ID: true, good.ID: true, bad.ID: false, two.ID: false} {
 		equal(t, fmt.Sprint("has landed: task ", id), verdicts[id].Task.Landed != nil, landed)
 	}
+	v := verdicts[two.ID]
+	says(t, v.Text, "conflicts with what has landed")
+	equal(t, "returns, and those that count", fmt.Sprint(v.Task.Rounds, v.Task.Returns), "1 0")
 }
 
-// A check that fails by chance sends nobody back: it runs again on the same tree.
+// With two jobs both halves are checked at the same time, and the good one lands while it is not known yet whose work
+// in the other one is red.
+func TestBothHalvesAreCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHold(t)
+	h.inOrder = true
+	// The check of a half, which has two of the files, ends when that of the other half has begun.
+	w := newWorld(t, h.check(`[ $(ls | grep -c file) -ne 2 ] || { touch `+h.dir+`/half-$(ls | grep -m1 file); `+
+		`until [ $(ls `+h.dir+` | grep -c half) -eq 2 ]; do sleep 0.01; done; }; ! ls | grep -q bad`),
+		nil, func(o *landing.Options) { o.Jobs = 2 })
+	w.state = landing.BaseGreen
+	tasks := w.many(4, 2)
+	verdicts := w.queued(h, tasks...)
+	for i, task := range tasks {
+		equal(t, fmt.Sprint("has landed: task ", i+1), verdicts[task.ID].Task.Landed != nil, i != 1)
+	}
+	says(t, verdicts[tasks[1].ID].Text, red)
+	equal(t, "the order", w.git("log", "--reverse", "--format=%s", "main.."+target), "First\nTask 3\nTask 4\nTask 1")
+	equal(t, "checks", h.runs(t), 1+1+2+2+1)
+}
+
+// A check that is red once and then green sends nobody back. Only the last suspect is checked a second time, and its
+// landing is reported as flaky.
 func TestAFlakyCheckReturnsNobody(t *testing.T) {
 	t.Parallel()
-	dir, receipts := t.TempDir(), withReceipts(t.TempDir())
-	check := "rm " + dir + "/1 2>/dev/null && exit 1; ! rm " + dir + "/2 2>/dev/null"
-	w := newWorld(t, check, map[string]string{"a.txt": "a\n"}, receipts)
+	h := newHold(t)
+	w := newWorld(t, h.check("! rm "+h.dir+"/red 2>/dev/null"), nil)
 	w.state = landing.BaseGreen
-	// Once it is known to fail by chance, to this process or to the next one, it may do so twice.
-	for i, reds := range []map[string]string{{"1": "x"}, {"1": "x", "2": "x"}, {"1": "x", "2": "x"}} {
-		if i == 2 {
-			w.process(check, receipts)
+	gittest.Write(t, h.dir, map[string]string{"red": "x"})
+	flaky := 0
+	for _, v := range w.queued(h, w.many(4)...) {
+		if w.landed(v, nil).Task.Landed.Flaky {
+			flaky++
 		}
-		gittest.Write(t, dir, reds)
-		task, _ := w.task("One", "alice", map[string]string{fmt.Sprint(i): "1\n"})
-		v := w.lands(task).Task.Landed
-		equal(t, "is it flaky, and the receipt", fmt.Sprint(v.Flaky, " ", v.Receipt), "true ok")
+		equal(t, "returns", v.Task.Rounds, 0)
 	}
-	results := w.said(journal.LandingChecked, "result", "")
-	equal(t, "the events say", fmt.Sprint(results), "[red ok red red ok red red ok]")
+	equal(t, "flaky landings", flaky, 1)
+	equal(t, "the events say", fmt.Sprint(w.said(journal.LandingChecked, "result", "")), "[ok red ok ok ok]")
+	equal(t, "checks", h.runs(t), 5)
 }
 
 // A claim that is revoked while the stack is checked does not land, and the others do.
@@ -293,31 +294,26 @@ func TestAClaimOfTheStackIsRevoked(t *testing.T) {
 // An owner that goes while its work is checked keeps nobody else from landing, and its own work is recorded.
 func TestAnOwnerLeavesTheQueue(t *testing.T) {
 	t.Parallel()
-	for _, jobs := range []int{1, 2} { // with two it lands covered by the check of the other
-		h := newHold(t)
-		w := newWorld(t, h.check("while [ ! -e "+h.dir+"/then ]; do sleep 0.01; done"), map[string]string{"a.txt": "a\n"},
-			func(o *landing.Options) { o.Jobs = jobs })
-		one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-		two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-		gone, leave := context.WithCancelCause(w.ctx())
-		ended := make(chan error, 2)
-		go func() { _, err := w.land.Land(gone, one.ID, one.Fence, "", one.Owner); ended <- err }()
-		wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
-		go func() { _, err := w.try(two); ended <- err }()
-		wait.For(t, "the other", func() bool { return landing.Waiting(w.land) == 2 })
-		leave(muster.CauseUser)
-		is(t, "who has left", <-ended, muster.CauseUser)
-		for _, name := range []string{"open", "then"}[jobs-1:] {
-			require.NoError(t, os.WriteFile(filepath.Join(h.dir, name), nil, 0o600))
+	h := newHold(t)
+	w := newWorld(t, h.check("true"), map[string]string{"a.txt": "a\n"})
+	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
+	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
+	gone, leave := context.WithCancelCause(w.ctx())
+	ended := make(chan error, 2)
+	go func() { _, err := w.land.Land(gone, one.ID, one.Fence, "", one.Owner); ended <- err }()
+	wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
+	go func() { _, err := w.try(two); ended <- err }()
+	wait.For(t, "the other", func() bool { return landing.Waiting(w.land) == 2 })
+	leave(muster.CauseUser)
+	is(t, "who has left", <-ended, muster.CauseUser)
+	require.NoError(t, os.WriteFile(filepath.Join(h.dir, "open"), nil, 0o600))
+	w.must(<-ended)
+	for _, task := range []muster.Task{one, two} {
+		if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
+			t.Errorf("%+v, %v", got, err)
 		}
-		w.must(<-ended)
-		for _, task := range []muster.Task{one, two} {
-			if got, err := w.board.Get(w.ctx(), task.ID); err != nil || got.Landed == nil {
-				t.Errorf("%+v, %v", got, err)
-			}
-		}
-		w.noRefs()
 	}
+	w.noRefs()
 }
 
 // What has come back or was reviewed lands first, then what is urgent, what unblocks most tasks, and what came first.
@@ -370,28 +366,21 @@ func TestTheOthersOfARedOne(t *testing.T) {
 	w.has(map[string]string{"same": "1", "a.txt": "conflict"})
 }
 
-// A board that cannot be listed once costs those who wait, and the one that is checked meanwhile, nothing but time.
+// A board that cannot be listed once costs those who wait nothing but time.
 func TestABoardThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	h := newHold(t)
 	w := newWorld(t, "", nil)
+	tasks := w.many(2)
 	var failed atomic.Bool
-	w.store = storetest.Failing(w.store, func(op string) bool {
-		return op == "list tasks" && landing.Waiting(w.land) == 3 && !failed.Swap(true)
+	w.store = storetest.Failing(w.store, func(op string) bool { // the others are sorted when the first has landed
+		return op == "list tasks" && landing.Waiting(w.land) == 2 && !failed.Swap(true)
 	})
-	w.process(h.check("true"), func(o *landing.Options) { // which nothing opens
-		o.Hook = func(context.Context, muster.Task, string, []string) (string, error) { return "", nil }
-	})
-	var ends []<-chan ending
-	for i, task := range w.many(3) {
-		ends = append(ends, w.begin(w.ctx(), w.land, task))
-		wait.For(t, "the check", func() bool { _, err := os.Stat(filepath.Join(h.dir, "held")); return err == nil })
-		wait.For(t, "it to queue", func() bool { return failed.Load() || landing.Waiting(w.land) == i+1 })
+	w.process(h.check("true"))
+	for _, v := range w.queued(h, tasks...) {
+		w.landed(v, nil)
 	}
-	for _, end := range ends {
-		e := <-end
-		w.landed(e.v, e.err)
-	}
+	equal(t, "the list has failed", failed.Load(), true)
 }
 
 // On a red base a check tells only of the last work whether it made anything worse, so each has its own.
@@ -403,20 +392,6 @@ func TestNoCheckCoversOthersOnARedBase(t *testing.T) {
 	for _, v := range w.queued(h, w.many(2)...) {
 		equal(t, "the receipt", w.landed(v, nil).Task.Landed.Receipt, muster.ReceiptStillRed)
 	}
-}
-
-// What a task publishes holds for all that would land with it.
-func TestAPublishedCheckOfAStack(t *testing.T) {
-	t.Parallel()
-	h := newHold(t)
-	h.inOrder = true
-	w := newWorld(t, h.check("true"), nil)
-	api, _ := w.task("Api", "alice", map[string]string{"api": "v1\n"})
-	w.publish(api, "api", "test ! -e breaks")
-	breaks, _ := w.task("Breaks", "bob", map[string]string{"breaks": "1\n"})
-	verdicts := w.queued(h, api, breaks)
-	w.landed(verdicts[api.ID], nil)
-	says(t, verdicts[breaks.ID].Text, "check api of task 1 (Api, alice)")
 }
 
 // A hook of the user is asked about each task of those that wait, and its word about one decides nothing for the others.

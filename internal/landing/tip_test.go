@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -20,7 +17,6 @@ import (
 	"muster/internal/testing/require"
 	"muster/internal/testing/wait"
 	"muster/journal"
-	"muster/store/storetest"
 )
 
 // tipRecord is the tips of a run's record, which all processes of the team share.
@@ -212,6 +208,7 @@ func TestTheTargetIsDisplacedDuringTheCheck(t *testing.T) {
 	for range 2 {
 		_, err := l.Land(w.ctx(), two.ID, two.Fence, "", two.Owner)
 		wants(t, err, muster.ErrNotFound, "the target branch muster/demo is gone")
+		says(t, hint(err), "git branch muster/demo COMMIT")
 	}
 	w.git("update-ref", target, tip)
 	w.lands(two)
@@ -414,57 +411,4 @@ func TestTheTargetIsCheckedOut(t *testing.T) {
 			}
 		})
 	}
-}
-
-// However long somebody looks, it is said once, and the landing does not begin anew. It is said again when they look
-// again, also where the landing that waited before was ended.
-func TestTheTargetIsCheckedOutForLong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	lines := &lineHandler{text: "landing begins"}
-	l := w.lander("", launch, func(o *landing.Options) { o.Log = slog.New(lines) })
-	one, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	w.look()
-	over := w.begin(w.ctx(), l, one)
-	w.awaitWait(1)
-	wait.Elapse(2500 * time.Millisecond) // longer than until the second look at the checkouts
-	w.must(w.land.Revoke(w.ctx(), one.ID, one.Fence))
-	w.must(takeBack(w, one))
-	if end := <-over; !errors.Is(end.err, muster.ErrFenced) || w.waits() != 1 || lines.n != 1 {
-		t.Errorf("%v; said %d times, begun %d times", end.err, w.waits(), lines.n)
-	}
-	w.leave()
-	w.look()
-	ctx, stop := context.WithCancel(w.ctx())
-	over = w.begin(ctx, l, two)
-	w.awaitWait(2)
-	stop()
-	if end := <-over; !errors.Is(end.err, context.Canceled) || w.waits() != 2 || lines.n != 2 {
-		t.Errorf("given up: %v; said %d times, begun %d times", end.err, w.waits(), lines.n)
-	}
-	w.leave()
-	w.lands(two)
-}
-
-// A landing does not wait without saying so.
-func TestAWaitThatCannotBeSaid(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", map[string]string{"a.txt": "a\n"})
-	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
-	w.look()
-	var isFull atomic.Bool
-	isFull.Store(true)
-	w.store = storetest.Failing(w.store, func(op string) bool {
-		return isFull.Load() && strings.HasPrefix(op, "append")
-	})
-	w.process("")
-	wants(t, fault(w.try(task)), muster.ErrUnavailable, "the disk is gone")
-	isFull.Store(false)
-	ctx, stop := context.WithCancel(w.ctx())
-	over := w.begin(ctx, w.land, task)
-	w.awaitWait(1)
-	stop()
-	is(t, "it is stopped", (<-over).err, context.Canceled)
-	w.leave()
 }

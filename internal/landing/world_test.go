@@ -36,7 +36,7 @@ type world struct {
 	lanes   *worktree.Lanes
 	land    *landing.Lander
 	before  string
-	agents  landing.Agents // of try
+	review  landing.Reviewer // of try
 
 	mu     sync.Mutex
 	state  string // of the base
@@ -148,7 +148,7 @@ func (w *world) write(dir string, files map[string]string) {
 }
 
 func (w *world) try(t muster.Task) (landing.Verdict, error) {
-	return w.tryWith(t, w.agents)
+	return w.tryWith(t, w.review)
 }
 
 // lands fails the test unless the task lands.

@@ -1,9 +1,9 @@
-// Package landingagent runs the agents that the runtime asks about a landing: the reviewer, who approves work before it
-// lands or returns it, and the arbiter, who brings work together that keeps coming back because of others' work.
+// Package landingagent runs the agent that the runtime asks about a landing: the reviewer, who approves work before it
+// lands or returns it.
 //
 // An Agent is a model with a role, tools and a number of turns. It runs in the goroutine of the landing, with a
-// conversation in memory that ends with it: what has to outlive the process is written by package landing. Review and
-// Arbitrate say what each of them is told, and what counts as its answer.
+// conversation in memory that ends with it: what has to outlive the process is written by package landing. Review says
+// what it is told, and what counts as its answer.
 //
 // The package keeps these invariants:
 //
@@ -11,14 +11,14 @@
 //   - Only a call of the tool verdict approves work. No text of the model does, and none of the work.
 //   - All that others have written stands between marks that it cannot close.
 //
-// When they are asked is decided in internal/landing, and which tools they have in internal/teammate.
+// When it is asked is decided in internal/landing, and which tools it has in internal/teammate.
 package landingagent
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"muster"
 	"muster/internal/prompt"
@@ -33,7 +33,6 @@ const (
 	parallel     = 8        // read-only calls of one reply that run side by side
 	maxReminders = 3        // for one that stops without its answer
 	maxDiff      = 24 << 10 // bytes of a difference in the first message; all of it is in a file
-	maxOtherDiff = 8 << 10  // of each other task's
 	maxText      = 8 << 10  // of a description or a summary
 )
 
@@ -48,8 +47,6 @@ type Agent struct {
 	MaxTokens int    // of a reply; 0 for the adapter's default
 	Tools     []llm.Tool
 	Turns     int // how often the model is asked; 0 for 30
-	// Check is the command of the run's check, "" for none.
-	Check string
 	// KeepDiff writes a difference to a file that the agent can read.
 	KeepDiff func(text string) (path string, err error)
 	// OnReply gets every reply.
@@ -59,28 +56,23 @@ type Agent struct {
 // errTurns is the error of an agent that has used its turns.
 var errTurns = errors.New("it has used all its turns")
 
-// conversation is one run of an agent. It is never made shorter: an agent that has filled its window has read more than
-// its answer needs, and a reviewer that has lost the work from sight must not decide about it.
-type conversation struct {
-	Agent
-	purpose string
-	system  []string
-	// isDone reports whether the answer is there; nil: the agent answers by its end. remind is said to one that ends
-	// before.
-	isDone func() bool
-	remind string
-}
+// reminder is said to a reviewer that ends without its answer.
+const reminder = "Only a call of verdict decides. Call it now, or read what you still need and call it then."
 
-// run runs an agent to its end, and returns its last words.
-func (c conversation) run(ctx context.Context, message string) (last string, err error) {
-	if c.Turns <= 0 {
-		c.Turns = defaultTurns
+// converse runs the agent until the verdict is there, or to its end. The conversation is never made shorter: an agent
+// that has filled its window has read more than its answer needs, and a reviewer that has lost the work from sight must
+// not decide about it.
+func (a Agent) converse(ctx context.Context, d *decision, message string) error {
+	turns, tools := a.Turns, append(slices.Clone(a.Tools), d.tool())
+	if turns <= 0 {
+		turns = defaultTurns
 	}
 	// The key tells a provider's cache, and a script, which agent speaks: by its role, whoever's work it is about.
-	key := fmt.Sprintf("%s@%s", muster.RoleKey(c.Role), c.Team)
-	prefix := llm.Request{System: c.system, MaxTokens: c.MaxTokens, CacheKey: key,
-		CacheGroup: string(c.Team) + "/" + c.purpose, Purpose: c.purpose}
-	for _, t := range c.Tools {
+	const purpose = "review"
+	prefix := llm.Request{System: prompt.Reviewer(a.Role, a.Team, a.File.Render()), MaxTokens: a.MaxTokens,
+		CacheKey:   fmt.Sprintf("%s@%s", muster.RoleKey(a.Role), a.Team),
+		CacheGroup: string(a.Team) + "/" + purpose, Purpose: purpose}
+	for _, t := range tools {
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
 	talk := loop.NewMemory(prefix)
@@ -88,31 +80,31 @@ func (c conversation) run(ctx context.Context, message string) (last string, err
 	reminders := 0
 	boundary := func(_ context.Context, b loop.Boundary) (bool, error) {
 		switch {
-		case c.isDone != nil && c.isDone():
+		case d.verdict != nil:
 			return false, nil
 		case b == loop.BetweenRounds:
 			return true, nil
-		case c.isDone == nil || reminders == maxReminders:
+		case reminders == maxReminders:
 			return false, nil
 		}
 		reminders++
-		talk.Say(llm.Text{Text: prompt.Reminder("%s", c.remind)})
+		talk.Say(llm.Text{Text: prompt.Reminder("%s", reminder)})
 		return true, nil
 	}
-	reply, err := loop.Agent{Model: c.Model, Tools: c.Tools, Conversation: talk, Parallel: parallel, MaxTurns: c.Turns,
+	_, err := loop.Agent{Model: a.Model, Tools: tools, Conversation: talk, Parallel: parallel, MaxTurns: turns,
 		Boundary: boundary,
 		Emit: func(e loop.Event) {
-			if e, ok := e.(loop.TurnEnded); ok && c.OnReply != nil {
-				c.OnReply(ctx, e.Reply)
+			if e, ok := e.(loop.TurnEnded); ok && a.OnReply != nil {
+				a.OnReply(ctx, e.Reply)
 			}
 		}}.Run(ctx)
 	switch {
-	case c.isDone != nil && c.isDone() && ctx.Err() == nil:
-		err = nil // whatever came after the answer
+	case d.verdict != nil && ctx.Err() == nil:
+		return nil // whatever came after the answer
 	case errors.Is(err, loop.ErrMaxTurns):
-		err = fmt.Errorf("%w (%d)", errTurns, c.Turns)
+		return fmt.Errorf("%w (%d)", errTurns, turns)
 	case llm.KindOf(err) == llm.ContextFull:
-		err = errors.New("its conversation has grown too long")
+		return errors.New("its conversation has grown too long")
 	}
-	return strings.TrimSpace(reply.Message.Text()), err
+	return err
 }

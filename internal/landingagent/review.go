@@ -37,11 +37,7 @@ func (a Agent) Review(ctx context.Context, r landing.ReviewRequest) (v landing.R
 	}
 	for range reviewTries {
 		d := &decision{request: r}
-		c := conversation{Agent: a, purpose: "review", system: prompt.Reviewer(a.Role, a.Team, a.File.Render()),
-			isDone: func() bool { return d.verdict != nil },
-			remind: "Only a call of verdict decides. Call it now, or read what you still need and call it then."}
-		c.Tools = append(slices.Clone(a.Tools), d.tool())
-		_, err = c.run(ctx, message)
+		err = a.converse(ctx, d, message)
 		if d.verdict != nil && ctx.Err() == nil {
 			d.verdict.Model = a.ModelName
 			return *d.verdict, nil

@@ -49,6 +49,10 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 			"or delete it.", t.ID, reason)
 		toUser := m
 		toUser.To, toUser.Content = muster.User, fmt.Sprintf("task %d %s muster task retry %d", t.ID, reason, t.ID)
+		if t.Sides != "" {
+			m.Content += " What it and the landed work that it met were for:\n\n" + t.Sides
+			toUser.Content += fmt.Sprintf("; both sides: muster task show %d", t.ID)
+		}
 		if _, err := send(ctx, toUser); err != nil {
 			return err
 		}

@@ -7,20 +7,10 @@ import (
 	"muster/internal/text"
 )
 
-// Reviewer returns the system prompt of the agent that reviews work before it lands. text is what the file of its role
-// says, as roles.Role.Render returned it.
-func Reviewer(role string, team muster.Name, text string) []string {
-	return landingAgent("review.md", role, team, text)
-}
-
-// Arbiter returns the system prompt of the agent that brings the work of two tasks together.
-func Arbiter(role string, team muster.Name, text string) []string {
-	return landingAgent("arbiter.md", role, team, text)
-}
-
-// landingAgent returns the system prompt of an agent that the runtime asks about a landing.
-func landingAgent(name, role string, team muster.Name, instructions string) []string {
-	return []string{read(name), fmt.Sprintf("Your role is %s. The team is %s.", text.EscapeTags(role), team) +
+// Reviewer returns the system prompt of the agent that reviews work before it lands. instructions are what the file of
+// its role says, as roles.Role.Render returned it.
+func Reviewer(role string, team muster.Name, instructions string) []string {
+	return []string{read("review.md"), fmt.Sprintf("Your role is %s. The team is %s.", text.EscapeTags(role), team) +
 		optional("\nThe instructions of your role, beside the rules above:\n%s", instructions)}
 }
 

@@ -27,9 +27,6 @@ var builtin embed.FS
 // BuiltIn is the place of a role that comes with muster.
 const BuiltIn = "built in"
 
-// arbiter is the role of an agent of the runtime's, which no teammate needs.
-const arbiter = "arbiter"
-
 // The limits of a role, in bytes.
 const (
 	maxPrompt = 32 << 10
@@ -53,7 +50,7 @@ func Find(root, home, config string) (all []Role) {
 	for _, f := range agentfiles.Find(kind, root, home, config) {
 		all = append(all, newRole(f))
 	}
-	for _, name := range []string{"coder", "reviewer", "tester", "explorer", arbiter} {
+	for _, name := range []string{"coder", "reviewer", "tester", "explorer"} {
 		if _, isReplaced := Named(all, name); isReplaced {
 			continue
 		}
@@ -114,9 +111,6 @@ func Named(all []Role, name string) (Role, bool) { return agentfiles.Named(all, 
 func List(all []Role) string {
 	var items []agentfiles.Item
 	for _, r := range Usable(all) {
-		if muster.RoleKey(r.Name) == arbiter {
-			continue // the runtime's alone: nobody has to spawn one
-		}
 		name := r.Name
 		if !r.Writes() {
 			name += " (reads only)"

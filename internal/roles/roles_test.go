@@ -58,7 +58,6 @@ func TestFind(t *testing.T) {
 		"mine | The user's own. | read_file (reads only) | openai/gpt-5.5 | ~/.claude/agents/mine.md | ",
 		"coder | writes code with its tests | all |  | built in | ",
 		"reviewer | finds faults in what has landed | read_file,glob,grep,subagent (reads only) |  | built in | ",
-		"arbiter | brings colliding tasks together when the runtime asks it | bash,read_file,write_file,edit_file,glob,grep |  | built in | ",
 	}
 	all := Find(root, home, "")
 	var got []string

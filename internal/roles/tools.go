@@ -104,7 +104,6 @@ func ours(name string) (tools []string, isKnown bool) {
 	case "bashoutput", "killshell", "killbash", "checkbackground", "stopbackground", // whoever has bash has them
 		"todowrite", "todoread", "todo", "skill", "loadskill", "searchskills", "exitplanmode", "submitplan",
 		"sendmessage", "readinbox", "taskcreate", "taskget", "tasklist", "taskupdate", "claimtask", "completetask",
-		"publishcheck",
 		"releasetask", "respondshutdown", "idle", "compact", "*", "all", "tools":
 		return nil, true // every member has them, or no role can take them away
 	}

@@ -70,7 +70,6 @@ type Limits struct {
 	BashTimeout       time.Duration // 120 s
 	BackgroundTimeout time.Duration // 300 s
 	SubagentTurns     int           // 30; of a reviewer too
-	ArbiterTurns      int           // of the arbiter of a landing; below 1: there is none
 	TodoLimit         int           // items of the member's own list; 0: 20
 	TodoReminder      int           // rounds without a call of todo until a reminder; 0: 10, below zero: none
 	KeptResults       int           // 3: results that stay whole when older ones are cleared

@@ -46,7 +46,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
 	// refused.
 	defer c.presence.showActivity(ctx, "lands")()
-	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), c.toolbox.landingAgents())
+	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), c.toolbox.review)
 	if err != nil {
 		return llm.Result{}, c.onClaimLost(ctx, err)
 	}
@@ -134,19 +134,13 @@ func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, b
 }
 
 func completedText(t muster.Task) string {
-	text := ""
 	switch {
 	case t.Landed == nil:
 		return fmt.Sprintf("Task #%d is completed; its lane had no change, so nothing landed.", t.ID)
 	case t.Landed.Receipt == muster.ReceiptStillRed:
-		text = fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
-	default:
-		text = fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
+		return fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
 	}
-	if t.Arbiter != nil && t.Arbiter.Problem == "" {
-		text += " An arbiter has brought it together with what had landed."
-	}
-	return text
+	return fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
 }
 
 // plans asks for approval of plans and holds back the tools that need one. A plan is for one

@@ -18,7 +18,6 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/hooks"
-	"muster/internal/landing"
 	"muster/internal/paths"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -169,19 +168,10 @@ func TestALongOutputIsKept(t *testing.T) {
 	}
 }
 
-// worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit. What
-// an arbiter has started ends with it.
+// worktree_run returns what the command has printed and its exit code, also where it was killed at its time limit.
 func TestExecInLane(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.open()
-		l.turns = []turn{calls("bash", map[string]any{"command": "make", "background": true}), says("Done.")}
-		if l.toolbox.landingAgents().Arbitrate != nil {
-			l.Error("there is an arbiter, though it may have no turns")
-		}
-		_, err := l.toolbox.arbitrate(l.Context(), landing.Dispute{Task: l.claim()})
-		if c := l.commands.running; err != nil || len(c) != 1 || c[0].ctx.Err() == nil {
-			l.Errorf("%d commands were started, %v", len(c), err)
-		}
 		exec := func(command string) (string, int, error) {
 			return l.toolbox.execInLane(l.Context(), l.rows.dir, command, time.Second)
 		}

@@ -634,7 +634,7 @@ type fakeLander struct {
 func (l *fakeLander) Target(context.Context) (string, error) { return l.target, l.targetErr }
 
 func (l *fakeLander) LandWith(
-	_ context.Context, id muster.TaskID, fence int, _ string, _ muster.Name, _ landing.Agents,
+	_ context.Context, id muster.TaskID, fence int, _ string, _ muster.Name, _ landing.Reviewer,
 ) (landing.Verdict, error) {
 	l.landed++
 	return l.land(id, fence)

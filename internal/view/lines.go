@@ -67,8 +67,8 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 			to = append(to, failed)
 		}
 		l = t.taskLine()
-	case "review", "arbiter":
-		l = t.agentLine()
+	case "review":
+		l = t.reviewLine()
 	case "landing":
 		l = t.landingLine()
 	case "hook":
@@ -306,11 +306,7 @@ func (t lineWriter) taskLine() Line {
 		case with != "":
 			why += ", with " + with
 		}
-		to := t.who("its owner")
-		if t.Fields["arbiter"] == true {
-			to = "an arbiter"
-		}
-		l.Text = name + " to " + to + ": " + why
+		l.Text = name + " to " + t.who("its owner") + ": " + why
 	case journal.TaskCompleted:
 		return t.completedLine(l)
 	case journal.TaskAttention:

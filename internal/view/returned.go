@@ -35,32 +35,6 @@ func (s Summary) returned() string {
 	return line
 }
 
-// published names the checks that the tasks have published, "" where they have none.
-func published(landed []muster.Task) string {
-	var names []string
-	for _, t := range landed {
-		for _, c := range t.Checks {
-			if !c.Retired {
-				names = append(names, text.OneLine(fmt.Sprintf("%s of task %d (%s)", c.Name, t.ID,
-					text.CutColumns(c.Command, 60))))
-			}
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "published checks: " + text.List(names, 5) + "; each later landing has to pass them"
-}
-
-// redAlone names the commits that a check of their own has found to be red, "" where there are none. Nothing has to be
-// done for the target, whose tip is green; who looks for a fault by halving the history meets them.
-func (s Summary) redAlone() string {
-	if s.Tally == nil || len(s.Tally.redAlone) == 0 {
-		return ""
-	}
-	return "red by themselves: " + text.List(s.Tally.redAlone, 5) + "; a later landing made them green"
-}
-
 // flaky names the tasks at whose landing the check was red and then green on the very same tree, "" where there are
 // none.
 func flaky(landed []muster.Task) string {

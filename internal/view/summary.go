@@ -344,8 +344,7 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	if s.Proof != "" {
 		proof = "receipts:   " + s.Proof
 	}
-	for _, line := range []string{s.returned(), agentsText(s.landed), flaky(s.landed), s.redAlone(), advisory(s.landed),
-		proof, published(s.landed)} {
+	for _, line := range []string{s.returned(), reviewed(s.landed), flaky(s.landed), advisory(s.landed), proof} {
 		if line != "" {
 			fmt.Fprintln(w, screen.wrapped(line))
 		}

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +23,6 @@ type Tally struct {
 	memories []string
 	// unverified are the reasons for which a green check proves nothing.
 	unverified []string
-	// redAlone are the commits that landed covered by a later check and are red by themselves, in lines.
-	redAlone []string
 	// baseFailed is what failed first on the base.
 	baseFailed string
 	// away is how long no process of the team lived.
@@ -112,10 +109,6 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.RunNote:
 		if why := text.OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
 			t.unverified = append(t.unverified, why)
-		}
-		if commit := text.OneLine(e.Text("red_commit")); commit != "" {
-			t.redAlone = append(t.redAlone, fmt.Sprintf("%.7s of task %d (%s)", commit, e.Task,
-				text.CutColumns(text.OneLine(e.Text("failed")), 80)))
 		}
 	case journal.MemorySaved:
 		if name := text.OneLine(e.Text("name")); !slices.Contains(t.memories, name) {

@@ -48,8 +48,6 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 	} else if t.Review {
 		row("review", "before it lands")
 	}
-	row("arbiter", arbiterText(t.Arbiter))
-	rowChecks(&v, t)
 	row("attempts", t.Attempts)
 	row("came back", t.Rounds)
 	row("last return", text.OneLine(t.Returned))
@@ -61,42 +59,14 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 		row("added", made)
 	}
 	w.WriteString(v.Draw(Screen{Paint: p}))
-	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result}}
+	texts := []struct{ title, body string }{{"description", t.Description}, {"note", t.Note}, {"result", t.Result},
+		{"both sides", t.Sides}}
 	for _, s := range texts {
 		if body := strings.TrimSpace(text.Clean(s.body)); body != "" {
 			fmt.Fprintf(w, "\n%s\n  %s\n", s.title, strings.ReplaceAll(body, "\n", "\n  "))
 		}
 	}
 	return w.String()
-}
-
-// arbiterText says what an arbiter has done for a task; "" where there was none.
-func arbiterText(a *muster.Arbiter) string {
-	switch {
-	case a == nil:
-		return ""
-	case a.EndedAt == 0:
-		return "works on it"
-	case a.Problem != "":
-		return text.OneLine("could not work on it: " + a.Problem)
-	}
-	return text.OneLine("brought it together with what had landed (" + a.Model + ")")
-}
-
-// rowChecks adds a row for each check that the task publishes. A check that was retired stays in the list: it says what
-// was promised once. One of a task that has not landed is marked, because nothing has to pass it yet but the landing of
-// the task itself.
-func rowChecks(v *Table, t muster.Task) {
-	for _, c := range t.Checks {
-		said := text.OneLine(c.Name + ": " + c.Command)
-		switch {
-		case c.Retired:
-			said += "  (retired)"
-		case t.Landed == nil:
-			said += "  (from its landing on)"
-		}
-		v.Row("check", Text(said))
-	}
 }
 
 // landingEvidence says what was checked when the task landed, and the result: the command, the receipt, and how long

@@ -29,8 +29,6 @@ var places = []Point{
 	{"landing.noted", "the board says landing, with the head"},
 	{"landing.checked", "the check's log; the merged tree is proven"},
 	{"landing.reviewed", "the approval of the work is in its file"},
-	{"landing.arbitrating", "the arbiter has ended, and its work is in the lane's files"},
-	{"landing.arbitrated", "the task's document says that an arbiter has ended"},
 	{"landing.made", "the commit that is to land is in a synced pack"},
 	{"landing.moving", "the board was asked once more; nothing has moved"},
 	{"landing.moved", "the target is at the commit, and the landing ref is gone"},

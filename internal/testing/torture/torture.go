@@ -120,9 +120,9 @@ func (s *session) passed() string { return filepath.Join(s.dir, "points") }
 // allPassed are the kinds of points that a session of all scenarios passes, each at least once.
 var allPassed = []string{"landing", "lane", "lanes", "teammate", "playbook", "refs", "packs", "inbox", "spend"}
 
-// elsewhere matches the points of reviews and arbiters, which need models, and of claims that are taken back: the tests
-// of internal/landing have the crashes around them.
-var elsewhere = regexp.MustCompile(`^landing\.(review|arbitrat|revoked|kept)`)
+// elsewhere matches the points of reviews, which need models, and of claims that are taken back: the tests of
+// internal/landing have the crashes around them.
+var elsewhere = regexp.MustCompile(`^landing\.(review|revoked|kept)`)
 
 // wrongPoints returns what is wrong with the points that a session of all scenarios has passed.
 func wrongPoints(passed []string) (wrong []string) {

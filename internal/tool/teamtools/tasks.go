@@ -225,24 +225,6 @@ func (k toolset) releaseTask() llm.Tool {
 		})
 }
 
-// publishCheck gives the caller's task a check of its own. A member has no other way to it than its task in hand.
-func publishCheck(k toolset) llm.Tool {
-	type in struct {
-		Name    string `json:"name"`
-		Command string `json:"command"`
-	}
-	return textTool("publish_check",
-		func(ctx context.Context, in in) (string, error) {
-			t, ok := k.caller.CurrentTask()
-			if !ok {
-				return "", muster.Errorf(muster.Invalid, "you have no task to publish a check with")
-			}
-			_, err := board.Publish(ctx, k.Board, t.ID, t.Fence,
-				muster.PublishedCheck{Name: in.Name, Command: in.Command})
-			return answer(err, "Check %s counts once task %d lands, which has to pass it too.", in.Name, t.ID)
-		})
-}
-
 // taskUpdate changes a task, makes one pending again, or deletes one. Fields that are not given stay as they are, which
 // is why they are pointers.
 func (k toolset) taskUpdate() llm.Tool {
@@ -255,14 +237,9 @@ func (k toolset) taskUpdate() llm.Tool {
 		ClaimRole       *string       `json:"claim_role,omitempty"`
 		Priority        *int          `json:"priority,omitempty"`
 		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`
-		RetireCheck     string        `json:"retire_check,omitempty"`
 	}
 	return textTool("task_update",
 		func(ctx context.Context, in in) (string, error) {
-			if in.RetireCheck != "" {
-				_, err := board.Retire(ctx, k.Board, in.TaskID, in.RetireCheck, k.caller.Me().Name)
-				return answer(err, "Check %s is retired.", in.RetireCheck)
-			}
 			// A task is completed only by its landing, so the status can be set to nothing else.
 			if in.Status == "deleted" {
 				return answer(k.Board.Delete(ctx, in.TaskID, false), "Task %d is deleted.", in.TaskID)

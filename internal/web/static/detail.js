@@ -109,6 +109,7 @@ async function drawTask(of) {
     parts.push(el("h3", {}, `${q.kind === "shutdown" ? "shutdown" : "plan"} of ${q.from}${answer}`));
     if (q.plan) parts.push(el("div", { class: "text-box" }, markdown(q.plan)));
   }
+  if (t.sides) parts.push(el("h3", {}, "Both sides"), el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "Both sides" }, t.sides));
   parts.push(el("h3", {}, "Diff"));
   if (d.diff && d.diff.files?.length) {
     if (!isReplay()) parts.push(el("p", { class: "faint" }, "The number of a line opens a comment on it, which goes to " + (t.owner && !t.landed ? t.owner : "the lead") + "."));
