@@ -118,7 +118,7 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 		found.AddError("settings", err)
 		return
 	}
-	for _, line := range withheldLines(untrusted, values) {
+	for _, line := range append(removedLines(values), withheldLines(untrusted, values)...) {
 		found.Add("settings", workspace.Note, line, "")
 	}
 	// Where muster.yaml has a check that does not count, its line has said so.

@@ -71,6 +71,9 @@ func settingsTable(values []config.Value) view.Table {
 		if v.Source == config.FromDefault {
 			source.Tone = view.Faint
 		}
+		if v.Removed != "" {
+			source.Tone = view.Bad
+		}
 		t.Row(v.Name, cmp.Or(text.OneLine(v.Value), "-"), source, v.Description)
 		// What does not count has a row of its own below what does.
 		if v.Withheld != nil {

@@ -211,12 +211,16 @@ func changedLines(p proposal) (lines []string) {
 }
 
 // offerTrust asks the user at a terminal, once for each content, whether to trust what would count in a run. It says
-// what is left out. A run that goes on keeps its own check, set-up and target, so of these nothing is said then.
+// what is left out, and which settings muster no longer has. A run that goes on keeps its own check, set-up and target,
+// so of these nothing is said then.
 func offerTrust(ctx context.Context, a *App, o opened, flags map[string]string, goesOn bool) error {
 	all, values, err := proposals(ctx, a, o.workspace, flags,
 		func(w config.Withheld) bool { return !w.IsOverridden && (!goesOn || !w.StopsRuns) })
 	if err != nil {
 		return err
+	}
+	for _, line := range removedLines(values) {
+		explain(a.Stderr, line, "")
 	}
 	if len(all) > 0 && a.terminalIn() != nil && !a.json {
 		if isTrusted, err := askTrust(ctx, a, o, all); err != nil || isTrusted {
@@ -273,6 +277,17 @@ func checkTrusted(values []config.Value) error {
 	})
 	return muster.Errorf(muster.Invalid, "%s sets %s, %s", config.File, strings.Join(names, " and "), does).
 		WithHint("look at it, and trust it:  muster trust\nor say it yourself:        %s", flags)
+}
+
+// removedLines returns a line for each setting that is set and that muster no longer has.
+func removedLines(values []config.Value) (lines []string) {
+	for _, v := range values {
+		if v.Removed != "" {
+			lines = append(lines, fmt.Sprintf("the setting %s (%s) does nothing: it was removed in %s",
+				v.Name, v.Source, v.Removed))
+		}
+	}
+	return lines
 }
 
 // withheldLines returns a line for each file of which something does not count because the user does not trust it, and

@@ -14,8 +14,9 @@
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// section.go (settings that are structures), repository.go (what of a repository's own file counts), models.go (the
-// names of models) and endpoints.go (the user's own model servers). What a setting does is not decided here.
+// section.go (settings that are structures), repository.go (what of a repository's own file counts), removed.go (the
+// settings that are no more), models.go (the names of models) and endpoints.go (the user's own model servers). What a
+// setting does is not decided here.
 package config
 
 import (
@@ -140,6 +141,8 @@ type Value struct {
 	Description string `json:"description"`
 	// Withheld is what the repository's own file says and what does not count; nil if there is nothing of the kind.
 	Withheld *Withheld `json:"withheld,omitempty"`
+	// Removed is the version that removed the setting, which is set all the same; "": muster has it.
+	Removed string `json:"removed,omitempty"`
 }
 
 // Withheld is the value of a setting in the repository's own file that does not count.
@@ -200,8 +203,8 @@ func UserFile(userDir string) string {
 }
 
 // Load gathers the settings. It returns them typed, and as a list in which each value carries its source. Without a
-// model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Errors
-// are Invalid and name the place of the mistake.
+// model, it takes the one whose key is set; with no key either, Model stays empty, and Choose says what to do. Removed
+// settings are in the list if they are set. Errors are Invalid and name the place of the mistake.
 func Load(o Options) (Settings, []Value, error) {
 	l := newLoader(o)
 	if err := l.load(o); err != nil {
@@ -215,7 +218,7 @@ func Load(o Options) (Settings, []Value, error) {
 				(s.Name == "check" || s.Name == "checks") && max(l.strength("check"), l.strength("checks")) > 0
 		}
 	}
-	return l.Settings, append(values, l.Endpoints.values(userSource(o))...), nil
+	return l.Settings, slices.Concat(values, l.Endpoints.values(userSource(o)), l.removedValues()), nil
 }
 
 // loader holds what was gathered so far.
@@ -254,6 +257,11 @@ func (l *loader) load(o Options) error {
 			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
 				return muster.Errorf(muster.Invalid, "%s: %v", s.Env(), err)
 			}
+		}
+	}
+	for _, r := range removed {
+		if name := (Setting{Name: r.name}).Env(); l.environ[name] != "" {
+			l.noteRemoved(r.name, fromEnv(name))
 		}
 	}
 	// Each flag sets another setting, so their order does not matter.

@@ -152,6 +152,30 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 	}
 }
 
+// A setting that an earlier version had is reported with the version that removed it and the strongest place that has
+// it, wherever it stands and whatever it says. Nothing else of it counts.
+func TestRemovedSettings(t *testing.T) {
+	o := place(t, "check: x\nlanding: {check_covered: [odd]}\nroles:\n  arbiter:\n    model: no/model\n    colour: red\n",
+		"landing.check_covered: true\narbiter_turns: 3\n")
+	o.Environ = []string{"MUSTER_ARBITER_TURNS=many"}
+	s, vs, err := Load(o)
+	require.NoError(t, err)
+	if s.Check != "x" || len(s.Roles) != 0 || len(s.OwnModels()) != 0 {
+		t.Errorf("%+v", s)
+	}
+	got := map[string]Source{}
+	for _, v := range vs {
+		if v.Removed != "" {
+			got[v.Name] = v.Source
+		}
+	}
+	want := map[string]Source{"arbiter_turns": "env MUSTER_ARBITER_TURNS",
+		"landing.check_covered": "muster.yaml", "roles.arbiter": "muster.yaml"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // A key must not go to a server that a repository names.
 func TestARepositoryCannotChooseTheServer(t *testing.T) {
 	const elsewhere = "openai/gpt-5.5@https://evil.example/v1"

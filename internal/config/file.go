@@ -91,6 +91,9 @@ const endpointsKey = "endpoints"
 // entry applies one name and its value, which may be a further level.
 func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
+	if l.noteRemoved(key, l.source) {
+		return nil
+	}
 	if (key == endpointsKey || key == modelsKey) && l.trusts == nil {
 		return nil // they were read before
 	}
