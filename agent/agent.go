@@ -108,7 +108,7 @@ func (a *Agent) assemble(o Options, dir workdir) {
 	newFiles := func() []llm.Tool { return code.Tools(dir, a.launcher, a.jobs, code.Options{Outputs: a.outputs}) }
 	subagent := agent.NewSubagent(agent.Options{Model: model, System: prompt.Subagent(), CacheKey: key + "/sub",
 		Turns: o.SubagentTurns, Work: newFiles,
-		Explore: func() []llm.Tool { return code.ReadTools(dir) }})
+		Explore: func() []llm.Tool { return code.ReadTools(dir, a.launcher, code.Options{}) }})
 	tools := append(newFiles(), a.todo.Tool(), subagent)
 	tools = append(tools, o.Tools...)
 	prefix := llm.Request{System: []string{DefaultSystem}, CacheKey: key}

@@ -45,7 +45,7 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 	dir := subagentDir{&workdir{self: b.self}, x.NoImages}
 	return landingagent.Agent{Team: b.Team, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
 		ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.Limits.SubagentTurns,
-		Tools: b.decorateFor(file, code.ReadTools(readOnlyDir{dir}), dir),
+		Tools: b.decorateFor(file, b.newReadTools(readOnlyDir{dir}), dir),
 		KeepDiff: func(text string) (string, error) {
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-task-%d.diff", muster.RoleKey(r.Role), r.Task.ID))
 			return path, durable.WriteBelow(string(b.Home), path, []byte(text))

@@ -109,6 +109,12 @@ func (b *toolbox) newFileTools(dir code.Place, model string) []llm.Tool {
 		Root: string(b.Home), Patches: knowsPatches(model), MayRun: b.role.MayRun})
 }
 
+// newReadTools makes the tools that only read the files in a directory.
+func (b *toolbox) newReadTools(dir code.Place) []llm.Tool {
+	return code.ReadTools(dir, b.Launcher, code.Options{BashTimeout: b.Limits.BashTimeout, Environ: b.Environ,
+		Root: string(b.Home)})
+}
+
 // knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,
 // and need not read of it.
 func knowsPatches(model string) bool {
@@ -128,7 +134,7 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
 		System: prompt.Subagent(), CacheKey: b.agentID() + "/sub", CacheGroup: string(b.Team) + "/sub",
 		Turns:   b.Limits.SubagentTurns,
-		Explore: func() []llm.Tool { return decorate(b.allowed(code.ReadTools(subagentDir{dir, explore.NoImages}))) },
+		Explore: func() []llm.Tool { return decorate(b.allowed(b.newReadTools(subagentDir{dir, explore.NoImages}))) },
 		Surroundings: func(ctx context.Context) ([]string, error) {
 			at, err := dir.Workdir(ctx)
 			if err != nil {

@@ -142,7 +142,7 @@ func TestTools(t *testing.T) {
 		}
 		return said
 	}
-	same(t, "an explorer's", describe(ReadTools(k.place)), "read_file+reads glob+reads grep+reads ")
+	same(t, "an explorer's", describe(ReadTools(k.place, nil, Options{})), "read_file+reads glob+reads grep+reads ")
 	got := strings.Replace(describe(k.tools), "+polls+reads", "+reads+polls", 1)
 	same(t, "a member's", got, "bash+plan read_file+reads write_file+plan edit_file+plan glob+reads grep+reads "+
 		"check_background+reads+polls stop_background ")

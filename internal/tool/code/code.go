@@ -82,9 +82,7 @@ const (
 // Tools returns all tools of the package, in an order that never changes: it is part of the prefix that
 // providers cache. jobs are the member's background jobs.
 func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
-	o.BashTimeout = cmp.Or(max(o.BashTimeout, 0), defaultBashTimeout)
-	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
-	t := toolset{place: p, launcher: l, jobs: jobs, options: o, seen: newSeenFiles()}
+	t := newToolset(p, l, jobs, o)
 	list := []llm.Tool{
 		tool.New("bash", prompt.Tool("bash"), t.bash, tool.NeedsPlan()), // a command can change anything
 		t.readTool(),
@@ -103,9 +101,10 @@ func Tools(p Place, l proc.Launcher, jobs *Jobs, o Options) []llm.Tool {
 	return list
 }
 
-// ReadTools returns the tools that only read files: read_file, glob and grep.
-func ReadTools(p Place) []llm.Tool {
-	t := toolset{place: p, seen: newSeenFiles()}
+// ReadTools returns the tools that only read files: read_file, glob and grep. The launcher starts ripgrep; if it is
+// nil, grep works without it.
+func ReadTools(p Place, l proc.Launcher, o Options) []llm.Tool {
+	t := newToolset(p, l, nil, o)
 	return []llm.Tool{t.readTool(), t.globTool(), t.grepTool()}
 }
 
@@ -116,6 +115,13 @@ type toolset struct {
 	jobs     *Jobs
 	options  Options
 	seen     *seenFiles
+}
+
+// newToolset returns a toolset with the defaults of its options.
+func newToolset(p Place, l proc.Launcher, jobs *Jobs, o Options) toolset {
+	o.BashTimeout = cmp.Or(max(o.BashTimeout, 0), defaultBashTimeout)
+	o.BackgroundTimeout = cmp.Or(max(o.BackgroundTimeout, 0), defaultBackgroundTimeout)
+	return toolset{place: p, launcher: l, jobs: jobs, options: o, seen: newSeenFiles()}
 }
 
 // workdir asks for the working directory. The model is told when its task was taken away or its lane is

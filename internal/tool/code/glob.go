@@ -66,9 +66,7 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 
 // listMatches lists the files below at that match pattern, which is the rest of the pattern of the call.
 func listMatches(ctx context.Context, at confinedPath, pattern string, in globInput) (llm.Result, error) {
-	all, rest, err := at.files(ctx)
-	all = append(all, rest()...)
-	slices.Sort(all)
+	all, err := at.files(ctx)
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)
 	}
@@ -151,32 +149,28 @@ func showFound(at confinedPath, found []foundFile, pattern, asked string) string
 	return strings.Join(names, "\n")
 }
 
-// files lists the files at or below s as slash paths relative to it ("." for s itself), in two sorted parts. In a git
-// work tree it leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and follows no
-// links. rest waits for the second part: git has the tracked files at once, and must look for the others.
-func (s confinedPath) files(ctx context.Context) (list []string, rest func() []string, err error) {
-	rest = func() []string { return nil }
+// files lists the files at or below s as sorted slash paths relative to it ("." for s itself). In a git work tree it
+// leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and follows no links.
+func (s confinedPath) files(ctx context.Context) (list []string, err error) {
 	fi, err := s.root.Stat(s.rel)
 	if err != nil {
-		return nil, rest, s.explain(err)
+		return nil, s.explain(err)
 	}
 	if !fi.IsDir() {
-		return []string{"."}, rest, nil
+		return []string{"."}, nil
 	}
 	// Git is asked only about the working directory. A read-only root is no work tree, and git would look
 	// above it.
 	if s.home {
 		dir, untracked := filepath.Join(s.root.Name(), s.rel), make(chan []string, 1)
 		go func() { untracked <- git.ListUntracked(ctx, dir) }()
-		if list = git.ListTracked(ctx, dir); len(list) > 0 {
-			return list, func() []string { return <-untracked }, nil
-		}
-		if list = <-untracked; len(list) > 0 {
-			return list, rest, nil
-		}
+		list = append(git.ListTracked(ctx, dir), <-untracked...)
+		slices.Sort(list)
 	}
-	list, err = s.walk(ctx)
-	return list, rest, err
+	if len(list) == 0 {
+		list, err = s.walk(ctx)
+	}
+	return list, err
 }
 
 // walk lists the files below s where git cannot: outside of a work tree, and in a directory that git ignores.

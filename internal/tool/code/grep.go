@@ -73,14 +73,14 @@ func (t toolset) grep(ctx context.Context, in grepInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.root.Close()
-	s := search{at: at, filter: names, query: q, mode: cmp.Or(in.OutputMode, showContent),
+	s := search{tools: t, at: at, filter: names, query: q, mode: cmp.Or(in.OutputMode, showContent),
 		before: min(max(in.Before, in.Context), maxContext), after: min(max(in.After, in.Context), maxContext),
 		offset: in.Offset, limit: min(cmp.Or(in.HeadLimit, maxMatches), maxHeadLimit)}
-	return s.run(ctx, cmp.Or(t.options.BashTimeout, defaultBashTimeout))
+	return s.run(ctx, t.options.BashTimeout)
 }
 
 // show shows the matches of files in their order, and says what was left out.
-func (s *search) show(all []fileMatches) string {
+func (s *search) show(ctx context.Context, all []fileMatches) string {
 	var b strings.Builder
 	entries, shown, files, matches, cut := 0, 0, 0, 0, 0
 	for _, m := range all {
@@ -103,13 +103,7 @@ func (s *search) show(all []fileMatches) string {
 		case showCounts:
 			fmt.Fprintf(&b, "%s:%d\n", s.at.shown(m.name), m.n)
 		default:
-			for j, h := range m.hits[from:to] {
-				// As other programs do, a line of dashes stands where lines between two matches are left out.
-				if s.before+s.after > 0 && b.Len() > 0 && (j == 0 || h.isApart) {
-					b.WriteString("--\n")
-				}
-				b.WriteString(h.text)
-			}
+			s.print(ctx, &b, m.name, from, to)
 		}
 		shown += to - from
 	}
@@ -145,8 +139,8 @@ func (s *search) conclude(b *strings.Builder, entries, shown, matches, files, cu
 		if entries == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "[of %s only the beginning was searched: grep reads %s of a file and %s in all, and less of "+
-			"a very long line]\n", text.Count(cut, "file"), formatSize(maxGrepBytes), formatSize(maxGrepTotal))
+		fmt.Fprintf(b, "[of %s only the beginning was searched: grep reads %s of a file, and less of a very "+
+			"long line]\n", text.Count(cut, "file"), formatSize(maxGrepBytes))
 	}
 	return b.String()
 }

@@ -2,34 +2,51 @@ package code
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"muster/internal/text"
 )
 
+// The limits on an expression. A short one may take hours to match.
+const (
+	maxInstructions = 5000      // of a compiled regular expression, each of which may be tried at each byte
+	maxSteps        = 320 << 20 // instructions times bytes that are matched without a look at the time
+	minSearched     = 64 << 10  // bytes that are searched at once, however large the expression is
+)
+
 // query is what a call of grep looks for. Several workers use it at once; it does not change.
 type query struct {
 	re *regexp.Regexp
-	// program is re compiled, and reversed the same for texts that are read backwards.
-	program, reversed *syntax.Prog
-	// anchors are of texts of which each match contains one, or nil. Most files do not, and are done with.
-	anchors []anchor
-	// literal is the length of the text, if every place of it is a match, or 0.
-	literal int
+	// later is re for a text that does not begin at the beginning of the file: \A does not match in it.
+	later *regexp.Regexp
+	// literal is a text that each match contains, or nil. Most files do not contain it, and are done with.
+	literal []byte
+	// isFolded says that the case of the literal does not matter.
+	isFolded bool
+	// isLiteral says that the literal is all of the expression.
+	isLiteral bool
 	// spansLines says that a match may contain the end of a line.
 	spansLines bool
 	// longest is how much text re is tried on at once. Nothing can stop it in between, so this bounds its time.
 	longest int
+	// ripgrep is the expression for ripgrep, where each line is a text of its own.
+	ripgrep string
 }
 
 // newQuery compiles the pattern of a call. One that contains a newline can only be meant to match more than one line.
 func newQuery(in grepInput) (*query, error) {
-	parsed, program, err := compile(in.Pattern)
+	if len(in.Pattern) > maxPattern {
+		return nil, fmt.Errorf("the pattern has %d bytes, and may have %d", len(in.Pattern), maxPattern)
+	}
+	parsed, err := syntax.Parse(in.Pattern, syntax.Perl)
 	if err != nil {
 		return nil, err
 	}
@@ -44,27 +61,44 @@ func newQuery(in grepInput) (*query, error) {
 	if in.IgnoreCase {
 		flags += "i"
 	}
-	pattern := in.Pattern
-	if flags != "" {
-		pattern = "(?" + flags + ")" + pattern
-		if parsed, program, err = compile(pattern); err != nil {
-			return nil, err
-		}
+	pattern := "(?" + flags + ")" + in.Pattern
+	if parsed, err = syntax.Parse(pattern, syntax.Perl); err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	size := len(program.Inst)
+	if size > maxInstructions {
+		return nil, fmt.Errorf("the pattern stands for %d steps, and may for %d: repeat less in it", size,
+			maxInstructions)
 	}
 	if q.re, err = regexp.Compile(pattern); err != nil {
 		return nil, err
 	}
-	q.program = program
-	if q.reversed, err = syntax.Compile(reversed(parsed).Simplify()); err != nil {
+	if q.later, err = regexp.Compile(rewrite(parsed, `\A`, `[^\x00-\x{10FFFF}]`)); err != nil {
 		return nil, err
 	}
-	q.longest = min(max(maxSteps/max(len(program.Inst), 1), minSearched), maxGrepBytes)
-	needles := requiredNeedles(parsed)
-	q.anchors = anchorsOf(needles)
-	if len(needles) == 1 && parsed.Op == syntax.OpLiteral && needles[0].text == string(parsed.Rune) {
-		q.literal = len(needles[0].text)
+	q.longest = min(max(maxSteps/size, minSearched), maxGrepBytes)
+	q.setLiteral(parsed)
+	q.ripgrep, err = forRipgrep(pattern)
+	return q, err
+}
+
+// rewrite returns the text of an expression with other texts in the place of escapes such as \A.
+func rewrite(re *syntax.Regexp, escapes ...string) string {
+	return strings.NewReplacer(append([]string{`\\`, `\\`}, escapes...)...).Replace(re.String())
+}
+
+// forRipgrep returns an expression for single lines as ripgrep understands it. Classes such as \w, which have more
+// characters there, are spelt out.
+func forRipgrep(pattern string) (string, error) {
+	re, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
+	if err != nil {
+		return "", err
 	}
-	return q, nil
+	return rewrite(re, `\A`, `(?m:^)`, `\z`, `(?m:$)`, `\b`, `(?-u:\b)`, `\B`, `(?-u:\B)`), nil
 }
 
 // hasNewline reports whether the text of an expression contains a newline that it matches literally, or in a class such
@@ -82,64 +116,124 @@ func hasNewline(re *syntax.Regexp) bool {
 	return isNewline || slices.ContainsFunc(re.Sub, hasNewline)
 }
 
+// setLiteral finds a text that each match of the expression contains.
+func (q *query) setLiteral(re *syntax.Regexp) {
+	literal := requiredLiteral(re)
+	if literal == nil {
+		return
+	}
+	isFolded := literal.Flags&syntax.FoldCase != 0
+	// Invalid bytes match the replacement character. Letters other than those of ASCII, and k and s, have other forms
+	// than two.
+	isOther := func(r rune) bool {
+		return r == utf8.RuneError || isFolded && (r >= utf8.RuneSelf || strings.ContainsRune("kKsS", r))
+	}
+	longest := ""
+	for _, piece := range strings.FieldsFunc(string(literal.Rune), isOther) {
+		if len(piece) > len(longest) {
+			longest = piece
+		}
+	}
+	q.literal, q.isFolded = []byte(longest), isFolded && longest != ""
+	q.isLiteral = literal == re && longest == string(re.Rune) && !strings.Contains(longest, "\r")
+}
+
+// requiredLiteral returns the longest part of an expression that is a text which each match contains, or nil.
+func requiredLiteral(re *syntax.Regexp) (best *syntax.Regexp) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return re
+	case syntax.OpCapture, syntax.OpPlus:
+		return requiredLiteral(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if literal := requiredLiteral(sub); literal != nil && (best == nil || len(literal.Rune) > len(best.Rune)) {
+				best = literal
+			}
+		}
+	}
+	return best
+}
+
+// index returns where the literal stands first in a text, or -1.
+func (q *query) index(data []byte) int {
+	if !q.isFolded {
+		return bytes.Index(data, q.literal)
+	}
+	for i := 0; i+len(q.literal) <= len(data); i++ {
+		// The first comparison is quick. It holds for letters in either case, and for few other bytes.
+		if data[i]|0x20 == q.literal[0]|0x20 && bytes.EqualFold(data[i:i+len(q.literal)], q.literal) {
+			return i
+		}
+	}
+	return -1
+}
+
 // errTooLong says that re was not tried on the whole text.
 var errTooLong = errors.New("text is too long to be searched as a whole")
 
-// each calls found with the place of each match, in their order, until it returns false. Where matches do not span
-// lines it calls found once for each line, without the line's end; the place in a short line may be the whole line.
-func (q *query) each(a *automaton, data []byte, found func(from, to int) bool) (err error) {
+// each calls found with the place of each match, in their order, until it returns false or ctx ends. A line belongs to
+// one match at most: the search goes on behind the last line of a match. Where matches do not span lines, a place ends
+// with its line, and in a short line it may begin with it.
+func (q *query) each(ctx context.Context, data []byte, found func(from, to int) bool) (err error) {
 	if q.spansLines {
-		return q.eachSpan(a, data, found)
+		return q.eachSpan(ctx, data, found)
 	}
-	hay := newHaystack(data, q.anchors)
-	for pos := 0; pos < len(data) && a.forward.ctx.Err() == nil; {
-		at := pos // on the next line that may match
-		if q.anchors != nil {
-			if at = hay.index(pos); at < 0 {
-				return err
-			}
+	for pos := 0; pos < len(data) && ctx.Err() == nil; {
+		i := q.index(data[pos:])
+		if i < 0 {
+			break
 		}
-		start := bytes.LastIndexByte(data[:at], '\n') + 1
+		at := pos + i // in the next line that may match
+		start := lineStart(data, at)
 		end, next := lineEnd(data, at)
 		pos = next
-		from, to, isWhole := q.match(a, data[start:end], at-start)
-		if !isWhole {
-			err = errTooLong
+		if !q.isLiteral {
+			line := data[start:end]
+			if len(line) > q.longest {
+				line, err = text.WholeRunes(line[:q.longest]), errTooLong
+			}
+			if !q.re.Match(line) {
+				continue
+			}
+			at = start
+			if len(line) > maxShownLine {
+				at += q.re.FindIndex(line)[0]
+			}
 		}
-		if from >= 0 && !found(start+from, start+to) {
-			return err
+		if !found(at, end) {
+			break
 		}
 	}
 	return err
 }
 
-// match returns the place of the first match in a line, or -1. at is where a text stands that it must contain. isWhole
-// is false if not the whole line was searched.
-func (q *query) match(a *automaton, line []byte, at int) (from, to int, isWhole bool) {
-	if q.literal > 0 && at+q.literal <= len(line) {
-		return at, at + q.literal, true
-	}
-	switch is, known := a.matches(line); {
-	case known && !is:
-		return -1, -1, true
-	case known && len(line) <= maxShownLine:
-		return 0, len(line), true
-	case known:
-		if from, to, known = a.find(line, 0); known {
-			return from, to, true
+// eachSpan is each for matches that may contain the end of a line.
+func (q *query) eachSpan(ctx context.Context, data []byte, found func(from, to int) bool) error {
+	re := q.re
+	for pos := 0; pos < len(data) && q.index(data[pos:]) >= 0 && ctx.Err() == nil; re = q.later {
+		part := data[pos:]
+		if len(part) > q.longest {
+			part = text.WholeRunes(part[:q.longest])
 		}
-	case a.forward.ctx.Err() != nil:
-		return -1, -1, true
+		place := re.FindIndex(part)
+		switch {
+		case place == nil && pos+len(part) < len(data):
+			return errTooLong
+		case place == nil || isBehind(data, pos+place[0]):
+			return nil
+		}
+		from, to := pos+place[0], pos+place[1]
+		if !found(from, to) {
+			return nil
+		}
+		pos = lineAfter(data, from, to)
 	}
-	isWhole = len(line) <= q.longest
-	if !isWhole {
-		line = text.WholeRunes(line[:q.longest])
-	}
-	if place := q.re.FindIndex(line); place != nil {
-		return place[0], place[1], isWhole
-	}
-	return -1, -1, isWhole
+	return nil
 }
+
+// lineStart returns where the line of a position begins.
+func lineStart(data []byte, at int) int { return bytes.LastIndexByte(data[:at], '\n') + 1 }
 
 // lineEnd returns where the line of a position ends, without its line end, and where the next one begins.
 func lineEnd(data []byte, at int) (end, next int) {
@@ -154,55 +248,16 @@ func lineEnd(data []byte, at int) (end, next int) {
 	return end, next
 }
 
+// lineAfter returns where the line begins that follows the last line of a match.
+func lineAfter(data []byte, from, to int) int {
+	if to > from && data[to-1] == '\n' {
+		return to // a match that ends with a line end takes nothing of the next line
+	}
+	_, next := lineEnd(data, to)
+	return min(next, len(data))
+}
+
 // isBehind reports whether a position is behind the last line.
 func isBehind(data []byte, at int) bool {
 	return at == len(data) && (at == 0 || data[at-1] == '\n')
-}
-
-// maxSpans is how many matches of one file are counted where they may span lines.
-const maxSpans = 100_000
-
-// eachSpan is each for matches that may contain the end of a line.
-func (q *query) eachSpan(a *automaton, data []byte, found func(from, to int) bool) (err error) {
-	if q.anchors != nil && newHaystack(data, q.anchors).index(0) < 0 {
-		return nil
-	}
-	// The places are those of package regexp: a match without text does not count right behind the one before.
-	last := -1
-	for n, pos := 0, 0; n < maxSpans && pos <= len(data); {
-		from, to, known := a.find(data, pos)
-		if !known && a.forward.ctx.Err() == nil {
-			return q.eachSpanSlowly(data, pos, found)
-		}
-		if from < 0 || isBehind(data, from) {
-			return nil
-		}
-		counts := to != pos || from != last
-		last = to
-		if to == pos {
-			_, size := utf8.DecodeRune(data[pos:])
-			to += max(size, 1)
-		}
-		pos = to
-		if counts {
-			n++
-			if !found(from, last) {
-				return nil
-			}
-		}
-	}
-	return nil
-}
-
-// eachSpanSlowly is eachSpan with package regexp, for the matches that begin at or after pos.
-func (q *query) eachSpanSlowly(data []byte, pos int, found func(from, to int) bool) (err error) {
-	if len(data) > q.longest {
-		data, err = data[:q.longest], errTooLong
-	}
-	for _, place := range q.re.FindAllIndex(data, maxSpans) {
-		if place[0] >= pos && !isBehind(data, place[0]) && !found(place[0], place[1]) {
-			break
-		}
-	}
-	return err
 }

@@ -5,21 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp/syntax"
 	"strings"
 	"syscall"
 )
 
-// The limits on what one call may read and match. A file may have any size without taking room on the disk, and a
-// short pattern may take hours to match.
+// The limits on what one call may read and list. A file may have any size without taking room on the disk.
 const (
 	maxScannedBytes = 256 << 20 // of a file that read_file reads to find a line
 	maxGrepBytes    = 32 << 20  // of each file that grep searches
-	maxGrepTotal    = 4 << 30   // of all files that one call of grep searches
 	maxPattern      = 2000      // bytes of a pattern
-	maxInstructions = 5000      // of a compiled regular expression, each of which may be tried at each byte
-	maxSteps        = 320 << 20 // instructions times bytes that are matched without a look at the time
-	minSearched     = 64 << 10  // bytes that are searched at once, however large the expression is
 	maxAlternatives = 1000      // that the braces of a glob pattern stand for
 	maxListed       = 200_000   // files that are listed where git cannot list them
 	maxDepth        = 200       // of the directories that are listed there; each level is opened from the top
@@ -61,27 +55,6 @@ func (s *scanner) Read(p []byte) (int, error) {
 		return n - 1, io.EOF
 	}
 	return n, err
-}
-
-// compile parses a regular expression, and compiles it to instructions. One that is too large to be matched quickly is
-// refused.
-func compile(pattern string) (parsed *syntax.Regexp, program *syntax.Prog, err error) {
-	if len(pattern) > maxPattern {
-		return nil, nil, fmt.Errorf("the pattern has %d bytes, and may have %d", len(pattern), maxPattern)
-	}
-	parsed, err = syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil, nil, err
-	}
-	program, err = syntax.Compile(parsed.Simplify())
-	if err == nil && len(program.Inst) > maxInstructions {
-		err = fmt.Errorf("the pattern stands for %d steps, and may for %d: repeat less in it", len(program.Inst),
-			maxInstructions)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return parsed, program, nil
 }
 
 // checkGlob returns why a glob pattern cannot be matched quickly, or "". Each brace is tried with each of the others.

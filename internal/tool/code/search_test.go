@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	"muster"
 	"muster/internal/testing/require"
-	"muster/internal/testing/tier"
 )
 
 func lanes(t *testing.T, f func(t *testing.T, k *kit, ignores bool)) {
@@ -230,6 +230,8 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 			"a.go:4:\treturn\na.go:5:}\na.go-6-\n[the first 1 of 2 matches in 1 file: narrow the search, or go on with offset 1]\n"},
 		"matches that share a line": {in{"pattern": "alpha\nalpha|alpha$", "path": "sub/c.tsx"},
 			"sub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
+		"the beginning of a file": {in{"pattern": `\A\w+|\d\z`, "multiline": true, "type": "ts"},
+			"b.ts:1:export const alpha = 1\nsub/c.tsx:1:alpha\n"},
 	} {
 		same(t, name, k.ok("grep", c.in), c.want)
 	}
@@ -256,9 +258,8 @@ func TestGrepReadsLargeFiles(t *testing.T) {
 		"long-2097152-hay\nlong:2097153:needle\nlong-2097154-hay\n")
 }
 
-// TestQueryFindsWhatRegexpFinds compares a search with package regexp, line by line.
+// TestQueryFindsWhatRegexpFinds compares a search with package regexp, line by line, and over lines.
 func TestQueryFindsWhatRegexpFinds(t *testing.T) {
-	tier.All(t)
 	atom := rapid.SampledFrom([]string{"a", "b", "ab", "é", ".", `\w`, `\s`, `\S`, `[^a]`, `[a-é]`, "^", "$", `\b`, `\B`,
 		`\d+`, "(?i:B)", "k", "(?i:K)", `\x{fffd}`, `\A`, `\z`, "aba", `\r`})
 	expression := rapid.Custom(func(t *rapid.T) string {
@@ -274,57 +275,49 @@ func TestQueryFindsWhatRegexpFinds(t *testing.T) {
 		}
 		return s
 	})
-	text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", " ", "\n", "\n", "\r\n", "\r", "é", "\xff", "K", "K", "7",
+	text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", " ", "\n", "\n", "\r\n", "\r", "é", "\xff", "K", "\u212a", "7",
 		"_", "世", "\uFFFD"}), 0, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		in := grepInput{Pattern: expression.Draw(t, "pattern"), IgnoreCase: rapid.Bool().Draw(t, "-i")}
-		re, err := regexp.Compile(in.Pattern)
-		if err != nil {
+		if _, err := regexp.Compile(in.Pattern); err != nil {
 			t.Skip(err)
 		}
+		data, flag := []byte(strings.Join(text.Draw(t, "text"), "")), ""
 		if in.IgnoreCase {
-			re = regexp.MustCompile("(?i)" + in.Pattern)
+			flag = "i"
 		}
-		q, err := newQuery(in)
-		require.NoError(t, err)
-		data := bytes.Join(toBytes(text.Draw(t, "text")), nil)
-		var want, got []string
+		check := func(want []int) {
+			q, err := newQuery(in)
+			var got []int
+			if err == nil {
+				err = q.each(context.Background(), data, func(from, _ int) bool {
+					got = append(got, bytes.Count(data[:from], []byte("\n")))
+					return true
+				})
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%+v in %q: lines %v, want %v; %v", in, data, got, want, err)
+			}
+		}
+		re := regexp.MustCompile("(?" + flag + ")" + in.Pattern)
+		var lines []int
 		for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 			if len(data) > 0 && re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
-				want = append(want, fmt.Sprint(i))
+				lines = append(lines, i)
 			}
 		}
-		a := newAutomaton(t.Context(), q)
-		err = q.each(a, data, func(from, _ int) bool {
-			got = append(got, fmt.Sprint(bytes.Count(data[:from], []byte("\n"))))
-			return true
-		})
-		if fmt.Sprint(got) != fmt.Sprint(want) || err != nil {
-			t.Fatalf("%q -i=%v in %q: lines %v, want %v; %v", in.Pattern, in.IgnoreCase, data, got, want, err)
-		}
-		in.Multiline = true
-		if q, err = newQuery(in); err != nil {
-			t.Fatal(err)
-		}
-		want, got = nil, nil
-		for _, place := range q.re.FindAllIndex(data, -1) {
-			if !isBehind(data, place[0]) {
-				want = append(want, fmt.Sprint(place))
+		check(lines)
+		// Over lines, a match is the first one behind the last line of the match before.
+		in.Multiline, lines = true, nil
+		for pos := 0; pos < len(data); {
+			re := regexp.MustCompile(fmt.Sprintf(`\A(?s:.{%d}.*?)((?sm%s:%s))`, utf8.RuneCount(data[:pos]), flag, in.Pattern))
+			place := re.FindSubmatchIndex(data)
+			if place == nil || isBehind(data, place[2]) {
+				break
 			}
+			lines = append(lines, bytes.Count(data[:place[2]], []byte("\n")))
+			pos = lineAfter(data, place[2], place[3])
 		}
-		err = q.each(newAutomaton(t.Context(), q), data, func(from, to int) bool {
-			got = append(got, fmt.Sprint([]int{from, to}))
-			return true
-		})
-		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%q over lines in %q: places %v, want %v; %v", in.Pattern, data, got, want, err)
-		}
+		check(lines)
 	})
-}
-
-func toBytes(list []string) (out [][]byte) {
-	for _, s := range list {
-		out = append(out, []byte(s))
-	}
-	return out
 }
