@@ -105,12 +105,12 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
 		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
 		Lander: lander, Environ: environ, Secrets: t.secrets,
-		Queue: teammate.NewQueue(w.Board()), Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
+		Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
 		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
 		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
 		LandedFiles: p.repository.LandedFiles}
 	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
-	p.Queue.OnlyOwn, p.ReadyLane = p.OnlyOwnTasks, readyLane(p, setups)
+	p.ReadyLane = readyLane(p, setups)
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post, c.Store.Leases())
 	p.Permissions, p.Granted, err = findPermissions(t)

@@ -44,7 +44,7 @@ func (s *supervisor) run(
 	defer s.serving.Wait()
 	house, closeHouse := context.WithCancel(ctx)
 	defer closeHouse()
-	for _, serve := range []func(context.Context){s.Queue.Serve, s.Roster.Projector, s.repairLoop,
+	for _, serve := range []func(context.Context){s.Roster.Projector, s.repairLoop,
 		func(house context.Context) { s.serve(house, ctx) }} {
 		s.serving.Go(func() { serve(house) })
 	}

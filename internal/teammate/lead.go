@@ -131,7 +131,10 @@ func (l *lead) watch(ctx context.Context) <-chan struct{} {
 	} {
 		go func() {
 			for range c { // it is closed when ctx ends
-				nudge(all)
+				select {
+				case all <- struct{}{}:
+				default: // a hint waits already
+				}
 			}
 		}()
 	}

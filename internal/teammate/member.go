@@ -25,8 +25,7 @@
 // its turn), toolbox (the tools, with their audit), compaction (the conversation's size),
 // nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView
 // (changes where nothing lands). They know one another by self.
-// TeamProgress, which says whether the team can go on, and the Queue, which hands out ready
-// tasks to idle members, belong to the team as a whole.
+// TeamProgress, which says whether the team can go on, belongs to the team as a whole.
 //
 // How tasks change, how work lands and how mail is stored is not decided here: see packages
 // board, landing and mailbox.
@@ -204,7 +203,7 @@ func New(c Config) (_ *Member, err error) {
 		}
 		s.subagents[kind] = x
 	}
-	return &Member{self: s, idle: &idling{self: s, rest: idleRest{leaveQueue: func() {}}}, stopRest: func() {}}, nil
+	return &Member{self: s, idle: &idling{self: s}, stopRest: func() {}}, nil
 }
 
 func newSelf(c Config) *self {
@@ -283,7 +282,6 @@ type Services struct {
 	CommandLimits string
 	// Secrets are hidden in what tools return. Nil hides nothing.
 	Secrets *redact.Secrets
-	Queue   *Queue
 	// Log gets what went wrong and stopped nobody.
 	Log *slog.Logger
 	// Run returns the record of the team's current run.

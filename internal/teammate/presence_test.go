@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/llm"
 )
 
@@ -270,55 +269,15 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 	expect("she has no task", muster.Idle, "")
 }
 
-// A member without a task keeps its place in the queue until it has looked at the board; one that was called for nothing
-// lets others go first for a second.
-func TestThePlaceInTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.must(p.idle.begin(t.Context()))
-		first := p.waits(t.Context())
-		go p.Queue.Serve(t.Context())
-		if p.isOver(first) || p.queued() != 1 {
-			t.Fatalf("%d wait", p.queued())
-		}
-		p.send(muster.MailIdle, "bob", "alice", "idle")
-		if !p.isOver(first) || p.queued() != 1 { // she has not looked yet
-			t.Errorf("woken by mail: %d wait", p.queued())
-		}
-		second := p.waits(t.Context())
-		if p.queued() != 1 {
-			t.Errorf("waits again, in %d places", p.queued())
-		}
-		p.create(board.Draft{})
-		if !p.isOver(second) || !p.idle.rest.called || p.idle.rest.timedOut {
-			t.Errorf("not called: %+v", p.idle.rest)
-		}
-		_, err := p.Board.Claim(t.Context(), 1, board.Claim{Owner: "bob", Role: "coder"}) // bob was faster
-		p.must(err)
-		began := time.Now()
-		if third := p.waits(t.Context()); p.queued() != 0 || <-third != nil || time.Since(began) != passOn {
-			t.Errorf("back in the queue after %v", time.Since(began))
-		}
-		fourth := p.waits(t.Context())
-		if p.isOver(fourth) || p.queued() != 1 || p.idle.rest.called {
-			t.Errorf("after a second: %+v", p.idle.rest)
-		}
-		p.create(board.Draft{})
-		if !p.isOver(fourth) || !p.idle.rest.called {
-			t.Error("not called again")
-		}
-	})
-}
-
-// A member with a task stands in no queue, and hears when its task changes.
+// A member with a task hears when its task changes.
 func TestAnIdleOwnerHearsOfItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
 		task := p.claim()
 		p.must(p.idle.begin(t.Context()))
 		done := p.waits(t.Context())
-		if p.isOver(done) || p.queued() > 0 {
-			t.Fatal("she does not wait, or waits in the queue")
+		if p.isOver(done) {
+			t.Fatal("she does not wait")
 		}
 		p.revoke(task, true)
 		if !p.isOver(done) {
@@ -341,7 +300,7 @@ func TestTheIdleTimeout(t *testing.T) {
 			began, done := time.Now(), p.waits(ctx)
 			time.Sleep(timeout / 2)
 			p.send(muster.MailIdle, "bob", "alice", "idle")
-			if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.called || p.idle.rest.triedTask {
+			if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.triedTask {
 				t.Errorf("woken for nothing: %+v", p.idle.rest)
 			}
 			p.idle.rest.triedTask = true

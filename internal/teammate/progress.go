@@ -295,7 +295,7 @@ func (s *Services) taking(members []muster.Member) taking {
 	onlyOwn := map[string]bool{}
 	for _, m := range members {
 		if _, isKnown := onlyOwn[m.Role]; !isKnown {
-			onlyOwn[m.Role] = s.OnlyOwnTasks(m.Role)
+			onlyOwn[m.Role] = s.onlyOwnTasks(m.Role)
 		}
 	}
 	return func(t muster.Task, role string) bool {
@@ -303,13 +303,13 @@ func (s *Services) taking(members []muster.Member) taking {
 			return t.RoleMay(role)
 		}
 		isOnlyOwn, isKnown := onlyOwn[role]
-		return isKnown && !isOnlyOwn || !isKnown && !s.OnlyOwnTasks(role)
+		return isKnown && !isOnlyOwn || !isKnown && !s.onlyOwnTasks(role)
 	}
 }
 
-// OnlyOwnTasks reports whether the members of a role take only tasks that ask for it: they cannot write files, and any
+// onlyOwnTasks reports whether the members of a role take only tasks that ask for it: they cannot write files, and any
 // other task may need a change.
-func (s *Services) OnlyOwnTasks(role string) bool {
+func (s *Services) onlyOwnTasks(role string) bool {
 	r, _ := roles.Named(s.Roles, role)
 	return !r.Writes()
 }

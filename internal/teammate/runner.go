@@ -23,7 +23,7 @@ func (m *Member) run(ctx context.Context) (End, error) {
 	if err := m.open(ctx); err != nil {
 		return End{Code: 1}, err
 	}
-	defer m.endRest()
+	defer m.stopRest()
 	for m.end == nil {
 		action, err := m.next(ctx)
 		if err == nil {
@@ -33,7 +33,7 @@ func (m *Member) run(ctx context.Context) (End, error) {
 			return End{Code: 1}, err
 		}
 		if m.stage != Resting {
-			m.endRest()
+			m.stopRest()
 		}
 	}
 	return *m.end, nil
@@ -121,12 +121,6 @@ func (m *Member) beginRest(ctx context.Context) error {
 		return nil
 	}
 	return m.idle.begin(watch)
-}
-
-// endRest ends what a rest waits on, and gives up the place in the queue.
-func (m *Member) endRest() {
-	m.stopRest()
-	m.idle.rest.leaveQueue()
 }
 
 // open opens the transcript and finds the member's claim. The transcript is the first: once

@@ -19,29 +19,22 @@ import (
 	"muster/tool"
 )
 
-// A member that works, or has ended, has no place in the queue: a task would be offered to nobody.
-func TestOnlyAnIdleMemberIsInTheQueue(t *testing.T) {
+// An idle member hears of mail and takes a task that has become ready. It watches no longer than the rest lasts.
+func TestRest(t *testing.T) {
 	live(t, "alice", func(l *life) {
-		l.start(says("Ready."))
-		if l.queued() != 1 {
-			l.Fatalf("%d wait", l.queued())
-		}
-		inbox := l.idle.rest.inbox
-		l.turns = []turn{func(r llm.Request) (llm.Reply, error) {
-			if l.queued() != 0 {
-				l.Error("she works, and waits for a task")
-			}
-			return says("Noted.")(r)
-		}}
+		l.start(says("Ready."), says("Noted."), says("I begin."))
+		inbox, changed := l.idle.rest.inbox, l.idle.rest.board
 		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
-		if synctest.Wait(); l.queued() != 1 || len(l.turns) != 0 {
-			l.Fatalf("%d wait", l.queued())
+		if synctest.Wait(); len(l.turns) != 1 {
+			l.Fatalf("%d turns are left", len(l.turns))
 		}
-		for range inbox { // it is watched no longer than the rest lasts
+		for range inbox { // it is closed
 		}
-		r, _ := l.world.Requests.Await(l.Context(), l.ask("", muster.AskShutdown, muster.User, "alice"))
-		if !l.hasEnded() || l.queued() != 0 || l.end.Text != "shut down while idle" || r.Status != "approved" {
-			l.Errorf("she has ended: %+v; %d wait; the request: %+v", l.end, l.queued(), r)
+		for range changed {
+		}
+		l.create(board.Draft{})
+		if synctest.Wait(); l.current().ID != 1 || len(l.turns) != 0 {
+			l.Errorf("she has task %d", l.current().ID)
 		}
 	})
 }

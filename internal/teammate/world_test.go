@@ -187,7 +187,6 @@ func (l *life) on(s muster.Store) Services {
 	r.Store, r.Journal, r.Board, r.Roster = s, j, board.New(s, j), roster.New(s, j, "demo")
 	r.Post = mailbox.New(s, j, r.Roster.Known)
 	r.Requests = requests.New(s, r.Post, j)
-	r.Queue = NewQueue(r.Board)
 	return r
 }
 
@@ -343,13 +342,6 @@ func (l *life) decide(id muster.RequestID, by muster.Name, yes bool, note string
 	l.Helper()
 	_, _, err := l.world.Requests.Decide(l.Context(), id, by, yes, note)
 	l.must(err)
-}
-
-func (l *life) queued() int {
-	q := l.Queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting["coder"])
 }
 
 func (l *life) startJob() {
