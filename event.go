@@ -1,6 +1,9 @@
 package muster
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // Event is one thing that happened, as a line of the journal: {"event","ts","member","task_id", and flat fields}.
 // The kinds and their fields are listed in the package journal.
@@ -41,18 +44,30 @@ var eventNames = []string{"event", "ts", "member", "task_id"}
 
 // UnmarshalJSON reads the flat line.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	var f eventFields
-	if err := json.Unmarshal(data, &f); err != nil {
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
-	*e = Event{Kind: f.Kind, At: f.At, Member: f.Member, Task: f.Task}
-	if err := json.Unmarshal(data, &e.Fields); err != nil {
-		return err
+	kind, ok1 := takeField[string](fields, "event")
+	at, ok2 := takeField[float64](fields, "ts")
+	member, ok3 := takeField[string](fields, "member")
+	task, ok4 := takeField[float64](fields, "task_id")
+	if !ok1 || !ok2 || !ok3 || !ok4 || task != float64(TaskID(task)) {
+		return errors.New("a field that every event may have is of another type")
 	}
-	for _, k := range eventNames {
-		delete(e.Fields, k)
-	}
+	*e = Event{Kind: kind, At: at, Member: Name(member), Task: TaskID(task), Fields: fields}
 	return nil
+}
+
+// takeField moves a field out of fields. ok is false where it is of another type than T.
+func takeField[T any](fields map[string]any, name string) (v T, ok bool) {
+	raw := fields[name]
+	delete(fields, name)
+	if raw == nil {
+		return v, true
+	}
+	v, ok = raw.(T)
+	return v, ok
 }
 
 // Text is the field k as text, "" when it is not there.

@@ -1,6 +1,6 @@
 // Package journal is the team's events: one stream in one order, read by position.
 //
-// Journal writes events with Emit, and reads them with Read, ReadTask and Follow. kinds.go lists the kinds of events
+// Journal writes events with Emit, and reads them with Read and Follow. kinds.go lists the kinds of events
 // and their fields. Readers pull: a slow reader is only late, and one that stops goes on later from the Pos of the
 // last Entry that it had. New kinds and new fields may come with any version, so readers skip what they do not know;
 // a kind that exists keeps its name and the meaning of its fields.
@@ -12,13 +12,11 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"muster"
@@ -86,23 +84,11 @@ func isWithinTurn(kind string) bool {
 // Read yields the entries after a position, up to the end as it is now. An error of code Corrupt concerns the one entry
 // that it comes with, whose Pos is good, and the sequence goes on. Any other error ends the sequence.
 func (j *Journal) Read(ctx context.Context, after muster.Pos) iter.Seq2[Entry, error] {
-	return j.ReadTask(ctx, 0, after)
-}
-
-// ReadTask is Read of what concerns one task; 0 means everything. It does not decode most lines of other tasks.
-func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster.Pos) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		digits, d := strconv.AppendInt(nil, int64(task), 10), new(decoder)
 		for r, err := range j.log.Read(ctx, muster.StreamEvents, after) {
 			e := Entry{Pos: r.Pos}
 			if err == nil {
-				if task != 0 && !mayConcern(r.Data, digits) {
-					continue
-				}
-				e.Event, err = d.decode(r.Data, nil)
-			}
-			if err == nil && task != 0 && e.Task != task {
-				continue
+				e.Event, err = decode(r.Data)
 			}
 			if !yield(e, err) || isFatal(err) {
 				return
@@ -111,20 +97,19 @@ func (j *Journal) ReadTask(ctx context.Context, task muster.TaskID, after muster
 	}
 }
 
+// decode returns the event in a line. The error has the code Corrupt.
+func decode(line []byte) (e muster.Event, err error) {
+	if err := e.UnmarshalJSON(line); err != nil {
+		return e, muster.Errorf(muster.Corrupt, "a line of the journal is not an event: %w", err)
+	}
+	if e.Kind == "" {
+		return e, muster.Errorf(muster.Corrupt, "a line of the journal names no event")
+	}
+	return e, nil
+}
+
 // isFatal reports whether an error ends a sequence of entries. An entry that cannot be read does not.
 func isFatal(err error) bool { return err != nil && !errors.Is(err, muster.ErrCorrupt) }
-
-// taskField is the name of an event's task in a line that Emit has written.
-var taskField = []byte(`"task_id":`)
-
-// mayConcern reports whether the event in a line may concern the task with these digits. It looks for the digits, which
-// are there however the line is written, and passes over a line that names one other task, as Emit writes it.
-func mayConcern(line, digits []byte) bool {
-	_, value, found := bytes.Cut(line, taskField)
-	namesOther := found && len(value) > 0 && value[0]-'0' <= 9 && !bytes.HasPrefix(value, digits) &&
-		!bytes.Contains(value, taskField)
-	return !namesOther && bytes.Contains(line, digits)
-}
 
 // Tail returns the position that has the last n entries after it. With n = 0 it is the end.
 func (j *Journal) Tail(ctx context.Context, n int) (muster.Pos, error) {

@@ -3,9 +3,7 @@ package journal_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -233,97 +231,5 @@ func TestFollowEndsWithAnError(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d", n)
-	}
-}
-
-// A long journal is decoded ahead of its reader, who sees the same as of a short one, wherever it begins and leaves.
-func TestLongJournals(t *testing.T) {
-	const n = 1_500
-	s := mem.New()
-	j := journal.New(s.Log())
-	bad := map[int]bool{0: true, 127: true, 254: true, 255: true, 256: true, 700: true, n - 1: true}
-	for i := range n {
-		line := fmt.Appendf(nil, `{"event":"task.claimed","ts":%d,"task_id":%d}`, i, 1+i%3)
-		if bad[i] {
-			line = []byte(`{"task_id":2}`)
-		}
-		require.Value(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, line))(t)
-	}
-	type read = func(context.Context, muster.TaskID, muster.Pos) iter.Seq2[journal.Entry, error]
-	for name, read := range map[string]read{"ReadTask": j.ReadTask, "Scan": j.Scan} {
-		t.Run(name, func(t *testing.T) { testLongJournal(t, read, bad, n) })
-	}
-}
-
-func testLongJournal(t *testing.T, read func(context.Context, muster.TaskID, muster.Pos) iter.Seq2[journal.Entry, error], bad map[int]bool, n int) {
-	for _, task := range []muster.TaskID{0, 2} {
-		for _, from := range []int{0, 1, 127, 255, 900, n} {
-			for _, leave := range []int{1, 254, 255, 256, 257, 600, 2 * n} {
-				at, took := from, 0
-				next := func() {
-					for at < n && task != 0 && !bad[at] && 1+at%3 != int(task) {
-						at++
-					}
-				}
-				for e, err := range read(t.Context(), task, muster.Pos(from)) {
-					next()
-					if at++; e.Pos != muster.Pos(at) || errors.Is(err, muster.ErrCorrupt) != bad[at-1] || err == nil && e.At != float64(at-1) {
-						t.Fatalf("task %d, from %d: %+v, %v is not line %d", task, from, e, err, at-1)
-					}
-					if took++; took == leave {
-						break
-					}
-				}
-				if next(); took < leave && at != n {
-					t.Fatalf("task %d, from %d: it ends after %d", task, from, at)
-				}
-			}
-		}
-	}
-}
-
-// Entries that are read stay as they are, whatever is read after them.
-func TestEntriesStay(t *testing.T) {
-	const n = 3_000
-	s := mem.New()
-	j := journal.New(s.Log())
-	var lines [][]byte
-	for i := range n {
-		line := fmt.Appendf(nil, `{"event":"tool.ended","ts":%d,"task_id":%d,"tool":"t%d"`, i, 1+i%3, i/10)
-		if i%7 == 0 {
-			line = fmt.Appendf(line, `,"error":"a \"%d\""`, i) // not read the quick way
-		}
-		if i%5 == 0 {
-			line = append(line, `,"seldom":true`...)
-		}
-		lines = append(lines, append(line, '}'))
-	}
-	require.Value(s.Log().Append(t.Context(), muster.StreamEvents, muster.Anywhere, lines...))(t)
-	for _, task := range []muster.TaskID{0, 2} {
-		var kept []journal.Entry
-		for e, err := range j.ReadTask(t.Context(), task, 0) {
-			require.NoError(t, err)
-			kept = append(kept, e)
-		}
-		for _, e := range kept {
-			var want muster.Event
-			require.NoError(t, want.UnmarshalJSON(lines[e.Pos-1]))
-			if !reflect.DeepEqual(e.Event, want) {
-				t.Fatalf("line %d is read as %v, not %v", e.Pos, e, want)
-			}
-		}
-		if len(kept) < n/3 {
-			t.Errorf("task %d: %d entries are read", task, len(kept))
-		}
-		scanned := 0
-		for e, err := range j.Scan(t.Context(), task, 0) {
-			if err != nil || !reflect.DeepEqual(e, kept[scanned]) {
-				t.Fatalf("Scan yields %v, %v, not %v", e, err, kept[scanned])
-			}
-			scanned++
-		}
-		if scanned != len(kept) {
-			t.Errorf("Scan yields %d entries, ReadTask %d", scanned, len(kept))
-		}
 	}
 }

@@ -135,7 +135,7 @@ func (p *eventPrinter) printLog(ctx context.Context, j *journal.Journal, filter 
 	out := p.out
 	buffer := bufio.NewWriterSize(out, 64<<10)
 	p.out = buffer
-	after, err := p.printAll(ctx, j.Scan(ctx, filter.task, after), filter, after)
+	after, err := p.printAll(ctx, j.Read(ctx, after), filter, after)
 	p.out = out
 	// The buffer is flushed even after an error, so that what was read before it is printed.
 	if e := buffer.Flush(); err == nil {
@@ -184,7 +184,7 @@ func readLast(
 			return nil, 0, err
 		}
 	}
-	for e, err := range j.ReadTask(ctx, filter.task, end) {
+	for e, err := range j.Read(ctx, end) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, 0, err
 		}
@@ -208,19 +208,13 @@ type eventPrinter struct {
 	paint    view.Paint
 	subjects func(muster.TaskID) string
 	check    string
+	day      string
 	// hasPrinted says that some event was wanted.
 	hasPrinted bool
-
-	lines []view.Line // of the last event; kept for its memory
-	line  []byte
-
-	// The second, day and clock of the last event. Many events are of the same second.
-	second     int64
-	day, clock string
 }
 
-// print prints an event: as one line of JSON, or as the lines that package view makes of it. The buffers of the
-// lines are used again for each event, because a log may have millions of them.
+// print prints an event: as one line of JSON, or as the lines that package view makes of it, after the day where a new
+// one begins.
 func (p *eventPrinter) print(e muster.Event) error {
 	p.hasPrinted = true
 	if p.app.json {
@@ -230,33 +224,16 @@ func (p *eventPrinter) print(e muster.Event) error {
 		// Later events report the result of the check without naming its command.
 		p.check = e.Text("command")
 	}
-	if err := p.setClock(muster.Time(e.At)); err != nil {
-		return err
+	at := muster.Time(e.At).Local()
+	var text []byte
+	if day := at.Format("2006-01-02"); day != p.day {
+		p.day = day
+		text = append(text, p.paint.In(view.Faint, day)+"\n"...)
 	}
-	p.lines = view.AppendLines(p.lines[:0], e, view.Facts{Subject: p.subjects, Check: p.check})
-	for _, x := range p.lines {
-		p.line = append(x.Append(p.line[:0], p.paint, p.clock, 8, 0), '\n')
-		if _, err := p.out.Write(p.line); err != nil {
-			return err
-		}
+	for _, x := range view.AppendLines(nil, e, view.Facts{Subject: p.subjects, Check: p.check}) {
+		text = append(x.Append(text, p.paint, at.Format("15:04:05  "), 8, 0), '\n')
 	}
-	return nil
-}
-
-// setClock sets the time in front of the next lines, and prints the day where a new one begins. Formatting a time
-// is slow compared with the rest, so events of the same second share the text.
-func (p *eventPrinter) setClock(at time.Time) error {
-	if at.Unix() == p.second && p.clock != "" {
-		return nil
-	}
-	p.second = at.Unix()
-	p.clock = at.Local().Format("15:04:05  ")
-	day := at.Local().Format("2006-01-02")
-	if day == p.day {
-		return nil
-	}
-	p.day = day
-	_, err := io.WriteString(p.out, p.paint.In(view.Faint, day)+"\n")
+	_, err := p.out.Write(text)
 	return err
 }
 
