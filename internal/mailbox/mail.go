@@ -19,7 +19,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -46,12 +45,11 @@ type Mail struct {
 	inbox   muster.Inbox
 	journal *journal.Journal
 	known   Known
-	idle    idleCache
 }
 
 // New returns the mail of the team in s.
 func New(s muster.Store, j *journal.Journal, known Known) *Mail {
-	return &Mail{inbox: s.Inbox(), journal: j, known: known, idle: idleCache{boxes: map[muster.Name]boxState{}}}
+	return &Mail{inbox: s.Inbox(), journal: j, known: known}
 }
 
 // NewID returns a new random id for a mail: 64 bits in hex, so no two mails ever get the same.
@@ -169,7 +167,6 @@ func (p *Mail) Peek(ctx context.Context, box muster.Name, after muster.Pos, maxB
 // Drop removes the mail before a position. It must be the end of a Peek whose mails are durable in the
 // transcript, otherwise a crash would lose them.
 func (p *Mail) Drop(ctx context.Context, box muster.Name, before muster.Pos) error {
-	p.idle.update(box, func(k *boxState) { *k = boxState{droppedAt: time.Now()} })
 	return p.inbox.Drop(ctx, box, before)
 }
 
@@ -183,85 +180,22 @@ func excerpt(m muster.Message) string {
 	return text.CutBytes(cmp.Or(m.Content, m.Feedback), 200)
 }
 
-// newsCacheTTL is how long the cache counts. Another program may change what lies before a position without
-// changing the position, so everything is read again after that time.
-const newsCacheTTL = time.Minute
-
-// afterDrop is how long after a Drop everything is read. A program that had the file open may still write
-// to what was moved aside.
-const afterDrop = 5 * time.Second
-
-// boxState is what is known of one inbox: before newsEnd there is only status news, of which landings are
-// the landings.
-type boxState struct {
-	newsEnd   muster.Pos // before it lies news only,
-	landings  []muster.Message
-	readAt    time.Time // as it was when all of it was read
-	droppedAt time.Time
-}
-
-// idleCache remembers up to where an inbox holds nothing but status news. News wakes nobody and may lie
-// there for hours. A lead gets two of them for each member that becomes idle, and asks at each hint whether
-// there is anything else; without the cache it would read all of them each time.
-type idleCache struct {
-	mu    sync.Mutex
-	boxes map[muster.Name]boxState
-}
-
-// update changes what is known of a box, and returns what was known before; the zero value says nothing.
-// The read and the write happen under one lock, so no update of another goroutine is lost.
-func (q *idleCache) update(box muster.Name, f func(*boxState)) boxState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	before := q.boxes[box]
-	after := before
-	f(&after)
-	q.boxes[box] = after
-	return before
-}
-
-// Waking returns the pending mails after a position that are not status news, oldest first. It reads only
-// what is new since it last saw nothing but news, for at most a minute.
+// Waking returns the pending mails after a position that are not status news, oldest first.
 func (p *Mail) Waking(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
-	waking, _, err := p.scan(ctx, box, after)
-	return waking, err
+	return p.pending(ctx, box, after, func(t muster.MessageType) bool { return !t.News() })
 }
 
-// Landings returns the pending mails after a position that report a landing, oldest first. It reads as
-// little as Waking.
+// Landings returns the pending mails after a position that report a landing, oldest first.
 func (p *Mail) Landings(ctx context.Context, box muster.Name, after muster.Pos) ([]muster.Message, error) {
-	_, landed, err := p.scan(ctx, box, after)
-	return landed, err
+	return p.pending(ctx, box, after, func(t muster.MessageType) bool { return t == muster.MailLanded })
 }
 
-// scan reads the mail after a position, and sorts it into mail that wakes a member and reports of landings.
-func (p *Mail) scan(ctx context.Context, box muster.Name, after muster.Pos) (waking, landed []muster.Message,
-	err error) {
-	k, now, from := p.idle.update(box, func(*boxState) {}), time.Now(), after
-	isCached := k.newsEnd > after && now.Sub(k.readAt) < newsCacheTTL && now.Sub(k.droppedAt) >= afterDrop
-	if isCached {
-		from, landed = k.newsEnd, slices.Clip(k.landings)
-	}
-	msgs, end, err := p.inbox.Peek(ctx, box, from, math.MaxInt32)
-	if err != nil || len(msgs) == 0 {
-		return nil, landed, err
-	}
-	for _, m := range msgs {
-		switch {
-		case !m.Type.News():
-			waking = append(waking, m)
-		case m.Type == muster.MailLanded:
-			landed = append(landed, m)
-		}
-	}
-	if len(waking) == 0 { // otherwise the mail is about to be read, and there is nothing to remember
-		p.idle.update(box, func(k *boxState) {
-			if k.newsEnd, k.landings = end, landed; !isCached {
-				k.readAt = now
-			}
-		})
-	}
-	return waking, landed, nil
+// pending returns the mails after a position whose type is wanted.
+func (p *Mail) pending(ctx context.Context, box muster.Name, after muster.Pos, isWanted func(muster.MessageType) bool) (
+	[]muster.Message, error,
+) {
+	msgs, _, err := p.inbox.Peek(ctx, box, after, math.MaxInt32)
+	return slices.DeleteFunc(msgs, func(m muster.Message) bool { return !isWanted(m.Type) }), err
 }
 
 // Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still

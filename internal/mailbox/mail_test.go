@@ -29,6 +29,8 @@ func team(s muster.Store) *Mail {
 	})
 }
 
+func second[T any](_ T, err error) error { return err }
+
 func mail(to muster.Name, content string) muster.Message {
 	return muster.Message{From: "bob", To: to, Content: content}
 }
