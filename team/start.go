@@ -174,7 +174,7 @@ func (p *runHost) writeStart(
 			Target: p.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
 			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into,
 			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
-		r.Open = taskIDs(open)
+		r.Open = view.TaskIDs(open)
 		beginAsConversation(r, c.Conversation != nil && book == nil)
 		if book != nil {
 			r.Playbook = &muster.Playbook{Name: book.Name, Hash: book.Hash, Tasks: book.Tasks}
@@ -207,11 +207,4 @@ func (p *runHost) createLead(ctx context.Context, words string, host muster.Host
 			Prompt: words, Model: leads, Host: host})
 	}
 	return err
-}
-
-func taskIDs(tasks []muster.Task) (ids []muster.TaskID) {
-	for _, t := range tasks {
-		ids = append(ids, t.ID)
-	}
-	return ids
 }

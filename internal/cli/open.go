@@ -18,10 +18,6 @@ import (
 	"muster/team"
 )
 
-// memoryLimit is how much memory a command that only looks may take before its garbage is collected as usual. With the
-// program, and what the system counts besides, it stays under 200 MB on a board of 100,000 tasks.
-const memoryLimit = 144 << 20
-
 // opened is what a command works on: the workspace that the program was started in, and the API of the team in it.
 // A command uses the API for all that concerns a team. It needs the workspace only for what is done without a team.
 type opened struct {
@@ -81,10 +77,7 @@ func (a *App) workspaceOptions(ctx context.Context) workspace.Options {
 // where there is no team yet.
 func (a *App) look(ctx context.Context) (opened, error) {
 	if a.endsProcess { // a third of the time of a long list was the collector's
-		// The setting lets the heap grow to five times what lives in it, and the limit keeps a large board from
-		// using all memory.
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(memoryLimit)
 	}
 	o, err := a.open(ctx)
 	if err == nil && !o.workspace.HasState() {

@@ -49,8 +49,14 @@ type Secrets struct {
 	short, long [][]byte
 	// longest is the length of the longest form.
 	longest int
-	// filter has the bits of each gram of the long forms. Text whose grams are not in it holds none of them.
-	filter []uint64
+	// grams are the places of each gram in the long forms.
+	grams map[uint64][]place
+}
+
+// place is where a gram begins in a form.
+type place struct {
+	form []byte
+	at   int
 }
 
 // New returns the secrets with these values, without those that are too short or ordinary. It returns nil if none is
@@ -149,11 +155,7 @@ func (s *Secrets) find(data []byte) (found []span) {
 		}
 	}
 	for at := 0; len(s.long) > 0 && at+gram <= len(data); at += gram {
-		g := binary.LittleEndian.Uint64(data[at:])
-		if !s.mayHave(g) {
-			continue
-		}
-		if f, ok := s.widest(data, at); ok {
+		if f, ok := widest(data, at, s.grams[binary.LittleEndian.Uint64(data[at:])]); ok {
 			found = append(found, f)
 			at = max(at, (f.to/gram-1)*gram)
 		}
@@ -180,25 +182,17 @@ func merge(sorted []span) []span {
 
 // widest returns the longest piece of a long form that has the gram at a position of data in it. ok is false for a
 // piece that is too short to hide.
-func (s *Secrets) widest(data []byte, at int) (f span, ok bool) {
-	g := data[at : at+gram]
-	for _, form := range s.long {
-		for from := 0; ; from++ {
-			i := bytes.Index(form[from:], g)
-			if i < 0 {
-				break
-			}
-			from += i
-			l, r := 0, gram
-			for l < from && l < at && form[from-l-1] == data[at-l-1] {
-				l++
-			}
-			for from+r < len(form) && at+r < len(data) && form[from+r] == data[at+r] {
-				r++
-			}
-			if l+r >= minPiece && l+r > f.to-f.from {
-				f, ok = span{at - l, at + r}, true
-			}
+func widest(data []byte, at int, places []place) (f span, ok bool) {
+	for _, p := range places {
+		l, r := 0, gram
+		for l < p.at && l < at && p.form[p.at-l-1] == data[at-l-1] {
+			l++
+		}
+		for p.at+r < len(p.form) && at+r < len(data) && p.form[p.at+r] == data[at+r] {
+			r++
+		}
+		if l+r >= minPiece && l+r > f.to-f.from {
+			f, ok = span{at - l, at + r}, true
 		}
 	}
 	return f, ok
@@ -235,45 +229,23 @@ func (s *Secrets) safeEnd(data []byte) int {
 
 func (s *Secrets) compile() {
 	seen := map[string]bool{}
-	grams := 0
+	s.grams = map[uint64][]place{}
 	for _, v := range s.values {
 		for _, form := range forms(v) {
+			data := []byte(form)
 			switch {
 			case len(form) < minSecret || seen[form] || len(form) < minPiece && isOrdinary(form):
 			case len(form) < minPiece:
-				s.short = append(s.short, []byte(form))
+				s.short = append(s.short, data)
 			default:
-				s.long = append(s.long, []byte(form))
-				grams += len(form)
+				s.long = append(s.long, data)
+				for i := range len(data) - gram + 1 {
+					g := binary.LittleEndian.Uint64(data[i:])
+					s.grams[g] = append(s.grams[g], place{data, i})
+				}
 			}
 			seen[form] = true
 			s.longest = max(s.longest, len(form))
 		}
 	}
-	// With 64 bits for each gram, two of which are set, one gram of other text in a thousand is searched for in vain.
-	size := 1 // a power of two, for bits
-	for size < grams {
-		size *= 2
-	}
-	s.filter = make([]uint64, size)
-	for _, form := range s.long {
-		for i := 0; i+gram <= len(form); i++ {
-			a, b := s.bits(binary.LittleEndian.Uint64(form[i:]))
-			s.filter[a/64] |= 1 << (a % 64)
-			s.filter[b/64] |= 1 << (b % 64)
-		}
-	}
-}
-
-// bits returns the two bits of a gram in the filter.
-func (s *Secrets) bits(g uint64) (a, b uint64) {
-	g *= 0x9E3779B97F4A7C15 // mixes all bits of g into the upper ones
-	mask := uint64(len(s.filter))*64 - 1
-	return g >> 32 & mask, g >> 12 & mask
-}
-
-// mayHave reports whether the long forms may have a gram.
-func (s *Secrets) mayHave(g uint64) bool {
-	a, b := s.bits(g)
-	return s.filter[a/64]&(1<<(a%64)) != 0 && s.filter[b/64]&(1<<(b%64)) != 0
 }

@@ -1,7 +1,6 @@
 package spend
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,42 +123,23 @@ func (l *Ledger) Look(ctx context.Context, f func(*Book)) error {
 func (l *Ledger) look(ctx context.Context, each func(*Book, Call), f func(*Book)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	add := func(data []byte) string {
-		var c Call
-		if json.Unmarshal(data, &c) != nil || c.ID == "" || !c.isPossible() || !l.counts(c) {
-			return c.ID
-		}
-		if each != nil && c.State != Begun && supersedes(c, l.book.calls[c.ID]) {
-			each(l.book, c)
-		}
-		l.book.Add(c)
-		return c.ID
-	}
-	begun := map[string][]byte{} // most calls have ended, too, and only their ends are decoded
 	for r, err := range l.log.Read(ctx, l.stream, l.pos) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return err
 		}
 		l.pos = max(l.pos, r.Pos)
-		if err != nil {
+		var c Call
+		if err != nil || json.Unmarshal(r.Data, &c) != nil || c.ID == "" || !c.isPossible() || !l.counts(c) {
 			continue
 		}
-		if rest, ok := bytes.CutPrefix(r.Data, beginning); ok {
-			id, _, _ := bytes.Cut(rest, []byte{'"'})
-			begun[string(id)] = r.Data
-			continue
+		if each != nil && c.State != Begun && supersedes(c, l.book.calls[c.ID]) {
+			each(l.book, c)
 		}
-		delete(begun, add(r.Data))
-	}
-	for _, data := range begun {
-		add(data)
+		l.book.Add(c)
 	}
 	f(l.book)
 	return nil
 }
-
-// beginning is how append writes the record of a call that has begun.
-var beginning = []byte(`{"call":"begun","id":"`)
 
 // soon is a log that can append without waiting for the disk.
 type soon interface {

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"muster/internal/clock"
 	"muster/internal/face"
 	"muster/internal/view"
 	"muster/team"
@@ -94,13 +95,13 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 			}
 			members = now
 		case <-f.changed:
-			if !sleep(ctx, settleTime) {
+			if clock.Sleep(ctx, settleTime) != nil {
 				return
 			}
 		}
 		began := time.Now()
 		f.send(ctx, send)
-		if !sleep(ctx, max(minInterval, restFactor*time.Since(began))) {
+		if clock.Sleep(ctx, max(minInterval, restFactor*time.Since(began))) != nil {
 			return
 		}
 	}
@@ -119,7 +120,7 @@ func (f *feed) sendEvents(ctx context.Context, send func(tea.Msg)) {
 		events := f.events
 		f.events = nil
 		f.mu.Unlock()
-		if send(eventsMsg(events)); !sleep(ctx, eventsInterval) {
+		if send(eventsMsg(events)); clock.Sleep(ctx, eventsInterval) != nil {
 			return
 		}
 	}
@@ -168,17 +169,5 @@ func nudge(tokens chan struct{}) {
 	select {
 	case tokens <- struct{}{}:
 	default:
-	}
-}
-
-// sleep waits, and reports whether ctx is still alive. It ends with ctx, so that quitting is never late.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

@@ -202,19 +202,6 @@ func (m *model) show() tea.Cmd {
 	return m.load()
 }
 
-// showFirst shows what is selected in the first list that has anything, and nothing where none has. The lists get the
-// focus if they had it.
-func showFirst(m *model) tea.Cmd {
-	m.detail = detail{wishes: m.detail.wishes}
-	if i := slices.IndexFunc(m.lists[:], func(l list) bool { return len(l.rows) > 0 }); i >= 0 {
-		if m.focus == m.last {
-			m.focus = i
-		}
-		m.last = i
-	}
-	return m.show()
-}
-
 // showPage shows one of the pages that belong to no row. The focus goes with it, so that the arrows scroll it, and Esc
 // comes back to the row that was shown before.
 func (m *model) showPage(key string) tea.Cmd {
