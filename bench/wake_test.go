@@ -18,7 +18,7 @@ import (
 
 // BenchmarkPickup is how long after `muster task add` has returned an idle teammate of another process starts on it.
 func BenchmarkPickup(b *testing.B) {
-	t := newWorld(b, 1).hire(1)
+	t := newWorld(b, 1).hire()
 	var added, claims, lanes, asks samples // ms after task add has returned; the first from its start
 	for i := 2; i < 3*rounds+2; i++ {
 		before := len(t.server.visits("t0"))

@@ -149,29 +149,6 @@ func TestTalkCtrlC(t *testing.T) {
 	w.isInterrupted()
 }
 
-// TestTalkAttaches writes to a team of another process, reads what its lead says, and leaves it at work.
-func TestTalkAttaches(t *testing.T) {
-	tier.All(t)
-	w := newWorld(t)
-	s := w.screen(talkers)
-	p := w.start("run", "plan it", "--model", w.words(eager(talkers)))
-	w.awaitsEvent("alice works", aliceWorks)
-	s.Keys("muster", "Enter")
-	s.Wait(`a team is at work here, in another process`)
-	s.Keys("how is it?", "Enter")
-	s.Wait(`It goes well\.`)
-	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team works on.*\n\$ $`)
-	s.Keys("clear; muster", "Enter")
-	s.Wait(`a team is at work here, in another process`)
-	w.write(filepath.Join(w.base, "go"), "")
-	// The lead's last words come as they are said, or with the summary where the run ends first.
-	if text := s.Wait(`(?s)a word to the user.*the run has ended.*\n\$ $`); !strings.Contains(text, "All of it has landed.") {
-		t.Errorf("the lead's last words are missing:\n%s", text)
-	}
-	p.ends(0)
-}
-
 // A signal ends a conversation without a terminal as it ends a run: the exit code is 130 and the state is kept.
 func TestTalkPipedIsInterrupted(t *testing.T) {
 	tier.All(t)
