@@ -98,6 +98,9 @@ type Inbox interface {
 	Watch(ctx context.Context, box Name) <-chan struct{}
 }
 
+// HostLeases begins the names of the leases of processes that host members. While one is held, a team is at work.
+const HostLeases = "host-"
+
 // Leases says which processes live.
 type Leases interface {
 	// Acquire takes the lease or returns ErrHeld at once.

@@ -79,7 +79,8 @@ type Task struct {
 	Landing *PendingLanding `json:"landing,omitempty"`
 	Landed  *Landed         `json:"landed"`
 	Effects []Effect        `json:"effects,omitempty"`
-	// CompletedBy is who completed it; System: another program wrote that, and nothing was landed by us.
+	// CompletedBy is who completed it. It is empty when another program wrote that it is completed; an earlier version
+	// then made it System. Nothing was landed by us in both cases.
 	CompletedBy Name   `json:"completed_by,omitempty"`
 	Result      string `json:"result,omitempty"` // the owner's closing summary, or why it needs attention
 	// Note is what the last attempt left for the next one.

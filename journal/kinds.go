@@ -63,7 +63,6 @@ const (
 	TaskAttention   = "task.attention"    // reason
 	TaskDeleted     = "task.deleted"      // subject
 	TaskEdgeRemoved = "task.edge_removed" // blocker: the id that the task no longer waits for
-	TaskForeign     = "task.foreign"      // text: what another program did to the task
 )
 
 // Checks of landings. Tasks are the ids of those whose work is checked together, in the order in which they would land.
@@ -106,5 +105,10 @@ const (
 // MemorySaved says that a member has saved something for later runs.
 const MemorySaved = "memory.saved" // name, type, text: its description
 
-// StateCorrupt says that one record cannot be read; the others can.
-const StateCorrupt = "state.corrupt" // text, and table, key, rev where it is a document
+// The records.
+const (
+	// StateCorrupt says that one record cannot be read; the others can.
+	StateCorrupt = "state.corrupt" // text, and table, key, rev where it is a document
+	// StateForeign says that another program changed a record while the team worked, and that this was undone.
+	StateForeign = "state.foreign" // text, file
+)

@@ -22,20 +22,17 @@ func (t *Team) Members() Members { return Members{t} }
 // Member is a member's record, and whether a living process runs the member.
 type Member struct {
 	muster.Member
-	IsAlive   bool
-	IsForeign bool // another program has written it into config.json, and runs it
+	IsAlive bool
 }
 
-// List returns all members: the lead first, then the others in the order in which they joined, then those of other
-// programs.
+// List returns all members: the lead first, then the others in the order in which they joined.
 func (s Members) List(ctx context.Context) (all []Member, err error) {
 	r := s.t.services().Roster(ctx)
 	// The records are read before the hosts, so a host that ends in between is seen as gone. The hosts are read
 	// once and not for each member.
 	members, errMembers := r.List(ctx)
 	hosts, errHosts := r.Hosts(ctx)
-	foreign, errForeign := r.Foreign(ctx)
-	if err := cmp.Or(errMembers, errHosts, errForeign); err != nil {
+	if err := cmp.Or(errMembers, errHosts); err != nil {
 		return nil, err
 	}
 	isAlive := map[muster.HostID]bool{}
@@ -48,9 +45,6 @@ func (s Members) List(ctx context.Context) (all []Member, err error) {
 			at = 0
 		}
 		all = slices.Insert(all, at, Member{Member: m, IsAlive: isAlive[m.Host]})
-	}
-	for _, m := range foreign {
-		all = append(all, Member{Member: m, IsForeign: true})
 	}
 	return all, nil
 }

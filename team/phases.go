@@ -17,7 +17,6 @@ import (
 	"muster/internal/roster"
 	"muster/internal/teammate"
 	"muster/internal/worktree"
-	"muster/journal"
 )
 
 // phaseWatch looks at what no member may change: the target, and what of the repository is the user's. It looks when
@@ -33,10 +32,9 @@ type phaseWatch struct {
 	lock    chan struct{}
 	working map[muster.Name]bool // who is in a phase in this process
 	last    *git.Fingerprint
-	state   map[string]*os.File // the directories of the team's state, open, so that no other becomes the same file
-	from    muster.Pos          // where the journal ended when the run began
-	lost    []string            // what was found to be gone, each once
-	files   map[string]bool     // what was told of files of the checkout, and to whom
+	state   *os.File        // the directory .team, open, so that no other becomes the same file; nil: there is none
+	isLost  bool            // it was found to be gone
+	files   map[string]bool // what was told of files of the checkout, and to whom
 }
 
 // newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
@@ -46,7 +44,7 @@ func newPhaseWatch(p *runHost, host muster.HostID) *phaseWatch {
 		return nil
 	}
 	return &phaseWatch{p: p, repo: r.Repo, host: host, lock: make(chan struct{}, 1), working: map[muster.Name]bool{},
-		state: map[string]*os.File{}, files: map[string]bool{}}
+		files: map[string]bool{}}
 }
 
 // skip leaves out the refs that landings and lanes move, and the members' worktrees. The archived work of earlier lanes
@@ -71,14 +69,8 @@ func (w *phaseWatch) lander() *landing.Lander {
 func (w *phaseWatch) start(ctx context.Context) {
 	w.lock <- struct{}{}
 	w.lookAtRest(ctx)
-	from, err := w.p.Journal.Tail(ctx, 0)
-	logDropped(ctx, w.p.Log, "looking where the journal ends", err)
-	w.from = from
-	home := w.p.workspace.Paths()
-	for _, dir := range []string{home.Team(), home.Tasks()} {
-		if f, err := os.Open(dir); err == nil { // a store in memory has none
-			w.state[dir] = f
-		}
+	if f, err := os.Open(w.p.workspace.Paths().Team()); err == nil { // a store in memory has none
+		w.state = f
 	}
 	go func() {
 		defer func() { <-w.lock }()
@@ -134,7 +126,7 @@ func (w *phaseWatch) End(ctx context.Context, name muster.Name, task muster.Task
 		moved = d.Error()
 	}
 	w.look(ctx, name)
-	w.findLost(ctx, false)
+	w.findLost()
 	return moved
 }
 
@@ -211,57 +203,25 @@ func (w *phaseWatch) hasTold(name muster.Name, changes []string) bool {
 	return told
 }
 
-// findLost looks whether the team's own state is still there, and at the end of a run, whether each of its tasks is. A
-// run whose board has vanished would seem to be done.
-func (w *phaseWatch) findLost(ctx context.Context, isLast bool) {
-	for dir, f := range w.state {
-		was, err1 := f.Stat()
-		now, err2 := os.Lstat(dir)
-		if err1 == nil && (errors.Is(err2, fs.ErrNotExist) || err2 == nil && !os.SameFile(was, now)) {
-			w.addLost(filepath.Base(dir) + " was removed or replaced while the team worked")
-		}
-	}
-	if !isLast {
+// findLost looks whether the team's own state is still there. Documents that are removed are put back by the store, but
+// the rest is not, and a run whose state has vanished would seem to be done.
+func (w *phaseWatch) findLost() {
+	if w.state == nil {
 		return
 	}
-	tasks, err := w.p.Board.List(ctx)
-	if err != nil {
-		return // whoever needs the board says so
-	}
-	here := map[muster.TaskID]bool{}
-	for _, t := range tasks {
-		here[t.ID] = true
-	}
-	for _, u := range w.p.Board.Corrupt() {
-		here[u.ID] = true
-	}
-	// What was made and deleted in order is in the journal.
-	tasksOf := map[muster.TaskID]bool{}
-	for e, err := range w.p.Journal.Read(ctx, w.from) {
-		if err == nil && (e.Kind == journal.TaskCreated || e.Kind == journal.TaskDeleted) {
-			tasksOf[e.Task] = e.Kind == journal.TaskCreated
-		}
-	}
-	for id, exists := range tasksOf {
-		if exists && !here[id] {
-			w.addLost(fmt.Sprintf("task #%d is gone from the board, and nobody has deleted it", id))
-		}
-	}
-}
-
-func (w *phaseWatch) addLost(what string) {
-	if !slices.Contains(w.lost, what) {
-		w.lost = append(w.lost, what)
+	was, err1 := w.state.Stat()
+	now, err2 := os.Lstat(w.p.workspace.Paths().Team())
+	if err1 == nil && (errors.Is(err2, fs.ErrNotExist) || err2 == nil && !os.SameFile(was, now)) {
+		w.isLost = true
 	}
 }
 
 // verdict is how a run ended of whose state something was found to be gone: what is left says nothing of the rest.
 func (w *phaseWatch) verdict(end teammate.End) teammate.End {
-	if len(w.lost) == 0 {
-		return end
+	if w.isLost {
+		const what = ".team was removed or replaced while the team worked\n"
+		end.Code, end.Text = cmp.Or(end.Code, 3), strings.TrimSpace(what+end.Text)
 	}
-	slices.Sort(w.lost)
-	end.Code, end.Text = cmp.Or(end.Code, 3), strings.TrimSpace(strings.Join(w.lost, "; ")+"\n"+end.Text)
 	return end
 }
 
@@ -270,7 +230,7 @@ func (w *phaseWatch) close(ctx context.Context) {
 	w.lock <- struct{}{}
 	defer func() { <-w.lock }()
 	_ = w.secure(ctx, muster.Lead) // it says itself what it could not do
-	w.findLost(ctx, true)
+	w.findLost()
 	w.release()
 	if w.last == nil {
 		return
@@ -285,9 +245,9 @@ func (w *phaseWatch) close(ctx context.Context) {
 	}
 }
 
-// release closes the directories. It is all that a process has to do which has joined: the one that leads looks last.
+// release closes the directory. It is all that a process has to do which has joined: the one that leads looks last.
 func (w *phaseWatch) release() {
-	for _, f := range w.state {
-		_ = f.Close() // it was only read
+	if w.state != nil {
+		_ = w.state.Close() // it was only read
 	}
 }

@@ -142,8 +142,8 @@ func (s *supervisor) serve(house, ctx context.Context) {
 	}
 }
 
-// repairLoop settles what other programs left undone: the effects of a completion, a status that they wrote, a mail of
-// a request. Whoever comes by does it.
+// repairLoop settles what processes left undone: the effects of a completion, a mail of a request. Whoever comes by
+// does it. It also reads the run's record, so that the store undoes what another program may have made of it.
 func (s *supervisor) repairLoop(ctx context.Context) {
 	changed := s.Board.Watch(ctx)
 	tick := time.NewTicker(s.config.Limits.IdlePoll)
@@ -160,6 +160,8 @@ func (s *supervisor) repairLoop(ctx context.Context) {
 		case <-changed:
 		case <-tick.C:
 			log("settling requests", s.Requests.Settle(ctx))
+			_, err := s.Run(ctx)
+			log("reading the run's record", err)
 			log("taking back orphaned claims", s.releaseOrphans(ctx))
 		}
 	}

@@ -4,8 +4,8 @@
 // Its type is Board. Read the files in this order: board.go and records.go (the documents and the events),
 // status.go (what may become of one task, as pure functions), claim.go (the steps that owners take),
 // create.go, patch.go, delete.go, edges.go and meta.go (new dependencies, and the document that announces
-// them), effects.go (what follows from a step), settle.go (repair), and graph.go (what is derived from the
-// tasks in memory).
+// them), effects.go (what follows from a step), settle.go (what was left undone), and graph.go (what is
+// derived from the tasks in memory).
 //
 // Every step changes one document by compare-and-set. What must follow in other documents is named in the
 // same write (muster.Effect) and done after it, any number of times, by any process that finds it. Events
@@ -40,8 +40,9 @@ type Board struct {
 	edges   *edges
 	effects *effects
 
-	// settling is held by the one Settle that runs in this process.
-	settling chan struct{}
+	// settling is held by the one Settle that runs in this process. It guards hasSettled: one has looked at all tasks.
+	settling   chan struct{}
+	hasSettled bool
 	// revoke is what OnRevoke set; nil when nobody here can revoke a landing.
 	revoke atomic.Pointer[func(context.Context, muster.Task) error]
 }

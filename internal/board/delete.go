@@ -12,8 +12,7 @@ import (
 )
 
 // OnRevoke says how the right of a task's claim to land is ended (landing's Revoke): what Delete does first
-// to a task that is landing, and Settle to one that another program marked as deleted. An error of f stops
-// the deletion. The last f counts.
+// to a task that is landing. An error of f stops the deletion. The last f counts.
 func (b *Board) OnRevoke(f func(context.Context, muster.Task) error) {
 	b.revoke.Store(&f)
 }

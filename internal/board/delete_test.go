@@ -25,6 +25,9 @@ func TestDeletingWhatOnlyFinishedTasksWaitedFor(t *testing.T) {
 	}
 }
 
+// errNoGit is the error of a revocation.
+var errNoGit = errors.New("git is gone")
+
 // A task that is landing is deleted only after its landing was revoked, and not where nobody can do that.
 func TestDeletingATaskThatIsLanding(t *testing.T) {
 	w := inMemory(t)

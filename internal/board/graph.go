@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"muster"
 	"muster/internal/state"
@@ -22,18 +21,13 @@ type graph struct {
 	dependants map[muster.TaskID][]muster.TaskID
 	ready      map[string]*queue      // the tasks that can be claimed now, by roleKey of the role that they ask for
 	unreadable map[muster.TaskID]bool // tasks whose document cannot be read; they block like unfinished ones
-	// missing has tasks that are not there, and the time from which Settle may drop the edges to them: the zero
-	// time for one that was seen and has been deleted since. For a blocker that this process has never seen
-	// it is missingFor after it was first missed, because another program may be about to write the task.
-	missing map[muster.TaskID]time.Time
-	removed map[muster.TaskID]bool // tasks that another program marked as deleted; Settle removes them
+	gone       map[muster.TaskID]bool // tasks that this process has seen and that have been deleted since
 
-	dirty     map[muster.TaskID]bool // tasks that Settle has to compare with the graph
-	effects   map[muster.TaskID]bool // tasks with effects that must still follow
-	claimed   map[muster.TaskID]bool // tasks that are in progress or landing
-	owning    map[muster.TaskID]bool // those of claimed that name files
-	claiming  map[muster.TaskID]bool // tasks with files that this process is about to claim
-	hasCycles bool                   // a change since the last search may have closed a cycle
+	dirty    map[muster.TaskID]bool // tasks that Settle has to compare with the graph
+	effects  map[muster.TaskID]bool // tasks with effects that must still follow
+	claimed  map[muster.TaskID]bool // tasks that are in progress or landing
+	owning   map[muster.TaskID]bool // those of claimed that name files
+	claiming map[muster.TaskID]bool // tasks with files that this process is about to claim
 }
 
 // node is one version of one task in the graph. A newer version of the task gets a new node.
@@ -52,7 +46,7 @@ func newGraph() *graph {
 	return &graph{
 		tasks: map[muster.TaskID]*node{}, dependants: map[muster.TaskID][]muster.TaskID{},
 		ready:      map[string]*queue{},
-		unreadable: map[muster.TaskID]bool{}, missing: map[muster.TaskID]time.Time{}, removed: map[muster.TaskID]bool{},
+		unreadable: map[muster.TaskID]bool{}, gone: map[muster.TaskID]bool{},
 		dirty: map[muster.TaskID]bool{}, effects: map[muster.TaskID]bool{}, claimed: map[muster.TaskID]bool{},
 		owning: map[muster.TaskID]bool{}, claiming: map[muster.TaskID]bool{},
 	}
@@ -65,17 +59,12 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 	id, _ := idOf(c.Key)
 	g.highest = NextID(g.highest+1, id) - 1
 	is := absent
-	isMarked := c.New != nil && c.New.Status == deleted
-	switch {
-	case c.New != nil && !isMarked:
+	if c.New != nil && c.New.Status != deleted {
 		is = &node{task: c.New, on: set(c.New.DependsOn...)}
-		delete(g.missing, id)
-	case c.Err == nil:
-		g.missing[id] = time.Time{}
 	}
 	g.replace(id, is)
 	mark(g.unreadable, id, c.Err != nil)
-	mark(g.removed, id, isMarked)
+	mark(g.gone, id, is == absent && c.Err == nil)
 }
 
 // replace puts the node is in the place of the one that the task had, if it had one. With absent the task
@@ -84,8 +73,7 @@ func (g *graph) onChange(c state.Change[muster.Task]) {
 // few bytes each, on the number of the ready tasks, but not on the size of the board.
 func (g *graph) replace(id muster.TaskID, is *node) {
 	was := cmp.Or(g.tasks[id], absent)
-	hasNewEdges := !slices.Equal(was.on, is.on)
-	if hasNewEdges {
+	if !slices.Equal(was.on, is.on) {
 		for _, d := range was.on {
 			at, _ := slices.BinarySearch(g.dependants[d], id)
 			if g.dependants[d] = slices.Delete(g.dependants[d], at, at+1); len(g.dependants[d]) == 0 {
@@ -114,10 +102,6 @@ func (g *graph) replace(id muster.TaskID, is *node) {
 	mark(g.effects, id, len(is.task.Effects) > 0)
 	mark(g.claimed, id, is.task.Claimed())
 	mark(g.owning, id, is.task.Claimed() && len(is.task.Files) > 0)
-	hasNewStatus := was.task.Status != is.task.Status
-	if is.task.Status == muster.Pending && (hasNewEdges || hasNewStatus) && g.waits(is) {
-		g.hasCycles = true
-	}
 }
 
 // mark adds id to the set, or removes it from there.
@@ -210,67 +194,4 @@ func path(to muster.TaskID, on func(muster.TaskID) []muster.TaskID, from ...must
 		reach(todo[0], on(todo[0]))
 	}
 	return nil
-}
-
-// cycles returns the groups of unfinished tasks that wait for each other, each in the order in which they
-// wait. Each is a shortest cycle through its first task; every task that is in some cycle is in one of
-// them.
-func (g *graph) cycles() (out [][]muster.TaskID) {
-	component := g.components()
-	placed := map[muster.TaskID]bool{}
-	for _, id := range slices.Sorted(maps.Keys(component)) {
-		if placed[id] {
-			continue
-		}
-		// A cycle never leaves its component, so the search for one through id need not either.
-		on := func(id muster.TaskID) []muster.TaskID {
-			return slices.DeleteFunc(slices.Clone(g.tasks[id].on), func(d muster.TaskID) bool {
-				return component[d] != component[id]
-			})
-		}
-		if cycle := path(id, on, on(id)...); cycle != nil {
-			out = append(out, cycle)
-			for _, d := range cycle {
-				placed[d] = true
-			}
-		}
-	}
-	return out
-}
-
-// components gives each unfinished task a task of its strongly connected component: two tasks are given the
-// same one exactly if each waits for the other, directly or through others. It is Kosaraju's algorithm, which
-// looks at each edge twice: it goes through the tasks in an order in which each comes after all that it waits
-// for, unless they wait for each other, and then backwards through that order along the edges to dependants.
-func (g *graph) components() map[muster.TaskID]muster.TaskID {
-	component := map[muster.TaskID]muster.TaskID{} // 0 for a task that was visited and has none yet
-	var order []muster.TaskID
-	var visit func(muster.TaskID)
-	visit = func(id muster.TaskID) {
-		if _, visited := component[id]; visited || g.tasks[id] == nil || g.isDone(id) {
-			return
-		}
-		component[id] = 0
-		for _, d := range g.tasks[id].on {
-			visit(d)
-		}
-		order = append(order, id)
-	}
-	for id := range g.tasks {
-		visit(id)
-	}
-	var assign func(id, to muster.TaskID)
-	assign = func(id, to muster.TaskID) {
-		if at, open := component[id]; !open || at != 0 {
-			return
-		}
-		component[id] = to
-		for _, d := range g.dependants[id] {
-			assign(d, to)
-		}
-	}
-	for _, id := range slices.Backward(order) {
-		assign(id, id)
-	}
-	return component
 }

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"muster"
-	"muster/internal/state"
 	"muster/journal"
 	"muster/store/mem"
 )
 
-// machine is three processes on one board, driven at random, also by another program that writes into the files.
+// machine is three processes on one board, driven at random.
 type machine struct {
 	*world
 	boards []*Board
@@ -169,23 +167,6 @@ func TestMachine(t *testing.T) {
 			"delete": func(r *rapid.T) {
 				m.known("delete", muster.Task{}, m.pick(r).Delete(m.ctx, m.id(r), rapid.Bool().Draw(r, "force")))
 			},
-			"foreign": func(r *rapid.T) {
-				id := m.id(r)
-				t, there := m.stored()[id]
-				if !there || t.Status == muster.Landing {
-					return
-				}
-				switch rapid.IntRange(0, 2).Draw(r, "does") {
-				case 0:
-					t.Status = muster.Completed
-				case 1:
-					t.BlockedBy = nil
-				case 2:
-					t.BlockedBy, t.Blocks = m.some(r), m.some(r)
-				}
-				data, _ := muster.Encode(t)
-				m.write(key(id), string(data))
-			},
 			"settle": func(r *rapid.T) {
 				must(m.world, 0, m.pick(r).Settle(m.ctx))
 				m.whole()
@@ -206,11 +187,6 @@ func TestMachine(t *testing.T) {
 		})
 		must(m.world, 0, m.boards[0].Settle(m.ctx))
 		m.whole()
-		for _, e := range m.events(journal.TaskForeign) {
-			if m.told[e.Task] == 0 {
-				m.Fatalf("the completion of %d by another program was told to nobody", e.Task)
-			}
-		}
 		for id, n := range m.told {
 			if n > 1 {
 				m.Fatalf("task %d was told %d times", id, n)
@@ -239,42 +215,6 @@ func ids(tasks []muster.Task) (out []muster.TaskID) {
 		out = append(out, t.ID)
 	}
 	return out
-}
-
-// The graph finds a cycle of unfinished tasks exactly where there is one.
-func TestCyclesAreFound(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		g := newGraph()
-		all := map[muster.TaskID]muster.Task{}
-		n, is := rapid.IntRange(1, 7), muster.Pending
-		statuses := rapid.SampledFrom([]muster.TaskStatus{is, is, is, muster.Completed})
-		for range rapid.IntRange(1, 30).Draw(r, "changes") {
-			t := muster.Task{ID: muster.TaskID(n.Draw(r, "id"))}
-			t.Status = statuses.Draw(r, "status")
-			for _, d := range rapid.SliceOfN(n, 0, 4).Draw(r, "on") {
-				t.DependsOn = append(t.DependsOn, muster.TaskID(d))
-			}
-			all[t.ID] = t
-			g.onChange(state.Change[muster.Task]{Key: key(t.ID), New: &t})
-		}
-		maps.DeleteFunc(all, func(_ muster.TaskID, t muster.Task) bool { return t.Status == muster.Completed })
-		cycles := g.cycles()
-		if (cycleIn(all) != "") != (len(cycles) > 0) {
-			r.Fatalf("cycle %q, cycles %v", cycleIn(all), cycles)
-		}
-		for _, cycle := range cycles {
-			for i, id := range cycle {
-				if next := cycle[(i+1)%len(cycle)]; !slices.Contains(all[id].DependsOn, next) {
-					r.Fatalf("%v is no cycle: %d does not wait for %d", cycle, id, next)
-				}
-			}
-		}
-		found := slices.Concat(cycles...)
-		maps.DeleteFunc(all, func(id muster.TaskID, _ muster.Task) bool { return slices.Contains(found, id) })
-		if c := cycleIn(all); c != "" {
-			r.Fatalf("beside the cycles %v there is %s", cycles, c)
-		}
-	})
 }
 
 func ExampleDraft() {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/clock"
 	"muster/internal/corruption"
 )
 
@@ -150,8 +149,6 @@ func (f *metaFile) change(ctx context.Context, alter func(*meta) error) error {
 // next id is found from the tasks and the events, so that no id is given away twice. Edges that were half
 // added are lost; they were not acknowledged. The error is nil when the caller may read meta again.
 func (f *metaFile) rebuild(ctx context.Context, bad muster.Rev) error {
-	// A program that takes no lock may be in the middle of writing it. When ctx ends meanwhile, the next read says so.
-	_ = clock.Sleep(ctx, corruption.HalfWritten)
 	was, doc, why := f.parse(ctx)
 	if !errors.Is(why, muster.ErrCorrupt) || doc.Rev != bad {
 		return nil

@@ -1,8 +1,6 @@
 package board
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,20 +29,6 @@ func TestNoFailureIsHiddenWhileMetaIsMadeAnew(t *testing.T) {
 	})
 }
 
-// Who is told to stop while it waits stops.
-func TestMetaIsWaitedForNoLongerThanTheContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := inMemory(t)
-		w.write("meta", `{"next_id": "half"}`)
-		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Millisecond)
-		defer cancel()
-		_, err := w.board().Create(ctx, Draft{Subject: "x"})
-		if !errors.Is(err, context.DeadlineExceeded) || w.raw("meta")["next_id"] != "half" {
-			t.Errorf("%v, %v", err, w.raw("meta"))
-		}
-	})
-}
-
 // An event that cannot be read keeps the next id from nobody.
 func TestMetaIsMadeAnewBesideABadEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -61,24 +45,6 @@ func TestMetaIsMadeAnewBesideABadEvent(t *testing.T) {
 		w.write("meta", `{"next_id": 9, "edges": "many"}`) // what can be read of it counts
 		if got := w.add(w.board(), "9"); got.ID != 9 || w.raw("meta")["edges"] != float64(time.Now().UnixMilli()) {
 			t.Errorf("%+v, %v", got, w.raw("meta"))
-		}
-	})
-}
-
-// A meta document that another program is in the middle of writing is waited for, however often it begins anew.
-func TestAHalfWrittenMetaIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := inMemory(t)
-		b := w.board()
-		w.write("meta", `{"next_id": "half"}`)
-		go func() {
-			for _, data := range []string{`{"next_id": "again"}`, `{"next_id": 9}`} {
-				time.Sleep(30 * time.Millisecond)
-				w.write("meta", data)
-			}
-		}()
-		if got := w.add(b, "2"); got.ID != 9 || len(w.events(journal.StateCorrupt)) != 0 {
-			t.Errorf("%+v, told %v", got, w.events(journal.StateCorrupt))
 		}
 	})
 }

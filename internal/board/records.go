@@ -168,7 +168,8 @@ func onlyUnavailable(err error) error {
 }
 
 // decodeTask reads a task's document. The key is the task's id, whatever the document says. Blocks is left
-// out: it is derived, and an earlier version may have stored it.
+// out: it is derived, and an earlier version may have stored it. So is what another program calls landed: a
+// landing says who completed the task.
 func decodeTask(key string, data []byte) (muster.Task, error) {
 	id, _ := idOf(key)
 	if line := text.BadLine(data); line > 0 {
@@ -178,7 +179,9 @@ func decodeTask(key string, data []byte) (muster.Task, error) {
 	if err := t.UnmarshalJSON(data); err != nil { // json.Unmarshal would first check the whole of data once more
 		return muster.Task{}, muster.Errorf(muster.Corrupt, "task %d cannot be read: %w", id, err)
 	}
-	t.ID, t.Blocks = id, nil
+	if t.ID, t.Blocks = id, nil; t.CompletedBy == "" {
+		t.Landed = nil
+	}
 	return t, nil
 }
 

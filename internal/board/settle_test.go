@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster"
+	"muster/internal/testing/tapped"
 	"muster/journal"
 	"muster/store/storetest"
 )
@@ -22,11 +23,8 @@ func (w *world) fillForRepair(b *Board) error {
 	for key, data := range map[string]string{
 		"1":  `{"id": 1, "subject": "completed by another program", "status": "completed", "landed": {"commit": "c"}}`,
 		"2":  `{"id": 2, "subject": "waits for it", "dependsOn": [1], "blockedBy": [1]}`,
-		"3":  `{"id": 3, "subject": "nobody has it", "status": "in_progress", "fence": 1}`,
 		"4":  `{"id": 4, "subject": "marked", "status": "deleted", "fence": 1}`,
 		"5":  `{"id": 5, "subject": "waits for the marked one", "dependsOn": [4], "blockedBy": [4]}`,
-		"6":  `{"id": 6, "subject": "a cycle", "dependsOn": [7], "blockedBy": [7]}`,
-		"7":  `{"id": 7, "subject": "a cycle", "dependsOn": [6], "blockedBy": [6]}`,
 		"9":  `{"id": 9, "subject": "waits for one that is gone", "dependsOn": [10], "blockedBy": [10]}`,
 		"10": `{"id": 10, "subject": "gone"}`,
 		"11": `{"id": 11, "subject": "blockedBy is wrong", "dependsOn": [13], "blockedBy": []}`,
@@ -51,12 +49,8 @@ func (w *world) checkRepaired(when error) {
 	w.Helper()
 	all := w.stored()
 	is := map[muster.TaskID]bool{
-		1: all[1].CompletedBy == muster.System && all[1].Landed == nil, 2: len(all[2].BlockedBy) == 0,
-		3: all[3].Status == muster.Pending && all[3].Fence == 2,
-		5: len(all[5].DependsOn) == 0, 7: all[7].Status == muster.NeedsAttention,
-		6: all[6].Status == muster.NeedsAttention && all[6].Result == "waits for itself: 7 -> 6 -> 7",
+		1: all[1].Landed == nil, 2: len(all[2].BlockedBy) == 0, 5: len(all[5].DependsOn) == 0,
 		9: len(all[9].DependsOn) == 0, 11: slices.Equal(all[11].BlockedBy, []muster.TaskID{13}),
-		13: all[13].Status == muster.Pending,
 		12: slices.Equal(all[12].BlockedBy, []muster.TaskID{11}),
 	}
 	for id, ok := range is {
@@ -64,14 +58,8 @@ func (w *world) checkRepaired(when error) {
 			w.Errorf("after %v: task %d is %+v", when, id, t)
 		}
 	}
-	if _, there := all[4]; there || len(all) != len(is) {
-		w.Errorf("after %v: the tasks are %+v", when, all)
-	}
-	for kind, want := range map[string]int{journal.TaskForeign: 2, journal.TaskAttention: 2, journal.TaskDeleted: 1,
-		journal.TaskEdgeRemoved: 2} {
-		if e := w.events(kind); when == nil && len(e) != want {
-			w.Errorf("told: %+v, want %d %s", e, want, kind)
-		}
+	if e := w.events(journal.TaskEdgeRemoved); when == nil && len(e) != 2 {
+		w.Errorf("told: %+v", e)
 	}
 }
 
@@ -86,7 +74,6 @@ func TestSettleHidesNoFailure(t *testing.T) {
 		w := inMemory(t)
 		faulty := wrap(w.open())
 		b := withHandlers(New(faulty, journal.New(faulty.Log())))
-		b.OnRevoke(func(context.Context, muster.Task) error { return nil })
 		if err := w.fillForRepair(b); err != nil {
 			return err
 		}
@@ -99,37 +86,44 @@ func TestSettleHidesNoFailure(t *testing.T) {
 	})
 }
 
-// errNoGit is the error of a revocation.
-var errNoGit = errors.New("git is gone")
+// errNo is the error of a write that is refused.
+var errNo = errors.New("no")
 
-// One task that cannot be repaired keeps no other from it. It is tried again. A task that is marked as deleted stays
-// until its landing is revoked.
+// unsettled is a board with tasks whose blockedBy is wrong. onPut is called before a task is written, and its error
+// refuses that.
+func (w *world) unsettled(onPut func(key string) error) *Board {
+	w.Helper()
+	for _, id := range []string{"1", "2", "3"} {
+		w.write(id, `{"id": `+id+`, "subject": "waits", "dependsOn": [4], "blockedBy": []}`)
+	}
+	w.write("4", `{"id": 4, "subject": "open"}`)
+	s := tapped.Store{Store: w.open(), Before: func(_ context.Context, op, key string, _ []byte) error {
+		if op == "put" {
+			return onPut(key)
+		}
+		return nil
+	}}
+	return New(s, journal.New(s.Log()))
+}
+
+// One task that cannot be repaired keeps no other from it. It is tried again.
 func TestSettleGoesOnPastWhatFails(t *testing.T) {
 	w := inMemory(t)
-	b := w.board()
-	for _, id := range []string{"1", "2", "3"} {
-		w.write(id, `{"id": `+id+`, "subject": "nobody has it", "status": "in_progress", "fence": 1}`)
-	}
-	w.write("4", `{"id": 4, "subject": "marked, and could still land", "status": "deleted", "fence": 1}`)
 	fails := true
-	b.OnRevoke(func(_ context.Context, t muster.Task) error {
-		if fails && t.ID != 3 {
-			return errNoGit
+	b := w.unsettled(func(key string) error {
+		if fails && key != "tasks/2" {
+			return errNo
 		}
 		return nil
 	})
-	for _, want := range []muster.TaskStatus{muster.InProgress, muster.Pending} {
-		err := b.Settle(w.ctx)
-		if errors.Is(err, errNoGit) != fails || fails && strings.Count(err.Error(), errNoGit.Error()) != 3 {
+	for _, want := range []int{0, 1} {
+		if err := b.Settle(w.ctx); errors.Is(err, errNo) != fails {
 			t.Errorf("settled with %v", err)
 		}
-		for id, is := range map[muster.TaskID]muster.TaskStatus{1: want, 2: want, 3: muster.Pending} {
-			if got := w.get(b, id); got.Status != is {
-				t.Errorf("task %d is %s, not %s", id, got.Status, is)
+		for id, blockers := range map[muster.TaskID]int{1: want, 2: 1, 3: want} {
+			if got := w.get(b, id); len(got.BlockedBy) != blockers {
+				t.Errorf("task %d waits for %v", id, got.BlockedBy)
 			}
-		}
-		if _, err := w.store.Table(muster.TableTasks).Get(w.ctx, "4"); errors.Is(err, muster.ErrNotFound) == fails {
-			t.Errorf("the marked task: %v", err)
 		}
 		fails = false
 	}
@@ -137,20 +131,20 @@ func TestSettleGoesOnPastWhatFails(t *testing.T) {
 
 // While nothing can be written, or when its context ends, Settle stops at the first task instead of failing at each.
 func TestSettleStopsWhenNothingCanBeDone(t *testing.T) {
-	w := inMemory(t)
-	w.write("1", `{"id": 1, "subject": "a", "status": "in_progress", "fence": 1}`)
-	w.write("2", `{"id": 2, "subject": "b", "status": "in_progress", "fence": 1}`)
-	s := &mortal{Store: w.open(), left: 1}
-	err := New(s, journal.New(s.Log())).Settle(w.ctx)
-	if !errors.Is(err, errDead) || strings.Count(err.Error(), "dead") != 1 {
-		t.Errorf("settled with %v", err)
-	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	revoked := 0
-	b := w.board()
-	b.OnRevoke(func(context.Context, muster.Task) error { revoked++; cancel(); return errNoGit })
-	if err := b.Settle(ctx); !errors.Is(err, errNoGit) || revoked != 1 {
-		t.Errorf("%d were tried, %v", revoked, err)
+	for name, fails := range map[string]error{"the disk is gone": errDead, "its context ends": errNo} {
+		w := inMemory(t)
+		ctx, cancel := context.WithCancel(w.ctx)
+		tried := 0
+		b := w.unsettled(func(string) error {
+			if tried++; errors.Is(fails, errNo) {
+				cancel()
+			}
+			return fails
+		})
+		if err := b.Settle(ctx); !errors.Is(err, fails) || tried != 1 {
+			t.Errorf("%s: %d were tried, %v", name, tried, err)
+		}
+		cancel()
 	}
 }
 
@@ -189,66 +183,11 @@ func TestSettleWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-// What another program mends before Settle comes to it is left as it is then: nobody loses a claim that is whole.
-func TestSettleLeavesWhatWasMended(t *testing.T) {
-	const (
-		broken  = `{"id": 1, "subject": "a", "status": "pending", "owner": "alice", "fence": 1}`
-		whole   = `{"id": 1, "subject": "a", "status": "in_progress", "owner": "alice", "fence": 1}`
-		another = `{"id": 1, "subject": "a", "status": "pending", "owner": "bob", "fence": 2}`
-		marked  = `{"id": 1, "subject": "a", "status": "deleted", "fence": 1}`
-		cycle   = `{"id": 1, "subject": "a", "dependsOn": [1], "blockedBy": [1]}`
-		free    = `{"id": 1, "subject": "a"}`
-		done    = `{"id": 1, "subject": "a", "status": "completed"}`
-		told    = `{"id": 1, "subject": "a", "status": "completed", "completed_by": "system"}`
-	)
-	for name, c := range map[string]struct {
-		is      string
-		at      string // "get 1" is before anything was done, "revoke" after the landing was revoked
-		becomes string
-		revokes []int
-	}{
-		"before the revocation":        {broken, "get 1", whole, nil},
-		"after the revocation":         {broken, "revoke", whole, []int{1}},
-		"another claim":                {broken, "revoke", another, []int{1}},
-		"the mark, at first":           {marked, "get 1", whole, nil},
-		"the mark, before it is gone":  {marked, "delete 1", whole, []int{1}},
-		"the mark, by another program": {marked, "revoke", whole, []int{1}},
-		"a cycle":                      {cycle, "get 1", free, nil},
-		"a completion":                 {done, "get 1", told, nil},
-	} {
-		w := inMemory(t)
-		done := false
-		change := func(op string) {
-			if !done && op == c.at {
-				done = true
-				w.write("1", c.becomes)
-			}
-		}
-		s := interrupted{w.open(), func(op, key string) { change(op + " " + key) }}
-		b := New(s, journal.New(s.Log()))
-		var revoked []int
-		b.OnRevoke(func(_ context.Context, t muster.Task) error {
-			revoked = append(revoked, t.Fence)
-			change("revoke")
-			return nil
-		})
-		w.write("1", c.is)
-		must(w, 0, b.Settle(w.ctx))
-		want, err := decodeTask("1", []byte(c.becomes))
-		must(w, want, err)
-		if d := cmp.Diff(want, w.get(b, 1)); d != "" || w.eventCount() != 0 || !slices.Equal(revoked, c.revokes) {
-			t.Errorf("%s: %d events, revoked were %v: %s", name, w.eventCount(), revoked, d)
-		}
-	}
-}
-
-// A task that another program marked as deleted and that nobody ever had can go although nothing can be revoked. It is
-// not there for anybody, from the mark on.
+// A task that another program marked as deleted is not there for anybody.
 func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
 	w := inMemory(t)
 	b := w.board()
 	w.write("1", `{"id": 1, "subject": "a", "status": "deleted"}`)
-	b.OnRevoke(func(context.Context, muster.Task) error { return errNoGit })
 	text := "b"
 	for name, err := range map[string]error{
 		"get": errOf(b.Get(w.ctx, 1)), "claim": errOf(b.Claim(w.ctx, 1, Claim{Owner: "ann"})),
@@ -263,42 +202,39 @@ func TestATaskMarkedAsDeletedIsNotThere(t *testing.T) {
 		}
 	}
 	must(w, 0, b.Settle(w.ctx))
-	if _, there := w.stored()[1]; there {
-		t.Error("it is still there")
+	if all, err := b.List(w.ctx); err != nil || len(all) != 0 {
+		t.Errorf("it is listed: %+v, %v", all, err)
 	}
 }
 
-// A blocker that nobody has seen may still come while its id is free. Once the id is retired it never does.
-func TestABlockerMayComeWhileItsIDIsFree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := inMemory(t)
-		b := w.board()
-		w.write("1", `{"id": 1, "subject": "a", "blockedBy": [2]}`)
-		for _, c := range []struct {
-			meta string
-			want []muster.TaskID
-		}{{`{"next_id": 2}`, []muster.TaskID{2}}, {`{"next_id": 3}`, []muster.TaskID{}}} {
-			w.write("meta", c.meta)
-			must(w, 0, b.Settle(w.ctx))
-			time.Sleep(missingFor)
-			must(w, 0, b.Settle(w.ctx))
-			if got := w.get(b, 1); !slices.Equal(got.DependsOn, c.want) {
-				t.Errorf("with %s it waits for %v", c.meta, got.DependsOn)
-			}
+// A blocker that is not there may still come: only a process that has seen it, or that begins, takes it for deleted,
+// and only if its id was given away.
+func TestABlockerMayStillCome(t *testing.T) {
+	w := inMemory(t)
+	b := w.board()
+	must(w, 0, b.Settle(w.ctx))
+	w.write("3", `{"id": 3, "subject": "c", "blockedBy": [2]}`)
+	waits := func(b *Board, id muster.TaskID, want ...muster.TaskID) {
+		t.Helper()
+		must(w, 0, b.Settle(w.ctx))
+		if got := w.get(b, id); !slices.Equal(got.DependsOn, want) {
+			t.Errorf("task %d waits for %v", id, got.DependsOn)
 		}
-		w.write("3", `{"id": 3, "subject": "c", "blockedBy": [2]}`)
-		another := w.board() // which sees for the first time that the blocker is missing
-		must(w, 0, another.Settle(w.ctx))
-		if got := w.get(b, 3); !slices.Equal(got.DependsOn, []muster.TaskID{2}) {
-			t.Errorf("at once it waits for %v", got.DependsOn)
-		}
-		w.write("4", `{"id": 4, "subject": "d", "blockedBy": [5]}`)
-		w.write("1000000000000", `{"id": 1000000000000, "subject": "no number is left after it"}`)
-		next, err := UnusedID(w.ctx, another)
-		if got := w.add(another, "e"); got.ID != 6 || next != 6 || err != nil {
-			t.Errorf("the id of the task that is waited for was given to %+v", got)
-		}
-	})
+	}
+	waits(b, 3, 2)
+	another := w.board()
+	waits(another, 3)
+	w.write("4", `{"id": 4, "subject": "d", "blockedBy": [5]}`)
+	waits(another, 4, 5)
+	waits(w.board(), 4, 5)
+	w.write("meta", `{"next_id": 6}`)
+	waits(w.board(), 4)
+	w.write("7", `{"id": 7, "subject": "e", "blockedBy": [8]}`)
+	w.write("1000000000000", `{"id": 1000000000000, "subject": "no number is left after it"}`)
+	next, err := UnusedID(w.ctx, another)
+	if got := w.add(another, "f"); got.ID != 9 || next != 9 || err != nil {
+		t.Errorf("the id of the task that is waited for was given to %+v", got)
+	}
 }
 
 // What another program writes while Settle mends the task is seen to by the next one.
@@ -308,13 +244,14 @@ func TestSettleSeesWhatCameDuringIt(t *testing.T) {
 	w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1], "blockedBy": []}`)
 	var b *Board
 	b = withHandlers(w.interruptedBoard(at("put", "2"), func() {
-		w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1], "blockedBy": [1], "status": "completed"}`)
+		w.write("3", `{"id": 3, "subject": "c"}`)
+		w.write("2", `{"id": 2, "subject": "b", "dependsOn": [1, 3], "blockedBy": [1]}`)
 		must(w, 0, b.tasks.Refresh(w.ctx))
 	}))
 	for range 2 {
 		must(w, 0, b.Settle(w.ctx))
 	}
-	if got := w.get(b, 2); got.CompletedBy != muster.System {
+	if got := w.get(b, 2); !slices.Equal(got.BlockedBy, []muster.TaskID{1, 3}) {
 		t.Errorf("%+v", got)
 	}
 }

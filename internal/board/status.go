@@ -13,7 +13,7 @@ import (
 // not. None of them does any I/O. Each takes the time as at, and the caller writes the task by
 // compare-and-set, so a function may run again on a newer version of the task.
 
-// deleted is what other programs write when they mean that the task is no more.
+// deleted is what other programs write when they mean that the task is no more. For the board it is not there.
 const deleted muster.TaskStatus = "deleted"
 
 // A task is set aside, with the status NeedsAttention, when one of its counts reaches its limit.
@@ -215,26 +215,6 @@ func setCompleted(t *muster.Task, o Outcome, at float64) {
 	if t.Worktree != "" {
 		t.Effects = append(t.Effects, muster.EffectArchive)
 	}
-}
-
-// acceptForeign takes note that another program completed t. Its lane is kept.
-func acceptForeign(t *muster.Task, at float64) error {
-	if t.Status != muster.Completed || t.CompletedBy != "" {
-		return errNoChange
-	}
-	// Only a landing lands: what another program calls landed is not counted.
-	t.CompletedBy, t.Landing, t.Landed, t.UpdatedAt = muster.System, nil, nil, at
-	t.Effects = []muster.Effect{muster.EffectUnblock, muster.EffectTell}
-	return nil
-}
-
-// isInconsistent reports whether another program has left t in a state in which nobody works on it and
-// nobody can claim it. Such a task is pending with an owner, because the program put it back or opened it
-// again and left the name; or it is in progress without an owner. A task that was never claimed here is
-// left as its creators want it: it may be meant for somebody, or they may work on it themselves.
-func isInconsistent(t muster.Task) bool {
-	isUnclaimable := t.Status == muster.Pending && t.Owner != "" || t.Claimed() && t.Owner == ""
-	return t.Fence > 0 && isUnclaimable
 }
 
 // retry makes a task that was given up pending again, with its counts of attempts and returns at zero. It

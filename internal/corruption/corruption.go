@@ -127,9 +127,6 @@ func (t *Teller) Report(ctx context.Context, all ...state.Unreadable) error {
 		if id, err := strconv.Atoi(u.Key); err == nil && u.Table == muster.TableTasks {
 			r.Task = muster.TaskID(id)
 		}
-		if u.Table == muster.TableHosts {
-			r.Done = "no process can use its place until muster doctor --repair"
-		}
 		records = append(records, r)
 	}
 	return t.Tell(ctx, records...)

@@ -129,6 +129,17 @@ func (s *Staged) finish(put func() error) error {
 // Discard removes the staged content.
 func (s *Staged) Discard() { _ = s.f.fs.Remove(s.temp) } // what stays is swept out as a dead process's
 
+// Overwrite writes a file in place, without making it durable: a crash may leave any part of the data, or none. Errors:
+// fs.ErrNotExist if its directory is missing.
+func (f *Files) Overwrite(path string, data []byte) error {
+	file, err := f.fs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = file.Write(data)
+		err = errors.Join(err, file.Close())
+	}
+	return writeError(path, err)
+}
+
 // Remove removes a file, durably. A missing file is no error: a process that was killed after the removal does it
 // again.
 func (f *Files) Remove(path string) error {

@@ -179,8 +179,12 @@ func TestNeighbour(t *testing.T) {
 	// Task 50 is the neighbour's own: it works on it while the team runs.
 	n.save(map[string]any{"id": 50, "subject": "dora's own", "description": "", "status": "in_progress", "owner": "dora", "blockedBy": []int{}})
 	w.muster(0, "adopt", "--yes")
+	// The neighbour joins as the tutorials' manager does: it writes itself into the whole config.
+	joined := n.load(".team/config.json")
+	joined["members"] = append(joined["members"].([]any), map[string]any{"name": "dora", "role": "writer", "status": "working"})
+	n.write(".team/config.json", joined)
 	run := w.start("run", "--team", "wide", "--model", model, "work beside dora")
-	w.awaits("alice is there", func() bool { return len(w.config().Members) > 0 })
+	w.awaits("alice is there", func() bool { return len(w.config().Members) > 1 })
 
 	// All readers of the tutorials read all the time, and none of them ever fails.
 	over := make(chan struct{})
@@ -220,11 +224,6 @@ func TestNeighbour(t *testing.T) {
 		}
 	})
 
-	// The neighbour joins as the tutorials' manager does: it writes itself into the whole config.
-	joined := n.load(".team/config.json")
-	joined["members"] = append(joined["members"].([]any), map[string]any{"name": "dora", "role": "writer", "status": "working"})
-	n.write(".team/config.json", joined)
-
 	// It adds tasks: one ready, one after that, one after its own.
 	n.save(map[string]any{"id": 61, "subject": "theirs", "description": "Write theirs.", "status": "pending", "owner": nil, "blockedBy": []int{}, "colour": "blue"})
 	n.save(map[string]any{"id": 62, "subject": "after", "status": "pending", "owner": "", "blockedBy": []int{61}})
@@ -237,6 +236,10 @@ func TestNeighbour(t *testing.T) {
 	}
 	w.awaits("task 61 has landed", landed(61))
 	w.awaits("task 62 has landed", landed(62))
+	last := n.load(".tasks/task_63.json")
+	last["subject"] = "stolen"
+	n.save(last) // which is undone: that task is muster's now
+	w.awaits("the change is undone", func() bool { return n.load(".tasks/task_63.json")["subject"] == "last" })
 	if task := n.load(".tasks/task_61.json"); task["colour"] != "blue" || task["owner"] != "alice" || task["claim_source"] != "auto" {
 		t.Errorf("task 61 is %v", task)
 	}
@@ -262,10 +265,8 @@ func TestNeighbour(t *testing.T) {
 		t.Errorf("the answers are %q", answers)
 	}
 
-	// It completes its own, which frees the last.
-	mine := n.load(".tasks/task_50.json")
-	mine["status"] = "completed"
-	n.save(mine)
+	// It completes its own, which frees the last. A task that is there is changed by the command while a team works.
+	w.muster(0, "task", "complete", "50", "--as", "dora")
 	w.awaits("task 63 has landed", landed(63))
 	out := run.ends(0)
 	close(over)
@@ -273,6 +274,7 @@ func TestNeighbour(t *testing.T) {
 
 	w.landedOnce("muster/wide", "61", "62", "63", fmt.Sprint(w.called("ours")))
 	w.untouched()
+	w.has("what the user reads", out.String(), "another program changed .tasks/task_63.json")
 	if task := n.load(".tasks/task_50.json"); task["status"] != "completed" || task["landed"] != nil {
 		t.Errorf("task 50 is %v", task)
 	}

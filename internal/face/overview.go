@@ -149,7 +149,7 @@ func readMembers(ctx context.Context, t *team.Team) ([]view.Member, error) {
 	members, err := t.Members().List(ctx)
 	all := make([]view.Member, len(members))
 	for i, m := range members {
-		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive, Foreign: m.IsForeign}
+		all[i] = view.Member{Member: m.Member, Alive: m.IsAlive}
 		if m.Task == 0 {
 			continue
 		}

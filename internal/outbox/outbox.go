@@ -56,9 +56,6 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 		if _, err := send(ctx, toUser); err != nil {
 			return err
 		}
-	case t.CompletedBy == muster.System:
-		m.Content = fmt.Sprintf("Task #%d (%s) was completed by another program; nothing was landed by us.",
-			t.ID, t.Subject)
 	case t.Landed == nil:
 		// What such a task was for is in its owner's report, and in nothing that has landed.
 		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change: %s", t.ID, t.Subject,

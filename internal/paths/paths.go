@@ -45,6 +45,9 @@ func (d Dir) Inbox() string { return d.at(".team", "inbox") }
 // Locks has the lock files; they are never deleted.
 func (d Dir) Locks() string { return d.at(".team", "locks") }
 
+// Kept has what muster last wrote of documents, for as long as a team is at work: see the keeper of store/file.
+func (d Dir) Kept() string { return d.at(".team", "locks", "kept") }
+
 // Outputs has the whole of outputs that were too long for a tool result, a directory for each member.
 func (d Dir) Outputs() string { return d.at(".team", "outputs") }
 
@@ -76,10 +79,13 @@ func (d Dir) TableLocks(table string) []string {
 	const count = 16
 	paths := make([]string, count)
 	for i := range paths {
-		paths[i] = filepath.Join(d.Locks(), "table", fmt.Sprintf("%s-%02x.lock", table, i))
+		paths[i] = filepath.Join(d.TablesLocks(), fmt.Sprintf("%s-%02x.lock", table, i))
 	}
 	return paths
 }
+
+// TablesLocks is the directory of the TableLocks of all tables.
+func (d Dir) TablesLocks() string { return filepath.Join(d.Locks(), "table") }
 
 // at joins the names of directories and a file to a path below d. In an archive it has the names that the state has
 // there, so that a store can be opened on it as on a repository.

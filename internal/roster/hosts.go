@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/corruption"
 	"muster/internal/proc"
 	"muster/internal/state"
 )
@@ -49,7 +48,7 @@ var decodeHost, encodeHost = state.JSON("the host %s", func(p *HostRecord, slot 
 // Join makes this process a host: it takes the first free slot. about says for people what the process is.
 func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 	for n := 1; ; n++ {
-		slot := fmt.Sprintf("host-%d", n)
+		slot := fmt.Sprintf("%s%d", muster.HostLeases, n)
 		lease, err := r.leases.Acquire(ctx, slot)
 		if errors.Is(err, muster.ErrHeld) {
 			continue // another living process has the slot
@@ -64,8 +63,7 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 		if err := errors.Join(err, lease.Release()); !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
-		// The document of the slot cannot be read, so the number of its next life is not known: the next
-		// slot is tried.
+		// Something that is no file, or belongs to another user, is where the document would be.
 	}
 }
 
@@ -75,8 +73,9 @@ func (r *Roster) Join(ctx context.Context, about string) (*Host, error) {
 func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease, about string) (*Host, error) {
 	old, rev, err := r.hosts.Get(ctx, slot)
 	if errors.Is(err, muster.ErrCorrupt) {
-		return nil, errors.Join(err, r.teller.Report(ctx,
-			state.Unreadable{Table: muster.TableHosts, Key: slot, Rev: rev, Err: err}))
+		// The last life is not known. A Unix time is far above every life that there was.
+		old.Life = int(time.Now().Unix())
+		err = r.keepDamaged(ctx, r.hostTable, muster.TableHosts, slot, err)
 	}
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return nil, err
@@ -183,58 +182,6 @@ func (r *Roster) Hosts(ctx context.Context) ([]HostRecord, error) {
 		return cmp.Or(cmp.Compare(len(a.Slot), len(b.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
 	return all, nil
-}
-
-// MendHosts replaces the documents of slots that cannot be read and whose lease no process holds, and
-// returns the slots. The old content is kept in another table. The new life is a Unix time, which is far
-// above every life before it, so no member of an old life is taken for one of a new life.
-func (r *Roster) MendHosts(ctx context.Context) (slots []string, err error) {
-	if err := r.hosts.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	for _, u := range r.hosts.Unreadable() {
-		mended, err := r.mendHost(ctx, u.Key)
-		if err != nil {
-			return slots, err
-		}
-		if mended {
-			slots = append(slots, u.Key)
-		}
-	}
-	return slots, nil
-}
-
-// mendHost replaces the document of one slot, and reports whether it did. It holds the lease of the slot
-// meanwhile, so no process can begin a life there.
-func (r *Roster) mendHost(ctx context.Context, slot string) (bool, error) {
-	lease, err := r.leases.Acquire(ctx, slot)
-	if errors.Is(err, muster.ErrHeld) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = lease.Release() }() // the end of the process releases it too
-	// Read again under the lease: another process may have replaced the document meanwhile.
-	d, err := r.hostTable.Get(ctx, slot)
-	if err == nil {
-		_, err = decodeHost(slot, d.Data)
-	}
-	switch {
-	case err == nil, errors.Is(err, muster.ErrNotFound):
-		return false, nil
-	case errors.Is(err, muster.ErrUnavailable):
-		return false, err
-	}
-	if _, err := corruption.Keep(ctx, r.kept, muster.TableHosts, d, err); err != nil {
-		return false, err
-	}
-	// The old content is kept before it is overwritten. A crash between the two keeps it once more, under the same
-	// key, and the slot is replaced by the next call.
-	now := time.Now()
-	next := HostRecord{Slot: slot, Life: int(now.Unix()), Since: muster.UnixTime(now)}
-	_, err = r.hosts.Put(ctx, slot, next, d.Rev)
-	return true, err
 }
 
 // Where describes the host for people: what the process is, and its pid. It returns the id when the host

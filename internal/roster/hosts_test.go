@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 
@@ -159,36 +158,17 @@ func TestADamagedSlot(t *testing.T) {
 	if alive, err := r.Alive(t.Context(), h.ID()); err != nil || !alive {
 		t.Fatal(alive, err)
 	}
+	// A free slot is taken all the same.
 	_, err = s.Table(muster.TableHosts).Put(t.Context(), "host-2", []byte(`{"life":"y"}`), muster.None)
 	require.NoError(t, err)
-	passed := join(t, process(s)) // passes by the slot that cannot be read
-	held, err := s.Leases().Held(t.Context(), "host-2")
-	if err != nil || held || passed.ID() != "host-3.1" || len(kinds(t, s)) != 1 {
-		t.Errorf("host-2 is held: %t, %v, or is not reported; the host is %s", held, err, passed.ID())
-	}
-	require.NoError(t, passed.Release())
-	if slots, err := r.MendHosts(t.Context()); err != nil || !slices.Equal(slots, []string{"host-2"}) {
-		t.Fatal(slots, err)
-	}
-	for range 2 {
-		if all, err := process(s.Handle()).Hosts(t.Context()); err != nil || len(all) > 0 {
-			t.Fatal(all, err)
-		}
-	}
-	if got := kinds(t, s); len(got) != 2 || got[0] != "state.corrupt  " {
-		t.Fatalf("events %q", got)
+	if next := join(t, process(s)); next.doc.Slot != "host-2" || next.doc.Life < 1e9 || len(kinds(t, s)) != 1 {
+		t.Errorf("the host is %s, reported are %v", next.ID(), kinds(t, s))
 	}
 	require.NoError(t, sa.Close())
-	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) != 1 || slots[0] != "host-1" {
-		t.Fatal(slots, err)
-	}
 	// The next life is none that there was.
 	next := join(t, process(s.Handle()))
 	alive, err := r.Alive(t.Context(), h.ID())
 	if err != nil || alive || next.doc.Slot != "host-1" || next.doc.Life < 1e9 {
 		t.Fatal(alive, err, next.ID())
-	}
-	if slots, err := r.MendHosts(t.Context()); err != nil || len(slots) > 0 {
-		t.Fatal(slots, err)
 	}
 }

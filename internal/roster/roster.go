@@ -1,9 +1,8 @@
 // Package roster keeps who belongs to a team, what each member does, and which process runs it.
 //
 // Its type is Roster. Each member is one document, changed by compare-and-set (roster.go). config.go writes
-// config.json, a copy of the members for people and for other programs, and reads the members that those have
-// added to it. hosts.go keeps the processes that run members: a host is alive as long as it holds the lease of
-// its slot and the slot's document has its life.
+// config.json, a copy of the members for people and for other programs. hosts.go keeps the processes that run
+// members: a host is alive as long as it holds the lease of its slot and the slot's document has its life.
 //
 // The documents of the members decide. config.json may be late, and is never read back for members of ours.
 // What a member does in its turns does not belong here.
@@ -14,9 +13,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"muster"
@@ -38,21 +37,16 @@ type Roster struct {
 	leases    muster.Leases
 	journal   *journal.Journal
 	teller    *corruption.Teller
-	index     *index // guarded by the lock of members: see Collection.View
-
-	// docs are the documents of the team's table: see decodeTeamDoc. listed are the members in config.json, ours and
-	// those of other programs. The lock of docs guards it.
-	docs   *state.Collection[[]muster.Member]
-	listed []muster.Member
-	config configFile
+	index     *index       // guarded by the lock of members: see Collection.View
+	config    muster.Table // has config.json
 }
 
 // New returns the roster of the team in s.
 func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
-	config, t := s.Table(muster.TableTeam), corruption.New(s.Log(), s.Inbox(), j)
+	t := corruption.New(s.Log(), s.Inbox(), j)
 	r := &Roster{team: team, hostTable: s.Table(muster.TableHosts),
 		kept: s.Table(corruption.Table), leases: s.Leases(), journal: j, teller: t,
-		index: &index{}, config: configFile{table: config, turn: make(chan struct{}, 1)}}
+		index: &index{}, config: s.Table(muster.TableTeam)}
 	r.hosts = state.New(state.Options[HostRecord]{
 		Table: r.hostTable, Name: muster.TableHosts, Decode: decodeHost, Encode: encodeHost, Reporter: t,
 	})
@@ -60,9 +54,6 @@ func New(s muster.Store, j *journal.Journal, team muster.Name) *Roster {
 		Table: s.Table(muster.TableMembers), Name: muster.TableMembers, Decode: decode, Encode: encode,
 		NotFound: func(key string) error { return errAbsent(muster.Name(key)) }, OnChange: r.index.onChange,
 		Reporter: t,
-	})
-	r.docs = state.New(state.Options[[]muster.Member]{
-		Table: config, Name: muster.TableTeam, Decode: decodeTeamDoc, OnChange: r.onTeamDoc, Reporter: t,
 	})
 	return r
 }
@@ -75,16 +66,6 @@ func (r *Roster) Add(ctx context.Context, m muster.Member) (muster.Member, error
 	if m.Name != muster.Lead || m.Role != string(muster.Lead) {
 		if err := muster.CheckName(m.Name); err != nil {
 			return muster.Member{}, err
-		}
-		others, err := r.foreign(ctx, func(n muster.Name) bool {
-			return strings.EqualFold(string(n), string(m.Name))
-		})
-		if err != nil {
-			return muster.Member{}, err
-		}
-		if len(others) > 0 {
-			return muster.Member{}, muster.Errorf(muster.Held,
-				"%s is already here: another program wrote it into config.json", others[0])
 		}
 	}
 	m.Status = cmp.Or(m.Status, muster.Working)
@@ -326,6 +307,24 @@ func withRepairHint(err error, name muster.Name) error {
 			"mend its record or move it away (muster doctor names it); %s can be spawned anew then", name)
 	}
 	return err
+}
+
+// keepDamaged keeps a document that cannot be read because of why, and is about to be written anew, and reports that.
+// Errors: Corrupt when nothing can be written there.
+func (r *Roster) keepDamaged(ctx context.Context, table muster.Table, name, key string, why error) error {
+	doc, err := table.Get(ctx, key)
+	if err != nil && !errors.Is(err, muster.ErrCorrupt) {
+		return err
+	}
+	if doc.Data == nil { // it is no file, or belongs to another user
+		return errors.Join(why, r.teller.Report(ctx, state.Unreadable{Table: name, Key: key, Rev: doc.Rev, Err: why}))
+	}
+	kept, err := corruption.Keep(ctx, r.kept, name, doc, why)
+	if err != nil {
+		return err
+	}
+	return r.teller.Tell(ctx, corruption.Record{Table: name, Key: key, Rev: doc.Rev, Text: muster.PlainText(why),
+		Done: fmt.Sprintf("it is kept as %s/%s and written anew", corruption.Table, kept)})
 }
 
 // decode and encode read and write a member's document.

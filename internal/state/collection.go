@@ -2,7 +2,7 @@
 //
 // Its type is Collection[T]: the tasks, the members, the requests and the hosts of a team each are one. A Collection
 // decodes the documents of a muster.Table, follows the table's changes so that a warm process reads only what is new,
-// reads a document once more before it counts as corrupt, and reports the ones that stay corrupt.
+// and reports the documents that cannot be read.
 //
 // Three rules hold:
 //
@@ -27,11 +27,10 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/clock"
 )
 
-// HalfWritten is how long a Collection waits before it reads a corrupt document again. Other programs write in place
-// and without a lock, so a reader can meet a document that is half written.
+// HalfWritten is how long a refresh waits before it reads a corrupt document again. A program that adds a document may
+// write it in place, so a reader can meet one that is half written.
 const HalfWritten = 50 * time.Millisecond
 
 // ErrNoChange is returned by the function given to Update when the item already is as it should be.
@@ -67,7 +66,7 @@ type Change[T any] struct {
 	Err      error
 }
 
-// Unreadable is a document that could not be read, twice.
+// Unreadable is a document that cannot be read.
 type Unreadable struct {
 	Table, Key string
 	Rev        muster.Rev
@@ -105,22 +104,9 @@ func New[T any](o Options[T]) *Collection[T] {
 	}
 }
 
-// Get reads one item as it is stored now, and the revision that it was read at. A corrupt document is read once more
-// after HalfWritten; its error is then Corrupt, and the revision is that of the corrupt document.
-func (c *Collection[T]) Get(ctx context.Context, key string) (T, muster.Rev, error) {
-	for last := false; ; last = true {
-		item, rev, err := c.read(ctx, key)
-		if last || !errors.Is(err, muster.ErrCorrupt) {
-			return item, rev, err
-		}
-		if err := clock.Sleep(ctx, HalfWritten); err != nil {
-			return item, muster.None, err
-		}
-	}
-}
-
-// read reads one item once.
-func (c *Collection[T]) read(ctx context.Context, key string) (item T, rev muster.Rev, err error) {
+// Get reads one item as it is stored now, and the revision that it was read at. With the error Corrupt the revision is
+// that of the corrupt document.
+func (c *Collection[T]) Get(ctx context.Context, key string) (item T, rev muster.Rev, err error) {
 	doc, err := c.options.Table.Get(ctx, key)
 	if errors.Is(err, muster.ErrNotFound) && c.options.NotFound != nil {
 		return item, muster.None, c.options.NotFound(key)

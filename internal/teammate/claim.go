@@ -324,8 +324,8 @@ func (c *claims) check(ctx context.Context) error {
 	case errors.Is(err, muster.ErrNotFound):
 		return muster.Errorf(muster.NotFound, "task %d was deleted: stop working on it", t.ID)
 	case errors.Is(err, muster.ErrCorrupt):
-		return nil // another program may be in the middle of saving it; the landing asks again
-	case err == nil && now.Status == muster.Completed: // by another program, perhaps, in the owner's name
+		return nil // the landing asks again
+	case err == nil && now.Status == muster.Completed: // by the user, perhaps, in the owner's name
 		return muster.Errorf(muster.Fenced, "task %d is completed: stop working on it", t.ID)
 	case err == nil && (now.Fence != t.Fence || now.Owner != c.name()):
 		return muster.Errorf(muster.Fenced, "task %d was taken from you (it is %s now): stop working on it",

@@ -158,5 +158,5 @@ func (l *lead) spawnFor(
 	}
 }
 
-// maxHeldNames is how many names of other programs' members are passed over.
+// maxHeldNames is how many names are passed over that somebody has taken meanwhile.
 const maxHeldNames = 20

@@ -317,8 +317,6 @@ func (t lineWriter) taskLine() Line {
 	case journal.TaskEdgeRemoved:
 		l.Verb, l.Show = "edits", false
 		l.Text = fmt.Sprintf("%s no longer waits for %.0f", name, t.Number("blocker"))
-	case journal.TaskForeign:
-		l.Who, l.Verb, l.Text = "board", "note", Because(name, t.field("text", 120))
 	}
 	return l
 }

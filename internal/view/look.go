@@ -22,7 +22,6 @@ const (
 	LookIdle    Look = "idle"    // it has nothing to do
 	LookStopped Look = "stopped" // it has ended, or no process of its team lives
 	LookDead    Look = "dead"    // its process has gone while the team lives
-	LookForeign Look = "foreign" // another program runs it
 )
 
 // Tone is the colour of a look. It says nothing that the word does not say.
@@ -87,8 +86,6 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 		s.What = task
 	case LookDead:
 		s.What = cmp.Or(task, "no process runs it")
-	case LookForeign:
-		s.What = text.OneLine(string(m.Status)) + ", another program runs it"
 	case LookIdle:
 		s.What = cmp.Or(doing, IdleReason(m.Name, string(m.IdleReason)))
 	case LookWaiting: // for what it waits says more than its task
@@ -109,8 +106,6 @@ func (o Overview) look(m Member, now *Activity) Look {
 	switch {
 	case m.Status == muster.Shutdown:
 		return LookStopped
-	case m.Foreign:
-		return LookForeign
 	case !m.Alive && !o.Alive: // the team has stopped, which the headline says too
 		return LookStopped
 	case !m.Alive:

@@ -24,31 +24,27 @@ func TestLook(t *testing.T) {
 		return Member{Alive: true, Member: muster.Member{Name: name, Status: s, IdleReason: why, Doing: doing, Task: task, Since: 1000}}
 	}
 	gone := func(m Member) Member { m.Alive = false; return m }
-	foreign := gone(member("zoe", muster.Working, "", "", 0))
-	foreign.Foreign = true
 	for name, c := range map[string]struct {
 		o    Overview
 		m    Member
 		look Look
 		text string
 	}{
-		"has a task":                {o, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader"},
-		"runs a tool":               {events, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader: bash go test"},
-		"waits for the provider":    {events, member("bob", muster.Working, "", "", 4), LookWaiting, "waiting: 429, again in 8 s: 4 reader"},
-		"is parked":                 {o, member("bob", muster.Working, "", "parked until 12:30", 0), LookWaiting, "waiting: parked until 12:30"},
-		"waits for an answer":       {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookWaiting, "waiting for plan 7f: 4 reader"},
-		"a lead that waits":         {o, member("lead", muster.Idle, muster.IdleMessages, "waits for the team", 0), LookWaiting, "waiting for the team"},
-		"waits for mail":            {o, member("bob", muster.Idle, muster.IdleMessages, "", 0), LookWaiting, "waiting for mail"},
-		"has no task":               {o, member("bob", muster.Idle, muster.IdleTasks, "", 0), LookIdle, "idle: waits for a task"},
-		"is idle since its events":  {events, member("alice", muster.Idle, muster.IdleTimeout, "", 0), LookIdle, "idle: nothing came in time"},
-		"its task lands":            {o, member("dora", muster.Working, "", "", 5), LookLanding, "landing: 5 docs"},
-		"says that its task lands":  {o, member("dora", muster.Working, "", "lands", 4), LookLanding, "landing: 4 reader"},
-		"has ended":                 {o, gone(member("dora", muster.Shutdown, "", "", 0)), LookStopped, "stopped"},
-		"its process has died":      {o, gone(member("alice", muster.Working, "", "waits for plan 7f", 4)), LookDead, "dead: 4 reader"},
-		"died without a task":       {events, gone(member("alice", muster.Working, "", "", 0)), LookDead, "dead: no process runs it"},
-		"its team has stopped":      {over, gone(member("alice", muster.Working, "", "", 4)), LookStopped, "stopped: 4 reader"},
-		"another program's":         {o, foreign, LookForeign, "foreign: working, another program runs it"},
-		"another's, no team at all": {over, foreign, LookForeign, "foreign: working, another program runs it"},
+		"has a task":               {o, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader"},
+		"runs a tool":              {events, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader: bash go test"},
+		"waits for the provider":   {events, member("bob", muster.Working, "", "", 4), LookWaiting, "waiting: 429, again in 8 s: 4 reader"},
+		"is parked":                {o, member("bob", muster.Working, "", "parked until 12:30", 0), LookWaiting, "waiting: parked until 12:30"},
+		"waits for an answer":      {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookWaiting, "waiting for plan 7f: 4 reader"},
+		"a lead that waits":        {o, member("lead", muster.Idle, muster.IdleMessages, "waits for the team", 0), LookWaiting, "waiting for the team"},
+		"waits for mail":           {o, member("bob", muster.Idle, muster.IdleMessages, "", 0), LookWaiting, "waiting for mail"},
+		"has no task":              {o, member("bob", muster.Idle, muster.IdleTasks, "", 0), LookIdle, "idle: waits for a task"},
+		"is idle since its events": {events, member("alice", muster.Idle, muster.IdleTimeout, "", 0), LookIdle, "idle: nothing came in time"},
+		"its task lands":           {o, member("dora", muster.Working, "", "", 5), LookLanding, "landing: 5 docs"},
+		"says that its task lands": {o, member("dora", muster.Working, "", "lands", 4), LookLanding, "landing: 4 reader"},
+		"has ended":                {o, gone(member("dora", muster.Shutdown, "", "", 0)), LookStopped, "stopped"},
+		"its process has died":     {o, gone(member("alice", muster.Working, "", "waits for plan 7f", 4)), LookDead, "dead: 4 reader"},
+		"died without a task":      {events, gone(member("alice", muster.Working, "", "", 0)), LookDead, "dead: no process runs it"},
+		"its team has stopped":     {over, gone(member("alice", muster.Working, "", "", 4)), LookStopped, "stopped: 4 reader"},
 	} {
 		got := c.o.Standing(c.m, c.o.Subjects())
 		if got.Look != c.look || got.Text() != c.text {

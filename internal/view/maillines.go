@@ -108,6 +108,9 @@ func (t lineWriter) laneLine() Line {
 		if isOver, _ := t.Fields["over"].(bool); isOver {
 			l.Tone, l.Text = Good, fmt.Sprintf("%d no longer collides with %s", c.Task, collidesWith(c))
 		}
+	case journal.StateForeign:
+		text := t.field("text", 240) + "; use the commands of muster, or edit it when the team has stopped"
+		l = Line{Who: "state", Verb: "undone", Text: text, Tone: Bad, Show: true, whole: true}
 	case journal.StateCorrupt:
 		l = Line{Who: "state", Verb: "broken", Text: t.field("text", 120) + "; muster doctor", Tone: Bad, Show: true}
 	default:

@@ -18,7 +18,6 @@ type Member struct {
 	muster.Member
 	Alive   bool
 	Subject string `json:"-"` // of its task; "" where it was not looked up
-	Foreign bool   `json:"-"` // another program has written it into config.json, and runs it
 }
 
 // Overview is how a team stands. Its JSON is what programs read, so the names of its fields are a format.

@@ -32,7 +32,7 @@ func bookOf(calls ...string) spend.Book {
 func TestSummarySaysWhatWasSpent(t *testing.T) {
 	tasks := []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 		landedTask(2, "counter", "bob", "3f2a91cff", "ok"),
-		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", UpdatedAt: 1011},
+		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", CompletedBy: "bob", UpdatedAt: 1011},
 		{ID: 5, Subject: "docs", Status: muster.Pending, CreatedAt: 1001}}
 	run := muster.Run{Check: "go test ./...", Budget: "5", StartedAt: 1000}
 	book := bookOf("lead 0 0.11", "alice 1 0.2", "bob 2 0.05", "bob 3 0.01", "bob 5 0.07", "bob 7 0.02")

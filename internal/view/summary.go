@@ -66,7 +66,7 @@ func (s *Summary) sortTasks() {
 		case !s.Run.Has(t): // an earlier run's
 		case t.Status == muster.NeedsAttention:
 			s.unfinished = append(s.unfinished, t)
-		case t.Landed == nil && t.CompletedBy == muster.System:
+		case isForeign(t):
 			s.foreign = append(s.foreign, t)
 		case t.Landed == nil:
 			s.unchanged = append(s.unchanged, t)
@@ -76,6 +76,11 @@ func (s *Summary) sortTasks() {
 			s.landed = append(s.landed, t)
 		}
 	}
+}
+
+// isForeign reports whether another program completed a task that is completed. An earlier version then wrote System.
+func isForeign(t muster.Task) bool {
+	return t.Landed == nil && (t.CompletedBy == "" || t.CompletedBy == muster.System)
 }
 
 // count is the number of all tasks of the run, those included whose records cannot be read.
@@ -288,7 +293,7 @@ func (s Summary) table(screen Screen) string {
 		case x.Landed != nil:
 			commit, tries = Text(fmt.Sprintf("%.7s", x.Landed.Commit)), fmt.Sprint(max(work.tries, 1))
 			check = checkCell(*x.Landed)
-		case x.CompletedBy == muster.System:
+		case isForeign(x):
 			check.Text = "not landed"
 		}
 		took := ""

@@ -49,7 +49,7 @@ func TestSummaryOfARunThatLanded(t *testing.T) {
 	got := summaryOf(t, Summary{Run: muster.Run{Check: "go test ./..."}, Tally: n, Tasks: []muster.Task{
 		landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"),
 		landedTask(2, "counter", "bob", "3f2a91cff", "ok"),
-		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", UpdatedAt: 1011},
+		{ID: 3, Subject: "look", Status: muster.Completed, Owner: "bob", CompletedBy: "bob", UpdatedAt: 1011},
 		{ID: 9, Subject: "of an earlier run", Status: muster.Completed, UpdatedAt: 900},
 	}})
 	same(t, got, `2 of 3 tasks landed on muster/demo, 1 done without a change in 14.2 s, each checked with go test ./...

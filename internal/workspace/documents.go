@@ -7,13 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"muster"
-	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/paths"
-	"muster/internal/roster"
 	"muster/internal/text"
 )
 
@@ -48,7 +45,6 @@ func documentKinds(dir paths.Dir) []documentKind {
 		{dir.Members(), "*.json", readAs[muster.Member],
 			"the member is unknown then, its conversation stays"},
 		{dir.Requests(), "*.json", readAs[muster.Request], "the question is lost then"},
-		{dir.Hosts(), "*.json", readAs[roster.HostRecord], ""},
 		{dir.Team(), "run.json", readAs[muster.Run], "the goal of the last run is forgotten then"},
 		{dir.Team(), "config.json", readObject, ""},
 	}
@@ -61,7 +57,7 @@ func (d *doctor) documents() {
 		files := durable.Glob(kind.dir, kind.pattern)
 		total += len(files)
 		for _, path := range files {
-			err := d.readTwice(path, kind.read)
+			err := d.read(path, kind.read)
 			if err == nil {
 				continue
 			}
@@ -84,18 +80,8 @@ func (d *doctor) documents() {
 	}
 }
 
-// readTwice returns why a document cannot be read. It reads again after a moment, because another program may be in the
-// middle of writing the document.
-func (d *doctor) readTwice(path string, read func([]byte) error) error {
-	if d.readOnce(path, read) == nil {
-		return nil
-	}
-	time.Sleep(corruption.HalfWritten)
-	return d.readOnce(path, read)
-}
-
-// readOnce returns why a document cannot be read now.
-func (d *doctor) readOnce(path string, read func([]byte) error) error {
+// read returns why a document cannot be read.
+func (d *doctor) read(path string, read func([]byte) error) error {
 	data, _, err := stateFiles(d.w).ReadFile(path)
 	// The name of the file is in the finding already.
 	if p, is := errors.AsType[*os.PathError](err); is {

@@ -2,9 +2,7 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,7 +35,7 @@ func (w *Workspace) Repair(ctx context.Context) Findings {
 	// First the temporary files: they take the space that the other repairs may need. An error of one repair does not
 	// keep the next one from what it can do.
 	d.removeTemporaries()
-	for _, repair := range []func(context.Context) error{d.repairHosts, d.repairConfig, d.repairBoard, d.repairLanes} {
+	for _, repair := range []func(context.Context) error{d.repairConfig, d.repairBoard, d.repairLanes} {
 		if err := repair(ctx); err != nil {
 			d.AddError("repair", err)
 		}
@@ -88,51 +86,17 @@ func (d *doctor) removeTemporaries() {
 	}
 }
 
-// repairHosts writes the documents of hosts anew that cannot be read. It disturbs no host that is alive.
-func (d *doctor) repairHosts(ctx context.Context) error {
-	slots, err := d.w.Roster(ctx).MendHosts(ctx)
-	for _, s := range slots {
-		d.mended(".team/hosts/%s.json written anew; what it was is in .team/%s", s, corruption.Table)
-	}
-	return err
-}
-
-// repairConfig writes config.json anew from the members when it cannot be read, and when a repair was killed after it
-// had put the damaged one aside.
+// repairConfig has the roster write a config.json anew that cannot be read.
 func (d *doctor) repairConfig(ctx context.Context) error {
 	path := filepath.Join(d.w.Paths().Team(), "config.json")
-	_, err := os.Stat(path)
-	isMissing := errors.Is(err, os.ErrNotExist)
-	kept := ""
-	// The names have the time, so the greatest is that of the file that was replaced last.
-	if all := durable.Glob(d.w.Paths().Team(), corruption.Table+"/config.json.*"); len(all) > 0 {
-		kept = slices.Max(all)
-	}
-	// Missing without a kept one means that the team never had it, and a roster writes it when it is needed.
-	if isMissing && kept == "" || !isMissing && d.readTwice(path, readObject) == nil {
+	if !exists(path) || d.read(path, readObject) == nil {
 		return nil
-	}
-	// A living team writes the file whenever a member changes, also between two steps of this repair.
-	if d.isAlive() {
-		if !isMissing { // a living team writes a missing one by itself
-			d.refuse(".team/config.json", "it cannot be read")
-		}
-		return nil
-	}
-	if !isMissing {
-		// It fails. It is called because it tells the lead what is damaged.
-		_ = d.w.Roster(ctx).Project(ctx)
-		kept = filepath.Join(d.w.Paths().Team(), corruption.Table,
-			filepath.Base(path)+"."+d.w.options.Clock.Now().UTC().Format("20060102T150405.000000000Z"))
-		if err := stateFiles(d.w).Rename(path, kept); err != nil {
-			return err
-		}
 	}
 	if err := d.w.Roster(ctx).Project(ctx); err != nil {
 		return err
 	}
-	d.mended(".team/config.json written anew from the members; what it was is %s: "+
-		"members that other programs wrote are only there", Relative(d.w, kept))
+	d.mended(".team/config.json written anew from the members; what it was is in .team/%s: "+
+		"members that other programs wrote are only there", corruption.Table)
 	return nil
 }
 
@@ -145,13 +109,13 @@ func (d *doctor) repairBoard(ctx context.Context) error {
 		return err
 	}
 	meta := filepath.Join(d.w.Paths().Tasks(), "meta.json")
-	wasDamaged := exists(meta) && d.readTwice(meta, readAs[metaFile]) != nil
+	wasDamaged := exists(meta) && d.read(meta, readAs[metaFile]) != nil
 	if err := b.Settle(ctx); err != nil && !board.OnlyUnsettled(err) {
 		return err
 	} else if err != nil {
 		d.Add("repair", Note, muster.PlainText(err), muster.HintOf(err))
 	}
-	if wasDamaged && d.readTwice(meta, readAs[metaFile]) == nil {
+	if wasDamaged && d.read(meta, readAs[metaFile]) == nil {
 		d.mended(".tasks/meta.json written anew from the tasks and the events; what it was is in .team/%s",
 			corruption.Table)
 	}

@@ -9,7 +9,7 @@
 // The main types are Workspace (the services), Runs (the run's record) and Unverified (state that muster did not make).
 // The files: workspace.go (Open and the services), lazy.go, verify.go (only state that muster made is used), runs.go,
 // change.go (what a command must respect before it changes anything), check.go, documents.go and repair.go (what doctor
-// does and says), archive.go and adopt.go.
+// does and says), overwritten.go (what other programs changed while a team works), archive.go and adopt.go.
 //
 // The package keeps these invariants:
 //
@@ -150,9 +150,15 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	if s, ok := w.store.(interface{ BeforeMakeDir(func() error) }); ok {
 		s.BeforeMakeDir(beforeMakeDir(w))
 	}
-	w.store = o.Secrets.Store(w.store)
+	store := w.store
+	w.store = o.Secrets.Store(store)
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = o.Log
+	if s, ok := store.(interface {
+		OnOverwrite(func(table, file string, found muster.Doc))
+	}); ok {
+		s.OnOverwrite(w.reportOverwritten)
+	}
 	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}
 	return w, nil
 }

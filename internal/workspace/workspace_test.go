@@ -1,14 +1,18 @@
 package workspace
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/durable"
 	"muster/internal/testing/require"
 	"muster/internal/trust"
+	"muster/journal"
 	"muster/store/file"
 )
 
@@ -78,6 +82,36 @@ func TestTheEndOfATaskIsReported(t *testing.T) {
 	mail, _, _, err := w.Mail(ctx).Peek(ctx, muster.Lead, 0, 1<<20)
 	if err != nil || len(mail) != 1 || mail[0].TaskID != task.ID {
 		t.Errorf("the lead has the mail %v, %v", mail, err)
+	}
+}
+
+// What another program changes while a team is at work is undone, kept, and said in the events once.
+func TestForeignChangesAreReported(t *testing.T) {
+	dir, ctx := newPlainRepository(t), t.Context()
+	w := require.Value(OpenRoot(dir, Options{OpenStore: openFileStore}))(t)
+	defer w.Close()
+	path := filepath.Join(dir, ".tasks", "task_1.json")
+	require.Value(w.Board().Create(ctx, board.Draft{Subject: "ours"}))(t)
+	require.Value(w.Roster(ctx).Join(ctx, "test"))(t)
+	require.Value(w.Board().List(ctx))(t)
+	require.NoError(t, os.WriteFile(path, []byte(`{"id": 1, "subject": "theirs"}`), 0o600))
+	for range 2 {
+		if all, err := w.Board().List(ctx); err != nil || len(all) != 1 || all[0].Subject != "ours" {
+			t.Errorf("the tasks are %v, %v", all, err)
+		}
+	}
+	require.NoError(t, os.Remove(path))
+	require.Value(w.Board().Get(ctx, 1))(t)
+	var said []string
+	for e, err := range w.Journal().Read(ctx, 0) {
+		if require.NoError(t, err); e.Kind == journal.StateForeign {
+			said = append(said, fmt.Sprintf("%d %s", e.Task, e.Text("text")))
+		}
+	}
+	kept := durable.Glob(dir, ".team/damaged/tasks-1-*.json")
+	if len(said) != 2 || len(kept) != 1 || !strings.HasPrefix(said[0], "1 another program changed .tasks/task_1.json") ||
+		!strings.HasSuffix(said[0], kept[0][len(dir)+1:]) || !strings.Contains(said[1], "removed .tasks/task_1.json") {
+		t.Errorf("said is %q, kept %q", said, kept)
 	}
 }
 

@@ -97,6 +97,16 @@ func (c *cache) noteFile(file string) bool {
 	return true
 }
 
+// forget makes the next look read all documents again.
+func (c *cache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.docs {
+		d.file = stamp{}
+	}
+	c.noteFile("")
+}
+
 // Changes yields each document that changed after a mark, in the order of the marks.
 func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster.Change, error] {
 	return func(yield func(muster.Change, error) bool) {
@@ -108,7 +118,7 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 		for again := true; again; {
 			// The lock of the cache is not held while documents are yielded: a consumer may take any time, and may
 			// write to the same table.
-			found, err := t.cache.look(since)
+			found, err := t.cache.look(ctx, since)
 			defer found.old.close()
 			if err != nil {
 				yield(muster.Change{}, err)
@@ -124,7 +134,7 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 				if d.rev == muster.None && listing {
 					continue
 				}
-				data, ok := t.cache.content(found, d)
+				data, ok := t.cache.content(ctx, found, d)
 				if !ok {
 					again = true // it has just changed, and is yielded after all others
 					continue
@@ -154,7 +164,7 @@ func (r lookResult) content(d docState) ([]byte, bool) {
 }
 
 // look finds out what changed, and returns what did after since.
-func (c *cache) look(since muster.Mark) (found lookResult, err error) {
+func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Whether the watcher covers the table is asked before the named files are taken. If the watch begins in between,
@@ -177,7 +187,7 @@ func (c *cache) look(since muster.Mark) (found lookResult, err error) {
 		err = c.scan(named)
 	}
 	if err == nil {
-		found.fresh, err = c.readNamed(named)
+		found.fresh, err = c.readNamed(ctx, named)
 	}
 	if err != nil {
 		c.noteFile("") // nothing that was named may be forgotten
@@ -253,11 +263,11 @@ func (c *cache) scan(named map[string]bool) error {
 }
 
 // readNamed reads the named documents, many of them in parallel, and returns the contents of those that can be read.
-func (c *cache) readNamed(named map[string]bool) (map[string][]byte, error) {
+func (c *cache) readNamed(ctx context.Context, named map[string]bool) (map[string][]byte, error) {
 	keys := slices.SortedFunc(maps.Keys(named), byKey)
 	all := make([]docContent, len(keys))
 	inParallel(len(keys), func(i int) {
-		if all[i] = c.t.read(keys[i]); all[i].bad != nil {
+		if all[i] = c.t.read(ctx, keys[i]); all[i].bad != nil {
 			all[i].data = nil // nobody is given it, and many large ones would take much memory
 		}
 	})
@@ -293,14 +303,18 @@ func (c *cache) store(key string, now docContent) {
 
 // content returns the content of a document, nil if it was deleted or is corrupt. It returns false if the document
 // is no longer at its revision; the next look then reports the change.
-func (c *cache) content(found lookResult, d docState) ([]byte, bool) {
+func (c *cache) content(ctx context.Context, found lookResult, d docState) ([]byte, bool) {
 	if d.rev == muster.None || d.bad != nil {
 		return nil, true
 	}
-	if data, ok := found.content(d); ok {
+	if data, ok := found.fresh[d.key]; ok {
 		return data, true
 	}
-	if now := c.t.read(d.key); now.rev == d.rev {
+	if data, ok := found.old.content(d); ok {
+		c.t.s.keeper.found(c.t.document(d.key), data)
+		return data, true
+	}
+	if now := c.t.read(ctx, d.key); now.rev == d.rev {
 		return now.data, true
 	}
 	c.mu.Lock()

@@ -377,7 +377,7 @@ func workCut(t *testing.T, c *crew, name string, data []byte) error {
 			m.From != muster.System
 	})
 	once := 0
-	if broken {
+	if broken && !strings.HasSuffix(name, "run.json") { // no room reads it: package workspace does
 		once = 1
 	}
 	if said := count(events, journal.StateCorrupt); said != once || len(told) != once {

@@ -380,24 +380,6 @@ func TestADropUnderAPeek(t *testing.T) {
 	}
 }
 
-// A program that writes a document in place has a moment to end it.
-func TestADocumentThatIsJustBeingWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := disk(t, new(atomic.Int64))
-		run := s.Table(muster.TableTeam)
-		require.NoError(t, did(run.Put(t.Context(), "run", []byte("{}"), muster.None)))
-		path := filepath.Join(s.dir.Team(), "run.json")
-		require.NoError(t, s.fs.Truncate(path, 1))
-		f, err := s.fs.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-		require.NoError(t, err)
-		defer f.Close()
-		time.AfterFunc(maxHalfWritten/2, func() { _, _ = f.Write([]byte("}")) })
-		if d, err := run.Get(t.Context(), "run"); err != nil || string(d.Data) != "{}" {
-			t.Errorf("%q, %v", d.Data, err)
-		}
-	})
-}
-
 // lax is a file system whose locks exclude nobody.
 type lax struct{ durable.OS }
 

@@ -163,8 +163,7 @@ func (b *box) setLiveAside() error {
 	return b.s.files.Rename(b.livePath(), b.segment(nextGen(segs), 0))
 }
 
-// How long a program that writes without our lock gets to end a document or a line, and the time between two looks at a
-// line.
+// How long a program that writes without our lock gets to end what it writes, and the time between two looks at a line.
 const (
 	maxHalfWritten = 50 * time.Millisecond
 	briefWait      = 5 * time.Millisecond

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"muster"
 )
@@ -14,6 +15,7 @@ type leases struct{ s *Store }
 // lease is a held lease.
 type lease struct {
 	s      *Store
+	isHost bool // a process that holds it keeps the documents
 	unlock func() error
 	lost   chan struct{}
 }
@@ -26,6 +28,26 @@ func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) 
 	if err := l.s.probe(); err != nil {
 		return nil, err
 	}
+	isHost := strings.HasPrefix(name, muster.HostLeases)
+	if isHost {
+		unlock, err := l.s.keeper.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	h, err := l.take(name, isHost)
+	if err != nil {
+		if isHost {
+			l.s.keeper.count(-1)
+		}
+		return nil, err
+	}
+	return h, nil
+}
+
+// take is Acquire without the keeper.
+func (l leases) take(name string, isHost bool) (*lease, error) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	if l.s.closed {
@@ -40,7 +62,7 @@ func (l leases) Acquire(ctx context.Context, name string) (muster.Lease, error) 
 	if err != nil {
 		return nil, err
 	}
-	h := &lease{s: l.s, unlock: unlock, lost: make(chan struct{})}
+	h := &lease{s: l.s, isHost: isHost, unlock: unlock, lost: make(chan struct{})}
 	l.s.held[h] = true
 	return h, nil
 }
@@ -71,6 +93,9 @@ func (h *lease) Release() error {
 
 // end frees the lock and tells those who watch the lease. The caller has taken it out of held, so it comes here once.
 func (h *lease) end() error {
+	if h.isHost {
+		h.s.keeper.count(-1)
+	}
 	err := h.unlock()
 	close(h.lost)
 	return err

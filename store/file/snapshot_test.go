@@ -43,7 +43,7 @@ func listAnew(t testing.TB, root string) (got map[string]string, spared int) {
 	// The first look is made by another store that writes no snapshot, so that the one below still has the first look.
 	before := opened(t, root)
 	before.snapshotFrom = 1 << 30
-	found, err := before.Table(muster.TableTasks).(*table).cache.look(0)
+	found, err := before.Table(muster.TableTasks).(*table).cache.look(t.Context(), 0)
 	require.NoError(t, err)
 	defer found.old.close()
 	for _, d := range found.docs {

@@ -7,13 +7,15 @@
 //   - logs, segmentedLog: streams as files of lines, each with a checksum
 //   - boxes, box: mail, with a live file and segments for each inbox
 //   - leases: which processes live
+//   - keeper: what other programs change while this process hosts members is undone
 //   - watcher: hints that something changed
 //   - groups: appends of several goroutines as one write
 //
 // The files are the only truth. What is kept in memory or in a snapshot is a cache of them and safe to lose. A write
 // is on the disk when its method returns, except for AppendSoon. Every step survives a crash and a power loss at any
-// point. Programs that know nothing of our locks may write beside us, so documents are compared again right before
-// they are replaced. All writing goes through package durable; what the documents mean is not known here.
+// point. Programs that know nothing of our locks may write beside us: while no process hosts members their documents
+// are read as they are, otherwise only new documents and mail are taken in. All writing goes through package durable;
+// what the documents mean is not known here.
 //
 // Compatibility: Open, Close and the interfaces stay, and so do the files: a newer version reads what an older one
 // wrote.
@@ -49,6 +51,7 @@ type Store struct {
 	watch  *watcher
 	boxes  boxes
 	groups groups
+	keeper keeper
 
 	snapshotFrom int   // how many documents are worth a snapshot
 	rotateAt     int64 // bytes: how large a rotated file is, at least
@@ -90,6 +93,7 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 			s.Logger.Warn("watcher failed", "dir", root, "err", err)
 		}
 	})
+	s.keeper.s = s
 	s.boxes = boxes{store: s, grace: segmentGrace, byName: map[muster.Name]*box{}}
 	return s, nil
 }
@@ -97,6 +101,13 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 // BeforeMakeDir sets what is called before the store makes a directory; an error of it refuses the write. The first
 // write makes one. Call it before that.
 func (s *Store) BeforeMakeDir(f func() error) { s.files.BeforeMakeDir = f }
+
+// OnOverwrite sets what is called after this process has put back its version of a document, with the document that it
+// found and the file, relative to the root. Its Data is nil if the file was gone. Of several processes that find a
+// change, one puts back. Calls may overlap. Call OnOverwrite before the first lease is acquired.
+func (s *Store) OnOverwrite(report func(table, file string, found muster.Doc)) {
+	s.keeper.report = report
+}
 
 // Root returns the directory that the store was opened in, absolute.
 func (s *Store) Root() string { return string(s.dir) }

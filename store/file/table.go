@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/clock"
 	"muster/internal/durable"
 	"muster/internal/text"
 )
@@ -104,20 +103,12 @@ func (t *table) check(key string) error {
 // path returns the file of a document.
 func (t *table) path(key string) string { return t.dir + string(filepath.Separator) + t.file(key) }
 
-// Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it. A
-// program that writes in place leaves a file half written for a moment, so a corrupt one is read once more after
-// maxHalfWritten. Changes does not wait: its reader, a state.Collection, comes here with what it was told is corrupt.
+// Get returns the document. With the error Corrupt it also returns the content, so that a person can be shown it.
 func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.Doc{}, err
 	}
-	now := t.read(key)
-	if now.bad != nil {
-		if err := clock.Sleep(ctx, maxHalfWritten); err != nil {
-			return muster.Doc{}, err
-		}
-		now = t.read(key)
-	}
+	now := t.read(ctx, key)
 	switch {
 	case now.err != nil:
 		return muster.Doc{}, now.err
@@ -130,8 +121,7 @@ func (t *table) Get(ctx context.Context, key string) (muster.Doc, error) {
 	return muster.Doc{Key: key, Rev: now.rev, Data: now.data}, now.bad
 }
 
-// Put writes the document if it is still at revision at. It compares the revision under the lock, and again after the
-// new content is on the disk, because other programs do not take the lock.
+// Put writes the document if it is still at revision at.
 func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev) (muster.Rev, error) {
 	if err := t.checkArguments(ctx, key); err != nil {
 		return muster.None, err
@@ -151,13 +141,22 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if err := t.compare(key, at); err != nil {
 		return muster.None, err
 	}
-	// The slow part, writing and syncing, comes before the second comparison. What remains between that and the rename
-	// is the shortest possible time in which a program without our lock can be overwritten.
+	return t.write(key, data, at)
+}
+
+// write gives a document that is at revision at a new content. The caller holds the document's lock. The slow part,
+// writing and syncing, comes before the comparison. What remains between that and the rename is the shortest possible
+// time in which a change of a program without our lock can be overwritten unseen.
+func (t *table) write(key string, data []byte, at muster.Rev) (muster.Rev, error) {
 	staged, err := t.s.files.Stage(t.path(key), data)
 	if err != nil {
 		return muster.None, err
 	}
-	if err := t.compare(key, at); err != nil { // again: not every program takes our lock
+	rev := revOf(data)
+	if err = t.compare(key, at); err == nil {
+		err = t.s.keeper.announce(t.document(key), data)
+	}
+	if err != nil {
 		staged.Discard()
 		return muster.None, err
 	}
@@ -169,13 +168,16 @@ func (t *table) Put(ctx context.Context, key string, data []byte, at muster.Rev)
 	if errors.Is(err, muster.ErrStale) {
 		err = t.errStale(key)
 	}
+	if err == nil {
+		t.s.keeper.wrote(t.document(key))
+	}
 	// Also after an error the document may have changed: the rename may be done and its sync have failed. So the
 	// watchers look in any case.
 	t.notifyChange(key)
 	if err != nil {
 		return muster.None, err
 	}
-	return revOf(data), nil
+	return rev, nil
 }
 
 // Delete removes the document if it is still at revision at.
@@ -191,8 +193,15 @@ func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
 	if err := t.compare(key, at); err != nil || at == muster.None {
 		return err
 	}
+	if err := t.s.keeper.announce(t.document(key), nil); err != nil {
+		return err
+	}
 	defer t.notifyChange(key)
-	return t.s.files.Remove(t.path(key))
+	if err := t.s.files.Remove(t.path(key)); err != nil {
+		return err
+	}
+	t.s.keeper.wrote(t.document(key))
+	return nil
 }
 
 // Watch receives after changes until ctx ends.
@@ -252,8 +261,25 @@ type docContent struct {
 	err  error // nothing of this table can be read
 }
 
-// read reads a document and checks that it is JSON.
-func (t *table) read(key string) docContent {
+// isClosed reports whether there is something that is not known and must not be replaced.
+func (d docContent) isClosed() bool { return d.data == nil && d.bad != nil }
+
+// read reads a document and checks that it is JSON. While this process hosts members, a change of another program is
+// undone first.
+func (t *table) read(ctx context.Context, key string) docContent {
+	now := t.readFile(key)
+	is, _, err := t.s.keeper.compare(t.document(key), now)
+	switch {
+	case err != nil:
+		return docContent{err: err}
+	case is != asKept:
+		return t.settle(ctx, key)
+	}
+	return now
+}
+
+// readFile is read of what the file has, whoever wrote it.
+func (t *table) readFile(key string) docContent {
 	now := t.fetch(key)
 	if now.data != nil {
 		now.bad = t.checkJSON(key, now.data)

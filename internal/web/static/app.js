@@ -214,7 +214,7 @@ function act(name, what) {
 }
 
 // drawMembers shows the members. Each look has a mark and words of its own beside its colour.
-const marks = { working: "●", landing: "▲", waiting: "?", idle: "○", stopped: "–", dead: "✕", foreign: "◇" };
+const marks = { working: "●", landing: "▲", waiting: "?", idle: "○", stopped: "–", dead: "✕" };
 function drawMembers() {
   const list = byId("members"), old = new Map([...list.children].map((c) => [c.dataset.name, c]));
   const now = state.members.map((m) => {
