@@ -38,14 +38,12 @@ type cache struct {
 // docState is one document as it was last seen. A deleted document keeps its entry, because Changes must report the
 // deletion to everybody whose mark is older.
 type docState struct {
-	key    string
-	rev    muster.Rev // None: deleted
-	file   stamp
-	mark   muster.Mark // of its last change
-	bad    error       // it is corrupt
-	stored int64       // where the snapshot has its content, counted from 1; 0: it has not
-	sum    uint32      // the checksum of that content
-	place  *list.Element
+	key   string
+	rev   muster.Rev // None: deleted
+	file  stamp
+	mark  muster.Mark // of its last change
+	bad   error       // it is corrupt
+	place *list.Element
 }
 
 // stamp is what shows that a file may have changed. The ctime is part of it because no program can set it back, and the
@@ -119,7 +117,6 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 			// The lock of the cache is not held while documents are yielded: a consumer may take any time, and may
 			// write to the same table.
 			found, err := t.cache.look(ctx, since)
-			defer found.old.close()
 			if err != nil {
 				yield(muster.Change{}, err)
 				return
@@ -152,15 +149,6 @@ func (t *table) Changes(ctx context.Context, since muster.Mark) iter.Seq2[muster
 type lookResult struct {
 	docs  []docState        // what changed after the mark, in the order of the marks
 	fresh map[string][]byte // the contents that had to be read
-	old   *snapshot         // has other contents; the caller closes it
-}
-
-// content returns the content of a document. It returns false if it must be read from the document's file.
-func (r lookResult) content(d docState) ([]byte, bool) {
-	if data, ok := r.fresh[d.key]; ok {
-		return data, true
-	}
-	return r.old.content(d)
 }
 
 // look finds out what changed, and returns what did after since.
@@ -176,12 +164,9 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 	c.namedMu.Unlock()
 	all := named[""]
 	delete(named, "")
-	// What the snapshot says enters the cache unchecked; the scan that follows finds the documents that are not so any
-	// more, as it does after every time without a watch.
 	first := c.docs == nil
 	if first {
 		c.docs = map[string]*docState{}
-		found.old = c.openSnapshot()
 	}
 	if all || first || !watched {
 		err = c.scan(named)
@@ -192,10 +177,6 @@ func (c *cache) look(ctx context.Context, since muster.Mark) (found lookResult, 
 	if err != nil {
 		c.noteFile("") // nothing that was named may be forgotten
 		return found, err
-	}
-	// A snapshot is only written after a first look, while the contents that were read are still at hand.
-	if first {
-		c.save(found, len(named))
 	}
 	// This takes time only for what changed, however many documents there are. A consumer needs the newest content of a
 	// document, not each step, so each has one place in the order.
@@ -294,7 +275,7 @@ func (c *cache) store(key string, now docContent) {
 		d = &docState{key: key}
 		c.docs[key] = d
 	}
-	d.file, d.bad, d.stored = now.file, now.bad, 0
+	d.file, d.bad = now.file, now.bad
 	if d.rev != now.rev {
 		d.rev = now.rev
 		c.bumpMark(d)
@@ -308,10 +289,6 @@ func (c *cache) content(ctx context.Context, found lookResult, d docState) ([]by
 		return nil, true
 	}
 	if data, ok := found.fresh[d.key]; ok {
-		return data, true
-	}
-	if data, ok := found.old.content(d); ok {
-		c.t.s.keeper.found(c.t.document(d.key), data)
 		return data, true
 	}
 	if now := c.t.read(ctx, d.key); now.rev == d.rev {

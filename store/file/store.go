@@ -3,7 +3,7 @@
 //
 // Open returns a Store; everything else is reached through the interfaces of package muster. Behind them:
 //
-//   - table, cache, snapshot: documents, what changed in them, and what earlier processes saw
+//   - table, cache: documents, and what changed in them
 //   - logs, segmentedLog: streams as files of lines, each with a checksum
 //   - boxes, box: mail, with a live file and segments for each inbox
 //   - leases: which processes live
@@ -11,11 +11,11 @@
 //   - watcher: hints that something changed
 //   - groups: appends of several goroutines as one write
 //
-// The files are the only truth. What is kept in memory or in a snapshot is a cache of them and safe to lose. A write
-// is on the disk when its method returns, except for AppendSoon. Every step survives a crash and a power loss at any
-// point. Programs that know nothing of our locks may write beside us: while no process hosts members their documents
-// are read as they are, otherwise only new documents and mail are taken in. All writing goes through package durable;
-// what the documents mean is not known here.
+// The files are the only truth. What is kept in memory is a cache of them. A write is on the disk when its method
+// returns, except for AppendSoon. Every step survives a crash and a power loss at any point. Programs that know nothing
+// of our locks may write beside us: while no process hosts members their documents are read as they are, otherwise only
+// new documents and mail are taken in. All writing goes through package durable; what the documents mean is not known
+// here.
 //
 // Compatibility: Open, Close and the interfaces stay, and so do the files: a newer version reads what an older one
 // wrote.
@@ -53,9 +53,8 @@ type Store struct {
 	groups groups
 	keeper keeper
 
-	snapshotFrom int   // how many documents are worth a snapshot
-	rotateAt     int64 // bytes: how large a rotated file is, at least
-	keepRotated  int64 // bytes: how much of rotated files is kept, at least
+	rotateAt    int64 // bytes: how large a rotated file is, at least
+	keepRotated int64 // bytes: how much of rotated files is kept, at least
 
 	mu     sync.Mutex
 	tables map[string]*table
@@ -86,7 +85,7 @@ func openOn(files *durable.Files, root string) (*Store, error) {
 		held:   map[*lease]bool{},
 		groups: groups{waiting: map[string][]*groupPart{}},
 
-		snapshotFrom: 4 * parallelFrom, rotateAt: rotateAt, keepRotated: keepRotated,
+		rotateAt: rotateAt, keepRotated: keepRotated,
 	}
 	s.watch = newWatcher(s.fs, root, func(err error) {
 		if s.Logger != nil {
