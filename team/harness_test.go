@@ -390,15 +390,6 @@ func uses(who muster.Name, tool string) func(muster.Event) bool {
 	}
 }
 
-func nth(n int, fits func(muster.Event) bool) func(muster.Event) bool {
-	return func(e muster.Event) bool {
-		if fits(e) {
-			n--
-		}
-		return n == 0
-	}
-}
-
 // shell is a plain launcher that lives in the bubble.
 type shell struct{}
 

@@ -230,7 +230,7 @@ func (p *eventPrinter) print(e muster.Event) error {
 		p.day = day
 		text = append(text, p.paint.In(view.Faint, day)+"\n"...)
 	}
-	for _, x := range view.AppendLines(nil, e, view.Facts{Subject: p.subjects, Check: p.check}) {
+	for _, x := range view.Lines(e, view.Facts{Subject: p.subjects, Check: p.check}) {
 		text = append(x.Append(text, p.paint, at.Format("15:04:05  "), 8, 0), '\n')
 	}
 	_, err := p.out.Write(text)

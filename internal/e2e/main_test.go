@@ -194,15 +194,6 @@ func (w *world) has(what, text string, parts ...string) {
 	}
 }
 
-func (w *world) lacks(what, text string, parts ...string) {
-	w.t.Helper()
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			w.t.Errorf("%s has %q:\n%s", what, part, text)
-		}
-	}
-}
-
 func (w *world) command(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, w.env

@@ -5,7 +5,6 @@ import (
 	"runtime"
 
 	"muster"
-	"muster/internal/git"
 )
 
 // Waiting returns how many owners wait for a decision about their landing.
@@ -41,11 +40,6 @@ func AwaitDrainer(ctx context.Context, l *Lander) error {
 		unlock()
 	}
 	return err
-}
-
-// Raise sets the landing ref of a claim.
-func Raise(ctx context.Context, repo *git.Repo, id muster.TaskID, claim int, head string) (isRevoked bool, err error) {
-	return refsOf(repo, id, claim).raise(ctx, head)
 }
 
 // Announce adds a commit that is to land on tip to the tips.

@@ -46,12 +46,9 @@ type Facts struct {
 	Check   string                     // the run's check
 }
 
-// Lines returns an event in words: one line, or two for a landing whose check failed.
-func Lines(e muster.Event, f Facts) []Line { return AppendLines(nil, e, f) }
-
-// AppendLines appends to a slice what Lines returns. A log of many events saves the allocations. Every event has a
-// line: one of a kind that is not known here is shown as it stands.
-func AppendLines(to []Line, e muster.Event, f Facts) []Line {
+// Lines returns an event in words: one line, or two for a landing whose check failed. An event of a kind that is not
+// known here is shown as it stands.
+func Lines(e muster.Event, f Facts) (all []Line) {
 	t := lineWriter{e, f}
 	var l Line
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
@@ -64,7 +61,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 		if e.Kind == journal.TaskReturned && e.Text("reason") == "check" {
 			failed := checkLine(t.taskName(), text.CutColumns(text.OneLine(t.Check), 60),
 				"FAIL "+seconds(t.Number("seconds")), Bad)
-			to = append(to, failed)
+			all = append(all, failed)
 		}
 		l = t.taskLine()
 	case "review":
@@ -83,7 +80,7 @@ func AppendLines(to []Line, e muster.Event, f Facts) []Line {
 	if l.Verb == "" {
 		l = t.unknownLine()
 	}
-	return append(to, l)
+	return append(all, l)
 }
 
 // lineWriter puts one event into words. There is a method for each group of kinds. It returns a line without a verb

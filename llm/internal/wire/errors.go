@@ -268,9 +268,6 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 	}
 }
 
-// RetryAfter returns how long to wait because the answer says so, at most MaxWait, or 0 if it says nothing.
-func RetryAfter(h http.Header, now time.Time) time.Duration { return min(askedWait(h, now), MaxWait) }
-
 // askedWait returns how long the answer says to wait, or 0 if it says nothing. It reads retry-after-ms,
 // retry-after in seconds or as a date, and otherwise the reset of a limit that has nothing remaining. A
 // time is counted from the answer's own Date, or from now if it has none.

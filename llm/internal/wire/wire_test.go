@@ -66,7 +66,7 @@ func TestRetryAfter(t *testing.T) {
 		for k, v := range c.header {
 			h.Set(k, v)
 		}
-		if got := RetryAfter(h, now); got != c.want {
+		if got := min(askedWait(h, now), MaxWait); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
