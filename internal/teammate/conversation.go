@@ -69,14 +69,10 @@ func (v *conversation) enter(ctx context.Context, write func(context.Context, []
 	return write(ctx, parts, marks)
 }
 
-// wake loads the conversation of an idle member again, and says who the member is where that
-// may have been lost. The status comes first: whoever looks at the team sees it at work
-// before anything is taken from its inbox.
+// wake shows that an idle member is at work, and says who the member is where that may have been lost. The status comes
+// first: whoever looks at the team sees it at work before anything is taken from its inbox.
 func (v *conversation) wake(ctx context.Context) error {
 	if err := v.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
-		return err
-	}
-	if err := v.script.Load(ctx); err != nil {
 		return err
 	}
 	if n := len(v.script.Messages()); n > 0 && n < shortConversation {

@@ -28,7 +28,6 @@ func TestWhoAMemberIsIsSaidInAShortConversation(t *testing.T) {
 					l.reply(llm.StopEnd, "I do.")
 				}
 			}
-			l.conversation.script.Release()
 			l.must(l.conversation.wake(ctx))
 			if got, want := strings.Count(l.said(), "<identity>You are 'alice'"), n > 0 && n < 4; (got == 1) != want {
 				l.Errorf("of %d messages: it is said %d times", n, got)

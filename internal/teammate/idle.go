@@ -113,10 +113,8 @@ func (i *idling) wait(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// unload frees what only a member at work needs: its conversation, and what its model reads
-// of its tools.
+// unload forgets what holds for one phase of work: what its model reads of its tools, and the calls that were counted.
 func (i *idling) unload() {
-	i.conversation.script.Release()
 	i.toolbox.made.Store(nil)
 	i.phase.change(func(c *counters) { c.calls = nil })
 }

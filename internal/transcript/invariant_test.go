@@ -71,7 +71,6 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				require.NoError(t, tr.User(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
 			},
 			"reply": func(rt *rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				for _, c := range tr.Unanswered() {
 					require.NoError(t, tr.Result(ctx, result(c.ID, word())))
 				}
@@ -89,21 +88,17 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				require.NoError(t, tr.Reply(ctx, r))
 			},
 			"result": func(rt *rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				if open := tr.Unanswered(); len(open) > 0 {
 					long := strings.Repeat(" long", rapid.SampledFrom([]int{0, 500}).Draw(rt, "length"))
 					require.NoError(t, tr.Result(ctx, result(rapid.SampledFrom(open).Draw(rt, "call").ID, word()+long)))
 				}
 			},
-			"mark":    func(*rapid.T) { require.NoError(t, tr.Mark(ctx, word())) },
-			"release": func(*rapid.T) { tr.Release() },
+			"mark": func(*rapid.T) { require.NoError(t, tr.Mark(ctx, word())) },
 			"fresh": func(*rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				require.NoError(t, tr.Fresh(ctx, text(word()), []muster.MessageID{muster.MessageID(word())}))
 				before = nil
 			},
 			"compress": func(rt *rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				tail, _ := compact.Tail(tr.Messages(), rapid.IntRange(0, 200).Draw(rt, "most"))
 				err := tr.Compress(ctx, compact.Behind([]string{word()}, tail), nil, json.RawMessage(`{"a":"<b>"}`), "why")
 				if open := tr.Unanswered(); (len(open) > 0) != errors.Is(err, muster.ErrInvalid) {
@@ -114,7 +109,6 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				}
 			},
 			"clear": func(rt *rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				if len(tr.Unanswered()) > 0 {
 					return
 				}
@@ -130,7 +124,6 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				}
 			},
 			"reopen": func(*rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				again, err := Open(ctx, s.Handle().Log(), "alice")
 				require.NoError(t, err)
 				if d := cmp.Diff(tr.Messages(), again.Messages()); d != "" {
@@ -143,7 +136,6 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				tr = again
 			},
 			"": func(*rapid.T) {
-				require.NoError(t, tr.Load(ctx))
 				ms := tr.Messages()
 				wellFormed(t, ms)
 				now := flat(ms)
@@ -238,11 +230,6 @@ func TestADamagedTranscriptGoesOn(t *testing.T) {
 		wellFormed(t, ms)
 		if got := short(ms); got[len(got)-1] != "u !z" {
 			t.Fatalf("%v", got)
-		}
-		again.Release()
-		require.NoError(t, again.Load(ctx))
-		if d := cmp.Diff(ms, again.Messages()); d != "" {
-			t.Fatalf("loaded again it differs:\n%s", d)
 		}
 	})
 }

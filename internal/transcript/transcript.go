@@ -30,14 +30,10 @@ type Transcript struct {
 
 	mu sync.Mutex
 	// pos is where the log ends as far as this writer knows. Each append must find it there.
-	pos muster.Pos
-	// start is the position before the current conversation.
-	start        muster.Pos
+	pos          muster.Pos
 	conversation conversation
 	// state is what the writer keeps with the conversation.
-	state json.RawMessage
-	// loaded says that the conversation is in memory.
-	loaded   bool
+	state    json.RawMessage
 	lastMark string
 	// delivered holds the id of every mail delivered in this process's life, at about 50 bytes each.
 	delivered map[muster.MessageID]bool
@@ -45,7 +41,7 @@ type Transcript struct {
 
 // Open reads the transcript of a member. One that does not exist yet is empty.
 func Open(ctx context.Context, l muster.Log, name muster.Name) (*Transcript, error) {
-	t := &Transcript{log: l, name: name, loaded: true, delivered: map[muster.MessageID]bool{}}
+	t := &Transcript{log: l, name: name, delivered: map[muster.MessageID]bool{}}
 	// The end first: were the last record a damaged one, reading alone would not say where it ends, and were the end
 	// asked for after reading, what another process wrote between would seem to have been read.
 	end, err := l.Tail(ctx, Stream(name), 0)
@@ -75,13 +71,11 @@ func (t *Transcript) apply(e Entry) {
 	}
 	switch e.Kind {
 	case KindFresh, KindCompressed:
-		t.start, t.state = t.pos, e.State
+		t.state = e.State
 	case KindMark:
 		t.lastMark = e.Text
 	}
-	if t.loaded {
-		t.conversation.add(e)
-	}
+	t.conversation.add(e)
 	t.pos = e.Pos
 }
 
@@ -128,9 +122,6 @@ func (t *Transcript) User(ctx context.Context, parts []llm.Part, mail []muster.M
 
 // Reply adds a finished reply of the model. Errors: Fenced; Invalid while calls of the last reply are unanswered.
 func (t *Transcript) Reply(ctx context.Context, r llm.Reply) error {
-	if err := t.Load(ctx); err != nil {
-		return err
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if open := t.conversation.Unanswered(); len(open) > 0 {
@@ -145,9 +136,6 @@ func (t *Transcript) Reply(ctx context.Context, r llm.Reply) error {
 // Result adds the answer to one call. Only the first answer to a call counts; further ones change nothing. Errors:
 // Fenced; Invalid if the last reply has no such call.
 func (t *Transcript) Result(ctx context.Context, r llm.Result) error {
-	if err := t.Load(ctx); err != nil {
-		return err
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.ContainsFunc(t.conversation.Unanswered(), func(c llm.Call) bool { return c.ID == r.ID }) {
@@ -226,7 +214,7 @@ func (t *Transcript) TakeOver(ctx context.Context, host muster.HostID) error {
 func (t *Transcript) LastMark() string { return locked(t, func() string { return t.lastMark }) }
 
 // Messages returns what is sent to a model: the current conversation, which only ever grows. While calls are
-// unanswered, it ends with the reply that made them. It is empty while released.
+// unanswered, it ends with the reply that made them.
 func (t *Transcript) Messages() []llm.Message { return locked(t, t.conversation.Messages) }
 
 // Unanswered returns the calls of the last reply that have no result yet, in order.
@@ -245,36 +233,6 @@ func locked[T any](t *Transcript, read func() T) T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return read()
-}
-
-// Release frees the memory of the conversation. The position and the delivered ids are kept, so User still works.
-func (t *Transcript) Release() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conversation, t.loaded = conversation{}, false
-}
-
-// Load reads a released conversation again; otherwise it does nothing. Errors: Fenced if another process has written
-// since.
-func (t *Transcript) Load(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.loaded {
-		return nil
-	}
-	var c conversation
-	for e, err := range Read(ctx, t.log, t.name, t.start) {
-		switch {
-		case err != nil && !errors.Is(err, muster.ErrCorrupt):
-			return err
-		case e.Pos > t.pos: // an entry beyond the known end is another process's
-			return t.errFenced()
-		case err == nil:
-			c.add(e)
-		}
-	}
-	t.conversation, t.loaded = c, true
-	return nil
 }
 
 // What stands where an entry could not be read.
