@@ -1,11 +1,8 @@
 package landing
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -109,25 +106,34 @@ type collision struct {
 	text string   // for the owner's model
 }
 
-// explainConflict says which landed work the head conflicts with in some files: whose it is, what it was for, and what
-// it changed there.
-func explainConflict(ctx context.Context, l *Lander, head, tip string, files []string) (collision, error) {
+// explain says which landed work a head has met since it left the target: whose it is, what it was for, and which files
+// it changed. Where files are given, they are those with which the head conflicts, and it says what the work changed
+// there.
+func explain(ctx context.Context, l *Lander, head, tip string, files []string) (collision, error) {
 	all, err := landedSince(ctx, l, head, tip, files)
 	if err != nil || len(all) == 0 {
 		return collision{}, err
 	}
 	var b strings.Builder
-	b.WriteString("What you collide with, the newest first:\n")
+	b.WriteString("What has landed meanwhile (git show COMMIT), the newest first:\n")
 	room := maxDiffs
 	for _, c := range all[:min(len(all), maxChanges)] {
-		fmt.Fprintf(&b, "- %s: %s\n", c, cmp.Or(c.summary, "no summary"))
-		shared := sharedFiles(c.files, files)
-		diff, err := diffOf(ctx, l, c.commit, shared)
+		if files != nil {
+			c.files = slices.DeleteFunc(c.files, func(f string) bool { return !slices.Contains(files, f) })
+		}
+		fmt.Fprintf(&b, "- %s in %s\n", c, fileList(c.files))
+		if c.summary != "" {
+			fmt.Fprintf(&b, "  %s\n", c.summary)
+		}
+		if files == nil {
+			continue
+		}
+		diff, err := diffOf(ctx, l, c.commit, c.files)
 		if err != nil {
 			return collision{}, err
 		}
 		if len(diff) > min(room, maxDiff) {
-			fmt.Fprintf(&b, "  Its difference is long: git show %.7s -- %s\n", c.commit, fileList(quoted(shared)))
+			fmt.Fprintf(&b, "  Its difference is long: git show %.7s -- %s\n", c.commit, fileList(quoted(c.files)))
 			continue
 		}
 		room -= len(diff)
@@ -137,60 +143,6 @@ func explainConflict(ctx context.Context, l *Lander, head, tip string, files []s
 		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
 	}
 	return collision{with: namesOf(all), met: commitsOf(all), text: b.String()}, nil
-}
-
-// explainRed says what has landed since the head left the target, for an owner whose work merges with it and whose
-// check fails on both together. Changes that the check's output points at come alone, with what they changed, where
-// there are any.
-func explainRed(ctx context.Context, l *Lander, head, tip, output string) (collision, error) {
-	all, err := landedSince(ctx, l, head, tip, nil)
-	if err != nil || len(all) == 0 {
-		return collision{}, err
-	}
-	suspects := namedChanges(all, output)
-	title, room := "What has landed meanwhile", 0
-	if len(suspects) > 0 {
-		title = "What has landed meanwhile and, by the output, may be the other half of it"
-		all, room = suspects, maxDiffs
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s (git show COMMIT), the newest first:\n", title)
-	for _, c := range all[:min(len(all), maxChanges)] {
-		fmt.Fprintf(&b, "- %s in %s\n", c, fileList(c.files))
-		if c.summary != "" {
-			fmt.Fprintf(&b, "  %s\n", c.summary)
-		}
-		if room == 0 {
-			continue
-		}
-		diff, err := diffOf(ctx, l, c.commit, c.files)
-		if err != nil {
-			return collision{}, err
-		}
-		if len(diff) <= min(room, maxDiff) {
-			room -= len(diff)
-			b.WriteString(diff)
-		}
-	}
-	if more := len(all) - maxChanges; more > 0 {
-		fmt.Fprintf(&b, "- and %d more: git log %.7s..%.7s\n", more, head, tip)
-	}
-	return collision{with: namesOf(all), met: commitsOf(all), text: b.String()}, nil
-}
-
-// namedChanges returns the changes of a file that the output names. Test programs leave out directories, so the last
-// part of a file's name is enough, as a word of its own.
-func namedChanges(all []landedChange, output string) (named []landedChange) {
-	for _, c := range all {
-		for _, file := range c.files {
-			word, err := regexp.Compile(`(^|[^\w.-])` + regexp.QuoteMeta(path.Base(file)) + `($|[^\w.-])`)
-			if err == nil && word.MatchString(output) {
-				named = append(named, c)
-				break
-			}
-		}
-	}
-	return named
 }
 
 // namesOf names the tasks of some changes in a line.
@@ -209,19 +161,6 @@ func commitsOf(all []landedChange) (commits []string) {
 	}
 	slices.Reverse(commits)
 	return commits
-}
-
-// sharedFiles returns those of the files that the others have too.
-func sharedFiles(files, others []string) (shared []string) {
-	for _, f := range files {
-		for _, o := range others {
-			if f == o {
-				shared = append(shared, f)
-				break
-			}
-		}
-	}
-	return shared
 }
 
 // diffOf returns what a landed commit changed in some files.

@@ -55,7 +55,7 @@ func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause erro
 
 // returnConflict returns the task to its owner, whose lane holds the conflicts.
 func (a *attempt) returnConflict(ctx context.Context, tip string, files []string) error {
-	met, err := explainConflict(ctx, a.Lander, a.head, tip, files)
+	met, err := explain(ctx, a.Lander, a.head, tip, files)
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	}
 	met := collision{}
 	if !isUpToDate {
-		// The output repeats the command, which may name any file.
-		output := res.Failed + "\n" + res.Output
-		for _, c := range res.Each() {
-			output = strings.ReplaceAll(output, c.Command, "")
-		}
-		if met, err = explainRed(ctx, a.Lander, a.head, tip, output); err != nil {
+		if met, err = explain(ctx, a.Lander, a.head, tip, nil); err != nil {
 			return err
 		}
 		// The owner resolves a conflict here, as at the next landing.
