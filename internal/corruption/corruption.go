@@ -30,9 +30,6 @@ const Table = "damaged"
 // Lanes is the name that events use for the lanes' index, which is in no table.
 const Lanes = "lanes"
 
-// HalfWritten is how long to wait before a document that cannot be read is read again.
-const HalfWritten = state.HalfWritten
-
 // searchedEvents is how many of the last events are searched for one that reports the same record.
 const searchedEvents = 10_000
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/paths"
-	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -72,25 +70,6 @@ func (w *world) on(fs durable.FS) *worktree.Lanes {
 	l, err := worktree.Open(w.repo, durable.New(fs), paths.Dir(w.root), journal.New(w.log), w.log, worktree.Options{})
 	require.NoError(w.t, err)
 	return l
-}
-
-// An index that another program is just writing is read again, and is not taken for a damaged one.
-func TestAHalfWrittenIndexIsReadAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.create("one")
-	whole := w.index()
-	w.writeIndex(whole[:len(whole)/2])
-	l := w.on(&onDisk{name: "index.json", act: func() {
-		gittest.Write(t, w.root, map[string]string{"new.json": whole})
-		require.NoError(t, os.Rename(w.root+"/new.json", w.root+"/.worktrees/index.json"))
-	}})
-	if all, err := l.List(w.ctx()); err != nil || len(all) != 1 || all[0].Base == "" {
-		t.Errorf("the lanes are %+v, %v", all, err)
-	}
-	if kept, _ := filepath.Glob(w.root + "/.team/damaged/*"); len(kept) > 0 {
-		t.Errorf("kept as damaged: %v", kept)
-	}
 }
 
 // What a maker was starting when it died has the maker's lease for another instant, and recovery waits for that.

@@ -180,42 +180,33 @@ func (x *index) getRestored(ctx context.Context, name muster.Name) (muster.Lane,
 
 // read returns the index as it is now. It rebuilds one that cannot be read.
 func (x *index) read(ctx context.Context) (*document, error) {
-	doc, err := x.load(ctx)
+	doc, err := x.load()
 	if err == nil && doc.damage != nil {
 		err = x.edit(ctx, func(rebuilt *document) error { doc = rebuilt; return nil })
 	}
 	return doc, err
 }
 
-// load reads the index and changes nothing, so Check can use it. Programs that write it without our lock may be halfway
-// through, so it reads once more before it returns a document with a damage.
-func (x *index) load(ctx context.Context) (*document, error) {
-	// One reading is enough almost always: the runtime replaces the file in one step.
-	for again := true; ; again = false {
-		data, _, err := x.files.ReadFile(x.dir.Index())
-		if errors.Is(err, fs.ErrNotExist) {
-			return &document{}, nil
-		}
-		if err != nil {
-			return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
-		}
-		text := muster.TrimBOM(data)
-		doc, err := decode(text)
-		if err == nil {
-			return doc, nil
-		}
-		if !again {
-			doc = &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}, damaged: data}
-			// Two writes may lie one behind the other.
-			for d := json.NewDecoder(bytes.NewReader(text)); salvage(d, doc.top, doc.rows); {
-			}
-			doc.damage = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
-			return doc, nil
-		}
-		if err := wait(ctx, corruption.HalfWritten); err != nil {
-			return nil, err
-		}
+// load reads the index and changes nothing, so Check can use it. One that cannot be read is a document with a damage.
+func (x *index) load() (*document, error) {
+	data, _, err := x.files.ReadFile(x.dir.Index())
+	if errors.Is(err, fs.ErrNotExist) {
+		return &document{}, nil
 	}
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
+	}
+	text := muster.TrimBOM(data)
+	doc, err := decode(text)
+	if err == nil {
+		return doc, nil
+	}
+	doc = &document{top: map[string]json.RawMessage{}, rows: map[string]json.RawMessage{}, damaged: data}
+	// Two writes may lie one behind the other.
+	for d := json.NewDecoder(bytes.NewReader(text)); salvage(d, doc.top, doc.rows); {
+	}
+	doc.damage = muster.Errorf(muster.Corrupt, "the lanes' index %s cannot be read: %w", x.dir.Index(), err)
+	return doc, nil
 }
 
 // edit lets f change the index while no other process does. f must not run git: the lock is held, and a git that waits
@@ -228,7 +219,7 @@ func (x *index) edit(ctx context.Context, f func(*document) error) error {
 			return err
 		}
 		// Another process may have rebuilt the index before the lock was ours.
-		doc, err := x.load(ctx)
+		doc, err := x.load()
 		if err == nil && doc.damage != nil && hasSearched {
 			err = x.rebuild(ctx, doc, found)
 		}

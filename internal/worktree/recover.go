@@ -123,7 +123,7 @@ type Finding struct {
 
 // Check returns what Recover would mend, and what only the user can (Finding.Fix). It changes nothing.
 func (l *Lanes) Check(ctx context.Context) (all []Finding, err error) {
-	doc, err := l.index.load(ctx)
+	doc, err := l.index.load()
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 		return f, wrong
 	}
 	// Another process may have begun to remove the lane since the index was read. load, because read would rebuild.
-	if doc, err := l.index.load(ctx); err == nil {
+	if doc, err := l.index.load(); err == nil {
 		now, err := doc.lane(lane.Name)
 		if _, isRemoving := removalOf(now); isRemoving || errors.Is(err, muster.ErrNotFound) {
 			return f, nil
