@@ -195,7 +195,7 @@ func (p Peer) ErrorInStream(body []byte) *llm.Error {
 	}
 	e := p.errorFor(status, f)
 	if e.Kind == llm.Limited {
-		e.After = min(cmp.Or(f.wait, midstreamWait), MaxWait)
+		e.After = min(f.wait, MaxWait)
 	}
 	return e
 }
@@ -230,9 +230,6 @@ func statusOf(f errorBody) int {
 	}
 	return 0
 }
-
-// midstreamWait is the wait after a rate limit for which no header gave a time.
-const midstreamWait = 20 * time.Second
 
 // errorFor returns the error for a status and a body. The order of the cases matters: vendors report an
 // empty account and a full context window with statuses that otherwise mean something else.
