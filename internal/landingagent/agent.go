@@ -68,10 +68,9 @@ func (a Agent) converse(ctx context.Context, d *decision, message string) error 
 		turns = defaultTurns
 	}
 	// The key tells a provider's cache, and a script, which agent speaks: by its role, whoever's work it is about.
-	const purpose = "review"
 	prefix := llm.Request{System: prompt.Reviewer(a.Role, a.Team, a.File.Render()), MaxTokens: a.MaxTokens,
 		CacheKey:   fmt.Sprintf("%s@%s", muster.RoleKey(a.Role), a.Team),
-		CacheGroup: string(a.Team) + "/" + purpose, Purpose: purpose}
+		CacheGroup: string(a.Team) + "/review", Purpose: "review"}
 	for _, t := range tools {
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}

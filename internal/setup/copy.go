@@ -14,8 +14,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"muster/internal/durable"
 )
@@ -301,22 +302,10 @@ func copyFile(from, to string, mode fs.FileMode) error {
 
 // inParallel calls f for 0 to n-1, several at a time, until one fails or ctx ends.
 func inParallel(ctx context.Context, n int, f func(i int) error) error {
-	var next atomic.Int64
-	var all sync.WaitGroup
-	errs := make([]error, min(2*runtime.NumCPU(), 16))
-	for w := range errs {
-		all.Go(func() {
-			for ctx.Err() == nil && errs[w] == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if errs[w] = f(i); errs[w] != nil {
-					next.Store(int64(n))
-				}
-			}
-		})
+	all, within := errgroup.WithContext(ctx)
+	all.SetLimit(min(2*runtime.NumCPU(), 16))
+	for i := 0; i < n && within.Err() == nil; i++ {
+		all.Go(func() error { return f(i) })
 	}
-	all.Wait()
-	return cmp.Or(errors.Join(errs...), context.Cause(ctx))
+	return cmp.Or(all.Wait(), context.Cause(ctx))
 }

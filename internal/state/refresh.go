@@ -61,12 +61,9 @@ type document[T any] struct {
 	err  error
 }
 
-// batchSize is how many documents are decoded at a time: the contents of a large table are never in memory all at once.
-const batchSize = 4096
-
 // pull takes in what has changed. The caller holds the turn.
 func (c *Collection[T]) pull(ctx context.Context) error {
-	var batch []document[T]
+	var changed []document[T]
 	var end error
 	for change, err := range c.options.Table.Changes(ctx, c.mark) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
@@ -74,27 +71,24 @@ func (c *Collection[T]) pull(ctx context.Context) error {
 			break
 		}
 		if c.options.IsKey != nil && !c.options.IsKey(change.Key) {
-			c.mark = max(c.mark, change.Mark) // the batch before it is stored whatever comes
+			c.mark = max(c.mark, change.Mark) // what came before it is stored whatever comes
 			continue
 		}
 		d := document[T]{key: change.Key, rev: change.Rev, data: change.Data, mark: change.Mark, err: err}
-		if batch = append(batch, d); len(batch) == batchSize {
-			c.take(batch)
-			batch = batch[:0]
-		}
+		changed = append(changed, d)
 	}
-	c.take(batch)
+	c.take(changed)
 	if end != nil {
 		return end
 	}
 	return c.readDoubtful(ctx)
 }
 
-// take decodes a batch and stores what can be read. The rest is doubtful.
-func (c *Collection[T]) take(batch []document[T]) {
-	c.decodeAll(batch)
-	readable := batch[:0]
-	for _, d := range batch {
+// take decodes documents and stores what can be read. The rest is doubtful.
+func (c *Collection[T]) take(list []document[T]) {
+	c.decodeAll(list)
+	readable := list[:0]
+	for _, d := range list {
 		c.mark = max(c.mark, d.mark)
 		if d.err != nil {
 			c.doubtful[d.key] = true
