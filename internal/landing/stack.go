@@ -62,7 +62,7 @@ func (s *stack) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	top := outcomes[0]
+	top := outcomes[0] // of the check of the top of s.entries, also after each halve
 	for !top.mayLand() && len(s.entries) > 1 {
 		if top, err = s.halve(ctx, top); err != nil {
 			return err

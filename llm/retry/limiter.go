@@ -13,9 +13,9 @@ import (
 	"muster/llm/internal/wire"
 )
 
-// Limiter holds back all in this process who share a key: while the server says to wait, and as long as the limit of a
-// minute is used up, which the user or the server has set. It also knows which trouble they have in common. Its zero
-// value holds nobody back. It is safe for concurrent use.
+// Limiter delays the requests of one account in this process: while the server says to wait, and while the limit of a
+// minute, which the user or the server has set, is used up. It also knows which trouble they have in common. Its zero
+// value delays nothing. It is safe for concurrent use.
 type Limiter struct {
 	mu     sync.Mutex
 	until  time.Time
@@ -148,12 +148,12 @@ func (l *Limiter) reserve(a llm.Account, r llm.Request) (estimate int, all []*ra
 	if a.Requests > 0 {
 		why = llm.Errorf(llm.Limited, "you allow %d requests a minute", a.Requests)
 	}
-	all = take(m.requests, 1)
+	all = reserveAll(m.requests, 1)
 	if m.tokens == nil {
 		return 0, all, why
 	}
 	estimate = 1 + int(l.perToken()*float64(wire.PromptSize(r)/4))
-	tokens := take(m.tokens, estimate)
+	tokens := reserveAll(m.tokens, estimate)
 	if a.Tokens > 0 && delay(tokens) > delay(all) {
 		why = llm.Errorf(llm.Limited, "you allow %d tokens a minute", a.Tokens)
 	}
@@ -175,27 +175,27 @@ func (l *Limiter) minuteOf(a llm.Account) (m minute) {
 		m = *known
 	}
 	if a.Requests > 0 {
-		l.users.requests = perMinute(l.users.requests, a.Requests, requestsAtOnce)
+		l.users.requests = perMinute(l.users.requests, a.Requests, requestBursts)
 		m.requests = l.users.requests
 	}
 	if a.Tokens > 0 {
-		l.users.tokens = perMinute(l.users.tokens, a.Tokens, tokensAtOnce)
+		l.users.tokens = perMinute(l.users.tokens, a.Tokens, tokenBursts)
 		m.tokens = l.users.tokens
 	}
 	return m
 }
 
-// The parts of a minute's requests and tokens that may be used at once. The rest is spread over the minute: nobody
-// waits for a whole one.
+// How many bursts a minute's limit has. A burst may be used at once, and the rest is spread over the minute, so that
+// nobody waits for a whole one.
 const (
-	requestsAtOnce = 6
-	tokensAtOnce   = 2
+	requestBursts = 6
+	tokenBursts   = 2
 )
 
-// perMinute returns the limiter that lets at most n by in any minute, of which one part in so many at once. It changes
-// old, if there is one.
-func perMinute(old *rate.Limiter, n, part int) *rate.Limiter {
-	burst := max(1, n/part)
+// perMinute returns the limiter that lets at most n by in any minute: a burst, and what comes evenly after it. It
+// changes old, if there is one.
+func perMinute(old *rate.Limiter, n, bursts int) *rate.Limiter {
+	burst := max(1, n/bursts)
 	limit := rate.Limit(float64(n-burst+1) / 60)
 	if old == nil {
 		return rate.NewLimiter(limit, burst)
@@ -207,8 +207,8 @@ func perMinute(old *rate.Limiter, n, part int) *rate.Limiter {
 	return old
 }
 
-// take reserves n of a limiter, which may be more than it lets by at once; nil reserves nothing.
-func take(from *rate.Limiter, n int) (all []*rate.Reservation) {
+// reserveAll reserves n of a limiter, which may be more than it lets by at once; nil reserves nothing.
+func reserveAll(from *rate.Limiter, n int) (all []*rate.Reservation) {
 	for now := time.Now(); from != nil && n > 0; {
 		part := min(n, from.Burst())
 		all = append(all, from.ReserveN(now, part))
@@ -217,12 +217,12 @@ func take(from *rate.Limiter, n int) (all []*rate.Reservation) {
 	return all
 }
 
-// answered notes what the answer to a request says of the server's limits. What is used up of them, and not by this
+// noteQuota notes what the answer to a request says of the server's limits. What is used up of them, and not by this
 // process, is used by others.
-func (l *Limiter) answered(a llm.Account, answer llm.Answer) {
+func (l *Limiter) noteQuota(a llm.Account, answer llm.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	requests, tokens := aMinutes(answer.Requests), aMinutes(answer.Tokens)
+	requests, tokens := minuteLimit(answer.Requests), minuteLimit(answer.Tokens)
 	if requests == 0 && tokens == 0 {
 		return
 	}
@@ -235,38 +235,38 @@ func (l *Limiter) answered(a llm.Account, answer llm.Answer) {
 		l.models[a.Model] = m
 	}
 	if requests > 0 {
-		m.requests = perMinute(m.requests, requests, requestsAtOnce)
-		leave(m.requests, answer.Requests.Remaining)
+		m.requests = perMinute(m.requests, requests, requestBursts)
+		lowerTo(m.requests, answer.Requests.Remaining)
 	}
 	if tokens > 0 {
-		m.tokens = perMinute(m.tokens, tokens, tokensAtOnce)
-		leave(m.tokens, answer.Tokens.Remaining)
+		m.tokens = perMinute(m.tokens, tokens, tokenBursts)
+		lowerTo(m.tokens, answer.Tokens.Remaining)
 	}
 }
 
-// aMinutes returns the limit that a server says, 0 for none. One that takes longer to be reset is of a day, perhaps.
-func aMinutes(q llm.Quota) int {
+// minuteLimit returns the limit that a server says, 0 for none. One that takes longer to be reset is of a day, perhaps.
+func minuteLimit(q llm.Quota) int {
 	if q.Reset > 90*time.Second {
 		return 0
 	}
 	return q.Limit
 }
 
-// leave takes away what a limiter would let by at once beyond what remains.
-func leave(l *rate.Limiter, remaining int) {
+// lowerTo takes away what a limiter would let by at once beyond what remains.
+func lowerTo(l *rate.Limiter, remaining int) {
 	if lack := int(l.Tokens()) - max(remaining, 0); lack > 0 {
 		l.AllowN(time.Now(), lack)
 	}
 }
 
-// ended notes how a request has ended, and what it cost beside its estimate.
-func (l *Limiter) ended(a llm.Account, estimate int, u llm.Usage, err error) {
+// noteCost notes how a request has ended, and what it cost beside its estimate.
+func (l *Limiter) noteCost(a llm.Account, estimate int, u llm.Usage, err error) {
 	cost := u.Input + u.CacheWrite + u.CacheWriteLong + u.Output
 	if e, ok := errors.AsType[*llm.Error](err); estimate == 0 || cost == 0 || ok && e.Kind == llm.Limited {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	take(l.minuteOf(a).tokens, cost-estimate)
+	reserveAll(l.minuteOf(a).tokens, cost-estimate)
 	l.factor = min(max(l.perToken()*(0.7+0.3*float64(cost)/float64(estimate)), 0.01), 10)
 }

@@ -138,7 +138,7 @@ func (s *retrier) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)
 			return llm.Reply{}, err
 		}
 		reply, err := s.replyWatched(ctx, r, show)
-		s.o.Limiter.ended(s.o.Account, estimate, reply.Usage, err)
+		s.o.Limiter.noteCost(s.o.Account, estimate, reply.Usage, err)
 		if err == nil || ctx.Err() != nil || failures == s.o.Tries || !met.mayPass(err) {
 			return reply, err
 		}
@@ -260,7 +260,7 @@ func (s *retrier) replyWatched(
 		}
 		bark.Reset(timerDuration(patience))
 		if d.Answer != nil {
-			s.o.Limiter.answered(s.o.Account, *d.Answer)
+			s.o.Limiter.noteQuota(s.o.Account, *d.Answer)
 			return
 		}
 		emit(d)
