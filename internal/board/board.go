@@ -84,12 +84,6 @@ func (b *Board) List(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, b.graph.ids)
 }
 
-// Ready returns the tasks that a member of the role may claim now: the higher priority first, then the
-// lower id. With onlyOwn, those that ask for no role are left out.
-func (b *Board) Ready(ctx context.Context, role string, onlyOwn bool) ([]muster.Task, error) {
-	return b.list(ctx, func() []muster.TaskID { return slices.Collect(b.graph.readyFor(role, onlyOwn)) })
-}
-
 // Claimed returns the tasks that somebody works on or that are landing, by id.
 func (b *Board) Claimed(ctx context.Context) ([]muster.Task, error) {
 	return b.list(ctx, func() []muster.TaskID { return slices.Sorted(maps.Keys(b.graph.claimed)) })

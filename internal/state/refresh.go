@@ -147,14 +147,11 @@ func (c *Collection[T]) store(list []document[T]) {
 	}
 }
 
-// manyDocuments is how many documents are worth decoding side by side.
-const manyDocuments = 64
-
-// decodeAll decodes documents, many of them on all processors. This is the one fast path here: to open a large table is
-// mostly to decode it, and on two processors a board of 100,000 tasks opens in little more than half the time.
+// decodeAll decodes documents, many of them on all processors: to open a large table is mostly to decode it.
 func (c *Collection[T]) decodeAll(list []document[T]) {
+	const worthIt = 64
 	var all sync.WaitGroup
-	for part := range slices.Chunk(list, max(manyDocuments, 1+len(list)/runtime.GOMAXPROCS(0))) {
+	for part := range slices.Chunk(list, max(worthIt, 1+len(list)/runtime.GOMAXPROCS(0))) {
 		all.Go(func() {
 			for i := range part {
 				c.decode(&part[i])

@@ -72,7 +72,7 @@ func scene(w *world) {
 	w.sceneEvents(began)
 	w.members("alice", "bob", "carol", "dave", "erin") // it writes events of now
 	gittest.Write(w, w.dir, map[string]string{"routes.go": "package api\n\nfunc old() {}\n"})
-	gittest.Git(w, w.dir, "add", ".")
+	gittest.Git(w, w.dir, "add", "routes.go")
 	gittest.Git(w, w.dir, "commit", "-qm", "routes")
 	lane := require.Value(w.team.Lanes().Create(w.Context(), team.LaneDraft{Name: "task-4-redirect", Task: 4}))(w)
 	// A lane is bound to a task that nobody has yet.

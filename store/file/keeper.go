@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"muster"
@@ -22,11 +23,12 @@ import (
 // that is in neither file is another program's. Whoever writes there holds the document's lock.
 //
 // The first process that hosts members makes the directory, or empties it. Nothing there is synced: after a power loss
-// no team is at work.
+// no team is at work. Where the directory is lost, what this process has seen of it counts.
 type keeper struct {
 	s      *Store
 	report func(table, file string, found muster.Doc) // what OnOverwrite set; may be nil
 	hosts  atomic.Int32                               // leases of hosts that this process holds; 0: it keeps nothing
+	seen   sync.Map                                   // muster's versions of documents, as []byte by their names
 }
 
 // begin is called before the lease of a host is taken, and unlock after that.
@@ -87,6 +89,7 @@ func (k *keeper) count(n int32) {
 	if k.hosts.Add(n) != 1 || n != 1 {
 		return
 	}
+	k.seen.Clear()
 	k.s.mu.Lock()
 	tables := slices.Collect(maps.Values(k.s.tables))
 	k.s.mu.Unlock()
@@ -109,7 +112,10 @@ func (k *keeper) announce(doc string, data []byte) error {
 }
 
 // wrote says that a document has what was announced. If the rename fails, the next host that reads it does the same.
-func (k *keeper) wrote(doc string) { _ = k.s.fs.Rename(k.path(doc+"+new"), k.path(doc)) }
+func (k *keeper) wrote(doc string, data []byte) {
+	_ = k.s.fs.Rename(k.path(doc+"+new"), k.path(doc))
+	k.seen.Store(doc, bytes.Clone(data))
+}
 
 // finding says what a document has, as the keeper sees it.
 type finding int
@@ -127,9 +133,12 @@ func (k *keeper) compare(doc string, now docContent) (is finding, ours []byte, e
 		return asKept, nil, nil
 	}
 	ours, _, err = k.s.files.ReadFile(k.path(doc))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if seen, ok := k.seen.Load(doc); ok && errors.Is(err, fs.ErrNotExist) {
+		ours = seen.([]byte)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return asKept, nil, errUnreadable(k.path(doc), err)
 	}
+	k.seen.Store(doc, ours)
 	if bytes.Equal(ours, now.data) {
 		return asKept, ours, nil
 	}
@@ -160,10 +169,10 @@ func (t *table) settle(ctx context.Context, key string) docContent {
 		err = t.s.files.Replace(t.path(key), ours)
 	case is == isNew:
 		if err = k.announce(doc, now.data); err == nil {
-			k.wrote(doc)
+			k.wrote(doc, now.data)
 		}
 	case is == announced:
-		k.wrote(doc)
+		k.wrote(doc, now.data)
 	}
 	unlock()
 	if err != nil {

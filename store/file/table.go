@@ -169,7 +169,7 @@ func (t *table) write(key string, data []byte, at muster.Rev) (muster.Rev, error
 		err = t.errStale(key)
 	}
 	if err == nil {
-		t.s.keeper.wrote(t.document(key))
+		t.s.keeper.wrote(t.document(key), data)
 	}
 	// Also after an error the document may have changed: the rename may be done and its sync have failed. So the
 	// watchers look in any case.
@@ -200,7 +200,7 @@ func (t *table) Delete(ctx context.Context, key string, at muster.Rev) error {
 	if err := t.s.files.Remove(t.path(key)); err != nil {
 		return err
 	}
-	t.s.keeper.wrote(t.document(key))
+	t.s.keeper.wrote(t.document(key), nil)
 	return nil
 }
 
