@@ -60,8 +60,8 @@ func (k *keeper) emptyIfFirst(ctx context.Context) error {
 		}
 	}
 	dir, tables := k.s.dir.Kept(), k.s.dir.TablesLocks()
-	if err := k.s.fs.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if err := k.s.fs.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
+		return err // nil: it is new, and empty
 	}
 	// No process is between its announcement and its document meanwhile.
 	locks, err := k.s.fs.Names(tables)
