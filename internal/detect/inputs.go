@@ -137,7 +137,7 @@ func (t Tree) runsOwnCode(words, reads []string) bool {
 		switch base := path.Base(file); {
 		case isNode && base == "package.json":
 			var p nodePackage
-			_ = json.Unmarshal([]byte(t.Read(file)), &p) // one that is broken says nothing
+			_ = json.Unmarshal([]byte(t.Read(file)), &p) // a broken file has no fields
 			for _, name := range []string{"preinstall", "install", "postinstall", "prepare", "prepublish"} {
 				if !harmlessScript().MatchString(p.Scripts[name]) {
 					return true

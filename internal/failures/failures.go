@@ -33,7 +33,7 @@ type Failure struct {
 	isVague bool // it is a failure only if a place was found: any program prints such a line
 }
 
-// The limits of what is found: nobody reads a list of a thousand errors.
+// The limits of what is found: people do not read a list of a thousand errors.
 const (
 	maxFailures = 50
 	maxLines    = 12       // of a failure's text

@@ -116,7 +116,7 @@ func (x *report) suite(s suite, above string) (failed int) {
 	for _, inner := range s.Suites {
 		failed += x.suite(inner, path)
 	}
-	failures, _ := strconv.Atoi(s.Failures) // what is no number says nothing
+	failures, _ := strconv.Atoi(s.Failures) // 0 if it is no number
 	errors, _ := strconv.Atoi(s.Errors)
 	// Some count the suites that they contain and some do not, so only fewer than counted are too few.
 	x.isPartial = x.isPartial || failed < failures+errors

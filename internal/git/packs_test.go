@@ -106,7 +106,7 @@ func TestAPackHasWhatNoOtherHas(t *testing.T) {
 	}
 }
 
-// A pack stays when somebody keeps it, and when an index of several packs names it.
+// A pack stays when it has a .keep file, and when an index of several packs names it.
 func TestAPackInUseStays(t *testing.T) {
 	t.Parallel()
 	for what, use := range map[string]func(p packed, pack string){

@@ -130,7 +130,7 @@ func writeLoose(objects, id string, object []byte) error {
 	_, err = z.Write(object)
 	err = errors.Join(err, z.Close(), f.Chmod(0o444), f.Close())
 	if err == nil {
-		// Whoever reads the object finds all of it, because it has its name only now.
+		// A reader finds the whole object, because it gets its name only now.
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ type collision struct {
 // explain says which landed work a head has met since it left the target: whose it is, what it was for, and which files
 // it changed. Where files are given, they are those with which the head conflicts, and it says what the work changed
 // there.
-func explain(ctx context.Context, l *Lander, head, tip string, files []string) (collision, error) {
+func (l *Lander) explain(ctx context.Context, head, tip string, files []string) (collision, error) {
 	all, err := landedSince(ctx, l, head, tip, files)
 	if err != nil || len(all) == 0 {
 		return collision{}, err

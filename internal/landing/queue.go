@@ -188,7 +188,7 @@ func drain(ctx context.Context, l *Lander) {
 	}
 }
 
-// landAll lands what is in the queue until nobody waits, or until an error. What it had begun is in the queue then.
+// landAll lands what is in the queue until it is empty, or until an error: landings that had begun are queued again.
 func landAll(ctx context.Context, l *Lander) error {
 	unlock, err := takeSlot(ctx, l)
 	if err != nil {

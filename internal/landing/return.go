@@ -55,12 +55,12 @@ func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause erro
 
 // returnConflict returns the task to its owner, whose lane holds the conflicts.
 func (a *attempt) returnConflict(ctx context.Context, tip string, files []string) error {
-	met, err := explain(ctx, a.Lander, a.head, tip, files)
+	met, err := a.explain(ctx, a.head, tip, files)
 	if err != nil {
 		return err
 	}
 	d := board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}
-	if d.Sides, err = bothSides(ctx, a, tip, d); err != nil {
+	if d.Sides, err = a.bothSides(ctx, tip, d); err != nil {
 		return err
 	}
 	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text, d)
@@ -75,7 +75,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 	}
 	met := collision{}
 	if !isUpToDate {
-		if met, err = explain(ctx, a.Lander, a.head, tip, nil); err != nil {
+		if met, err = a.explain(ctx, a.head, tip, nil); err != nil {
 			return err
 		}
 		// The owner resolves a conflict here, as at the next landing.
@@ -87,7 +87,7 @@ func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) er
 		With: met.with, Met: met.met,
 		// The first red check on a target that the lane did not have may be the fault of both sides.
 		Moved: !isUpToDate && a.v.Task.Rounds == 0}
-	if d.Sides, err = bothSides(ctx, a, tip, d); err != nil {
+	if d.Sides, err = a.bothSides(ctx, tip, d); err != nil {
 		return err
 	}
 	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate), d)

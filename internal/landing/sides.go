@@ -23,7 +23,7 @@ const (
 // bothSides says what a task that is given up and the landed work that it met were for, and what each has changed: the
 // lead and the user decide by that what becomes of it. It is "" for a task that has met nothing or that is not given up
 // yet.
-func bothSides(ctx context.Context, a *attempt, tip string, d board.Details) (string, error) {
+func (a *attempt) bothSides(ctx context.Context, tip string, d board.Details) (string, error) {
 	isLast, met := board.LastReturn(a.v.Task, d)
 	if !isLast || len(met) == 0 {
 		return "", nil
@@ -44,7 +44,7 @@ func bothSides(ctx context.Context, a *attempt, tip string, d board.Details) (st
 	met = slices.Clone(met) // it may be the task's own
 	slices.Reverse(met)
 	for _, commit := range met[:min(len(met), maxSides)] {
-		if err := writeLanded(ctx, a.Lander, &b, commit); err != nil {
+		if err := a.writeLanded(ctx, &b, commit); err != nil {
 			return "", err
 		}
 	}
@@ -55,7 +55,7 @@ func bothSides(ctx context.Context, a *attempt, tip string, d board.Details) (st
 }
 
 // writeLanded writes the side of a landed commit. One that is gone has none.
-func writeLanded(ctx context.Context, l *Lander, b *strings.Builder, commit string) error {
+func (l *Lander) writeLanded(ctx context.Context, b *strings.Builder, commit string) error {
 	message, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", commit)
 	if err != nil {
 		return ctx.Err() // git does not have it any more

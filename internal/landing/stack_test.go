@@ -249,7 +249,7 @@ func TestBothHalvesAreCheckedAtOnce(t *testing.T) {
 	equal(t, "checks", h.runs(t), 1+1+2+2+1)
 }
 
-// A check that is red once and then green sends nobody back. Only the last suspect is checked a second time, and its
+// A check that is red once and then green returns no task. Only the last suspect is checked a second time, and its
 // landing is reported as flaky.
 func TestAFlakyCheckReturnsNobody(t *testing.T) {
 	t.Parallel()

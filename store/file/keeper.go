@@ -20,10 +20,10 @@ import (
 // paths.Dir.Kept has muster's version of each document that a host has read or muster has written since the team
 // started, in the file TABLE+KEY; it is empty where muster has deleted the document. Before a process of muster changes
 // a document, it writes the new content to TABLE+KEY+new, and afterwards it renames that to TABLE+KEY. So a content
-// that is in neither file is another program's. Whoever writes there holds the document's lock.
+// that is in neither file is another program's. A writer there holds the document's lock.
 //
 // The first process that hosts members makes the directory, or empties it. Nothing there is synced: after a power loss
-// no team is at work. Where the directory is lost, what this process has seen of it counts.
+// no team is at work. If the directory is removed, this process goes by the versions that it has seen there.
 type keeper struct {
 	s      *Store
 	report func(table, file string, found muster.Doc) // what OnOverwrite set; may be nil
