@@ -248,12 +248,14 @@ func (d driver) filter(section string, hasProcess, mustRun bool) []setting {
 }
 
 // plainDiff makes a command that shows differences show git's own. No setting turns off an external diff or a textconv,
-// only an option does.
+// only an option does. So it is with the look into nested repositories: a .gitmodules overrides diff.ignoreSubmodules.
 func plainDiff(args []string) []string {
 	var opts []string
 	switch args[0] {
 	case "diff", "log", "show", "diff-tree", "diff-index", "diff-files", "format-patch", "whatchanged":
-		opts = []string{"--no-ext-diff", "--no-textconv"}
+		opts = []string{"--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}
+	case "status":
+		opts = []string{"--ignore-submodules=all"}
 	case "blame", "grep":
 		opts = []string{"--no-textconv"}
 	default:

@@ -20,6 +20,8 @@ type checkout struct {
 	repo *git.Repo
 	lane muster.Lane
 	temp *CheckDirs // makes temporary directories
+	// target is a name of the commit that the lane's work is to land on.
+	target string
 
 	isSubmodule bool // it is a submodule of a lane: its objects are in a repository of its own, not in repo
 }

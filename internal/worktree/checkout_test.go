@@ -165,16 +165,16 @@ func TestTheStatusOfALane(t *testing.T) {
 	has(status(), "in conflict: a line 1\n")
 }
 
-// A submodule that .gitmodules names is committed as its owner has staged it.
+// A submodule that the target's .gitmodules names is committed as its owner has staged it.
 func TestASubmoduleIsCommittedAsItIsStaged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, map[string]string{"a": "a\n"})
+	w := newWorld(t, map[string]string{"a": "a\n",
+		".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n"})
 	lane := w.create("one")
 	inner := lane.Path + "/sub"
 	w.git(lane.Path, "init", "-q", "sub")
 	w.git(inner, "commit", "-q", "--allow-empty", "-m", "staged")
 	staged := w.git(inner, "rev-parse", "HEAD")
-	gittest.Write(t, lane.Path, map[string]string{".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n"})
 	w.git(lane.Path, "add", "sub")
 	w.git(inner, "commit", "-q", "--allow-empty", "-m", "not staged")
 	head, _, err := w.Commit(w.ctx(), "one", "a submodule")

@@ -35,6 +35,7 @@ type lifecycle struct {
 	events recorder
 	leases leases
 	home   string // the directory in which lanes are made
+	base   string // Options.Base
 
 	removed func(context.Context, muster.Lane) error // Options.Removed
 

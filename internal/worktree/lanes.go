@@ -97,7 +97,6 @@ type Lanes struct {
 	CheckDirs *CheckDirs // where landing runs checks
 
 	lifecycle
-	base         string   // what a lane starts from when Create names nothing
 	scratch      string   // the directory of the scratch checkouts
 	scratchLocks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
 
@@ -120,9 +119,9 @@ func Open(
 	leases := leases{files: files, dir: dir.Locks()}
 	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j}
 	index.corrupt = corruption.New(log, o.Inbox, j)
-	return &Lanes{base: o.Base, scratch: dir.Scratch(),
+	return &Lanes{scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
-		lifecycle: lifecycle{repo: repo, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
+		lifecycle: lifecycle{repo: repo, base: o.Base, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
 			removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}}}, nil
 }
 
@@ -215,7 +214,7 @@ func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 
 // checkout is the working tree of a lane.
 func (l *lifecycle) checkout(lane muster.Lane) checkout {
-	return checkout{repo: l.repo, lane: lane, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
+	return checkout{repo: l.repo, lane: lane, target: l.base, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
 }
 
 // errNoLane is the error of a lane that has no row.

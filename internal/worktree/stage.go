@@ -263,10 +263,7 @@ func (s staging) changed(ctx context.Context, found contents) (changed []string,
 		}
 	}
 	if len(found.inner) > 0 {
-		return nil, muster.Errorf(muster.Invalid,
-			"the lane %s holds a git repository of its own in %s: its files would not land",
-			s.lane.Name, strings.Join(found.inner, ", ")).
-			WithHint("remove its .git directory so that its files are the lane's, or move it out of the lane")
+		return nil, s.innerError(found.inner)
 	}
 	changed = slices.Clone(found.unstaged)
 	if s.lane.Base != "" { // what the owner's own git has staged or committed
@@ -278,6 +275,13 @@ func (s staging) changed(ctx context.Context, found contents) (changed []string,
 	}
 	slices.Sort(changed)
 	return slices.Compact(changed), nil
+}
+
+// innerError refuses git repositories inside the lane that are no submodules of the target.
+func (c checkout) innerError(dirs []string) error {
+	return muster.Errorf(muster.Invalid, "the lane %s holds a git repository of its own in %s, which is no submodule of "+
+		"the target: its files would not land", c.lane.Name, text.List(dirs, maxRefused)).
+		WithHint("remove its .git so that its files are the lane's, or move it out of the lane")
 }
 
 // refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what

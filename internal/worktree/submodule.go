@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type link struct{ file, commit string }
 // is staged to, makes such a commit beside their HEAD. It keeps the objects of each commit that the lane's base does
 // not name in a repository that stays when the lane goes. What cannot be kept is refused.
 func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []link, err error) {
+	var names map[string]string // of what the target names
 	for _, e := range entries {
 		if e.mode != gitlink {
 			continue
@@ -43,6 +45,14 @@ func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []
 				return nil, err
 			}
 			continue
+		}
+		if names == nil {
+			if names, err = s.moduleNames(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if names[e.file] == "" {
+			return nil, s.innerError([]string{e.file})
 		}
 		commit, err := s.submodule(ctx, path, e)
 		if err != nil {
@@ -66,7 +76,7 @@ func (s staging) refuseStrayFiles(path, file string) error {
 
 // submodule returns the commit that holds all of a submodule, after it was kept.
 func (s staging) submodule(ctx context.Context, path string, e indexEntry) (commit string, err error) {
-	if err := s.checkSubmodule(ctx, path); err != nil {
+	if err := s.checkSubmodule(ctx, path, e.file); err != nil {
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}
@@ -119,30 +129,45 @@ func (s staging) isSameTree(ctx context.Context, dir, a, b string) bool {
 	return err == nil && len(trees) == 2 && trees[0] == trees[1]
 }
 
-// checkSubmodule returns an error unless the repository at path is the lane's own: its working tree is path, and its
-// git directory lies in the lane or in the lane's git directory. Committing in any other would change what is the
-// user's.
-func (s staging) checkSubmodule(ctx context.Context, path string) error {
-	out, err := s.repo.Run(ctx, path, "rev-parse", "--absolute-git-dir", "--show-toplevel")
+// checkSubmodule returns an error unless git may run in the repository at path, which is file in the checkout. The target
+// must name it, its git directory must lie in the lane or in the lane's git directory and lead to no other place, and
+// its working tree must be path: anything else a member has made, to have the runtime's git work somewhere else.
+func (c checkout) checkSubmodule(ctx context.Context, path, file string) error {
+	names, err := c.moduleNames(ctx)
+	if err != nil {
+		return err
+	}
+	if names[file] == "" {
+		return errors.New("the .gitmodules of the target does not name it")
+	}
+	dir, err := git.NestedDir(path)
+	if err != nil {
+		return err
+	}
+	if !c.isOwn(dir) {
+		return errUnclear
+	}
+	out, err := c.repo.Run(ctx, path, "rev-parse", "--absolute-git-dir", "--show-toplevel")
 	if err != nil {
 		return err
 	}
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if len(line) != 2 || filepath.FromSlash(line[1]) != path {
+	if len(line) != 2 || filepath.FromSlash(line[1]) != path || !isSamePath(line[0], dir) {
 		return errUnclear
 	}
-	dir, err := filepath.EvalSymlinks(filepath.FromSlash(line[0]))
-	if err != nil {
-		return err
-	}
-	for _, top := range []string{s.lane.Path, filepath.Join(git.DirOf(s.lane.Path), "modules")} {
+	return nil
+}
+
+// isOwn reports whether a git directory lies in the lane or in the lane's git directory.
+func (c checkout) isOwn(dir string) bool {
+	for _, top := range []string{c.lane.Path, filepath.Join(git.DirOf(c.lane.Path), "modules")} {
 		if real, err := filepath.EvalSymlinks(top); err == nil {
 			if rel, err := filepath.Rel(real, dir); err == nil && filepath.IsLocal(rel) {
-				return nil
+				return true
 			}
 		}
 	}
-	return errUnclear
+	return false
 }
 
 // keep copies a commit of the submodule at path, with all that it needs, into a repository that stays: the submodule of
@@ -199,20 +224,32 @@ func (s staging) userModule(ctx context.Context, file string) string {
 	return dir
 }
 
-// moduleNames returns the names of the submodules that the lane's .gitmodules names, by path.
+// moduleNames returns the names of the submodules by path, as the commit that the lane was made from and the target name
+// them. What the lane's own .gitmodules says is a member's word. A submodule's own submodules are those of its HEAD.
 func (c checkout) moduleNames(ctx context.Context) (map[string]string, error) {
-	file := filepath.Join(c.lane.Path, ".gitmodules")
-	if durable.IsMissing(file) {
-		return nil, nil
-	}
-	call := git.Call{Dir: c.lane.Path, Args: []string{"-f", file}}
-	settings, err := c.repo.Config(ctx, call, `^submodule\..*\.path$`)
-	if err != nil {
-		return nil, c.commitError(ctx, err)
+	dir, commits := c.repo.CommonDir(), []string{cmp.Or(git.MadeAt(c.repo, branchRef(c.lane)), c.lane.Base), c.target}
+	if c.isSubmodule {
+		dir, commits = c.lane.Path, []string{"HEAD"}
 	}
 	names := map[string]string{}
-	for key, path := range settings {
-		names[path] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
+	for _, commit := range commits {
+		if commit == "" {
+			continue
+		}
+		blob := commit + ":.gitmodules"
+		if _, err := c.repo.Run(ctx, dir, "cat-file", "-e", blob); err != nil {
+			if git.ExitCode(err) < 1 {
+				return nil, err
+			}
+			continue // there is none
+		}
+		settings, err := c.repo.Config(ctx, git.Call{Dir: dir, Args: []string{"--blob", blob}}, `^submodule\..*\.path$`)
+		if err != nil {
+			return nil, c.commitError(ctx, err)
+		}
+		for key, path := range settings {
+			names[path] = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
+		}
 	}
 	return names, nil
 }
@@ -231,7 +268,7 @@ func (c checkout) isSubmoduleChanged(ctx context.Context, entries []indexEntry) 
 			}
 			continue
 		}
-		if (staging{checkout: c}).checkSubmodule(ctx, path) != nil {
+		if c.checkSubmodule(ctx, path, e.file) != nil {
 			return true
 		}
 		head, err := c.repo.ResolveIn(ctx, path, "HEAD")

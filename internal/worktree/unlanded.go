@@ -96,7 +96,7 @@ func uncommittedFiles(ctx context.Context, repo *git.Repo, dir string) (files []
 func scratchWork(
 	ctx context.Context, l *Lanes, member muster.Name, tips []string,
 ) (commit, content string, files []string, err error) {
-	c := checkout{repo: l.repo, temp: l.CheckDirs,
+	c := checkout{repo: l.repo, target: l.base, temp: l.CheckDirs,
 		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
 	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
 		return "", "", nil, nil // there is none, or what is there is not the member's
