@@ -195,6 +195,7 @@ func (p *runHost) host(
 	launched := inBackground(func() (proc.Launcher, error) { return p.team.launch(uncancelled) })
 	removeTemporaryDir := func() {}
 	defer func() {
+		p.team.helper.set(nil)
 		if l, err := launched(); err == nil {
 			closeErr := l.Close()
 			logDropped(uncancelled, p.Log, "closing the launcher", closeErr)

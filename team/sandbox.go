@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster/internal/confined"
 	"muster/internal/git"
@@ -91,11 +92,16 @@ func findSandbox(ctx context.Context, p *runHost) (err error) {
 func confine(ctx context.Context, p *runHost, l proc.Launcher) (members, checks proc.Launcher, err error) {
 	lanes, isGit := p.Lanes.(*worktree.Lanes)
 	repo, isRepo := p.repository.(gitRepository)
-	if p.sandbox == nil || !isGit || !isRepo {
+	if !isGit || !isRepo {
 		return l, l, nil
 	}
 	place := placeOf(p.team, p.sandbox, repo.Repo, lanes)
 	place.State = p.workspace.Paths()
+	if p.sandbox == nil {
+		members, err = confined.NewMembers(l, place, &confined.Network{})
+		return members, l, err
+	}
+	p.team.helper.set(confined.NewGit(l, place))
 	network, setup := networks(p.config.Sandbox, func(text string) { p.note(ctx, "", text) })
 	if checks = l; !p.config.Sandbox.OpenChecks {
 		checks = confined.NewChecks(l, place, network, setup)
@@ -132,6 +138,56 @@ func confinedHint(p *runHost) string {
 	}
 	return "; it is confined, without your files, your servers and a network: if it needs them, " +
 		"sandbox: {checks: false} in your own config.yaml"
+}
+
+// gitHelper is what starts git for the runtime where members write. It is opened when it is needed first.
+type gitHelper struct {
+	sync.Mutex
+	now      git.Helper
+	isSet    bool // now is of the launcher of a run
+	launcher proc.Launcher
+}
+
+// set sets the helper of a run, which ends with clear.
+func (h *gitHelper) set(now git.Helper) {
+	h.Lock()
+	defer h.Unlock()
+	h.now, h.isSet = now, now != nil
+}
+
+// close ends what the helper has started.
+func (h *gitHelper) close() error {
+	h.Lock()
+	defer h.Unlock()
+	if h.launcher == nil {
+		return nil
+	}
+	return h.launcher.Close()
+}
+
+// openHelper returns what starts git where members write; nil where the settings confine nothing.
+func (t *Team) openHelper(ctx context.Context) (git.Helper, error) {
+	h := &t.helper
+	h.Lock()
+	defer h.Unlock()
+	if h.now != nil || !t.config.Sandbox.On {
+		return h.now, nil
+	}
+	repo, err := t.opened.Repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := sandbox.Find(ctx, t.config.wholeEnviron(), repo.Root())
+	if err != nil {
+		return nil, err
+	}
+	if h.launcher == nil {
+		if h.launcher, err = t.launch(context.WithoutCancel(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	h.now = confined.NewGit(h.launcher, placeOf(t, m, repo, nil))
+	return h.now, nil
 }
 
 // placeOf returns what confined programs of a team may touch. It lacks the state.

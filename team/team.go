@@ -219,6 +219,7 @@ type Team struct {
 	secrets       *redact.Secrets          // nil: there are none
 	mcp           atomic.Pointer[mcp.Pool] // of the run that goes on in this process; nil: it has no servers
 	log           *slog.Logger             // never nil
+	helper        gitHelper
 }
 
 // FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.
@@ -302,6 +303,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	t := &Team{config: c, opened: w, wake: make(chan struct{}, 1),
 		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
 		secrets: c.allSecrets()}
+	w.SetGitHelper(t.openHelper)
 	if c.Conversation != nil {
 		// So that the user can say something before the run starts.
 		c.Conversation.listen(w.Mail(context.Background()), c.Store.Leases())
@@ -323,7 +325,7 @@ func (t *Team) Close() error {
 	if t.ownsWorkspace {
 		err = errors.Join(err, t.opened.Close())
 	}
-	return err
+	return errors.Join(err, t.helper.close())
 }
 
 // Name returns the name of the team: of the last run, or the one that a first run gets.

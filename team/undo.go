@@ -285,14 +285,9 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 	if err != nil {
 		return t, err
 	}
-	dir, err := lanes.Enter(ctx, lane.Name)
-	if err != nil {
-		return now, err
-	}
-	repo, err := x.workspace.Repo(ctx)
 	// Once it is landing, the commit of the lane is that of the landing ref, and the lane stays as it is.
-	if err == nil && now.Status == muster.InProgress {
-		_, err = repo.Run(ctx, dir, "reset", "-q", "--hard", "--no-recurse-submodules", x.commit)
+	if now.Status == muster.InProgress {
+		err = lanes.Reset(ctx, lane.Name, x.commit)
 	}
 	return now, err
 }

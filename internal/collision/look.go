@@ -3,6 +3,7 @@ package collision
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,7 +50,8 @@ type looker struct {
 	// What a look writes are objects that nobody needs after it: in the repository they would stay until somebody
 	// collects its garbage, and a killed process would leave them there.
 	repo   *git.Repo // with a directory of its own for what is written; nil: there is none yet
-	temp   string
+	temp   string    // has the directories objects and index
+	index  string
 	remove func()
 	taken  int // contents since the directory was made
 
@@ -99,15 +101,16 @@ func (l *looker) open() error {
 	if err != nil {
 		return err
 	}
-	objects := filepath.Join(temp, "objects")
-	if err = os.Mkdir(objects, 0o700); err == nil {
+	objects, index := filepath.Join(temp, "objects"), filepath.Join(temp, "index")
+	err = errors.Join(os.MkdirAll(filepath.Join(objects, "pack"), 0o700), os.Mkdir(index, 0o700))
+	if err == nil {
 		l.repo, err = git.WithObjects(l.o.Repo, objects)
 	}
 	if err != nil {
 		remove()
 		return err
 	}
-	l.temp, l.remove = temp, remove
+	l.temp, l.index, l.remove = temp, index, remove
 	return nil
 }
 
@@ -180,7 +183,8 @@ func (l *looker) takeContents(
 			continue
 		}
 		l.taken++
-		c, isBase, err := worktree.TemporaryCommit(ctx, l.o.Lanes, l.repo, t.Worktree, l.temp)
+		c, isBase, err := worktree.TemporaryCommit(ctx, l.o.Lanes, l.repo, git.Objects{GitDir: l.temp}, t.Worktree,
+			l.index)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

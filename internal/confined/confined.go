@@ -48,6 +48,9 @@ type Network struct {
 func (p *Place) start(
 	ctx context.Context, l proc.Launcher, s proc.Spec, rules sandbox.Rules, n *Network, after func(out io.Writer) error,
 ) (proc.Process, error) {
+	if p.Method == nil {
+		return p.follow(ctx, l, s, after)
+	}
 	var err error
 	if s.Env, err = withHome(s.Env, p.Method, p.Home); err != nil {
 		return nil, err
@@ -81,6 +84,21 @@ func (p *Place) start(
 		}
 		taking := after(out)
 		return exit, cmp.Or(err, taking)
+	})}, nil
+}
+
+// follow starts a program that nothing confines, and calls after when it has ended.
+func (p *Place) follow(
+	ctx context.Context, l proc.Launcher, s proc.Spec, after func(out io.Writer) error,
+) (proc.Process, error) {
+	out := cmp.Or[io.Writer](s.Out, io.Discard)
+	running, err := l.Start(ctx, s)
+	if err != nil || after == nil {
+		return running, err
+	}
+	return &process{running, sync.OnceValues(func() (int, error) {
+		exit, err := running.Wait()
+		return exit, cmp.Or(err, after(out))
 	})}, nil
 }
 

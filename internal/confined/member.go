@@ -13,6 +13,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/text"
 	"muster/internal/worktree"
 )
 
@@ -24,15 +25,19 @@ type Members struct {
 	network *Network
 	always  sandbox.Rules // of every command
 	cache   string        // where the caches of all members' commands are; "" is nowhere
-	lanes   sync.Map      // a laneCommands for each lane that was worked in
+	trees   sync.Map      // commands, by the directory of a place
 }
 
-// NewMembers returns a launcher that starts what l starts, confined. The error is Unavailable where directories
+// NewMembers returns a launcher that starts what l starts, confined by the method of p, if it has one. The error is Unavailable where directories
 // cannot be made.
 func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
-	m := &Members{Launcher: l, place: p, network: n, always: p.toolchains()}
+	m := &Members{Launcher: l, place: p, network: n}
+	if p.Method == nil { // nothing confines, and only git works in a place of its own
+		return m, nil
+	}
+	m.always = p.toolchains()
 	// Where the repository is the home directory itself, its files are the user's own.
-	root, common := p.Repo.Root(), p.Repo.CommonDir()
+	root := p.Repo.Root()
 	if rel, err := filepath.Rel(root, p.Home); p.Home == "" || err != nil || !filepath.IsLocal(rel) {
 		m.always = append(m.always, sandbox.Rule{Path: root})
 	}
@@ -40,10 +45,9 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.always = append(append(m.always, sandbox.Rule{Path: common}), hidden...)
-	// The hooks of the agents' git, and where the objects are that a lane's own place stands before.
-	m.always = append(m.always, sandbox.Rule{Path: filepath.Join(p.State.Team(), "githooks")},
-		sandbox.Rule{Path: git.PrivateObjects, From: filepath.Join(common, "objects")})
+	m.always = append(append(m.always, repositoryRules(p.Repo)...), hidden...)
+	// The hooks of the agents' git.
+	m.always = append(m.always, sandbox.Rule{Path: filepath.Join(p.State.Team(), "githooks")})
 	m.always = append(m.always, p.besides()...)
 	if m.cache, err = p.cache(); m.cache != "" {
 		m.always = append(m.always, sandbox.Rule{Path: m.cache, Access: sandbox.Write})
@@ -52,115 +56,129 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	return m, err
 }
 
-// Start starts a command. When it has ended, what its git has written in a lane is the repository's.
+// Start starts a command. When it has ended, what its git has committed in a lane is the repository's.
 func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	rules, after, err := m.rules(ctx, s)
+	rules := append(slices.Clone(m.always), temporary(s.Env)...)
+	end, err := m.place.Lanes.BeginCommand(ctx, s.Dir, commandName(s.Argv))
 	if err != nil {
 		return nil, err
 	}
-	if s.Env = withoutSession(s.Env); m.cache != "" {
-		s.Env = withCaches(s.Env, m.cache, m.place.Home)
+	p, err := m.startIn(ctx, s, rules, end)
+	if err != nil {
+		end()
+	}
+	return p, err
+}
+
+// commandName is what people call a command.
+func commandName(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	return text.CutBytes(text.OneLine(argv[len(argv)-1]), 60)
+}
+
+// startIn starts a command in the working tree that it has begun to use. end is called when it has ended.
+func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules, end func()) (proc.Process, error) {
+	place, isLane, err := worktree.PlaceAt(ctx, m.place.Lanes, s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	after := func(io.Writer) error { end(); return nil }
+	if place == nil {
+		rules = append(rules, sandbox.Rule{Path: s.Dir, MustExist: true})
+	} else {
+		if err := m.enter(ctx, place); err != nil {
+			return nil, err
+		}
+		rules = append(rules, m.placeRules(place, isLane)...)
+		// The end of the member is no reason to lose what its command has committed.
+		late := context.WithoutCancel(ctx)
+		after = func(out io.Writer) error {
+			defer end()
+			return explain(m.leave(late, place, out), out)
+		}
+	}
+	if m.place.Method != nil {
+		if s.Env = withoutSession(s.Env); m.cache != "" {
+			s.Env = withCaches(s.Env, m.cache, m.place.Home)
+		}
 	}
 	p, err := m.place.start(ctx, m.Launcher, s, rules, m.network, after)
-	if err != nil && after != nil {
+	if err != nil {
 		_ = after(io.Discard) // it has not run, so there is nothing to lose
 	}
 	return p, err
 }
 
-// rules returns what a command may touch, and what is done when it has ended; nil is nothing.
-func (m *Members) rules(ctx context.Context, s proc.Spec) (r sandbox.Rules, after func(io.Writer) error, err error) {
-	r = append(slices.Clone(m.always), temporary(s.Env)...)
-	lane, ok := worktree.At(ctx, m.place.Lanes, s.Dir)
-	if !ok {
-		return append(r, sandbox.Rule{Path: s.Dir, MustExist: true}), nil, nil
+// placeRules returns the rules for a working tree and its git directory. Commands write in a lane, and not in a scratch
+// checkout.
+func (m *Members) placeRules(p *git.Place, isLane bool) sandbox.Rules {
+	tree := sandbox.Read
+	if isLane {
+		tree = sandbox.Write
 	}
-	r = append(r, sandbox.Rule{Path: lane.Path, Access: sandbox.Write, MustExist: true})
-	private, err := m.prepare(ctx, lane)
-	if err != nil {
-		return nil, nil, err
+	r := sandbox.Rules{{Path: p.Tree, Access: tree, MustExist: true}, {Path: p.Dir, MustExist: true}}
+	for _, dir := range p.Written() {
+		r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Write, MustExist: true})
 	}
-	// The end of the member is no reason to lose what its command has committed.
-	late := context.WithoutCancel(ctx)
-	after = func(out io.Writer) error { return explain(m.takeOver(late, private, out), out) }
-	return append(r, m.gitRules(lane, private)...), after, nil
+	if m.hasNamespaces() {
+		r = append(r, sandbox.Rule{Path: filepath.Join(p.Tree, ".git"), From: p.Link(), MustExist: true})
+	}
+	// Files that say where more objects and settings are.
+	return append(r, sandbox.Rule{Path: filepath.Join(p.Dir, "objects", "info"), MustExist: true})
 }
 
-// gitRules returns the rules for the git of a lane, which writes to a place of its own.
-func (m *Members) gitRules(lane muster.Lane, private *git.Private) (r sandbox.Rules) {
-	common := m.place.Repo.CommonDir()
-	if !m.place.Method.HasNamespaces() {
-		for _, name := range []string{"objects", "refs", "logs"} {
-			r = append(r, sandbox.Rule{Path: filepath.Join(private.Dir, name), Access: sandbox.Write, MustExist: true})
-		}
-		return append(r, sandbox.Rule{Path: private.GitDir(), Access: sandbox.Write, MustExist: true})
-	}
-	r = sandbox.Rules{{Path: filepath.Join(lane.Path, ".git"), MustExist: true},
-		{Path: private.Admin, Access: sandbox.Write, MustExist: true}}
-	// The lane's own index, HEAD and messages lie in the same directory, and git replaces them while it works.
-	// Whoever could write these would choose where the runtime's git looks and what it runs.
-	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
-		r = append(r, sandbox.Rule{Path: filepath.Join(private.Admin, name)})
-	}
-	for _, name := range []string{"objects", "refs", "logs"} {
-		r = append(r, sandbox.Rule{Path: filepath.Join(common, name), From: filepath.Join(private.Dir, name),
-			Access: sandbox.Write, MustExist: true})
-	}
-	// This file names more places with objects.
-	return append(r, sandbox.Rule{Path: filepath.Join(common, "objects", "info"),
-		From: filepath.Join(private.Dir, "objects", "info"), MustExist: true})
+// hasNamespaces reports whether a command can be shown a file that others do not see.
+func (m *Members) hasNamespaces() bool {
+	return m.place.Method != nil && m.place.Method.HasNamespaces()
 }
 
-// laneCommands are the commands in one lane: some end in the background, and others start, at any time.
-type laneCommands struct {
-	sync.Mutex // held while what the lane's git sees is changed
+// commands are the commands in one working tree: some end in the background, and others start, at any time.
+type commands struct {
+	sync.Mutex // held while what their git sees is changed
 	running    int
 }
 
-// lock locks what the git of a lane sees, and returns the commands there.
-func (m *Members) lock(private *git.Private) *laneCommands {
-	c, _ := m.lanes.LoadOrStore(private.Dir, new(laneCommands))
-	c.(*laneCommands).Lock()
-	return c.(*laneCommands)
+// lock locks what the git of a working tree sees, and returns the commands there.
+func (m *Members) lock(p *git.Place) *commands {
+	c, _ := m.trees.LoadOrStore(p.Dir, new(commands))
+	c.(*commands).Lock()
+	return c.(*commands)
 }
 
-// prepare lets the next command in a lane see the repository as it is now. takeOver must follow.
-func (m *Members) prepare(ctx context.Context, lane muster.Lane) (*git.Private, error) {
-	isMounted := m.place.Method.HasNamespaces()
-	private, err := git.OpenPrivate(m.place.Repo, lane.Path, "refs/heads/"+lane.Branch, isMounted)
-	if err != nil {
-		return nil, err
-	}
-	commands := m.lock(private)
-	defer commands.Unlock()
+// enter lets the next command in a working tree see the repository as it is now. leave must follow.
+func (m *Members) enter(ctx context.Context, p *git.Place) error {
+	c := m.lock(p)
+	defer c.Unlock()
 	// A process that was killed has left what its last command wrote. Where that cannot be taken over, the command was
 	// told so.
-	if err := private.TakeOver(ctx); err != nil && !errors.Is(err, muster.ErrInvalid) {
-		return nil, err
-	}
-	if err := private.Prepare(); err != nil {
-		return nil, err
-	}
-	if isMounted { // the process that was killed may have had no namespaces
-		err = git.ReplaceLink(m.place.Repo.CommonDir(), lane.Path)
-	} else {
-		err = private.Connect()
-	}
-	if err == nil {
-		commands.running++
-	}
-	return private, err
-}
-
-// takeOver brings what the git of a lane has written to the repository, when a command has ended.
-func (m *Members) takeOver(ctx context.Context, private *git.Private, out io.Writer) error {
-	commands := m.lock(private)
-	defer commands.Unlock()
-	err := private.TakeOver(ctx)
-	if commands.running--; commands.running > 0 || m.place.Method.HasNamespaces() {
+	if err := p.TakeBranch(ctx); err != nil && !errors.Is(err, muster.ErrInvalid) {
 		return err
 	}
-	changed, linkErr := private.Disconnect()
+	err := p.Refresh()
+	switch {
+	case err != nil:
+	case m.hasNamespaces(): // the process that was killed may have had no namespaces
+		_, err = p.Disconnect(false)
+	default:
+		err = p.Connect()
+	}
+	if err == nil {
+		c.running++
+	}
+	return err
+}
+
+// leave brings what commands have committed in a working tree to the repository, when one has ended.
+func (m *Members) leave(ctx context.Context, p *git.Place, out io.Writer) error {
+	c := m.lock(p)
+	defer c.Unlock()
+	err := p.TakeBranch(ctx)
+	if c.running--; c.running > 0 || m.hasNamespaces() {
+		return err
+	}
+	changed, linkErr := p.Disconnect(true)
 	if changed {
 		_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
 	}

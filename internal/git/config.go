@@ -21,6 +21,7 @@ type userConfig struct {
 	signing  signing
 
 	isPartial bool // objects may be missing, which git would fetch when it needs them
+	forPlaces placeConfig
 
 	hooksPath   string // where the user's hooks lie; "" is git's own place
 	sharedHooks string // the hooksPath of all of the user's repositories
@@ -52,13 +53,9 @@ func configHome() string {
 	return home
 }
 
-// configPattern matches the keys that readConfig reads.
-const configPattern = `^(user\.(name|email)|core\.(hookspath|filemode|symlinks|excludesfile|attributesfile)|` +
-	`(filter|merge)\..*|remote\..*\.promisor|extensions\.partialclone|` + signingPattern + `)$`
-
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
 func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err error) {
-	values, err := r.scopedConfig(ctx, Call{Dir: dir, Upward: true}, configPattern)
+	values, err := r.scopedConfig(ctx, Call{Dir: dir, Upward: true}, ".")
 	if err != nil {
 		return c, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
 	}
@@ -85,6 +82,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 	c.hooksPath = expandHome(last["core.hookspath"])
 	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
 	c.signing = newSigning(values, c.identity)
+	c.forPlaces = newPlaceConfig(values, c.identity, c.excludes, expandHome(last[attributesFile]))
 	return c, nil
 }
 

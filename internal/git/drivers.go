@@ -69,7 +69,7 @@ const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs 
 // it runs clean filters on files whose times do not tell whether they are as staged.
 var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
 	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "commit-tree", "mktree", "diff-tree",
-	"pack-objects", "merge-file", "check-ref-format", "check-ignore", "check-attr"}
+	"pack-objects", "merge-file", "read-tree", "check-ref-format", "check-ignore", "check-attr"}
 
 // runsDrivers reports whether a command may run a driver that a config names.
 func runsDrivers(args []string) bool {
@@ -182,6 +182,33 @@ func (r *runner) Filter(name string) FilterState {
 		return FilterUntrusted
 	}
 	return FilterMissing
+}
+
+// placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging says
+// that a file must have passed its filter.
+func (r *runner) placeSettings(isStaging bool) (settings []setting) {
+	for _, s := range r.pinned {
+		if s.key != excludesFile && s.key != attributesFile { // the place has copies of these
+			settings = append(settings, s)
+		}
+	}
+	if len(r.drivers.armed) > 0 {
+		settings = append(settings, r.forPlaces.secret...)
+	}
+	for section, d := range r.drivers.armed {
+		if strings.HasPrefix(section, "merge.") {
+			settings = append(settings, setting{section + ".driver", cmp.Or(d["driver"], textMerge)})
+		} else {
+			settings = append(settings,
+				d.filter(section, false, isStaging && (d["clean"] != "" || d["process"] != ""))...)
+		}
+	}
+	for section := range r.drivers.local {
+		if strings.HasPrefix(section, "merge.") {
+			settings = append(settings, setting{section + ".driver", textMerge})
+		}
+	}
+	return settings
 }
 
 // FilterConfig returns the filters that run as the text of a config file.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -167,34 +167,18 @@ func readLine(path string) string {
 
 // The functions below work on a directory without opening its repository: the caller has no Repo, or there is none yet.
 
-// ListTracked returns the files at or below dir that git tracks, sorted and relative to dir. It returns none outside of
-// a working tree.
-func ListTracked(ctx context.Context, dir string) []string {
-	return listFiles(ctx, dir, "--cached", "--deduplicate")
-}
-
-// ListUntracked returns the files at or below dir that git would track, sorted and relative to dir. It returns none
-// outside of a working tree, and in an ignored directory.
-func ListUntracked(ctx context.Context, dir string) []string {
-	return listFiles(ctx, dir, "--others", "--exclude-standard")
-}
-
-func listFiles(ctx context.Context, dir string, which ...string) []string {
+// ListFiles returns the files below the top level of a user's checkout that git tracks or would track, sorted. It
+// returns none outside of a working tree.
+func ListFiles(ctx context.Context, root string) []string {
 	r := runner{env: cleanEnv(os.Environ())}
-	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: append([]string{"ls-files", "-z"}, which...)})
+	out, err := r.Do(ctx, Call{Dir: root, Upward: true, Args: []string{"ls-files", "-z", "--cached", "--others",
+		"--exclude-standard", "--deduplicate"}})
 	if err != nil {
 		return nil
 	}
-	return SplitNUL(out)
-}
-
-// IsTracked reports whether git tracks the file of that name in dir. What git cannot tell counts as no.
-func IsTracked(ctx context.Context, dir, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	r := runner{env: cleanEnv(os.Environ())}
-	_, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"ls-files", "--error-unmatch", name}})
-	return err == nil
+	list := SplitNUL(out)
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // Init makes a repository of the files in dir, with one commit on the branch main.

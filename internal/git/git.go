@@ -129,7 +129,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, errNoCommit(ctx, r)
 	}
 	r.env = append(r.env, found.identity...)
-	r.signing = found.signing
+	r.signing, r.forPlaces = found.signing, found.forPlaces
 	r.isPartial, r.hooksPath, r.sharedHooks = found.isPartial, found.hooksPath, found.sharedHooks
 	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
 	r.excludes.open(r.common, found.excludes)

@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // WithObjects returns the repository with another directory for new objects, which must be empty: what git writes is
@@ -26,4 +28,29 @@ func WithObjects(r *Repo, dir string) (*Repo, error) {
 	with.files.common = r.common
 	with.env = append(slices.Clip(with.env), "GIT_OBJECT_DIRECTORY="+dir)
 	return with, nil
+}
+
+// Borrowed returns the directories outside of the repository from which it borrows objects, and those to which links in
+// its own lead.
+func (r *Repo) Borrowed() (dirs []string) {
+	todo := []string{filepath.Join(r.common, "objects")}
+	const most = 20
+	for len(todo) > 0 && len(dirs) < most {
+		dir := todo[0]
+		todo = todo[1:]
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
+			dirs = append(dirs, real)
+		}
+		data, _ := durable.ReadRegular(filepath.Join(dir, "info", "alternates"), maxExclude) // there may be none
+		for line := range strings.Lines(string(data)) {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if !filepath.IsAbs(line) {
+				line = filepath.Join(dir, line)
+			}
+			todo = append(todo, line)
+		}
+	}
+	return dirs
 }

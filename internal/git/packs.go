@@ -119,13 +119,17 @@ func writePacks(ctx context.Context, r *Repo, in string, options []string) (pack
 	}
 	for id := range strings.FieldsSeq(out) {
 		packs = append(packs, "pack-"+id)
-		// One that cannot be noted is never removed.
-		if f, err := durable.CreateBelow(r.common, d.noteOf("pack-"+id)); err == nil {
-			_ = f.Close()
-		}
+		d.note("pack-" + id)
 	}
 	failpoint.Hit("packs.noted")
 	return packs, nil
+}
+
+// note notes a pack of muster's. One that cannot be noted is never removed.
+func (d packDir) note(name string) {
+	if f, err := durable.CreateBelow(string(d), d.noteOf(name)); err == nil {
+		_ = f.Close()
+	}
 }
 
 // removeCopied removes the old packs of which each object is in the new ones. What cannot be removed stays, and costs

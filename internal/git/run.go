@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,9 @@ type Call struct {
 	Dir   string // where git runs: the top level of a worktree, or the git directory
 	Args  []string
 	Stdin string
-	Env   []string // added to the clean environment: GIT_INDEX_FILE and such
+	In    *os.File  // read in place of Stdin
+	Out   io.Writer // gets standard output in place of the caller; an error of it ends git
+	Env   []string  // added to the clean environment: GIT_INDEX_FILE and such
 	// Settings count for this call.
 	Settings []Setting
 	// Upward lets git look above Dir for the repository. Only finding one needs it: a lane that lost its .git file must
@@ -35,6 +38,11 @@ type Call struct {
 	// asked to stop may leave its locks behind. It is for calls that end at once. Their output is dropped, so that no
 	// broken pipe ends them.
 	Uninterruptible bool
+	// Script is a script of the shell that is run in place of git, with Args, in a place. It may be empty.
+	Script string
+	// Write are directories that git writes besides, in a place. ReadsTree says that it does not write the working tree.
+	Write     []string
+	ReadsTree bool
 	// Warned is set when git succeeds and writes to standard error. Nil asks nothing.
 	Warned *bool
 }
@@ -80,6 +88,9 @@ type runner struct {
 	signing  signing
 
 	isPartial bool // objects may be missing, and nothing is fetched
+
+	forPlaces placeConfig
+	helper    func(context.Context) (Helper, error) // starts git in places; nil: nothing confines it
 }
 
 // Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the
@@ -136,7 +147,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		settings = append(settings, drivers...)
 	}
 	settings = append(settings, c.Settings...)
-	args := []string{"-C", c.Dir, "--no-pager"}
+	args := []string{"--no-pager"}
 	if c.Bare {
 		args = append(args, "--bare")
 	}
@@ -144,18 +155,30 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if c.Uninterruptible {
 		ctx = context.WithoutCancel(ctx)
 	}
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Env = append(slices.Clip(r.env), settingsEnv(settings)...)
+	env := append(slices.Clip(r.env), settingsEnv(settings)...)
 	// GIT_CEILING_DIRECTORIES keeps git from looking above Dir when Dir is no worktree any more.
 	if c.Dir == r.common {
-		cmd.Env = append(cmd.Env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
+		env = append(env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
 	} else if !c.Upward {
-		cmd.Env = append(cmd.Env, r.within(c.Dir)...)
+		env = append(env, r.within(c.Dir)...)
 	}
-	cmd.Env = append(cmd.Env, c.Env...)
+	return start(ctx, c, "git", args, append(env, c.Env...))
+}
+
+// start starts git, or a script that does, and returns what it has printed.
+func start(ctx context.Context, c Call, program string, args, env []string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.Dir = env, c.Dir
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.Stdin = strings.NewReader(c.Stdin)
+	var stopped *stopping
+	if c.Out != nil {
+		stopped = &stopping{Writer: c.Out}
+		cmd.Stdout = stopped
+	}
+	if cmd.Stdin = strings.NewReader(c.Stdin); c.In != nil {
+		cmd.Stdin = c.In
+	}
 	// Every git but one that moves refs ends with this process: the next muster must find nobody at work.
 	cmd.SysProcAttr = newAttributes(!c.Uninterruptible)
 	if c.Uninterruptible {
@@ -178,10 +201,26 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	if stopped != nil && stopped.err != nil { // which has ended git by a broken pipe
+		return "", stopped.err
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return out.String(), &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: errs.String()}
 	}
 	return "", err
+}
+
+// stopping remembers the error of a writer.
+type stopping struct {
+	io.Writer
+	err error
+}
+
+// Write writes.
+func (s *stopping) Write(data []byte) (int, error) {
+	n, err := s.Writer.Write(data)
+	s.err = cmp.Or(s.err, err)
+	return n, err
 }
 
 // within returns the environment that keeps git in dir, the top level of a worktree. Commands of agents may write the

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -170,4 +171,10 @@ func Rejoin(admin, path string) error {
 		return err
 	}
 	return files.Replace(link, []byte("gitdir: "+filepath.ToSlash(admin)+"\n"))
+}
+
+// AskWorktree asks git about the registered worktree at path, by its registration, which no command of a member writes.
+// git reads none of the files in the worktree.
+func AskWorktree(ctx context.Context, r *Repo, path string, args ...string) (string, error) {
+	return r.Do(ctx, Call{Dir: r.common, Env: []string{"GIT_DIR=" + registrationOf(r.common, path)}, Args: args})
 }

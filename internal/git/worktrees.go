@@ -124,6 +124,9 @@ func parseWorktrees(out string) []Worktree {
 // AddWorktree checks a commit out at path, an empty or missing directory: on branch (a name below refs/heads/, which
 // exists), or detached when branch is "". Several may be added at once.
 func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) error {
+	if err := RemovePlace(r, path); err != nil { // of an earlier worktree of that name
+		return err
+	}
 	args := []string{"worktree", "add", "-q", "--force", "--no-checkout", path, branch}
 	if branch == "" {
 		args = append(args[:5], "--detach", path, commit)
@@ -137,10 +140,23 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	if err := LinkKeys(r.common, DirOf(path)); err != nil {
 		return err
 	}
-	// The files come in a second call: the drivers to disarm are read from the config as this very worktree sees it,
-	// and its includes can differ.
-	_, err := r.Run(ctx, path, "reset", "-q", "--hard", "--no-recurse-submodules")
-	return err
+	ref := ""
+	if branch != "" {
+		ref = "refs/heads/" + branch
+	}
+	p, err := OpenPlace(r, path, ref)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Run(ctx, "reset", "-q", "--hard", "--no-recurse-submodules"); err != nil {
+		return err
+	}
+	// No command has run there yet, so the user's own git may have the index, which knows the times of the files.
+	admin := DirOf(path)
+	if err := p.CopyIndex(filepath.Join(admin, "index")); err != nil || ref == "" {
+		return err
+	}
+	return hideRepositories(ctx, r, indexOf(admin), commit)
 }
 
 // LinkKeys lets git-crypt find its keys from the git directory gitDir: it looks for them there, and they lie in the one

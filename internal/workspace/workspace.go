@@ -106,7 +106,8 @@ type Workspace struct {
 	lanes    lazy[*worktree.Lanes]
 	lander   lazy[*landing.Lander]
 	launcher atomic.Pointer[proc.Launcher] // nil while this process runs no checks
-	isMarked atomic.Bool                   // Mark has succeeded
+	helper   atomic.Pointer[func(context.Context) (git.Helper, error)]
+	isMarked atomic.Bool // Mark has succeeded
 }
 
 // Open opens the workspace of the repository that dir lies in: dir may be a subdirectory, or lie in a linked worktree.
@@ -210,8 +211,21 @@ func (w *Workspace) Repo(ctx context.Context) (*git.Repo, error) {
 				return nil, err
 			}
 		}
+		git.SetHelper(repo, w.openHelper)
 		return repo, armDrivers(w, repo)
 	})
+}
+
+// SetGitHelper sets what starts git where members write (see git.SetHelper).
+func (w *Workspace) SetGitHelper(open func(context.Context) (git.Helper, error)) {
+	w.helper.Store(&open)
+}
+
+func (w *Workspace) openHelper(ctx context.Context) (git.Helper, error) {
+	if open := w.helper.Load(); open != nil {
+		return (*open)(ctx)
+	}
+	return nil, nil
 }
 
 // Files opens files of the repository that are not part of the store. Names are relative to the repository's root. A
@@ -232,7 +246,7 @@ func stateFiles(w *Workspace) *durable.Files { return durable.New(durable.OS{Roo
 
 // ListFiles returns the paths of the files at or below root that git tracks or would track, relative to root.
 func ListFiles(ctx context.Context, root string) []string {
-	return append(git.ListTracked(ctx, root), git.ListUntracked(ctx, root)...)
+	return git.ListFiles(ctx, root)
 }
 
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each

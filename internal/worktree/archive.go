@@ -1,17 +1,14 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -72,6 +69,9 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, con
 		return "", "", err
 	}
 	tree, err := c.writeTree(ctx)
+	if err == nil {
+		err = c.take(ctx, tree, head, merging)
+	}
 	if err != nil {
 		return "", "", err
 	}
@@ -95,7 +95,7 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, con
 
 // treeOf returns the tree of a commit of the checkout.
 func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
-	if !c.isSubmodule {
+	if c.sub == "" {
 		return c.repo.Tree(ctx, commit)
 	}
 	out, err := c.run(ctx, "rev-parse", commit+"^{tree}")
@@ -104,14 +104,14 @@ func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
 
 // commitTree makes a commit among the objects of the checkout, as the runtime's identity.
 func (c checkout) commitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	if !c.isSubmodule {
+	if c.sub == "" {
 		return c.repo.CommitTree(ctx, tree, parents, message)
 	}
 	args := []string{"commit-tree", tree, "-F", "-"}
 	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: args, Stdin: message})
+	out, err := c.do(ctx, git.Call{Args: args, Stdin: message})
 	return strings.TrimSpace(out), err
 }
 
@@ -120,28 +120,15 @@ func archiveSubject(lane muster.Name) string {
 	return fmt.Sprintf("lane %s as it was when it was archived", lane)
 }
 
-// copyIndex copies the git index of the checkout at dir. The copy keeps what git knows of unchanged files, so that
-// staging reads only the changed ones. A missing index is an empty one to git.
-//
-// The time of the copy is that of the index: git compares the content of a file that was written in the second of its
-// index. With a later time a change of that second, which leaves the size as it was, would not be in the tree.
-func copyIndex(dir, to string) error {
-	from := filepath.Join(cmp.Or(git.DirOf(dir), filepath.Join(dir, ".git")), "index")
-	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
-	var data []byte
-	if err == nil {
-		data, err = durable.ReadRegular(from, git.MaxFile)
+// take makes what the git of the lane has made objects of the repository, so that it can be committed, archived or
+// compared. A submodule keeps its own.
+func (c checkout) take(ctx context.Context, ids ...string) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
+	p, err := c.place(ctx)
+	if err != nil || c.sub != "" || len(ids) == 0 {
+		return err
 	}
-	if err == nil {
-		err = os.WriteFile(to, data, 0o600)
-	}
-	if err == nil {
-		err = os.Chtimes(to, info.ModTime(), info.ModTime())
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
+	return p.TakeObjects(ctx, ids, p.Have())
 }
 
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
@@ -154,14 +141,27 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer remove()
-	index := filepath.Join(tmp, "index")
-	if err := copyIndex(c.lane.Path, index); err != nil {
+	s := staging{checkout: c, env: []string{"GIT_INDEX_FILE=" + filepath.Join(tmp, "index")}, writes: []string{tmp}}
+	if err := c.copyIndex(ctx, filepath.Join(tmp, "index")); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if err := (staging{checkout: c, env: env}).all(ctx); err != nil {
+	if err := s.all(ctx); err != nil {
 		return "", err
 	}
-	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Args: []string{"write-tree"}, Env: env})
+	out, err := s.git(ctx, "", "write-tree")
 	return strings.TrimSpace(out), err
+}
+
+// copyIndex copies the index of the checkout. That of a submodule is made anew, because only git knows where it is.
+func (c checkout) copyIndex(ctx context.Context, to string) error {
+	if c.sub != "" {
+		_, err := c.do(ctx, git.Call{Args: []string{"read-tree", "HEAD"}, Env: []string{"GIT_INDEX_FILE=" + to},
+			Write: []string{filepath.Dir(to)}})
+		return err
+	}
+	p, err := c.place(ctx)
+	if err != nil {
+		return err
+	}
+	return p.CopyIndex(to)
 }

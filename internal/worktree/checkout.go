@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,15 +21,41 @@ type checkout struct {
 	repo *git.Repo
 	lane muster.Lane
 	temp *CheckDirs // makes temporary directories
-	// target is a name of the commit that the lane's work is to land on.
-	target string
 
-	isSubmodule bool // it is a submodule of a lane: its objects are in a repository of its own, not in repo
+	// sub is the path of a submodule of the lane, which is then what the checkout is of: its objects are in a repository
+	// of its own. "" is the lane itself.
+	sub string
 }
 
-// run runs git in the lane.
+// dir returns the top of the working tree.
+func (c checkout) dir() string { return cmp.Or(c.sub, c.lane.Path) }
+
+// place returns where the git of the lane works, after what commands have committed there is the repository's.
+func (c checkout) place(ctx context.Context) (*git.Place, error) {
+	ref := ""
+	if c.lane.Branch != "" {
+		ref = branchRef(c.lane)
+	}
+	p, err := git.OpenPlace(c.repo, c.lane.Path, ref)
+	if err == nil {
+		err = p.TakeBranch(ctx)
+	}
+	return p, err
+}
+
+// do runs git in the checkout, confined.
+func (c checkout) do(ctx context.Context, call git.Call) (string, error) {
+	p, err := c.place(ctx)
+	if err != nil {
+		return "", err
+	}
+	call.Dir = c.sub
+	return p.Do(ctx, call)
+}
+
+// run is do with nothing but arguments.
 func (c checkout) run(ctx context.Context, args ...string) (string, error) {
-	return c.repo.Run(ctx, c.lane.Path, args...)
+	return c.do(ctx, git.Call{Args: args})
 }
 
 // verify checks that the lane's path is a worktree of this repository and the lane's, and returns what its HEAD points
@@ -55,26 +82,29 @@ func (c checkout) verify(ctx context.Context) (head string, err error) {
 
 // headOf returns what HEAD points to in a linked worktree. The error says why dir is none of this repository.
 func headOf(ctx context.Context, repo *git.Repo, dir string) (head string, err error) {
-	if head, ok := repo.LinkedHead(dir); ok && ctx.Err() == nil {
-		return head, nil // the usual case, read without a git process: every call of a tool asks
+	// The usual case is read without a git process: every call of a tool asks.
+	if head, ok := git.PlaceHead(repo, dir); ok && ctx.Err() == nil {
+		return head, nil
 	}
-	if head, ok := git.PrivateHead(repo, dir); ok && ctx.Err() == nil {
+	if head, ok := repo.LinkedHead(dir); ok && ctx.Err() == nil {
 		return head, nil
 	}
 	// A link could lead to any worktree, also to the user's own checkout.
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		return "", errors.New("it is a symbolic link")
 	}
-	out, err := repo.Run(ctx, dir, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir",
-		"--git-dir", "--symbolic-full-name", "HEAD")
-	if err != nil {
-		return "", err
+	if git.AdminDir(repo.CommonDir(), dir) == "" {
+		return "", errors.New("its .git does not lead to this repository, which has no worktree there or another one")
 	}
-	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if len(line) == 4 && isSamePath(line[0], dir) && isSamePath(line[1], repo.CommonDir()) && line[2] != line[1] {
-		return line[3], nil
+	out, err := git.AskWorktree(ctx, repo, dir, "symbolic-ref", "-q", "HEAD")
+	if git.ExitCode(err) == 1 {
+		return "HEAD", nil
 	}
-	return "", fmt.Errorf("it is part of %q", line[0])
+	head = strings.TrimSpace(out)
+	if at, refErr := repo.Ref(ctx, head); err == nil && refErr == nil && at == "" {
+		err = fmt.Errorf("its branch %s is gone", strings.TrimPrefix(head, "refs/heads/"))
+	}
+	return head, err
 }
 
 // isSamePath reports whether two paths name the same place. git writes slashes, and resolves symbolic links; ours are
@@ -113,7 +143,7 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	if head == "" {
 		return false, nil
 	}
-	if changed, err := c.repo.Status(ctx, c.lane.Path); err != nil || changed {
+	if changed, err := c.isDirty(ctx); err != nil || changed {
 		return changed, err
 	}
 	// git says nothing of files that it is told to overlook, and of what lies in submodules.
@@ -132,15 +162,65 @@ func (c checkout) commits(ctx context.Context) (head, tip string, err error) {
 		return "", tip, err
 	}
 	if _, err = c.verify(ctx); err == nil {
-		head, err = c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+		head, err = c.head(ctx)
 	}
 	return head, tip, err
 }
 
+// head returns the commit at HEAD. Errors: NotFound, Invalid.
+func (c checkout) head(ctx context.Context) (string, error) {
+	p, err := c.place(ctx)
+	if err != nil {
+		return "", err
+	}
+	if head, ok := p.Head(); ok && c.sub == "" {
+		if git.IsID(head) {
+			return head, c.own(ctx, head)
+		}
+		if head == branchRef(c.lane) {
+			if at, err := c.repo.Ref(ctx, head); err != nil || at != "" {
+				return at, err
+			}
+		}
+	}
+	out, err := c.run(ctx, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+	if git.ExitCode(err) == 1 {
+		return "", muster.Errorf(muster.NotFound, "there is no commit at HEAD in %s", c.dir())
+	}
+	if head := strings.TrimSpace(out); err == nil {
+		return head, c.own(ctx, head)
+	}
+	return "", err
+}
+
+// own makes a commit of the lane's git the repository's, unless it is. Commands have made it on a branch of their own.
+func (c checkout) own(ctx context.Context, commit string) error {
+	if _, err := c.repo.Resolve(ctx, commit); err == nil || c.sub != "" || !errors.Is(err, muster.ErrNotFound) {
+		return ignoreNotFound(err)
+	}
+	return c.take(ctx, commit)
+}
+
+// isDirty reports whether anything is not committed: changed, staged, unmerged, or untracked and not ignored.
+func (c checkout) isDirty(ctx context.Context) (bool, error) {
+	out, err := c.run(ctx, "status", "--porcelain", "-z", "--untracked-files=normal")
+	return out != "", err
+}
+
 // mergeHead returns the commit that an unfinished merge brings in, "" when there is no merge.
 func (c checkout) mergeHead(ctx context.Context) (string, error) {
-	commit, err := c.repo.ResolveIn(ctx, c.lane.Path, "MERGE_HEAD")
-	return commit, ignoreNotFound(err)
+	if c.sub == "" {
+		p, err := c.place(ctx)
+		if err != nil {
+			return "", err
+		}
+		return p.Pending("MERGE_HEAD"), nil
+	}
+	out, err := c.run(ctx, "rev-parse", "--verify", "-q", "MERGE_HEAD")
+	if git.ExitCode(err) == 1 {
+		return "", nil
+	}
+	return strings.TrimSpace(out), err
 }
 
 // unlockHint is what to type when somebody has locked the lane's worktree (git worktree lock). It is "" when nobody
@@ -175,13 +255,13 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 		return fmt.Sprintf("mv %s %s  (a repository of its own), then: git worktree repair",
 			text.ShellQuote(link), text.ShellQuote(link+".other"))
 	}
-	out, _ := c.run(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir") // "" when it fails
-	if c.lane.Base != "" && isSamePath(strings.TrimSpace(out), c.repo.CommonDir()) {
-		// The worktree is connected, so it is its branch that is gone.
-		return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
-			c.lane.Branch, c.lane.Base)
-	}
 	if git.AdminDir(c.repo.CommonDir(), path) != "" {
+		at, err := c.repo.Ref(ctx, branchRef(c.lane))
+		if _, headErr := git.AskWorktree(ctx, c.repo, path, "symbolic-ref", "-q", "HEAD"); headErr == nil && err == nil &&
+			at == "" && c.lane.Base != "" {
+			return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
+				c.lane.Branch, c.lane.Base)
+		}
 		return moveAway // the two name each other, so it is the registration that is damaged
 	}
 	return "git worktree repair"

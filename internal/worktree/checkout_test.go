@@ -11,18 +11,18 @@ import (
 	"muster/internal/testing/require"
 )
 
-// A lane with git settings of its own is a lane, as long as these do not say that its files are elsewhere.
+// A lane with git settings of its own is a lane, whatever these say: they count for the user's git alone.
 func TestALaneWithSettingsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	lane := w.create("one")
 	w.git(w.root, "config", "extensions.worktreeConfig", "true")
-	w.git(lane.Path, "config", "--worktree", "user.name", "Bob")
+	w.ok(gittest.User(lane.Path, "config", "--worktree", "user.name", "Bob"))
 	returns(t, lane.Path)(w.Enter(w.ctx(), "one"))
 	w.git(lane.Path, "checkout", "-q", "--detach")
 	wants(t, fault(w.Enter(w.ctx(), "one")), muster.ErrInvalid, "on no branch")
-	w.git(lane.Path, "config", "--worktree", "core.worktree", t.TempDir())
-	wants(t, fault(w.Workdir(w.ctx(), "one")), muster.ErrInvalid, "it is part of")
+	w.ok(gittest.User(lane.Path, "config", "--worktree", "core.worktree", t.TempDir()))
+	returns(t, lane.Path)(w.Workdir(w.ctx(), "one"))
 }
 
 // What a lane holds is told for each place where work may be, and never for a lane of which it cannot be told.
@@ -39,10 +39,11 @@ func TestWhereALaneHasChanged(t *testing.T) {
 	w.git(lane.Path, "commit", "-q", "--allow-empty", "-m", "at HEAD only")
 	changed(true)
 	w.git(lane.Path, "reset", "-q", "--hard", lane.Base)
-	w.git(w.root, "branch", "-f", "wt/one", w.git(w.root, "commit-tree", "-p", lane.Base, "-m", "on the branch only", "HEAD^{tree}"))
+	only := w.git(w.root, "commit-tree", "-p", lane.Base, "-m", "on the branch only", "HEAD^{tree}")
+	w.git(w.root, "update-ref", "refs/heads/wt/one", only)
 	changed(true)
 	wants(t, w.Remove(w.ctx(), "one", false), muster.ErrHeld, "one")
-	w.git(w.root, "branch", "-D", "wt/one")
+	w.git(w.root, "update-ref", "-d", "refs/heads/wt/one")
 	changed(false)
 	unclear := func(says string) {
 		t.Helper()

@@ -22,12 +22,18 @@ import (
 // repositories inside the lane, a lane that is not on its branch), Unavailable (git was killed).
 func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (head string, changed bool, err error) {
 	lane, err := l.enter(ctx, name)
-	if err == nil {
-		// A git of a tool that was killed leaves its lock, with which every later git would fail.
-		err = l.repo.AwaitWorktreeLock(ctx, lane.Path)
+	if err != nil {
+		return "", false, err
 	}
+	release, err := l.hold(ctx, lane.Path)
+	if err != nil {
+		return "", false, err
+	}
+	defer release()
+	c := l.checkout(lane)
+	err = c.awaitLock(ctx)
 	if err == nil {
-		head, err = l.checkout(lane).commit(ctx, message)
+		head, err = c.commit(ctx, message)
 	}
 	// Nothing is written for the lanes without a merge, which are nearly all.
 	if _, ok := lane.Extra[fieldConflicts]; ok && err == nil {
@@ -42,6 +48,16 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	}
 	// Where no log of git's confirms the base, the target decides: only the row says that there is no work.
 	return head, head != lane.Base || git.MadeAt(l.repo, branchRef(lane)) == "", nil
+}
+
+// awaitLock waits for the locks in the git directory of the lane. A git of a tool that was killed leaves its lock, with
+// which every later git would fail.
+func (c checkout) awaitLock(ctx context.Context) error {
+	p, err := c.place(ctx)
+	if err != nil {
+		return err
+	}
+	return p.AwaitLock(ctx)
 }
 
 // commit stages and commits everything, and returns the new HEAD.
@@ -61,46 +77,55 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err := s.stage(ctx, found); err != nil {
 		return "", err
 	}
-	head, ok := c.commitIndex(ctx, message)
-	if !ok {
-		head, err = c.gitCommit(ctx, message)
+	if c.sub != "" {
+		return c.commitSubmodule(ctx, message)
 	}
+	tree, err := s.git(ctx, "", "write-tree")
 	if err != nil {
+		return "", err
+	}
+	if head, err = c.commitTreeOf(ctx, strings.TrimSpace(tree), message); err != nil {
 		return "", err
 	}
 	return head, c.refusePaths(ctx, head)
 }
 
-// commitIndex commits what is staged without the look at each file that git commit takes once more. ok is false where
-// something is under way that the commit must end, and where a step fails: then git commit does it, or says why not.
-func (c checkout) commitIndex(ctx context.Context, message string) (head string, ok bool) {
-	branch := branchRef(c.lane)
-	at, isKnown := c.repo.LinkedHead(c.lane.Path)
-	begun, err := git.UnderWay(c.repo, c.lane.Path)
-	if !isKnown || at != branch || begun != "" || err != nil {
-		return "", false
+// commitTreeOf commits a tree that was staged in the lane to the lane's branch, and ends what is under way. It returns
+// the commit, which is the one at HEAD where nothing has changed.
+func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head string, err error) {
+	p, err := c.place(ctx)
+	if err != nil {
+		return "", err
 	}
-	before, err := c.repo.Ref(ctx, branch)
-	if err != nil || before == "" {
-		return "", false
+	before, err := c.repo.Ref(ctx, branchRef(c.lane))
+	if err != nil {
+		return "", err
+	}
+	parents := []string{before}
+	if merging := p.Pending("MERGE_HEAD"); merging != "" && merging != before {
+		parents = append(parents, merging)
 	}
 	was, err := c.repo.Tree(ctx, before)
 	if err != nil {
-		return "", false
+		return "", err
 	}
-	tree, err := c.run(ctx, "write-tree")
-	if tree = strings.TrimSpace(tree); err != nil || tree == was {
-		return before, err == nil
+	if tree == was && len(parents) == 1 {
+		return before, nil
 	}
-	head, err = c.repo.CommitTree(ctx, tree, []string{before}, message)
-	if err != nil {
-		return "", false
+	if err := c.take(ctx, append(parents[1:], tree)...); err != nil {
+		return "", err
 	}
-	return head, c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branch, New: head, Old: before}}) == nil
+	if head, err = c.repo.CommitTree(ctx, tree, parents, message); err != nil {
+		return "", err
+	}
+	if err := c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(c.lane), New: head, Old: before}}); err != nil {
+		return "", err
+	}
+	return head, p.Committed(ctx)
 }
 
-// gitCommit has git commit what is staged and end what is under way. It returns the new HEAD.
-func (c checkout) gitCommit(ctx context.Context, message string) (head string, err error) {
+// commitSubmodule has git commit what is staged in a submodule and end what is under way there. It returns the new HEAD.
+func (c checkout) commitSubmodule(ctx context.Context, message string) (head string, err error) {
 	pending, err := c.isCommitPending(ctx)
 	if err != nil {
 		return "", err
@@ -108,13 +133,13 @@ func (c checkout) gitCommit(ctx context.Context, message string) (head string, e
 	// Hooks, signing and editors are the user's, and nobody is here to answer them. --allow-empty finishes a merge that
 	// changes nothing.
 	if pending {
-		if _, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Stdin: message, Args: []string{"commit", "-q",
+		if _, err := c.do(ctx, git.Call{Stdin: message, Args: []string{"commit", "-q",
 			"--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--allow-empty-message", "--allow-empty",
 			"-F", "-"}}); err != nil {
 			return "", c.commitError(ctx, err)
 		}
 	}
-	return c.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	return c.head(ctx)
 }
 
 // isCommitPending reports whether something is staged, or a merge is to be finished.
@@ -152,7 +177,7 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	if base == "" || head == base {
 		return nil
 	}
-	raw, err := c.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
+	raw, err := c.repo.Run(ctx, c.repo.CommonDir(), "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
 	if err != nil {
 		return c.commitError(ctx, err)
 	}
@@ -177,7 +202,7 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	if len(links) == 0 {
 		return nil
 	}
-	submodules, err := c.moduleNames(ctx)
+	submodules, err := git.Submodules(ctx, c.repo, head)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type lifecycle struct {
 	removed func(context.Context, muster.Lane) error // Options.Removed
 
 	own surroundings
+
+	holds *holds
 }
 
 // branchName begins the name of each lane's branch. The rest is the lane's name.

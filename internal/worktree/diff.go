@@ -44,13 +44,18 @@ func Content(ctx context.Context, l *Lanes, name muster.Name, tip string) (tree,
 		return "", "", err
 	}
 	if base, err = c.mergeHead(ctx); err == nil && base == "" {
-		base, err = l.repo.Run(ctx, lane.Path, "merge-base", "HEAD", tip)
+		var head string
+		if head, err = c.head(ctx); err == nil {
+			base, err = l.repo.Run(ctx, l.repo.CommonDir(), "merge-base", head, tip)
+		}
 		base = strings.TrimSpace(base)
 	}
 	if err != nil {
 		return "", "", muster.Errorf(muster.Unavailable, "git cannot tell where lane %s left the target: %w", name, err)
 	}
-	tree, err = c.writeTree(ctx)
+	if tree, err = c.writeTree(ctx); err == nil {
+		err = c.take(ctx, tree)
+	}
 	return tree, base, err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/git"
 	"muster/internal/ports"
 )
 
@@ -62,6 +63,23 @@ func At(ctx context.Context, l *Lanes, dir string) (lane muster.Lane, ok bool) {
 	}
 	lane, err := l.index.get(ctx, muster.Name(filepath.Base(dir)))
 	return lane, err == nil && lane.Path == dir
+}
+
+// PlaceAt returns where commands in a directory work: in a lane, or in the scratch checkout of a member. It is nil where
+// the directory is neither.
+func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bool, err error) {
+	if lane, ok := At(ctx, l, dir); ok {
+		p, err = git.OpenPlace(l.repo, dir, branchRef(lane))
+		return p, true, err
+	}
+	if filepath.Dir(dir) != l.scratch {
+		return nil, false, nil
+	}
+	p, err = git.OpenPlace(l.repo, dir, "")
+	if errors.Is(err, muster.ErrNotFound) { // it is no checkout, and holds files alone
+		return nil, false, nil
+	}
+	return p, false, err
 }
 
 // Home returns the directory that has the lanes.

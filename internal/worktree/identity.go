@@ -52,7 +52,8 @@ var errOtherWorktree = errors.New("it is another worktree of this repository")
 // branches or is in a rebase. A worktree that the user has put there is the user's, whatever the row says. Logs of refs
 // tell, because no clone brings them.
 func (c checkout) checkOrigin(ctx context.Context) error {
-	if wasMadeHere(ctx, c.repo, branchRef(c.lane)) || hasLeft(ctx, c.repo, c.lane.Path, c.lane.Branch) {
+	if wasMadeHere(ctx, c.repo, branchRef(c.lane)) || git.HasPlace(c.repo, c.lane.Path) ||
+		hasLeft(ctx, c.repo, c.lane.Path, c.lane.Branch) {
 		return nil
 	}
 	return errOtherWorktree
@@ -61,21 +62,23 @@ func (c checkout) checkOrigin(ctx context.Context) error {
 // wasMadeHere reports whether the first entry in the log of a ref is the runtime's own, which made it. No clone brings
 // such a log. It is false where there is no log, or where git cannot tell.
 func wasMadeHere(ctx context.Context, repo *git.Repo, ref string) bool {
-	lines := refLog(ctx, repo, repo.CommonDir(), ref)
+	lines := refLog(repo.Run(ctx, repo.CommonDir(), reflogOf(ref)...))
 	return len(lines) > 0 && lines[len(lines)-1] == git.LogMessage
 }
 
 // hasLeft reports whether the worktree at dir was on a branch (without refs/heads/) and was switched away from it, by
 // the log of its HEAD.
 func hasLeft(ctx context.Context, repo *git.Repo, dir, branch string) bool {
-	return slices.ContainsFunc(refLog(ctx, repo, dir, "HEAD"), func(line string) bool {
+	return slices.ContainsFunc(refLog(git.AskWorktree(ctx, repo, dir, reflogOf("HEAD")...)), func(line string) bool {
 		return strings.HasPrefix(line, "checkout: moving from "+branch+" to ")
 	})
 }
 
-// refLog returns the messages in the log of a ref, the newest first. There are none where git cannot tell.
-func refLog(ctx context.Context, repo *git.Repo, dir, ref string) []string {
-	out, err := repo.Run(ctx, dir, "reflog", "show", "--format=%gs", ref, "--")
+// reflogOf returns the arguments by which git prints the messages in the log of a ref, the newest first.
+func reflogOf(ref string) []string { return []string{"reflog", "show", "--format=%gs", ref, "--"} }
+
+// refLog returns the messages that git has printed. There are none where git cannot tell.
+func refLog(out string, err error) []string {
 	if err != nil || out == "" {
 		return nil
 	}
@@ -125,6 +128,10 @@ func isUnused(ctx context.Context, repo *git.Repo, w git.Worktree, branch string
 	case isHalfMade:
 		return true, nil
 	}
-	out, err := repo.Run(ctx, w.Path, "status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
+	p, err := git.OpenPlace(repo, w.Path, branch)
+	if err != nil {
+		return false, err
+	}
+	out, err := p.Run(ctx, "status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
 	return out == "", err
 }

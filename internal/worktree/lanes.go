@@ -122,7 +122,7 @@ func Open(
 	return &Lanes{scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, base: o.Base, index: index, events: recorder{log, j, o.Task}, leases: leases, home: home,
-			removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}}}, nil
+			removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}, holds: &holds{}}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
@@ -214,7 +214,7 @@ func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 
 // checkout is the working tree of a lane.
 func (l *lifecycle) checkout(lane muster.Lane) checkout {
-	return checkout{repo: l.repo, lane: lane, target: l.base, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
+	return checkout{repo: l.repo, lane: lane, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
 }
 
 // errNoLane is the error of a lane that has no row.
@@ -245,6 +245,25 @@ func wait(ctx context.Context, d time.Duration) error {
 func (l *Lanes) Enter(ctx context.Context, name muster.Name) (dir string, err error) {
 	lane, err := l.enter(ctx, name)
 	return lane.Path, err
+}
+
+// Reset gives a lane the files of a commit of the repository, and moves its branch there.
+func (l *Lanes) Reset(ctx context.Context, name muster.Name, commit string) error {
+	lane, err := l.enter(ctx, name)
+	if err != nil {
+		return err
+	}
+	release, err := l.hold(ctx, lane.Path)
+	if err != nil {
+		return err
+	}
+	defer release()
+	c := l.checkout(lane)
+	if _, err = c.run(ctx, "reset", "-q", "--hard", "--no-recurse-submodules", commit); err != nil {
+		return err
+	}
+	_, err = c.place(ctx)
+	return err
 }
 
 // Workdir is Enter for the tools of the lane's owner: the directory must be the lane's, but the owner may have another

@@ -50,6 +50,11 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	if err != nil {
 		return nil, err
 	}
+	release, err := l.hold(ctx, lane.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	c := l.checkout(lane)
 	if err := c.merge(ctx, commit); err != nil {
 		return nil, err
@@ -92,7 +97,7 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 		return muster.Errorf(muster.Invalid, "a merge of %.7s is under way in lane %s: finish it first",
 			merging, c.lane.Name)
 	}
-	dirty, err := c.repo.Status(ctx, c.lane.Path)
+	dirty, err := c.isDirty(ctx)
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", c.lane.Name, err)
 	}
@@ -103,7 +108,7 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	// The owner's own changes must not mix with the merge, which is why a dirty lane was refused. --no-commit leaves
 	// the result for Commit, also when nothing conflicts.
 	// The markers show what both sides had before, too: without it nobody can tell what either of them meant to change.
-	_, mergeErr := c.repo.Do(ctx, git.Call{Dir: c.lane.Path,
+	_, mergeErr := c.do(ctx, git.Call{
 		Settings: []git.Setting{git.Set("merge.conflictStyle", "zdiff3")},
 		Args:     []string{"merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit}})
 	if _, isExit := errors.AsType[*git.ExitError](mergeErr); !isExit {
@@ -173,7 +178,7 @@ func (c checkout) conflictHashes() map[string]string {
 // deleted file is a decision too, because it differs from what the merge left. A file that is too large to read has no
 // data, and its size and its time in place of a hash.
 func (c checkout) read(name string) (data []byte, hash string) {
-	file := filepath.Join(c.lane.Path, filepath.FromSlash(name))
+	file := filepath.Join(c.dir(), filepath.FromSlash(name))
 	info, err := os.Lstat(file)
 	if err != nil || info.IsDir() {
 		return nil, ""

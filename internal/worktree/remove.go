@@ -31,6 +31,11 @@ func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err 
 	if err := l.events.record(ctx, lane, event{name: "worktree.remove.before"}); err != nil {
 		return "", err
 	}
+	release, err := l.hold(ctx, lane.Path)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	// First the archive, then the announcement, then the removal. A crash after the archive leaves the lane as it was
 	// and one ref more, which the next archive finds by its content.
 	ref, err = l.preserve(ctx, lane)
@@ -193,7 +198,7 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 // written for itself alone.
 func (l *lifecycle) removeOwn(ctx context.Context, lane muster.Lane) {
 	l.own.remove(ctx, lane)
-	_ = git.RemovePrivate(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
+	_ = git.RemovePlace(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }
 
 // isRemoved reports that the lane has no row any more.

@@ -37,7 +37,7 @@ func TestRepairSaysWhatBecameOfEachFinding(t *testing.T) {
 			w.rows(w.row("one", muster.LaneActive, `,"removing":{"ref":""}`))
 		}},
 		"locked": {finds: "its worktree is locked", isBusy: true, left: func(w *world) {
-			w.git(w.create("one").Path, "worktree", "lock", ".")
+			w.git(w.root, "worktree", "lock", w.create("one").Path)
 			w.rows(w.row("one", muster.LaneActive, `,"removing":{"ref":""}`))
 		}},
 		"nothing left": {finds: "its directory and its branch are gone", done: "it is gone", left: func(w *world) {

@@ -37,6 +37,11 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 		}
 	}
 	if !durable.IsMissing(dir) {
+		release, err := l.hold(ctx, dir)
+		if err != nil {
+			return "", err
+		}
+		defer release()
 		moved, err := moveScratch(ctx, l, member, dir, commit)
 		if err != nil || moved {
 			return dir, err
@@ -56,14 +61,15 @@ func moveScratch(
 	if _, err := headOf(ctx, l.repo, dir); err != nil {
 		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
 	}
-	at, err := l.repo.ResolveIn(ctx, dir, "HEAD")
+	c := scratchOf(l, member)
+	at, err := c.head(ctx)
 	if err == nil && at == commit {
 		return true, nil
 	}
 	// In most cases nothing was changed. git refuses to move a checkout where that would overwrite anything.
-	_, err = l.repo.Run(ctx, dir, "diff", "--quiet", "HEAD", "--")
+	_, err = c.run(ctx, "diff", "--quiet", "HEAD", "--")
 	if isOld, ancestryErr := l.repo.IsAncestor(ctx, at, commit); err == nil && ancestryErr == nil && isOld {
-		if _, err = l.repo.Run(ctx, dir, "checkout", "-q", "--detach", commit); err == nil {
+		if _, err = c.run(ctx, "checkout", "-q", "--detach", commit); err == nil {
 			return true, nil
 		}
 	}
@@ -73,7 +79,7 @@ func moveScratch(
 		_, err = keepScratch(ctx, l, member, commit, work, content)
 	}
 	if err == nil {
-		_, err = l.repo.Run(ctx, dir, "checkout", "-q", "--force", "--detach", commit)
+		_, err = c.run(ctx, "checkout", "-q", "--force", "--detach", commit)
 	}
 	return err == nil, context.Cause(ctx)
 }

@@ -20,7 +20,8 @@ import (
 // what lands.
 type staging struct {
 	checkout
-	env []string // names the index; nil is the checkout's own
+	env    []string // names the index; nil is the checkout's own
+	writes []string // the directory of that index
 }
 
 // all stages everything. Ignored files are left out: they never land and are not archived.
@@ -115,7 +116,7 @@ func (s staging) finish(ctx context.Context, links []link, filtered []string) er
 
 // git runs git with the index that is staged to.
 func (s staging) git(ctx context.Context, stdin string, args ...string) (string, error) {
-	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Args: args, Stdin: stdin, Env: s.env})
+	out, err := s.do(ctx, git.Call{Args: args, Stdin: stdin, Env: s.env, Write: s.writes})
 	if err != nil {
 		return "", s.commitError(ctx, err)
 	}
@@ -142,7 +143,7 @@ type contents struct {
 // look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
 // past is not among unstaged.
 func (s staging) look(ctx context.Context) (found contents, err error) {
-	out, err := s.repo.Do(ctx, git.Call{Dir: s.lane.Path, Env: s.env, Warned: &found.warned,
+	out, err := s.do(ctx, git.Call{Env: s.env, Write: s.writes, Warned: &found.warned,
 		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}})
 	if err != nil {
 		return found, s.commitError(ctx, err)
@@ -216,7 +217,7 @@ func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, sk
 		if !strings.EqualFold(e.tag, "S") {
 			continue
 		}
-		if durable.IsMissing(filepath.Join(c.lane.Path, filepath.FromSlash(e.file))) {
+		if durable.IsMissing(filepath.Join(c.dir(), filepath.FromSlash(e.file))) {
 			absent = append(absent, e.file)
 		} else {
 			skipped = append(skipped, e.file)
@@ -225,9 +226,8 @@ func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, sk
 	if len(absent) == 0 {
 		return assumed, skipped, nil
 	}
-	call := git.Call{Dir: c.lane.Path, Args: []string{"--type=bool"}}
-	settings, err := c.repo.Config(ctx, call, `^core\.sparsecheckout$`)
-	if err == nil && settings["core.sparsecheckout"] != "true" {
+	p, err := c.place(ctx)
+	if err == nil && (c.sub != "" || !p.IsSparse()) {
 		skipped = append(skipped, absent...) // they were deleted
 	}
 	return assumed, skipped, err
@@ -266,7 +266,7 @@ func (s staging) changed(ctx context.Context, found contents) (changed []string,
 		return nil, s.innerError(found.inner)
 	}
 	changed = slices.Clone(found.unstaged)
-	if s.lane.Base != "" { // what the owner's own git has staged or committed
+	if s.lane.Base != "" && s.sub == "" { // what the owner's own git has staged or committed
 		out, err := s.git(ctx, "", "diff-index", "--cached", "--name-only", "-z", "--no-renames", s.lane.Base, "--")
 		if err != nil {
 			return nil, err
@@ -277,10 +277,10 @@ func (s staging) changed(ctx context.Context, found contents) (changed []string,
 	return slices.Compact(changed), nil
 }
 
-// innerError refuses git repositories inside the lane that are no submodules of the target.
+// innerError refuses git repositories inside the lane that .gitmodules does not name.
 func (c checkout) innerError(dirs []string) error {
-	return muster.Errorf(muster.Invalid, "the lane %s holds a git repository of its own in %s, which is no submodule of "+
-		"the target: its files would not land", c.lane.Name, text.List(dirs, maxRefused)).
+	return muster.Errorf(muster.Invalid, "the lane %s holds a git repository of its own in %s, which .gitmodules does "+
+		"not name: its files would not land", c.lane.Name, text.List(dirs, maxRefused)).
 		WithHint("remove its .git so that its files are the lane's, or move it out of the lane")
 }
 
@@ -288,9 +288,14 @@ func (c checkout) innerError(dirs []string) error {
 // they hold.
 func (s staging) refuseUnreadable(ctx context.Context) error {
 	var dirs []string
-	_ = filepath.WalkDir(s.lane.Path, func(path string, _ fs.DirEntry, err error) error {
-		if rel, relErr := filepath.Rel(s.lane.Path, path); errors.Is(err, fs.ErrPermission) && relErr == nil {
-			dirs = append(dirs, filepath.ToSlash(rel))
+	root, err := os.OpenRoot(s.dir())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) {
+			dirs = append(dirs, name)
 			return fs.SkipDir
 		}
 		return nil
@@ -310,7 +315,7 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 
 // checkIgnore returns what git check-ignore says of files.
 func (c checkout) checkIgnore(ctx context.Context, files string, options ...string) ([]string, error) {
-	out, err := c.repo.Do(ctx, git.Call{Dir: c.lane.Path, Stdin: files,
+	out, err := c.do(ctx, git.Call{Stdin: files,
 		Args: append([]string{"check-ignore", "-z", "--stdin"}, options...)})
 	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
 		return nil, c.commitError(ctx, err)
@@ -360,7 +365,7 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 // run: they would land in clear.
 func (s staging) filtered(ctx context.Context, files []string) (passing []string, err error) {
 	files = slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		info, err := os.Lstat(filepath.Join(s.lane.Path, filepath.FromSlash(file)))
+		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
 		return err != nil || !info.Mode().IsRegular() // only contents of files are filtered
 	})
 	if len(files) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
@@ -86,7 +87,7 @@ func TestALockedLaneSaysWhatUnlocksIt(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := w.ctx()
 	lane := w.create("one")
-	w.git(lane.Path, "worktree", "lock", ".")
+	w.git(w.root, "worktree", "lock", lane.Path)
 	_, err := w.Archive(ctx, "one")
 	wants(t, err, muster.ErrHeld, "cannot be removed")
 	unlock := "git worktree unlock '" + lane.Path + "'" // the path has a space
@@ -156,7 +157,7 @@ func TestALostLaneIsFound(t *testing.T) {
 	w.git(w.root, "branch", "wt/one", lane.Base)
 	fine("with its branch")
 
-	require.NoError(t, os.RemoveAll(w.git(lane.Path, "rev-parse", "--absolute-git-dir")))
+	require.NoError(t, os.RemoveAll(git.AdminDir(w.repo.CommonDir(), lane.Path)))
 	found("mv '" + lane.Path + "' '" + lane.Path + ".lost'")
 	require.NoError(t, os.Rename(lane.Path, lane.Path+".lost"))
 	require.NoError(t, w.Recover(ctx))

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -24,20 +24,25 @@ const (
 var errNoContent = muster.Errorf(muster.Unavailable, "the lane holds a merge that is not finished, or too much")
 
 // TemporaryCommit returns a commit of what the lane holds now, committed or not, without the files that git ignores. It
-// is made with the objects of repo, which may be elsewhere (see git.WithObjects), and with a copy of the lane's git
+// is made among the objects into of repo (see git.WithObjects), and with a copy of the lane's git
 // index in the directory temp: the lane's owner, who may be at work, sees no change. The same content has the same id.
 // base reports that the lane holds nothing beyond its base.
 //
 // Unlike Commit, it looks for nothing that must not land, and keeps nothing of submodules. Errors: Unavailable while a
 // merge is not resolved and where there is too much to look at; those of Enter.
 func TemporaryCommit(
-	ctx context.Context, l *Lanes, repo *git.Repo, name muster.Name, temp string,
+	ctx context.Context, l *Lanes, repo *git.Repo, into git.Objects, name muster.Name, temp string,
 ) (commit string, base bool, err error) {
 	lane, err := l.enter(ctx, name)
 	if err != nil {
 		return "", false, err
 	}
-	out, err := repo.Run(ctx, lane.Path, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
+	c := l.checkout(lane)
+	p, err := c.place(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	out, err := p.Run(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
 		"--untracked-files=all")
 	if err != nil {
 		return "", false, err
@@ -49,19 +54,16 @@ func TemporaryCommit(
 	// A merge that is resolved and not committed has two parents. Without the second one, all that it brings in would
 	// count as the lane's own change.
 	parents := []string{head}
-	if merging := filepath.Join(git.DirOf(lane.Path), "MERGE_HEAD"); !durable.IsMissing(merging) {
-		other, err := checkout{repo: repo, lane: lane}.mergeHead(ctx)
-		if err != nil {
-			return "", false, err
-		}
-		if other != "" {
-			parents = append(parents, other)
-		}
+	if other := p.Pending("MERGE_HEAD"); other != "" {
+		parents = append(parents, other)
 	}
 	if len(files) == 0 && len(parents) == 1 {
-		return head, head == lane.Base, nil
+		return head, head == lane.Base, p.Take(ctx, "", into, parents, p.Have())
 	}
-	tree, err := writeContent(ctx, repo, lane.Path, files, temp)
+	tree, err := writeContent(ctx, p, files, temp)
+	if err == nil {
+		err = p.Take(ctx, "", into, append(slices.Clone(parents), tree), p.Have())
+	}
 	if err != nil {
 		return "", false, err
 	}
@@ -112,9 +114,8 @@ func contentFiles(dir string, status []string) (head string, files []string, err
 	return head, files, err
 }
 
-// writeContent writes the tree of the checkout at dir with these files as they are now. All other files are as the
-// checkout's git index has them.
-func writeContent(ctx context.Context, repo *git.Repo, dir string, files []string, temp string) (string, error) {
+// writeContent writes the tree of a place with these files as they are now. All other files are as its index has them.
+func writeContent(ctx context.Context, p *git.Place, files []string, temp string) (string, error) {
 	index := filepath.Join(temp, "index")
 	// A git that was killed may have left its lock beside the last copy.
 	for _, old := range []string{index, index + ".lock"} {
@@ -122,17 +123,20 @@ func writeContent(ctx context.Context, repo *git.Repo, dir string, files []strin
 			return "", err
 		}
 	}
-	if err := copyIndex(dir, index); err != nil {
+	if err := p.CopyIndex(index); err != nil {
 		return "", err
 	}
-	env := []string{"GIT_INDEX_FILE=" + index, "GIT_LITERAL_PATHSPECS=1"}
+	call := git.Call{Env: []string{"GIT_INDEX_FILE=" + index, "GIT_LITERAL_PATHSPECS=1"}, Write: []string{temp},
+		ReadsTree: true}
 	if len(files) > 0 {
 		// A filter that must not run, or cannot, makes git fail: nothing is ever written in another form.
-		if _, err := repo.Do(ctx, git.Call{Dir: dir, Env: env, Stdin: strings.Join(files, "\x00"),
-			Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}}); err != nil {
+		call.Stdin = strings.Join(files, "\x00")
+		call.Args = []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}
+		if _, err := p.Do(ctx, call); err != nil {
 			return "", err
 		}
 	}
-	out, err := repo.Do(ctx, git.Call{Dir: dir, Env: env, Args: []string{"write-tree"}})
+	call.Stdin, call.Args = "", []string{"write-tree"}
+	out, err := p.Do(ctx, call)
 	return strings.TrimSpace(out), err
 }

@@ -76,19 +76,25 @@ var errScratchTooLarge = muster.Errorf(muster.Invalid,
 	"the files have more than %d MB, and stay in the scratch checkout", maxScratchBytes>>20)
 
 // uncommittedFiles returns the files of a checkout that are not as its commit has them, and their size in bytes.
-func uncommittedFiles(ctx context.Context, repo *git.Repo, dir string) (files []string, size int64, err error) {
-	out, err := repo.Run(ctx, dir, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+func (c checkout) uncommittedFiles(ctx context.Context) (files []string, size int64, err error) {
+	out, err := c.run(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
 	for _, entry := range git.SplitNUL(out) {
 		if len(entry) <= len("XY ") {
 			continue
 		}
 		name := entry[len("XY "):]
 		files = append(files, name)
-		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Lstat(filepath.Join(c.dir(), name)); err == nil && info.Mode().IsRegular() {
 			size += info.Size()
 		}
 	}
 	return files, size, err
+}
+
+// scratchOf returns the scratch checkout of a member.
+func scratchOf(l *Lanes, member muster.Name) checkout {
+	return checkout{repo: l.repo, temp: l.CheckDirs,
+		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
 }
 
 // scratchWork returns a commit of all that a scratch checkout holds, its content (see contentOf), and the files of it
@@ -96,19 +102,18 @@ func uncommittedFiles(ctx context.Context, repo *git.Repo, dir string) (files []
 func scratchWork(
 	ctx context.Context, l *Lanes, member muster.Name, tips []string,
 ) (commit, content string, files []string, err error) {
-	c := checkout{repo: l.repo, target: l.base, temp: l.CheckDirs,
-		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
+	c := scratchOf(l, member)
 	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
 		return "", "", nil, nil // there is none, or what is there is not the member's
 	}
 	if _, err := headOf(ctx, l.repo, c.lane.Path); err != nil {
 		return "", "", nil, context.Cause(ctx) // it is no checkout any more
 	}
-	head, err := l.repo.ResolveIn(ctx, c.lane.Path, "HEAD")
+	head, err := c.head(ctx)
 	if err != nil {
 		return "", "", nil, err
 	}
-	uncommitted, size, err := uncommittedFiles(ctx, l.repo, c.lane.Path)
+	uncommitted, size, err := c.uncommittedFiles(ctx)
 	switch {
 	case err != nil:
 		return "", "", nil, err
@@ -208,9 +213,9 @@ func clearScratch(ctx context.Context, l *Lanes, member muster.Name, tips []stri
 	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit, content); left.Err != nil {
 		return left
 	}
-	dir := filepath.Join(l.scratch, string(member))
+	c := scratchOf(l, member)
 	for _, args := range [][]string{{"checkout", "-q", "--force", "--detach", tips[0]}, {"clean", "-fdq"}} {
-		_, _ = l.repo.Run(ctx, dir, args...) // it is archived: what stays here does no harm
+		_, _ = c.run(ctx, args...) // it is archived: what stays here does no harm
 	}
 	return left
 }

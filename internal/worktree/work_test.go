@@ -56,6 +56,7 @@ func TestCommitOutsideASparseCheckout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
 	w.git(w.root, "sparse-checkout", "set", "in")
+	w = openWorld(t, w.root, worktree.Options{})
 	lane := w.create("one")
 	equal(t, "not sparse", exists(lane.Path+"/out/b"), false)
 	gittest.Write(t, lane.Path, map[string]string{"out/new": "new\n", "out/c": "mine\n"})
@@ -86,9 +87,10 @@ func TestCommitPastALockThatWasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	w.create("one", map[string]string{"a": "a2\n"})
-	gittest.Write(t, w.root, map[string]string{".git/worktrees/one/index.lock": ""})
+	lock := w.git(w.root+"/.worktrees/one", "rev-parse", "--absolute-git-dir") + "/index.lock"
+	require.NoError(t, os.WriteFile(lock, nil, 0o600))
 	at := time.Now().Add(-9900 * time.Millisecond)
-	require.NoError(t, os.Chtimes(w.root+"/.git/worktrees/one/index.lock", at, at))
+	require.NoError(t, os.Chtimes(lock, at, at))
 	if _, changed, err := w.Commit(w.ctx(), "one", "Work\n"); err != nil || !changed {
 		t.Error(changed, err)
 	}
@@ -293,7 +295,7 @@ func TestAChangeInTheSecondOfTheCheckout(t *testing.T) {
 	w.git(lane.Path, "update-index", "--refresh")
 	gittest.Write(t, lane.Path, map[string]string{"a": "behind\n"})
 	old(lane.Path + "/a")
-	old(git.DirOf(lane.Path) + "/index")
+	old(w.git(lane.Path, "rev-parse", "--absolute-git-dir") + "/index")
 	tree, _, err := worktree.Content(w.ctx(), w.Lanes, lane.Name, lane.Base)
 	require.NoError(t, err)
 	equal(t, "the tree", w.git(w.root, "show", tree+":a"), "behind")
@@ -345,14 +347,14 @@ func TestATemporaryCommit(t *testing.T) {
 	mine, main := w.git(lane.Path, "rev-parse", "HEAD"), w.git(w.root, "rev-parse", "main")
 	take := func(name muster.Name, isBase bool) string {
 		t.Helper()
-		commit, is, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, name, temp)
+		commit, is, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, git.Objects{GitDir: w.repo.CommonDir()}, name, temp)
 		require.NoError(t, err)
 		equal(t, "it holds nothing", is, isBase)
 		return commit
 	}
 	refused := func(name muster.Name) {
 		t.Helper()
-		_, _, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, name, temp)
+		_, _, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, git.Objects{GitDir: w.repo.CommonDir()}, name, temp)
 		wants(t, err, muster.ErrUnavailable, "not finished, or too much")
 	}
 	equal(t, "of commits", take("one", false), mine)

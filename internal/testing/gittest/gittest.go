@@ -182,12 +182,37 @@ func Git(t testing.TB, dir string, args ...string) string {
 	return out
 }
 
-// Try is Git that may fail.
+// Try is Git that may fail. In a lane or a scratch checkout it works as the commands of its member do.
 func Try(dir string, args ...string) (string, error) {
+	defer asMember(dir)()
+	return User(dir, args...)
+}
+
+// User runs git as the user does, also in a lane.
+func User(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
+}
+
+// asMember lets the .git file of a lane lead to the git directory that commands of members have. The function that it
+// returns puts it back.
+func asMember(dir string) (restore func()) {
+	link := filepath.Join(dir, ".git")
+	was, err := os.ReadFile(link)
+	admin, isLink := strings.CutPrefix(strings.TrimSpace(string(was)), "gitdir: ")
+	common := filepath.Dir(filepath.Dir(admin))
+	of := filepath.Join(common, "muster", "places", filepath.Base(filepath.Dir(dir)), filepath.Base(dir), "git")
+	if _, statErr := os.Stat(of); err != nil || !isLink || statErr != nil {
+		return func() {}
+	}
+	_ = os.WriteFile(link, []byte("gitdir: "+of+"\n"), 0o644)
+	return func() {
+		if now, err := os.ReadFile(link); err == nil && strings.HasSuffix(strings.TrimSpace(string(now)), of) {
+			_ = os.WriteFile(link, was, 0o644)
+		}
+	}
 }
 
 // Checkout describes the user's checkout to the byte: HEAD, branch, index and every file that is not the team's.

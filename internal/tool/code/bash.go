@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/text"
 	"muster/llm"
@@ -163,8 +162,7 @@ func Environ(ctx context.Context, base []string, dir string) []string {
 	set := []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat",
 		"TERM=dumb", "NO_COLOR=1", "PWD=" + dir}
 	// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
-	// A go.work of the lane itself counts only if git tracks it: any other is a leftover of somebody.
-	if _, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil || !git.IsTracked(ctx, dir, "go.work") {
+	if st, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil || !st.Mode().IsRegular() {
 		set = append(set, "GOWORK=off")
 	}
 	if base == nil {

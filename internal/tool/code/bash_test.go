@@ -113,12 +113,9 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%s is there %d times:\n%s", want, n, got)
 		}
 	}
-	// A go.work counts only if git tracks it: another one lies about.
-	k.git("init", "-q")
+	// A go.work counts where the command runs, and not above.
 	k.put("go.work", "go 1.26\n")
-	same(t, "an untracked go.work", k.ok("bash", in{"command": "echo $GOWORK"}), "off")
-	k.git("add", "go.work")
-	same(t, "a tracked one", k.ok("bash", in{"command": "echo ${GOWORK-unset}"}), "unset")
+	same(t, "with a go.work", k.ok("bash", in{"command": "echo ${GOWORK-unset}"}), "unset")
 }
 
 // TestTools: each tool says of itself what the runtime acts on. All are sent with every request, so they are small.

@@ -14,6 +14,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"muster/internal/git"
+	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/llm"
 	"muster/tool"
@@ -61,12 +62,12 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 		return tool.FromError(err)
 	}
 	defer at.root.Close()
-	return listMatches(ctx, at, rest, in)
+	return t.listMatches(ctx, at, rest, in)
 }
 
 // listMatches lists the files below at that match pattern, which is the rest of the pattern of the call.
-func listMatches(ctx context.Context, at confinedPath, pattern string, in globInput) (llm.Result, error) {
-	all, err := at.files(ctx)
+func (t toolset) listMatches(ctx context.Context, at confinedPath, pattern string, in globInput) (llm.Result, error) {
+	all, err := at.files(ctx, t)
 	if ctx.Err() != nil {
 		return llm.Result{}, context.Cause(ctx)
 	}
@@ -151,7 +152,7 @@ func showFound(at confinedPath, found []foundFile, pattern, asked string) string
 
 // files lists the files at or below s as sorted slash paths relative to it ("." for s itself). In a git work tree it
 // leaves out the ignored ones, unless s itself is ignored. It never lists git's own files and follows no links.
-func (s confinedPath) files(ctx context.Context) (list []string, err error) {
+func (s confinedPath) files(ctx context.Context, t toolset) (list []string, err error) {
 	fi, err := s.root.Stat(s.rel)
 	if err != nil {
 		return nil, s.explain(err)
@@ -161,16 +162,39 @@ func (s confinedPath) files(ctx context.Context) (list []string, err error) {
 	}
 	// Git is asked only about the working directory. A read-only root is no work tree, and git would look
 	// above it.
-	if s.home {
-		dir, untracked := filepath.Join(s.root.Name(), s.rel), make(chan []string, 1)
-		go func() { untracked <- git.ListUntracked(ctx, dir) }()
-		list = append(git.ListTracked(ctx, dir), <-untracked...)
-		slices.Sort(list)
+	if s.home && t.launcher != nil {
+		list = t.listByGit(ctx, s.root.Name(), filepath.ToSlash(s.rel))
 	}
 	if len(list) == 0 {
 		list, err = s.walk(ctx)
 	}
 	return list, err
+}
+
+// maxListBytes is how many bytes of names git may print: those of a million files.
+const maxListBytes = 64 << 20
+
+// listByGit returns the files below a directory of a working tree, "." for all of it, that git tracks or would track,
+// sorted and relative to the directory. git runs as the commands of a member do, confined where these are. It returns
+// none outside of a working tree, and in an ignored directory.
+func (t toolset) listByGit(ctx context.Context, tree, dir string) []string {
+	out := boundedBuffer{most: maxListBytes}
+	p, err := t.launcher.Start(ctx, proc.Spec{Dir: tree, Out: &out,
+		Env: append(Environ(ctx, t.options.Environ, tree), "GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0"),
+		Argv: []string{"git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+			"--deduplicate", "--", dir}})
+	if err != nil {
+		return nil
+	}
+	if exit, err := p.Wait(); err != nil || exit != 0 {
+		return nil
+	}
+	list := git.SplitNUL(out.String())
+	for i, name := range list {
+		list[i] = strings.TrimPrefix(name, dir+"/")
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // walk lists the files below s where git cannot: outside of a work tree, and in a directory that git ignores.

@@ -50,7 +50,7 @@ func (s *search) run(ctx context.Context, limit time.Duration) (llm.Result, erro
 	defer cancel()
 	showing, cancel := context.WithTimeout(ctx, 2*limit) // what was found in time is shown
 	defer cancel()
-	names, err := s.at.files(ctx)
+	names, err := s.at.files(ctx, s.tools)
 	names = slices.DeleteFunc(names, func(name string) bool { return !s.filter.accepts(name, s.at.shown(name)) })
 	s.files = len(names)
 	result := s.show(showing, s.count(timed, s.narrow(timed, names)))

@@ -2,6 +2,7 @@ package code
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -227,12 +228,15 @@ func (t toolset) checker(ctx context.Context, at confinedPath, text string, argv
 	return printed.String(), exit
 }
 
-// boundedBuffer keeps what a program prints, up to maxCheckerOutput.
-type boundedBuffer struct{ bytes.Buffer }
+// boundedBuffer keeps what a program prints, up to most bytes; 0 is maxCheckerOutput.
+type boundedBuffer struct {
+	bytes.Buffer
+	most int
+}
 
 // Write fails when it is too much, which ends the program.
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxCheckerOutput {
+	if b.Len()+len(p) > cmp.Or(b.most, maxCheckerOutput) {
 		return 0, errors.New("too much output")
 	}
 	return b.Buffer.Write(p)

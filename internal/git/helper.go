@@ -1,0 +1,206 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/proc"
+	"muster/internal/text"
+)
+
+// Helper starts git where it must be confined: in places where members write, and where what they made is unpacked. A
+// sandbox is of one git alone.
+type Helper interface {
+	// Start starts the program of s, which may write below the directories write and read the repository, without its
+	// settings and other places, and what read names.
+	Start(ctx context.Context, s proc.Spec, write, read []string) (proc.Process, error)
+}
+
+// SetHelper sets what starts git in places. open is called when it is needed first; its error is that of the call that
+// needs it. Without one git runs there with the user's rights. It must be called before the repository is used; the first
+// call counts.
+func SetHelper(r *Repo, open func(context.Context) (Helper, error)) {
+	if r.helper == nil {
+		r.helper = open
+	}
+}
+
+// How long one git in a place may take, and how much it may print.
+const (
+	helperTime   = 10 * time.Minute
+	helperOutput = 64 << 20
+	helperErrors = 64 << 10
+)
+
+// Do runs git in the working tree, confined. Call.Dir is "" for the top, or the path of a repository below it, in which
+// git obeys whatever a command has written. Errors: *ExitError, the context's, and Unavailable.
+func (p *Place) Do(ctx context.Context, c Call) (string, error) {
+	r := p.repo
+	settings := slices.Concat(always, c.Settings)
+	isTop := c.Dir == "" || c.Dir == p.Tree
+	if isTop {
+		settings = slices.Concat(always, r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add"), c.Settings)
+	}
+	env := append(r.placeEnv(), settingsEnv(settings)...)
+	read := []string(nil)
+	if isTop {
+		c.Dir = p.Tree
+		// Both are named, so that no file of a command leads git to another directory.
+		env = append(env, "GIT_DIR="+p.GitDir(), "GIT_COMMON_DIR="+p.Dir, "GIT_WORK_TREE="+p.Tree)
+		read = append(read, filepath.Join(r.common, "git-crypt"))
+	} else {
+		env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
+	}
+	write := append(p.Written(), c.Write...)
+	if !c.ReadsTree {
+		write = append(write, p.Tree)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(pipePatience, func() {
+		if err := p.findPipe(); err != nil {
+			cancel(err)
+		}
+	})
+	defer watch.Stop()
+	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
+}
+
+// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
+const pipePatience = 2 * time.Second
+
+// findPipe returns an error that names a pipe, a socket or a device in the place of a file that git opens; nil where it
+// finds none.
+func (p *Place) findPipe() error {
+	const most = 500_000 // files and directories
+	n := 0
+	for _, top := range []string{p.Tree, p.GitDir(), filepath.Join(p.Dir, "refs"), filepath.Join(p.Dir, "objects")} {
+		root, err := os.OpenRoot(top)
+		if err != nil {
+			continue
+		}
+		var found string
+		_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			if n++; err != nil || n > most {
+				return fs.SkipDir
+			}
+			isFile := d.IsDir() || d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0
+			if isFile || top == p.Tree && !strings.HasPrefix(d.Name(), ".git") {
+				return nil
+			}
+			found = name
+			return fs.SkipAll
+		})
+		_ = root.Close()
+		if found != "" {
+			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, and git would wait for it", found).
+				WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
+		}
+	}
+	return nil
+}
+
+// placeEnv returns the environment of a git in a place: none of the user's settings.
+func (r *runner) placeEnv() []string {
+	env := slices.DeleteFunc(slices.Clone(r.env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "HOME" || name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG")
+	})
+	return append(env, "HOME="+noHome, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+}
+
+// noHome is a home directory that is not there.
+const noHome = "/nonexistent"
+
+// confined runs git as the helper starts it.
+func (r *runner) confined(ctx context.Context, c Call, env, write, read []string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helperTime, muster.Errorf(muster.Unavailable,
+		"git did not end within %v", helperTime))
+	defer cancel()
+	argv := append([]string{"--no-pager"}, plainDiff(c.Args)...)
+	program := "git"
+	if c.Script != "" {
+		program, argv = "sh", append([]string{"-c", c.Script, "git"}, c.Args...)
+	}
+	var helper Helper
+	if r.helper != nil {
+		var err error
+		if helper, err = r.helper(ctx); err != nil {
+			return "", err
+		}
+	}
+	if helper == nil { // nothing confines here
+		return start(ctx, c, program, argv, env)
+	}
+	errs, said, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer errs.Close()
+	out := &limitedBuffer{most: helperOutput}
+	s := proc.Spec{Argv: append([]string{program}, argv...), Dir: c.Dir, Env: env, Stdin: strings.NewReader(c.Stdin),
+		Out: cmp.Or[io.Writer](c.Out, out), Err: said}
+	if c.In != nil {
+		s.Stdin = c.In
+	}
+	stopped := &stopping{Writer: s.Out}
+	s.Out = stopped
+	p, err := helper.Start(ctx, s, write, read)
+	_ = said.Close() // the program has its own
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(&text, io.LimitReader(errs, helperErrors))
+		_, _ = io.Copy(io.Discard, errs) // so that git need not wait
+	}()
+	exit, err := p.Wait()
+	<-done
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case stopped.err != nil:
+		return "", muster.Errorf(muster.Invalid, "git says more than anybody reads: %w", stopped.err)
+	case err != nil:
+		return "", err
+	case exit != 0:
+		code := exit
+		if exit > 128 && text.Len() == 0 { // git itself ends with 128 after a fatal error, and says which
+			code = -1
+		}
+		return out.String(), &ExitError{Args: c.Args, Code: code, Stderr: text.String()}
+	case c.Warned != nil:
+		*c.Warned = text.Len() > 0
+	}
+	return out.String(), nil
+}
+
+// limitedBuffer keeps what is written to it, up to a limit.
+type limitedBuffer struct {
+	bytes.Buffer
+	most int
+}
+
+// errTooMuch says that git has printed more than anybody reads.
+var errTooMuch = errors.New("git prints too much")
+
+// Write fails beyond the limit, which ends the program.
+func (b *limitedBuffer) Write(data []byte) (int, error) {
+	if b.Len()+len(data) > b.most {
+		return 0, errTooMuch
+	}
+	return b.Buffer.Write(data)
+}

@@ -1,0 +1,84 @@
+package git
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"muster/internal/durable"
+)
+
+// lfsName is the name of the directory in which git-lfs keeps its files, below the common directory: as
+// objects/AB/CD/SUM, by the SHA-256 of each. A place has its own, and git-lfs finds those of the repository by its
+// alternates.
+const lfsName = "lfs"
+
+// takeFiles makes the files that git-lfs has written in the place files of the repository, by their content.
+func (p *Place) takeFiles(ctx context.Context) error {
+	root, err := os.OpenRoot(filepath.Join(p.Dir, lfsName))
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer root.Close()
+	const top = "objects"
+	return fs.WalkDir(root.FS(), top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil
+			}
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		sum := d.Name()
+		isSum := len(sum) == sha256.Size*2 && strings.Trim(sum, "0123456789abcdef") == ""
+		if !isSum || !d.Type().IsRegular() || name != path.Join(top, sum[:2], sum[2:4], sum) {
+			return nil
+		}
+		if err := p.takeFile(name, sum); err != nil {
+			return err
+		}
+		return ignoreMissing(root.Remove(name))
+	})
+}
+
+// takeFile copies a file of git-lfs to the repository, where that has none of the sum. One that has another sum than its
+// name says is left out.
+func (p *Place) takeFile(name, sum string) error {
+	to := filepath.Join(p.repo.common, lfsName, filepath.FromSlash(name))
+	if !durable.IsMissing(to) {
+		return nil
+	}
+	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.Dir, lfsName, filepath.FromSlash(name)), os.O_RDONLY, 0)
+	if err != nil {
+		if isSpoiled(err) {
+			return nil
+		}
+		return ignoreMissing(err)
+	}
+	defer from.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(to), "muster-*")
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(file, hash), io.LimitReader(from, maxUnpacked))
+	err = errors.Join(err, file.Chmod(0o444), file.Close())
+	if err == nil && hex.EncodeToString(hash.Sum(nil)) == sum {
+		err = os.Rename(file.Name(), to)
+	} else {
+		err = errors.Join(err, os.Remove(file.Name()))
+	}
+	return err
+}

@@ -1,0 +1,395 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// Place is a working tree in which the commands of a member work, with the git directory that their git uses: a lane or
+// a scratch checkout. Commands write both, so each may hold anything. Git works there only confined (helper.go), and
+// what it makes becomes the repository's only by its content (take.go).
+//
+// The place's own directory lies below .git/muster. Only muster writes it, and it has
+//
+//   - objects, refs, logs and the files of git-lfs, which commands write. The repository's objects are read besides.
+//   - git, which commands write: HEAD, the index, and a merge or a rebase under way.
+//   - config, ignore and attributes: the settings of the repository and of the user, as they were when the repository was
+//     opened, without programs that nobody trusts and without passwords. No config of the repository is read here.
+//   - links to files of the repository's git directory that are only read, such as packed-refs.
+//
+// It has the form of a linked worktree: git is the directory of the worktree, and the place's directory is the one that
+// worktrees share. The .git file of the working tree leads to git while commands run, where that can be shown to them
+// alone, and to the registered worktree otherwise (link.go).
+type Place struct {
+	repo *Repo
+	// Tree is the top of the working tree, and Dir the place's own directory.
+	Tree, Dir string
+	ref       string // the branch of a lane, refs/heads/...; "" in a scratch checkout
+}
+
+// placesDir is where the places are, below the repository's common directory. gitName is the name of the git directory
+// that commands write.
+const (
+	placesDir = "muster/places"
+	gitName   = "git"
+)
+
+// maxRef is how many bytes a file of a ref may have.
+const maxRef = 4 << 10
+
+// shared are the files of the repository's git directory that a place leads to.
+var shared = []string{"info", "packed-refs", "shallow"}
+
+// OpenPlace returns the place of the linked worktree at tree, and makes what is missing of it. ref is the branch of a
+// lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there, Unavailable.
+func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
+	admin := registrationOf(r.common, tree)
+	if admin == "" {
+		return nil, muster.Errorf(muster.NotFound, "there is no worktree at %s", tree)
+	}
+	if !r.files.areFiles() {
+		return nil, muster.Errorf(muster.Unavailable, "the refs of this repository are no files").
+			WithHint("git refs migrate --ref-format=files, or start muster with --no-sandbox")
+	}
+	p := &Place{repo: r, Tree: tree, Dir: placeDir(r.common, tree), ref: ref}
+	if err := p.make(admin); err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "a git directory for the commands in %s cannot be made: %w", tree,
+			err)
+	}
+	return p, nil
+}
+
+// placeDir returns the directory of the place of the worktree at tree. Two worktrees of one name lie in two directories.
+func placeDir(common, tree string) string {
+	return filepath.Join(common, filepath.FromSlash(placesDir), filepath.Base(filepath.Dir(tree)), filepath.Base(tree))
+}
+
+// RemovePlace removes the place of the worktree at tree. What was not taken over is gone with it.
+func RemovePlace(r *Repo, tree string) error { return durable.RemoveAll(placeDir(r.common, tree)) }
+
+// GitDir returns the git directory that commands write.
+func (p *Place) GitDir() string { return filepath.Join(p.Dir, gitName) }
+
+// Written returns the directories that commands write besides the working tree.
+func (p *Place) Written() []string {
+	all := []string{p.GitDir()}
+	for _, name := range []string{"objects", "refs", "logs", lfsName} {
+		all = append(all, filepath.Join(p.Dir, name))
+	}
+	return all
+}
+
+// make makes what is missing of the place, and puts right what commands have put in the way of it.
+func (p *Place) make(admin string) error {
+	if err := durable.MakeDirBelow(p.repo.common, p.Dir); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	isNew := durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
+	for _, dir := range []string{gitName, "objects/info", "objects/pack", "refs/heads", "refs/tags", "logs", lfsName} {
+		if err := clearWay(root, dir); err != nil {
+			return err
+		}
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	for _, name := range shared {
+		to, err := filepath.Rel(p.Dir, filepath.Join(p.repo.common, name)) // the repository may move
+		if err == nil {
+			err = os.Symlink(to, filepath.Join(p.Dir, name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	files := map[string][]byte{
+		"objects/info/alternates": []byte(p.alternates()),
+		"git/commondir":           []byte("..\n"),
+		"HEAD":                    []byte("ref: refs/heads/none\n"), // git takes no directory without one for its own
+		"ignore":                  p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
+		"config": []byte(p.repo.placeText() + p.configOfFiles()), "link": linkText(p.GitDir()),
+	}
+	for name, data := range files {
+		if err := p.write(root, name, data); err != nil {
+			return err
+		}
+	}
+	if err := LinkKeys(p.repo.common, p.GitDir()); err != nil && !isSpoiled(err) {
+		return err
+	}
+	if isNew {
+		if err := p.linkOthers(); err != nil {
+			return err
+		}
+		return cmp.Or(p.Refresh(), p.adopt(root, admin))
+	}
+	return nil
+}
+
+// own are the names in a git directory that the repository and a place each have for themselves.
+var own = []string{"HEAD", "FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "config", "config.worktree", "hooks", "index",
+	"logs", "modules", "muster", "objects", "packed-refs", "refs", "worktrees"}
+
+// linkOthers lets what programs keep in the repository's git directory be found in the place: filters look for their keys
+// there. A sandbox says which of them can be read.
+func (p *Place) linkOthers() error {
+	entries, err := os.ReadDir(p.repo.common)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if slices.Contains(own, name) || strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "MERGE_") {
+			continue
+		}
+		to, err := filepath.Rel(p.Dir, filepath.Join(p.repo.common, name))
+		if err == nil {
+			err = os.Symlink(to, filepath.Join(p.Dir, name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// alternates returns the content of the file that names where more objects are.
+func (p *Place) alternates() string {
+	objects := filepath.Join(p.repo.common, "objects")
+	if strings.Contains(objects, "\n") { // a line holds no such path; git clone takes a relative one for one of GitDir
+		objects = "../../../../../objects"
+	}
+	return objects + "\n"
+}
+
+// configOfFiles returns the settings that name the files of the place.
+func (p *Place) configOfFiles() string {
+	return configText([]scoped{{key: excludesFile, value: filepath.Join(p.Dir, "ignore")},
+		{key: attributesFile, value: filepath.Join(p.Dir, "attributes")}})
+}
+
+// adopt gives a new place what git keeps of the registered worktree. No command has run there yet.
+func (p *Place) adopt(root *os.Root, admin string) error {
+	if err := os.WriteFile(filepath.Join(admin, placeMark), nil, 0o600); err != nil {
+		return err
+	}
+	for _, name := range []string{"index", "info/sparse-checkout", "ORIG_HEAD", "logs/HEAD", "HEAD"} { // HEAD goes last
+		from := filepath.Join(admin, filepath.FromSlash(name))
+		if to, err := os.Readlink(from); err == nil { // a HEAD of git with core.preferSymlinkRefs
+			if err := p.write(root, path.Join(gitName, name), []byte("ref: "+to+"\n")); err != nil {
+				return err
+			}
+			continue
+		}
+		info, err := os.Stat(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		data, readErr := durable.ReadRegular(from, MaxFile)
+		if err := cmp.Or(err, readErr); err != nil {
+			return err
+		}
+		to := path.Join(gitName, name)
+		if err := p.write(root, to, data); err != nil {
+			return err
+		}
+		// git compares the time of an index with those of files.
+		if err := root.Chtimes(to, info.ModTime(), info.ModTime()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeMark is the name of an empty file in the registration of a worktree for which muster has made a place.
+const placeMark = "muster-place"
+
+// HasPlace reports whether muster has made a place for the registered worktree at tree.
+func HasPlace(r *Repo, tree string) bool {
+	admin := registrationOf(r.common, tree)
+	return admin != "" && !durable.IsMissing(filepath.Join(admin, placeMark))
+}
+
+// Head returns what HEAD is in the place: refs/heads/..., or a commit. ok is false where a command has made it something
+// else.
+func (p *Place) Head() (head string, ok bool) { return placeHead(p.Dir) }
+
+func placeHead(dir string) (head string, ok bool) {
+	data, err := durable.ReadBelow(dir, filepath.Join(dir, gitName, "HEAD"), maxRef)
+	head = strings.TrimSpace(string(data))
+	if err == nil && head != "" && IsID(head) {
+		return head, true
+	}
+	head, isBranch := strings.CutPrefix(head, "ref: ")
+	return head, err == nil && isBranch && strings.HasPrefix(head, "refs/") && !strings.ContainsAny(head, "\n\x00")
+}
+
+// PlaceHead is LinkedHead for a worktree with a place: what commands have made of HEAD there.
+func PlaceHead(r *Repo, tree string) (head string, ok bool) {
+	if admin := registrationOf(r.common, tree); admin == "" || !isLinkedTo(tree, admin) {
+		return "", false
+	}
+	dir := placeDir(r.common, tree)
+	head, ok = placeHead(dir)
+	if !ok || IsID(head) {
+		return "HEAD", ok
+	}
+	if id, isKnown := r.files.branch(head); isKnown && id != "" {
+		return head, true
+	}
+	// A branch that commands have made. Those of lanes are muster's.
+	_, err := durable.ReadBelow(dir, filepath.Join(dir, filepath.FromSlash(head)), maxRef)
+	return head, err == nil && !strings.HasPrefix(head, "refs/heads/wt/")
+}
+
+// Pending returns the commit that a file such as MERGE_HEAD names, "" when there is none. Commands may have written any.
+func (p *Place) Pending(name string) string {
+	data, err := p.read(path.Join(gitName, name), maxRef)
+	id, _, _ := strings.Cut(string(data), "\n") // a merge of several commits has a line of each
+	if err != nil || !IsID(id) {
+		return ""
+	}
+	return id
+}
+
+// IsSparse reports whether the working tree leaves out files of its commit: as the user's checkout does, or as a command
+// has wished.
+func (p *Place) IsSparse() bool {
+	st, err := os.Lstat(filepath.Join(p.GitDir(), "info", "sparse-checkout"))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// Finish removes what says that a merge, a cherry-pick or a revert is under way: muster has committed it.
+func (p *Place) Finish() error {
+	root, err := os.OpenRoot(p.GitDir())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG",
+		"CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"} {
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CopyIndex copies the index of the place to a file, with its time: git compares the content of a file that was written
+// in the second of its index. An index that is missing is an empty one to git.
+func (p *Place) CopyIndex(to string) error {
+	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.GitDir(), "index"), os.O_RDONLY, 0)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer from.Close()
+	info, err := from.Stat() // before it is read: one that is written meanwhile is younger, which is no harm
+	if err != nil {
+		return err
+	}
+	if info.Size() > MaxFile {
+		return durable.ErrTooLarge
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, io.LimitReader(from, MaxFile))
+	return errors.Join(err, file.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}
+
+// clearWay removes what a program has put in the place of a directory or of one above it, a link or a file, and opens
+// directories that it has closed.
+func clearWay(root *os.Root, dir string) error {
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		switch st, err := root.Lstat(at); {
+		case err != nil: // there is none, nor one below
+			return nil
+		case !st.IsDir():
+			return root.Remove(at)
+		case st.Mode().Perm()&0o700 != 0o700:
+			if err := root.Chmod(at, 0o700); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read returns the content of a file of the place.
+func (p *Place) read(name string, limit int64) ([]byte, error) {
+	return durable.ReadBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), limit)
+}
+
+// write replaces a file of the place, unless it has the content already. Whatever a program has put in its way goes.
+func (p *Place) write(root *os.Root, name string, data []byte) error {
+	if is, err := p.read(name, MaxFile); err == nil && bytes.Equal(is, data) {
+		return nil
+	}
+	if err := clearWay(root, path.Dir(name)); err != nil {
+		return err
+	}
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	if st, err := root.Lstat(name); err == nil && st.IsDir() {
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return durable.WriteBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), data)
+}
+
+// isSpoiled reports whether an error says that a program has put something else in the place of a file, or closed it.
+func isSpoiled(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, durable.ErrLink) || errors.Is(err, durable.ErrLinked) ||
+		errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)
+}
+
+// ignoreMissing returns err, or nil where it says that something is not there.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Run runs git in the working tree, confined, and returns its standard output. Errors: *ExitError, or the context's.
+func (p *Place) Run(ctx context.Context, args ...string) (string, error) {
+	return p.Do(ctx, Call{Args: args})
+}
+
+// Committed tells the place that the runtime has committed its index to the lane's branch.
+func (p *Place) Committed(ctx context.Context) error {
+	if err := p.Finish(); err != nil {
+		return err
+	}
+	if err := p.Refresh(); err != nil {
+		return err
+	}
+	return p.showBranch(ctx)
+}
+
+// AwaitLock is Repo.AwaitLock for the locks of the place: its index and its HEAD.
+func (p *Place) AwaitLock(ctx context.Context) error {
+	return awaitLocks(ctx, []string{filepath.Join(p.GitDir(), "index.lock"), filepath.Join(p.GitDir(), "HEAD.lock")}, 0)
+}

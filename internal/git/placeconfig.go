@@ -1,0 +1,95 @@
+package git
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster/internal/durable"
+	"muster/internal/redact"
+)
+
+// placeConfig is what git in a place knows of the user's settings and the repository's, as they were when the repository
+// was opened.
+type placeConfig struct {
+	text               string
+	ignore, attributes []byte    // the user's files for all repositories
+	secret             []setting // passwords, which only filters see that the user trusts
+}
+
+// foreignSections and foreignKeys are settings that have no use in a place: they name programs, passwords, other files,
+// or where the repository is.
+var (
+	foreignSections = []string{"include", "includeif", "credential", "http", "url", "safe", "gpg", "sendemail", "imap",
+		"worktree", "filter", "merge", "maintenance", "gc", "trace2", "submodule.alternatelocation"}
+	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
+		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
+		"core.repositoryformatversion", "core.prefersymlinkrefs", "commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "user.signingkey",
+		"index.sparse", "user.name", "user.email", "feature.manyfiles", "core.splitindex", "core.untrackedcache"}
+)
+
+// newPlaceConfig keeps what is of use in a place of a whole config. Members commit as muster does.
+func newPlaceConfig(values []scoped, identity []string, ignore, attributes string) (c placeConfig) {
+	kept := []scoped{{key: "gc.auto", value: "0"}, {key: "maintenance.auto", value: "false"}}
+	version := "0"
+	for _, v := range values {
+		section, _, _ := strings.Cut(v.key, ".")
+		name := v.key[strings.LastIndexByte(v.key, '.')+1:]
+		isStyle := v.key == "merge.conflictstyle" || v.key == "merge.ff" || v.key == "merge.renames"
+		switch {
+		case v.scope != "command" && redact.IsCredential(name) && !slices.Contains(foreignSections, section):
+			c.secret = append(c.secret, setting{v.key, v.value})
+			continue
+		case v.scope == "command", slices.Contains(foreignKeys, v.key),
+			slices.Contains(foreignSections, section) && !isStyle,
+			len(redact.InURLs(v.key)) > 0, len(redact.InURLs(v.value)) > 0:
+			continue
+		case section == "extensions":
+			if v.key != "extensions.objectformat" && v.key != "extensions.partialclone" {
+				continue
+			}
+			version = "1"
+		}
+		kept = append(kept, v)
+	}
+	kept = append(kept, scoped{key: "user.name", value: strings.TrimPrefix(identity[0], "GIT_AUTHOR_NAME=")},
+		scoped{key: "user.email", value: strings.TrimPrefix(identity[1], "GIT_AUTHOR_EMAIL=")})
+	c.text = configText(append([]scoped{{key: "core.repositoryformatversion", value: version},
+		{key: "core.bare", value: "false"}, {key: "core.logallrefupdates", value: "true"}}, kept...))
+	for to, from := range map[*[]byte]string{&c.ignore: ignore, &c.attributes: attributes} {
+		if real, err := filepath.EvalSymlinks(from); err == nil { // a link in many homes
+			*to, _ = durable.ReadRegular(real, maxExclude) // one that cannot be read is none for git either
+		}
+	}
+	return c
+}
+
+// configText writes settings as a config file.
+func configText(values []scoped) string {
+	var b strings.Builder
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
+	for _, v := range values {
+		first, last := strings.IndexByte(v.key, '.'), strings.LastIndexByte(v.key, '.')
+		if first < 0 {
+			continue
+		}
+		b.WriteString("[" + v.key[:first])
+		if first != last {
+			b.WriteString(` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v.key[first+1:last]) + `"`)
+		}
+		b.WriteString("]\n\t" + v.key[last+1:] + ` = "` + quote.Replace(v.value) + "\"\n")
+	}
+	return b.String()
+}
+
+// placeText returns the config of a place, with the filters and merge drivers that run.
+func (r *runner) placeText() string {
+	var drivers []scoped
+	for _, section := range slices.Sorted(maps.Keys(r.drivers.armed)) {
+		for _, name := range slices.Sorted(maps.Keys(r.drivers.armed[section])) {
+			drivers = append(drivers, scoped{key: section + "." + name, value: r.drivers.armed[section][name]})
+		}
+	}
+	return r.forPlaces.text + configText(drivers)
+}

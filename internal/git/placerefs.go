@@ -1,0 +1,187 @@
+package git
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/durable"
+)
+
+// copiedName is the name of the file with the refs that Refresh has copied.
+const copiedName = "copied.json"
+
+// Refresh lets the next command see the repository's refs as they are now. Refs that the place has made itself stay.
+func (p *Place) Refresh() error {
+	root, err := os.OpenRoot(p.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	// What was copied last time tells a ref of the repository that is gone from one that the place has made.
+	noted := p.copied()
+	now, isSame := map[string]string{}, true
+	real := filepath.Join(p.repo.common, "refs")
+	err = filepath.WalkDir(real, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(file, ".lock") {
+			return ignoreMissing(err)
+		}
+		rel, err := filepath.Rel(p.repo.common, file)
+		if err != nil {
+			return err
+		}
+		data, err := durable.ReadRegular(file, maxRef)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		name := filepath.ToSlash(rel)
+		now[name] = string(data)
+		isSame = isSame && noted[name] == now[name]
+		if noted[name] == now[name] || name == p.ref {
+			return nil
+		}
+		return p.write(root, name, data)
+	})
+	// The lane's own branch is where the runtime has it, whatever a command has written there. It may be packed.
+	if id, ok := p.repo.files.branch(p.ref); ok && id != "" && err == nil {
+		now[p.ref] = id + "\n"
+		isSame = isSame && noted[p.ref] == now[p.ref]
+		err = p.write(root, p.ref, []byte(now[p.ref]))
+	}
+	for name, text := range noted {
+		if _, is := now[name]; is || err != nil {
+			continue
+		}
+		isSame = false
+		if data, readErr := p.read(name, maxRef); readErr == nil && string(data) == text {
+			err = root.Remove(name)
+		}
+	}
+	if err != nil || isSame {
+		return err
+	}
+	return p.saveCopied(now)
+}
+
+// TakeBranch brings the lane's branch to the repository where commands have moved it, with the commits that are new.
+// Every command that writes there should have ended. It does nothing in a scratch checkout.
+func (p *Place) TakeBranch(ctx context.Context) error {
+	if p.ref == "" {
+		return nil
+	}
+	data, err := p.read(p.ref, maxRef)
+	if isSpoiled(err) { // Refresh puts it right
+		return nil
+	}
+	// Only what a command has moved counts: the runtime may have moved the branch meanwhile.
+	copied := p.copied()
+	id, was := strings.TrimSpace(string(data)), strings.TrimSpace(copied[p.ref])
+	if err != nil || id == was || was == "" || id == "" || !IsID(id) {
+		return ignoreMissing(err)
+	}
+	if now, ok := p.repo.files.branch(p.ref); !ok || now != id { // an earlier call may have moved it
+		if err := p.TakeObjects(ctx, []string{id}, p.have(copied)); err != nil {
+			return err
+		}
+		err = p.repo.UpdateRefs(ctx, []RefUpdate{{Ref: p.ref, New: id, Old: was}})
+		if errors.Is(err, muster.ErrStale) {
+			return muster.Errorf(muster.Invalid, "the lane's branch was moved while the command ran, so its commits "+
+				"are at %.7s only", id).WithHint("git merge %.7s, in the lane", id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.showBranch(ctx); err != nil {
+		return err
+	}
+	// Should the runtime move the branch back to where it was before, the next call must not move it again.
+	copied[p.ref] = id + "\n"
+	return p.saveCopied(copied)
+}
+
+// Have returns commits that the repository has, the lane's branch first.
+func (p *Place) Have() []string { return p.have(p.copied()) }
+
+func (p *Place) have(copied map[string]string) (ids []string) {
+	const most = 500 // that are named to git
+	for _, ref := range append([]string{p.ref}, slices.Sorted(maps.Keys(copied))...) {
+		id := strings.TrimSpace(copied[ref])
+		isOurs := strings.HasPrefix(ref, "refs/heads/") || strings.HasPrefix(ref, "refs/muster/")
+		if isOurs && id != "" && IsID(id) && !slices.Contains(ids, id) && len(ids) < most {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// showBranch gives the registered worktree the index of the lane's branch: the user's own git looks there. Where that
+// git is at work at this moment, the index stays as it is.
+func (p *Place) showBranch(ctx context.Context) error {
+	index := indexOf(registrationOf(p.repo.common, p.Tree))
+	_, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: index, Args: []string{"read-tree", p.ref}})
+	if err == nil {
+		err = hideRepositories(ctx, p.repo, index, MadeAt(p.repo, p.ref))
+	}
+	if isExit(err) {
+		return nil
+	}
+	return err
+}
+
+// indexOf names the index of a registered worktree to git.
+func indexOf(admin string) []string {
+	return []string{"GIT_INDEX_FILE=" + filepath.Join(admin, "index")}
+}
+
+// hideRepositories takes out of an index the links to other repositories that are no submodules of a commit, which is
+// older than all that members have made: the user's git would obey what a member has written there.
+func hideRepositories(ctx context.Context, r *Repo, index []string, commit string) error {
+	const gitlink = "160000 "
+	out, err := r.Do(ctx, Call{Dir: r.common, Env: index, Args: []string{"ls-files", "-z", "--stage"}})
+	if err != nil || !strings.Contains("\x00"+out, "\x00"+gitlink) {
+		return err
+	}
+	known, err := Submodules(ctx, r, commit)
+	if err != nil {
+		return err
+	}
+	remove := ""
+	for _, entry := range SplitNUL(out) {
+		meta, path, _ := strings.Cut(entry, "\t")
+		if strings.HasPrefix(meta, gitlink) && known[path] == "" {
+			remove += "0 " + strings.Repeat("0", 40) + "\t" + path + "\x00"
+		}
+	}
+	if remove == "" {
+		return nil
+	}
+	_, err = r.Do(ctx, Call{Dir: r.common, Env: index, Stdin: remove, Args: []string{"update-index", "-z", "--index-info"}})
+	return err
+}
+
+// copied returns the refs that Refresh has copied, with what their files said. There are none where that is not known:
+// more stays then than need be, and nothing is taken over.
+func (p *Place) copied() map[string]string {
+	noted := map[string]string{}
+	if data, err := p.read(copiedName, 16<<20); err == nil {
+		_ = json.Unmarshal(data, &noted)
+	}
+	return noted
+}
+
+// saveCopied replaces what copied returns.
+func (p *Place) saveCopied(noted map[string]string) error {
+	data, err := json.Marshal(noted)
+	if err != nil {
+		return err
+	}
+	return durable.New(durable.OS{}).Replace(filepath.Join(p.Dir, copiedName), data)
+}
