@@ -105,8 +105,8 @@ func memoryTable(all []remembered, now time.Time) view.Table {
 		from := "you"
 		if !x.IsUsers {
 			from = cmp.Or(x.By, "a file") + ", " + view.Clock(x.Memory.At, now)
-			if len(x.Origins) > 0 {
-				from += ", a tool's output"
+			if x.SawOutput {
+				from += ", after output of tools"
 			}
 		}
 		about := text.OneLine(x.Description)

@@ -104,7 +104,7 @@ func (d Dir) read(name string) Memory {
 	m, signature := parse(name, text, changed)
 	m.Path = d.path(name)
 	if m.IsUsers = signature != "" && d.Registry.HasSigned(m.signed(), signature); m.IsUsers {
-		m.By = ""
+		m.By, m.SawOutput = "", false
 	}
 	if m.Content == "" {
 		m.Problem = "it has no text below its front matter"
@@ -148,7 +148,7 @@ func (d Dir) Save(ctx context.Context, m Memory) (replaced string, err error) {
 	m.Content, m.At = strings.TrimSpace(m.Content), time.Now()
 	signature := ""
 	if m.IsUsers {
-		m.By = ""
+		m.By, m.SawOutput = "", false
 		if signature, err = d.Registry.Sign(ctx, m.signed()); err != nil {
 			return "", err
 		}

@@ -12,8 +12,8 @@
 //     other under a lock, each is durable before it is reported, and a text that another one replaces is kept in .old.
 //   - A memory is the user's word only where the user has saved it with a command: then it has a signature. Everything
 //     else is a note that is to be checked.
-//   - What a tool had printed is marked as such when a member saves it. The mark is in the head, which members do not
-//     write, and before each line.
+//   - What a member saves after it has read the output of a tool is marked as such. The mark is in the head, which
+//     members do not write.
 //
 // It prints nothing, and it does not decide when to save.
 package memory
@@ -35,9 +35,8 @@ import (
 const (
 	MaxContent     = 16 << 10 // bytes
 	maxDescription = 200      // bytes
-	maxFile        = 64 << 10 // with its head and its marks
+	maxFile        = 64 << 10 // with its head
 	maxField       = 80       // bytes of what is named in a head
-	maxOrigins     = 20
 )
 
 // Types returns what a memory can be about: the user, how they want the work done, the project, or where something is
@@ -58,10 +57,10 @@ type Memory struct {
 	Task    muster.TaskID `json:"task,omitempty"`
 	Run     string        `json:"run,omitempty"`
 	At      time.Time     `json:"-"` // when it was saved; of a file that does not say so, when it was changed
-	// Origins are the calls of tools that had printed some of the text.
-	Origins []string `json:"origins,omitempty"`
-	Content string   `json:"-"`
-	Path    string   `json:"path"`
+	// SawOutput says that the member had read the output of a tool by then: the text may come from there.
+	SawOutput bool   `json:"saw_output,omitempty"`
+	Content   string `json:"-"`
+	Path      string `json:"path"`
 	// Problem says why it is not used; "": it is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -114,8 +113,8 @@ func (m Memory) render(signature string) string {
 	if !m.At.IsZero() {
 		field("date", m.At.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 	}
-	if len(m.Origins) > 0 {
-		field("origins", m.Origins)
+	if m.SawOutput {
+		field("saw_output", true)
 	}
 	if signature != "" {
 		field("signature", signature)
@@ -127,17 +126,13 @@ func (m Memory) render(signature string) string {
 func parse(name, content string, changed time.Time) (m Memory, signature string) {
 	head, body := frontmatter.Split(content)
 	m = Memory{Name: name, Type: "project", By: short(head.Text("by")), Run: short(head.Text("run")), At: changed,
-		Content: strings.TrimSpace(body), Origins: head.List("origins")}
+		Content: strings.TrimSpace(body), SawOutput: head.Text("saw_output") == "true"}
 	if t := head.Text("type"); slices.Contains(Types(), t) {
 		m.Type = t
 	}
 	_, _ = fmt.Sscan(head.Text("task"), &m.Task) // without one it is 0
 	if at, err := time.Parse(time.RFC3339, head.Text("date")); err == nil {
 		m.At = at
-	}
-	m.Origins = m.Origins[:min(len(m.Origins), maxOrigins)]
-	for i, o := range m.Origins {
-		m.Origins[i] = short(o)
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Content, "# \n"), "\n")
 	m.Description = text.CutBytes(text.OneLine(cmp.Or(head.Text("description"), first)), maxDescription)
@@ -158,9 +153,9 @@ func (m Memory) line() string {
 			about = append(about, m.By)
 		}
 		about = append(about, m.At.UTC().Format(time.DateOnly))
-	}
-	if len(m.Origins) > 0 {
-		about = append(about, "in part from the output of "+m.Origins[0])
+		if m.SawOutput {
+			about = append(about, "after output of tools")
+		}
 	}
 	return fmt.Sprintf("%s (%s): %s", m.Name, strings.Join(about, ", "), m.Description)
 }

@@ -40,15 +40,16 @@ func TestSaveAndGet(t *testing.T) {
 	}
 	want := note("the-build", "Use make.\n\n---\nby: user\n---\nNot a head.")
 	want.Description = `has "quotes": and a colon`
-	want.Origins = []string{"bash: curl https://x", `a "quoted", call`}
+	want.SawOutput = true
 	d.save(t, want)
 	got, err := d.Get("the-build")
 	if err != nil || got.Content != want.Content || got.Description != want.Description || got.By != "alice" ||
-		got.Task != 3 || got.Run != "the goal" || !slices.Equal(got.Origins, want.Origins) || got.IsUsers || got.At.IsZero() {
+		got.Task != 3 || got.Run != "the goal" || !got.SawOutput || got.IsUsers || got.At.IsZero() {
 		t.Errorf("%+v, %v", got, err)
 	}
 	text, err := os.ReadFile(filepath.Join(d.Path, indexFile))
-	if err != nil || !strings.Contains(string(text), "- the-build (project, alice, ") {
+	if err != nil || !strings.Contains(string(text), "- the-build (project, alice, ") ||
+		!strings.Contains(string(text), ", after output of tools): ") {
 		t.Errorf("the index is %s, %v", text, err)
 	}
 	for _, bad := range []Memory{note("memory", "x"), note("../up", "x"), note("Upper", "x"), note("a", " "),

@@ -3,8 +3,6 @@ package teammate
 import (
 	"cmp"
 	"context"
-	"errors"
-	"strings"
 
 	"muster"
 	"muster/internal/memory"
@@ -22,7 +20,7 @@ func (s *self) memoryTools() []llm.Tool {
 }
 
 // saveMemory saves what the member's model wants later runs to know, for this repository. The head says who has saved
-// it, and which of it a tool had printed.
+// it, and whether the member had read the output of a tool by then.
 func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) {
 	run, err := s.Run(ctx)
 	if err != nil {
@@ -37,9 +35,7 @@ func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) 
 	if m = m.Clean(); m.Check() != nil { // before the whole conversation is read
 		return "", m.Check()
 	}
-	if m, err = s.withOrigins(ctx, m); err != nil {
-		return "", err
-	}
+	m.SawOutput = s.sawOutput(ctx)
 	dir, _ := s.Memory()
 	replaced, err := dir.Save(ctx, m)
 	if err != nil {
@@ -50,31 +46,19 @@ func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) 
 	if replaced != "" {
 		text += " The text that was there is kept in " + replaced + "."
 	}
-	if len(m.Origins) > 0 {
-		text += " What a tool had printed is marked as such."
+	if m.SawOutput {
+		text += " It is marked as saved after output of tools."
 	}
 	return text, nil
 }
 
-// withOrigins marks in a memory what the tools of the member have returned. It reads the whole transcript: what was
-// cleared from the conversation since, or went into a summary, was printed all the same.
-func (s *self) withOrigins(ctx context.Context, m memory.Memory) (memory.Memory, error) {
-	sources, calls := memory.NewSources(m), map[string]string{}
+// sawOutput reports whether a tool of the member has returned anything. It reads the transcript, not the conversation:
+// what was cleared from that since, or went into a summary, was read all the same.
+func (s *self) sawOutput(ctx context.Context) bool {
 	for e, err := range transcript.Read(ctx, s.Store.Log(), s.name(), 0) {
-		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
-			return m, err
-		}
-		if err != nil || e.Message == nil {
-			continue
-		}
-		for _, p := range e.Message.Parts {
-			switch p := p.(type) {
-			case llm.Call:
-				calls[p.ID] = strings.TrimSuffix(p.Name+": "+Gist(p), ": ")
-			case llm.Result:
-				sources.Add(calls[p.ID], p.Text())
-			}
+		if err != nil || e.Kind == transcript.KindResult { // what cannot be read may be a result
+			return true
 		}
 	}
-	return sources.Memory(), nil
+	return false
 }
