@@ -18,7 +18,7 @@ import (
 
 // order is the table's: that of the benchmarks whose figures it has.
 var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkMail",
-	"BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkTrust", "BenchmarkPrint",
+	"BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkPrint",
 	"BenchmarkGrep", "BenchmarkFaces"}
 
 // figure is a row of the table.

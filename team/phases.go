@@ -19,9 +19,10 @@ import (
 	"muster/internal/worktree"
 )
 
-// phaseWatch looks at what no member may change: the target, and what of the repository is the user's. It looks when
-// the run starts, after each phase of a member that lives here, and at the end, so that an agent's mistake is found
-// where it was made. It is a teammate.Phases. What it finds is told and, but for the target, left as it is.
+// phaseWatch looks at what no member may change: the target, and, where no sandbox keeps members from it, what of the
+// repository is the user's. It looks when the run starts, after each phase of a member that lives here, and at the end,
+// so that an agent's mistake is found where it was made. It is a teammate.Phases. What it finds is told and, but for
+// the target, left as it is.
 type phaseWatch struct {
 	p    *runHost
 	repo *git.Repo
@@ -31,10 +32,10 @@ type phaseWatch struct {
 	// takes time.
 	lock    chan struct{}
 	working map[muster.Name]bool // who is in a phase in this process
-	last    *git.Fingerprint
-	state   *os.File        // the directory .team, open, so that no other becomes the same file; nil: there is none
-	isLost  bool            // it was found to be gone
-	files   map[string]bool // what was told of files of the checkout, and to whom
+	last    *git.Fingerprint     // nil: what is the user's is not looked at
+	state   *os.File             // .team, open, so that no other directory becomes the same file; nil: there is none
+	isLost  bool                 // it was found to be gone
+	files   map[string]bool      // what was told of files of the checkout, and to whom
 }
 
 // newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
@@ -64,13 +65,17 @@ func (w *phaseWatch) lander() *landing.Lander {
 	return l
 }
 
-// start looks at the target, which was at rest while no process lived, and takes the first fingerprint. Begin waits for
-// it.
+// start looks at the target, which was at rest while no process lived. Where members' commands, or the checks of what
+// they write, run with the user's rights, it takes the first fingerprint, and Begin waits for that.
 func (w *phaseWatch) start(ctx context.Context) {
 	w.lock <- struct{}{}
 	w.lookAtRest(ctx)
 	if f, err := os.Open(w.p.workspace.Paths().Team()); err == nil { // a store in memory has none
 		w.state = f
+	}
+	if w.p.sandbox != nil && !w.p.config.Sandbox.OpenChecks {
+		<-w.lock
+		return
 	}
 	go func() {
 		defer func() { <-w.lock }()
@@ -94,11 +99,7 @@ func (w *phaseWatch) lookAtRest(ctx context.Context) {
 	if l == nil || len(w.working) > 0 || w.othersWork(ctx) {
 		return
 	}
-	var refs map[string]string
-	if w.last != nil {
-		refs = w.last.UsersCommits()
-	}
-	logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx, refs))
+	logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx))
 }
 
 // othersWork reports whether the roster says that anybody works in another process that lives. What cannot be read

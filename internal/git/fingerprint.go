@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,151 +15,100 @@ import (
 
 // A Fingerprint is what of a repository is the user's, as it was at one moment: HEAD, index, branches, tags, stash,
 // config, hooks, replaced objects and the main working tree. Two of them tell what changed in between. To take one
-// costs a stat of each file of the working tree, and no git process as long as nothing has changed.
+// costs two git processes and a look at each file of the working tree, so it is taken only where no sandbox keeps
+// members from what is the user's.
 type Fingerprint struct {
 	root  string // of the main working tree
 	head  string
-	refs  map[string]looseRef // by name; packed ones have no stamp
-	index string              // a hash of what is staged
-	tree  tree                // the main working tree
-	plain map[string]content  // config, hooks and other files of the git directory, by what people call them
-
-	packed     map[string]string // the packed refs
-	packedAt   stamp
-	indexStamp stamp
-}
-
-// looseRef is a ref, with the stamp of its file when it has one.
-type looseRef struct {
-	at    string
-	stamp stamp
-}
-
-// content is what is in a file, with its stamp. A file that is written anew as it was, as git writes its config, has
-// not changed.
-type content struct {
-	stamp stamp
-	sum   [sha256.Size]byte // of its mode and its bytes
-}
-
-// contentOf reads a file, unless its stamp is that of last. One that is not there is the zero content.
-func contentOf(path string, last content) content {
-	now := content{stamp: stampOf(path)}
-	if now.stamp == last.stamp {
-		return last
-	}
-	data, _ := readFile(path) // a directory counts by being there
-	now.sum = sha256.Sum256(fmt.Append(nil, now.stamp.mode, "\n", string(data)))
-	if now.stamp == (stamp{}) {
-		now.sum = [sha256.Size]byte{}
-	}
-	return now
+	refs  map[string]string // by name
+	index string            // a hash of what is staged
+	names []string          // of the files of the main working tree that are tracked or not ignored
+	files map[string]string // their stamps, by name
+	plain map[string]string // a hash of each config, hook and other file of the git directory, by what people call it
 }
 
 // maxWatched is how many files of a working tree a fingerprint has. Of a larger one it has the first.
 const maxWatched = 50_000
 
-// TakeFingerprint takes the fingerprint of a repository. before is the last one, from which everything is taken that
-// cannot have changed; nil takes all anew. skip says which refs are not the user's, and which linked worktrees, by
-// their directories.
+// TakeFingerprint takes the fingerprint of a repository. skip says which refs are not the user's, and which linked
+// worktrees, by their directories. Where git cannot read the repository, because an agent has broken its config, the
+// fingerprint has of refs, index and names of files what before has; before may be nil.
 func TakeFingerprint(
 	ctx context.Context, r *Repo, before *Fingerprint, skip func(ref string) bool,
 ) (*Fingerprint, error) {
-	f := &Fingerprint{root: r.root, head: readLine(filepath.Join(r.common, "HEAD"))}
-	last := before
-	if last == nil {
-		last = &Fingerprint{}
+	f := &Fingerprint{root: r.root, head: readLine(filepath.Join(r.common, "HEAD")), files: map[string]string{}}
+	f.takePlain(r, skip)
+	switch err := f.askGit(ctx, r, skip); {
+	case err != nil && (ctx.Err() != nil || before == nil):
+		return nil, err
+	case err != nil:
+		f.refs, f.index, f.names = before.refs, before.index, before.names
 	}
-	for _, take := range []func(context.Context, *Repo, *Fingerprint, func(string) bool) error{
-		f.takeRefs, f.takePlain, f.takeFiles,
-	} {
-		if err := take(ctx, r, last, skip); err != nil {
-			return nil, err
-		}
+	for _, name := range f.names {
+		f.files[name] = stampOf(filepath.Join(r.root, filepath.FromSlash(name)))
 	}
 	return f, nil
 }
 
-// takeRefs reads the refs from their files, and asks git where there are none.
-func (f *Fingerprint) takeRefs(ctx context.Context, r *Repo, last *Fingerprint, skip func(string) bool) error {
-	f.refs = map[string]looseRef{}
-	if !r.files.areFiles() {
-		return f.takeOddRefs(ctx, r, last, skip)
+// askGit takes the refs, and hashes what is staged in the main working tree: an index that only has other times of the
+// files is the same. Nested repositories and submodules are named as directories: what is in them is not watched.
+func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) bool) (err error) {
+	if f.refs, err = r.Refs(ctx); err != nil {
+		return err
 	}
-	path := filepath.Join(r.common, "packed-refs")
-	if f.packedAt = stampOf(path); f.packedAt == last.packedAt {
-		f.packed = last.packed
-	} else {
-		data, _ := readFile(path) // one that is missing has no refs
-		f.packed = parsePacked(string(data))
+	maps.DeleteFunc(f.refs, func(ref, _ string) bool { return skip(ref) })
+	out, err := r.Run(ctx, r.root, "ls-files", "-z", "--stage", "-v", "--others", "--exclude-standard")
+	if err != nil {
+		return err
 	}
-	for ref, at := range f.packed {
-		if !skip(ref) {
-			f.refs[ref] = looseRef{at: at}
+	staged := sha256.New()
+	for _, entry := range SplitNUL(out) {
+		name, isOther := strings.CutPrefix(entry, "? ")
+		if !isOther {
+			staged.Write([]byte(entry + "\x00"))
+			_, name, _ = strings.Cut(entry, "\t")
 		}
+		f.names = append(f.names, name)
 	}
-	top := filepath.Join(r.common, "refs")
-	// What cannot be read, or vanishes meanwhile, is no ref.
-	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		ref := "refs" + filepath.ToSlash(strings.TrimPrefix(path, top))
-		if err != nil || d.IsDir() {
-			if err == nil && skip(ref+"/") {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if skip(ref) || strings.HasSuffix(ref, ".lock") {
-			return nil
-		}
-		now := looseRef{stamp: stampOf(path)}
-		if old := last.refs[ref]; old.stamp == now.stamp {
-			now.at = old.at
-		} else {
-			now.at = readLine(path)
-		}
-		f.refs[ref] = now
-		return nil
-	})
+	f.index = string(staged.Sum(nil))
+	slices.Sort(f.names)
+	f.names = f.names[:min(len(f.names), maxWatched)]
 	return nil
 }
 
-// takeOddRefs asks git for the refs of a repository that keeps them in another form.
-func (f *Fingerprint) takeOddRefs(ctx context.Context, r *Repo, last *Fingerprint, skip func(string) bool) error {
-	if f.packedAt = stampOf(filepath.Join(r.common, "reftable", "tables.list")); f.packedAt == last.packedAt {
-		f.refs = last.refs
-		return nil
+// stampOf tells whether a file has changed since it was looked at; "" where there is none. The time of the last change
+// of its attributes is a part: no program can set that back.
+func stampOf(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return ""
 	}
-	all, err := r.Refs(ctx)
-	for ref, at := range all {
-		if !skip(ref) {
-			f.refs[ref] = looseRef{at: at}
-		}
-	}
-	return err
+	return fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano(), changeTime(info))
 }
 
-// parsePacked reads packed-refs: lines "ID REF", beside comments and the peeled ids of tags.
-func parsePacked(text string) map[string]string {
-	all := map[string]string{}
-	for line := range strings.Lines(text) {
-		if id, ref, ok := strings.Cut(strings.TrimRight(line, "\n"), " "); ok && IsID(id) && id != "" {
-			all[ref] = id
-		}
+// contentOf returns a hash of the mode and the content of a file, "" where there is none. A file that is written anew
+// as it was, as git writes its config, has not changed. A directory counts by being there.
+func contentOf(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return ""
 	}
-	return all
+	data, _ := readFile(path)
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%v %x", info.Mode(), sum)
 }
 
 // takePlain takes the config, the hooks, the linked worktrees, and the files that change what git makes of objects.
-func (f *Fingerprint) takePlain(_ context.Context, r *Repo, last *Fingerprint, skip func(string) bool) error {
-	f.plain = map[string]content{}
-	add := func(name, path string) { f.plain[name] = contentOf(path, last.plain[name]) }
+func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
+	f.plain = map[string]string{}
+	add := func(name, path string) { f.plain[name] = contentOf(path) }
 	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/exclude", "info/grafts",
 		"info/sparse-checkout", "objects/info/alternates", "shallow", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
 		"rebase-merge", "rebase-apply", "logs/refs/stash"} {
 		add(".git/"+name, filepath.Join(r.common, filepath.FromSlash(name)))
 	}
-	if log := stampOf(filepath.Join(r.common, "logs", "HEAD")); log.size > 0 { // it grows all the time
-		f.plain[".git/logs/HEAD"] = content{stamp: stamp{size: 1}, sum: [sha256.Size]byte{1}}
+	if log, err := os.Lstat(filepath.Join(r.common, "logs", "HEAD")); err == nil && log.Size() > 0 {
+		f.plain[".git/logs/HEAD"] = "there" // it grows all the time
 	}
 	hooks, _ := os.ReadDir(filepath.Join(r.common, "hooks")) // there may be none
 	for _, h := range hooks {
@@ -189,100 +136,6 @@ func (f *Fingerprint) takePlain(_ context.Context, r *Repo, last *Fingerprint, s
 			add(underHome(path), real)
 		}
 	}
-	return nil
-}
-
-// A tree is the files of a working tree, tracked or not ignored, and the directories that they are in.
-type tree struct {
-	names  []string // sorted: files, then directories, relative to the root
-	files  int      // how many of the names are files
-	stamps []stamp  // of each name
-}
-
-// takeFiles hashes what is staged in the main working tree, and takes the stamps of its files. An index that only has
-// other times of the files is the same. git is asked for the names of the files when a directory has changed: a file
-// has come or gone there.
-func (f *Fingerprint) takeFiles(ctx context.Context, r *Repo, last *Fingerprint, _ func(string) bool) error {
-	f.indexStamp, f.index = stampOf(filepath.Join(r.common, "index")), last.index
-	was := last.tree
-	f.tree = was
-	f.tree.stamps = stampsBelow(r.root, was.names)
-	args := []string{"ls-files", "-z", "--stage", "-v"}
-	if was.names == nil || !slices.Equal(f.tree.stamps[was.files:], was.stamps[was.files:]) {
-		args = append(args, "--others", "--exclude-standard")
-	} else if f.indexStamp == last.indexStamp {
-		return nil
-	}
-	out, err := r.Run(ctx, r.root, args...)
-	if err != nil && was.names != nil { // an agent may have broken the config: what was known is compared
-		f.indexStamp = last.indexStamp
-		return context.Cause(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	staged, names := sha256.New(), []string(nil)
-	for _, entry := range SplitNUL(out) {
-		name, isOther := strings.CutPrefix(entry, "? ")
-		if !isOther {
-			staged.Write([]byte(entry + "\x00"))
-			_, name, _ = strings.Cut(entry, "\t")
-		}
-		names = append(names, name)
-	}
-	f.index = string(staged.Sum(nil))
-	if slices.Contains(args, "--others") {
-		f.tree = newTree(r.root, names)
-	}
-	return nil
-}
-
-// newTree takes the stamps of the named files, and of the directories that they are in. Nested repositories and
-// submodules are named as directories: what is in them is not watched.
-func newTree(root string, names []string) (t tree) {
-	slices.Sort(names)
-	names = slices.Compact(names) // a file in conflict is in the index more than once
-	t.names = names[:min(len(names), maxWatched)]
-	t.files = len(t.names)
-	dirs := map[string]bool{".": true}
-	for _, file := range t.names {
-		for dir := path.Dir(file); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
-	}
-	t.names = slices.AppendSeq(slices.Clip(t.names), maps.Keys(dirs))
-	t.stamps = stampsBelow(root, t.names)
-	return t
-}
-
-// changed returns the names of the files that are not as they were.
-func (t tree) changed(was tree) []string {
-	if slices.Equal(t.stamps, was.stamps) && slices.Equal(t.names, was.names) {
-		return nil
-	}
-	stamps := func(t tree) map[string]stamp {
-		all := make(map[string]stamp, t.files)
-		for i, name := range t.names[:t.files] {
-			all[name] = t.stamps[i]
-		}
-		return all
-	}
-	return differences(stamps(t), stamps(was), func(s stamp) stamp { return s })
-}
-
-// UsersCommits returns where the user's branches, tags and HEAD are.
-func (f *Fingerprint) UsersCommits() map[string]string {
-	all := map[string]string{}
-	if f.head != "" && IsID(f.head) {
-		all["HEAD"] = f.head
-	}
-	for ref, r := range f.refs {
-		kind, _, _ := strings.Cut(strings.TrimPrefix(ref, "refs/"), "/")
-		if IsID(r.at) && r.at != "" && slices.Contains([]string{"heads", "tags", "remotes"}, kind) {
-			all[ref] = r.at
-		}
-	}
-	return all
 }
 
 // Changes says what is different from an earlier fingerprint, in words for people, each with names; nothing when
@@ -299,13 +152,13 @@ func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 			changes = append(changes, what+text.List(names, 10))
 		}
 	}
-	refs := differences(f.refs, before.refs, func(r looseRef) string { return r.at })
+	refs := differences(f.refs, before.refs)
 	for i, ref := range refs {
 		refs[i] = shortRef(ref)
 	}
 	add("refs: ", refs)
-	add("", differences(f.plain, before.plain, func(c content) [sha256.Size]byte { return c.sum }))
-	add(ChangedFiles, slices.DeleteFunc(f.tree.changed(before.tree), f.isOwnOutput))
+	add("", differences(f.plain, before.plain))
+	add(ChangedFiles, slices.DeleteFunc(differences(f.files, before.files), f.isOwnOutput))
 	return changes
 }
 
@@ -339,16 +192,15 @@ func shortRef(ref string) string {
 	return ref
 }
 
-// differences returns the sorted keys whose entries differ by what is returns of them. A missing entry is the zero one.
-func differences[T any, V comparable](now, before map[string]T, is func(T) V) (names []string) {
-	for name := range now {
-		if is(now[name]) != is(before[name]) {
+// differences returns the sorted keys whose entries differ. A missing entry is "".
+func differences(now, before map[string]string) (names []string) {
+	for name, is := range now {
+		if is != before[name] {
 			names = append(names, name)
 		}
 	}
-	for name := range before {
-		var zero T
-		if _, ok := now[name]; !ok && is(before[name]) != is(zero) {
+	for name, was := range before {
+		if _, ok := now[name]; !ok && was != "" {
 			names = append(names, name)
 		}
 	}

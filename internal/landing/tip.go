@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -275,16 +276,17 @@ func mayBeUsers(ctx context.Context, l *Lander, d *Displaced) (bool, error) {
 }
 
 // AtRest is called while no agent works. A target that is displaced now was moved by the user, or by a program of
-// theirs, and landings wait until they have said what they want. refs are the user's branches, tags and HEAD: a commit
-// in their history is the user's too.
-func (l *Lander) AtRest(ctx context.Context, refs map[string]string) error {
-	mine := map[string]string{}
-	for ref, commit := range refs {
-		if ref != l.options.Target && !strings.HasPrefix(ref, worktree.BranchPrefix) {
-			mine[ref] = commit
-		}
+// theirs, and landings wait until they have said what they want. A commit in the history of a branch or tag that is
+// there now is the user's too.
+func (l *Lander) AtRest(ctx context.Context) error {
+	refs, err := l.repo.Refs(ctx, "refs/heads/", "refs/tags/", "refs/remotes/")
+	if err != nil {
+		return err
 	}
-	l.usersRefs.Store(&mine)
+	maps.DeleteFunc(refs, func(ref, _ string) bool {
+		return ref == l.options.Target || strings.HasPrefix(ref, worktree.BranchPrefix)
+	})
+	l.usersRefs.Store(&refs)
 	_, d, err := l.look(ctx)
 	if err == nil && d != nil {
 		key := d.key()

@@ -221,7 +221,8 @@ func TestATargetThatTheUserMayHaveMoved(t *testing.T) {
 	base := w.git("rev-parse", target)
 	commit := func(name string) string { return w.git("commit-tree", "-p", base, "-m", name, "main^{tree}") }
 	mine, lanes, other := commit("mine"), commit("a lane's"), commit("another")
-	refs := map[string]string{"refs/heads/mine": mine, "refs/heads/wt/lane": lanes, target: other}
+	w.git("branch", "mine", mine)
+	w.git("branch", "wt/lane", lanes)
 	for name, c := range map[string]struct {
 		at                string
 		isAtRest, isUsers bool
@@ -234,10 +235,10 @@ func TestATargetThatTheUserMayHaveMoved(t *testing.T) {
 		w.process("", r.share, func(o *landing.Options) {
 			o.TellLead = func(_ context.Context, text string) error { told = text; return nil }
 		})
-		w.must(w.land.AtRest(w.ctx(), refs))
+		w.must(w.land.AtRest(w.ctx()))
 		w.must(w.repo.UpdateRefs(w.ctx(), []git.RefUpdate{{Ref: target, New: c.at, Old: base}}))
 		if c.isAtRest {
-			w.must(w.land.AtRest(w.ctx(), refs))
+			w.must(w.land.AtRest(w.ctx()))
 		}
 		tip, d, err := w.land.Secure(w.ctx())
 		now, _ := w.repo.Ref(w.ctx(), target)

@@ -25,10 +25,10 @@ type scratchTold struct {
 // maxScratchFiles is how many files are named.
 const maxScratchFiles = 8
 
-// changes names the files that the member has changed in its scratch checkout; "" when there are none, or when the
-// member has a task, and so works in a lane.
+// changes names the files that the member has changed in its scratch checkout; "" when there are none, when the member
+// has a task, and so works in a lane, or when its commands are confined, and so only read there.
 func (v *scratchView) changes(ctx context.Context) string {
-	if _, ok := v.claims.CurrentTask(); ok {
+	if _, ok := v.claims.CurrentTask(); ok || v.CommandLimits != "" {
 		return ""
 	}
 	run, err := v.Run(ctx)

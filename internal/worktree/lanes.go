@@ -99,8 +99,6 @@ type Lanes struct {
 	lifecycle
 	scratch      string   // the directory of the scratch checkouts
 	scratchLocks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
-
-	cleanScratches sync.Map // by member, the cleanScratch that was seen last
 }
 
 // Open returns the lanes of repo, whose state lies in dir. It writes nothing.

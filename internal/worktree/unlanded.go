@@ -41,30 +41,13 @@ func IsScratch(lane muster.Name) bool { return strings.HasPrefix(string(lane), s
 
 // ScratchChanges returns the files of a member's scratch checkout that the member has changed or committed there and
 // that the target does not have at any of the tips, which are where it is and where landings left it. What git ignores
-// does not count. Git is not asked where nothing has changed since there were no such files.
+// does not count.
 func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []string) ([]string, error) {
-	// The stamp is taken before git looks, so that what changes meanwhile is seen the next time.
-	now := cleanScratch{tips: strings.Join(tips, " ")}
-	var ok bool
-	if now.stamp, ok = git.StampCheckout(filepath.Join(l.scratch, string(member))); ok {
-		if last, _ := l.cleanScratches.Load(member); last == now {
-			return nil, nil
-		}
-	}
 	_, _, files, err := scratchWork(ctx, l, member, tips)
 	if errors.Is(err, errScratchTooLarge) {
 		err = nil // what it has is known
 	}
-	if ok && err == nil && len(files) == 0 {
-		l.cleanScratches.Store(member, now)
-	}
 	return files, err
-}
-
-// cleanScratch is a scratch checkout in which a member has changed nothing that the target lacks.
-type cleanScratch struct {
-	stamp git.CheckoutStamp
-	tips  string // of the target
 }
 
 // maxScratchBytes is how much the changed files of a scratch checkout may have in all. More is not read: a member is
