@@ -55,8 +55,8 @@ func (r *Runner) prepare(ctx context.Context, p place, commit string) error {
 	if err == nil {
 		err = r.fill(ctx, p, commit)
 	}
-	if err == nil {
-		err = p.finish()
+	if err == nil && p.files != "" {
+		err = listFiles(p.dir).write(p.files)
 	}
 	if err == nil {
 		err = os.Mkdir(p.temporary, 0o700)
@@ -64,25 +64,61 @@ func (r *Runner) prepare(ctx context.Context, p place, commit string) error {
 	return err
 }
 
-// fill makes the repository in a place and checks the commit out. Files that are there and as they should be stay as
-// they are: go test, for one, notes when the files that a test has read were changed.
+// fill checks the commit out in a place, and makes the git directory of the checkout. Files that are there and as they
+// should be stay as they are: go test, for one, notes when the files that a test has read were changed.
 func (r *Runner) fill(ctx context.Context, p place, commit string) error {
-	repo, dir, meta := r.options.Repo, p.dir, filepath.Join(p.dir, ".git")
-	// What git wants to see in a git directory. The files below complete it.
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
-		if err := os.MkdirAll(filepath.Join(meta, filepath.FromSlash(d)), 0o700); err != nil {
-			return err
-		}
-	}
-	config, err := r.config(ctx, commit)
+	files, err := r.gitFiles(ctx, commit)
 	if err != nil {
 		return err
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err
+	}
+	if err := durable.RemoveContents(p.git, indexFile); err != nil {
+		return err
+	}
+	if err := r.makeGit(p.git, files); err != nil {
+		return err
+	}
+	if err := r.reset(ctx, p); err != nil {
+		return err
+	}
+	index, err := durable.ReadRegular(filepath.Join(p.git, indexFile), maxIndex)
+	if err != nil {
+		return err
+	}
+	files[indexFile] = string(index)
+	return r.makeGit(filepath.Join(p.dir, ".git"), files)
+}
+
+// reset brings the files of a checkout to the commit. No program runs there meanwhile, and git obeys only the git
+// directory of muster's own. It works as in one of the repository's worktrees, because a filter may need what lies
+// there: keys, settings, large files.
+func (r *Runner) reset(ctx context.Context, p place) error {
+	repo := r.options.Repo
+	_, err := repo.Do(ctx, git.Call{Dir: p.dir,
+		Env:  []string{"GIT_DIR=" + p.git, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + p.dir},
+		Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"}})
+	if err != nil {
+		if writeErr := probeWrite(filepath.Join(p.git, "probe")); writeErr != nil {
+			return fmt.Errorf("%w (%w)", err, writeErr)
+		}
+	}
+	return err
+}
+
+// gitFiles returns the files of the git directory of a checkout, by their names.
+func (r *Runner) gitFiles(ctx context.Context, commit string) (map[string]string, error) {
+	repo := r.options.Repo
+	config, err := r.config(ctx, commit)
+	if err != nil {
+		return nil, err
 	}
 	// A check may compare with a tag or with what the remote has.
 	refs, err := repo.Run(ctx, repo.CommonDir(), "for-each-ref", "--format=%(objectname) %(refname)",
 		"refs/heads", "refs/tags", "refs/remotes")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files := map[string]string{
 		"HEAD": commit + "\n", "config": config, "packed-refs": refs,
@@ -96,31 +132,34 @@ func (r *Runner) fill(ctx context.Context, p place, commit string) error {
 		case err == nil:
 			files[name] = string(text)
 		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// makeGit makes a git directory with files.
+func (r *Runner) makeGit(dir string, files map[string]string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	// What git wants to see in a git directory.
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
+		if err := root.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(meta, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+		if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	if err := git.LinkKeys(repo.CommonDir(), meta); err != nil {
-		return err
-	}
-	// The real repository fills the directory as one of its own worktrees, because a filter may need what lies there:
-	// keys, settings, large files. Afterwards its objects come through objects/info/alternates.
-	env := []string{"GIT_DIR=" + meta, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + dir}
-	if p.index != "" {
-		env = append(env, "GIT_INDEX_FILE="+p.index)
-	}
-	_, err = repo.Do(ctx, git.Call{Dir: dir, Env: env,
-		Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"}})
-	if err != nil {
-		if writeErr := probeWrite(filepath.Join(meta, "probe")); writeErr != nil {
-			return fmt.Errorf("%w (%w)", err, writeErr)
-		}
-	}
-	return err
+	return git.LinkKeys(r.options.Repo.CommonDir(), dir)
 }
 
 // plainValue matches the values of core settings that say how files look on disk. Nothing else may enter the config.
@@ -162,7 +201,8 @@ func probeWrite(path string) error {
 // redirects git. The user's Go workspace counts only if it is a part of the tree.
 func (r *Runner) environment(ctx context.Context, p place) ([]string, error) {
 	dir := p.dir
-	workspaces, err := r.options.Repo.Run(ctx, dir, "ls-files", "-z", "--", "go.work", "*/go.work")
+	workspaces, err := r.options.Repo.Do(ctx, git.Call{Dir: p.git, Env: []string{"GIT_DIR=" + p.git},
+		Args: []string{"ls-files", "-z", "--", "go.work", "*/go.work"}})
 	if err != nil {
 		return nil, unavailable(ctx, "the checked-out files cannot be listed", err)
 	}

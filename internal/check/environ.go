@@ -150,7 +150,7 @@ func (h *honest) python(checkouts []string, dir string) {
 		files := slices.Concat(durable.Glob(site, "*.pth"), durable.Glob(site, "*.egg-link"),
 			durable.Glob(site, "*editable*.py"))
 		for _, file := range files {
-			text, err := durable.ReadRegular(file, maxInstalled)
+			text, err := readIn(dir, file)
 			if err != nil {
 				continue
 			}
@@ -178,6 +178,14 @@ func (h *honest) python(checkouts []string, dir string) {
 		h.env = proc.WithVariables(h.env, "PYTHONPATH="+strings.Join(first, string(filepath.ListSeparator)))
 		h.replaced = append(h.replaced, "PYTHONPATH")
 	}
+}
+
+// readIn reads a file that names installed code. Below dir, where the set-up has run, it follows no link.
+func readIn(dir, file string) ([]byte, error) {
+	if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+		return durable.ReadBelow(dir, file, maxInstalled)
+	}
+	return durable.ReadRegular(file, maxInstalled)
 }
 
 // cutPath returns the path at the beginning of a text.
@@ -245,7 +253,7 @@ func namedInFiles(env, checkouts []string, dir string) (problem string) {
 		}
 	}
 	for _, file := range files {
-		text, err := durable.ReadRegular(file, maxInstalled)
+		text, err := readIn(dir, file)
 		if err != nil {
 			continue
 		}

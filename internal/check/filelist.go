@@ -74,29 +74,29 @@ var errChanged = errors.New("the checkout is another one")
 // and believes the bits of the index by which a change is hidden.
 
 // sweep removes from a checkout what is not as the list says: what a check has made, changed, or hidden from git. Its
-// .git always goes, because a check can write there what it wants. An error means that something is left.
+// .git always goes, because a check can write there what it wants. An error means that something is left. Nothing is
+// removed where a link leads out of the checkout, whoever puts one there meanwhile.
 func (l fileList) sweep(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	if known := l["."]; known == "" || known != stampOf(dir) {
+		return errChanged // a link perhaps
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		if known := l[rel]; known != "" && known == stampOf(path) {
+		rel := filepath.FromSlash(name)
+		if known := l[rel]; known != "" && known == stampOf(filepath.Join(dir, rel)) {
 			return nil
 		}
-		if rel == "." {
-			return errChanged // a link perhaps: nothing may be removed where that leads
-		}
-		if !d.IsDir() {
-			return os.Remove(path)
-		}
-		if err := durable.RemoveAll(path); err != nil {
+		if err := durable.RemoveIn(root, rel); err != nil {
 			return err
 		}
-		return fs.SkipDir
+		return skip(d)
 	})
 }
 

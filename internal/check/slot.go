@@ -6,12 +6,12 @@ package check
 //	cache/         what builds and tests of checks keep, for all slots
 //	slot-N.lock    is held while a check runs in slot N
 //	slot-N/REPO    the checkout of the last check, in a directory with the name of the repository
-//	slot-N.index   git's index of that checkout
+//	slot-N.git/    muster's own git directory of that checkout, with its index
 //	slot-N.files   the list of its files, as they were before the check; while it is missing nothing is vouched for
 //
 // Beside the directories of repositories lies go-build, the build cache of Go for all of them.
 //
-// The index and the list lie outside of what a check has reason to write. A file counts as unchanged only if the time
+// The git directory and the list lie outside of what a check can write. A file counts as unchanged only if the time
 // of its last change is what it was, and no program can set that back. So neither a hidden change nor a time that was
 // set back survives.
 
@@ -34,7 +34,7 @@ type place struct {
 	temporary string // for temporary files; it goes with the check
 	cache     string // for what builds and tests keep
 	builds    string // the build cache of Go
-	index     string // git's index of the checkout, which no check is told of; "": that in the checkout
+	git       string // muster's own git directory of the checkout, which no check can write
 	files     string // the list of the checkout's files; "" where nothing is kept
 	release   func()
 }
@@ -44,7 +44,7 @@ type place struct {
 //
 //  1. The slot's lock is taken.
 //  2. The list is read and removed. What is not on it goes, with the .git of the checkout.
-//  3. git brings the checkout to the commit, with the index of last time.
+//  3. git brings the checkout to the commit, with the index of last time, and the checkout gets a new .git.
 //  4. The list is written, under another name first.
 //  5. The check runs.
 //  6. The temporary directory is removed, and the lock is given back.
@@ -77,7 +77,8 @@ func (r *Runner) acquire(name string) (place, error) {
 	// The caches of the user are none for a check here either: they go with it, so it is slow.
 	dir := filepath.Join(top, "checkout", filepath.Base(r.options.Repo.Root()))
 	cache := filepath.Join(top, "cache")
-	return place{dir: dir, temporary: temporaryDir(dir), cache: cache, builds: GoCache(cache), release: remove}, nil
+	return place{dir: dir, temporary: temporaryDir(dir), cache: cache, builds: GoCache(cache),
+		git: filepath.Join(top, "git"), release: remove}, nil
 }
 
 // acquireSlot takes a slot. ok is false where none can be had: it does not matter why.
@@ -102,7 +103,7 @@ func (r *Runner) acquireSlot(name string) (p place, ok bool) {
 		}
 		name := filepath.Join(dir, fmt.Sprintf("slot-%d", n))
 		p = place{dir: filepath.Join(name, filepath.Base(repository)), cache: filepath.Join(dir, "cache"),
-			builds: GoCache(root), index: name + ".index", files: name + ".files"}
+			builds: GoCache(root), git: name + ".git", files: name + ".files"}
 		p.temporary = temporaryDir(p.dir)
 		p.release = func() {
 			_ = durable.RemoveAll(p.temporary) // what stays is removed by the next user
@@ -165,7 +166,7 @@ func (p place) clean() error {
 		return nil // it is new
 	}
 	// A killed git leaves its lock. Nobody else has one: the slot is this process's.
-	if err := os.Remove(p.index + ".lock"); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(filepath.Join(p.git, indexFile+".lock")); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	known, err := readFileList(p.files)
@@ -178,7 +179,7 @@ func (p place) clean() error {
 			err = known.sweep(p.dir)
 		}
 	}
-	if err == nil && !durable.IsMissing(p.index) {
+	if err == nil && !durable.IsMissing(filepath.Join(p.git, indexFile)) {
 		return nil
 	}
 	return p.wipe()
@@ -186,10 +187,11 @@ func (p place) clean() error {
 
 // wipe removes everything from a slot.
 func (p place) wipe() error {
-	for _, path := range []string{p.files, p.index} {
-		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-			return err
-		}
+	if err := os.Remove(p.files); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if err := durable.RemoveAll(p.git); err != nil {
+		return err
 	}
 	top := filepath.Dir(p.dir)
 	if info, err := os.Lstat(top); err == nil && !info.IsDir() {
@@ -200,20 +202,8 @@ func (p place) wipe() error {
 	return durable.RemoveAll(top)
 }
 
-// finish notes what the checkout holds, and lets the check's git have an index of its own.
-func (p place) finish() error {
-	if p.files == "" {
-		return nil
-	}
-	index, err := durable.ReadRegular(p.index, maxIndex)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(p.dir, ".git", "index"), index, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	return listFiles(p.dir).write(p.files)
-}
+// indexFile is git's index in a git directory.
+const indexFile = "index"
 
 // maxIndex is how large an index may be: that of a million files has 100 MB.
 const maxIndex = 1 << 30

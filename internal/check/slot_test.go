@@ -64,8 +64,8 @@ func TestASlotIsCleanForEachCheck(t *testing.T) {
 		"everything":        `rm -rf ../* .git a.txt b.txt d .gitignore; true`,
 		"itself a link":     `cd ..; rm -rf repo; ln -s "$OUT.elsewhere" repo`,
 		"itself unwritable": `chmod 500 .`,
-		"the index of ours": `printf junk > ../../slot-1.index`,
-		"a lock of ours":    `touch ../../slot-1.index.lock`,
+		"the index of ours": `printf junk > ../../slot-1.git/index`,
+		"a lock of ours":    `touch ../../slot-1.git/index.lock`,
 		"the list of ours":  `printf '{"a.txt":' > ../../slot-1.files`,
 		"no list":           `rm ../../slot-1.files`,
 	} {

@@ -44,14 +44,14 @@ func RemoveContents(dir, keep string) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
 		if e.Name() != keep {
-			err = errors.Join(err, removeIn(root, e.Name()))
+			err = errors.Join(err, RemoveIn(root, e.Name()))
 		}
 	}
 	return err
 }
 
-// removeIn removes an entry of root. It changes permissions only where the entry cannot be removed without.
-func removeIn(root *os.Root, name string) error {
+// RemoveIn is RemoveAll for a name below root. It changes permissions only where the entry cannot be removed without.
+func RemoveIn(root *os.Root, name string) error {
 	err := root.RemoveAll(name)
 	if err == nil {
 		return nil

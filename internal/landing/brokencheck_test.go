@@ -116,7 +116,7 @@ func TestTheCheckoutIsLikeTheUsers(t *testing.T) {
 // Why a file could not be written is in the error, so that callers can wait for a disk with room.
 func TestAFullDiskIsNamed(t *testing.T) {
 	w := newWorld(t, "true", map[string]string{"a.txt": "a\n"})
-	oddGit(t, "*' reset '*", 1, `mkdir "$2/.git/probe"; exit 128`)
+	oddGit(t, "*' reset '*", 1, `mkdir "$GIT_DIR/probe"; exit 128`)
 	_, err := w.land.CheckBase(w.ctx())
 	if !errors.Is(err, muster.ErrUnavailable) || !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("%v", err)
