@@ -103,18 +103,24 @@ func confine(ctx context.Context, p *runHost, l proc.Launcher) (members, checks 
 	}
 	p.team.helper.set(confined.NewGit(l, place))
 	network, setup := networks(p.config.Sandbox, func(text string) { p.note(ctx, "", text) })
-	if checks = l; !p.config.Sandbox.OpenChecks {
-		checks = confined.NewChecks(l, place, network, setup)
-	}
 	members, err = confined.NewMembers(l, place, network)
-	return members, checks, err
+	return members, newChecks(p.config.Sandbox, l, place, network, setup), err
+}
+
+// newChecks returns the launcher of checks.
+func newChecks(s Sandbox, l proc.Launcher, p confined.Place, network, setup *confined.Network) proc.Launcher {
+	checks := confined.NewChecks(l, p, network, setup)
+	if s.OpenChecks {
+		return checks.Open()
+	}
+	return checks
 }
 
 // confineTrial returns the launcher of a check that nobody's landing waits for, confined as those of a run are.
 func confineTrial(
 	ctx context.Context, t *Team, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
 ) (proc.Launcher, error) {
-	if s := t.config.Sandbox; !s.On || s.OpenChecks {
+	if !t.config.Sandbox.On {
 		return l, nil
 	}
 	m, err := sandbox.Find(ctx, t.config.wholeEnviron(), repo.Root())
@@ -125,7 +131,7 @@ func confineTrial(
 	place.State = state
 	// What was refused is said at the end of the output.
 	network, setup := networks(t.config.Sandbox, func(string) {})
-	return confined.NewChecks(l, place, network, setup), nil
+	return newChecks(t.config.Sandbox, l, place, network, setup), nil
 }
 
 // A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red

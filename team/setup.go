@@ -58,7 +58,7 @@ func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lan
 	var told sync.Once
 	return func(ctx context.Context, lane muster.Lane) string {
 		s, err := setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
-			Patterns: c.SetupFiles, Environ: p.Environ})
+			Patterns: c.SetupFiles, Environ: p.Environ, Launch: p.workspace.Launcher})
 		logDropped(ctx, p.Log, "setting a lane up", err)
 		if len(s.Left) > 0 {
 			told.Do(func() {

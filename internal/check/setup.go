@@ -12,7 +12,7 @@ import (
 func (x *run) setUp(ctx context.Context) (res Result, err error) {
 	command := x.options.Check.Setup
 	o, err := x.options.Setups.Prepare(ctx, setup.Job{Dir: x.spec.Dir, Commit: x.commit, Command: command,
-		Patterns: x.options.SetupFiles, Environ: x.options.Environ,
+		Patterns: x.options.SetupFiles, Environ: x.options.Environ, Launch: x.options.Launch,
 		Run: func(ctx context.Context) (ok bool, err error) {
 			res, err = x.runCommand(ctx, x.spec, command, x.options.Check.Timeout, x.log, x.launchSetup)
 			return res.Green, err

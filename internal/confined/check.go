@@ -16,7 +16,7 @@ import (
 type Checks struct {
 	proc.Launcher
 	place          Place
-	always         sandbox.Rules
+	files, always  sandbox.Rules // of programs of muster's own, and of checks
 	network, setup *Network
 }
 
@@ -26,7 +26,7 @@ func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
 	// The checkout borrows the repository's objects. A filter of git may read what lies beside them, such as its keys.
 	r := append(p.toolchains(), sandbox.Rule{Path: p.Repo.Root(), Access: sandbox.Empty},
 		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty}, sandbox.Rule{Path: p.Repo.CommonDir()})
-	return &Checks{l, p, append(r, p.besides()...), network, setup}
+	return &Checks{l, p, r, append(slices.Clone(r), p.besides()...), network, setup}
 }
 
 // ForSetup returns the launcher for the set-up.
@@ -34,6 +34,46 @@ func (c *Checks) ForSetup() proc.Launcher {
 	x := *c
 	x.network = c.setup
 	return &x
+}
+
+// ForFiles returns a launcher for programs of muster's own that work where a check or a set-up has run. Besides the
+// system they see only the directories of read and write, and the repository's git directory.
+func (c *Checks) ForFiles(read, write []string) proc.Launcher {
+	rules := slices.Clone(c.files)
+	for _, dir := range read {
+		rules = append(rules, sandbox.Rule{Path: dir, MustExist: true})
+	}
+	for _, dir := range write {
+		rules = append(rules, sandbox.Rule{Path: dir, Access: sandbox.Write, MustExist: true})
+	}
+	return &forFiles{c.Launcher, &c.place, rules}
+}
+
+// Open returns a launcher that starts checks and set-ups with the user's rights, and confines only what ForFiles says.
+func (c *Checks) Open() proc.Launcher { return &openChecks{c.Launcher, c} }
+
+// openChecks is the launcher of Open.
+type openChecks struct {
+	proc.Launcher
+	checks *Checks
+}
+
+// ForFiles is that of Checks.
+func (o *openChecks) ForFiles(read, write []string) proc.Launcher {
+	return o.checks.ForFiles(read, write)
+}
+
+// forFiles is the launcher of ForFiles.
+type forFiles struct {
+	proc.Launcher
+	place *Place
+	rules sandbox.Rules
+}
+
+// Start starts a program without a network.
+func (f *forFiles) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	s.Env = withoutSession(s.Env)
+	return f.place.start(ctx, f.Launcher, s, f.rules, &Network{}, nil)
 }
 
 // Start starts a check, or a set-up, in the checkout that was made for it. What they leave there goes before the next

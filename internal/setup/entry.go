@@ -18,7 +18,6 @@ const (
 	entriesDir      = "setups"
 	contentDir      = "content"
 	entryFile       = "entry.json"
-	stampsFile      = "files.json"
 	temporaryPrefix = "new-"
 )
 
@@ -30,7 +29,6 @@ const (
 	maxAge        = 30 * 24 * time.Hour // since the last use
 	inUse         = time.Hour
 	maxEntryFile  = 1 << 20
-	maxStampsFile = 256 << 20
 )
 
 // Entry is the kept result of a set-up.
@@ -89,27 +87,8 @@ func readEntry(dir string) (e Entry, err error) {
 	return e, err
 }
 
-// stamps reads what is known of the files of an entry.
-func (e Entry) stamps() (all []stamp, err error) {
-	data, err := durable.ReadBelow(e.dir, filepath.Join(e.dir, stampsFile), maxStampsFile)
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	return all, err
-}
-
-// write writes what is known of an entry beside its content.
-func (e Entry) write(dir string, stamps []stamp) error {
-	// The list of files is large, and is read only by those that put the entry somewhere. The other file is small, so
-	// that a list of all entries is quick.
-	about, err1 := json.Marshal(e)
-	files, err2 := json.Marshal(stamps)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	return errors.Join(durable.WriteBelow(dir, filepath.Join(dir, stampsFile), files),
-		durable.WriteBelow(dir, filepath.Join(dir, entryFile), about))
-}
+// content returns where the files of an entry are.
+func (e Entry) content() string { return filepath.Join(e.dir, contentDir) }
 
 // find returns the entry with a key that can be put into dir, and notes that it is used.
 func (s *Store) find(key, dir string) (e Entry, ok bool) {

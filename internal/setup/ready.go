@@ -3,18 +3,11 @@ package setup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"muster/internal/durable"
-	"muster/internal/git"
 )
-
-// errOccupied is the error for a place in a checkout where something is already.
-var errOccupied = errors.New("something is there already")
 
 // State is how a lane stands after Ready.
 type State struct {
@@ -31,7 +24,7 @@ func (s *Store) Ready(ctx context.Context, j Job) (state State, err error) {
 	if s == nil || j.Command == "" {
 		return state, nil
 	}
-	_, key, err := s.key(ctx, j)
+	key, err := s.key(ctx, j)
 	if err != nil {
 		return state, err
 	}
@@ -39,7 +32,7 @@ func (s *Store) Ready(ctx context.Context, j Job) (state State, err error) {
 	if !ok || len(e.Roots) == 0 {
 		return state, nil
 	}
-	ignored, err := s.ignored(ctx, j.Dir, e.Roots)
+	ignored, err := j.ignored(ctx, e.Roots)
 	if err != nil {
 		return state, err
 	}
@@ -51,7 +44,7 @@ func (s *Store) Ready(ctx context.Context, j Job) (state State, err error) {
 	if len(ignored) == 0 {
 		return state, nil
 	}
-	err = s.putOnce(ctx, e, j.Dir, ignored)
+	err = s.putOnce(ctx, j, e, ignored)
 	if errors.Is(err, errOccupied) {
 		state.IsUsed = true
 		return state, nil
@@ -60,54 +53,25 @@ func (s *Store) Ready(ctx context.Context, j Job) (state State, err error) {
 	return state, err
 }
 
-// markerFile lies in a lane's own git directory while something is put into the lane.
-const markerFile = "muster-setup"
+// marker returns the file that lies beside the entries while something is put into a lane.
+func (s *Store) marker(lane string) string { return boundKey(s.dir, lane) }
 
-// putOnce puts an entry into a lane. A process that dies meanwhile leaves the mark there, and the next call removes
-// what that has put in part: half a node_modules would look like a whole one.
-func (s *Store) putOnce(ctx context.Context, e Entry, dir string, ignored []string) error {
-	own, err := s.gitDir(dir)
-	if err != nil {
-		return err
-	}
-	marker := filepath.Join(own, markerFile)
+// putOnce puts an entry into a lane. A process that dies meanwhile leaves the marker file, and the next call removes
+// what that process has put in part: half a node_modules would look like a whole one.
+func (s *Store) putOnce(ctx context.Context, j Job, e Entry, ignored []string) error {
+	marker := s.marker(j.Dir)
 	if !durable.IsMissing(marker) {
-		if err := removePut(dir, ignored); err != nil {
+		if err := j.remove(ctx, e, ignored); err != nil {
 			return err
 		}
 	}
-	if err := durable.WriteBelow(own, marker, nil); err != nil {
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		return err
 	}
-	if err := s.put(ctx, e, dir, ignored); err != nil && !errors.Is(err, errOccupied) {
-		return err // what was put is removed, or the mark says that it is not
+	if err := j.put(ctx, e, ignored); err != nil && !errors.Is(err, errOccupied) {
+		return err // what was put is removed, or the marker says that it is not
 	} else if errRemove := os.Remove(marker); errRemove != nil || err != nil {
 		return errors.Join(err, errRemove)
 	}
 	return nil
-}
-
-// gitDir returns the git directory of a linked worktree. Only one of this repository is taken: a command in the lane
-// may have written another name.
-func (s *Store) gitDir(dir string) (string, error) {
-	data, err := durable.ReadBelow(dir, filepath.Join(dir, ".git"), git.MaxFile)
-	if err != nil {
-		return "", err
-	}
-	own := strings.TrimSuffix(strings.TrimPrefix(string(data), "gitdir: "), "\n")
-	all := filepath.Join(s.repo.CommonDir(), "worktrees")
-	if rel, err := filepath.Rel(all, own); err != nil || rel == "." || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("%s is no worktree of this repository", dir)
-	}
-	return own, nil
-}
-
-// ignored returns those of the paths that git ignores in a checkout.
-func (s *Store) ignored(ctx context.Context, dir string, roots []string) ([]string, error) {
-	out, err := s.repo.Do(ctx, git.Call{Dir: dir, Stdin: strings.Join(roots, "\x00") + "\x00",
-		Args: []string{"check-ignore", "-z", "--no-index", "--stdin"}})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is
-		return nil, err
-	}
-	return git.SplitNUL(out), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/proc"
 )
 
 // Store keeps the results of one repository's set-up. It is safe for concurrent use, also by several processes: an
@@ -52,6 +54,8 @@ type Job struct {
 	Command  string   // the set-up
 	Patterns []string // of the files on which it depends besides those that are known
 	Environ  []string // of the user, as the command sees it
+	// Launch gives what starts checks. What it starts for a Store is confined where it is a FileLauncher.
+	Launch func() (proc.Launcher, error)
 	// Run runs the command. It reports whether that was well.
 	Run func(context.Context) (ok bool, err error)
 }
@@ -71,13 +75,16 @@ func (s *Store) Prepare(ctx context.Context, j Job) (o Outcome, err error) {
 		o.OK, err = j.Run(ctx)
 		return o, err
 	}
-	tree, key, errKey := s.key(ctx, j)
+	key, errKey := s.key(ctx, j)
 	if errKey == nil {
 		began := time.Now()
 		if e, ok := s.find(key, j.Dir); ok {
-			errPut := s.put(ctx, e, j.Dir, nil)
+			errPut := j.put(ctx, e, e.Roots)
 			if errPut == nil {
 				return Outcome{Reused: true, OK: true, Seconds: time.Since(began).Seconds()}, nil
+			}
+			if !errors.Is(errPut, errOccupied) && ctx.Err() == nil {
+				errPut = errors.Join(errPut, e.Remove()) // what is kept now is whole
 			}
 			s.warn(ctx, "putting a kept set-up into a checkout", errPut)
 		}
@@ -88,21 +95,22 @@ func (s *Store) Prepare(ctx context.Context, j Job) (o Outcome, err error) {
 	// The result is kept before the check runs, which may write into it. A failure costs time at the next check and
 	// nothing else, so it stops nobody.
 	began := time.Now()
-	if err := s.keep(ctx, j, tree, key); err != nil {
+	if err := s.keep(ctx, j, key); err != nil {
 		o.Note = "the result of the set-up is not kept: " + err.Error()
 	}
 	o.Seconds = time.Since(began).Seconds()
 	return o, nil
 }
 
-// key returns the files of a commit, and the name of the result of a set-up: a hash of all on which that depends. It is
-// the same for all checkouts.
-func (s *Store) key(ctx context.Context, j Job) (t Tree, key string, err error) {
-	if t, err = ReadTree(ctx, s.repo, j.Commit); err != nil {
-		return t, "", err
+// key returns the name of the result of a set-up: a hash of all on which that depends. It is the same for all
+// checkouts.
+func (s *Store) key(ctx context.Context, j Job) (string, error) {
+	t, err := ReadTree(ctx, s.repo, j.Commit)
+	if err != nil {
+		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "set-up 1\x00%s\x00%s\x00%s\x00", j.Command, runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(h, "set-up 2\x00%s\x00%s\x00%s\x00", j.Command, runtime.GOOS, runtime.GOARCH)
 	files, isWhole := detect.Inputs(t.Detectable(ctx), j.Command, j.Patterns)
 	isInput := map[string]bool{}
 	for _, file := range files {
@@ -116,7 +124,7 @@ func (s *Store) key(ctx context.Context, j Job) (t Tree, key string, err error) 
 	for _, line := range append(toolStamps(j), relevantVariables(j.Environ)...) {
 		fmt.Fprintf(h, "%s\x00", line)
 	}
-	return t, hex.EncodeToString(h.Sum(nil)[:16]), nil
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
 // toolStamps returns what tells versions of the programs that a command names, and of what runs those: their files, as
@@ -170,50 +178,36 @@ func relevantVariables(environ []string) (found []string) {
 }
 
 // keep copies what the set-up has made into the store.
-func (s *Store) keep(ctx context.Context, j Job, tree Tree, key string) error {
-	changed, err := s.repo.Run(ctx, j.Dir, "status", "--porcelain", "-z", "--untracked-files=no",
-		"--ignore-submodules=all")
-	if err != nil {
-		return err
-	}
-	if names := git.SplitNUL(changed); len(names) > 0 {
-		return fmt.Errorf("it changes %s, which git tracks", strings.TrimSpace(names[0][min(2, len(names[0])):]))
-	}
-	roots, err := made(j.Dir, tree)
+func (s *Store) keep(ctx context.Context, j Job, key string) error {
+	roots, err := j.made(ctx)
 	if err != nil || len(roots) == 0 {
-		return err
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
 	temp := filepath.Join(s.dir, temporaryPrefix+strings.ToLower(rand.Text()))
 	defer func() { _ = durable.RemoveAll(temp) }() // nothing is there after it has got its name
-	if err := os.Mkdir(temp, 0o700); err != nil {
+	e := Entry{Command: j.Command, Repo: s.repo.Root(), Made: time.Now().UTC(), Roots: roots, dir: temp}
+	if err := os.MkdirAll(e.content(), 0o700); err != nil {
 		return err
 	}
-	e := Entry{Command: j.Command, Repo: s.repo.Root(), Made: time.Now().UTC(), Roots: roots}
-	c := copier{from: j.Dir, to: filepath.Join(temp, contentDir), isKept: true, own: []byte(j.Dir)}
-	if err := os.Mkdir(c.to, 0o700); err != nil {
+	isBound, err := j.keep(ctx, e.content(), &e)
+	if err != nil {
 		return err
 	}
-	if err := c.copyAll(ctx, roots); err != nil {
-		return err
-	}
-	if c.isBound.Load() {
+	if isBound {
 		// The checkouts in the user's cache have the same paths again and again, and no others have.
 		if rel, err := filepath.Rel(filepath.Dir(s.root), j.Dir); err != nil || !filepath.IsLocal(rel) {
 			return errors.New("it works at its own path only, as a virtual environment does")
 		}
 		e.Path, key = j.Dir, boundKey(key, j.Dir)
 	}
-	e.Files, e.Bytes = len(c.stamps), c.bytes.Load()
-	if err := e.write(temp, c.stamps); err != nil {
+	about, err := json.Marshal(e)
+	if err == nil {
+		err = durable.New(durable.OS{}).Replace(filepath.Join(temp, entryFile), about)
+	}
+	if err != nil {
 		return err
 	}
 	// All is on the disk before the entry gets its name, so that a crash leaves a whole one or none.
-	if err := syncAll(temp); err != nil {
-		return err
-	}
 	if err := os.Rename(temp, filepath.Join(s.dir, key)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err // ErrExist: another process was faster
 	}
@@ -224,47 +218,6 @@ func (s *Store) keep(ctx context.Context, j Job, tree Tree, key string) error {
 func boundKey(key, dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return key + "-" + hex.EncodeToString(sum[:8])
-}
-
-// made returns what is in a checkout and not in its tree: the upper paths only, in order. Those of
-// directories end with a slash, as git writes them.
-func made(dir string, t Tree) (roots []string, err error) {
-	tracked, dirs := map[string]bool{}, map[string]bool{"": true}
-	for _, path := range t.all {
-		tracked[path] = true
-		for up := path; ; {
-			i := strings.LastIndexByte(up, '/')
-			if i < 0 || dirs[up[:i]] {
-				break
-			}
-			up = up[:i]
-			dirs[up] = true
-		}
-	}
-	// git is not asked: the set-up may have changed what git ignores in this checkout. Directories without tracked
-	// files are returned whole and not read.
-	var walk func(sub string) error
-	walk = func(sub string) error {
-		entries, err := os.ReadDir(filepath.Join(dir, filepath.FromSlash(sub)))
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			path := strings.TrimPrefix(sub+"/"+e.Name(), "/")
-			switch {
-			case path == ".git" || tracked[path]:
-			case dirs[path] && e.IsDir():
-				err = errors.Join(err, walk(path))
-			case e.IsDir():
-				roots = append(roots, path+"/")
-			default:
-				roots = append(roots, path)
-			}
-		}
-		return err
-	}
-	err = walk("")
-	return roots, err
 }
 
 // warn says what has gone wrong and stops nobody.

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/proc"
 	"muster/internal/setup"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
@@ -26,6 +28,9 @@ type world struct {
 	cache string
 	store *setup.Store
 	runs  int
+
+	launcher proc.Launcher
+	confined atomic.Int32 // how many programs were started by ForFiles
 }
 
 // newWorld makes a repository of npm with the files besides.
@@ -36,7 +41,8 @@ func newWorld(t *testing.T, files map[string]string) *world {
 		all[name] = text
 	}
 	cache := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
-	w := &world{t: t, root: gittest.Repo(t, all), cache: cache}
+	w := &world{t: t, root: gittest.Repo(t, all), cache: cache, launcher: require.Value(proc.New(t.Context()))(t)}
+	t.Cleanup(func() { _ = w.launcher.Close() })
 	repo, err := git.Open(t.Context(), w.root)
 	require.NoError(w.t, err)
 	w.store = setup.Open(repo, w.cache, nil)
@@ -65,7 +71,24 @@ func (w *world) job(dir string, install func(dir string) error) setup.Job {
 		Run: func(context.Context) (bool, error) {
 			w.runs++
 			return true, install(dir)
-		}}
+		}, Launch: w.launch}
+}
+
+func (w *world) launch() (proc.Launcher, error) { return fileLauncher{w.launcher, w}, nil }
+
+// fileLauncher is a setup.FileLauncher that confines nothing, and starts nothing otherwise.
+type fileLauncher struct {
+	proc.Launcher
+	w *world
+}
+
+func (l fileLauncher) ForFiles(_, _ []string) proc.Launcher {
+	l.w.confined.Add(1)
+	return l.Launcher
+}
+
+func (l fileLauncher) Start(context.Context, proc.Spec) (proc.Process, error) {
+	return nil, errors.New("this is not for files")
 }
 
 // prepare sets a checkout up.
@@ -96,7 +119,7 @@ func install(dir string) error {
 		os.WriteFile(filepath.Join(modules, "a", "cli.js"), []byte("#!/usr/bin/env node\n"), 0o755),
 		os.WriteFile(filepath.Join(modules, "a", "index.js"), []byte("index\n"), 0o644),
 		os.Symlink(filepath.Join("..", "a", "cli.js"), filepath.Join(modules, ".bin", "a")),
-		os.Symlink(filepath.Join(modules, "a"), filepath.Join(modules, "absolute")),
+		os.Symlink("/nowhere", filepath.Join(modules, "out")),
 	)
 }
 
@@ -156,9 +179,12 @@ func TestSetupRunsOncePerLockfile(t *testing.T) {
 	if o := w.prepare(second, install); !o.Reused || w.runs != 1 {
 		t.Errorf("%+v, %d runs", o, w.runs)
 	}
-	want := strings.ReplaceAll(look(t, filepath.Join(first, "node_modules")), filepath.Join(first, "node_modules", "a"), "a")
+	want := look(t, filepath.Join(first, "node_modules"))
 	if got := look(t, filepath.Join(second, "node_modules")); got != want {
 		t.Errorf("the copy has\n%s\nand not\n%s", got, want)
+	}
+	if n := w.confined.Load(); n != 3 { // what is there is listed, it is kept, and it is put
+		t.Errorf("%d programs were started for files", n)
 	}
 	// The copy is its owner's: what is written there changes nothing for others.
 	require.NoError(w.t, os.WriteFile(filepath.Join(second, "node_modules", "a", "index.js"), []byte("spoiled"), 0o600))
@@ -202,33 +228,9 @@ func TestWhatIsKeptIsNoLinkToAStore(t *testing.T) {
 	w.hasIndex(second)
 }
 
-func TestKeptFilesThatWereWrittenAreNotUsed(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the time of a change of an inode is only looked at there")
-	}
-	w := newWorld(t, nil)
-	w.prepare(w.checkout(), install)
-	file := filepath.Join(w.only().Dir(), "content", "node_modules", "a", "index.js")
-	info, err := os.Stat(file)
-	require.NoError(w.t, err)
-	if info.Mode().Perm()&0o222 != 0 {
-		t.Errorf("a kept file can be written: %v", info.Mode())
-	}
-	// Somebody who has the rights writes it all the same, with the same size and time.
-	require.NoError(w.t, os.Chmod(file, 0o600))
-	require.NoError(w.t, os.WriteFile(file, []byte("evil!\n"), 0o600))
-	require.NoError(w.t, os.Chtimes(file, info.ModTime(), info.ModTime()))
-	require.NoError(w.t, os.Chmod(file, 0o400))
-	dir := w.checkout()
-	w.prepares(dir, install, false)
-	w.hasIndex(dir)
-	w.prepares(w.checkout(), install, true)
-}
-
 func TestHalfEntriesAreNotUsed(t *testing.T) {
 	t.Parallel()
-	for _, what := range []string{"entry.json", "files.json", "content/node_modules/a/index.js"} {
+	for _, what := range []string{"entry.json", "content/node_modules"} {
 		t.Log("without ", what)
 		w := newWorld(t, nil)
 		w.prepare(w.checkout(), install)
@@ -250,6 +252,12 @@ func TestVirtualEnvironmentsStayAtTheirPath(t *testing.T) {
 	if o := w.prepare(w.checkout(), venv); !strings.Contains(o.Note, "its own path") || len(setup.Entries(w.cache)) != 0 {
 		t.Errorf("%+v", o)
 	}
+	linked := func(dir string) error {
+		return errors.Join(install(dir), os.Symlink(filepath.Join(dir, "src"), filepath.Join(dir, "node_modules", "own")))
+	}
+	if o := w.prepare(w.checkout(), linked); !strings.Contains(o.Note, "its own path") {
+		t.Errorf("%+v", o)
+	}
 	slot := filepath.Join(w.cache, "checks", "1", "words")
 	gittest.Git(t, w.root, "worktree", "add", "-q", "--detach", slot)
 	if o := w.prepare(slot, venv); o.Note != "" {
@@ -268,6 +276,24 @@ func TestWhatIsNotKept(t *testing.T) {
 	})
 	if !strings.Contains(o.Note, "it changes package-lock.json, which git tracks") {
 		t.Errorf("%+v", o)
+	}
+	// What is no file, is too long, though most of it is a hole, or cannot be read.
+	modules := func(do func(dir string) error) func(dir string) error {
+		return func(dir string) error { return errors.Join(install(dir), do(filepath.Join(dir, "node_modules"))) }
+	}
+	for want, do := range map[string]func(dir string) error{
+		"node_modules/pipe is neither a file nor": func(dir string) error {
+			return exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run()
+		},
+		"it has more than 4 GB": func(dir string) error {
+			name := filepath.Join(dir, "hole")
+			return errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, 1<<40))
+		},
+		"git cannot tell": func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", ".git"), nil, 0o600) },
+	} {
+		if o := w.prepare(w.checkout(), modules(do)); !strings.Contains(o.Note, want) {
+			t.Errorf("%s: %+v", want, o)
+		}
 	}
 	j := w.job(w.checkout(), install)
 	j.Run = func(context.Context) (bool, error) { return false, nil }
@@ -331,7 +357,7 @@ func TestReadyPutsOnlyWhatIsIgnored(t *testing.T) {
 	w.hasIndex(lane)
 	// What a process that died has put in part is put again.
 	require.NoError(w.t, os.Remove(filepath.Join(lane, "node_modules", "a", "index.js")))
-	require.NoError(w.t, os.WriteFile(filepath.Join(gittest.Git(t, lane, "rev-parse", "--absolute-git-dir"), "muster-setup"), nil, 0o600))
+	require.NoError(w.t, os.WriteFile(w.store.Marker(lane), nil, 0o600))
 	if s, err := w.store.Ready(t.Context(), w.job(lane, nil)); !s.IsReady || err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -397,4 +423,7 @@ func TestNoStoreInTheRepository(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { gittest.Main(m) }
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	gittest.Main(m)
+}

@@ -4,14 +4,15 @@
 // Store is the service. Prepare sets a checkout up: it puts the kept result into it, or runs the command and keeps what
 // that has made. Ready puts a kept result into a lane. Tree is the files of a commit, from which Propose makes the
 // proposal of muster init. The files: tree.go, store.go (Prepare, Ready, and the key of a result), ready.go
-// (Ready), entry.go (what lies in the store, and its bounds) and copy.go (files in and out).
+// (Ready), entry.go (what lies in the store, and its bounds) and copy.go with copy.sh (files in and out).
 //
 // The package keeps these invariants:
 //
 //   - A result is used only for a checkout whose files that the set-up depends on are the same, with the same command,
 //     tools and environment. Where it is not known what a command reads, these are all files of the tree.
 //   - An entry gets its name when it is complete and on the disk, and is never changed after that.
-//   - What is put into a checkout is a copy. A kept file that has changed since it was kept is put nowhere.
+//   - What is put into a checkout is a copy. What lies in a checkout is listed and copied by programs that the launcher
+//     of checks confines, and no link on the way is followed.
 //   - What works at its own path only, such as a virtual environment, is put nowhere else.
 package setup
 
@@ -37,7 +38,6 @@ type Tree struct {
 	repo   *git.Repo
 	Commit string
 	Files  []TreeFile
-	all    []string // the paths of what else is in the tree too
 }
 
 // The bounds of what is read of a tree.
@@ -59,7 +59,7 @@ func ReadTree(ctx context.Context, repo *git.Repo, commit string) (t Tree, err e
 		if !ok || len(fields) != 4 {
 			continue
 		}
-		if t.all = append(t.all, path); fields[0] == "120000" || fields[1] != "blob" {
+		if fields[0] == "120000" || fields[1] != "blob" {
 			continue
 		}
 		size, _ := strconv.ParseInt(fields[3], 10, 64) // git writes it

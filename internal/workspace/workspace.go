@@ -382,14 +382,16 @@ func (w *Workspace) Lander(ctx context.Context) (*landing.Lander, error) {
 			return err
 		}
 		// The lander is made before the launcher is known and lives longer, because revoking a landing runs no check.
-		launcher := func() (proc.Launcher, error) {
-			if l := w.launcher.Load(); l != nil {
-				return *l, nil
-			}
-			return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
-		}
-		return landing.New(repo, lanes, w.Board(), w.journal, launcher, o), nil
+		return landing.New(repo, lanes, w.Board(), w.journal, w.Launcher, o), nil
 	})
+}
+
+// Launcher returns what starts the checks of landings.
+func (w *Workspace) Launcher() (proc.Launcher, error) {
+	if l := w.launcher.Load(); l != nil {
+		return *l, nil
+	}
+	return nil, muster.Errorf(muster.Unavailable, "this process runs no checks").WithHint("muster resume")
 }
 
 // SetLauncher sets what starts the checks of landings. It may be set again, for the next run of this process.
