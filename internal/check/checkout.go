@@ -80,6 +80,9 @@ func (r *Runner) fill(ctx context.Context, p place, commit string) error {
 	if err := r.makeGit(p.git, files); err != nil {
 		return err
 	}
+	if err := git.LinkOthers(r.options.Repo.CommonDir(), p.git); err != nil {
+		return err
+	}
 	if err := r.reset(ctx, p); err != nil {
 		return err
 	}
@@ -91,14 +94,10 @@ func (r *Runner) fill(ctx context.Context, p place, commit string) error {
 	return r.makeGit(filepath.Join(p.dir, ".git"), files)
 }
 
-// reset brings the files of a checkout to the commit. No program runs there meanwhile, and git obeys only the git
-// directory of muster's own. It works as in one of the repository's worktrees, because a filter may need what lies
-// there: keys, settings, large files.
+// reset brings the files of a checkout to the commit. No program runs there meanwhile, and git, which is
+// confined, obeys only the git directory of muster's own.
 func (r *Runner) reset(ctx context.Context, p place) error {
-	repo := r.options.Repo
-	_, err := repo.Do(ctx, git.Call{Dir: p.dir,
-		Env:  []string{"GIT_DIR=" + p.git, "GIT_COMMON_DIR=" + repo.CommonDir(), "GIT_WORK_TREE=" + p.dir},
-		Args: []string{"reset", "-q", "--hard", "--no-recurse-submodules"}})
+	err := git.InCheckout(ctx, r.options.Repo, p.dir, p.git, "reset", "-q", "--hard", "--no-recurse-submodules")
 	if err != nil {
 		if writeErr := probeWrite(filepath.Join(p.git, "probe")); writeErr != nil {
 			return fmt.Errorf("%w (%w)", err, writeErr)

@@ -76,6 +76,15 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
 
+// InCheckout runs git, confined, in a working tree where programs of the repository have run, with a git directory that
+// they cannot write and that borrows the repository's objects.
+func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
+	env := append(r.placeEnv(), settingsEnv(slices.Concat(always, r.placeSettings(false)))...)
+	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),
+		[]string{tree, gitDir}, []string{filepath.Join(r.common, "git-crypt")})
+	return err
+}
+
 // pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
 const pipePatience = 2 * time.Second
 

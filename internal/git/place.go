@@ -135,7 +135,7 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	if isNew {
-		if err := p.linkOthers(); err != nil {
+		if err := LinkOthers(p.repo.common, p.Dir); err != nil {
 			return err
 		}
 		return cmp.Or(p.Refresh(), p.adopt(root, admin))
@@ -145,12 +145,12 @@ func (p *Place) make(admin string) error {
 
 // own are the names in a git directory that the repository and a place each have for themselves.
 var own = []string{"HEAD", "FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "config", "config.worktree", "hooks", "index",
-	"logs", "modules", "muster", "objects", "packed-refs", "refs", "worktrees"}
+	"logs", "modules", "muster", "objects", "packed-refs", "refs", "worktrees", lfsName, "git-crypt"}
 
-// linkOthers lets what programs keep in the repository's git directory be found in the place: filters look for their keys
-// there. A sandbox says which of them can be read.
-func (p *Place) linkOthers() error {
-	entries, err := os.ReadDir(p.repo.common)
+// LinkOthers lets what programs keep in the repository's git directory be found in another one: filters look for their
+// keys there. A sandbox says which of them can be read.
+func LinkOthers(common, dir string) error {
+	entries, err := os.ReadDir(common)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (p *Place) linkOthers() error {
 		if slices.Contains(own, name) || strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "MERGE_") {
 			continue
 		}
-		to, err := filepath.Rel(p.Dir, filepath.Join(p.repo.common, name))
+		to, err := filepath.Rel(dir, filepath.Join(common, name))
 		if err == nil {
-			err = os.Symlink(to, filepath.Join(p.Dir, name))
+			err = os.Symlink(to, filepath.Join(dir, name))
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
