@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/text"
 )
 
@@ -111,7 +112,7 @@ func (f *finder) walk(root *os.Root, dir string) (files []string) {
 	entries := 0
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
-		in, err := root.Open(filepath.FromSlash(dir))
+		in, err := durable.Dirs{Root: root}.OpenDir(filepath.FromSlash(dir))
 		if err != nil {
 			return
 		}

@@ -64,6 +64,16 @@ func (o OS) read(name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// Dirs are the directories below a root as a file system, for fs.WalkDir. A pipe that takes the place of a directory
+// meanwhile is an error, and not waited for.
+type Dirs struct{ *os.Root }
+
+// Open opens a directory.
+func (d Dirs) Open(name string) (fs.File, error) { return d.OpenDir(name) }
+
+// OpenDir is Open for what needs more of it.
+func (d Dirs) OpenDir(name string) (*os.File, error) { return d.Root.Open(name + "/") }
+
 // CreateBelow makes a new file below root, and the directories above it that are missing. They are not synced: the file
 // is for people, and nothing depends on it. The error is fs.ErrExist when something has the name.
 func CreateBelow(root, name string) (*os.File, error) {

@@ -40,6 +40,22 @@ func newPlanted(t *testing.T) (root, outside string) {
 	return root, outside
 }
 
+// A pipe in the place of a directory is not waited for.
+func TestDirs(t *testing.T) {
+	root, _ := newPlanted(t)
+	r := require.Value(os.OpenRoot(root))(t)
+	defer r.Close()
+	for name, want := range map[string]error{"state": nil, "state/pipe": syscall.ENOTDIR, "state/good": syscall.ENOTDIR} {
+		f, err := Dirs{r}.Open(name)
+		if err == nil {
+			_ = f.Close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Below a root nothing that leads elsewhere is opened, in whichever way and on whichever system.
 func TestOpenBelowTheRoot(t *testing.T) {
 	root, outside := newPlanted(t)

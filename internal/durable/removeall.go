@@ -36,7 +36,7 @@ func RemoveContents(dir, keep string) error {
 	if info.Mode().Perm()&0o700 != 0o700 {
 		_ = os.Chmod(dir, 0o700) // what is then still not allowed is said below
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(dir + string(filepath.Separator)) // a pipe is none
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func RemoveIn(root *os.Root, name string) error {
 		return nil
 	}
 	// A directory is made writable before it is read, because WalkDir calls the function first.
-	_ = fs.WalkDir(root.FS(), filepath.ToSlash(name), func(path string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(Dirs{root}, filepath.ToSlash(name), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			_ = root.Chmod(filepath.FromSlash(path), 0o700)
 		}

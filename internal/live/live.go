@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // Kind says what a Piece is.
@@ -184,18 +185,21 @@ func Follow(ctx context.Context, dir string, isOwn func(path string) bool) iter.
 // readFrom returns the whole lines of a file after a position, and the position after them. A file that is shorter was
 // begun anew.
 func readFrom(path string, from int64) (lines []byte, end int64) {
-	info, err := os.Stat(path)
+	f, err := durable.OpenBelow(filepath.Dir(path), path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, from
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil || info.Size() == from {
 		return nil, from
 	}
 	if info.Size() < from {
 		from = 0
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, from
+	if info.Size()-from > durable.MaxFile { // nobody says so much; a file of holes may be as long as any
+		return nil, info.Size()
 	}
-	defer f.Close()
 	text := make([]byte, info.Size()-from)
 	n, err := f.ReadAt(text, from)
 	if err != nil && !errors.Is(err, io.EOF) {

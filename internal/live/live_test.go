@@ -123,3 +123,22 @@ func TestReadsAreOfWholeLines(t *testing.T) {
 		}
 	})
 }
+
+// What is no file of a member, or is as long as a file of holes can be, is passed over.
+func TestReadFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.Mkdir(path, 0o700))
+	if lines, end := readFrom(path, 3); lines != nil || end != 3 {
+		t.Errorf("a directory: %q, %d", lines, end)
+	}
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(path, []byte("a\nb"), 0o600))
+	if lines, end := readFrom(path, 0); string(lines) != "a\n" || end != 2 {
+		t.Errorf("%q, %d", lines, end)
+	}
+	const long = 1 << 40
+	require.NoError(t, os.Truncate(path, long))
+	if lines, end := readFrom(path, 2); lines != nil || end != long {
+		t.Errorf("holes: %d bytes, %d", len(lines), end)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/editdist"
 	"muster/tool"
 )
@@ -49,9 +50,9 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 			"%s is a link that leads out of your working directory: use a path below %s", path, s.Dir)
 	}
 	// A member that could write below .git could set hooks or configuration, which git would run outside of
-	// any plan.
-	if write && isGitInternal(rel) {
-		return confinedPath{}, fmt.Errorf("%s is git's own: only git changes it", path)
+	// any plan. There are passwords and keys in it, too.
+	if isGitInternal(rel) {
+		return confinedPath{}, fmt.Errorf("%s is git's own: only git reads and changes it", path)
 	}
 	root, err := os.OpenRoot(base)
 	if err != nil {
@@ -149,7 +150,7 @@ func (s confinedPath) explain(err error) error {
 // entries lists a directory of the root, or at most n entries of it if n is positive. The names are only a
 // hint, so an error makes the list shorter.
 func (s confinedPath) entries(dir string, n int) []fs.DirEntry {
-	f, err := s.root.Open(dir)
+	f, err := durable.Dirs{Root: s.root}.OpenDir(dir)
 	if err != nil {
 		return nil
 	}

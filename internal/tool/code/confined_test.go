@@ -55,9 +55,13 @@ func TestConfined(t *testing.T) {
 		t.Errorf("the secret is %q", data)
 	}
 	k.sorry("read_file", in{"path": "a\x00b"})
-	for _, path := range []string{".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config"} {
-		same(t, path, k.sorry("write_file", in{"path": path, "content": "x"}),
-			path+" is git's own: only git changes it")
+	k.put(".git/config", "SECRET")
+	require.NoError(t, os.Symlink(".git/config", filepath.Join(k.dir, "innocent")))
+	for _, path := range []string{".git", ".git/config", "sub/.git/hooks/pre-commit", ".GIT/config", "innocent"} {
+		for tool, args := range map[string]in{"write_file": {"content": "x"}, "read_file": {}, "grep": {"pattern": "SECRET"}} {
+			args["path"] = path
+			same(t, tool+" "+path, k.sorry(tool, args), path+" is git's own: only git reads and changes it")
+		}
 	}
 }
 

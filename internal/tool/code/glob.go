@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/prompt"
@@ -110,7 +111,7 @@ func (d *keptDirectory) lstat(name string) (os.FileInfo, error) {
 	dir, base := path.Split(name)
 	if d.root == nil || dir != d.name {
 		d.close()
-		root, err := d.at.root.OpenRoot(d.at.join(dir))
+		root, err := d.at.root.OpenRoot(d.at.join(dir) + "/") // a pipe is none
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +201,7 @@ func (t toolset) listByGit(ctx context.Context, tree, dir string) []string {
 // walk lists the files below s where git cannot: outside of a work tree, and in a directory that git ignores.
 func (s confinedPath) walk(ctx context.Context) (list []string, err error) {
 	top := filepath.ToSlash(s.rel)
-	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(durable.Dirs{Root: s.root}, top, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
