@@ -265,7 +265,7 @@ func Open(ctx context.Context, c Config) (*Team, error) {
 	}
 	w, err := workspace.Open(ctx, c.Dir, workspace.Options{Name: c.Name, Target: c.Land, WorktreesDir: c.WorktreesDir,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports, Store: c.Store, OpenStore: c.OpenStore,
-		Secrets: c.allSecrets()})
+		Secrets: redact.New(c.secretValues()...)})
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	// The target is the team's own, so that nobody's branch is touched unless the user names it.
 	t := &Team{config: c, opened: w, wake: make(chan struct{}, 1),
 		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
-		secrets: c.allSecrets()}
+		secrets: w.Secrets().With(c.secretValues()...)}
 	w.SetGitHelper(t.openHelper)
 	if c.Conversation != nil {
 		// So that the user can say something before the run starts.
@@ -312,8 +312,9 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	return t, nil
 }
 
-func (c Config) allSecrets() *redact.Secrets {
-	return redact.New(slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))...)
+// secretValues returns what is secret in the configuration and in the environment.
+func (c Config) secretValues() []string {
+	return slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))
 }
 
 // Close closes what Open and the runs have opened. A store that the caller has opened stays open.

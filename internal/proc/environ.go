@@ -58,13 +58,17 @@ func isPassed(name, value string, pass []string, secrets *redact.Secrets) bool {
 	switch {
 	case strings.HasPrefix(upper, "MUSTER_"), slices.Contains(misleadsGit, upper):
 		return false
-	case slices.Contains(pass, name), slices.Contains(proxies, upper):
+	case slices.Contains(pass, name):
 		return true
-	case redact.IsCredential(name), len(redact.InURLs(value)) > 0, secrets.Contains(value):
+	case redact.IsCredential(name), secrets.Contains(value),
+		slices.ContainsFunc(redact.InVariable(name, value), isPrivate):
 		return false
 	}
 	return matches(passedVariables(), upper) || matches(pass, name)
 }
+
+// isPrivate reports whether a password is more than the one that Java has for everybody's trust store.
+func isPrivate(password string) bool { return password != "changeit" }
 
 // matches reports whether list has the name, or a beginning of it with a * behind.
 func matches(list []string, name string) bool {
@@ -80,9 +84,6 @@ var misleadsGit = []string{
 	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG_PARAMETERS",
 }
 
-// proxies are passed with the password that their URL may have: without it no command reaches the network.
-var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
-
 // passedVariables are the variables that commands see. docs/models-and-settings.md lists them for users; a test holds
 // the two together. A * is any ending. Beginnings that are also those of credentials are written out: GOOGLE_* is not
 // Go's, and BUNDLE_* holds the passwords of hosts.
@@ -96,7 +97,7 @@ const passedNames = `
 	AGENT_TOOLSDIRECTORY DISPLAY WAYLAND_DISPLAY XAUTHORITY WSL_* QT_* GTK_* GDK_* XDG_* SSH_AUTH_SOCK SSH_AGENT_PID
 	GNUPGHOME GPG_TTY SOURCE_DATE_EPOCH DEBIAN_FRONTEND LOCALE_ARCHIVE SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS
 	REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO GIT_SSL_CAPATH PIP_CERT AWS_CA_BUNDLE NIX_SSL_CERT_FILE
-	SYSTEM_CERTIFICATE_PATH
+	SYSTEM_CERTIFICATE_PATH HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
 
 	GIT_AUTHOR_* GIT_COMMITTER_* GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM
 	GIT_CEILING_DIRECTORIES GIT_SSH GIT_SSH_COMMAND GIT_TEMPLATE_DIR GIT_LFS_SKIP_SMUDGE

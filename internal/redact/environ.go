@@ -13,10 +13,7 @@ import (
 func FromEnviron(env []string) (values []string) {
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if strings.HasSuffix(strings.ToUpper(name), "_PROXY") && !strings.Contains(value, "://") {
-			value = "http://" + value // as programs take it
-		}
-		values = append(values, InText(value)...)
+		values = append(values, InVariable(name, value)...)
 		isPath := filepath.IsAbs(value) && strings.Contains(value[1:], "/")
 		if !IsCredential(name) || isPath {
 			continue
@@ -36,6 +33,14 @@ func FromEnviron(env []string) (values []string) {
 	return values
 }
 
+// InVariable returns what is secret in the value of a variable, whatever its name says.
+func InVariable(name, value string) []string {
+	if strings.HasSuffix(strings.ToUpper(name), "_PROXY") && !strings.Contains(value, "://") {
+		value = "http://" + value // as programs take it
+	}
+	return InText(value)
+}
+
 // InHeader returns what is secret in a header of a request: its value, if its name is that of a credential, without the
 // word before the token.
 func InHeader(name, value string) []string {
@@ -49,10 +54,12 @@ func InHeader(name, value string) []string {
 
 // cutToken returns the token of a header such as Authorization.
 func cutToken(value string) (token string, ok bool) {
-	if _, token, ok = strings.Cut(value, "Bearer "); !ok {
-		_, token, ok = strings.Cut(value, "Basic ")
+	for _, method := range []string{"bearer ", "basic "} {
+		if i := strings.Index(strings.ToLower(value), method); i >= 0 {
+			return value[i+len(method):], true
+		}
 	}
-	return token, ok
+	return "", false
 }
 
 // InText returns what is secret in a command, a setting or another text that programs read: what InURLs finds, and what

@@ -75,6 +75,14 @@ func New(values ...string) *Secrets {
 	return s
 }
 
+// With returns the secrets and more values.
+func (s *Secrets) With(values ...string) *Secrets {
+	if s == nil {
+		return New(values...)
+	}
+	return New(append(slices.Clone(s.values), values...)...)
+}
+
 // isOrdinary reports whether a value also stands in texts that have nothing to do with it: a short number, words such
 // as postgres, test-key and MyPassword, and the name of a variable. To hide those would spoil what a team writes.
 func isOrdinary(v string) bool {

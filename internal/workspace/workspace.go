@@ -141,6 +141,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	if err := verifyState(w); err != nil {
 		return nil, err
 	}
+	w.options.Secrets = o.Secrets.With(git.Credentials(w.common)...)
 	if w.store == nil {
 		var err error
 		if w.store, err = o.OpenStore(root); err != nil {
@@ -152,7 +153,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 		s.BeforeMakeDir(beforeMakeDir(w))
 	}
 	store := w.store
-	w.store = o.Secrets.Store(store)
+	w.store = w.options.Secrets.Store(store)
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = o.Log
 	if s, ok := store.(interface {
@@ -227,6 +228,9 @@ func (w *Workspace) openHelper(ctx context.Context) (git.Helper, error) {
 	}
 	return nil, nil
 }
+
+// Secrets returns those of the options, and those of the repository's own settings of git.
+func (w *Workspace) Secrets() *redact.Secrets { return w.options.Secrets }
 
 // Files opens files of the repository that are not part of the store. Names are relative to the repository's root. A
 // name, and a symbolic link on the way, that leads out of the repository is refused by the operating system, whoever
