@@ -25,8 +25,8 @@ type Sandbox struct {
 	OpenChecks bool
 	// Read and Write are paths that a command may read and write besides.
 	Read, Write []string
-	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443. Others are refused.
-	// SetupNetwork are those that the set-up may reach besides.
+	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443, and =NETWORK where
+	// they lead into a private one. Others are refused. SetupNetwork are those that the set-up may reach besides.
 	Network, SetupNetwork []string
 }
 
@@ -192,7 +192,13 @@ func (t *Team) openHelper(ctx context.Context) (git.Helper, error) {
 			return nil, err
 		}
 	}
-	h.now = confined.NewGit(h.launcher, placeOf(t, m, repo, nil))
+	lanes, err := t.opened.Lanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	place := placeOf(t, m, repo, lanes)
+	place.State = t.opened.Paths()
+	h.now = confined.NewGit(h.launcher, place)
 	return h.now, nil
 }
 

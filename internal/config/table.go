@@ -147,7 +147,7 @@ func (s *Settings) landingTable() []Setting {
 		{Name: "sandbox.write", to: &s.SandboxWrite, check: checkPath, inRepository: isRefused,
 			About: "paths that confined commands may write besides, such as a cache"},
 		{Name: "sandbox.network", to: &s.SandboxNetwork, check: checkHost, inRepository: isRefused,
-			About: "hosts that confined commands may reach, such as proxy.golang.org, *.npmjs.org"},
+			About: "hosts that confined commands may reach, such as *.npmjs.org, registry.corp=10.0.0.0/8"},
 		{Name: "sandbox.setup_network", to: &s.SandboxSetupNetwork, Default: registries, check: checkHost,
 			inRepository: isRefused, About: "hosts that a confined set-up may reach besides; by default registries"},
 		{Name: "resources.processes", to: &s.Processes, Default: "10000", inRepository: isRefused,
@@ -169,16 +169,10 @@ const registries = "proxy.golang.org, sum.golang.org, registry.npmjs.org, regist
 	"repo.maven.apache.org, repo1.maven.org, plugins.gradle.org, services.gradle.org, api.nuget.org, " +
 	"packagist.org, repo.packagist.org, hex.pm, repo.hex.pm"
 
-// hostPattern is a name, or *.NAME for all below it, with a port behind it or not.
-var hostPattern = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
-
 // checkHost refuses what is no host of sandbox.network, such as a URL.
 func checkHost(entry string) error {
-	if !hostPattern.MatchString(entry) {
-		return muster.Errorf(muster.Invalid, "%q is no host: name it like registry.npmjs.org, *.npmjs.org or "+
-			"example.org:8443", entry)
-	}
-	return nil
+	_, err := ParseHost(entry)
+	return err
 }
 
 // checkPath refuses a path that depends on where muster is started.

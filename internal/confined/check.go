@@ -23,9 +23,8 @@ type Checks struct {
 // NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
 // those of network.
 func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
-	// The checkout borrows the repository's objects. A filter of git may read what lies beside them, such as its keys.
 	r := append(p.toolchains(), sandbox.Rule{Path: p.Repo.Root(), Access: sandbox.Empty},
-		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty}, sandbox.Rule{Path: p.Repo.CommonDir()})
+		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty})
 	return &Checks{l, p, r, append(slices.Clone(r), p.besides()...), network, setup}
 }
 
@@ -81,7 +80,12 @@ func (f *forFiles) Start(ctx context.Context, s proc.Spec) (proc.Process, error)
 // list of files and the index by which a slot is put in order lie beside its directory, where a check cannot write.
 func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	own, cache := check.Writable(s)
-	rules := append(slices.Clone(c.always), sandbox.Rule{Path: own, Access: sandbox.Write, MustExist: true})
+	// The checkout borrows the repository's objects, and its git reads the settings.
+	rules, err := c.place.gitDir(c.place.Repo.CommonDir())
+	if err != nil {
+		return nil, err
+	}
+	rules = append(append(rules, c.always...), sandbox.Rule{Path: own, Access: sandbox.Write, MustExist: true})
 	rules = append(rules, temporary(s.Env)...)
 	s.Env = withoutSession(s.Env)
 	if filepath.IsAbs(cache) {

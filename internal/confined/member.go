@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"muster"
@@ -28,8 +27,8 @@ type Members struct {
 	trees   sync.Map      // commands, by the directory of a place
 }
 
-// NewMembers returns a launcher that starts what l starts, confined by the method of p, if it has one. The error is Unavailable where directories
-// cannot be made.
+// NewMembers returns a launcher that starts what l starts, confined by the method of p, if it has one. The error is
+// Unavailable where directories cannot be made.
 func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	m := &Members{Launcher: l, place: p, network: n}
 	if p.Method == nil { // nothing confines, and only git works in a place of its own
@@ -45,7 +44,10 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.always = append(append(m.always, repositoryRules(p.Repo)...), hidden...)
+	m.always = append(m.always, hidden...)
+	for _, dir := range p.Repo.Borrowed() {
+		m.always = append(m.always, sandbox.Rule{Path: dir})
+	}
 	// The hooks of the agents' git.
 	m.always = append(m.always, sandbox.Rule{Path: filepath.Join(p.State.Team(), "githooks")})
 	m.always = append(m.always, p.besides()...)
@@ -58,7 +60,14 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 
 // Start starts a command. When it has ended, what its git has committed in a lane is the repository's.
 func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	rules := append(slices.Clone(m.always), temporary(s.Env)...)
+	var rules sandbox.Rules
+	if m.place.Method != nil {
+		var err error
+		if rules, err = m.place.gitDir(m.place.Repo.CommonDir()); err != nil {
+			return nil, err
+		}
+		rules = append(append(rules, m.always...), temporary(s.Env)...)
+	}
 	end, err := m.place.Lanes.BeginCommand(ctx, s.Dir, commandName(s.Argv))
 	if err != nil {
 		return nil, err

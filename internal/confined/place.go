@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
 
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/paths"
 	"muster/internal/proc"
+	"muster/internal/redact"
 	"muster/internal/sandbox"
 	"muster/internal/worktree"
 )
@@ -32,10 +37,12 @@ type Place struct {
 
 // toolchains returns the rules for what a program needs that knows of no repository, and for the user's own paths.
 func (p *Place) toolchains() sandbox.Rules {
-	r := append(sandbox.System(), sandbox.Home(p.Home)...)
-	r = append(r, sandbox.Toolchains(p.Environ, p.Home)...)
 	// The user's settings, with keys among them, and what muster keeps of other repositories.
-	for _, dir := range []string{p.UserDir, p.CacheDir} {
+	own := []string{p.UserDir, p.CacheDir}
+	hidden := append(p.stateDirs(), own...)
+	hidden = append(hidden, p.Repo.CommonDir())
+	r := append(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...)...)
+	for _, dir := range own {
 		if dir != "" {
 			r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
 		}
@@ -54,17 +61,99 @@ func (p *Place) besides() (r sandbox.Rules) {
 	return r
 }
 
+// gitNames are what a git directory has for git, besides HEAD, MERGE_MSG and others in capital letters.
+var gitNames = []string{"commondir", "description", "gc.pid", "gitdir", "index", "info", "lfs", "logs", "modules",
+	"objects", "packed-refs", "rebase-apply", "rebase-merge", "refs", "reftable", "rr-cache", "sequencer", "shallow"}
+
+// isOfGit reports whether git needs an entry of a git directory. All others are not shown: keys of git-crypt and
+// git-annex, hooks, the index and the objects of each lane, and whatever people keep there.
+func isOfGit(name string) bool {
+	isOther := func(r rune) bool { return r != '_' && !unicode.IsUpper(r) }
+	return slices.Contains(gitNames, name) || !strings.ContainsFunc(name, isOther) ||
+		strings.HasPrefix(name, "sharedindex.") || strings.HasSuffix(name, ".lock") // the latter go at any time
+}
+
+// gitDir returns the rules for reading a git directory and those of its submodules. A file of settings with passwords
+// is shown without them; where it cannot be, it is hidden. Ask for each command: the user may change the settings.
+func (p *Place) gitDir(dir string) (r sandbox.Rules, err error) {
+	for _, dir := range git.GitDirs(dir) {
+		r = append(r, sandbox.Rule{Path: dir})
+		entries, _ := os.ReadDir(dir) // one that cannot be read cannot be shown
+		for _, e := range entries {
+			x := sandbox.Rule{Path: filepath.Join(dir, e.Name()), Access: sandbox.Masked}
+			switch {
+			case slices.Contains(git.ConfigFiles, e.Name()):
+				if x, err = p.gitConfig(x.Path); err != nil {
+					return nil, err
+				}
+			case isOfGit(e.Name()), e.Type()&fs.ModeSymlink != 0: // what a link leads to has its own rules
+				continue
+			case e.IsDir():
+				x.Access = sandbox.Empty
+			}
+			r = append(r, x)
+		}
+	}
+	return r, nil
+}
+
+// gitConfig returns the rule for reading a file of git's settings.
+func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
+	data, err := durable.ReadRegular(path, git.MaxFile)
+	switch {
+	case err == nil && len(redact.InGitConfig(string(data))) == 0:
+		return sandbox.Rule{Path: path}, nil
+	case err != nil, p.CacheDir == "", !p.Method.HasNamespaces():
+		return sandbox.Rule{Path: path, Access: sandbox.Masked}, nil //nolint:nilerr // Git says what is wrong with it.
+	}
+	clean := redact.CleanGitConfig(string(data))
+	sum := sha256.Sum256([]byte(clean))
+	name := filepath.Join(p.CacheDir, "sandbox", "config-"+hex.EncodeToString(sum[:]))
+	if durable.IsMissing(name) {
+		if err := writeAtOnce(name, clean); err != nil {
+			return sandbox.Rule{}, muster.Errorf(muster.Unavailable,
+				"git's settings without passwords cannot be written: %w", err)
+		}
+	}
+	return sandbox.Rule{Path: path, From: name, MustExist: true}, nil
+}
+
+// writeAtOnce writes a file that other processes may write, too, at the same time.
+func writeAtOnce(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
 // hidden returns the rules that take the state of the team and the lanes out of what is readable. Directories that the
 // team has not needed yet are made: one that came while a command runs would be seen by it.
 func (p *Place) hidden() (r sandbox.Rules, err error) {
-	state := []string{p.State.Team(), p.State.Tasks(), p.State.Transcripts(), p.State.Worktrees()}
-	for _, dir := range state {
+	all := p.stateDirs()
+	for _, dir := range all[1:] {
 		err = cmp.Or(err, durable.MakeDirBelow(string(p.State), dir))
 	}
-	for _, dir := range append(state, worktree.Home(p.Lanes)) {
+	for _, dir := range all {
 		r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
 	}
 	return r, err
+}
+
+// stateDirs returns the directory of the lanes, then those of the team's state.
+func (p *Place) stateDirs() []string {
+	return []string{worktree.Home(p.Lanes), p.State.Team(), p.State.Tasks(), p.State.Transcripts(),
+		p.State.Worktrees()}
 }
 
 // cache makes the directory of the caches that the members' programs in this repository share; "" where nothing is

@@ -40,6 +40,7 @@ var escapes = map[string]string{
 	"list the home directory": `find $USER_HOME -type f | xargs cat`,
 	"read another repository": `cat $OTHER/secret; git -C $OTHER log -p`,
 	"read the state":          `cat $REPO/.team/*.json $REPO/.transcripts/*/* $REPO/.tasks/*; ls -R $REPO/.team`,
+	"read keys beside git":    `cat $REPO/.git/git-crypt/keys/default $REPO/.git/config.bak; grep -r . $REPO/.git/hooks $REPO/.git/worktrees`,
 	"read shadow":             `cat /etc/shadow /etc/gshadow /etc/ssh/*_key`,
 	"write to the system":     `echo x > /usr/bin/evil; echo x > /etc/cron.d/evil; mkdir /evil`,
 	"write to the checkout":   `echo x > $REPO/a.txt; rm -f $REPO/a.txt`,
@@ -273,6 +274,9 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 		w.git("-C", dir, "add", "-A")
 		w.git("-C", dir, "commit", "-q", "-m", "first")
 	}
+	w.write("repo/.git/git-crypt/keys/default", secret+"\n")
+	w.write("repo/.git/config.bak", secret+"\n")
+	w.write("repo/.git/hooks/post-index-change", "# "+secret+"\n")
 	commit := strings.TrimSpace(w.git("-C", filepath.Join(base, "other"), "rev-parse", "HEAD"))
 	socket, abstract := filepath.Join(w.home, "s"), "muster-escapes-"+filepath.Base(base)
 	w.listen("unix", socket)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 	b := bubblewrap{path}
 	// The try has the namespaces and the mounts of every command, so what would stop a command stops it. It runs
 	// without a guard, because nothing is written or started before it is known whether a run can begin.
-	s := b.wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, System())
+	s := b.wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, system())
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	c := exec.CommandContext(limited, s.Argv[0], s.Argv[1:]...)
@@ -94,7 +93,7 @@ func (b bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r R
 func (b bubblewrap) wrap(s proc.Spec, r Rules) proc.Spec {
 	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
 	args := slices.Concat([]string{b.path}, namespaces)
-	for _, x := range r.sorted() {
+	for _, x := range r.resolved() {
 		args = append(args, mount(x)...)
 	}
 	// The root itself is empty, and what stands in it cannot be added to.
@@ -110,6 +109,8 @@ func emptySize() int64 { return max(256<<20, proc.MachineMemory()/16) }
 // mount returns the arguments that make a rule hold.
 func mount(x Rule) []string {
 	switch from := x.From; x.Access {
+	case link:
+		return []string{"--symlink", from, x.Path}
 	case Empty:
 		// What is not there needs no hiding, and could not be made in a directory that is only read.
 		if _, err := os.Stat(x.Path); err != nil && !x.MustExist {
@@ -124,10 +125,6 @@ func mount(x Rule) []string {
 	default:
 		if from == "" {
 			from = x.Path
-			// A link of the system, such as /bin, stays one: programs are found by both names.
-			if to, err := os.Readlink(from); err == nil && slices.Contains([]string{"/", "/var"}, filepath.Dir(from)) {
-				return []string{"--symlink", to, from}
-			}
 		}
 		if _, err := os.Stat(from); err != nil && !x.MustExist { // what the user may not look at is no loss
 			return nil

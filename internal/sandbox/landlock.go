@@ -57,7 +57,7 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 	case v < landlock.MinVersion:
 		return fail(errors.New("it needs Linux 6.2 or later"))
 	}
-	file, _, err := System().ruleset()
+	file, _, err := system().ruleset()
 	if err != nil {
 		return fail(err)
 	}
@@ -95,8 +95,8 @@ func (r Rules) ruleset() (file *os.File, writable []string, err error) {
 		err = set.Allow("/proc", landlock.Read)
 	}
 	tree := newTree()
-	for _, x := range r {
-		if err == nil && x.From == "" {
+	for _, x := range r.here().resolved() {
+		if err == nil && x.Access != link {
 			err = tree.add(x)
 		}
 	}
@@ -139,14 +139,13 @@ func newTree() *tree { return &tree{below: map[string]*tree{}} }
 
 // add adds a rule. One for the same path is replaced.
 func (t *tree) add(x Rule) error {
-	path, err := filepath.EvalSymlinks(x.Path)
-	if err != nil {
+	if _, err := os.Lstat(x.Path); err != nil {
 		if x.MustExist {
 			return err
 		}
 		return ignoreUnusable(err)
 	}
-	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+	for name := range strings.SplitSeq(strings.Trim(x.Path, "/"), "/") {
 		if name == "" {
 			break
 		}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -19,13 +18,14 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/config"
 )
 
 // A Proxy lets the programs of one call reach some hosts: a confined program has no network, and talks to the proxy
 // through a socket in a directory (forward.go). The proxy looks the names up, so a program cannot choose the address.
 type Proxy struct {
 	dir    string
-	hosts  []string
+	hosts  []config.Host
 	dial   dialer
 	server http.Server
 
@@ -41,23 +41,34 @@ const (
 	dialTimeout = 30 * time.Second
 )
 
-// StartProxy starts a proxy to the hosts: a name, *.NAME for all below it, or either with :PORT; without a port they
-// are 80 and 443. Close ends it, with all its connections.
-func StartProxy(hosts []string) (*Proxy, error) {
-	return startProxy(hosts, (&net.Dialer{Timeout: dialTimeout, ControlContext: refusePrivate}).DialContext)
-}
+// StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections.
+func StartProxy(hosts []string) (*Proxy, error) { return startProxy(hosts, dialHost) }
 
-// dialer makes the connections of a proxy.
-type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+// dialer connects to an address. control decides over each address to which the name in it leads.
+type dialer func(ctx context.Context, address string, control func(address string) error) (net.Conn, error)
+
+// dialHost is the dialer of proxies. control is asked for the very address that it connects to.
+func dialHost(ctx context.Context, address string, control func(address string) error) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, Control: func(_, to string, _ syscall.RawConn) error { return control(to) }}
+	return d.DialContext(ctx, "tcp", address)
+}
 
 // startProxy is StartProxy with what makes its connections.
 func startProxy(hosts []string, dial dialer) (*Proxy, error) {
+	var all []config.Host
+	for _, text := range hosts {
+		h, err := config.ParseHost(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
 	// The path of a socket may have 107 bytes.
 	dir, err := os.MkdirTemp("", "muster-net-")
 	if err != nil {
 		return nil, errNoNetwork(err)
 	}
-	p := &Proxy{dir: dir, hosts: hosts, dial: dial}
+	p := &Proxy{dir: dir, hosts: all, dial: dial}
 	l, err := net.Listen("unix", filepath.Join(dir, socketName))
 	if err != nil {
 		_ = os.RemoveAll(dir)
@@ -110,8 +121,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "muster: this is a proxy: ask it for a whole URL", http.StatusBadRequest)
 		return
 	}
-	if !p.allows(host, port) {
-		p.refuse(host, port)
+	if len(p.find(host, port)) == 0 {
+		p.refuse(host, port, "")
 		http.Error(w, "muster: the network is off for commands, and "+host+" is not among the hosts that the user "+
 			"allows (sandbox.network)", http.StatusForbidden)
 		return
@@ -123,27 +134,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward(w, r)
 }
 
-// allows reports whether a host is one of those that the user allows.
-func (p *Proxy) allows(host, port string) bool {
+// find returns those of the user's hosts that a host is one of.
+func (p *Proxy) find(host, port string) (found []config.Host) {
 	// A name may end with a dot, and then is the same one.
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return slices.ContainsFunc(p.hosts, func(allowed string) bool {
-		name, its, hasPort := strings.Cut(strings.ToLower(allowed), ":")
-		if hasPort && its != port || !hasPort && port != "80" && port != "443" {
-			return false
+	for _, h := range p.hosts {
+		below, isWild := strings.CutPrefix(h.Name, "*")
+		isIt := host == h.Name || isWild && strings.HasSuffix(host, below) && len(host) > len(below)
+		if isIt && (port == h.Port || h.Port == "" && (port == "80" || port == "443")) {
+			found = append(found, h)
 		}
-		if below, ok := strings.CutPrefix(name, "*"); ok && strings.HasPrefix(below, ".") {
-			return strings.HasSuffix(host, below) && len(host) > len(below)
-		}
-		return host == name
-	})
+	}
+	return found
 }
 
-// refuse notes a host that was refused, with its port where that is none of the usual ones.
-func (p *Proxy) refuse(host, port string) {
+// refuse notes a host that was refused, with its port where that is none of the usual ones, and with its address where
+// that is what was refused.
+func (p *Proxy) refuse(host, port, address string) {
 	if port != "80" && port != "443" {
 		host = net.JoinHostPort(host, port)
 	}
+	host += address
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// A program may try thousands.
@@ -154,7 +165,7 @@ func (p *Proxy) refuse(host, port string) {
 
 // tunnel connects a program with a host.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
-	far, err := p.dial(r.Context(), "tcp", address)
+	far, err := p.connect(r.Context(), "tcp", address)
 	if err != nil {
 		http.Error(w, "muster: "+muster.PlainText(err), http.StatusBadGateway)
 		return
@@ -191,7 +202,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		out.Header.Del(name)
 	}
 	// A redirect is for the program to follow, which has to ask for the next host.
-	transport := &http.Transport{DialContext: p.dial, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: p.connect, DisableKeepAlives: true}
 	answer, err := transport.RoundTrip(out)
 	if err != nil {
 		http.Error(w, "muster: "+muster.PlainText(err), http.StatusBadGateway)
@@ -205,40 +216,60 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, answer.Body)
 }
 
-// errPrivate says that a name leads into the user's own network.
-var errPrivate = errors.New("the name leads to an address of this machine or of its own network, which is refused")
-
-// Addresses of private networks that package netip does not know as such: RFC 6598, behind which providers and overlay
-// networks such as Tailscale put machines, and the former site-local addresses of RFC 3879.
-var privatePrefixes = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fec0::/10")}
-
-// nat64 are the addresses that lead to the IPv4 address in their last four bytes (RFC 6052, RFC 8215).
-var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
-
-// refusePrivate refuses an address of this machine or of a private network: whoever owns an allowed name chooses the
-// address to which it leads.
-func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
+// connect connects to one of the user's hosts: whoever owns its name chooses the address to which it leads. An address
+// that is refused is noted with the host, as the setting would name both.
+func (p *Proxy) connect(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address", address)
+		return nil, err
 	}
-	ip := to.Addr().Unmap()
-	contains := func(p netip.Prefix) bool { return p.Contains(ip) }
-	if slices.ContainsFunc(nat64, contains) {
-		bytes := ip.As16()
-		ip = netip.AddrFrom4([4]byte(bytes[12:]))
-	}
-	if ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() ||
-		slices.ContainsFunc(privatePrefixes, contains) || isOfThisMachine(ip) {
-		return errPrivate
-	}
-	return nil
+	hosts := p.find(host, port)
+	return p.dial(ctx, address, func(address string) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		ip := to.Addr().WithZone("")
+		isNamed := func(h config.Host) bool {
+			return h.Network.Contains(ip) && (h.Network.IsSingleIP() || !isOfThisMachine(ip))
+		}
+		if isPublic(ip) && !isOfThisMachine(ip) || slices.ContainsFunc(hosts, isNamed) {
+			return nil
+		}
+		p.refuse(host, port, "="+ip.String())
+		return fmt.Errorf("%s leads to %s, which is no public address or one of this machine: the user can allow it "+
+			"with %[1]s=%[2]s", host, ip)
+	})
 }
 
-// isOfThisMachine reports whether an interface has the address.
+// Addresses of IPv6 that are given out, and the networks of the registries of IANA that are for special purposes, or
+// lead on to an address in them: RFC 6890 and what has followed. What package netip knows as not global is not among
+// them.
+var (
+	given   = netip.MustParsePrefix("2000::/3")
+	special = parsePrefixes(`0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
+		192.88.99.0/24 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
+		2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20`)
+)
+
+func parsePrefixes(text string) (all []netip.Prefix) {
+	for word := range strings.FieldsSeq(text) {
+		all = append(all, netip.MustParsePrefix(word))
+	}
+	return all
+}
+
+// isPublic reports whether an address is one of the public network. The addresses of NAT64, among others, are not in
+// the part of IPv6 that is given out.
+func isPublic(ip netip.Addr) bool {
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || given.Contains(ip)) &&
+		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// isOfThisMachine reports whether an interface has the address, or it is a loopback.
 func isOfThisMachine(ip netip.Addr) bool {
-	all, _ := net.InterfaceAddrs() // without them the well-known addresses are refused all the same
-	return slices.ContainsFunc(all, func(a net.Addr) bool {
+	all, _ := net.InterfaceAddrs() // without them the loopback is refused all the same
+	return ip.IsLoopback() || ip.IsUnspecified() || slices.ContainsFunc(all, func(a net.Addr) bool {
 		own, isNet := a.(*net.IPNet)
 		return isNet && own.IP.Equal(ip.AsSlice())
 	})

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,11 +41,11 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 		_, _ = w.Write([]byte("hello from " + r.Host + r.URL.Path))
 	}))
 	t.Cleanup(server.Close)
-	p, err := startProxy(hosts, func(ctx context.Context, network, address string) (net.Conn, error) {
+	p, err := startProxy(hosts, func(ctx context.Context, address string, _ func(string) error) (net.Conn, error) {
 		if address == "down.example.org:80" || address == "down.example.org:443" {
 			return nil, errors.New("it is down")
 		}
-		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
 	})
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
@@ -56,7 +57,7 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 }
 
 func TestProxyAllowsByName(t *testing.T) {
-	p, c := served(t, "Example.org", "*.example.NET", "ports.example.com:8443", "down.example.org", "a.one:80", "*")
+	p, c := served(t, "Example.org", "*.example.NET", "ports.example.com:8443", "down.example.org", "a.one:80")
 	for address, want := range map[string]int{
 		"http://example.org/a": 200, "http://EXAMPLE.org./": 200, "http://example.org:80/": 200,
 		"http://example.org:81/": 403, "http://www.example.org/": 403, "http://notexample.org/": 403,
@@ -145,32 +146,63 @@ echo "$in"; echo "$NO_PROXY $no_proxy" >&2; kill -9 $$`
 	}
 }
 
-// Whoever owns an allowed name chooses its address: one of the user's own network is refused.
-func TestProxyRefusesPrivateAddresses(t *testing.T) {
-	for address, want := range map[string]bool{"127.0.0.1:80": false, "[::1]:443": false, "10.0.0.1:80": false, "192.168.1.1:80": false,
-		"169.254.169.254:80": false, "0.0.0.0:80": false, "[fe80::1]:80": false, "[fd00::1]:80": false, "[::ffff:127.0.0.1]:80": false,
-		"224.0.0.1:80": false, "100.100.1.1:80": false, "100.128.0.1:80": true, "[fec0::1]:80": false, "name:80": false,
-		"[64:ff9b::a00:1]:80": false, "[64:ff9b:1::a00:1]:80": false, "[64:ff9b::5db8:d822]:80": true,
-		"93.184.216.34:443": true, "[2606:2800::1]:443": true} {
-		if err := refusePrivate(t.Context(), "tcp", address, nil); (err == nil) != want {
-			t.Errorf("%s: %v", address, err)
+// Whoever owns an allowed name chooses its address. One that is not public, or of this machine, is refused unless the
+// user has named its network with the host, and is told with the host.
+func TestProxyRefusesAddresses(t *testing.T) {
+	const public, refused = true, false
+	for address, want := range map[string]bool{
+		"93.184.216.34": public, "2606:2800::1": public, "100.128.0.1": public, "198.17.0.1": public, "172.32.0.1": public,
+		"2a00:1450:4001::1": public, "2001:4860:4860::8888": public, "2001:200::1": public,
+		"127.0.0.1": refused, "127.1.2.3": refused, "::1": refused, "0.0.0.0": refused, "0.1.2.3": refused, "::": refused,
+		"10.0.0.1": refused, "172.16.0.1": refused, "192.168.1.1": refused, "169.254.169.254": refused, "100.64.0.1": refused,
+		"100.100.1.1": refused, "192.0.0.170": refused, "192.0.2.1": refused, "192.88.99.1": refused, "198.18.0.1": refused,
+		"198.19.255.1": refused, "198.51.100.1": refused, "203.0.113.1": refused, "224.0.0.1": refused, "239.1.1.1": refused,
+		"240.0.0.1": refused, "255.255.255.255": refused,
+		"::ffff:93.184.216.34": refused, "::ffff:127.0.0.1": refused, "::5db8:d822": refused, "64:ff9b::5db8:d822": refused,
+		"64:ff9b::a00:1": refused, "64:ff9b:1::a00:1": refused, "100::1": refused, "2001::1": refused, "2001:2::1": refused,
+		"2001:10::1": refused, "2001:20::1": refused, "2001:db8::1": refused, "2002:a00:1::1": refused, "3fff::1": refused,
+		"5f00::1": refused, "fc00::1": refused, "fd00::1": refused, "fe80::1": refused, "fec0::1": refused, "ff02::1": refused,
+	} {
+		for named, also := range map[string]bool{"a.example": false, "a.example=10.0.0.0/8": address == "10.0.0.1",
+			"a.example=" + address: true, "b.example=0.0.0.0/0": false} {
+			p, err := startProxy([]string{"a.example", named}, func(_ context.Context, _ string, control func(string) error) (net.Conn, error) {
+				return nil, control(net.JoinHostPort(address, "80"))
+			})
+			require.NoError(t, err)
+			_, err = p.connect(t.Context(), "tcp", "a.example:80")
+			isTold := slices.Equal(p.Refused(), []string{"a.example=" + address})
+			if isAllowed := err == nil; isAllowed != (want || also) || isTold == isAllowed {
+				t.Errorf("%s with %s: %v, told %q", address, named, err, p.Refused())
+			}
+			p.Close()
 		}
 	}
 	own, err := net.InterfaceAddrs()
 	require.NoError(t, err)
 	for _, a := range own {
-		if ip := a.(*net.IPNet).IP; refusePrivate(t.Context(), "tcp", net.JoinHostPort(ip.String(), "80"), nil) == nil {
+		ip := a.(*net.IPNet).IP
+		if !isOfThisMachine(netip.MustParseAddr(ip.String())) {
 			t.Errorf("%s is of this machine", ip)
 		}
 	}
-	p, err := StartProxy([]string{"localhost"})
-	require.NoError(t, err)
-	defer p.Close()
 	server := httptest.NewServer(nil)
 	defer server.Close()
-	if c, err := p.dial(t.Context(), "tcp", server.Listener.Addr().String()); err == nil {
-		_ = c.Close()
-		t.Error("it reaches a server of the user's")
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	require.NoError(t, err)
+	for network, want := range map[string]bool{"": false, "=127.0.0.0/8": false, "=" + host: true} {
+		p, err := StartProxy([]string{"localhost:" + port, "localhost:" + port + network})
+		require.NoError(t, err)
+		c, err := p.connect(t.Context(), "tcp", "localhost:"+port)
+		if (err == nil) != want {
+			t.Errorf("a server of the user's with %q: %v", network, err)
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+		p.Close()
+	}
+	if _, err := StartProxy([]string{"*"}); err == nil {
+		t.Error("* is a host")
 	}
 }
 

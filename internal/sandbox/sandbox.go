@@ -13,7 +13,8 @@
 //
 // The package keeps these invariants, whatever the method:
 //
-//   - What no rule names cannot be opened. A rule for a path counts more than one for a directory above it.
+//   - What no rule names cannot be opened. A rule for a path counts more than one for a directory above it. A path is
+//     what it leads to: links give nothing a second set of rules.
 //   - A program gets no capability, reaches no process but its own, and can make no user namespace, which would give it
 //     capabilities again.
 //   - What of the kernel is not in a namespace, such as /proc/sys, cannot be written, by root neither.
@@ -24,6 +25,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -42,6 +44,8 @@ const (
 	Write                // also make, change and remove
 	Empty                // an empty directory of the program's own, which goes with it
 	Masked               // a file that nothing can be read of or written to
+
+	link Access = -1 // a symbolic link to From
 )
 
 // Rule says what a program may do with a path, which is absolute. Of two rules for one path the later counts.
@@ -57,17 +61,84 @@ type Rule struct {
 // Rules say what a program sees.
 type Rules []Rule
 
-// sorted returns the rules with those of directories before those of what is below, one for each path.
-func (r Rules) sorted() Rules {
-	r = slices.Clone(r)
-	slices.Reverse(r) // so that the later of two rules for one path comes first, and is kept
-	for i := range r {
-		r[i].Path = filepath.Clean(r[i].Path)
+// resolved returns the rules for what their paths lead to here, so that no second name of a directory gets round a
+// rule. Those of directories come before those of what is below, one for each path. Links on the way to a path are
+// rules with the access link, where no directory that is shown has them. What the rule above it shows is left out.
+func (r Rules) resolved() Rules {
+	w := newWalk()
+	all := make(Rules, 0, len(r)+8)
+	for _, x := range slices.Backward(r) { // so that the later of two rules for one path comes first, and is kept
+		if filepath.IsAbs(x.Path) {
+			x.Path = w.follow(x.Path)
+		}
+		all = append(all, x)
+	}
+	for path, to := range w.links {
+		all = append(all, Rule{Path: path, Access: link, From: to})
 	}
 	// A separator sorts before all else, so that what is below a directory follows it.
 	key := func(x Rule) string { return strings.ReplaceAll(x.Path, string(filepath.Separator), "\x00") }
-	slices.SortStableFunc(r, func(a, b Rule) int { return cmp.Compare(key(a), key(b)) })
-	return slices.CompactFunc(r, func(a, b Rule) bool { return a.Path == b.Path })
+	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(key(a), key(b)) })
+	var above []Rule // the rules that hold at this place, the nearest last
+	return slices.DeleteFunc(all, func(x Rule) bool {
+		for len(above) > 0 && !isBelow(above[len(above)-1].Path, x.Path) {
+			above = above[:len(above)-1]
+		}
+		if len(above) == 0 {
+			above = append(above, x)
+			return false
+		}
+		near := above[len(above)-1]
+		if near.Path == x.Path {
+			return true
+		}
+		isShown := near.Access == Read || near.Access == Write
+		if x.Access == link {
+			return isShown || near.Access == link
+		}
+		above = append(above, x)
+		return isShown && x.Access == near.Access && x.From == "" && near.From == "" && !x.MustExist
+	})
+}
+
+// here returns the rules that show paths as they are, for methods that cannot show one in the place of another.
+func (r Rules) here() Rules {
+	return slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.From != "" })
+}
+
+// walk follows the links on the ways to many paths, looking at each name once.
+type walk struct {
+	known map[string]string // what a link says, by its path; "" is no link
+	links map[string]string // those that were followed
+}
+
+func newWalk() walk { return walk{known: map[string]string{}, links: map[string]string{}} }
+
+// follow returns what an absolute path leads to. What is not there, or is not the user's to look at, stays as it is.
+func (w *walk) follow(path string) string {
+	const separator = string(filepath.Separator)
+	volume := filepath.VolumeName(path) + separator
+	real, rest := volume, strings.Split(filepath.Clean(path)[len(volume):], separator)
+	for followed := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		real = filepath.Join(real, name) // of "..", too: no link is in real
+		to, ok := w.known[real]
+		if !ok {
+			to, _ = os.Readlink(real)
+			w.known[real] = to
+		}
+		if to == "" || followed == 40 {
+			continue
+		}
+		followed++
+		w.links[real] = to
+		if real = filepath.Dir(real); filepath.IsAbs(to) {
+			real = volume
+		}
+		rest = append(strings.Split(to, separator), rest...)
+	}
+	return real
 }
 
 // Method is a way to confine programs.
@@ -90,6 +161,7 @@ type Method interface {
 // error says why there is none, and what to do. env is the environment of this process; programs that lie in one of
 // dirs are not trusted.
 func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
+	go private() // the first command needs it
 	switch runtime.GOOS {
 	case "linux":
 	case "darwin":

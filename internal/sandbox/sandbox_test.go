@@ -99,18 +99,37 @@ for d in read read/hidden read/write read/write/kept read/hidden/shown elsewhere
 	}
 }
 
-// Of two rules for one path the later counts.
-func TestTheLaterRuleCounts(t *testing.T) {
-	rules := Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}
-	got, want := rules.sorted(), Rules{{Path: "/a"}, {Path: "/a/b"}, {Path: "/a-b"}}
-	if !slices.Equal(got, want) || rules[0].Access != Write {
-		t.Errorf("sorted: %v, and the caller's are %v", got, rules)
+// Of two rules for one path the later counts, by whatever names. Links stay links, and what is shown already needs no
+// rule.
+func TestRulesAreForWhatPathsLeadTo(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, filepath.Base, "real/home/key", "real/tool/x", "shown/deep/x")
+	at := func(name string) string { return filepath.Join(base, name) }
+	require.NoError(t, errors.Join(os.Symlink("real", at("a")), os.Symlink(at("a/home/../tool"), at("b")), os.Symlink("loop", at("loop")),
+		os.Symlink("../real", at("shown/link"))))
+	links := []Rule{{at("a"), link, "real", false}, {at("b"), link, at("a/home/../tool"), false}}
+	for _, c := range []struct{ rules, want Rules }{
+		{Rules{{Path: at("a/home"), Access: Empty}, {Path: at("real/home")}}, Rules{links[0], {Path: at("real/home")}}},
+		{Rules{{Path: at("real/home")}, {Path: at("a/home/"), Access: Empty}}, Rules{links[0], {Path: at("real/home"), Access: Empty}}},
+		{Rules{{Path: at("b/x")}}, Rules{links[0], links[1], {Path: at("real/tool/x")}}},
+		{Rules{{Path: at("shown")}, {Path: at("shown/deep")}, {Path: at("shown/link")}}, Rules{{Path: at("real")}, {Path: at("shown")}}},
+		{Rules{{Path: at("shown")}, {Path: at("shown/deep"), Access: Write}, {Path: at("shown/deep/x")}},
+			Rules{{Path: at("shown")}, {Path: at("shown/deep"), Access: Write}, {Path: at("shown/deep/x")}}},
+		{Rules{{Path: at("real")}, {Path: at("real/home"), Access: Empty}, {Path: at("real/home/key")}},
+			Rules{{Path: at("real")}, {Path: at("real/home"), Access: Empty}, {Path: at("real/home/key")}}},
+		{Rules{{Path: at("loop/x")}, {Path: at("none/x"), From: base}}, Rules{{at("loop"), link, "loop", false}, {Path: at("loop/x")}, {Path: at("none/x"), From: base}}},
+		{Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}, Rules{{Path: "/a"}, {Path: "/a-b"}}},
+	} {
+		before := slices.Clone(c.rules)
+		if got := c.rules.resolved(); !slices.Equal(got, c.want) || !slices.Equal(c.rules, before) {
+			t.Errorf("%+v:\n%+v\nwant\n%+v", before, got, c.want)
+		}
 	}
 	var many Rules
 	for i := range 100 {
 		many = append(many, Rule{Path: fmt.Sprintf("/%02d", i%20), From: fmt.Sprint(i)})
 	}
-	if got := many.sorted(); !slices.Equal(got, many[80:]) {
+	if got := many.resolved(); !slices.Equal(got, many[80:]) {
 		t.Errorf("of many the last are not %v", got)
 	}
 }
@@ -142,39 +161,8 @@ for d in `+strings.Join(temporary, " ")+`; do (: >$d/new) 2>/dev/null || echo ca
 	}
 }
 
-// The home directory has toolchains and no passwords, also where a variable leads there. Other toolchains are read
-// wherever the environment says that they are.
-func TestHome(t *testing.T) {
-	for _, dir := range []string{"", "/", "relative"} {
-		if r := Home(dir); r != nil {
-			t.Errorf("the home directory %q: %v", dir, r)
-		}
-	}
-	for kv, want := range map[string]Rules{
-		"PATH=/x/bin:/tools:bin:/y/shims:/bin::": {{Path: "/x"}, {Path: "/tools"}, {Path: "/y"}, {Path: "/bin"}},
-		"GOPATH=/a:/home/u/go:/home/u-2/go:":     {{Path: "/a"}, {Path: "/home/u-2/go"}},
-		"PATH=/home/u/bin:/home/u2/bin":          {{Path: "/home/u2"}},
-		"GOROOT=/g/bin":                          {{Path: "/g/bin"}},
-		"JAVA_HOME=../j":                         nil, "NODE_PATH=/:/n/..": nil, "SECRETS=/s": nil, "GOROOT": nil,
-	} {
-		if got := Toolchains([]string{kv}, "/home/u"); !slices.Equal(got, want) {
-			t.Errorf("%s: %v", kv, got)
-		}
-	}
-	m, l := findNamespaces(t)
-	home := t.TempDir()
-	write(t, home, filepath.Base, "go/pkg/mod/x", ".cargo/registry/x", ".cargo/credentials.toml", ".ssh/id", ".m2/settings.xml",
-		".m2/repository/x", ".npmrc")
-	env := []string{"CARGO_HOME=" + home + "/.cargo", "PATH=" + home + "/bin:/usr/bin:/bin", "GOPATH=" + home, "JAVA_HOME=relative"}
-	got := run(t, m, l, slices.Concat(System(), Home(home), Toolchains(env, home)), "cd "+home+"; find . -type f | sort | tr '\n' ' '")
-	if got != "./.cargo/registry/x ./.m2/repository/x ./go/pkg/mod/x " || Home(home)[0].Access != Empty {
-		t.Errorf("the home directory has %s", got)
-	}
-}
-
-// What is there is mounted as its rule says. What is not there is left out, unless it must exist. Links of the system
-// stay links: /var/run, bound as what it leads to, would be the sockets of the machine. A directory in memory holds
-// enough for a build, on small machines too.
+// What is there is mounted as its rule says. What is not there is left out, unless it must exist. A directory in memory
+// holds enough for a build, on small machines too.
 func TestMount(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", filepath.Base, "dir/file")
@@ -185,13 +173,8 @@ func TestMount(t *testing.T) {
 		{Path: "none", Access: Write, MustExist: true}: "--bind none none", {Path: "link"}: "--ro-bind link link",
 		{Path: "/bin", From: "dir"}: "--ro-bind dir /bin", {Path: "dir", From: "none"}: "",
 		{Path: "none", From: "dir", Access: Write}: "--bind dir none", {Path: "dir", Access: Empty}: tmpfs + "dir",
-		{Path: "none", Access: Empty}: "", {Path: "none", Access: Empty, MustExist: true}: tmpfs + "none",
+		{Path: "/bin", Access: link, From: "usr/bin"}: "--symlink usr/bin /bin", {Path: "none", Access: Empty}: "", {Path: "none", Access: Empty, MustExist: true}: tmpfs + "none",
 		{Path: "dir/file", Access: Masked}: "--ro-bind /dev/null dir/file", {Path: "none", Access: Masked}: "",
-	}
-	for _, path := range []string{"/bin", "/lib64", "/var/run", "/var/lock"} {
-		if to, err := os.Readlink(path); err == nil {
-			rows[Rule{Path: path}] = "--symlink " + to + " " + path
-		}
 	}
 	for x, want := range rows {
 		if got := strings.Join(mount(x), " "); got != want {

@@ -48,7 +48,7 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 		return nil, errNone("no directory for a try can be made: "+text.OneLine(err.Error()), remedy)
 	}
 	defer os.RemoveAll(dir)
-	rules, err := System().profile()
+	rules, err := system().profile()
 	if err != nil {
 		return nil, errNone(text.OneLine(err.Error()), remedy)
 	}
@@ -97,20 +97,12 @@ func (r Rules) profile() (string, error) {
 	for _, path := range append([]string{"/dev/fd"}, devices...) {
 		b.WriteString("(allow file-read* file-write* file-ioctl (subpath " + profileString(path) + "))\n")
 	}
-	var real Rules
-	for _, x := range r {
-		if x.From != "" {
+	for _, x := range r.here().resolved() { // the kernel compares paths without links
+		if _, err := os.Lstat(x.Path); err != nil && x.MustExist {
+			return "", err
+		} else if err != nil {
 			continue
 		}
-		path, err := filepath.EvalSymlinks(x.Path) // the kernel compares paths without links
-		if err == nil {
-			x.Path = path
-			real = append(real, x)
-		} else if err = ignoreUnusable(err); err != nil || x.MustExist {
-			return "", errors.Join(err, os.ErrNotExist)
-		}
-	}
-	for _, x := range real.sorted() {
 		at := "(subpath " + profileString(x.Path) + "))\n"
 		switch x.Access {
 		case Read:

@@ -1,0 +1,384 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"muster/internal/proc"
+)
+
+// toolTable says where tools keep what programs need of them. A line has the directory in a home, the variables that
+// name another one, and what is shown of either; nothing is all. What has passwords or keys is not shown:
+// .cargo/credentials.toml, .gem/credentials, .m2/settings.xml, .npmrc, .gradle/gradle.properties, .config, .ssh.
+const toolTable = `
+.asdf             ASDF_DIR ASDF_DATA_DIR
+.bun              BUN_INSTALL             : bin install
+.cabal            CABAL_DIR               : bin packages store
+.cargo            CARGO_HOME              : bin env git registry
+.composer         COMPOSER_HOME           : vendor
+.conda                                    : envs pkgs
+.deno             DENO_INSTALL            : bin
+.dotnet           DOTNET_ROOT             : dotnet host packs sdk sdk-manifests shared templates tools
+.elan             ELAN_HOME
+.fly                                      : bin
+.gem              GEM_HOME GEM_PATH       : bin build_info bundler extensions gems plugins ruby specifications
+.ghcup
+.gradle           GRADLE_USER_HOME        : caches jdks wrapper
+.hex              HEX_HOME                : packages
+.jenv             JENV_ROOT
+.julia            JULIA_DEPOT_PATH        : artifacts compiled packages registries
+.juliaup
+.krew             KREW_ROOT               : bin store
+.linuxbrew
+.local                                    : bin lib pipx share/fnm share/pipx share/pnpm share/uv share/virtualenvs
+.local/share/mise MISE_DATA_DIR
+.m2                                       : repository wrapper
+.mix              MIX_HOME
+.nix-profile
+.nodenv           NODENV_ROOT
+.nuget/packages   NUGET_PACKAGES
+.nvm              NVM_DIR
+.opam             OPAMROOT
+.phpenv           PHPENV_ROOT
+.pub-cache        PUB_CACHE               : bin git global_packages hosted hosted-hashes
+.pyenv            PYENV_ROOT
+.rbenv            RBENV_ROOT
+.rustup           RUSTUP_HOME
+.rvm
+.sdkman           SDKMAN_DIR
+.stack            STACK_ROOT              : programs snapshots
+.swiftly
+.volta            VOLTA_HOME
+.yarn
+anaconda3         CONDA_PREFIX
+go                GOPATH                  : bin pkg
+miniconda3
+miniforge3
+sdk
+-                 ANDROID_HOME ANDROID_SDK_ROOT FLUTTER_ROOT GOROOT JAVA_HOME NODE_PATH PNPM_HOME PYTHONPATH VIRTUAL_ENV
+`
+
+// tool is a line of toolTable.
+type tool struct {
+	name      string
+	variables []string
+	parts     []string
+}
+
+// tools is toolTable.
+var tools = sync.OnceValue(func() (all []tool) {
+	for line := range strings.Lines(strings.TrimSpace(toolTable)) {
+		before, parts, _ := strings.Cut(line, ":")
+		words := strings.Fields(before)
+		t := tool{words[0], words[1:], strings.Fields(parts)}
+		if len(t.parts) == 0 {
+			t.parts = []string{"."}
+		}
+		all = append(all, t)
+	}
+	return all
+})
+
+// homeTools returns the paths of tools in a home directory, relative to it.
+func homeTools() (all []string) {
+	for _, t := range tools() {
+		for _, part := range t.parts {
+			if t.name != "-" {
+				all = append(all, filepath.Join(filepath.FromSlash(t.name), filepath.FromSlash(part)))
+			}
+		}
+	}
+	return all
+}
+
+// Toolchains returns the rules for the user's home directory, and for the programs and toolchains that an environment
+// names outside of the system. Of the home directory nothing is there but toolchains, and what a program writes there
+// goes with it.
+//
+// A directory of PATH is shown, and with it the installation that it belongs to, where that has libraries. So is what
+// variables such as GOROOT name. None of them may have in it a home, a user's settings or keys, one of the directories
+// hidden, or a repository but its own clone. What counts is where a path leads to.
+func Toolchains(env []string, home string, hidden ...string) (r Rules) {
+	g := newGuard(env, home, hidden)
+	if g.home != "" {
+		r = append(r, Rule{Path: home, Access: Empty})
+		for _, name := range homeTools() {
+			r = g.appendIf(r, filepath.Join(home, name), g.mayShow)
+		}
+	}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		for _, dir := range filepath.SplitList(value) {
+			switch {
+			case !filepath.IsAbs(dir):
+			case name == "PATH":
+				r = g.appendPath(r, dir)
+			default:
+				r = g.appendTool(r, name, dir)
+			}
+		}
+	}
+	return r
+}
+
+// guard says which directories are never shown because a variable names them, or something in them.
+type guard struct {
+	home     string   // "" is none
+	homes    []string // of all users, and where all users write
+	settings []string // directories of settings and data, such as ~/.config
+	hidden   []string // what nothing of is shown, such as ~/.ssh
+	walk     walk
+}
+
+// The directories in a home that have settings and data of many programs, and those that have keys.
+var (
+	settingsDirs = []string{".config", ".local", ".local/share", ".local/state", ".cache", "Library",
+		"Library/Application Support"}
+	keyDirs = []string{".ssh", ".gnupg", ".aws", ".azure", ".docker", ".kube", ".mozilla", ".password-store", ".pki",
+		".config/gcloud", ".local/share/keyrings", "Library/Keychains"}
+)
+
+// newGuard returns the guard for an environment.
+func newGuard(env []string, home string, hidden []string) *guard {
+	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: newWalk()}
+	if filepath.IsAbs(home) && filepath.Dir(filepath.Clean(home)) != filepath.Clean(home) {
+		g.home = g.walk.follow(home)
+		g.homes = append(g.homes, g.home)
+	}
+	for _, home := range g.homes {
+		for _, name := range settingsDirs {
+			g.settings = append(g.settings, filepath.Join(home, filepath.FromSlash(name)))
+		}
+		for _, name := range keyDirs {
+			g.hidden = append(g.hidden, filepath.Join(home, filepath.FromSlash(name)))
+		}
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+		"XDG_RUNTIME_DIR"} {
+		g.settings = append(g.settings, proc.Variable(env, name))
+	}
+	g.hidden = append(append(g.hidden, proc.Variable(env, "GNUPGHOME"), proc.Variable(env, "PASSWORD_STORE_DIR")),
+		hidden...)
+	if proc.Variable(env, "WSL_DISTRO_NAME") != "" { // Windows' programs run nowhere else, and its disks are slow
+		g.hidden = append(g.hidden, "/mnt")
+	}
+	for _, all := range []*[]string{&g.homes, &g.settings, &g.hidden} {
+		*all = slices.DeleteFunc(*all, func(path string) bool { return !filepath.IsAbs(path) })
+		for i, path := range *all {
+			(*all)[i] = g.walk.follow(path)
+		}
+	}
+	return g
+}
+
+// homes returns the home directories of all users of this machine.
+var homes = sync.OnceValue(func() (all []string) {
+	users, _ := os.ReadFile("/etc/passwd") // not everywhere; then only the usual places are known
+	for line := range strings.Lines(string(users)) {
+		if fields := strings.Split(line, ":"); len(fields) > 5 && len(fields[5]) > 1 && filepath.IsAbs(fields[5]) {
+			all = append(all, filepath.Clean(fields[5]))
+		}
+	}
+	for _, pattern := range []string{"/home/*", "/Users/*"} {
+		found, _ := filepath.Glob(pattern) // the patterns are correct
+		all = append(all, found...)
+	}
+	return append(all, "/root")
+})
+
+// appendIf appends a rule for a path that is there, if what it leads to is allowed, and the system has not both.
+func (g *guard) appendIf(r Rules, path string, isAllowed func(real string) bool) Rules {
+	real := g.walk.follow(path)
+	if _, err := os.Stat(real); err != nil || isOfSystem(path) && isOfSystem(real) || !isAllowed(real) {
+		return r
+	}
+	return append(r, Rule{Path: path})
+}
+
+// isOfSystem reports whether System shows a path.
+func isOfSystem(path string) bool {
+	isIn := func(dir string) bool { return isBelow(dir, path) }
+	return slices.ContainsFunc(systemDirs, isIn) &&
+		!slices.ContainsFunc(private(), func(x Rule) bool { return isIn(x.Path) })
+}
+
+// mayShow reports whether a directory has nothing in it that is never shown, and is not in something that is hidden.
+func (g *guard) mayShow(real string) bool {
+	has := func(path string) bool { return isBelow(real, path) }
+	return !slices.ContainsFunc(g.homes, has) && !slices.ContainsFunc(g.settings, has) &&
+		!slices.ContainsFunc(g.hidden, func(path string) bool { return has(path) || isBelow(path, real) })
+}
+
+// appendTool appends the rules for a directory that a variable names.
+func (g *guard) appendTool(r Rules, variable, dir string) Rules {
+	for _, t := range tools() {
+		if !slices.Contains(t.variables, variable) {
+			continue
+		}
+		for _, part := range t.parts {
+			r = g.appendIf(r, filepath.Join(dir, part), func(real string) bool {
+				isUsual := strings.Trim(filepath.Base(real), ".") == strings.Trim(filepath.Base(t.name), ".")
+				return g.mayShow(real) && (part != "." || (isUsual || !g.isSettings(real)) && g.isInstallation(real))
+			})
+		}
+	}
+	return r
+}
+
+// The names of directories of programs, and of what stands beside the programs of an installation that needs more.
+var (
+	programDirs = []string{"bin", "sbin", "shims", "condabin", ".bin"}
+	libraryDirs = []string{"lib", "lib32", "lib64", "libexec", "libs", "jars", "share", "include", "pkg", "packages",
+		"installs", "versions"}
+)
+
+// appendPath appends the rules for a directory of programs.
+func (g *guard) appendPath(r Rules, dir string) Rules {
+	r = g.appendIf(r, dir, func(real string) bool { return g.mayShow(real) && !g.holdsMore(real) })
+	// An installation is found by both names of its programs.
+	for _, name := range slices.Compact([]string{filepath.Clean(dir), g.walk.follow(dir)}) {
+		base, up := filepath.Base(name), filepath.Dir(name)
+		if !slices.Contains(programDirs, base) || base != ".bin" && !hasOneOf(up, libraryDirs...) {
+			continue
+		}
+		r = g.appendIf(r, up, func(real string) bool {
+			return g.mayShow(real) && !g.isSettings(real) && g.isInstallation(real)
+		})
+		if hasOneOf(up, "pyvenv.cfg") { // most lie in the repository that they are for
+			for _, part := range []string{"pyvenv.cfg", "lib", "lib64"} {
+				r = g.appendIf(r, filepath.Join(up, part), g.mayShow)
+			}
+		}
+	}
+	return r
+}
+
+// isSettings reports whether a directory is where one program keeps settings, such as ~/.cargo and ~/.config/gh.
+func (g *guard) isSettings(real string) bool {
+	base, up := filepath.Base(real), filepath.Dir(real)
+	return slices.Contains(g.settings, up) || slices.Contains(g.homes, up) && base[0] == '.' && base != ".linuxbrew"
+}
+
+// isInstallation reports whether a directory can be a toolchain's as a whole: it is no part of a repository and has
+// none in it, but for the toolchain's own clone.
+func (g *guard) isInstallation(real string) bool {
+	// A repository of a home directory itself has the user's settings.
+	for dir := real; !slices.Contains(g.homes, dir) && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if hasOneOf(dir, ".git") {
+			return isToolClone(dir)
+		}
+	}
+	return !g.holdsMore(real)
+}
+
+// The names of toolchains that are installed as a clone of their repository, and programs of others.
+var (
+	cloneNames = []string{"asdf", "flutter", "goenv", "jenv", "nodenv", "nvm", "phpenv", "plenv", "pyenv", "rbenv",
+		"tfenv"}
+	clonePrograms = []string{"bin/brew", "bin/flutter", "bin/fzf", "bin/go", "emsdk", "gclient", "vcpkg"}
+)
+
+// isToolClone reports whether a repository is a toolchain.
+func isToolClone(dir string) bool {
+	return slices.Contains(cloneNames, strings.Trim(filepath.Base(dir), ".")) ||
+		slices.ContainsFunc(clonePrograms, func(name string) bool {
+			st, err := os.Stat(filepath.Join(dir, name))
+			return err == nil && st.Mode().IsRegular()
+		})
+}
+
+// The search for what a toolchain has not goes so deep, and to so many directories. What has more is no toolchain.
+const (
+	searchDepth = 4
+	searchDirs  = 20_000
+)
+
+// holdsMore reports whether all users write in a directory, or it has more in it than a toolchain: a repository, or
+// what only homes have. It may be a clone, and have plugins that are.
+func (g *guard) holdsMore(real string) bool {
+	if st, err := os.Stat(real); err != nil || st.Mode()&fs.ModeSticky != 0 && st.Mode()&0o002 != 0 {
+		return true
+	}
+	level := []string{real}
+	for depth, n := 0, 0; depth <= searchDepth; depth++ {
+		var next []string
+		for _, dir := range level {
+			entries, _ := os.ReadDir(dir) // what cannot be read cannot be shown
+			isPlugin := depth > 0 && filepath.Base(filepath.Dir(dir)) == "plugins"
+			switch {
+			case hasNames(entries, ".git") && (isPlugin || isToolClone(dir)):
+				continue // what it has of other clones is its own
+			case hasNames(entries, ".git"), hasNames(entries, "HEAD", "objects", "refs"), isHome(entries):
+				return true
+			}
+			for _, e := range entries {
+				if e.IsDir() {
+					next = append(next, filepath.Join(dir, e.Name()))
+				}
+			}
+		}
+		if n += len(next); n > searchDirs {
+			return true
+		}
+		level = next
+	}
+	return false
+}
+
+// isHome reports whether a directory with the entries is somebody's home.
+func isHome(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc([]string{".ssh", ".gnupg", ".aws", ".netrc", ".password-store", ".bash_history",
+		".zsh_history"}, func(name string) bool { return hasNames(entries, name) })
+}
+
+// hasNames reports whether all of some names are among sorted entries.
+func hasNames(entries []fs.DirEntry, names ...string) bool {
+	for _, name := range names {
+		if _, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int {
+			return strings.Compare(e.Name(), name)
+		}); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// hasOneOf reports whether one of some paths is there below a directory.
+func hasOneOf(dir string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+// MakeHome makes a home directory at name below dir, with links to what a user's home directory has of toolchains. It
+// is for programs that cannot be shown an empty one in the place of the user's. Programs may have written in dir: no
+// link is followed.
+func MakeHome(dir, name, home string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	for _, tool := range homeTools() {
+		target, link := filepath.Join(home, tool), filepath.Join(name, tool)
+		if _, err := os.Stat(target); err != nil {
+			continue
+		}
+		if err := root.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			return err
+		}
+		if err := root.Symlink(target, link); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
