@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"muster/internal/sandbox"
 	"muster/internal/testing/gittest"
@@ -25,6 +27,9 @@ import (
 
 // secret stands in each file that a confined command must not read.
 const secret = "c0ffee-only-for-the-user"
+
+// envSecret is a value of the environment of the user. muster hides it wherever it is printed, so it shows no reading.
+const envSecret = "t0ken-only-for-the-user"
 
 // escapes are commands of a member that does what any text tells it. $OUT is a directory outside of the lane that the
 // command tries to write to, $USER_HOME the user's home directory, $REPO the repository, $OTHER another of the user's
@@ -121,13 +126,19 @@ func waysOut() []string {
 // asEachUser runs a test as this user and, where that is root, as one without rights.
 func asEachUser(t *testing.T, test func(t *testing.T, w *escapeWorld)) {
 	t.Helper()
-	if _, err := sandbox.Find(t.Context(), os.Environ()); err != nil {
-		tier.Missing(t, err.Error())
-	}
 	if os.Getuid() == 0 && tier.IsAll() {
 		t.Run("nobody", func(t *testing.T) { test(t, newEscapeWorld(t, nobody)) })
 	}
-	t.Run("this user", func(t *testing.T) { test(t, newEscapeWorld(t, os.Getuid())) })
+	t.Run("this user", func(t *testing.T) { asThisUser(t, test) })
+}
+
+// asThisUser runs a test as this user.
+func asThisUser(t *testing.T, test func(t *testing.T, w *escapeWorld)) {
+	t.Helper()
+	if _, err := sandbox.Find(t.Context(), os.Environ()); err != nil {
+		tier.Missing(t, err.Error())
+	}
+	test(t, newEscapeWorld(t, os.Getuid()))
 }
 
 // TestEscapes has an obedient member try each way out of its lane: 0 succeed.
@@ -144,7 +155,7 @@ func TestEscapesFromLandlock(t *testing.T) {
 
 // breakBubblewrap puts a program before bubblewrap that fails, as it does where user namespaces are forbidden.
 func (w *escapeWorld) breakBubblewrap() {
-	require.NoError(w, os.Chmod(w.write("bin/bwrap", "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"), 0o755))
+	require.NoError(w, os.Chmod(w.write("tools/bin/bwrap", "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"), 0o755))
 }
 
 // nobody is the number of a user without rights.
@@ -164,7 +175,7 @@ func tryEscapes(t *testing.T, w *escapeWorld) {
 
 // team runs a team whose lead, and its mates, are a scripted model.
 func (w *escapeWorld) team(model []byte, flags ...string) (string, error) {
-	return w.run(filepath.Join(w.base, "bin", "muster"), append([]string{"run", "work", "--team", "t", "--teammates", "0",
+	return w.run(w.program(), append([]string{"run", "work", "--team", "t", "--teammates", "0",
 		"--max-turns", "300", "--model", "script/" + w.write("agent.yaml", string(model))}, flags...)...)
 }
 
@@ -261,8 +272,8 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 	for _, dir := range []string{"out", "home/.local/bin", "home/.cache/go-build"} {
 		require.NoError(w, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	require.NoError(w, os.MkdirAll(filepath.Join(base, "bin"), 0o755))
-	require.NoError(w, exec.Command("cp", program.Path(t), filepath.Join(base, "bin", "muster")).Run())
+	require.NoError(w, os.MkdirAll(filepath.Dir(w.program()), 0o755))
+	require.NoError(w, exec.Command("cp", program.Path(t), w.program()).Run())
 	for _, name := range []string{"repo", "other"} {
 		dir := filepath.Join(base, name)
 		require.NoError(w, os.MkdirAll(dir, 0o755))
@@ -294,6 +305,9 @@ func newEscapeWorld(t *testing.T, uid int) *escapeWorld {
 	return w
 }
 
+// program returns the path of muster, in a directory of its own: members may read the surroundings of what PATH names.
+func (w *escapeWorld) program() string { return filepath.Join(w.base, "tools", "bin", "muster") }
+
 // listen counts the connections to a server of the user's.
 func (w *escapeWorld) listen(network, address string) net.Addr {
 	l, err := net.Listen(network, address)
@@ -320,19 +334,24 @@ func (w *escapeWorld) write(name, text string) (path string) {
 }
 
 func (w *escapeWorld) run(name string, args ...string) (string, error) {
-	c := exec.Command(name, args...)
-	c.Dir = w.repo
+	out, err := w.command(context.Background(), name, args...).CombinedOutput()
+	return string(out), err
+}
+
+// command returns a command that runs in the repository as the user.
+func (w *escapeWorld) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.WaitDelay = w.repo, 5*time.Second
 	if w.uid != os.Getuid() {
 		require.NoError(w, exec.Command("chown", "-R", fmt.Sprint(w.uid), w.base).Run())
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
 	}
 	c.Env = append(os.Environ(), "HOME="+w.home, "XDG_CONFIG_HOME="+w.home+"/config", "XDG_STATE_HOME="+w.home+"/state",
-		"XDG_CACHE_HOME=", "TMPDIR=", "MY_TOKEN="+secret)
+		"XDG_CACHE_HOME=", "TMPDIR=", "MY_TOKEN="+envSecret)
 	c.Env = slices.DeleteFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, "MUSTER_SANDBOX_ENABLED=") })
-	c.Env = append(c.Env, "PATH="+filepath.Join(w.base, "bin")+":/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin")
+	c.Env = append(c.Env, "PATH="+filepath.Dir(w.program())+":/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin")
 	c.Env = append(c.Env, w.env...)
-	out, err := c.CombinedOutput()
-	return string(out), err
+	return c
 }
 
 func (w *escapeWorld) git(args ...string) string {

@@ -7,7 +7,8 @@
 // one that begins with "[!all] skip" is left out.
 //
 // Read hostile_test.go first: it runs the tables and has the commands that all of them share. The commands of one table
-// alone are in the file that is named for it, those of repositories in landing_test.go.
+// alone are in the file that is named for it, those of repositories in landing_test.go. The table lanes has attacks instead
+// of scripts: lanes_test.go tries each on the real program in a sandbox.
 package hostile
 
 import (
@@ -104,7 +105,7 @@ func TestThePageNamesItsTests(t *testing.T) {
 			t.Errorf("the page does not name the table %s", name)
 		}
 	}
-	for _, m := range regexp.MustCompile("`((?:states|keys|landing|repositories|limits)/[a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`((?:states|keys|landing|repositories|limits|lanes)/[a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
 		if !exists[m[1]] {
 			t.Errorf("there is no table %s", m[1])
 		}

@@ -83,7 +83,7 @@ var underLandlock = map[string][]string{
 // try has a member run the commands in its lane, and returns for each what it says where it fails.
 func (p project) try(w *escapeWorld, flags ...string) (failures []string) {
 	// The toolchains are those of whoever runs the test. What stands in bin takes the place of a program of the system.
-	w.env = []string{"PATH=" + filepath.Join(w.base, "bin") + ":" + os.Getenv("PATH")}
+	w.env = []string{"PATH=" + filepath.Dir(w.program()) + ":" + os.Getenv("PATH")}
 	w.knowsIdentity()
 	for file, text := range p.files {
 		w.write(filepath.Join("repo", file), text)
