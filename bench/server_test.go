@@ -14,13 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"muster/internal/testing/wait"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
 
-// server is a stand-in for a model's server: it answers from a script, at once, and notes when it was asked.
+// server is a stand-in for a model's server: it answers from a script and notes when it was asked.
 type server struct {
-	url string
+	url   string
+	pause time.Duration // before each reply
 
 	mu     sync.Mutex
 	asked  map[string][]visit // by member
@@ -63,6 +65,7 @@ func serve(tb testing.TB, words string) *server {
 		if each != nil {
 			each(who, n)
 		}
+		wait.Elapse(s.pause)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		h.ServeHTTP(w, r)
 		s.mu.Lock()
