@@ -4,66 +4,64 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"strconv"
+	"net"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// frame is what goes over the socket between a program and its guard, in either direction. On the wire it is the length
-// of its body, as four bytes, and its body: kind, call and arguments, separated by NUL bytes. No argument can contain
-// one, because startWith refuses it. The descriptors of a start travel with the length.
-type frame struct {
-	kind string
-	call uint64
-	args []string
-}
+// An order to start a tool is a list of texts: dir, path, way to start, limits, number of arguments, number of writable
+// directories, argv, these directories, env. With it go the descriptors of the three streams, and of Extra or Ruleset
+// of the Spec, where there is one.
 
-// The kinds of frames, with their arguments.
+// The ways to start a tool.
 const (
-	// To the guard: dir, path, limits, number of arguments, number of writable directories, argv, these directories,
-	// env; descriptors: its three streams, and the ruleset that it is put under, where there is one.
-	frameStart   = "start"
-	frameKill    = "kill"    // to the guard: nothing
-	frameStarted = "started" // from the guard: pid
-	frameFailed  = "failed"  // from the guard: errno
-	frameExited  = "exited"  // from the guard: exit status, the limits that it has reached
+	startPlain     = "plain"
+	startNamespace = "namespace" // see Spec.HasNamespace
+	startRuleset   = "ruleset"   // see Spec.Ruleset
 )
 
-// lengthSize is the size of a frame's length.
+// lengthSize is the size of an order's length, which goes before it.
 const lengthSize = 4
 
-// errFrame says that a body is not that of a frame.
-var errFrame = errors.New("broken frame")
-
-// encode returns the frame as it goes over the socket.
-func (f frame) encode() []byte {
-	body := strings.Join(append([]string{f.kind, strconv.FormatUint(f.call, 10)}, f.args...), "\x00")
+// encode returns an order as it goes over a connection. No text contains a NUL byte, because startWith refuses it.
+func encode(texts []string) []byte {
+	body := strings.Join(texts, "\x00")
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// number returns argument i as a number, or 0.
-func (f frame) number(i int) int {
-	if i >= len(f.args) {
-		return 0
-	}
-	n, _ := strconv.Atoi(f.args[i]) // only the other side of this very program writes it
-	return n
-}
-
-// readFrame reads one frame. head reads its length, where the guard receives the descriptors.
-func readFrame(r io.Reader, head func([]byte) error) (f frame, err error) {
+// readOrder reads an order with its descriptors, which the caller closes.
+func readOrder(conn *net.UnixConn) (texts []string, files []int, err error) {
 	length := make([]byte, lengthSize)
-	if err := head(length); err != nil {
-		return f, err
+	if files, err = receive(conn, length); err != nil {
+		return nil, files, err
 	}
 	body := make([]byte, binary.LittleEndian.Uint32(length))
-	if _, err := io.ReadFull(r, body); err != nil {
-		return f, err
+	_, err = io.ReadFull(conn, body)
+	return strings.Split(string(body), "\x00"), files, err
+}
+
+// send sends data. Descriptors go with the first byte.
+func send(conn *net.UnixConn, data []byte, files ...int) error {
+	n, _, err := conn.WriteMsgUnix(data, unix.UnixRights(files...), nil)
+	if err == nil && n < len(data) { // the guard may have answered and closed already
+		_, err = conn.Write(data[n:])
 	}
-	fields := strings.Split(string(body), "\x00")
-	if len(fields) < 2 {
-		return f, errFrame
+	return err
+}
+
+// receive fills data, and returns the descriptors that come with it.
+func receive(conn *net.UnixConn, data []byte) (files []int, err error) {
+	oob := make([]byte, unix.CmsgSpace(mostFiles*4))
+	n, oobn, _, _, err := conn.ReadMsgUnix(data, oob)
+	if err != nil {
+		return nil, err
 	}
-	f.kind, f.args = fields[0], fields[2:]
-	f.call, err = strconv.ParseUint(fields[1], 10, 64)
-	return f, err
+	controls, err := unix.ParseSocketControlMessage(oob[:oobn])
+	for _, c := range controls {
+		fds, errRights := unix.ParseUnixRights(&c)
+		files, err = append(files, fds...), errors.Join(err, errRights)
+	}
+	_, errRead := io.ReadFull(conn, data[n:])
+	return files, errors.Join(err, errRead)
 }

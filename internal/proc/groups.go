@@ -17,6 +17,9 @@ type groups struct {
 	started []*child // those that are over leave it at the next start
 }
 
+// starter starts the programs of all launchers without a guard.
+var starter thread
+
 // newGroups returns a launcher that runs nothing yet.
 func newGroups() *groups { return &groups{} }
 
@@ -38,11 +41,19 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 			WithHint("call team.Guard first thing in main")
 	}
 	tag := rand.Text()
-	p, err := os.StartProcess(path, s.Argv, &os.ProcAttr{
-		Dir:   s.Dir,
-		Env:   WithVariables(s.Env, CallVar+"="+tag),
-		Files: []*os.File{pipes.in, pipes.out, pipes.err},
-		Sys:   newSession(),
+	files := []*os.File{pipes.in, pipes.out, pipes.err}
+	if s.Extra != nil {
+		files = append(files, s.Extra)
+	}
+	var p *os.Process
+	err := starter.do(func() (err error) {
+		p, err = os.StartProcess(path, s.Argv, &os.ProcAttr{
+			Dir:   s.Dir,
+			Env:   WithVariables(s.Env, CallVar+"="+tag),
+			Files: files,
+			Sys:   newSession(),
+		})
+		return err
 	})
 	if err != nil {
 		return nil, startError(s, err)

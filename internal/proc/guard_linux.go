@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,25 +46,25 @@ func GuardMain() {
 // Guard is a launcher whose tools are started by a guard. If that is killed, the next Start starts another.
 type Guard struct {
 	mu      sync.Mutex
-	link    *link // to the last guard, which may be dead
+	keeper  *keeper // the last guard, which may be dead
 	closed  bool
 	renewed func(pid int) // is told of each guard that follows the first; may be nil
 }
 
 // newGuard starts a guard and returns the launcher that uses it.
 func newGuard() (*Guard, error) {
-	l, err := startGuard()
+	k, err := startGuard()
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{link: l}, nil
+	return &Guard{keeper: k}, nil
 }
 
 // PID is the process id of the guard.
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.link.pid
+	return g.keeper.pid
 }
 
 // OnRenewal sets the function that is told the process id of each guard that takes the place of one that was killed,
@@ -83,92 +84,72 @@ func (g *Guard) Start(ctx context.Context, s Spec) (Process, error) {
 // guard gets the order.
 func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	for try := 0; ; try++ {
-		l, err := g.liveLink()
+		k, err := g.liveKeeper()
 		if err != nil {
 			return nil, err
 		}
-		c, err := l.start(ctx, s, path, pipes)
+		c, err := k.start(ctx, s, path, pipes)
 		if !errors.Is(err, errGuardGone) || try == 3 {
 			return c, err
 		}
 		select { // until what the dead guard left is killed
-		case <-l.gone:
+		case <-k.gone:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// liveLink returns the link to the guard, to a new one if the last has died.
-func (g *Guard) liveLink() (*link, error) {
+// liveKeeper returns the guard, a new one if the last has died.
+func (g *Guard) liveKeeper() (*keeper, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil, errClosed()
 	}
 	select {
-	case <-g.link.gone:
-		l, err := startGuard()
+	case <-g.keeper.gone:
+		k, err := startGuard()
 		if err != nil {
 			return nil, err
 		}
-		g.link = l
+		g.keeper = k
 		if g.renewed != nil {
-			g.renewed(l.pid)
+			g.renewed(k.pid)
 		}
 	default:
 	}
-	return g.link, nil
+	return g.keeper, nil
 }
 
 // Close ends the guard, which kills everything first. A guard that does not manage it in time is killed itself, and
-// listen kills what is left.
+// each call kills what is left of its tool.
 func (g *Guard) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	g.link.wake()
+	g.keeper.wake()
 	// The guard takes the end of the socket as the end of the program: it kills everything and ends.
-	_ = g.link.conn.CloseWrite()
+	_ = g.keeper.socket.CloseWrite()
 	select {
-	case <-g.link.gone:
+	case <-g.keeper.gone:
 		return nil
 	case <-time.After(killLimit + outputTimeout):
-		_ = g.link.guard.Kill()
-		<-g.link.gone
+		_ = g.keeper.process.Kill()
+		<-g.keeper.gone
 		return muster.Errorf(muster.Unavailable, "the guard did not end by itself: it was killed")
 	}
 }
 
-// link is the connection to one guard, which lives or lived. Orders are written by whoever has them; one goroutine,
-// listen, reads what the guard says and hands it to the call that it is about.
-type link struct {
-	pid   int
-	tag   string // begins the tags of all its calls
-	guard *os.Process
-	conn  *net.UnixConn
-	gone  chan struct{} // closed when the guard is dead, and all that it ran too
-
-	writing sync.Mutex // orders what is written. listen never takes it, so it never waits for a full socket
-
-	mu    sync.Mutex
-	next  uint64           // the number of the last call
-	calls map[uint64]*call // that are not over, by number; nil when the guard is gone
-}
-
-// call is a tool between its start and its end.
-type call struct {
-	pid int // 0 until it has started
-	// answers has what the guard says: that the tool has started, or why not; then how it ended. Both fit into it, so
-	// listen never waits for a caller.
-	answers chan answer
-}
-
-// answer is the process id of a tool that has started, or the exit status of one that has ended.
-type answer struct {
-	number  int
-	reached string // the limits that a tool which has ended has reached
-	err     error
+// keeper is a guard that lives or lived. For each tool there is a connection of its own, which muster makes and hands
+// over. It carries the order to start (frame_linux.go), then one line that says how the start ended, then one that says
+// how the tool ended. Its end tells the guard to kill the tool: muster wants that, or is dead.
+type keeper struct {
+	pid     int
+	tag     string // begins the tags of all its calls
+	process *os.Process
+	socket  *net.UnixConn // to it go the connections; its end tells the guard to end
+	gone    chan struct{} // closed when the guard is dead
 }
 
 // errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
@@ -176,49 +157,58 @@ var errGuardGone = muster.Errorf(muster.Unavailable,
 	"the process that starts the commands of agents was killed again and again")
 
 // startGuard starts a guard: this very program, even if its file was replaced meanwhile.
-func startGuard() (*link, error) {
+func startGuard() (*keeper, error) {
 	fail := func(err error) error {
 		return muster.Errorf(muster.Unavailable,
 			"the process that starts the commands of agents cannot be started: %w", err)
 	}
-	// A socket pair has no name: nobody else can connect to the guard or speak for it.
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	socket, theirs, err := connection()
 	if err != nil {
 		return nil, fail(err)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "guard")
-	defer ours.Close()
 	defer theirs.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fail(err)
+		return nil, fail(errors.Join(err, socket.Close()))
 	}
 	defer null.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return nil, fail(err)
-	}
 	// /proc/self/exe is the running program, also when an update has replaced its file.
 	// Its arguments say whose guard it is, for whoever finds it after its program has died: see KillAbandoned.
 	program, _ := readProcess(os.Getpid())
 	args := []string{os.Args[0], guardWord, program.id().String()}
-	guard, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
+	process, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   guardEnv(),
 		Files: []*os.File{null, null, os.Stderr, theirs},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		_ = conn.Close()
-		return nil, fail(err)
+		return nil, fail(errors.Join(err, socket.Close()))
 	}
-	self, _ := readProcess(guard.Pid)
-	l := &link{
-		pid: guard.Pid, tag: guardTag(guard.Pid, self.started), guard: guard,
-		conn: conn.(*net.UnixConn), gone: make(chan struct{}), calls: map[uint64]*call{},
+	self, _ := readProcess(process.Pid)
+	k := &keeper{process.Pid, guardTag(process.Pid, self.started), process, socket, make(chan struct{})}
+	go func() {
+		_, _ = process.Wait()
+		_ = socket.Close()
+		close(k.gone)
+	}()
+	return k, nil
+}
+
+// connection returns the two ends of a connection. It has no name: no other can connect to the guard or speak for it.
+func connection() (ours *net.UnixConn, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
 	}
-	go l.listen()
-	return l, nil
+	end := os.NewFile(uintptr(pair[0]), "guard")
+	defer end.Close()
+	theirs = os.NewFile(uintptr(pair[1]), "guard")
+	conn, err := net.FileConn(end)
+	if err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn.(*net.UnixConn), theirs, nil
 }
 
 // guardEnv returns the environment of the guard. Tools can read it, so it has no keys. It keeps the guard's heap small.
@@ -234,139 +224,81 @@ func guardEnv() []string {
 
 // start orders a tool from the guard and waits until it has begun. The descriptors of its input and output travel with
 // the order.
-func (l *link) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
-	k := &call{answers: make(chan answer, 2)}
-	id, err := l.addCall(k)
+func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
+	conn, theirs, err := connection()
 	if err != nil {
-		return nil, err
+		return nil, startError(s, err)
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	files := []int{int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd())}
+	way := startPlain
+	if s.HasNamespace {
+		way = startNamespace
+	}
+	if s.Extra != nil {
+		files = append(files, int(s.Extra.Fd()))
+	}
 	if s.Ruleset != nil {
-		files = append(files, int(s.Ruleset.Fd()))
+		way, files = startRuleset, append(files[:streams], int(s.Ruleset.Fd()))
 	}
-	rights := unix.UnixRights(files...)
-	args := slices.Concat([]string{s.Dir, path, s.Limits.encode(), strconv.Itoa(len(s.Argv)),
-		strconv.Itoa(len(s.Writable))}, s.Argv, s.Writable, s.Env)
-	err = l.write(frame{frameStart, id, args}, rights)
+	order := encode(slices.Concat([]string{s.Dir, path, way, s.Limits.String(), strconv.Itoa(len(s.Argv)),
+		strconv.Itoa(len(s.Writable))}, s.Argv, s.Writable, s.Env))
+	k.wake()
+	err = send(k.socket, []byte{0}, int(theirs.Fd()))
+	_ = theirs.Close()
+	if err == nil {
+		err = send(conn, order, files...)
+	}
 	runtime.KeepAlive(pipes)
-	runtime.KeepAlive(s.Ruleset)
+	runtime.KeepAlive(s)
 	if err != nil {
-		l.mu.Lock()
-		delete(l.calls, id)
-		l.mu.Unlock()
-		return nil, errGuardGone
+		return nil, errors.Join(errGuardGone, conn.Close())
 	}
-	started := <-k.answers
-	if errno, ok := errors.AsType[syscall.Errno](started.err); ok {
-		return nil, startError(s, errno)
+	answers := bufio.NewReader(conn)
+	pid, _, err := k.answer(answers, 0)
+	if err == nil && pid < 0 {
+		err = startError(s, syscall.Errno(-pid))
 	}
-	if started.err != nil {
-		return nil, started.err
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
 	}
-	kill := func() error { return l.write(frame{kind: frameKill, call: id}, nil) }
-	return follow(ctx, s, pipes, started.number, kill, func() (outcome, error) {
-		ended := <-k.answers
-		return outcome{ended.number, ended.reached}, ended.err
+	kill := func() error { // nothing is left to be killed where it fails
+		k.wake()
+		_ = conn.CloseWrite()
+		return nil
+	}
+	return follow(ctx, s, pipes, pid, kill, func() (o outcome, err error) {
+		o.exit, o.reached, err = k.answer(answers, pid)
+		return o, errors.Join(err, conn.Close())
 	}), nil
 }
 
-// addCall gives a call its number. The error is errGuardGone when listen has seen the guard's end.
-func (l *link) addCall(k *call) (id uint64, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.calls == nil {
-		return 0, errGuardGone
+// answer reads a line about a tool: a number, and perhaps more. Where there is none, the guard is dead. Then it kills
+// what the tool has left, and the error says that the outcome is unknown. pid is 0 before the tool has started.
+func (k *keeper) answer(answers *bufio.Reader, pid int) (n int, rest string, err error) {
+	line, err := answers.ReadString('\n')
+	if err == nil {
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err = strconv.Atoi(number)
+		return n, rest, err
 	}
-	l.next++
-	l.calls[l.next] = k
-	return l.next, nil
-}
-
-// wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit. The error is
-// of a dead guard, which listen notices.
-func (l *link) wake() { _ = l.guard.Signal(unix.SIGCONT) }
-
-// write writes a frame. Descriptors go with its first byte.
-func (l *link) write(f frame, rights []byte) error {
-	l.wake()
-	// One frame at a time: parts of two frames must not mix.
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	data := f.encode()
-	n, _, err := l.conn.WriteMsgUnix(data, rights, nil)
-	if err == nil && n < len(data) {
-		_, err = l.conn.Write(data[n:])
-	}
-	return err
-}
-
-// listen handles what the guard says until it is gone, and then ends the calls that are left.
-func (l *link) listen() {
-	r := bufio.NewReader(l.conn)
-	for {
-		f, err := readFrame(r, func(head []byte) error { _, err := io.ReadFull(r, head); return err })
-		if err != nil {
-			break
-		}
-		l.answer(f)
-	}
-	_ = l.guard.Kill() // it is dead, or says what cannot be understood
-	_, _ = l.guard.Wait()
-	l.mu.Lock()
-	// From here on addCall refuses, so no call is added that nobody would end.
-	calls := l.calls
-	l.calls = nil
-	l.mu.Unlock()
-	// The tools died with the guard (Pdeathsig). What they had started is found by its tag and its session.
-	if len(calls) > 0 {
-		killAll(func() []process { return l.orphans(calls) }, killLimit)
-	}
-	err := muster.Errorf(muster.Unavailable,
+	<-k.gone
+	killAll(func() []process { return k.orphans(pid) }, killLimit)
+	return 128 + int(unix.SIGKILL), "", muster.Errorf(muster.Unavailable,
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
-	for _, c := range calls { // those too that were not said to have started: they may have begun
-		c.answers <- answer{number: 128 + int(unix.SIGKILL), err: err}
-	}
-	_ = l.conn.Close()
-	close(l.gone)
 }
 
-// answer hands what the guard says to the call that it is about, and forgets a call that is over.
-func (l *link) answer(f frame) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := l.calls[f.call]
-	if c == nil {
-		return
-	}
-	a := answer{number: f.number(0)}
-	switch f.kind {
-	case frameStarted:
-		c.pid = a.number
-	case frameFailed:
-		a.err = syscall.Errno(a.number)
-		delete(l.calls, f.call)
-	case frameExited:
-		if len(f.args) > 1 {
-			a.reached = f.args[1]
-		}
-		delete(l.calls, f.call)
-	}
-	c.answers <- a
-}
+// wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit.
+func (k *keeper) wake() { _ = k.process.Signal(unix.SIGCONT) }
 
-// orphans returns the processes that a dead guard's tools left: those in the session or group of a tool, and those with
-// the tag of the guard. It looks at all processes of the machine, because the kernel has given them another parent.
-func (l *link) orphans(calls map[uint64]*call) (list []process) {
-	sessions := map[int]bool{}
-	for _, c := range calls {
-		sessions[c.pid] = c.pid != 0 // session 0 is the kernel's
-	}
+// orphans returns the processes that a tool of a dead guard has left: those in its session or group, and those with the
+// tag of the guard. The tool itself has died with the guard (Pdeathsig). It looks at all processes of the machine,
+// because the kernel has given them another parent.
+func (k *keeper) orphans(pid int) (list []process) {
 	for _, t := range allProcesses() {
-		if t.isDead() {
-			continue
-		}
-		if sessions[t.session] || sessions[t.group] || hasTag(t.pid, CallVar+"="+l.tag, true) {
+		isOf := pid != 0 && (t.session == pid || t.group == pid)
+		if !t.isDead() && (isOf || hasTag(t.pid, CallVar+"="+k.tag, true)) {
 			list = append(list, t)
 		}
 	}

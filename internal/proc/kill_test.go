@@ -240,8 +240,8 @@ func TestForkingFasterThanKilling(t *testing.T) {
 	require.NoError(t, p.Kill())
 	_, _ = p.Wait()
 	noneLives(t, dir)
-	below, known := children(g.PID())
-	if known && len(below) > 0 {
+	below := children(g.PID())
+	if len(below) > 0 {
 		t.Errorf("the guard still has %v", below)
 	}
 }
@@ -273,46 +273,28 @@ func TestWaitDoesNotHang(t *testing.T) {
 	ends(t, start(t, l, t.Context(), s), 7)
 }
 
-// TestWithoutMarks: where the kernel gives no marks, an adopted process that says nothing about itself lives until the
-// last tool that may have started it has ended.
+// TestWithoutMarks: where the kernel gives no marks, a process that says nothing about itself lives until the last tool
+// that may have started it has ended. A tool with a namespace of its own leaves none.
 func TestWithoutMarks(t *testing.T) {
-	const nobody = 1 << 30 // no such process: neither mark nor environment can be read
-	g := &guard{running: map[int]*run{}}
-	begin := func(call int) { g.running[nobody+call] = &run{call: uint64(call), pid: nobody + call} }
-	end := func(call int) {
-		r := g.running[nobody+call]
-		delete(g.running, r.pid)
-		r.over = true
-		g.ended = append(g.ended, r)
-	}
-	stranger := process{pid: nobody, parent: 1, session: nobody, group: nobody, state: 'S'}
-	child := process{pid: nobody - 1, parent: nobody, session: nobody, group: nobody, state: 'S'}
-	of2 := process{pid: nobody - 2, parent: 1, session: nobody + 2, group: nobody + 2, state: 'S'}
-	all := map[int]process{stranger.pid: stranger, child.pid: child, of2.pid: of2}
-	dies := func() (pids []int) {
-		for _, p := range g.victims(all) {
-			pids = append(pids, nobody-p.pid)
-		}
-		slices.Sort(pids)
-		return pids
-	}
-	want := func(when string, pids ...int) {
-		t.Helper()
-		if got := dies(); !slices.Equal(got, pids) {
-			t.Errorf("%s: %v die, want %v", when, got, pids)
+	stranger := process{pid: 1 << 30, state: 'S'} // no such process
+	own := func(r run) map[int]*run { return map[int]*run{stranger.pid: &r} }
+	other := func(r run) map[int]*run { return map[int]*run{7: &r} }
+	for name, c := range map[string]struct {
+		guard *guard
+		dies  bool
+	}{
+		"a tool":                 {&guard{running: own(run{})}, false},
+		"one that is over":       {&guard{running: own(run{over: true})}, true},
+		"another runs":           {&guard{running: other(run{})}, false},
+		"another is over":        {&guard{running: other(run{over: true})}, true},
+		"another is a namespace": {&guard{running: other(run{isNamespace: true})}, true},
+		"none runs":              {&guard{}, true},
+		"the end":                {&guard{running: own(run{}), closing: true}, true},
+	} {
+		if got := c.guard.mustDie(stranger); got != c.dies {
+			t.Errorf("%s: it dies: %v", name, got)
 		}
 	}
-	begin(1)
-	begin(2)
-	want("both run")
-	begin(3) // later than the stranger
-	end(2)
-	want("the second has ended", 2)
-	delete(all, of2.pid)
-	end(1)
-	want("only one that began later runs", 0, 1)
-	g.closing = true
-	want("the end", 0, 1)
 }
 
 func TestTheGuardKnowsNoKeys(t *testing.T) {

@@ -185,9 +185,9 @@ func TestArgumentsAreLimitedByTheSystemOnly(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	each(t, func(t *testing.T, l Launcher) {
 		count := func() (descriptors, goroutines, processes int) {
-			pids, _ := children(os.Getpid())
+			pids := children(os.Getpid())
 			if g, ok := l.(*Guard); ok {
-				below, _ := children(g.PID())
+				below := children(g.PID())
 				pids = append(pids, below...)
 				descriptors = len(numbers("/proc/" + itoa(g.PID()) + "/fd"))
 			}

@@ -14,12 +14,20 @@ import (
 // can be written. Control groups of the kernel keep the first two where this process may make some (internal/cgroup),
 // so that the limit is never passed. Elsewhere the guard counts.
 type Limits struct {
-	Processes int64 // at once, threads among them in a control group
+	Processes int64 // at once, with their threads
 	Memory    int64 // bytes
 	FileSize  int64 // bytes of a file that they write
-	// FreeDisk is how many bytes stay free on the disk with their directory: when it falls below, the program that has
-	// written most to it is killed.
+	// FreeDisk is how many bytes stay free on the disk with their directory: when it falls below, or fewer than one
+	// file in leastFiles can still be made, the program that has written most to it is killed.
 	FreeDisk int64
+}
+
+// leastFiles is how many files a disk may have for each that stays free.
+const leastFiles = 50
+
+// String returns the numbers of the limits, as they go to the guard.
+func (l Limits) String() string {
+	return fmt.Sprint(l.Processes, l.Memory, l.FileSize, l.FreeDisk)
 }
 
 // Limit returns a launcher whose programs have limits, unless their Spec says others.
@@ -58,8 +66,8 @@ func tellReached(out io.Writer, l Limits, reached string) {
 				l.Processes),
 			reachedMemory: fmt.Sprintf("it has reached its limit of %d MB of memory (setting resources.memory)",
 				l.Memory>>20),
-			reachedDisk: fmt.Sprintf("it was killed, because less than %d MB is free on the disk (setting "+
-				"resources.free_disk): remove what is not needed", l.FreeDisk>>20),
+			reachedDisk: fmt.Sprintf("it was killed, because less than %d MB, or one file in %d, is free on the disk "+
+				"(setting resources.free_disk): remove what is not needed", l.FreeDisk>>20, leastFiles),
 		}[name]
 		_, _ = fmt.Fprintf(out, "[%s]\n", text)
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,86 +19,55 @@ import (
 // meanwhile.
 const measurePause = 100 * time.Millisecond
 
-// limiter keeps the limits of tools. The guard's thread uses it, which is locked: a thread that the Go runtime starts
-// while this one is in a group of a tool is started by another, and so is in no group.
-type limiter struct {
-	pool      *cgroup.Pool // nil where there are none
-	processes bool         // the groups of pool limit them
-	memory    bool
-	opened    bool
-	next      time.Time // when the tools are measured again; zero: never
-}
-
 // usage is what a tool uses.
-type usage struct{ processes, memory, written int64 }
+type usage struct {
+	processes int64 // with their threads
+	memory    int64 // bytes, at most: what several processes share counts for each
+	written   int64 // bytes
+	system    int64 // time that the kernel has worked for it
+	pids      []int
+}
 
-// group returns a control group for a tool; nil where there is none.
-func (m *limiter) group(l Limits) *cgroup.Group {
-	if l.Processes == 0 && l.Memory == 0 {
+// openPool looks for control groups.
+func (g *guard) openPool() {
+	self, _ := readProcess(os.Getpid())
+	total := MachineMemory() // what is left is enough for muster and a shell
+	g.pool, _ = cgroup.NewPool(self.id().String(), max(total/10*9, total-4<<30))
+}
+
+// closePool removes the control groups.
+func (g *guard) closePool() {
+	if g.pool != nil {
+		g.pool.Close()
+	}
+}
+
+// newGroup returns a control group for a tool; nil where there is none.
+func (g *guard) newGroup(l Limits) *cgroup.Group {
+	if g.pool == nil || l.Processes == 0 && l.Memory == 0 {
 		return nil
 	}
-	if !m.opened { // a guard without limits makes no groups
-		m.opened = true
-		self, _ := readProcess(os.Getpid())
-		if pool, err := cgroup.NewPool(self.id().String(), cgroup.Limits{Memory: allTools()}); err == nil {
-			m.pool = pool
-			m.processes, m.memory = pool.Limits()
-		}
-	}
-	if m.pool == nil {
+	group, err := g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
+	if err != nil { // the guard counts
 		return nil
 	}
-	g, err := m.pool.Take(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
-	if err != nil {
-		// Whoever has removed the directories removes others, too: the guard counts from now on.
-		m.pool.Close()
-		m.pool, m.processes, m.memory = nil, false, false
-		return nil
+	return group
+}
+
+// HasControlGroups reports whether control groups can limit processes and memory here.
+func HasControlGroups() bool {
+	self, _ := readProcess(os.Getpid())
+	pool, err := cgroup.NewPool(self.id().String()+".try", 0)
+	if err == nil {
+		pool.Close()
 	}
-	return g
+	return err == nil
 }
 
-// allTools returns how many bytes all tools together may use, so that what is left is enough for muster and a shell.
-func allTools() int64 {
-	total := MachineMemory()
-	return max(total/10*9, total-4<<30)
-}
-
-// close removes the control groups.
-func (m *limiter) close() {
-	if m.pool != nil {
-		m.pool.Close()
-	}
-}
-
-// encode returns the limits as they go to the guard.
-func (l Limits) encode() string {
-	return fmt.Sprint(l.Processes, l.Memory, l.FileSize, l.FreeDisk)
-}
-
-// parseLimits is the reverse of encode.
+// parseLimits is the reverse of String.
 func parseLimits(text string) (l Limits) {
 	_, _ = fmt.Sscan(text, &l.Processes, &l.Memory, &l.FileSize, &l.FreeDisk) // this program has written it
 	return l
-}
-
-// fork starts a tool in its control group. A start that fails for the group's sake is tried once more without.
-func (r *run) fork(path string, argv []string, attr *syscall.ProcAttr) (err error) {
-	if r.group != nil {
-		var leave func()
-		if leave, err = r.group.Enter(); err == nil {
-			attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD()
-			r.pid, err = syscall.ForkExec(path, argv, attr)
-			leave()
-		}
-		if err == nil {
-			return nil
-		}
-		r.group.Release()
-		r.group, attr.Sys.UseCgroupFD = nil, false
-	}
-	r.pid, err = syscall.ForkExec(path, argv, attr)
-	return err
 }
 
 // limitFiles gives this process the limit of files, which a tool that it starts has from its first moment on. The tool
@@ -120,7 +88,7 @@ func (g *guard) limit(r *run) {
 	if n := r.limits.FileSize; n > 0 {
 		limits[unix.RLIMIT_FSIZE] = uint64(n)
 	}
-	if r.limits.Processes > 0 && (r.group == nil || !g.limiter.processes) {
+	if r.limits.Processes > 0 && r.group == nil {
 		// Who forks without end is faster than the guard counts. This limit counts all that the user runs, and does
 		// not hold for root, but it lets the guard catch up.
 		limits[unix.RLIMIT_NPROC] = uint64(entities() + r.limits.Processes)
@@ -129,10 +97,7 @@ func (g *guard) limit(r *run) {
 		limitTree(r.pid, limits)
 	}
 	if r.limits.FreeDisk > 0 {
-		_, r.freeDisk = disk(r.dir)
-	}
-	if r.limits != (Limits{}) && g.limiter.next.IsZero() {
-		g.limiter.next = time.Now().Add(measurePause)
+		_, r.free = disk(r.dir)
 	}
 }
 
@@ -142,22 +107,9 @@ func limitTree(pid int, limits map[int]uint64) {
 	for resource, n := range limits {
 		_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: n, Max: n}, nil)
 	}
-	pids, _ := children(pid)
-	for _, child := range pids {
+	for _, child := range children(pid) {
 		limitTree(child, limits)
 	}
-}
-
-// HasControlGroups reports whether control groups can limit processes and memory here.
-func HasControlGroups() bool {
-	self, _ := readProcess(os.Getpid())
-	pool, err := cgroup.NewPool(self.id().String()+".try", cgroup.Limits{})
-	if err != nil {
-		return false
-	}
-	defer pool.Close()
-	processes, memory := pool.Limits()
-	return processes && memory
 }
 
 // entities returns how many processes and threads the machine has: as many as one user can have.
@@ -170,43 +122,46 @@ func entities() int64 {
 	return 1 << 15
 }
 
-// reachedLimits returns which limits a tool that has ended has reached, and gives its group back.
+// reachedLimits returns which limits a tool that has ended has reached, and removes its group.
 func (r *run) reachedLimits() string {
 	if r.group != nil {
-		processes, memory := r.group.Reached()
-		r.group.Release()
-		if r.group = nil; processes {
-			r.note(reachedProcesses)
-		}
-		if memory {
-			r.note(reachedMemory)
-		}
+		r.exceeded(nil)
+		r.group.Remove()
+		r.group = nil
 	}
 	return strings.Join(r.reached, " ")
 }
 
+// hasLimits reports whether a running tool has limits.
+func (g *guard) hasLimits() bool {
+	for _, r := range g.running {
+		if r.limits != (Limits{}) {
+			return true
+		}
+	}
+	return false
+}
+
 // measure kills the tools that use more than they may.
 func (g *guard) measure() {
-	g.limiter.next = time.Time{}
 	use := sync.OnceValue(g.usage) // is measured when it is needed first
-	filled := map[unix.Fsid]bool{}
+	full := map[unix.Fsid]lack{}
 	over := false // something is to be killed
 	for _, r := range g.running {
 		if r.limits == (Limits{}) || r.over {
 			continue
 		}
-		g.limiter.next = time.Now().Add(measurePause)
-		for _, limit := range r.exceeded(g.limiter, use) {
-			r.end(limit)
-		}
-		if id, fills := r.fillsDisk(); fills {
-			filled[id] = true
+		if r.exceeded(use) {
+			r.kill()
+		} else if id, what := r.fillsDisk(); what != nothing {
+			full[id] = what
 		}
 		over = over || r.over
 	}
-	for id := range filled {
-		if r := g.largestWriter(id, use()); r != nil {
-			r.end(reachedDisk)
+	for id, what := range full {
+		if r := g.largestWriter(id, what, use()); r != nil {
+			r.note(reachedDisk)
+			r.kill()
 			over = true
 		}
 	}
@@ -215,29 +170,28 @@ func (g *guard) measure() {
 	}
 	g.sweep()
 	for _, r := range g.running { // what the dead have written until now is not counted against others
-		_, r.freeDisk = disk(r.dir)
+		_, r.free = disk(r.dir)
 	}
 }
 
-// exceeded returns which limits a running tool has reached, of those that control groups keep or the guard counts.
-func (r *run) exceeded(m limiter, use func() map[*run]usage) (limits []string) {
+// exceeded reports whether a tool has reached limits, of those that its control group keeps or the guard counts, and
+// notes them.
+func (r *run) exceeded(use func() map[*run]usage) bool {
 	var processes, memory bool
 	if r.group != nil {
 		processes, memory = r.group.Reached()
-	}
-	if r.limits.Processes > 0 && !(r.group != nil && m.processes) {
-		processes = use()[r].processes > r.limits.Processes
-	}
-	if r.limits.Memory > 0 && !(r.group != nil && m.memory) {
-		memory = use()[r].memory > r.limits.Memory
+	} else if r.limits.Processes > 0 || r.limits.Memory > 0 {
+		u := use()[r]
+		processes = r.limits.Processes > 0 && u.processes > r.limits.Processes
+		memory = r.limits.Memory > 0 && u.memory > r.limits.Memory && ownMemory(u.pids) > r.limits.Memory
 	}
 	if processes {
-		limits = append(limits, reachedProcesses)
+		r.note(reachedProcesses)
 	}
 	if memory {
-		limits = append(limits, reachedMemory)
+		r.note(reachedMemory)
 	}
-	return limits
+	return processes || memory
 }
 
 // note notes that a tool has reached a limit.
@@ -247,35 +201,64 @@ func (r *run) note(limit string) {
 	}
 }
 
-// end orders that a running tool is killed, which has reached a limit. Its own children are killed at once: the first
-// process of a sandbox takes all others with it, however many there are. They are the tool's until it reaps them, which
-// it cannot while it is stopped.
-func (r *run) end(limit string) {
-	r.note(limit)
-	r.over = true
-	_ = unix.Kill(r.pid, unix.SIGSTOP)
-	pids, _ := children(r.pid)
-	for _, pid := range pids {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
+// A disk is known by what statfs says of it: two directories may lie on one disk, and a lane on another one than the
+// repository.
+
+// room is what is free on a disk.
+type room struct {
+	bytes int64
+	// files is how many more files there can be, and allFiles with those that are there; 0: as many as fit.
+	files, allFiles int64
 }
 
-// fillsDisk reports whether too little is free on the disk of a tool, and less than when it was last measured. A disk
+// disk returns the identity of the disk with a directory, and what users may still put there.
+func disk(dir string) (id unix.Fsid, free room) {
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) != nil {
+		return id, room{}
+	}
+	return s.Fsid, room{int64(s.Bavail) * s.Bsize, int64(s.Ffree), int64(s.Files)}
+}
+
+// lack is what a disk has too little of.
+type lack int
+
+const (
+	nothing lack = iota
+	ofBytes
+	ofFiles
+)
+
+// fillsDisk reports of what too little is free on the disk of a tool, and less than when it was last measured. A disk
 // that stays as it is, or gets emptier, ends nothing.
-func (r *run) fillsDisk() (id unix.Fsid, fills bool) {
-	const noise = 1 << 20 // bytes that others write all the time
+func (r *run) fillsDisk() (id unix.Fsid, what lack) {
+	const (
+		noise      = 1 << 20 // bytes that others write all the time
+		noiseFiles = 100
+	)
 	if r.limits.FreeDisk == 0 {
-		return id, false
+		return id, nothing
 	}
 	id, free := disk(r.dir)
-	fills = free < r.limits.FreeDisk && free+noise < r.freeDisk
-	r.freeDisk = free
-	return id, fills
+	switch {
+	case free.bytes < r.limits.FreeDisk && free.bytes+noise < r.free.bytes:
+		what = ofBytes
+	case free.files < free.allFiles/leastFiles && free.files+noiseFiles < r.free.files:
+		what = ofFiles
+	}
+	r.free = free
+	return id, what
 }
 
-// largestWriter returns the tool that has written most of those on a disk; nil where one of them is killed already, or
-// there is none.
-func (g *guard) largestWriter(id unix.Fsid, all map[*run]usage) (largest *run) {
+// largestWriter returns the tool that has written most of those on a disk, or, where files are missing, for which the
+// kernel has worked most: empty files are no bytes. It is nil where one of them is killed already, or there is none.
+func (g *guard) largestWriter(id unix.Fsid, what lack, all map[*run]usage) (largest *run) {
+	amount := func(r *run) int64 {
+		if what == ofFiles {
+			return all[r].system
+		}
+		return all[r].written
+	}
 	for _, r := range g.running {
 		if on, _ := disk(r.dir); on != id || r.limits.FreeDisk == 0 {
 			continue
@@ -283,65 +266,82 @@ func (g *guard) largestWriter(id unix.Fsid, all map[*run]usage) (largest *run) {
 		if r.over {
 			return nil
 		}
-		if largest == nil || all[r].written > all[largest].written {
+		if largest == nil || amount(r) > amount(largest) {
 			largest = r
 		}
 	}
 	return largest
 }
 
-// A disk is known by what statfs says of it: two directories may lie on one disk, and a lane on another one than the
-// repository.
-
-// disk returns the identity of the disk with a directory, and how many bytes users may still write to it.
-func disk(dir string) (id unix.Fsid, free int64) {
-	var s unix.Statfs_t
-	if unix.Statfs(dir, &s) != nil {
-		return id, 0
-	}
-	return s.Fsid, int64(s.Bavail) * s.Bsize
-}
-
 // usage returns what the running tools use, with the processes that they have orphaned. A process that may belong to
 // several tools is not counted.
 func (g *guard) usage() map[*run]usage {
 	tools := map[*run]usage{}
-	all := descendants(os.Getpid())
-	owners := g.ownersOf(all)
-	for pid, t := range all {
-		of := owners[topmost(all, t).pid]
-		if len(of) != 1 || t.isDead() {
+	for _, pid := range children(os.Getpid()) {
+		top, ok := readProcess(pid)
+		r, _ := g.owner(top)
+		if !ok || r == nil {
 			continue
 		}
-		r := of[0]
+		all := descendants(pid)
+		all[pid] = top
 		u := tools[r]
-		u.processes++
-		u.memory += ownMemory(pid)
-		u.written += written(pid)
+		for pid, t := range all {
+			if t.isDead() {
+				continue
+			}
+			u.processes += int64(max(t.threads, 1))
+			u.memory += resident(pid)
+			u.written += written(pid)
+			u.system += t.system
+			u.pids = append(u.pids, pid)
+		}
 		tools[r] = u
 	}
 	return tools
 }
 
-// ownMemory returns how many bytes of memory a process has for itself.
-func ownMemory(pid int) int64 {
+// resident returns how many bytes of memory a process uses, with what it shares with others.
+func resident(pid int) int64 {
 	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	f := bytes.Fields(data)
-	if len(f) < 3 {
+	if len(f) < 2 {
 		return 0
 	}
-	return int64(number(f[1])-number(f[2])) * int64(os.Getpagesize()) // resident without what is of files and shared
+	return int64(number(f[1])) * int64(os.Getpagesize())
+}
+
+// ownMemory returns how many bytes of memory processes use, without files. What they share counts once. Of one whose
+// memory may not be looked at, all counts.
+func ownMemory(pids []int) (n int64) {
+	for _, pid := range pids {
+		m := procNumbers(pid, "smaps_rollup")
+		own, ok := m["Pss_Anon"]
+		if !ok {
+			n += resident(pid)
+			continue
+		}
+		n += (own + m["Pss_Shmem"]) << 10 // they are in kB
+	}
+	return n
 }
 
 // written returns how many bytes a process and its dead children have written: to disks, and by calls, which is all
 // that is known where files are in memory.
-func written(pid int) (n int64) {
-	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
+func written(pid int) int64 {
+	m := procNumbers(pid, "io")
+	return m["write_bytes"] + m["wchar"]
+}
+
+// procNumbers reads a file in /proc about a process, whose lines are a name, a colon, a number and perhaps a unit.
+func procNumbers(pid int, file string) map[string]int64 {
+	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
+	m := map[string]int64{}
 	for line := range bytes.Lines(data) {
-		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(": "))
-		if string(name) == "write_bytes" || string(name) == "wchar" {
-			n += int64(number(value))
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if f := bytes.Fields(value); len(f) > 0 {
+			m[string(name)] = int64(number(f[0]))
 		}
 	}
-	return n
+	return m
 }

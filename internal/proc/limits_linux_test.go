@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -91,17 +91,18 @@ func playLimits(t *testing.T, program, mode, dir string, attr *syscall.SysProcAt
 	}
 }
 
-// fillDisk mounts a disk of 200 MB and has a tool fill it, beside one that only sleeps.
+// fillDisk mounts a disk of 200 MB and has tools fill it, with bytes and with empty files, beside one that only sleeps.
 func fillDisk(l Launcher, dir string) error {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=200m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=200m,nr_inodes=20000"); err != nil {
 		return err
 	}
-	var outs [3]bytes.Buffer
-	var tools [3]Process
-	for i, script := range []string{"sleep 3600 & wait", "head -c 190M /dev/zero > big; exec sleep 3600", "rm big; head -c 10M /dev/zero > small; echo fine"} {
+	var outs [4]bytes.Buffer
+	var tools [4]Process
+	for i, script := range []string{"sleep 3600 & wait", "head -c 190M /dev/zero > big; exec sleep 3600", "rm big; head -c 10M /dev/zero > small; echo fine",
+		"i=0; while [ $i -lt 19900 ] && : > $i; do i=$((i+1)); done; exec sleep 3600"} {
 		s := sh(script)
 		s.Dir, s.Limits, s.Out = dir, Limits{FreeDisk: 100 << 20}, &outs[i]
 		var err error
@@ -115,8 +116,10 @@ func fillDisk(l Launcher, dir string) error {
 			return err
 		}
 	}
-	if killed := outs[1].String(); !strings.Contains(killed, "less than 100 MB is free on the disk") || outs[2].String() != "fine\n" {
-		return fmt.Errorf("the one that fills it: %q; the one that makes room: %q", killed, outs[2].String())
+	for i, want := range []string{"", "free on the disk", "fine\n", "free on the disk"} {
+		if got := outs[i].String(); !strings.Contains(got, want) {
+			return fmt.Errorf("tool %d: %q, want %q", i, got, want)
+		}
 	}
 	if tools[0].(*child).isOver() {
 		return errors.New("the tool that wrote nothing was killed")
@@ -134,6 +137,22 @@ func exceedLimits(l Launcher, dir string) error {
 	if err != nil {
 		return err
 	}
+	// Either starts threads, or fills shared memory, in as many processes as it is told.
+	const python = `exec /usr/bin/python3 -c '
+import mmap, os, sys, threading, time
+what, size, many = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+shared = mmap.mmap(-1, size << 20 or 1)
+def fill():
+    for i in range(size): shared[i << 20:(i + 1) << 20] = b"x" * (1 << 20)
+if what == "threads":
+    for i in range(many): threading.Thread(target=time.sleep, args=(3600,)).start()
+if what == "shared":
+    for i in range(many):
+        if os.fork() == 0: fill(); time.sleep(0.5); os._exit(0)
+    fill()
+    for i in range(many): os.wait()
+    if many == 0: time.sleep(3600)
+print("fine")' `
 	cases := []struct {
 		name, script string
 		limits       Limits
@@ -145,6 +164,9 @@ func exceedLimits(l Launcher, dir string) error {
 		{"memory", "exec dd if=/dev/zero of=/dev/null bs=200M", Limits{Memory: 64 << 20}, "its limit of 64 MB of memory"},
 		{"a fork bomb", "b() { [ $1 -gt 11 ] || { b $(($1+1)) & b $(($1+1)) & }; sleep 60; }; b 0 2>/dev/null; sleep 3600", Limits{Processes: 100}, "its limit of 100 processes"},
 		{"memory of many", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/dev/null bs=30M & done; wait", Limits{Memory: 100 << 20}, "its limit of 100 MB of memory"},
+		{"threads", python + "threads 0 60", Limits{Processes: 40}, "its limit of 40 processes"},
+		{"shared memory", python + "shared 200 0", Limits{Memory: 100 << 20}, "its limit of 100 MB of memory"},
+		{"memory that many share", python + "shared 40 8", Limits{Memory: 200 << 20}, "fine\n"},
 	}
 	for _, c := range cases[:tier.Amount(4, len(cases))] { // a fork bomb and much memory run alone
 		var out bytes.Buffer
@@ -162,26 +184,6 @@ func exceedLimits(l Launcher, dir string) error {
 		fail("a tool that has exceeded nothing was killed")
 	}
 	return errors.Join(append(bad, beside.Kill())...)
-}
-
-// Processes that end without a pause do not keep the guard from hearing what it is told, nor from its next try.
-func TestWaitTellsOfEverything(t *testing.T) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	defer unix.Close(pair[0])
-	defer unix.Close(pair[1])
-	died := make(chan os.Signal)
-	defer close(died)
-	w, err := newWaiter(pair[0], died)
-	require.NoError(t, err)
-	died <- unix.SIGCHLD
-	died <- unix.SIGCHLD // the first one is written now
-	if _, err := unix.Write(pair[1], []byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := w.wait(&guard{}, time.Now().Add(-time.Second)), (wakeReasons{readable: true, ended: true}); got != want {
-		t.Errorf("it woke for %+v, want %+v", got, want)
-	}
 }
 
 // TestHideEnvironment starts this program again, which hides its secrets and prints what /proc shows of it.
@@ -282,6 +284,25 @@ func TestRulesets(t *testing.T) {
 		t.Error(err)
 	}
 	ends(t, p, 137)
+}
+
+// A tool with a namespace of its own finds no key of the user's session, and one without finds it.
+func TestSessionKeyring(t *testing.T) {
+	runtime.LockOSThread() // the keyring is the thread's, which starts the guard
+	newSessionKeyring()
+	if _, err := unix.AddKey("user", "muster-test", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING); err != nil {
+		tier.Missing(t, "the kernel keeps no keys: "+err.Error())
+	}
+	g := guardOf(t)
+	const search = `import ctypes; print(ctypes.CDLL(None).syscall(250, 10, -3, b"user", b"muster-test", 0) > 0)`
+	for _, isOwn := range []bool{false, true, true, false} {
+		var out bytes.Buffer
+		s := Spec{Argv: []string{"/usr/bin/python3", "-c", search}, Out: &out, HasNamespace: isOwn}
+		ends(t, start(t, g, t.Context(), s), 0)
+		if want := map[bool]string{false: "True\n", true: "False\n"}[isOwn]; out.String() != want {
+			t.Errorf("with a namespace %v: the key is found: %s", isOwn, out.String())
+		}
+	}
 }
 
 // What cannot put a tool under its ruleset does not start it.

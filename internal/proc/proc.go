@@ -7,7 +7,8 @@
 //     once more as a small process, a subreaper, which the kernel makes the parent of whatever its descendants orphan.
 //     That guard (serve_linux.go) starts every tool. It kills all that descends from a tool when it is told to, when
 //     the tool's main process ends, and when the program itself dies, by kill -9 too. Only a change of user takes a
-//     process out of its reach: not setsid, not forking twice, not ignored signals, not an empty environment.
+//     process out of its reach: not setsid, not forking twice, not ignored signals, not an empty environment. A tool
+//     with a PID namespace of its own is killed with that by the kernel.
 //   - groups (groups.go) is for everything else: a process group for each program, or a job object on Windows, which is
 //     killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
 //     ancestry, session and environment), and on Unix nothing is killed when muster itself is killed with -9.
@@ -22,10 +23,9 @@
 // what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
 // its output has arrived, Wait returns.
 //
-// A Guard sends its orders over a socket pair (serve_linux.go): start, with the descriptors of input and output, and
-// kill; the guard answers started or failed, and exited. Neither side waits for the other while it reads, so that a
-// full socket cannot stop both. When the guard dies, link.listen kills what its tools left and ends their calls with an
-// error, and the next Start starts a new guard.
+// A Guard makes a connection for each tool and hands one end to its process, where the tool's life is that of the
+// connection: the order comes over it, with the descriptors of input and output, and its end kills the tool. When the
+// guard dies, each call kills what its tool has left and ends with an error, and the next Start starts a new guard.
 //
 // To kill a tree (killAll in tree_linux.go) means to find its processes, to stop them with SIGSTOP, to look again until
 // nothing new is found, and then to kill them: a tree that forks while it is killed is caught that way.
@@ -64,8 +64,14 @@ type Spec struct {
 
 	Limits Limits // of the machine that it may use
 
-	// Ruleset is the Landlock ruleset that the program is put under, a file of package landlock; nil is none. Only a
-	// Guard can: another launcher starts nothing that has one. The caller closes it after Start.
+	// Extra is open in the program as descriptor 3; nil is none. The caller closes it after Start.
+	Extra *os.File
+	// HasNamespace says that the program puts what it starts into a PID namespace of its own, and that this ends with
+	// the program.
+	HasNamespace bool
+
+	// Ruleset is the Landlock ruleset that the program is put under, a file of package landlock; nil is none. It goes
+	// without Extra. Only a Guard can: another launcher starts nothing that has one. The caller closes it after Start.
 	Ruleset *os.File
 	// Writable are the directories below which a program under a ruleset may change the mode, the owner and the dates
 	// of files.

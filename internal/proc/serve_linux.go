@@ -3,12 +3,10 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"io"
-	"maps"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,18 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster/internal/cgroup"
+	"muster/internal/landlock"
 )
 
 // This file is the guard's side. Everything that descends from the guard's tools stays below the guard: it is a
-// subreaper, so the kernel makes it the parent of whatever they orphan. The only question is which tool an orphan
-// belongs to. It is asked when a tool ends or is to be killed, and the first of these answers counts:
+// subreaper, so the kernel makes it the parent of whatever they orphan. An orphan belongs to the tool whose mark it has
+// (see marker), which it has inherited. One whose mark cannot be told, because the system gives none or the orphan has
+// changed it, lives until no tool runs that may have started it.
 //
-//   - the tool of a living ancestor, or the answer that was found before;
-//   - the tool of its session or process group;
-//   - the tool whose mark it has (see marker). Children inherit the mark, and it outlives setsid and an empty
-//     environment;
-//   - the tool whose tag is in the environment that it was started with;
-//   - one of the tools that ran when it was first seen. It lives until none of them runs.
+// A tool with a PID namespace of its own has no orphans but the first process of that namespace. The kernel kills all
+// others with that one.
 
 const (
 	guardWord   = "guard-of-muster-tools" // the first argument of a guard
@@ -35,116 +31,160 @@ const (
 
 	killLimit = 2 * time.Second // how long the guard does nothing but one kill
 	streams   = 3               // the descriptors that come with an order to start: what the tool reads and writes
-	mostFiles = streams + 1     // and its ruleset
-
-	killAgain = 200 * time.Millisecond // the pause before it tries again to kill what survived that
+	mostFiles = streams + 1     // and one more: see Spec.Extra and Spec.Ruleset
 )
 
 // run is a tool as the guard sees it.
 type run struct {
-	call   uint64
-	pid    int
-	tag    string // is in the environment of what it has started
-	mark   uint64 // is inherited by what it has started; 0: none
-	over   bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
-	status int
-	thread chan struct{} // closed to end the thread of a confined tool; nil without one
-	fd     int           // a pidfd that becomes readable at its end; -1: only SIGCHLD tells
+	conn        *net.UnixConn // to muster: see keeper
+	pid         int
+	mark        uint64 // is inherited by what it has started; 0: none
+	isNamespace bool   // what it starts is in a PID namespace of its own
+	over        bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
+	status      int
+	ended       chan struct{} // closed to end the thread of a tool under a ruleset; nil without one
 
-	dir      string
-	limits   Limits
-	group    *cgroup.Group // that keeps them; nil: the guard counts
-	freeDisk int64         // bytes on the disk of dir, when last measured
-	reached  []string      // the limits that it was killed for
+	dir     string
+	limits  Limits
+	group   *cgroup.Group // that keeps them; nil: the guard counts
+	free    room          // on the disk of dir, when last measured
+	reached []string      // the limits that it was killed for
 }
 
-// guard is the state of the guard's process. One thread uses it.
+// guard is the state of the guard's process. One goroutine uses it.
 type guard struct {
-	socket     *os.File
-	tag        string // of all calls of this guard
-	mark       marker
-	running    map[int]*run         // by pid
-	adopted    map[processID][]*run // which tool an adopted process belongs to, or which it may belong to
-	ended      []*run               // reaped, not yet reported
-	left       int                  // how many processes the last sweep could not kill
-	hasNoChild bool                 // when last reaped
-	closing    bool                 // muster is gone: everything is to die
-	limiter    limiter
+	events  chan func() // are run one after the other
+	calls   uint64      // how many tools were to start
+	mark    marker
+	running map[int]*run // by pid
+	ended   []*run       // reaped, not yet reported
+	left    int          // how many processes the last sweep could not kill
+	closing bool         // muster is gone: everything is to die
+	pool    *cgroup.Pool // nil where there are no control groups
+	thread  thread       // starts the tools with a namespace
 }
 
 // serve runs the guard. It returns when its program is gone and everything is dead.
 func serve() error {
-	runtime.LockOSThread() // tools die with the thread that started them (Pdeathsig), and their limits are the thread's
+	runtime.LockOSThread() // tools die with the thread that started them (Pdeathsig)
 	// As a subreaper the guard becomes the parent of every orphan below it, which is what makes a whole tree findable.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("this system has no subreaper: %w", err)
 	}
-	// No tool may read or write the memory of the guard, whose rights are the user's. The threads that start confined
-	// tools are under the same rules as these, so the rules do not keep them apart.
+	// No tool may read or write the memory of the guard, whose rights are the user's. The threads that start tools with
+	// a ruleset are under the same rules as these, so the rules do not keep them apart.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("the memory of the guard cannot be protected: %w", err)
 	}
-	if _, err := unix.FcntlInt(guardSocket, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+	socket := os.NewFile(guardSocket, "muster")
+	conn, err := net.FileConn(socket)
+	if err != nil {
 		return errors.New("this is muster's guard of tools: it is started by muster only")
 	}
+	_ = socket.Close()
 	// Caught, not ignored: every tool would ignore it too.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
 	_ = os.WriteFile("/proc/self/comm", []byte("muster-guard"), 0) // for people who look at ps
-	self, _ := readProcess(os.Getpid())
-	g := &guard{
-		socket:  os.NewFile(guardSocket, "muster"),
-		tag:     guardTag(os.Getpid(), self.started),
-		mark:    newMarker(),
-		running: map[int]*run{},
-	}
-	w, err := newWaiter(guardSocket, died)
-	if err != nil {
-		return fmt.Errorf("the guard of tools cannot wait: %w", err)
-	}
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
-	defer g.limiter.close()
-	g.obey(w)
+	g := &guard{events: make(chan func()), mark: newMarker(), running: map[int]*run{}}
+	g.thread.begin = newSessionKeyring
+	g.openPool()
+	defer g.closePool()
+	go g.accept(conn.(*net.UnixConn))
+	g.obey(died)
 	return nil
 }
 
-// obey does what the program orders and what the limits of its tools demand, until the program is gone and everything
-// is dead.
-func (g *guard) obey(w *waiter) {
-	var again time.Time // when what a sweep left is tried again; zero: nothing was
-	for {
-		why := w.wait(g, earlier(again, g.limiter.next))
-		// Ends are handled before orders: a kill order for a tool that has ended finds nothing to kill.
-		if why.ended {
-			g.reap()
-		}
-		if isDue(again) {
-			g.sweep()
-			again = time.Time{}
-		}
-		if isDue(g.limiter.next) {
+// newSessionKeyring gives this thread and what it starts a session keyring of their own, without the keys of the user's
+// session. Where the kernel has no keyrings, there are no keys.
+func newSessionKeyring() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
+
+// obey does what muster orders and what the limits of its tools demand, until muster is gone and everything is dead.
+func (g *guard) obey(died <-chan os.Signal) {
+	var tick <-chan time.Time
+	for !g.closing {
+		var event func()
+		select {
+		case event = <-g.events:
+		case <-died:
+		case <-tick:
+			tick = nil
 			g.measure()
-		}
-		if why.readable {
-			// The end of the socket is the end of the program, however it died.
-			order, files, err := receive(g.socket)
-			if err != nil {
-				g.closing = true
+			if g.left > 0 { // what the last sweep could not kill
 				g.sweep()
-				g.report()
-				return
 			}
-			g.handle(order, files)
+		}
+		g.reap() // first: an order to kill a tool that has ended finds nothing to kill
+		if event != nil {
+			event()
 		}
 		g.report()
-		switch {
-		case g.left == 0:
-			again = time.Time{}
-		case again.IsZero():
-			again = time.Now().Add(killAgain)
+		if tick == nil && (g.left > 0 || g.hasLimits()) {
+			tick = time.After(measurePause)
+		}
+	}
+	g.sweep()
+	g.report()
+}
+
+// accept takes connections for tools, until muster is gone, however it died.
+func (g *guard) accept(socket *net.UnixConn) {
+	for {
+		files, err := receive(socket, make([]byte, 1))
+		for _, fd := range files {
+			go g.serve(os.NewFile(uintptr(fd), "muster"))
+		}
+		if err != nil {
+			g.events <- func() { g.closing = true }
+			return
+		}
+	}
+}
+
+// serve starts the tool of a connection, and kills it at the end of that.
+func (g *guard) serve(end *os.File) {
+	c, err := net.FileConn(end)
+	_ = end.Close()
+	if err != nil {
+		return
+	}
+	conn := c.(*net.UnixConn)
+	order, files, err := readOrder(conn)
+	closeFiles := func() {
+		for _, fd := range files {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil { // muster is gone
+		closeFiles()
+		_ = conn.Close()
+		return
+	}
+	g.events <- func() {
+		defer closeFiles()
+		r, err := g.start(order, files)
+		if err != nil {
+			errno := syscall.EINVAL
+			errors.As(err, &errno)
+			answer(conn, -int(errno))
+			_ = conn.Close()
+			return
+		}
+		r.conn = conn
+		g.running[r.pid] = r
+		answer(conn, r.pid)
+	}
+	_, _ = conn.Read(make([]byte, 1)) // muster sends no more
+	g.events <- func() {
+		for _, r := range g.running {
+			if r.conn == conn {
+				r.kill()
+				g.sweep()
+			}
 		}
 	}
 }
@@ -152,69 +192,109 @@ func (g *guard) obey(w *waiter) {
 // guardTag begins the tag of each call of a guard. The start time tells the guard from a later one with the same pid.
 func guardTag(pid int, started uint64) string { return processID{pid, started}.String() + "." }
 
-// handle obeys an order of the program. files are the descriptors that came with it.
-func (g *guard) handle(order frame, files []int) {
-	defer func() {
-		for _, fd := range files {
-			_ = unix.Close(fd)
-		}
-	}()
-	switch order.kind {
-	case frameStart:
-		r, err := g.start(order, files)
-		if err != nil {
-			errno := syscall.EINVAL
-			errors.As(err, &errno)
-			g.send(frameFailed, order.call, strconv.Itoa(int(errno)))
-			return
-		}
-		g.running[r.pid], g.hasNoChild = r, false
-		g.send(frameStarted, r.call, strconv.Itoa(r.pid))
-	case frameKill:
-		for _, r := range g.running {
-			if r.call == order.call {
-				r.over = true
-				g.sweep()
-				return
-			}
-		}
-	}
-}
-
-// start starts a tool. The thread's mark is set meanwhile, so that the tool and its children inherit it. The error is
-// the errno that the system gave.
-func (g *guard) start(order frame, files []int) (*run, error) {
-	const first = 5 // the argument after dir, path, limits and the two numbers
-	args, writable := order.args, first+order.number(first-2)
-	env := writable + order.number(first-1)
-	if len(files) < streams || writable <= first || env < writable || env > len(args) {
+// start starts a tool. The guard has the tool's mark meanwhile, so that the tool and its children inherit it. The error
+// is the errno that the system gave.
+func (g *guard) start(args []string, files []int) (*run, error) {
+	const first = 6 // the text after those with names
+	if len(args) < first || len(files) < streams {
 		return nil, syscall.EBADMSG
 	}
-	r := &run{call: order.call, tag: g.tag + strconv.FormatUint(order.call, 10), mark: g.mark.of(order.call), fd: -1,
-		dir: args[0], limits: parseLimits(args[2])}
-	r.group = g.limiter.group(r.limits)
-	unmark := g.mark.set(r.mark)
-	defer unmark()
+	dir, path, way := args[0], args[1], args[2]
+	count := func(i int) int { n, _ := strconv.Atoi(args[i]); return n } // this program has written it
+	writable := first + count(first-2)
+	env := writable + count(first-1)
+	g.calls++
+	r := &run{mark: g.mark.of(g.calls), dir: dir, limits: parseLimits(args[3]), isNamespace: way == startNamespace}
+	self, _ := readProcess(os.Getpid())
+	tag := guardTag(self.pid, self.started) + strconv.FormatUint(g.calls, 10)
 	attr := &syscall.ProcAttr{
-		Dir:   args[0],
-		Env:   WithVariables(args[env:], CallVar+"="+r.tag),
-		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
+		Dir: dir,
+		Env: WithVariables(args[env:], CallVar+"="+tag),
 		// Pdeathsig kills the tool when the guard itself is killed.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &r.fd},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	fork := r.fork
-	if len(files) == mostFiles {
-		fork = func(path string, argv []string, attr *syscall.ProcAttr) error {
-			return r.forkConfined(files[streams], args[writable:env], path, argv, attr)
-		}
+	ruleset := -1
+	if way == startRuleset {
+		files, ruleset = files[:streams], files[len(files)-1]
 	}
-	lift := limitFiles(r.limits)
-	err := fork(args[1], args[first:writable], attr)
-	lift()
+	for _, fd := range files {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	defer g.mark.set(r.mark)()
+	defer limitFiles(r.limits)()
+	fork := func() (err error) {
+		r.pid, err = syscall.ForkExec(path, args[first:writable], attr)
+		return err
+	}
+	var err error
+	if way == startRuleset {
+		err = r.forkConfined(ruleset, args[writable:env], fork)
+	} else {
+		err = g.forkInGroup(r, attr, fork)
+	}
 	if err == nil {
 		g.limit(r)
 	}
 	return r, err
+}
+
+// forkInGroup starts a tool in a control group, where there are some.
+func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) error {
+	start := fork
+	if r.isNamespace {
+		start = func() error { return g.thread.do(fork) }
+	}
+	if r.group = g.newGroup(r.limits); r.group == nil {
+		return start()
+	}
+	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD(), true
+	err := start()
+	if err != nil { // it may be the group's fault
+		r.group.Remove()
+		r.group, attr.Sys.UseCgroupFD = nil, false
+		err = start()
+	}
+	return err
+}
+
+// forkConfined starts a tool under a ruleset. It has no control group: the call that starts a program in one is refused
+// there.
+//
+// A thread that is under a ruleset never comes out of it, so each tool has a thread of its own. The thread waits until
+// the tool has ended, because the kernel kills the tool when the thread dies (Pdeathsig). The Go runtime runs nothing
+// else on it, and starts no thread from it.
+//
+// The tool could trace the thread, and so read and write the memory of the guard, if the guard were dumpable: see
+// serve.
+func (r *run) forkConfined(ruleset int, writable []string, fork func() error) error {
+	r.ended = make(chan struct{})
+	started := make(chan error)
+	landlock.OnThread(func() {
+		newSessionKeyring()
+		err := landlock.Restrict(ruleset, writable)
+		if err == nil {
+			err = fork()
+		}
+		started <- err
+		if err == nil {
+			<-r.ended
+		}
+	})
+	return <-started
+}
+
+// kill lets the next sweep kill a tool. The first process of a namespace takes all others with it, however many there
+// are, so that one is killed at once. It is the tool's child until the tool reaps it, which it cannot while it is
+// stopped.
+func (r *run) kill() {
+	r.over = true
+	if !r.isNamespace {
+		return
+	}
+	_ = unix.Kill(r.pid, unix.SIGSTOP)
+	for _, pid := range children(r.pid) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
 }
 
 // reap reaps what has died. The tools among it go to ended, and are reported only when nothing of them is left.
@@ -225,12 +305,10 @@ func (g *guard) reap() {
 		if err == unix.EINTR {
 			continue
 		}
-		g.hasNoChild = err == unix.ECHILD
 		if err != nil || pid <= 0 {
 			return
 		}
-		// Orphans are reaped too. Only tools are reported.
-		r := g.running[pid]
+		r := g.running[pid] // nil: an orphan
 		if r == nil {
 			continue
 		}
@@ -239,8 +317,9 @@ func (g *guard) reap() {
 		if status.Signaled() {
 			r.status = 128 + int(status.Signal())
 		}
-		r.closeFD()
-		r.endThread()
+		if r.ended != nil {
+			close(r.ended)
+		}
 		delete(g.running, pid)
 		g.ended = append(g.ended, r)
 	}
@@ -252,124 +331,78 @@ func (g *guard) report() {
 	if len(g.ended) == 0 {
 		return
 	}
-	if !g.hasNoChild && g.hasOrphans() {
-		g.sweep()
-	}
+	g.sweep()
 	for _, r := range g.ended {
-		g.send(frameExited, r.call, strconv.Itoa(r.status), r.reachedLimits())
+		answer(r.conn, r.status, r.reachedLimits())
+		_ = r.conn.Close()
 	}
 	g.ended = nil
 }
 
-// hasOrphans reports whether the guard has a child that is not a running tool.
-func (g *guard) hasOrphans() bool {
-	pids, known := children(os.Getpid())
-	return !known || slices.ContainsFunc(pids, func(pid int) bool { return g.running[pid] == nil })
-}
-
 // sweep kills every process whose tool has ended or must end. left is how many it could not kill in time.
 func (g *guard) sweep() {
-	g.left = killAll(func() []process {
-		g.reap()
-		return g.victims(descendants(os.Getpid()))
-	}, killLimit)
+	g.left = killAll(g.victims, killLimit)
 	g.reap() // the last to die
 }
 
-// victims returns those of all processes that must be killed: everything below a tool that is over, and each adopted
-// process of which no possible owner runs any more. A doubt keeps a process alive until the last tool that it may
-// belong to has ended.
-func (g *guard) victims(all map[int]process) (list []process) {
-	owners := g.ownersOf(all)
-	for _, t := range all {
-		of := owners[topmost(all, t).pid]
-		dies := g.closing || !slices.ContainsFunc(of, func(r *run) bool { return !r.over })
-		if dies && !t.isDead() {
-			list = append(list, t)
+// victims returns the processes that must die: each child of the guard whose tool is over, and what is below it.
+func (g *guard) victims() (list []process) {
+	g.reap()
+	for _, pid := range children(os.Getpid()) {
+		t, ok := readProcess(pid)
+		if !ok || !g.mustDie(t) {
+			continue
+		}
+		below := descendants(pid)
+		if r, _ := g.owner(t); r != nil && r.isNamespace && r.pid != pid && len(below) == 0 {
+			// The first process of a namespace in which nothing else is left. To take the namespace down takes the
+			// kernel some milliseconds, for which nobody waits.
+			_ = unix.Kill(pid, unix.SIGKILL)
+			continue
+		}
+		below[pid] = t
+		for _, t := range below {
+			if !t.isDead() {
+				list = append(list, t)
+			}
 		}
 	}
 	return list
 }
 
-// ownersOf returns for each child of the guard, by its pid, the tools that it and all below it may belong to: itself,
-// if it is a tool. What was found out about an adopted process is kept until it is gone.
-func (g *guard) ownersOf(all map[int]process) map[int][]*run {
-	owners, adopted := map[int][]*run{}, map[processID][]*run{}
-	for _, t := range all {
-		top := topmost(all, t)
-		if _, known := owners[top.pid]; known {
-			continue
-		}
-		if r := g.running[top.pid]; r != nil {
-			owners[top.pid] = []*run{r}
-			continue
-		}
-		of, known := g.adopted[top.id()]
-		if !known {
-			of = g.findOwners(top)
-		}
-		owners[top.pid], adopted[top.id()] = of, of
+// mustDie reports whether a child of the guard must die.
+func (g *guard) mustDie(t process) bool {
+	r, known := g.owner(t)
+	if known || g.closing {
+		return g.closing || r == nil || r.over
 	}
-	g.adopted = adopted
-	return owners
+	for _, r := range g.running {
+		if !r.over && !r.isNamespace {
+			return false
+		}
+	}
+	return true
 }
 
-// topmost returns the child of the guard that a process descends from. The walk is bounded, because entries of /proc
-// are read one after the other and may contradict each other.
-func topmost(all map[int]process, t process) process {
-	for range len(all) {
-		up, ok := all[t.parent]
-		if !ok {
-			break
-		}
-		t = up
+// owner returns the tool that a child of the guard is or belongs to; nil is one that was reported. known is false where
+// that cannot be told.
+func (g *guard) owner(t process) (r *run, known bool) {
+	if r := g.running[t.pid]; r != nil {
+		return r, true
 	}
-	return t
+	mark, known := g.mark.read(t.pid)
+	for _, r := range g.ended {
+		if known && r.mark == mark {
+			return r, true
+		}
+	}
+	for _, r := range g.running {
+		if known && r.mark == mark {
+			return r, true
+		}
+	}
+	return nil, known
 }
 
-// findOwners finds the tool that a process belongs to whose ancestors are dead. None means one that has ended.
-func (g *guard) findOwners(t process) []*run {
-	running := slices.Collect(maps.Values(g.running))
-	for _, r := range slices.Concat(g.ended, running) {
-		if t.session == r.pid || t.group == r.pid {
-			return []*run{r}
-		}
-	}
-	mark, marked := g.mark.read(t.pid)
-	for _, r := range running {
-		if marked && r.mark == mark || !marked && hasTag(t.pid, CallVar+"="+r.tag, false) {
-			return []*run{r}
-		}
-	}
-	if marked || hasTag(t.pid, CallVar+"="+g.tag, true) {
-		return nil
-	}
-	return running
-}
-
-// send sends an answer. A write error means that the program is gone, which the end of the socket tells as well.
-func (g *guard) send(kind string, call uint64, args ...string) {
-	_, _ = g.socket.Write(frame{kind, call, args}.encode())
-}
-
-// receive reads the next order from the socket, with the descriptors that come with it. The error is that of its end.
-// It waits for the rest of an order that has begun: its writer is writing all of it, or is dead.
-func receive(socket *os.File) (order frame, files []int, err error) {
-	order, err = readFrame(socket, func(head []byte) error {
-		oob := make([]byte, unix.CmsgSpace(mostFiles*4))
-		var n, oobn int
-		for again := true; again; again = errors.Is(err, unix.EINTR) {
-			n, oobn, _, _, err = unix.Recvmsg(guardSocket, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
-		}
-		if err != nil || n < len(head) {
-			return io.EOF
-		}
-		controls, _ := unix.ParseSocketControlMessage(oob[:oobn])
-		for _, c := range controls {
-			fds, _ := unix.ParseUnixRights(&c)
-			files = append(files, fds...)
-		}
-		return nil
-	})
-	return order, files, err
-}
+// answer sends a line over the connection of a tool. An error means that muster is gone, which accept notices.
+func answer(conn *net.UnixConn, line ...any) { _, _ = fmt.Fprintln(conn, line...) }

@@ -3,7 +3,6 @@ package proc
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -17,6 +16,7 @@ type process struct {
 	pid, parent, group, session int
 	state                       byte
 	threads                     int
+	system                      int64  // clock ticks that the kernel has worked for it and its dead children
 	started                     uint64 // clock ticks since boot: with pid, its identity
 }
 
@@ -42,8 +42,8 @@ func readProcess(pid int) (t process, ok bool) {
 	if err != nil {
 		return t, false
 	}
-	// PID (NAME) STATE PARENT GROUP SESSION ..., the threads are field 20 and the start time 22. The name may contain
-	// anything, so the fields count from its end.
+	// PID (NAME) STATE PARENT GROUP SESSION ..., the times in the kernel are fields 15 and 17, the threads 20 and the
+	// start time 22. The name may contain anything, so the fields count from its end.
 	end := bytes.LastIndexByte(data, ')')
 	if end < 0 {
 		return t, false
@@ -54,6 +54,7 @@ func readProcess(pid int) (t process, ok bool) {
 	}
 	t = process{pid: pid, state: f[0][0], parent: number(f[1]), group: number(f[2]), session: number(f[3])}
 	t.threads = number(f[17])
+	t.system = int64(number(f[12]) + number(f[14]))
 	t.started, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	return t, true
 }
@@ -65,20 +66,26 @@ func number(b []byte) int {
 }
 
 // children lists the children of pid. It is exact for the caller's own, which stay until the caller reaps them, and
-// for processes that are stopped; of others it may miss some. known is false where the kernel does not tell.
-func children(pid int) (pids []int, known bool) {
+// for processes that are stopped; of others it may miss some.
+func children(pid int) (pids []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	known := false
 	for _, thread := range numbers(dir) {
 		data, err := os.ReadFile(dir + strconv.Itoa(thread) + "/children")
-		if err != nil {
-			continue // the thread has ended, or the kernel has no such file
-		}
-		known = true
+		known = known || err == nil // the thread may have ended
 		for _, f := range bytes.Fields(data) {
 			pids = append(pids, number(f))
 		}
 	}
-	return pids, known
+	if known {
+		return pids
+	}
+	for child, t := range allProcesses() { // a kernel without that file
+		if t.parent == pid {
+			pids = append(pids, child)
+		}
+	}
+	return pids
 }
 
 // numbers lists the entries of dir that are numbers.
@@ -104,18 +111,11 @@ func allProcesses() map[int]process {
 }
 
 // descendants returns everything below root, by pid, without root. What it misses because it was forked meanwhile, the
-// caller's next call finds: a process that loses its parent becomes a child of root.
+// caller's next call finds: a process that loses its parent becomes a child of the guard.
 func descendants(root int) map[int]process {
-	if _, known := children(root); !known {
-		all := allProcesses()
-		found := maps.Clone(all)
-		maps.DeleteFunc(found, func(pid int, _ process) bool { return !isDescendant(all, pid, root) })
-		return found
-	}
 	found := map[int]process{}
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		pids, _ := children(queue[0])
-		for _, pid := range pids {
+		for _, pid := range children(queue[0]) {
 			if _, seen := found[pid]; seen {
 				continue
 			}
