@@ -6,9 +6,11 @@
 //     made, changed or removed.
 //   - Restrict (restrict_linux.go) puts this thread, and all that it starts, under a ruleset for good. It takes away
 //     all capabilities of root, and its filter (filter_linux.go) refuses what Landlock does not know: sockets, shared
-//     memory of System V and message queues, keyrings, new namespaces.
+//     memory of System V and message queues, keyrings, new namespaces, the priority of other processes.
 //   - The mode, the owner and the dates of files are changed by this process on behalf of the program, below the
 //     directories that it may write (attributes_linux.go).
+//
+// FilterInNamespaces is the filter without Landlock, for programs that have namespaces of their own.
 //
 // Landlock allows and never forbids: what is below a directory that may be read may be read, too. Whoever wants to
 // leave out a part of a directory names all others (package sandbox).

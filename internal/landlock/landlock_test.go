@@ -142,8 +142,28 @@ var tries = map[string]struct {
 	"descriptors in them": {"EACCES", func(string, string) error {
 		return eachThread(func(id int) error { _, err := os.Open(threadDir(id) + "/fd/0"); return err })
 	}},
-	"limits of the parent":   {"EPERM", func(string, string) error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
-	"limits of its own":      {"done", func(string, string) error { return unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+	"limits of the parent":     {"EPERM", func(string, string) error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+	"limits of its own":        {"done", func(string, string) error { return unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }},
+	"processors of the parent": {"EPERM", func(string, string) error { return unix.SchedSetaffinity(os.Getppid(), &unix.CPUSet{1}) }},
+	"processors of its own": {"done", func(string, string) error {
+		var set unix.CPUSet
+		return errors.Join(unix.SchedGetaffinity(0, &set), unix.SchedSetaffinity(0, &set))
+	}},
+	"class of the parent": {"EPERM", func(string, string) error {
+		return unix.SchedSetAttr(os.Getppid(), &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
+	}},
+	"priority of the parent": {"EPERM", func(string, string) error { return unix.Setpriority(unix.PRIO_PROCESS, os.Getppid(), 19) }},
+	"priority of the user":   {"EPERM", func(string, string) error { return unix.Setpriority(unix.PRIO_USER, 0, 19) }},
+	"priority of its own":    {"done", func(string, string) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, 19) }},
+	"input and output of the parent": {"EPERM", func(string, string) error {
+		return call(unix.SYS_IOPRIO_SET, 1, uintptr(os.Getppid()), 3<<13)
+	}},
+	"mark of its own": {"EPERM", func(string, string) error {
+		return unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+	}},
+	"mark by the older call": {"EPERM", func(string, string) error { return call(unix.SYS_SETRLIMIT, unix.RLIMIT_MSGQUEUE, 8) }},
+	"mark, looked at":        {"done", func(string, string) error { return unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, nil, &unix.Rlimit{}) }},
+	"file in memory":         {"ENOSYS", func(string, string) error { _, err := unix.MemfdCreate("x", 0); return err }},
 	"TCP":                    {"EACCES", func(string, string) error { return socket(unix.AF_INET, unix.SOCK_STREAM) }},
 	"UDP":                    {"EACCES", func(string, string) error { return socket(unix.AF_INET6, unix.SOCK_DGRAM) }},
 	"netlink":                {"EACCES", func(string, string) error { return socket(unix.AF_NETLINK, unix.SOCK_RAW) }},

@@ -11,15 +11,20 @@ import (
 	"strings"
 	"time"
 
+	"muster/internal/landlock"
 	"muster/internal/proc"
 	"muster/internal/text"
 )
 
 // bubblewrap confines programs with bwrap, https://github.com/containers/bubblewrap.
-type bubblewrap struct{ path string }
+type bubblewrap struct {
+	path   string
+	filter []byte // of the calls of the system; nil is none
+	ahead  ahead
+}
 
 // Name returns the name of the project, which is also that of the package in most distributions.
-func (bubblewrap) Name() string { return "bubblewrap" }
+func (*bubblewrap) Name() string { return "bubblewrap" }
 
 // namespaces are the arguments that give a program namespaces of its own and no capability.
 //
@@ -40,14 +45,20 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 		return nil, errNone("bubblewrap is not installed",
 			"install it (Debian, Ubuntu: apt install bubblewrap), or start with --no-sandbox")
 	}
-	b := bubblewrap{path}
+	b := &bubblewrap{path: path, filter: landlock.FilterInNamespaces()}
 	// The try has the namespaces and the mounts of every command, so what would stop a command stops it. It runs
 	// without a guard, because nothing is written or started before it is known whether a run can begin.
-	s := b.wrap(proc.Spec{Argv: []string{"/bin/sh", "-c", "exit 0"}, Dir: "/"}, system())
+	args := append(b.arguments("/", system()), "/bin/sh", "-c", "exit 0")
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	c := exec.CommandContext(limited, s.Argv[0], s.Argv[1:]...)
+	c := exec.CommandContext(limited, args[0], args[1:]...)
 	c.Env = []string{"PATH=/usr/bin:/bin"}
+	filter, err := b.openFilter()
+	if err != nil {
+		return nil, errConfining(err)
+	}
+	defer filter.Close()
+	c.ExtraFiles = []*os.File{filter}
 	out, err := c.CombinedOutput()
 	_, hasEnded := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -79,27 +90,51 @@ func remedy(said string) string {
 }
 
 // HasNamespaces returns true.
-func (bubblewrap) HasNamespaces() bool { return true }
+func (*bubblewrap) HasNamespaces() bool { return true }
 
 // Lacks returns nothing: no other method gives more.
-func (bubblewrap) Lacks() (what, why, remedy string) { return "", "", "" }
+func (*bubblewrap) Lacks() (what, why, remedy string) { return "", "", "" }
 
-// Start starts the program of s in namespaces of its own.
-func (b bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
-	return l.Start(ctx, b.wrap(s, r))
+// Start starts the program of s in namespaces of its own, or in those that were made ahead for such a one.
+func (b *bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+	args := b.arguments(s.Dir, r)
+	id := sandboxFor(l, s, args, r)
+	return b.ahead.start(ctx, s, id, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+		filter, err := b.openFilter()
+		if err != nil {
+			return nil, errConfining(err)
+		}
+		defer filter.Close()
+		s.Argv, s.Extra, s.HasNamespace = slices.Concat(args, s.Argv), filter, true
+		return l.Start(ctx, s)
+	})
 }
 
-// wrap returns what starts the program of s.
-func (b bubblewrap) wrap(s proc.Spec, r Rules) proc.Spec {
-	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
+// filterFD is the descriptor at which bwrap reads the filter.
+const filterFD = "3"
+
+// openFilter opens the filter for one start of bwrap.
+func (b *bubblewrap) openFilter() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(b.filter) // a pipe takes that much
+	return r, errors.Join(err, w.Close())
+}
+
+// arguments returns the arguments that start a program in a directory under the rules, without those of the program.
+func (b *bubblewrap) arguments(dir string, r Rules) []string {
 	args := slices.Concat([]string{b.path}, namespaces)
+	if b.filter != nil {
+		args = append(args, "--seccomp", filterFD)
+	}
+	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
 	for _, x := range r.resolved() {
 		args = append(args, mount(x)...)
 	}
 	// The root itself is empty, and what stands in it cannot be added to.
-	args = append(args, "--remount-ro", "/", "--chdir", s.Dir, "--")
-	s.Argv = append(args, s.Argv...)
-	return s
+	return append(args, "--remount-ro", "/", "--chdir", dir, "--")
 }
 
 // emptySize returns how many bytes a directory of a program's own may hold. They are memory, which nobody but a control

@@ -3,7 +3,7 @@
 //
 // Find returns the way to confine that works here:
 //
-//   - bubblewrap (bubblewrap.go) gives a program namespaces of its own.
+//   - bubblewrap (bubblewrap.go) gives a program namespaces of its own, some of them made ahead (ahead.go).
 //   - Landlock (landlock.go) is for Linux where there is no bubblewrap, or where it may make no namespaces. It keeps
 //     programs from files, too, but has no loopback for them and cannot show them one file in the place of another.
 //   - sandbox-exec (seatbelt.go) is the same for macOS.

@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"muster/internal/proc"
+)
+
+// To make namespaces takes several times as long as to start a program in them. So when a sandbox is asked for again
+// soon after another one that shows the same, a third is started ahead. In it a shell waits for its one command, which
+// takes the shell's place: no two commands ever share a sandbox.
+//
+// A sandbox that was started ahead is a program of its launcher like any other, and dies with it. It is used only by a
+// command that fits it in all but its arguments, and while every path in its rules leads to what it led to before the
+// sandbox was started.
+
+// idle is how long a sandbox waits for its command.
+const idle = 10 * time.Second
+
+// sandboxID says what a sandbox shows, and how and where its program runs.
+type sandboxID struct {
+	launcher proc.Launcher
+	text     string
+}
+
+// sandboxFor returns the identity of a sandbox for s. args are the arguments that make it by the rules.
+func sandboxFor(l proc.Launcher, s proc.Spec, args []string, r Rules) sandboxID {
+	parts := slices.Concat(args, []string{s.Limits.String()}, s.Env)
+	for _, x := range r {
+		parts = append(parts, identity(x.Path), identity(x.From))
+	}
+	return sandboxID{l, strings.Join(parts, "\x00")}
+}
+
+// ahead has the sandboxes that were started ahead.
+type ahead struct {
+	mu    sync.Mutex
+	asked map[sandboxID]*request
+}
+
+// request is for a kind of sandbox that was asked for in the last time.
+type request struct {
+	next   *waiting    // nil: none was started yet
+	forget *time.Timer // removes the request
+}
+
+// start starts a program by begin, which starts it in a new sandbox, or in a sandbox that was started ahead.
+func (a *ahead) start(
+	ctx context.Context, s proc.Spec, id sandboxID, begin func(context.Context, proc.Spec) (proc.Process, error),
+) (proc.Process, error) {
+	if !canWait(s) {
+		return begin(ctx, s)
+	}
+	next, isAgain := a.take(id)
+	if isAgain {
+		late := context.WithoutCancel(ctx)
+		go func() {
+			if w, err := newWaiting(late, s, begin); err == nil { // else the next command says what is wrong
+				a.put(id, w)
+			}
+		}()
+	}
+	if next != nil && next.give(s) {
+		return next.follow(ctx), nil
+	}
+	return begin(ctx, s)
+}
+
+// take returns the sandbox that waits for its command, if there is one. isAgain says that such a one was asked for in
+// the last time.
+func (a *ahead) take(id sandboxID) (next *waiting, isAgain bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.asked[id]; r != nil {
+		r.forget.Reset(idle)
+		next, r.next = r.next, nil
+		return next, true
+	}
+	if a.asked == nil {
+		a.asked = map[sandboxID]*request{}
+	}
+	a.asked[id] = &request{forget: time.AfterFunc(idle, func() { a.forget(id) })}
+	return nil, false
+}
+
+// put keeps a sandbox for the next command, where there is none.
+func (a *ahead) put(id sandboxID, w *waiting) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.asked[id]; r != nil && r.next == nil {
+		r.next = w
+		return
+	}
+	_ = w.Kill()
+}
+
+// forget ends a sandbox that nothing has asked for.
+func (a *ahead) forget(id sandboxID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.asked[id]; r != nil && r.next != nil {
+		_ = r.next.Kill()
+	}
+	delete(a.asked, id)
+}
+
+// canWait reports whether a shell that was started before can become the program of s. It has read the environment, and
+// may have dropped variables whose names are not those of a shell.
+func canWait(s proc.Spec) bool {
+	_, isFile := s.Out.(*os.File)
+	return s.Stdin == nil && s.Err == nil && !isFile && len(s.Argv) > 0 && !strings.HasPrefix(s.Argv[0], "-") &&
+		!slices.ContainsFunc(s.Env, func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			isLetter := func(c rune) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' }
+			return strings.ContainsFunc(name, func(c rune) bool { return !isLetter(c) && !('0' <= c && c <= '9') }) ||
+				strings.IndexFunc(name, isLetter) != 0
+		})
+}
+
+// waiting is a sandbox in which a shell waits for a command.
+type waiting struct {
+	proc.Process
+	command *io.PipeWriter
+	out     lateWriter
+	ended   chan struct{} // closed when the outcome is final
+	exit    int
+	err     error
+}
+
+// newWaiting starts a sandbox for a program like that of s.
+func newWaiting(
+	ctx context.Context, s proc.Spec, begin func(context.Context, proc.Spec) (proc.Process, error),
+) (w *waiting, err error) {
+	w = &waiting{ended: make(chan struct{})}
+	var script *io.PipeReader
+	script, w.command = io.Pipe()
+	s.Argv, s.Stdin, s.Out = []string{"/bin/sh"}, script, &w.out
+	if w.Process, err = begin(ctx, s); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(w.ended)
+		w.exit, w.err = w.Process.Wait()
+		_ = script.Close() // ends what writes the command
+	}()
+	return w, nil
+}
+
+// give gives the sandbox its command; ok is false where the sandbox has ended.
+func (w *waiting) give(s proc.Spec) (ok bool) {
+	select {
+	case <-w.ended:
+		return false
+	default:
+	}
+	w.out.open(s.Out)
+	script := "exec"
+	for _, arg := range s.Argv {
+		script += " '" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	go func() { // the shell may not read yet
+		_, _ = io.WriteString(w.command, script+" </dev/null\n")
+		_ = w.command.Close()
+	}()
+	return true
+}
+
+// follow returns the program in the sandbox, which the end of ctx kills.
+func (w *waiting) follow(ctx context.Context) proc.Process {
+	release := context.AfterFunc(ctx, func() { _ = w.Kill() })
+	return &following{w, sync.OnceValues(func() (int, error) {
+		<-w.ended
+		if !release() {
+			return w.exit, context.Cause(ctx)
+		}
+		return w.exit, w.err
+	})}
+}
+
+// following is a program that was given to a sandbox.
+type following struct {
+	*waiting
+	wait func() (int, error)
+}
+
+// Wait waits for the end.
+func (f *following) Wait() (int, error) { return f.wait() }
+
+// lateWriter keeps what is written until it is told where to write.
+type lateWriter struct {
+	mu     sync.Mutex
+	isOpen bool
+	early  bytes.Buffer
+	out    io.Writer
+}
+
+// open says where to write; nil is nowhere.
+func (w *lateWriter) open(out io.Writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isOpen, w.out = true, out; out == nil {
+		w.out = io.Discard
+	}
+	_, _ = w.out.Write(w.early.Bytes())
+}
+
+func (w *lateWriter) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isOpen {
+		return w.out.Write(data)
+	}
+	return w.early.Write(data)
+}
