@@ -259,8 +259,12 @@ func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (rem
 	}
 	p.workspace.SetLauncher(checks)
 	forHooks, removeHooksDir := withTemporaryDir(ctx, p, logged)
-	p.Hooks.Start(forHooks, p.Journal)
 	tools, removeToolsDir := withTemporaryDir(ctx, p, tools)
+	foreign := forHooks
+	if !p.config.Sandbox.OpenHooks {
+		foreign = tools
+	}
+	p.Hooks.Start(forHooks, foreign, p.Journal)
 	p.Launcher = hookAgents(ctx, p, tools)
 	return func() {
 		removeHooksDir()

@@ -23,6 +23,8 @@ type Sandbox struct {
 	On bool
 	// OpenChecks lets the check and the set-up run with the user's rights all the same.
 	OpenChecks bool
+	// OpenHooks lets the hooks that the repository brings run with the user's rights, too.
+	OpenHooks bool
 	// Read and Write are paths that a command may read and write besides.
 	Read, Write []string
 	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443, and =NETWORK where

@@ -136,7 +136,8 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 }
 
 func confinement(s config.Settings) team.Sandbox {
-	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, Read: s.SandboxRead.List(),
+	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, OpenHooks: !s.SandboxHooks,
+		Read:  s.SandboxRead.List(),
 		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List()}
 }
 

@@ -34,7 +34,8 @@ func newTrustCommand(a *App) *cobra.Command {
 		Short: "trust what this repository's own settings run, and where they let work land"}
 	c.Long = "A check, a set-up command, a branch to land on and the like in the repository's muster.yaml do not\n" +
 		"count until you have seen them here, and nor do its hooks and the filters of its git config. A change\n" +
-		"of one of them is shown again. Servers of models, scripts and keys are never taken from a repository:\n" +
+		"of one of them is shown again. Its check, set-up, hooks and filters run confined, where commands of\n" +
+		"members do. Servers of models, scripts and keys are never taken from a repository:\n" +
 		"they come from flags, the environment and your own config.yaml."
 	f := c.Flags()
 	f.BoolVar(&yes, "yes", false, "do not ask")

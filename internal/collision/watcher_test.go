@@ -3,7 +3,6 @@ package collision_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"muster/internal/collision"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/worktree"
 )
 
 // lines are ten lines of a file, the nth replaced where n is not 0.
@@ -46,6 +46,9 @@ func TestBothOwnersHear(t *testing.T) {
 	w.write(a, map[string]string{"f": lines(3, "alice"), "x.log": "alice"})
 	w.write(b, map[string]string{"f": "new\n" + lines(3, "bob"), "x.log": "bob"})
 	gittest.Git(t, b, "commit", "-q", "-a", "-m", "bob's")
+	place, _, err := worktree.PlaceAt(t.Context(), w.lanes, b)
+	require.NoError(t, err)
+	require.NoError(t, place.TakeBranch(t.Context())) // as at the end of his command
 	w.write(c, map[string]string{"f": lines(9, "carol"), "own": "carol"})
 	before := gittest.Checkout(t, w.root) + gittest.Git(t, a, "status", "--porcelain") + gittest.Git(t, w.root,
 		"count-objects")
@@ -157,7 +160,7 @@ func TestTarget(t *testing.T) {
 	w.mustLook()
 	w.heard("alice", one, "[1+0[9] f:3|4]")
 	gittest.Git(t, a, "commit", "-q", "-a", "-m", "mine")
-	if out, err := exec.Command("git", "-C", a, "merge", "-q", "muster/t").CombinedOutput(); err == nil {
+	if out, err := gittest.Try(a, "merge", "-q", gittest.Git(t, w.root, "rev-parse", "muster/t")); err == nil {
 		t.Fatalf("no conflict: %s", out)
 	}
 	w.Changed("lane-1")
@@ -218,14 +221,16 @@ func TestHostileLanes(t *testing.T) {
 		},
 		func(dir string) { gittest.Git(t, dir, "checkout", "-q", "--detach") },
 		func(dir string) { // its index is none
-			require.NoError(t, os.WriteFile(filepath.Join(w.root, ".git", "worktrees", filepath.Base(dir), "index"), []byte("x"), 0o600))
+			index := gittest.Git(t, dir, "rev-parse", "--path-format=absolute", "--git-path", "index")
+			require.NoError(t, os.WriteFile(index, []byte("x"), 0o600))
 			w.write(dir, map[string]string{"f": "x"})
 		},
 		func(dir string) { // a commit of which a file is missing
 			w.write(dir, map[string]string{"f": lines(3, "gone")})
 			gittest.Git(t, dir, "commit", "-q", "-a", "-m", "x")
 			id := gittest.Git(t, dir, "rev-parse", "HEAD:f")
-			require.NoError(t, os.Remove(filepath.Join(w.root, ".git", "objects", id[:2], id[2:])))
+			require.NoError(t, os.Remove(gittest.Git(t, dir, "rev-parse", "--path-format=absolute", "--git-path",
+				filepath.Join("objects", id[:2], id[2:]))))
 		},
 		func(dir string) { w.write(dir, map[string]string{".gitattributes": "f filter=none", "f": "x"}) },
 		func(dir string) { w.write(dir, map[string]string{"a\nb\x1b[31m": "x", ":(top)f": "y", "-x": "z"}) },

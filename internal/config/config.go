@@ -91,8 +91,9 @@ type Settings struct {
 	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
 	ClaudeHooks bool
 
-	// Sandbox says that the commands of members are confined, and SandboxChecks that the check and the set-up are, too.
-	Sandbox, SandboxChecks bool
+	// Sandbox says that the commands of members are confined, SandboxChecks that the check and the set-up are, too, and
+	// SandboxHooks that the hooks are that the repository brings.
+	Sandbox, SandboxChecks, SandboxHooks bool
 	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
 	// they may reach, and SandboxSetupNetwork those of the set-up besides.
 	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List

@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	want := Settings{Teammates: 4, SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
 		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
-		ModelPatience: time.Hour, Ports: 3, HoldSecrets: true, Sandbox: true, SandboxChecks: true, SandboxSetupNetwork: s.SandboxSetupNetwork, Processes: 10000, Memory: "75%", FileSize: "20GB", FreeDisk: "1GB"}
+		ModelPatience: time.Hour, Ports: 3, HoldSecrets: true, Sandbox: true, SandboxChecks: true, SandboxHooks: true, SandboxSetupNetwork: s.SandboxSetupNetwork, Processes: 10000, Memory: "75%", FileSize: "20GB", FreeDisk: "1GB"}
 	if d := cmp.Diff(want, s, cmp.AllowUnexported(Endpoints{}), cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}

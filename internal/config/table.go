@@ -142,6 +142,8 @@ func (s *Settings) landingTable() []Setting {
 			About: "whether commands of members, checks and set-ups are confined, without a network"},
 		{Name: "sandbox.checks", to: &s.SandboxChecks, Default: "true", inRepository: isRefused,
 			About: "whether the check and the set-up are confined too, where commands are"},
+		{Name: "sandbox.hooks", to: &s.SandboxHooks, Default: "true", inRepository: isRefused,
+			About: "whether the repository's hooks are confined as commands are"},
 		{Name: "sandbox.read", to: &s.SandboxRead, check: checkPath, inRepository: isRefused,
 			About: "paths that confined commands may read besides, with commas between them"},
 		{Name: "sandbox.write", to: &s.SandboxWrite, check: checkPath, inRepository: isRefused,

@@ -9,8 +9,8 @@ import (
 	"muster/internal/sandbox"
 )
 
-// Git starts git for the runtime where members write. Each git has a sandbox of its own, in which no command of a member
-// runs: it reads the system, the toolchains and the repository's objects, and writes what its caller names.
+// Git starts git for the runtime where members write. Each git has a sandbox of its own, in which no command of a
+// member runs: it reads the system, the toolchains and the repository's objects, and writes what its caller names.
 type Git struct {
 	launcher proc.Launcher
 	place    Place
@@ -27,8 +27,8 @@ func NewGit(l proc.Launcher, p Place) *Git {
 		limits: proc.Limits{Memory: helperMemory}}
 }
 
-// repositoryRules returns the rules by which a program reads a repository: not its settings, where passwords may be, nor
-// the keys of git-crypt, nor what other lanes have.
+// repositoryRules returns the rules by which a program reads a repository: not its settings, where passwords may be,
+// nor the keys of git-crypt, nor what other lanes have.
 func repositoryRules(repo *git.Repo) sandbox.Rules {
 	common := repo.CommonDir()
 	at := func(name string) string { return filepath.Join(common, name) }

@@ -184,8 +184,8 @@ func (r *runner) Filter(name string) FilterState {
 	return FilterMissing
 }
 
-// placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging says
-// that a file must have passed its filter.
+// placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
+// says that a file must have passed its filter.
 func (r *runner) placeSettings(isStaging bool) (settings []setting) {
 	for _, s := range r.pinned {
 		if s.key != excludesFile && s.key != attributesFile { // the place has copies of these

@@ -27,8 +27,8 @@ type Helper interface {
 }
 
 // SetHelper sets what starts git in places. open is called when it is needed first; its error is that of the call that
-// needs it. Without one git runs there with the user's rights. It must be called before the repository is used; the first
-// call counts.
+// needs it. Without one git runs there with the user's rights. It must be called before the repository is used; the
+// first call counts.
 func SetHelper(r *Repo, open func(context.Context) (Helper, error)) {
 	if r.helper == nil {
 		r.helper = open
@@ -60,6 +60,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 		read = append(read, filepath.Join(r.common, "git-crypt"))
 	} else {
 		env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
+		c.Write = append(slices.Clone(c.Write), p.Modules()...)
 	}
 	write := append(p.Written(), c.Write...)
 	if !c.ReadsTree {
@@ -112,7 +113,7 @@ func (p *Place) findPipe() error {
 		})
 		_ = root.Close()
 		if found != "" {
-			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, and git would wait for it", found).
+			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, for which git would wait", found).
 				WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
 		}
 	}

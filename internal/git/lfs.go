@@ -50,8 +50,8 @@ func (p *Place) takeFiles(ctx context.Context) error {
 	})
 }
 
-// takeFile copies a file of git-lfs to the repository, where that has none of the sum. One that has another sum than its
-// name says is left out.
+// takeFile copies a file of git-lfs to the repository, where that has none of the sum. One that has another sum than
+// its name says is left out.
 func (p *Place) takeFile(name, sum string) error {
 	to := filepath.Join(p.repo.common, lfsName, filepath.FromSlash(name))
 	if !durable.IsMissing(to) {

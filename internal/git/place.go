@@ -25,8 +25,9 @@ import (
 //
 //   - objects, refs, logs and the files of git-lfs, which commands write. The repository's objects are read besides.
 //   - git, which commands write: HEAD, the index, and a merge or a rebase under way.
-//   - config, ignore and attributes: the settings of the repository and of the user, as they were when the repository was
-//     opened, without programs that nobody trusts and without passwords. No config of the repository is read here.
+//   - config, ignore and attributes: the settings of the repository and of the user, as they were when the
+//     repository was opened, without programs that nobody trusts and without passwords. No config of the
+//     repository is read here.
 //   - links to files of the repository's git directory that are only read, such as packed-refs.
 //
 // It has the form of a linked worktree: git is the directory of the worktree, and the place's directory is the one that
@@ -53,7 +54,8 @@ const maxRef = 4 << 10
 var shared = []string{"info", "packed-refs", "shallow"}
 
 // OpenPlace returns the place of the linked worktree at tree, and makes what is missing of it. ref is the branch of a
-// lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there, Unavailable.
+// lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there,
+// Unavailable.
 func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 	admin := registrationOf(r.common, tree)
 	if admin == "" {
@@ -71,7 +73,8 @@ func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 	return p, nil
 }
 
-// placeDir returns the directory of the place of the worktree at tree. Two worktrees of one name lie in two directories.
+// placeDir returns the directory of the place of the worktree at tree. Two worktrees of one name lie in two
+// directories.
 func placeDir(common, tree string) string {
 	return filepath.Join(common, filepath.FromSlash(placesDir), filepath.Base(filepath.Dir(tree)), filepath.Base(tree))
 }
@@ -89,6 +92,13 @@ func (p *Place) Written() []string {
 		all = append(all, filepath.Join(p.Dir, name))
 	}
 	return all
+}
+
+// Modules returns the directories in which the git directories of submodules of the working tree are: of those that
+// commands have checked out, and of those that the user has.
+func (p *Place) Modules() []string {
+	const name = "modules"
+	return []string{filepath.Join(p.GitDir(), name), filepath.Join(registrationOf(p.repo.common, p.Tree), name)}
 }
 
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
@@ -222,13 +232,15 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 const placeMark = "muster-place"
 
 // HasPlace reports whether muster has made a place for the registered worktree at tree.
-func HasPlace(r *Repo, tree string) bool {
-	admin := registrationOf(r.common, tree)
+func HasPlace(r *Repo, tree string) bool { return hasPlace(r.common, tree) }
+
+func hasPlace(common, tree string) bool {
+	admin := registrationOf(common, tree)
 	return admin != "" && !durable.IsMissing(filepath.Join(admin, placeMark))
 }
 
-// Head returns what HEAD is in the place: refs/heads/..., or a commit. ok is false where a command has made it something
-// else.
+// Head returns what HEAD is in the place: refs/heads/..., or a commit. ok is false where a command has made it
+// something else.
 func (p *Place) Head() (head string, ok bool) { return placeHead(p.Dir) }
 
 func placeHead(dir string) (head string, ok bool) {
@@ -246,8 +258,19 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 	if admin := registrationOf(r.common, tree); admin == "" || !isLinkedTo(tree, admin) {
 		return "", false
 	}
+	users, isUsual := strings.CutPrefix(readLine(filepath.Join(registrationOf(r.common, tree), "HEAD")), "ref: ")
+	lanes := "refs/heads/wt/" + filepath.Base(tree)
+	switch {
+	case isUsual && users != lanes: // the user has switched to another branch, whose files are there now
+		return users, strings.HasPrefix(users, "refs/heads/")
+	case !isUsual && (users == "" || !IsID(users)):
+		return "", false
+	}
 	dir := placeDir(r.common, tree)
 	head, ok = placeHead(dir)
+	if !isUsual && head == lanes {
+		return "HEAD", ok
+	}
 	if !ok || IsID(head) {
 		return "HEAD", ok
 	}
@@ -259,7 +282,8 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 	return head, err == nil && !strings.HasPrefix(head, "refs/heads/wt/")
 }
 
-// Pending returns the commit that a file such as MERGE_HEAD names, "" when there is none. Commands may have written any.
+// Pending returns the commit that a file such as MERGE_HEAD names, "" when there is none. Commands may have written
+// any.
 func (p *Place) Pending(name string) string {
 	data, err := p.read(path.Join(gitName, name), maxRef)
 	id, _, _ := strings.Cut(string(data), "\n") // a merge of several commits has a line of each
@@ -269,8 +293,8 @@ func (p *Place) Pending(name string) string {
 	return id
 }
 
-// IsSparse reports whether the working tree leaves out files of its commit: as the user's checkout does, or as a command
-// has wished.
+// IsSparse reports whether the working tree leaves out files of its commit: as the user's checkout does, or as a
+// command has wished.
 func (p *Place) IsSparse() bool {
 	st, err := os.Lstat(filepath.Join(p.GitDir(), "info", "sparse-checkout"))
 	return err == nil && st.Mode().IsRegular()
@@ -283,8 +307,8 @@ func (p *Place) Finish() error {
 		return err
 	}
 	defer root.Close()
-	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG",
-		"CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"} {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE",
+		"SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"} {
 		if err := root.RemoveAll(name); err != nil {
 			return err
 		}

@@ -381,3 +381,11 @@ func TestGitGetsNoKey(t *testing.T) {
 		t.Errorf("%q, want %q first", got, want)
 	}
 }
+
+// Git with the user's rights does not run where commands of members write, whoever asks for it.
+func TestGitIsConfinedInAPlace(t *testing.T) {
+	l := newLane(t)
+	if out, err := l.repo.Run(t.Context(), l.dir, "status"); !errors.Is(err, muster.ErrInvalid) {
+		t.Errorf("it says %q, %v", out, err)
+	}
+}

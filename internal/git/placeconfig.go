@@ -10,8 +10,8 @@ import (
 	"muster/internal/redact"
 )
 
-// placeConfig is what git in a place knows of the user's settings and the repository's, as they were when the repository
-// was opened.
+// placeConfig is what git in a place knows of the user's settings and the repository's, as they were when the
+// repository was opened.
 type placeConfig struct {
 	text               string
 	ignore, attributes []byte    // the user's files for all repositories
@@ -25,7 +25,8 @@ var (
 		"worktree", "filter", "merge", "maintenance", "gc", "trace2", "submodule.alternatelocation"}
 	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
-		"core.repositoryformatversion", "core.prefersymlinkrefs", "commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "user.signingkey",
+		"core.repositoryformatversion", "core.prefersymlinkrefs", "commit.gpgsign", "tag.gpgsign",
+		"tag.forcesignannotated", "user.signingkey",
 		"index.sparse", "user.name", "user.email", "feature.manyfiles", "core.splitindex", "core.untrackedcache"}
 )
 

@@ -163,7 +163,8 @@ func hideRepositories(ctx context.Context, r *Repo, index []string, commit strin
 	if remove == "" {
 		return nil
 	}
-	_, err = r.Do(ctx, Call{Dir: r.common, Env: index, Stdin: remove, Args: []string{"update-index", "-z", "--index-info"}})
+	_, err = r.Do(ctx, Call{Dir: r.common, Env: index, Stdin: remove,
+		Args: []string{"update-index", "-z", "--index-info"}})
 	return err
 }
 

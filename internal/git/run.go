@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"muster"
 	"muster/internal/redact"
 )
 
@@ -40,7 +41,8 @@ type Call struct {
 	Uninterruptible bool
 	// Script is a script of the shell that is run in place of git, with Args, in a place. It may be empty.
 	Script string
-	// Write are directories that git writes besides, in a place. ReadsTree says that it does not write the working tree.
+	// Write are directories that git writes besides, in a place. ReadsTree says that it does not write the working
+	// tree.
 	Write     []string
 	ReadsTree bool
 	// Warned is set when git succeeds and writes to standard error. Nil asks nothing.
@@ -138,6 +140,9 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
+	if c.Dir != r.common && r.common != "" && hasPlace(r.common, c.Dir) {
+		return "", errUnconfined(c.Dir)
+	}
 	settings := append(slices.Clip(always), r.pinned...)
 	if runsDrivers(c.Args) {
 		drivers, err := r.driverSettings(ctx, c)
@@ -163,6 +168,12 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		env = append(env, r.within(c.Dir)...)
 	}
 	return start(ctx, c, "git", args, append(env, c.Env...))
+}
+
+// errUnconfined is the error of a git with the user's rights in a working tree where commands of members write: there
+// is Place.Do for that.
+func errUnconfined(dir string) error {
+	return muster.Errorf(muster.Invalid, "git works confined in %s, because commands of members write there", dir)
 }
 
 // start starts git, or a script that does, and returns what it has printed.

@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +61,8 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	defer unlock()
 	packed := filepath.Join(p.Dir, "taken.pack")
 	// On the disk of the objects, so that they need only be renamed.
-	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)), filepath.Base(p.Dir))
+	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)),
+		filepath.Base(p.Dir))
 	if err := durable.RemoveAll(quarantine); err != nil {
 		return err
 	}
@@ -124,8 +126,8 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, ids, have 
 	return err
 }
 
-// packScript packs the objects that git rev-list finds by its input, unless they are more than $1 bytes or $2 objects: git
-// tells the size of an object by its head, without unpacking it. The ids are in the file $3 meanwhile.
+// packScript packs the objects that git rev-list finds by its input, unless they are more than $1 bytes or $2 objects:
+// git tells the size of an object by its head, without unpacking it. The ids are in the file $3 meanwhile.
 const packScript = `trap 'rm -f "$3"' EXIT
 git rev-list --objects --no-object-names --stdin >"$3" || exit
 git cat-file --batch-check='%(objectsize)' <"$3" | awk -v most="$1" -v n="$2" '
@@ -158,8 +160,11 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 	if p.repo.isPartial {
 		check = "--fsck-objects" // objects may be missing
 	}
-	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Args: []string{"index-pack", check, "--stdin",
-		"--index-version=2", fmt.Sprintf("--max-input-size=%d", int64(maxTaken))}},
+	args := []string{"index-pack", check, "--stdin", "--index-version=2"}
+	if isSmall(file) && !p.repo.isPartial { // each pack costs every git that reads objects
+		args = []string{"unpack-objects", check, "-q"}
+	}
+	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Args: args},
 		slices.Concat(p.repo.placeEnv(), settingsEnv(slices.Concat(always, []setting{
 			{"core.bigFileThreshold", "16m"}, {"pack.threads", "1"}, {"transfer.unpackLimit", "1"}})), env),
 		[]string{quarantine}, []string{p.Dir, to.dir()})
@@ -168,6 +173,17 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 			WithHint("git fsck --strict, in the lane")
 	}
 	return err
+}
+
+// isSmall reports whether a pack has few objects, as a receiving git decides whether they become a pack.
+func isSmall(file *os.File) bool {
+	const most, mostBytes = 100, 4 << 20
+	head := make([]byte, 12) // PACK, the version, and how many objects there are
+	st, err := file.Stat()
+	if _, readErr := file.ReadAt(head, 0); err != nil || readErr != nil {
+		return false
+	}
+	return st.Size() < mostBytes && binary.BigEndian.Uint32(head[8:]) < most
 }
 
 // checkTaken refuses what would be too much for whoever unpacks it: too many or too large objects, and trees that name
@@ -188,8 +204,8 @@ func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
 		"--batch-all-objects", "--unordered", "--batch-check=%(objectsize)"}}); err != nil {
 		return p.takenError(ctx, err, errTooManyObjects)
 	}
-	tooMuch := muster.Errorf(muster.Invalid, "what was committed has more than %d files, or one with a name of more than %d "+
-		"bytes", maxTakenFiles, maxPath)
+	tooMuch := muster.Errorf(muster.Invalid, "what was committed has more than %d files, or one with a name of more "+
+		"than %d bytes", maxTakenFiles, maxPath)
 	for _, id := range ids {
 		files := 0
 		names := lineWriter(func(name string) error {
@@ -199,8 +215,8 @@ func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
 			return nil
 		})
 		// git ls-tree prints while it walks, so that a tree which names itself again and again ends here.
-		if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: env, Out: names.end(0), Args: []string{"ls-tree", "-r",
-			"-z", "--name-only", "--full-tree", id}}); err != nil {
+		if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: env, Out: names.end(0),
+			Args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", id}}); err != nil {
 			return p.takenError(ctx, err, tooMuch)
 		}
 	}
@@ -213,7 +229,8 @@ func (p *Place) takenError(ctx context.Context, err, tooMuch error) error {
 	case errors.Is(err, errTooMuch):
 		return tooMuch
 	case isExit(err) && ctx.Err() == nil:
-		return muster.Errorf(muster.Invalid, "what was committed cannot be read: %w", err).WithHint("git fsck, in the lane")
+		return muster.Errorf(muster.Invalid, "what was committed cannot be read: %w", err).
+			WithHint("git fsck, in the lane")
 	}
 	return err
 }
@@ -249,8 +266,19 @@ func (l *lines) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// moveIn moves the packs of a quarantine to the objects of a repository. A pack counts for git when its index is there.
+// moveIn moves the objects of a quarantine to those of a repository. A pack counts for git when its index is there.
 func moveIn(common, quarantine string, to Objects) error {
+	err := filepath.WalkDir(quarantine, func(path string, d fs.DirEntry, err error) error {
+		dir := filepath.Base(filepath.Dir(path))
+		if err != nil || d.IsDir() || len(dir) != 2 {
+			return err
+		}
+		dest := filepath.Join(to.dir(), dir, d.Name())
+		return errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), os.Rename(path, dest))
+	})
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
+	}
 	from, dest := filepath.Join(quarantine, "pack"), filepath.Join(to.dir(), "pack")
 	files, err := os.ReadDir(from)
 	if err != nil {

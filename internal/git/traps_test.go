@@ -69,9 +69,10 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	lane := root + "-lane"
 	require.NoError(t, r.AddWorktree(ctx, lane, "", head))
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 lane\n2\n3\n", "b.late": "b2\n", "c.odd": "c2\n", "new.txt": "new\n"})
+	p := require.Value(git.OpenPlace(r, lane, ""))(t)
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := r.Run(ctx, lane, args...)
+		out, err := p.Run(ctx, args...)
 		if err != nil {
 			t.Errorf("git %v: %v", args, err)
 		}
@@ -88,17 +89,18 @@ func TestTheRepositoryRunsNothing(t *testing.T) {
 	for _, args := range []string{"add -A", "write-tree", "commit -q -m work", "log -p -1", "show HEAD"} {
 		run(strings.Fields(args)...)
 	}
-	mine := require.Value(r.ResolveIn(ctx, lane, "HEAD"))(t)
+	mine := strings.TrimSpace(run("rev-parse", "HEAD"))
 	// A conflict in a file with a merge driver, without a checkout and in one.
 	run("checkout", "-q", "--detach", head)
 	gittest.Write(t, lane, map[string]string{"a.txt": "1 other\n2\n3\n"})
 	run("add", "-A")
 	run("commit", "-q", "-m", "other")
-	other, _ := r.ResolveIn(ctx, lane, "HEAD")
+	other := strings.TrimSpace(run("rev-parse", "HEAD"))
+	require.NoError(t, p.TakeObjects(ctx, []string{mine, other}, []string{head}))
 	if _, conflicts, err := r.MergeTree(ctx, other, mine); err != nil || len(conflicts) != 1 {
 		t.Errorf("conflicts %v, %v", conflicts, err)
 	}
-	if _, err := r.Run(ctx, lane, "merge", "-q", "--no-edit", mine); err == nil {
+	if _, err := p.Run(ctx, "merge", "-q", "--no-edit", mine); err == nil {
 		t.Error("the merge has no conflict")
 	}
 	require.NoError(t, r.RemoveWorktree(ctx, lane))

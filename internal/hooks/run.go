@@ -42,6 +42,7 @@ type Runner struct {
 	root     string
 	secrets  *redact.Secrets
 	launcher proc.Launcher // nil before Start
+	foreign  proc.Launcher // starts the hooks that the repository brings
 	journal  *journal.Journal
 }
 
@@ -55,10 +56,11 @@ func NewRunner(all []Hook, root string, secrets *redact.Secrets) *Runner {
 	return &Runner{hooks: all, root: root, secrets: secrets}
 }
 
-// Start sets what starts the hooks, and where it is said that they have run. Nothing else is called before it returns.
-func (r *Runner) Start(l proc.Launcher, j *journal.Journal) {
+// Start sets what starts the user's own hooks and those that the repository brings, and where it is said that they have
+// run. Nothing else is called before it returns.
+func (r *Runner) Start(own, foreign proc.Launcher, j *journal.Journal) {
 	if r != nil {
-		r.launcher, r.journal = l, j
+		r.launcher, r.foreign, r.journal = own, foreign, j
 	}
 }
 
@@ -176,7 +178,11 @@ func (r *Runner) exec(ctx context.Context, h Hook, m Moment) (result ended, err 
 	}
 	defer reader.Close()
 	var stdout, stderr printed
-	process, err := r.launcher.Start(limited, proc.Spec{Argv: proc.Shell(h.Command), Dir: m.Dir,
+	launcher := r.launcher
+	if h.needsTrust {
+		launcher = r.foreign
+	}
+	process, err := launcher.Start(limited, proc.Spec{Argv: proc.Shell(h.Command), Dir: m.Dir,
 		Env: proc.WithVariables(m.Env, "PWD="+m.Dir, "CLAUDE_PROJECT_DIR="+r.root), Stdin: bytes.NewReader(data),
 		Out: &stdout, Err: writer})
 	_ = writer.Close() // the hook has its own

@@ -45,7 +45,7 @@ func newWorld(t *testing.T, all ...Hook) world {
 	t.Cleanup(func() { _ = l.Close() })
 	w := world{dir: t.TempDir(), journal: journal.New(mem.New().Log())}
 	w.Runner = NewRunner(all, w.dir, redact.New("sesame-open-4711"))
-	w.Start(l, w.journal)
+	w.Start(l, l, w.journal)
 	return w
 }
 
@@ -176,11 +176,32 @@ func TestTheEndOfAMemberEndsItsHook(t *testing.T) {
 // Without hooks there is nothing to run.
 func TestNoHooks(t *testing.T) {
 	r := NewRunner([]Hook{{Event: Stop, Command: "touch never", Problem: "not trusted"}}, t.TempDir(), nil)
-	r.Start(nil, nil)
+	r.Start(nil, nil, nil)
 	if o, err := r.Run(t.Context(), Moment{Event: Stop}); r.Has(Stop) || o.Blocked || err != nil {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if n := testing.AllocsPerRun(100, func() { r.Has(PreToolUse, "Bash") }); n != 0 {
 		t.Errorf("to ask for hooks makes %v allocations", n)
 	}
+}
+
+// A hook that the repository brings is started as the commands of members are, and the user's own as the user's.
+func TestWhoStartsHooks(t *testing.T) {
+	w := newWorld(t, Hook{Event: Stop, Command: "touch own"}, Hook{Event: Stop, Command: "touch foreign", needsTrust: true})
+	foreign := &countingLauncher{Launcher: w.launcher}
+	w.Start(w.launcher, foreign, w.journal)
+	w.run(t, Stop, nil)
+	if foreign.started != "touch foreign" {
+		t.Errorf("started as a member's command: %q", foreign.started)
+	}
+}
+
+type countingLauncher struct {
+	proc.Launcher
+	started string
+}
+
+func (l *countingLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	l.started += s.Argv[len(s.Argv)-1]
+	return l.Launcher.Start(ctx, s)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -123,6 +124,13 @@ func TestTheTargetMovesOnlyToADurableCommit(t *testing.T) {
 	l := w.lander("true", launchAfter(func() {
 		w.must(os.Rename(pack, aside))
 		w.must(os.Symlink("nowhere", pack)) // git cannot create a directory of this name, not even for root
+		packs, err := filepath.Glob(filepath.Join(aside, "*.pack"))
+		w.must(err)
+		for _, name := range packs { // what is in them stays readable
+			unpack := exec.Command("sh", "-c", `git unpack-objects -q < "$0"`, name)
+			unpack.Dir = w.root
+			w.must(unpack.Run())
+		}
 	}, launch), func(o *landing.Options) { o.Log = slog.New(lines) })
 	wants(t, fault(l.Land(w.ctx(), task.ID, task.Fence, "", task.Owner)), muster.ErrUnavailable, "durable")
 	equal(t, "tries", lines.n, 4)

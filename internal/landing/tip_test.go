@@ -145,9 +145,14 @@ func TestALaneMovesTheTarget(t *testing.T) {
 	w, r := newTipWorld(t)
 	one, lane := w.task("One", "alice", map[string]string{"one": "1\n"})
 	two, _ := w.task("Two", "bob", map[string]string{"two": "2\n"})
-	gittest.Git(t, lane, "add", "-A")
-	gittest.Git(t, lane, "commit", "-qm", "by hand")
-	moved := gittest.Git(t, lane, "rev-parse", "HEAD")
+	byHand := func(args ...string) string {
+		out, err := gittest.User(lane, args...)
+		w.must(err)
+		return out
+	}
+	byHand("add", "-A")
+	byHand("commit", "-qm", "by hand")
+	moved := byHand("rev-parse", "HEAD")
 	w.git("update-ref", target, moved)
 	w.lands(two)
 	equal(t, "on the target", w.git("ls-tree", "--name-only", target), "a.txt\ntwo")

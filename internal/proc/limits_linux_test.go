@@ -116,9 +116,9 @@ func fillDisk(l Launcher, dir string) error {
 			return err
 		}
 	}
-	for i, want := range []string{"", "free on the disk", "fine\n", "free on the disk"} {
-		if got := outs[i].String(); !strings.Contains(got, want) {
-			return fmt.Errorf("tool %d: %q, want %q", i, got, want)
+	for i, want := range []string{"free on the disk", "fine\n", "free on the disk"} { // of those that have ended
+		if got := outs[i+1].String(); !strings.Contains(got, want) {
+			return fmt.Errorf("tool %d: %q, want %q", i+1, got, want)
 		}
 	}
 	if tools[0].(*child).isOver() {

@@ -367,7 +367,7 @@ func TestALeadListensToTheUser(t *testing.T) {
 			l.Errorf("asked %d times it hears %s", len(l.asked), l.heard())
 		}
 		l.commands.prints = `{"decision":"block","reason":"It is late."}`
-		l.Hooks.Start(l.commands, l.Journal)
+		l.Hooks.Start(l.commands, l.commands, l.Journal)
 		l.send(muster.MailMessage, muster.User, muster.Lead, "Go on, I say.") // a hook refuses it
 		synctest.Wait()
 		if len(l.asked) != 2 || len(talk.heard) != 2 || len(l.events(journal.RunNote)) != 1 {

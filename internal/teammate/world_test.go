@@ -460,12 +460,18 @@ type fakeCommands struct {
 type fakeCommand struct {
 	ctx  context.Context
 	done chan struct{}
+	exit int
 }
 
 func (f *fakeCommands) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := &fakeCommand{ctx, make(chan struct{})}
+	c := &fakeCommand{ctx: ctx, done: make(chan struct{})}
+	if len(s.Argv) > 0 && s.Argv[0] == "git" { // there is no repository
+		c.exit = 128
+		close(c.done)
+		return c, f.err
+	}
 	f.running = append(f.running, c)
 	if s.Out != nil {
 		_, _ = fmt.Fprintln(s.Out, cmp.Or(f.prints, "the output"))
@@ -481,7 +487,7 @@ func (*fakeCommands) Close() error { return nil }
 func (c *fakeCommand) Wait() (int, error) {
 	select {
 	case <-c.done:
-		return 0, nil
+		return c.exit, nil
 	case <-c.ctx.Done():
 		return 137, context.Cause(c.ctx)
 	}

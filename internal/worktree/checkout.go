@@ -22,8 +22,8 @@ type checkout struct {
 	lane muster.Lane
 	temp *CheckDirs // makes temporary directories
 
-	// sub is the path of a submodule of the lane, which is then what the checkout is of: its objects are in a repository
-	// of its own. "" is the lane itself.
+	// sub is the path of a submodule of the lane, which is then what the checkout is of: its objects are in a
+	// repository of its own. "" is the lane itself.
 	sub string
 }
 
@@ -257,8 +257,8 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	}
 	if git.AdminDir(c.repo.CommonDir(), path) != "" {
 		at, err := c.repo.Ref(ctx, branchRef(c.lane))
-		if _, headErr := git.AskWorktree(ctx, c.repo, path, "symbolic-ref", "-q", "HEAD"); headErr == nil && err == nil &&
-			at == "" && c.lane.Base != "" {
+		_, headErr := git.AskWorktree(ctx, c.repo, path, "symbolic-ref", "-q", "HEAD")
+		if headErr == nil && err == nil && at == "" && c.lane.Base != "" {
 			return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
 				c.lane.Branch, c.lane.Base)
 		}

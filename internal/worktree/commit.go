@@ -124,7 +124,8 @@ func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head 
 	return head, p.Committed(ctx)
 }
 
-// commitSubmodule has git commit what is staged in a submodule and end what is under way there. It returns the new HEAD.
+// commitSubmodule has git commit what is staged in a submodule and end what is under way there. It returns the new
+// HEAD.
 func (c checkout) commitSubmodule(ctx context.Context, message string) (head string, err error) {
 	pending, err := c.isCommitPending(ctx)
 	if err != nil {
@@ -177,7 +178,8 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	if base == "" || head == base {
 		return nil
 	}
-	raw, err := c.repo.Run(ctx, c.repo.CommonDir(), "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", base, head)
+	raw, err := c.repo.Run(ctx, c.repo.CommonDir(), "diff-tree", "-r", "-z", "--raw", "--no-renames",
+		"--ignore-submodules=none", base, head)
 	if err != nil {
 		return c.commitError(ctx, err)
 	}

@@ -65,8 +65,8 @@ func At(ctx context.Context, l *Lanes, dir string) (lane muster.Lane, ok bool) {
 	return lane, err == nil && lane.Path == dir
 }
 
-// PlaceAt returns where commands in a directory work: in a lane, or in the scratch checkout of a member. It is nil where
-// the directory is neither.
+// PlaceAt returns where commands in a directory work: in a lane, or in the scratch checkout of a member. It is nil
+// where the directory is neither.
 func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bool, err error) {
 	if lane, ok := At(ctx, l, dir); ok {
 		p, err = git.OpenPlace(l.repo, dir, branchRef(lane))

@@ -114,9 +114,9 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 	return commit, nil
 }
 
-// checkSubmodule returns an error unless the repository of the submodule is the lane's own: its working tree is where the
-// submodule is, and its git directory lies in the lane or in the git directory of the lane. Where nothing confines git,
-// it would commit in any other.
+// checkSubmodule returns an error unless the repository of the submodule is the lane's own: its working tree is where
+// the submodule is, and its git directory lies in the lane or in the git directory of the lane. Where nothing confines
+// git, it would commit in any other.
 func (c checkout) checkSubmodule(ctx context.Context) error {
 	out, err := c.run(ctx, "rev-parse", "--absolute-git-dir", "--show-toplevel")
 	if err != nil {
@@ -134,7 +134,7 @@ func (c checkout) checkSubmodule(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, top := range []string{c.lane.Path, filepath.Join(p.GitDir(), "modules")} {
+	for _, top := range append(p.Modules(), c.lane.Path) {
 		if real, err := filepath.EvalSymlinks(top); err == nil {
 			if rel, err := filepath.Rel(real, dir); err == nil && filepath.IsLocal(rel) {
 				return nil

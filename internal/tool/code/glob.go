@@ -182,8 +182,8 @@ func (t toolset) listByGit(ctx context.Context, tree, dir string) []string {
 	out := boundedBuffer{most: maxListBytes}
 	p, err := t.launcher.Start(ctx, proc.Spec{Dir: tree, Out: &out,
 		Env: append(Environ(ctx, t.options.Environ, tree), "GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0"),
-		Argv: []string{"git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-			"--deduplicate", "--", dir}})
+		Argv: []string{"git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others",
+			"--exclude-standard", "--deduplicate", "--", dir}})
 	if err != nil {
 		return nil
 	}
