@@ -27,10 +27,9 @@
 //   - A ref that only the runtime moves (refs/muster/..., the branch of a lane that is being undone) is locked for
 //     milliseconds. BreakLocks removes a lock that stays for a second; its caller knows that no process of the team can
 //     be moving the ref.
-//   - Any other lock counts as abandoned after ten seconds, if no git of the same user that was alive when the lock was
-//     first seen is alive still. On Linux that is read from /proc.
-//   - Where the system does not tell which gits live, a lock is left alone for ten minutes: packing a large repository
-//     takes long, and if the lock on the packed refs is broken meanwhile, deleted refs come back.
+//   - Any other lock counts as abandoned after ten seconds.
+//   - That on the packed refs is left alone for ten minutes: packing a large repository takes long, and if its lock is
+//     broken meanwhile, deleted refs come back.
 //
 // # Reading without git
 //

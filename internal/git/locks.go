@@ -3,11 +3,9 @@ package git
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +16,8 @@ const (
 	// abandonedAge is the age at which a lock on a ref that other programs move too is a dead git's. A living one holds
 	// it for milliseconds, unless a hook runs meanwhile.
 	abandonedAge = 10 * time.Second
-	// abandonedPackedAge is that age for the lock on the packed refs, on a system that does not tell which gits live.
-	// Packing takes long in a large repository, and when its lock is broken, refs that were deleted meanwhile come
-	// back.
+	// abandonedPackedAge is that age for the lock on the packed refs. Packing takes long in a large repository, and
+	// when its lock is broken, refs that were deleted meanwhile come back.
 	abandonedPackedAge = 10 * time.Minute
 	// lockTimeout is how long to wait for a lock: until one that was just taken counts as abandoned.
 	lockTimeout = abandonedAge + 3*time.Second
@@ -107,7 +104,8 @@ func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) b
 			if time.Since(l.since) > lockTimeout {
 				age := time.Since(was.ModTime()).Round(time.Second)
 				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: "+
-					"%s has been there for %v", l.path, age).WithHint("%s", l.hint())
+					"%s has been there for %v", l.path, age).
+					WithHint("if no git is running in this repository, remove %s", l.path)
 			}
 			if err := pause(ctx, min(try, 5)); err != nil {
 				return err
@@ -119,51 +117,32 @@ func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) b
 
 // watchedLock is a lock that somebody waits for.
 type watchedLock struct {
-	path    string
-	was     fs.FileInfo // the lock as it was seen first; nil: it was not there
-	since   time.Time   // when it was seen first: a clock may have been set back since the lock was made
-	owners  []lockOwner // the gits that may hold it: alive when it was seen first, and ever since
-	unknown bool        // the system does not tell which gits live
+	path  string
+	was   fs.FileInfo // the lock as it was seen first; nil: it was not there
+	since time.Time   // when it was seen first: a clock may have been set back since the lock was made
 }
 
-// exists looks at the lock, and at the gits that may hold it where a living one may hold it for long.
+// exists looks at the lock.
 func (l *watchedLock) exists() bool {
 	now, err := os.Lstat(l.path)
 	if err != nil {
 		l.was = nil
 		return false
 	}
-	isNew := l.was == nil || !os.SameFile(now, l.was) || !now.ModTime().Equal(l.was.ModTime())
-	if isNew {
+	if l.was == nil || !os.SameFile(now, l.was) || !now.ModTime().Equal(l.was.ModTime()) {
 		l.was, l.since = now, time.Now()
 	}
-	if filepath.Base(l.path) != packedRefsLock {
-		return true
-	}
-	owners, known := lockOwners(filepath.Dir(l.path), l.was)
-	if !isNew { // a git that started after the lock was seen cannot hold it
-		owners = slices.DeleteFunc(owners, func(o lockOwner) bool { return !slices.Contains(l.owners, o) })
-	}
-	l.owners, l.unknown = owners, !known
 	return true
 }
 
 // isAbandoned reports whether the lock is a dead git's, as it was looked at last. The age is the larger of two, because
 // a clock that was set back makes a lock look young.
 func (l *watchedLock) isAbandoned() bool {
-	age := max(time.Since(l.was.ModTime()), time.Since(l.since))
-	if l.unknown {
-		return age >= abandonedPackedAge
+	age, old := max(time.Since(l.was.ModTime()), time.Since(l.since)), abandonedAge
+	if filepath.Base(l.path) == packedRefsLock {
+		old = abandonedPackedAge
 	}
-	return age >= abandonedAge && len(l.owners) == 0
-}
-
-// hint says who may hold the lock and what to do.
-func (l *watchedLock) hint() string {
-	if len(l.owners) > 0 {
-		return fmt.Sprintf("git (process %d) may hold it: let it end, or end it", l.owners[0].pid)
-	}
-	return "if no git is running in this repository, remove " + l.path
+	return age >= old
 }
 
 // removeLock removes a lock; one that is gone is no error.
