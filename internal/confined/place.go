@@ -62,11 +62,12 @@ func (p *Place) besides() (r sandbox.Rules) {
 }
 
 // gitNames are what a git directory has for git, besides HEAD, MERGE_MSG and others in capital letters.
-var gitNames = []string{"commondir", "description", "gc.pid", "gitdir", "index", "info", "lfs", "logs", "modules",
-	"objects", "packed-refs", "rebase-apply", "rebase-merge", "refs", "reftable", "rr-cache", "sequencer", "shallow"}
+var gitNames = []string{"commondir", "description", "gc.pid", "gitdir", "hooks", "index", "info", "lfs", "logs",
+	"modules", "objects", "packed-refs", "rebase-apply", "rebase-merge", "refs", "reftable", "rr-cache", "sequencer",
+	"shallow"}
 
 // isOfGit reports whether git needs an entry of a git directory. All others are not shown: keys of git-crypt and
-// git-annex, hooks, the index and the objects of each lane, and whatever people keep there.
+// git-annex, the index and the objects of each lane, and whatever people keep there.
 func isOfGit(name string) bool {
 	isOther := func(r rune) bool { return r != '_' && !unicode.IsUpper(r) }
 	return slices.Contains(gitNames, name) || !strings.ContainsFunc(name, isOther) ||

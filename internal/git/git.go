@@ -28,8 +28,8 @@
 //     milliseconds. BreakLocks removes a lock that stays for a second; its caller knows that no process of the team can
 //     be moving the ref.
 //   - Any other lock counts as abandoned after ten seconds.
-//   - That on the packed refs is left alone for ten minutes: packing a large repository takes long, and if its lock is
-//     broken meanwhile, deleted refs come back.
+//   - That on the packed refs is left alone for thirty seconds: packing a large repository takes long, and if its lock
+//     is broken meanwhile, deleted refs come back.
 //
 // # Reading without git
 //

@@ -8,7 +8,8 @@ dir=${GIT_DIR:-.git}
 [ -f "$dir" ] && read -r line dir <"$dir" # a file that says "gitdir: DIR"
 if cd -P -- "$dir" 2>/dev/null; then
 	dir=$PWD
-	case $dir/ in "$common"/*) mine=1 ;; esac
+	# The git directory of a lane's commands has refs of its own, which are theirs to move.
+	case $dir/ in "$common"/muster/places/*) mine=place ;; "$common"/*) mine=1 ;; esac
 	cd -P -- "$here" || exit 1
 fi
 
@@ -57,7 +58,7 @@ case $mine$name in
 	while read -r old new ref; do
 		input="$input$old $new $ref
 "
-		[ -n "$mine" ] && [ "$1" = prepared ] && [ "$old" != "$new" ] || continue
+		[ "$mine" = 1 ] && [ "$1" = prepared ] && [ "$old" != "$new" ] || continue
 		case $ref in
 		# A member without a lane may tidy up for its user after all work has landed. While any is open, the target is
 		# put back.

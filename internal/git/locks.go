@@ -18,9 +18,9 @@ const (
 	abandonedAge = 10 * time.Second
 	// abandonedPackedAge is that age for the lock on the packed refs. Packing takes long in a large repository, and
 	// when its lock is broken, refs that were deleted meanwhile come back.
-	abandonedPackedAge = 10 * time.Minute
+	abandonedPackedAge = 30 * time.Second
 	// lockTimeout is how long to wait for a lock: until one that was just taken counts as abandoned.
-	lockTimeout = abandonedAge + 3*time.Second
+	lockTimeout = abandonedPackedAge + 3*time.Second
 )
 
 // packedRefsLock is the lock on the packed refs, which deleting any ref takes. It is the only one that a living git may

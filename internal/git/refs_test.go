@@ -377,11 +377,11 @@ func TestAbandonedLocksAreBroken(t *testing.T) {
 	}
 }
 
-// The lock of the packed refs is left alone for ten minutes: packing takes long.
+// The lock of the packed refs is left alone for thirty seconds: packing takes long.
 func TestTheLockOfThePackedRefs(t *testing.T) {
 	t.Parallel()
 	root := gittest.Repo(t, nil)
-	for ago, isGone := range map[time.Duration]bool{9 * time.Minute: false, 11 * time.Minute: true} {
+	for ago, isGone := range map[time.Duration]bool{29 * time.Second: false, 31 * time.Second: true} {
 		plant(t, root, "packed-refs.lock", ago)
 		returns(t, isGone)(git.Watch(filepath.Join(root, ".git", "packed-refs.lock"))())
 	}

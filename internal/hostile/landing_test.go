@@ -117,7 +117,7 @@ func told(ts *testscript.TestScript, _ bool, args []string) {
 // completes it. If the command has written $TMPDIR/again, that is run before the second try. In the command R is git's
 // common directory, ROOT the user's checkout and T the target's name.
 func does(ts *testscript.TestScript, neg bool, args []string) {
-	command, err := json.Marshal(`R=$(git rev-parse --path-format=absolute --git-common-dir); ROOT=$(dirname $R); ` +
+	command, err := json.Marshal(`R=$(git -C ../.. rev-parse --path-format=absolute --git-common-dir); ROOT=$(dirname $R); ` +
 		`T=muster/$(basename $ROOT); ` + args[1])
 	ts.Check(err)
 	const complete = "    - do: [{complete_task: {task_id: 1, summary: one}}]\n"
