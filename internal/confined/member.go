@@ -128,14 +128,11 @@ func (m *Members) placeRules(p *git.Place, isLane bool) sandbox.Rules {
 		tree = sandbox.Write
 	}
 	r := sandbox.Rules{{Path: p.Tree, Access: tree, MustExist: true}, {Path: p.Dir, MustExist: true}}
-	for _, dir := range p.Written() {
-		r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Write, MustExist: true})
-	}
+	r = append(r, sandbox.Rule{Path: p.GitDir(), Access: sandbox.Write, MustExist: true})
 	if m.hasNamespaces() {
 		r = append(r, sandbox.Rule{Path: filepath.Join(p.Tree, ".git"), From: p.Link(), MustExist: true})
 	}
-	// Files that say where more objects and settings are.
-	return append(r, sandbox.Rule{Path: filepath.Join(p.Dir, "objects", "info"), MustExist: true})
+	return r
 }
 
 // hasNamespaces reports whether a command can be shown a file that others do not see.

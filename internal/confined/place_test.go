@@ -50,7 +50,7 @@ func TestGitDir(t *testing.T) {
 			got = append(got, line)
 		}
 		config := map[bool]string{true: "/config clean", false: "/config masked"}[hasNamespaces]
-		want := []string{"", "/annex empty", config, "/config.bak masked", "/config.worktree", "/git-crypt empty", "/hooks empty",
+		want := []string{"", "/annex empty", config, "/config.bak masked", "/config.worktree", "/git-crypt empty",
 			"/worktrees empty", "/modules/a/b", "/modules/a/b" + config, "/modules/a/b/git-crypt empty",
 			"/modules/a/b/modules/c", "/modules/a/b/modules/c/config"}
 		if !slices.Equal(got, want) {

@@ -62,7 +62,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 		env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
 		c.Write = append(slices.Clone(c.Write), p.Modules()...)
 	}
-	write := append(p.Written(), c.Write...)
+	write := append([]string{p.GitDir()}, c.Write...)
 	if !c.ReadsTree {
 		write = append(write, p.Tree)
 	}
@@ -94,7 +94,7 @@ const pipePatience = 2 * time.Second
 func (p *Place) findPipe() error {
 	const most = 500_000 // files and directories
 	n := 0
-	for _, top := range []string{p.Tree, p.GitDir(), filepath.Join(p.Dir, "refs"), filepath.Join(p.Dir, "objects")} {
+	for _, top := range []string{p.Tree, p.GitDir()} {
 		root, err := os.OpenRoot(top)
 		if err != nil {
 			continue

@@ -22,7 +22,7 @@ const lfsName = "lfs"
 
 // takeFiles makes the files that git-lfs has written in the place files of the repository, by their content.
 func (p *Place) takeFiles(ctx context.Context) error {
-	root, err := os.OpenRoot(filepath.Join(p.Dir, lfsName))
+	root, err := os.OpenRoot(filepath.Join(p.GitDir(), lfsName))
 	if err != nil {
 		return ignoreMissing(err)
 	}
@@ -57,7 +57,7 @@ func (p *Place) takeFile(name, sum string) error {
 	if !durable.IsMissing(to) {
 		return nil
 	}
-	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.Dir, lfsName, filepath.FromSlash(name)), os.O_RDONLY, 0)
+	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.GitDir(), lfsName, filepath.FromSlash(name)), os.O_RDONLY, 0)
 	if err != nil {
 		if isSpoiled(err) {
 			return nil

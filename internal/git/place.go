@@ -23,16 +23,15 @@ import (
 //
 // The place's own directory lies below .git/muster. Only muster writes it, and it has
 //
-//   - objects, refs, logs and the files of git-lfs, which commands write. The repository's objects are read besides.
-//   - git, which commands write: HEAD, the index, and a merge or a rebase under way.
+//   - git, the git directory of commands, which they write: index, HEAD, refs, objects, and settings that begin as a
+//     copy of those below. The repository's objects are read besides.
 //   - config, ignore and attributes: the settings of the repository and of the user, as they were when the
-//     repository was opened, without programs that nobody trusts and without passwords. No config of the
-//     repository is read here.
-//   - links to files of the repository's git directory that are only read, such as packed-refs.
+//     repository was opened, without programs that nobody trusts and without passwords.
+//   - links to what git has of objects and refs, and to what the repository has beside its own.
 //
-// It has the form of a linked worktree: git is the directory of the worktree, and the place's directory is the one that
-// worktrees share. The .git file of the working tree leads to git while commands run, where that can be shown to them
-// alone, and to the registered worktree otherwise (link.go).
+// Muster's git takes the place's directory for the one that worktrees share: it sees what commands have written, and
+// obeys none of their settings. The .git file of the working tree leads to git while commands run, where that can be
+// shown to them alone, and to the registered worktree otherwise (placelink.go).
 type Place struct {
 	repo *Repo
 	// Tree is the top of the working tree, and Dir the place's own directory.
@@ -50,8 +49,18 @@ const (
 // maxRef is how many bytes a file of a ref may have.
 const maxRef = 4 << 10
 
-// shared are the files of the repository's git directory that a place leads to.
-var shared = []string{"info", "packed-refs", "shallow"}
+// made are the directories in the git directory of commands. The place's directory has links to the first ones and to
+// the packed refs.
+var made = []string{"objects", "refs", "logs", lfsName, "objects/info", "objects/pack", "refs/heads", "refs/tags",
+	"info"}
+
+// shared is how many of them.
+const shared = 4
+
+// copies are files of the repository's git directory that commands see as they are now.
+var copies = []string{packedRefs, "shallow", "info/exclude", "info/attributes"}
+
+const packedRefs = "packed-refs"
 
 // OpenPlace returns the place of the linked worktree at tree, and makes what is missing of it. ref is the branch of a
 // lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there,
@@ -85,15 +94,6 @@ func RemovePlace(r *Repo, tree string) error { return durable.RemoveAll(placeDir
 // GitDir returns the git directory that commands write.
 func (p *Place) GitDir() string { return filepath.Join(p.Dir, gitName) }
 
-// Written returns the directories that commands write besides the working tree.
-func (p *Place) Written() []string {
-	all := []string{p.GitDir()}
-	for _, name := range []string{"objects", "refs", "logs", lfsName} {
-		all = append(all, filepath.Join(p.Dir, name))
-	}
-	return all
-}
-
 // Modules returns the directories in which the git directories of submodules of the working tree are: of those that
 // commands have checked out, and of those that the user has.
 func (p *Place) Modules() []string {
@@ -112,7 +112,8 @@ func (p *Place) make(admin string) error {
 	}
 	defer root.Close()
 	isNew := durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
-	for _, dir := range []string{gitName, "objects/info", "objects/pack", "refs/heads", "refs/tags", "logs", lfsName} {
+	for _, dir := range made {
+		dir = path.Join(gitName, dir)
 		if err := clearWay(root, dir); err != nil {
 			return err
 		}
@@ -120,21 +121,35 @@ func (p *Place) make(admin string) error {
 			return err
 		}
 	}
-	for _, name := range shared {
-		to, err := filepath.Rel(p.Dir, filepath.Join(p.repo.common, name)) // the repository may move
-		if err == nil {
-			err = os.Symlink(to, filepath.Join(p.Dir, name))
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+	links := map[string]string{packedRefs: filepath.Join(gitName, packedRefs)}
+	for _, name := range made[:shared] {
+		links[name] = filepath.Join(gitName, name)
+	}
+	for _, name := range []string{"info", "shallow"} {
+		if links[name], err = filepath.Rel(p.Dir, filepath.Join(p.repo.common, name)); err != nil { // it may move
 			return err
 		}
 	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(p.Dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	config := []byte(p.repo.placeText() + p.configOfFiles())
+	// Where the settings are the same as before, commands may have changed theirs.
+	if was, err := p.read("config", MaxFile); err != nil || !bytes.Equal(was, config) {
+		if err := p.write(root, "git/config", config); err != nil {
+			return err
+		}
+	}
+	if err := root.RemoveAll("git/commondir"); err != nil {
+		return err
+	}
 	files := map[string][]byte{
-		"objects/info/alternates": []byte(p.alternates()),
-		"git/commondir":           []byte("..\n"),
-		"HEAD":                    []byte("ref: refs/heads/none\n"), // git takes no directory without one for its own
-		"ignore":                  p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
-		"config": []byte(p.repo.placeText() + p.configOfFiles()), "link": linkText(p.GitDir()),
+		"git/objects/info/alternates": []byte(p.alternates()),
+		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
+		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
+		"config": config, "link": linkText(p.GitDir()),
 	}
 	for name, data := range files {
 		if err := p.write(root, name, data); err != nil {
@@ -145,7 +160,7 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	if isNew {
-		if err := LinkOthers(p.repo.common, p.Dir); err != nil {
+		if err := cmp.Or(LinkOthers(p.repo.common, p.Dir), LinkOthers(p.repo.common, p.GitDir())); err != nil {
 			return err
 		}
 		return cmp.Or(p.Refresh(), p.adopt(root, admin))
@@ -155,7 +170,7 @@ func (p *Place) make(admin string) error {
 
 // own are the names in a git directory that the repository and a place each have for themselves.
 var own = []string{"HEAD", "FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "config", "config.worktree", "hooks", "index",
-	"logs", "modules", "muster", "objects", "packed-refs", "refs", "worktrees", lfsName, "git-crypt"}
+	"logs", "modules", "muster", "objects", packedRefs, "refs", "worktrees", lfsName, "git-crypt"}
 
 // LinkOthers lets what programs keep in the repository's git directory be found in another one: filters look for their
 // keys there. A sandbox says which of them can be read.
@@ -278,7 +293,7 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 		return head, true
 	}
 	// A branch that commands have made. Those of lanes are muster's.
-	_, err := durable.ReadBelow(dir, filepath.Join(dir, filepath.FromSlash(head)), maxRef)
+	_, err := durable.ReadBelow(dir, filepath.Join(dir, gitName, filepath.FromSlash(head)), maxRef)
 	return head, err == nil && !strings.HasPrefix(head, "refs/heads/wt/")
 }
 

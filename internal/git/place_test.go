@@ -138,12 +138,24 @@ func TestCommitsOfALaneAreTakenOver(t *testing.T) {
 	l.begin()
 	l.command("reset", "-q", "--hard")
 	l.commit("c.txt", "packed\n")
-	l.command("repack", "-q", "-a", "-d", "-l")
+	l.command("branch", "kept")
+	l.command("gc", "-q")
 	require.NoError(l, l.p.TakeBranch(t.Context()))
 	if got := l.root("show", "wt/a:c.txt"); got != "packed" {
 		t.Errorf("of the pack came %q", got)
 	}
 	l.root("fsck", "--strict")
+	// A branch that a command has packed stays when the repository's are packed anew.
+	l.root("branch", "another")
+	l.root("pack-refs", "--all")
+	l.begin()
+	l.command("rev-parse", "kept", "another")
+	l.command("branch", "-D", "kept")
+	l.command("config", "user.email", "me@example.com")
+	l.begin()
+	if got := l.command("config", "user.email"); got != "me@example.com" {
+		t.Errorf("the setting of a command is %q", got)
+	}
 }
 
 // The git of commands has what it needs: an index and a HEAD that stay, merges, clones, the stash. The user's own git in the
@@ -225,22 +237,22 @@ func TestAPlaceIsNotTrusted(t *testing.T) {
 	outside, hostile := t.TempDir(), gittest.Repo(t, map[string]string{"x": "x\n"})
 	gittest.Write(t, outside, map[string]string{"file": strings.Repeat("1", 40) + "\n"})
 	for name, script := range map[string]string{
-		"an object that is another":    `mkdir -p $PLACE/objects/aa; cp $(ls $COMMON/objects/??/* | head -n 1) $FAKE`,
-		"an object that is a link":     `mkdir -p $PLACE/objects/aa; ln -s $OUT/file $FAKE`,
-		"objects that are a link":      `ln -s $OUT $PLACE/objects/aa`,
-		"no pack":                      `printf PACK >$PLACE/objects/pack/pack-1.pack`,
-		"borrowed objects":             `echo $HOSTILE/.git/objects >$PLACE/objects/info/alternates`,
-		"a branch that is a link":      `ln -sf $OUT/file $PLACE/refs/heads/wt/a`,
-		"a branch that is a pipe":      `rm $PLACE/refs/heads/wt/a; mkfifo $PLACE/refs/heads/wt/a`,
-		"a branch that is a directory": `rm $PLACE/refs/heads/wt/a; mkdir -p $PLACE/refs/heads/wt/a/b`,
-		"a branch that names another":  `echo 'ref: refs/heads/main' >$PLACE/refs/heads/wt/a`,
-		"refs that are a link":         `rm -r $PLACE/refs/heads; ln -s $OUT $PLACE/refs/heads`,
+		"an object that is another":    `mkdir -p $PLACE/git/objects/aa; cp $(ls $COMMON/objects/??/* | head -n 1) $FAKE`,
+		"an object that is a link":     `mkdir -p $PLACE/git/objects/aa; ln -s $OUT/file $FAKE`,
+		"objects that are a link":      `ln -s $OUT $PLACE/git/objects/aa`,
+		"no pack":                      `printf PACK >$PLACE/git/objects/pack/pack-1.pack`,
+		"borrowed objects":             `echo $HOSTILE/.git/objects >$PLACE/git/objects/info/alternates`,
+		"a branch that is a link":      `ln -sf $OUT/file $PLACE/git/refs/heads/wt/a`,
+		"a branch that is a pipe":      `rm $PLACE/git/refs/heads/wt/a; mkfifo $PLACE/git/refs/heads/wt/a`,
+		"a branch that is a directory": `rm $PLACE/git/refs/heads/wt/a; mkdir -p $PLACE/git/refs/heads/wt/a/b`,
+		"a branch that names another":  `echo 'ref: refs/heads/main' >$PLACE/git/refs/heads/wt/a`,
+		"refs that are a link":         `rm -r $PLACE/git/refs/heads; ln -s $OUT $PLACE/git/refs/heads`,
 		"settings of the worktree":     `printf '[core]\n\tworktree = /\n' >config.worktree`,
 		"another repository":           `echo $HOSTILE/.git >commondir`,
-		"a pipe for a repository":      `rm commondir; mkfifo commondir`,
+		"a pipe for a repository":      `mkfifo commondir`,
 		"another worktree":             `echo $HOSTILE/.git >gitdir`,
 		"a lock":                       `: >HEAD.lock`,
-		"what is closed":               `chmod 0 index logs $PLACE/objects $PLACE/refs/heads .`,
+		"what is closed":               `chmod 0 index logs $PLACE/git/objects $PLACE/git/refs/heads .`,
 		"an index that is a link":      `ln -sf $OUT/file index`,
 		"logs that lead out":           `rm -r logs; ln -s $OUT logs`,
 		"the .git of another":          `echo "gitdir: $HOSTILE/.git" >$LANE/.git`,
@@ -252,7 +264,7 @@ func TestAPlaceIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLane(t)
 			was, before := l.branch(), plainFiles(t, l.repo.CommonDir())
-			l.spoil(script, "HOSTILE="+hostile, "OUT="+outside, "FAKE="+l.p.Dir+"/objects/aa/"+strings.Repeat("b", 38))
+			l.spoil(script, "HOSTILE="+hostile, "OUT="+outside, "FAKE="+l.p.GitDir()+"/objects/aa/"+strings.Repeat("b", 38))
 			isChanged := !slices.Contains([]string{"a lock", "another lane"}, name) && strings.Contains(script, "$LANE/.git")
 			if got := l.end(); got != isChanged {
 				t.Errorf("the .git file counts as changed: %v", got)
@@ -279,7 +291,7 @@ func TestAPlaceIsNotTrusted(t *testing.T) {
 	// A branch that names a commit which is not there stays as it is.
 	l := newLane(t)
 	was := l.branch()
-	require.NoError(l, os.WriteFile(filepath.Join(l.p.Dir, "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
+	require.NoError(l, os.WriteFile(filepath.Join(l.p.GitDir(), "refs/heads/wt/a"), []byte(strings.Repeat("1", 40)+"\n"), 0o600))
 	if err := l.p.TakeBranch(t.Context()); !errors.Is(err, muster.ErrInvalid) || l.branch() != was {
 		t.Errorf("%v, and the branch is at %s", err, l.branch())
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,21 +49,27 @@ func (p *Place) Refresh() error {
 		if noted[name] == now[name] || name == p.ref {
 			return nil
 		}
-		return p.write(root, name, data)
+		return p.write(root, path.Join(gitName, name), data)
 	})
+	for _, name := range copies {
+		if err == nil {
+			err = p.copyFile(root, name, noted, now)
+			isSame = isSame && noted[name] == now[name]
+		}
+	}
 	// The lane's own branch is where the runtime has it, whatever a command has written there. It may be packed.
 	if id, ok := p.repo.files.branch(p.ref); ok && id != "" && err == nil {
 		now[p.ref] = id + "\n"
 		isSame = isSame && noted[p.ref] == now[p.ref]
-		err = p.write(root, p.ref, []byte(now[p.ref]))
+		err = p.write(root, path.Join(gitName, p.ref), []byte(now[p.ref]))
 	}
 	for name, text := range noted {
 		if _, is := now[name]; is || err != nil {
 			continue
 		}
 		isSame = false
-		if data, readErr := p.read(name, maxRef); readErr == nil && string(data) == text {
-			err = root.Remove(name)
+		if data, readErr := p.read(path.Join(gitName, name), maxRef); readErr == nil && string(data) == text {
+			err = root.Remove(path.Join(gitName, name))
 		}
 	}
 	if err != nil || isSame {
@@ -70,13 +78,74 @@ func (p *Place) Refresh() error {
 	return p.saveCopied(now)
 }
 
+// copyFile copies a file of the repository's git directory where that has changed since the last time. The packed refs
+// keep those that commands have packed.
+func (p *Place) copyFile(root *os.Root, name string, noted, now map[string]string) error {
+	from := filepath.Join(p.repo.common, filepath.FromSlash(name))
+	to := path.Join(gitName, name)
+	info, err := os.Stat(from)
+	if err != nil {
+		if noted[name] != "" {
+			_ = root.RemoveAll(to)
+		}
+		return ignoreMissing(err)
+	}
+	// What the file says would be too much to note.
+	if now[name] = fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano()); noted[name] == now[name] {
+		return nil
+	}
+	data, err := readFile(from)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if name == packedRefs {
+		own := p.withOwnRefs(data)
+		if err := p.write(root, packedCopied, data); err != nil {
+			return err
+		}
+		data = own
+	}
+	return p.write(root, to, data)
+}
+
+// packedCopied is the name of the file with the repository's packed refs as commands got them last.
+const packedCopied = "packed-refs.copied"
+
+// withOwnRefs returns the packed refs of the repository with those that commands have packed: they are not in the copy
+// of the last time.
+func (p *Place) withOwnRefs(packed []byte) []byte {
+	was, err := p.read(path.Join(gitName, packedRefs), MaxFile)
+	copied, copyErr := p.read(packedCopied, MaxFile)
+	if err != nil || copyErr != nil {
+		return packed
+	}
+	all, before, own := parsePacked(string(packed)), parsePacked(string(copied)), false
+	for ref, id := range parsePacked(string(was)) {
+		if before[ref] == "" && all[ref] == "" {
+			all[ref], own = id, true
+		}
+	}
+	if !own {
+		return packed
+	}
+	text := "# pack-refs with: sorted \n"
+	for _, ref := range slices.Sorted(maps.Keys(all)) {
+		text += all[ref] + " " + ref + "\n"
+	}
+	return []byte(text)
+}
+
 // TakeBranch brings the lane's branch to the repository where commands have moved it, with the commits that are new.
 // Every command that writes there should have ended. It does nothing in a scratch checkout.
 func (p *Place) TakeBranch(ctx context.Context) error {
 	if p.ref == "" {
 		return nil
 	}
-	data, err := p.read(p.ref, maxRef)
+	data, err := p.read(path.Join(gitName, p.ref), maxRef)
+	if errors.Is(err, fs.ErrNotExist) { // a command may have packed it
+		packed, packedErr := p.read(path.Join(gitName, packedRefs), MaxFile)
+		data, err = []byte(parsePacked(string(packed))[p.ref]), packedErr
+	}
 	if isSpoiled(err) { // Refresh puts it right
 		return nil
 	}
@@ -185,4 +254,15 @@ func (p *Place) saveCopied(noted map[string]string) error {
 		return err
 	}
 	return durable.New(durable.OS{}).Replace(filepath.Join(p.Dir, copiedName), data)
+}
+
+// parsePacked reads packed refs: lines "ID REF", beside comments and the peeled ids of tags.
+func parsePacked(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		if id, ref, ok := strings.Cut(strings.TrimRight(line, "\n"), " "); ok && IsID(id) && id != "" {
+			all[ref] = id
+		}
+	}
+	return all
 }

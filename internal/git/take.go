@@ -112,7 +112,7 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, ids, have 
 	}
 	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: &limitedWriter{w: file, left: maxTaken},
 		Script: packScript, Args: []string{fmt.Sprint(maxUnpacked), fmt.Sprint(maxTakenObjects),
-			filepath.Join(p.Dir, "objects", "ids")}})
+			filepath.Join(p.GitDir(), "ids")}})
 	switch {
 	case ExitCode(err) == tooMuchCode:
 		return errTooManyObjects

@@ -52,7 +52,7 @@ func TestAhead(t *testing.T) {
 		}
 		return out.String()
 	}
-	const look = `echo "$0,$#,$A,$(pwd),$(cat; ls /tmp)"; touch /tmp/mine; echo x > written; echo wrong >&2; exit 3`
+	const look = `echo "$0,$#,$A,$(pwd),$(cat; ls -d /tmp/mine 2>/dev/null)"; touch /tmp/mine; echo x > written; echo wrong >&2; exit 3`
 	first := run(look, 3)
 	if want := "it's,1,b c," + dir + ",\nwrong\n"; first != want {
 		t.Errorf("%q, want %q", first, want)
