@@ -178,7 +178,11 @@ func (t *Team) openHelper(ctx context.Context) (git.Helper, error) {
 	h := &t.helper
 	h.Lock()
 	defer h.Unlock()
-	if h.now != nil || !t.config.Sandbox.On {
+	isOn := t.config.Sandbox.On
+	if t.config.IsConfined != nil {
+		isOn = t.config.IsConfined()
+	}
+	if h.now != nil || !isOn {
 		return h.now, nil
 	}
 	repo, err := t.opened.Repo(ctx)

@@ -104,6 +104,9 @@ type Config struct {
 
 	// Sandbox confines the commands of members.
 	Sandbox Sandbox
+	// IsConfined says, in place of Sandbox.On, whether git is confined where members write; it is asked when that is
+	// needed first. Nil asks nothing.
+	IsConfined func() bool
 	// Resources is how much of the machine each command, hook, check and set-up may use; the zero value limits nothing.
 	Resources Resources
 

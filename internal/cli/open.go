@@ -36,6 +36,10 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Environ: a.Env, Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),
 		CacheDir: cacheDir(a),
+		IsConfined: func() bool {
+			settings, _, err := w.Settings(nil)
+			return err != nil || settings.Sandbox
+		},
 		MCPServers: func() []team.MCPServer {
 			settings, _, _ := w.Settings(nil) // whoever needs the settings says what is wrong with them
 			servers, _, _ := countingMCP(a, w, settings)
@@ -46,7 +50,12 @@ func (a *App) open(ctx context.Context) (opened, error) {
 
 // close closes the workspace at the end of a command. Everything that was written is synced already, so an error of
 // closing changes nothing.
-func (o opened) close() { _ = o.workspace.Close() }
+func (o opened) close() {
+	if o.Team != nil {
+		_ = o.Team.Close()
+	}
+	_ = o.workspace.Close()
+}
 
 // workspaceOptions choose the store on files, and the settings of the user and of the repository. The store reports
 // a line of mail that it cannot read as an event, so that the user learns of it.

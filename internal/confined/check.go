@@ -71,8 +71,12 @@ type forFiles struct {
 
 // Start starts a program without a network.
 func (f *forFiles) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	rules, err := f.place.gitDir(f.place.Repo.CommonDir())
+	if err != nil {
+		return nil, err
+	}
 	s.Env = withoutSession(s.Env)
-	return f.place.start(ctx, f.Launcher, s, f.rules, &Network{}, nil)
+	return f.place.start(ctx, f.Launcher, s, append(rules, f.rules...), &Network{}, nil)
 }
 
 // Start starts a check, or a set-up, in the checkout that was made for it. What they leave there goes before the next

@@ -43,14 +43,16 @@ func newPlaceConfig(values []scoped, identity []string, ignore, attributes strin
 			c.secret = append(c.secret, setting{v.key, v.value})
 			continue
 		case v.scope == "command", slices.Contains(foreignKeys, v.key),
-			slices.Contains(foreignSections, section) && !isStyle,
-			len(redact.InURLs(v.key)) > 0, len(redact.InURLs(v.value)) > 0:
+			slices.Contains(foreignSections, section) && !isStyle, len(redact.InURLs(v.key)) > 0:
 			continue
 		case section == "extensions":
 			if v.key != "extensions.objectformat" && v.key != "extensions.partialclone" {
 				continue
 			}
 			version = "1"
+		}
+		for _, password := range redact.InURLs(v.value) {
+			v.value = strings.ReplaceAll(strings.ReplaceAll(v.value, ":"+password+"@", "@"), password, "")
 		}
 		kept = append(kept, v)
 	}
