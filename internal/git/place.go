@@ -49,13 +49,12 @@ const (
 // maxRef is how many bytes a file of a ref may have.
 const maxRef = 4 << 10
 
-// made are the directories in the git directory of commands. The place's directory has links to the first ones and to
-// the packed refs.
-var made = []string{"objects", "refs", "logs", lfsName, "objects/info", "objects/pack", "refs/heads", "refs/tags",
-	"info"}
-
-// shared is how many of them.
-const shared = 4
+// written are the names in the git directory of commands to which the place's own directory has links, and made are the
+// directories there.
+var (
+	written = []string{"objects", "refs", "logs", lfsName, packedRefs}
+	made    = []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "logs", lfsName, "info"}
+)
 
 // copies are files of the repository's git directory that commands see as they are now.
 var copies = []string{packedRefs, "shallow", "info/exclude", "info/attributes"}
@@ -121,8 +120,8 @@ func (p *Place) make(admin string) error {
 			return err
 		}
 	}
-	links := map[string]string{packedRefs: filepath.Join(gitName, packedRefs)}
-	for _, name := range made[:shared] {
+	links := map[string]string{}
+	for _, name := range written {
 		links[name] = filepath.Join(gitName, name)
 	}
 	for _, name := range []string{"info", "shallow"} {
@@ -146,7 +145,7 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	files := map[string][]byte{
-		"git/objects/info/alternates": []byte(p.alternates()),
+		"git/objects/info/alternates": []byte(filepath.Join(p.repo.common, "objects") + "\n"),
 		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
 		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
 		"config": config, "link": linkText(p.GitDir()),
@@ -195,15 +194,6 @@ func LinkOthers(common, dir string) error {
 	return nil
 }
 
-// alternates returns the content of the file that names where more objects are.
-func (p *Place) alternates() string {
-	objects := filepath.Join(p.repo.common, "objects")
-	if strings.Contains(objects, "\n") { // a line holds no such path; git clone takes a relative one for one of GitDir
-		objects = "../../../../../objects"
-	}
-	return objects + "\n"
-}
-
 // configOfFiles returns the settings that name the files of the place.
 func (p *Place) configOfFiles() string {
 	return configText([]scoped{{key: excludesFile, value: filepath.Join(p.Dir, "ignore")},
@@ -212,7 +202,7 @@ func (p *Place) configOfFiles() string {
 
 // adopt gives a new place what git keeps of the registered worktree. No command has run there yet.
 func (p *Place) adopt(root *os.Root, admin string) error {
-	if err := os.WriteFile(filepath.Join(admin, placeMark), nil, 0o600); err != nil {
+	if err := durable.New(durable.OS{}).Replace(filepath.Join(admin, placeMark), nil); err != nil {
 		return err
 	}
 	for _, name := range []string{"index", "info/sparse-checkout", "ORIG_HEAD", "logs/HEAD", "HEAD"} { // HEAD goes last
@@ -283,10 +273,7 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 	}
 	dir := placeDir(r.common, tree)
 	head, ok = placeHead(dir)
-	if !isUsual && head == lanes {
-		return "HEAD", ok
-	}
-	if !ok || IsID(head) {
+	if !ok || IsID(head) || !isUsual && head == lanes {
 		return "HEAD", ok
 	}
 	if id, isKnown := r.files.branch(head); isKnown && id != "" {

@@ -22,12 +22,12 @@ type placeConfig struct {
 // or where the repository is.
 var (
 	foreignSections = []string{"include", "includeif", "credential", "http", "url", "safe", "gpg", "sendemail", "imap",
-		"worktree", "filter", "merge", "maintenance", "gc", "trace2", "submodule.alternatelocation"}
+		"worktree", "filter", "merge", "maintenance", "gc", "trace2"}
 	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
-		"core.repositoryformatversion", "core.prefersymlinkrefs", "commit.gpgsign", "tag.gpgsign",
-		"tag.forcesignannotated", "user.signingkey",
-		"index.sparse", "user.name", "user.email", "feature.manyfiles", "core.splitindex", "core.untrackedcache"}
+		"core.repositoryformatversion", "core.prefersymlinkrefs", "core.splitindex", "core.untrackedcache",
+		"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "user.signingkey", "user.name", "user.email",
+		"index.sparse", "feature.manyfiles", "submodule.alternatelocation"}
 )
 
 // newPlaceConfig keeps what is of use in a place of a whole config. Members commit as muster does.

@@ -85,7 +85,7 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	env := []string{"GIT_DIR=" + p.Dir, "GIT_OBJECT_DIRECTORY=" + quarantine,
+	env := []string{"GIT_OBJECT_DIRECTORY=" + quarantine,
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(to.dir())}
 	if err := p.unpack(ctx, file, quarantine, to, env); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 	}
 	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Args: args},
 		slices.Concat(p.repo.placeEnv(), settingsEnv(slices.Concat(always, []setting{
-			{"core.bigFileThreshold", "16m"}, {"pack.threads", "1"}, {"transfer.unpackLimit", "1"}})), env),
+			{"core.bigFileThreshold", "16m"}, {"pack.threads", "1"}})), env, []string{"GIT_DIR=" + p.Dir}),
 		[]string{quarantine}, []string{p.Dir, to.dir()})
 	if isExit(err) {
 		return muster.Errorf(muster.Invalid, "what was committed cannot be taken over: %w", err).
@@ -187,7 +187,7 @@ func isSmall(file *os.File) bool {
 }
 
 // checkTaken refuses what would be too much for whoever unpacks it: too many or too large objects, and trees that name
-// too many files. The objects are what their ids say.
+// too many files. The objects are what their ids say. git has the user's rights here, so it is not given the place.
 func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
 	objects, bytes := int64(0), int64(0)
 	count := lineWriter(func(line string) error {

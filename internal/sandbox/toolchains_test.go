@@ -20,8 +20,8 @@ var toolchainFiles = strings.Fields(`
 	home/.config/gh/bin/x home/.config/gh/lib/x home/.config/gh/hosts.yml home/.pulumi/bin/x home/.pulumi/lib/x
 	home/.pulumi/credentials.json home/.pyenv/.git/HEAD home/.pyenv/bin/pyenv home/.pyenv/plugins/virtualenv/.git/HEAD
 	home/flutter/.git/HEAD home/flutter/bin/flutter home/flutter/packages/x home/node/bin/node home/node/lib/x home/bin/x
-	home/work/.git/HEAD home/work/bin/x home/work/lib/secret home/work/.venv/bin/python home/work/.venv/pyvenv.cfg
-	home/work/.venv/lib/x home/work/.venv/secret home/.local/share/rustup/toolchains/x
+	home/project/.git/HEAD home/project/bin/x home/project/lib/secret home/project/.venv/bin/python home/project/.venv/pyvenv.cfg
+	home/project/.venv/lib/x home/project/.venv/secret home/.local/share/rustup/toolchains/x
 	other/bin/x other/lib/x other/.ssh/id srv/bin/x srv/lib/x srv/a/b/repo/.git/HEAD srv/a/b/repo/secret
 	bare/bin/x bare/share/x bare/git/HEAD bare/git/objects/x bare/git/refs/x
 	fork/.git/HEAD fork/bin/x fork/lib/x fork/vcpkg/x fork/go/x asdf/bin/asdf asdf/shims/x asdf/plugins/nodejs/.git/HEAD asdf/installs/x fvm/3.1/.git/HEAD fvm/3.1/bin/flutter
@@ -55,8 +55,8 @@ func TestToolchains(t *testing.T) {
 		{"PATH=$/home/.ssh:$/alias/.ssh", ""},
 		{"PATH=$/other/bin", "other/bin"}, {"PATH=$/innocent/bin", "innocent/bin"},
 		{"PATH=$/srv/bin", "srv/bin"}, {"PATH=$/srv", ""}, {"PATH=$/bare/bin", "bare/bin"},
-		{"PATH=$/home/work/bin", "home/work/bin"}, {"PATH=$/home/work", ""},
-		{"PATH=$/home/work/.venv/bin", "home/work/.venv/bin home/work/.venv/pyvenv.cfg home/work/.venv/lib"},
+		{"PATH=$/home/project/bin", "home/project/bin"}, {"PATH=$/home/project", ""},
+		{"PATH=$/home/project/.venv/bin", "home/project/.venv/bin home/project/.venv/pyvenv.cfg home/project/.venv/lib"},
 		{"PATH=$/fork/bin", "fork/bin"},
 		{"PATH=$/plain/bin", "plain/bin"},
 		{"PATH=$/pnpm/.bin", "pnpm/.bin pnpm"},
@@ -65,7 +65,7 @@ func TestToolchains(t *testing.T) {
 		{"JAVA_HOME=$/jdk/current", "jdk/current"}, {"JAVA_HOME=../j", ""}, {"GOROOT", ""}, {"SECRETS=$/jdk", ""},
 		{"GOPATH=$/home/go:$/plain", "home/go/pkg plain/bin"},
 		{"CARGO_HOME=$/cargo", "cargo/bin cargo/registry"},
-		{"PYTHONPATH=$/home/work:$/home/work/lib:$/other:$/srv:$/home:$/jdk/17/lib", "jdk/17/lib"},
+		{"PYTHONPATH=$/home/project:$/home/project/lib:$/other:$/srv:$/home:$/jdk/17/lib", "jdk/17/lib"},
 		{"NODE_PATH=$/innocent:$/alias/.ssh:$/alias/.config:$/home/.pulumi:$/home/.config/gh", ""},
 		{"NVM_DIR=$/home/.config/nvm", "home/.config/nvm"}, {"RUSTUP_HOME=$/alias/.local/share/rustup", "alias/.local/share/rustup"},
 		{"PYENV_ROOT=$/home/.config/gh", ""},
