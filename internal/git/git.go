@@ -67,6 +67,7 @@ type Repo struct {
 	root   string // the main worktree's top level
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
+	places sync.Map // the settings of the places that this process has made, by their directories
 
 	hooksPath, sharedHooks string // of userConfig
 

@@ -88,7 +88,10 @@ func placeDir(common, tree string) string {
 }
 
 // RemovePlace removes the place of the worktree at tree. What was not taken over is gone with it.
-func RemovePlace(r *Repo, tree string) error { return durable.RemoveAll(placeDir(r.common, tree)) }
+func RemovePlace(r *Repo, tree string) error {
+	r.places.Delete(placeDir(r.common, tree))
+	return durable.RemoveAll(placeDir(r.common, tree))
+}
 
 // GitDir returns the git directory that commands write.
 func (p *Place) GitDir() string { return filepath.Join(p.Dir, gitName) }
@@ -102,6 +105,10 @@ func (p *Place) Modules() []string {
 
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
 func (p *Place) make(admin string) error {
+	config := []byte(p.repo.placeText() + p.configOfFiles())
+	if was, ok := p.repo.places.Load(p.Dir); ok && bytes.Equal(was.([]byte), config) && p.isWhole() {
+		return nil
+	}
 	if err := durable.MakeDirBelow(p.repo.common, p.Dir); err != nil {
 		return err
 	}
@@ -134,7 +141,6 @@ func (p *Place) make(admin string) error {
 			return err
 		}
 	}
-	config := []byte(p.repo.placeText() + p.configOfFiles())
 	// Where the settings are the same as before, commands may have changed theirs.
 	if was, err := p.read("config", MaxFile); err != nil || !bytes.Equal(was, config) {
 		if err := p.write(root, "git/config", config); err != nil {
@@ -145,7 +151,7 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	files := map[string][]byte{
-		"git/objects/info/alternates": []byte(filepath.Join(p.repo.common, "objects") + "\n"),
+		"git/objects/info/alternates": p.alternates(),
 		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
 		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
 		"config": config, "link": linkText(p.GitDir()),
@@ -162,10 +168,32 @@ func (p *Place) make(admin string) error {
 		if err := cmp.Or(LinkOthers(p.repo.common, p.Dir), LinkOthers(p.repo.common, p.GitDir())); err != nil {
 			return err
 		}
-		return cmp.Or(p.Refresh(), p.adopt(root, admin))
+		if err := p.Refresh(); err != nil {
+			return err
+		}
+		if err := p.adopt(root, admin); err != nil { // with HEAD, by which the place is not new any more
+			return err
+		}
 	}
+	p.repo.places.Store(p.Dir, config)
 	return nil
 }
+
+// isWhole reports whether commands have left what make makes in the git directory as it was.
+func (p *Place) isWhole() bool {
+	for _, dir := range append([]string{"objects", "refs"}, made...) {
+		st, err := os.Lstat(filepath.Join(p.GitDir(), dir))
+		if err != nil || !st.IsDir() || st.Mode().Perm()&0o700 != 0o700 {
+			return false
+		}
+	}
+	borrowed, err := p.read("git/objects/info/alternates", MaxFile)
+	return err == nil && bytes.Equal(borrowed, p.alternates()) &&
+		durable.IsMissing(filepath.Join(p.GitDir(), "commondir")) && !durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
+}
+
+// alternates says that the repository's objects are read besides.
+func (p *Place) alternates() []byte { return []byte(filepath.Join(p.repo.common, "objects") + "\n") }
 
 // own are the names in a git directory that the repository and a place each have for themselves.
 var own = []string{"HEAD", "FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "config", "config.worktree", "hooks", "index",

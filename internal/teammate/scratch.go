@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"muster/internal/permissions"
 	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
@@ -48,7 +49,7 @@ func (v *scratchView) changes(ctx context.Context) string {
 // that write files refuse to.
 func (v *scratchView) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := next(ctx, c)
-	if c.Name != "bash" && c.Name != "subagent" || err != nil {
+	if c.Name != "bash" && c.Name != "subagent" || err != nil || c.Name == "bash" && onlyReads(c) {
 		return r, err
 	}
 	files := v.changes(ctx)
@@ -63,6 +64,12 @@ func (v *scratchView) around(ctx context.Context, c llm.Call, next tool.Next) (l
 			"the task's lane.]", files)})
 	}
 	return r, err
+}
+
+// onlyReads reports whether a command is known to change nothing: to look after it would cost a git process.
+func onlyReads(c llm.Call) bool {
+	plan := permissions.Policy{Mode: permissions.Plan}
+	return plan.Decide(permissions.NewCall(c.Name, c.Input, "", nil), nil).Action == permissions.Allow
 }
 
 // reminder is what a member reads that stops with changes in its scratch checkout; "" when there are none, or when it

@@ -360,8 +360,8 @@ func TestWhoKnowsPatches(t *testing.T) {
 	}
 }
 
-// A member without a task is told after a command what it has changed where nothing lands, once as long as that stays the
-// same, also after it was taken back, and once more when it stops. In a lane nobody is told.
+// A member without a task is told after a command that may write what it has changed where nothing lands, once as long as that
+// stays the same, also after it was taken back, and once more when it stops. In a lane nobody is told.
 func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 	const told, reminded = "[Nothing that you change here lands", "where nothing lands. If it should land"
 	bash := func(command string, then ...func()) turn {
@@ -374,18 +374,19 @@ func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 		told, reminders int
 		asked           int
 	}{
-		"the lead":               {muster.Lead, strings.Fields("a.txt b c d e f g h i"), false, 2, 1, 6},
-		"a teammate":             {"alice", []string{"a.txt"}, false, 2, 1, 6},
-		"nothing is changed":     {"alice", nil, false, 0, 0, 5},
-		"a teammate with a task": {"alice", []string{"a.txt"}, true, 0, 0, 7},
+		"the lead":               {muster.Lead, strings.Fields("a.txt b c d e f g h i"), false, 2, 1, 7},
+		"a teammate":             {"alice", []string{"a.txt"}, false, 2, 1, 7},
+		"nothing is changed":     {"alice", nil, false, 0, 0, 6},
+		"a teammate with a task": {"alice", []string{"a.txt"}, true, 0, 0, 8},
 	} {
 		live(t, c.who, func(l *life) {
 			if c.task {
 				l.create(board.Draft{})
 			}
 			l.rows.scratch = c.scratch
-			l.start(bash("echo one"), bash("echo two"), bash("echo clean", func() { l.rows.scratch = nil }),
-				bash("echo again", func() { l.rows.scratch = c.scratch }), says("So."), says("So I said."), says("And again."))
+			l.start(bash("echo seen"), bash("echo one > a.txt"), bash("echo two > b"),
+				bash("echo clean > c", func() { l.rows.scratch = nil }),
+				bash("echo again > d", func() { l.rows.scratch = c.scratch }), says("So."), says("So I said."), says("And again."))
 			heard := l.heard()
 			if n := strings.Count(heard, told); n != c.told || strings.Contains(heard, "h and 1 more where") != (len(c.scratch) > 8) {
 				t.Errorf("%s: told %d times: %s", name, n, heard)
