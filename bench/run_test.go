@@ -17,7 +17,8 @@ import (
 // run is what one run of a program cost.
 type run struct {
 	first float64 // ms from its start to its first request
-	gap   float64 // ms from the end of a reply to the next request, the median
+	gaps  samples // ms from the end of a reply to the next request
+	gap   float64 // their median
 	cpu   float64 // seconds, with all its children
 	peak  float64 // MB, until its end
 	guard float64 // MB that the child that lives as long as it does has for itself; 0 without one
@@ -53,11 +54,10 @@ func (w *world) measure(s *server, turns int, program string, args ...string) (r
 	if len(all) != turns+1 {
 		w.tb.Fatalf("%s asked %d times, not %d", program, len(all), turns+1)
 	}
-	var gaps samples
 	for i, v := range all[1:] {
-		gaps.add(ms(v.came.Sub(all[i].left)))
+		r.gaps.add(ms(v.came.Sub(all[i].left)))
 	}
-	r.first, r.gap, r.size = ms(all[0].came.Sub(start)), gaps.median(), float64(all[0].bytes)/1024
+	r.first, r.gap, r.size = ms(all[0].came.Sub(start)), r.gaps.median(), float64(all[0].bytes)/1024
 	r.cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
 	peak := <-peaks
 	r.peak, r.guard = peak[0], peak[1]

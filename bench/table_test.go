@@ -19,7 +19,7 @@ import (
 // order is the table's: that of the benchmarks whose figures it has.
 var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim", "BenchmarkMail",
 	"BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkPrint",
-	"BenchmarkGrep", "BenchmarkFaces", "BenchmarkCommand"}
+	"BenchmarkGrep", "BenchmarkFaces", "BenchmarkCommand", "BenchmarkComplete"}
 
 // figure is a row of the table.
 type figure struct {

@@ -139,7 +139,8 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	defer cancel()
 	argv := append([]string{"--no-pager"}, plainDiff(c.Args)...)
 	program := "git"
-	if c.Script != "" {
+	if c.Script != "" { // with the git that all calls find
+		env = append(slices.Clip(env), "PATH="+os.Getenv("PATH"))
 		program, argv = "sh", append([]string{"-c", c.Script, "git"}, c.Args...)
 	}
 	var helper Helper

@@ -54,15 +54,18 @@ func (p *Place) TakeObjects(ctx context.Context, ids, have []string) error {
 // Take is TakeObjects from the repository at dir, which lies in the working tree, to other objects. dir "" is the place
 // itself.
 func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []string) error {
-	unlock, err := durable.New(durable.OS{Root: p.repo.common}).Lock(ctx, filepath.Join(p.Dir, "taking.lock"))
+	// On the disk of the objects, so that they need only be renamed.
+	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)),
+		filepath.Base(p.Dir))
+	if err := os.MkdirAll(filepath.Dir(quarantine), 0o700); err != nil {
+		return err
+	}
+	unlock, err := durable.New(durable.OS{Root: to.GitDir}).Lock(ctx, quarantine+".lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	packed := filepath.Join(p.Dir, "taken.pack")
-	// On the disk of the objects, so that they need only be renamed.
-	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)),
-		filepath.Base(p.Dir))
+	packed := quarantine + ".pack"
 	if err := durable.RemoveAll(quarantine); err != nil {
 		return err
 	}
@@ -75,7 +78,7 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 		return err
 	}
 	defer func() { _, _ = file.Close(), os.Remove(packed) }()
-	if err := p.pack(ctx, dir, file, ids, have); err != nil {
+	if err := p.pack(ctx, dir, file, to, ids, have); err != nil {
 		return err
 	}
 	const empty = 12 + 20 // bytes of a pack without objects, of SHA-1
@@ -90,7 +93,8 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	if err := p.unpack(ctx, file, quarantine, to, env); err != nil {
 		return err
 	}
-	if err := p.checkTaken(ctx, env, ids); err != nil {
+	fresh := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(have, id) })
+	if err := p.checkTaken(ctx, env, fresh); err != nil {
 		return err
 	}
 	return moveIn(p.repo.common, quarantine, to)
@@ -105,14 +109,17 @@ func quoteList(path string) string {
 }
 
 // pack has git write the objects to a file.
-func (p *Place) pack(ctx context.Context, dir string, file io.Writer, ids, have []string) error {
+func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects, ids, have []string) error {
 	in := strings.Join(ids, "\n") + "\n"
 	for _, id := range have {
 		in += "^" + id + "\n"
 	}
+	if len(have) > 0 { // git leaves out what a commit has that is taken with its parents, and not what a tree has
+		in += "^" + have[0] + "^{tree}\n"
+	}
 	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: &limitedWriter{w: file, left: maxTaken},
 		Script: packScript, Args: []string{fmt.Sprint(maxUnpacked), fmt.Sprint(maxTakenObjects),
-			filepath.Join(p.GitDir(), "ids")}})
+			filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir))}})
 	switch {
 	case ExitCode(err) == tooMuchCode:
 		return errTooManyObjects
@@ -130,7 +137,7 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, ids, have 
 // git tells the size of an object by its head, without unpacking it. The ids are in the file $3 meanwhile.
 const packScript = `trap 'rm -f "$3"' EXIT
 git rev-list --objects --no-object-names --stdin >"$3" || exit
-git cat-file --batch-check='%(objectsize)' <"$3" | awk -v most="$1" -v n="$2" '
+git cat-file --buffer --batch-check='%(objectsize)' <"$3" | awk -v most="$1" -v n="$2" '
 	!/^[0-9]+$/ || (sum += $1) > most || NR > n { exit 3 }' || exit 3
 git pack-objects --stdout --delta-base-offset -q --window=0 <"$3"`
 
@@ -200,8 +207,9 @@ func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
 		}
 		return nil
 	})
-	if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: env, Out: count.end('\n'), Args: []string{"cat-file",
-		"--batch-all-objects", "--unordered", "--batch-check=%(objectsize)"}}); err != nil {
+	alone := env[:1] // without the repository's objects, which may be very many
+	if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: alone, Out: count.end('\n'), Args: []string{"cat-file",
+		"--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectsize)"}}); err != nil {
 		return p.takenError(ctx, err, errTooManyObjects)
 	}
 	tooMuch := muster.Errorf(muster.Invalid, "what was committed has more than %d files, or one with a name of more "+

@@ -145,11 +145,7 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	if err := c.copyIndex(ctx, filepath.Join(tmp, "index")); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
-	if err := s.all(ctx); err != nil {
-		return "", err
-	}
-	out, err := s.git(ctx, "", "write-tree")
-	return strings.TrimSpace(out), err
+	return s.all(ctx)
 }
 
 // copyIndex copies the index of the checkout. That of a submodule is made anew, because only git knows where it is.

@@ -143,16 +143,16 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	if head == "" {
 		return false, nil
 	}
-	if changed, err := c.isDirty(ctx); err != nil || changed {
+	found, err := staging{checkout: c}.look(ctx)
+	if err != nil || len(found.unstaged)+len(found.unmerged)+len(found.inner) > 0 {
+		return err == nil, err
+	}
+	if changed, err := c.isStaged(ctx); err != nil || changed {
 		return changed, err
 	}
 	// git says nothing of files that it is told to overlook, and of what lies in submodules.
-	entries, err := staging{checkout: c}.entries(ctx)
-	if err != nil {
-		return false, err
-	}
-	assumed, skipped, err := c.hidden(ctx, entries)
-	return len(assumed)+len(skipped) > 0 || c.isSubmoduleChanged(ctx, entries), err
+	assumed, skipped, err := c.hidden(ctx, found.entries)
+	return len(assumed)+len(skipped) > 0 || c.isSubmoduleChanged(ctx, found.entries), err
 }
 
 // commits returns the commit at the lane's HEAD, "" when its directory is gone, and the tip of its branch, "" when that

@@ -74,17 +74,14 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	}
 	// All is staged before it is decided whether there is anything to commit: the owner may have staged, committed or
 	// done neither.
-	if err := s.stage(ctx, found); err != nil {
+	tree, err := s.stage(ctx, found)
+	if err != nil {
 		return "", err
 	}
 	if c.sub != "" {
 		return c.commitSubmodule(ctx, message)
 	}
-	tree, err := s.git(ctx, "", "write-tree")
-	if err != nil {
-		return "", err
-	}
-	if head, err = c.commitTreeOf(ctx, strings.TrimSpace(tree), message); err != nil {
+	if head, err = c.commitTreeOf(ctx, tree, message); err != nil {
 		return "", err
 	}
 	return head, c.refusePaths(ctx, head)
@@ -143,14 +140,22 @@ func (c checkout) commitSubmodule(ctx context.Context, message string) (head str
 	return c.head(ctx)
 }
 
-// isCommitPending reports whether something is staged, or a merge is to be finished.
-func (c checkout) isCommitPending(ctx context.Context) (pending bool, err error) {
-	_, err = c.run(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
+// isStaged reports whether the index has anything else than HEAD.
+func (c checkout) isStaged(ctx context.Context) (bool, error) {
+	_, err := c.run(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
 	if git.ExitCode(err) == 1 {
 		return true, nil
 	}
-	if err != nil {
-		return pending, c.commitError(ctx, err)
+	return false, err
+}
+
+// isCommitPending reports whether something is staged, or a merge is to be finished.
+func (c checkout) isCommitPending(ctx context.Context) (pending bool, err error) {
+	switch pending, err = c.isStaged(ctx); {
+	case err != nil:
+		return false, c.commitError(ctx, err)
+	case pending:
+		return true, nil
 	}
 	merging, err := c.mergeHead(ctx)
 	return merging != "", err

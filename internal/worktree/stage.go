@@ -24,62 +24,77 @@ type staging struct {
 	writes []string // the directory of that index
 }
 
-// all stages everything. Ignored files are left out: they never land and are not archived.
-func (s staging) all(ctx context.Context) error {
+// all stages everything, and returns the tree. Ignored files are left out: they never land and are not archived.
+func (s staging) all(ctx context.Context) (tree string, err error) {
 	found, err := s.look(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	return s.stage(ctx, found)
 }
 
-// stage stages everything, after look has found what there is.
-func (s staging) stage(ctx context.Context, found contents) error {
+// stage stages everything, after look has found what there is, and returns the tree.
+func (s staging) stage(ctx context.Context, found contents) (tree string, err error) {
 	isHidden, err := s.unhide(ctx, found.entries)
 	if err == nil && isHidden { // git has looked past some files
 		found, err = s.look(ctx)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	changed, err := s.changed(ctx, found)
-	if err != nil {
-		return err
+	if err := s.refuseInner(ctx, found); err != nil {
+		return "", err
 	}
 	if err := s.refuseExcluded(ctx); err != nil {
-		return err
+		return "", err
 	}
 	// Before anything is staged: what a missing filter would have encrypted must not enter the repository.
-	filtered, err := s.filtered(ctx, changed)
+	filtered, err := s.filtered(ctx, found.unstaged)
 	if err != nil {
-		return err
+		return "", err
 	}
 	links, err := s.submodules(ctx, found.entries)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := s.add(ctx, found.unstaged, links); err != nil {
-		return err
-	}
-	return s.finish(ctx, links, filtered)
-}
-
-// add stages the files that are not staged yet, which are all that there are besides the submodules.
-func (s staging) add(ctx context.Context, unstaged []string, links []link) error {
-	// --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
-	if len(links) == 0 && len(unstaged) <= maxNamed {
-		if len(unstaged) == 0 {
-			return nil
+	if n := len(found.unstaged); len(links) == 0 && len(filtered) == 0 && 0 < n && n <= maxNamed {
+		call := addNamed(found.unstaged)
+		call.Env, call.Write = append(call.Env, s.env...), s.writes
+		out, err := s.do(ctx, call)
+		if err == nil {
+			return strings.TrimSpace(out), nil
 		}
-		named := s
-		named.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
-		_, err := named.git(ctx, strings.Join(unstaged, "\x00"), "add", "-A", "--sparse", "--pathspec-from-file=-",
-			"--pathspec-file-nul")
-		if err == nil || ctx.Err() != nil {
-			return err
+		if ctx.Err() != nil {
+			return "", err
 		}
 		// One of them may be gone by now. All that there is has no such trouble.
 	}
+	if len(found.unstaged)+len(links) > 0 {
+		if err := s.add(ctx, links); err != nil {
+			return "", err
+		}
+	}
+	if err := s.finish(ctx, links, filtered); err != nil {
+		return "", err
+	}
+	out, err := s.git(ctx, "", "write-tree")
+	return strings.TrimSpace(out), err
+}
+
+// addNamed returns the call that stages these files and prints the tree. With none of them named git looks at each file
+// of the project once more. --sparse: a lane is as sparse as the user's checkout, and what is made outside of that
+// lands too.
+func addNamed(files []string) git.Call {
+	return git.Call{Script: `git "$@" && exec git write-tree`, Stdin: strings.Join(files, "\x00"),
+		Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"},
+		Env:  []string{"GIT_LITERAL_PATHSPECS=1"}}
+}
+
+// maxNamed is how many files git is named to stage: with very many it compares too many names.
+const maxNamed = 100
+
+// add stages all files that there are besides the submodules.
+func (s staging) add(ctx context.Context, links []link) error {
 	args := []string{"add", "-A", "--sparse", "--", "."}
 	for _, l := range links {
 		args = append(args, ":(top,exclude,literal)"+l.file)
@@ -87,10 +102,6 @@ func (s staging) add(ctx context.Context, unstaged []string, links []link) error
 	_, err := s.git(ctx, "", args...)
 	return err
 }
-
-// maxNamed is how many files git is named to stage. With none of them named it looks at each file of the project once
-// more, and with very many it compares too many names.
-const maxNamed = 100
 
 // finish records the commits of the submodules, and has files with a filter pass it once more: the owner's own git may
 // have staged them without.
@@ -191,21 +202,6 @@ func parseEntry(line string) (e indexEntry, stage string, ok bool) {
 	return e, stage, ok
 }
 
-// entries returns the entries of the index.
-func (s staging) entries(ctx context.Context) ([]indexEntry, error) {
-	out, err := s.git(ctx, "", "ls-files", "-z", "-v", "--stage")
-	if err != nil {
-		return nil, err
-	}
-	var all []indexEntry
-	for line := range strings.SplitSeq(out, "\x00") {
-		if e, _, ok := parseEntry(line); ok {
-			all = append(all, e)
-		}
-	}
-	return all, nil
-}
-
 // hidden returns the files in which git would overlook changes: those that are assumed to be unchanged, and those that
 // are skipped. What a sparse checkout leaves out is skipped rightly.
 func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, skipped []string, err error) {
@@ -254,27 +250,18 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) (isHidden boo
 	return len(assumed)+len(skipped) > 0, nil
 }
 
-// changed returns the files that differ from the lane's base or from the index, the deleted ones included. It refuses a
-// git repository inside the lane: git would record a link to it, and its files would not land.
-func (s staging) changed(ctx context.Context, found contents) (changed []string, err error) {
+// refuseInner refuses a git repository inside the lane, of which git would record a link, and its files would not land,
+// and what cannot be read.
+func (s staging) refuseInner(ctx context.Context, found contents) error {
 	if found.warned {
 		if err := s.refuseUnreadable(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(found.inner) > 0 {
-		return nil, s.innerError(found.inner)
+		return s.innerError(found.inner)
 	}
-	changed = slices.Clone(found.unstaged)
-	if s.lane.Base != "" && s.sub == "" { // what the owner's own git has staged or committed
-		out, err := s.git(ctx, "", "diff-index", "--cached", "--name-only", "-z", "--no-renames", s.lane.Base, "--")
-		if err != nil {
-			return nil, err
-		}
-		changed = append(changed, git.SplitNUL(out)...)
-	}
-	slices.Sort(changed)
-	return slices.Compact(changed), nil
+	return nil
 }
 
 // innerError refuses git repositories inside the lane that .gitmodules does not name.
@@ -361,24 +348,36 @@ func (s staging) refuseExcluded(ctx context.Context) error {
 		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore", file)
 }
 
-// filtered returns those of the files that pass a filter when they are staged. It refuses files whose filter cannot
-// run: they would land in clear.
-func (s staging) filtered(ctx context.Context, files []string) (passing []string, err error) {
-	files = slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
-		return err != nil || !info.Mode().IsRegular() // only contents of files are filtered
-	})
-	if len(files) == 0 {
+// filterScript prints the filters of the files that it reads, and of those that the index has otherwise than the commit
+// $1. Of a path outside git says that it is one, so that no failure is lost in the pipe.
+const filterScript = `{
+	cat
+	[ -z "$1" ] || git diff-index --cached --name-only -z --no-renames --ignore-submodules=all "$1" -- || printf '/\0'
+} | git check-attr -z --stdin filter`
+
+// filtered returns the files that pass a filter when they are staged: of those that are not staged, and of those that
+// the owner's own git has staged or committed. It refuses files whose filter cannot run: they would land in clear.
+func (s staging) filtered(ctx context.Context, unstaged []string) (passing []string, err error) {
+	base := ""
+	if s.sub == "" {
+		base = s.lane.Base
+	}
+	if base == "" && len(unstaged) == 0 {
 		return nil, nil
 	}
-	out, err := s.git(ctx, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
+	out, err := s.do(ctx, git.Call{Script: filterScript, Args: []string{base},
+		Stdin: strings.Join(append(slices.Clone(unstaged), ""), "\x00"), Env: s.env, Write: s.writes})
 	if err != nil {
-		return nil, err
+		return nil, s.commitError(ctx, err)
 	}
 	refused, name := []string{}, ""
+	isFile := func(file string) bool { // only contents of files are filtered
+		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
+		return err == nil && info.Mode().IsRegular()
+	}
 	for f := range slices.Chunk(git.SplitNUL(out), 3) { // file, attribute, value
 		switch {
-		case len(f) < 3 || f[2] == "unspecified" || f[2] == "unset" || f[2] == "set":
+		case len(f) < 3 || f[2] == "unspecified" || f[2] == "unset" || f[2] == "set" || !isFile(f[0]):
 		case s.repo.Filter(f[2]) == git.FilterRuns:
 			passing = append(passing, f[0])
 		case name == "" || name == f[2]:
@@ -386,8 +385,11 @@ func (s staging) filtered(ctx context.Context, files []string) (passing []string
 		}
 	}
 	if len(refused) == 0 {
-		return passing, nil
+		slices.Sort(passing)
+		return slices.Compact(passing), nil // one that is changed once more is there twice
 	}
+	slices.Sort(refused)
+	refused = slices.Compact(refused)
 	why, hint := "git's config does not name", "the user can set filter."+name+
 		" in git's global config, or .gitattributes can leave these files out"
 	if s.repo.Filter(name) == git.FilterUntrusted {

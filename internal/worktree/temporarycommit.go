@@ -126,17 +126,13 @@ func writeContent(ctx context.Context, p *git.Place, files []string, temp string
 	if err := p.CopyIndex(index); err != nil {
 		return "", err
 	}
-	call := git.Call{Env: []string{"GIT_INDEX_FILE=" + index, "GIT_LITERAL_PATHSPECS=1"}, Write: []string{temp},
-		ReadsTree: true}
+	call := git.Call{Args: []string{"write-tree"}}
 	if len(files) > 0 {
 		// A filter that must not run, or cannot, makes git fail: nothing is ever written in another form.
-		call.Stdin = strings.Join(files, "\x00")
-		call.Args = []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}
-		if _, err := p.Do(ctx, call); err != nil {
-			return "", err
-		}
+		call = addNamed(files)
 	}
-	call.Stdin, call.Args = "", []string{"write-tree"}
+	call.Env = append(call.Env, "GIT_INDEX_FILE="+index)
+	call.Write, call.ReadsTree = []string{temp}, true
 	out, err := p.Do(ctx, call)
 	return strings.TrimSpace(out), err
 }
