@@ -104,6 +104,10 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
+	top, lane := placeAbove(dir)
+	if lane != "" {
+		dir = top
+	}
 	if err := checkGitDir(dir); err != nil {
 		return nil, err
 	}
@@ -121,7 +125,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
 		return nil, err
 	}
-	r.files.common = r.common
+	if r.files.common = r.common; lane != "" {
+		r.linked = lane
+	}
 	if _, err := r.Resolve(ctx, "HEAD"); err != nil {
 		if !errors.Is(err, muster.ErrNotFound) {
 			return nil, err

@@ -401,3 +401,36 @@ func TestGitIsConfinedInAPlace(t *testing.T) {
 		t.Errorf("it says %q, %v", out, err)
 	}
 }
+
+// Who starts muster in a lane, or in a repository that a member has made there, works in the repository of the lane. No
+// git is asked in the lane, whatever a member has put in the place of its .git.
+func TestOpenInALane(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"as a command sees it": "",
+		"a repository instead": "rm .git && git init -q && git commit -q --allow-empty -m x",
+		"one inside":           "git init -q deep && git -C deep commit -q --allow-empty -m x",
+		"a lane inside": "mkdir -p deep && cd deep && git init -q && git commit -q --allow-empty -m x && " +
+			"git worktree add -q lanes/x && mkdir -p .git/muster/places && touch .git/worktrees/x/muster-place",
+		"no .git":     "rm .git",
+		"a .git pipe": "rm .git && mkfifo .git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLane(t)
+			require.NoError(t, os.MkdirAll(l.dir+"/deep", 0o700))
+			sh := exec.Command("sh", "-c", spoil)
+			sh.Dir = l.dir
+			if out, err := sh.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, dir := range []string{l.dir, l.dir + "/deep", l.dir + "/deep/lanes/x"} {
+				if _, err := os.Stat(dir); err != nil {
+					continue
+				}
+				r, err := Open(t.Context(), dir)
+				if err != nil || r.Root() != l.repo.Root() || r.CommonDir() != l.repo.CommonDir() || r.Linked() != l.dir {
+					t.Errorf("in %s: %+v, %v", dir, r, err)
+				}
+			}
+		})
+	}
+}

@@ -1,13 +1,16 @@
 package git
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/text"
 )
 
@@ -86,6 +89,41 @@ func topAbove(dir string) string {
 		}
 	}
 	return ""
+}
+
+// placeAbove returns the outermost lane or scratch checkout that dir lies in, and the top level of its repository; ""
+// where it lies in none. Git is not asked in there: it would obey what a member has written.
+func placeAbove(dir string) (top, tree string) {
+	var above []string // the outermost first
+	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
+		above = append(above, dir)
+	}
+	slices.Reverse(above)
+	for i, tree := range above {
+		for _, top := range above[:i] {
+			if common := commonAt(top); common != "" && hasPlace(common, tree) {
+				return top, tree
+			}
+		}
+	}
+	return "", ""
+}
+
+// commonAt returns the git directory that the worktrees of the repository at top share, where muster has made places
+// there; "" where it has not.
+func commonAt(top string) string {
+	common := filepath.Join(top, ".git")
+	switch st, err := os.Lstat(common); {
+	case err != nil:
+		return ""
+	case !st.IsDir():
+		common = DirOf(top)
+		common = cmp.Or(commonOf(common), common)
+	}
+	if common == "" || durable.IsMissing(filepath.Join(common, filepath.FromSlash(placesDir))) {
+		return ""
+	}
+	return common
 }
 
 // findTop sets the top level of the main worktree: the directory whose .git is or leads to the common git directory.
