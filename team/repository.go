@@ -91,8 +91,10 @@ func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh
 	if err != nil {
 		return "", err
 	}
-	if aside := r.linkedWorktreeNote(ctx, target, chosen); aside != "" {
-		note = strings.TrimSuffix(aside+"; "+note, "; ")
+	for _, more := range []string{r.linkedWorktreeNote(ctx, target, chosen), r.missingFilesNote(ctx, target)} {
+		if more != "" {
+			note = strings.TrimSuffix(more+"; "+note, "; ")
+		}
 	}
 	return note, r.Exclude(ctx, paths.Excluded)
 }
@@ -121,6 +123,17 @@ func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, ch
 		return ""
 	}
 	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
+}
+
+// missingFilesNote tells a user whose lanes will have pointers of git-lfs in the place of files. It is "" too where git
+// cannot tell: it is only a note.
+func (r gitRepository) missingFilesNote(ctx context.Context, target string) string {
+	n, err := git.MissingFiles(ctx, r.Repo, target)
+	if err != nil || n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of git-lfs %s not here, and lanes have pointers in their place: git lfs fetch",
+		text.Count(n, "file"), text.Plural(n, "is", "are"))
 }
 
 // checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.

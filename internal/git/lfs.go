@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"muster/internal/durable"
@@ -19,6 +20,40 @@ import (
 // objects/AB/CD/SUM, by the SHA-256 of each. A place has its own, and git-lfs finds those of the repository by its
 // alternates.
 const lfsName = "lfs"
+
+// MissingFiles returns how many files of git-lfs a commit names that the repository does not have. They are pointers in
+// lanes and checks, where nothing is fetched. It is 0 where git-lfs does not run, or keeps its files elsewhere.
+func MissingFiles(ctx context.Context, r *Repo, commit string) (n int, err error) {
+	if len(r.drivers.armed["filter.lfs"]) == 0 {
+		return 0, nil
+	}
+	storage, err := r.Config(ctx, Call{Dir: r.common}, `^lfs\.storage$`)
+	if err != nil || len(storage) > 0 {
+		return 0, err
+	}
+	out, err := r.Run(ctx, r.common, "ls-tree", "-r", "-z", "--full-tree", "--format=%(objectname) %(objectsize)", commit)
+	if err != nil {
+		return 0, err
+	}
+	// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md; a pointer with extensions may be longer.
+	const head, longest = "version https://git-lfs.github.com/spec/v1\noid sha256:", 200
+	var ids []string
+	for _, entry := range SplitNUL(out) {
+		id, size, _ := strings.Cut(entry, " ")
+		if bytes, err := strconv.Atoi(size); err == nil && bytes > len(head) && bytes <= longest {
+			ids = append(ids, id)
+		}
+	}
+	blobs, err := Blobs(ctx, r, ids, longest, MaxFile)
+	for _, data := range blobs {
+		rest, isPointer := strings.CutPrefix(string(data), head)
+		if sum, _, ok := strings.Cut(rest, "\n"); isPointer && ok && len(sum) == sha256.Size*2 && IsID(sum) &&
+			durable.IsMissing(filepath.Join(r.common, lfsName, "objects", sum[:2], sum[2:4], sum)) {
+			n++
+		}
+	}
+	return n, err
+}
 
 // takeFiles makes the files that git-lfs has written in the place files of the repository, by their content.
 func (p *Place) takeFiles(ctx context.Context) error {
