@@ -359,7 +359,7 @@ func (g meadowLander) late(t muster.Task, fence int) error {
 }
 
 // Land has the steps of landing.Lander, in the same order.
-func (g meadowLander) LandWith(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, _ landing.Reviewer) (v landing.Verdict, err error) {
+func (g meadowLander) LandWith(ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, _ landing.Owner) (v landing.Verdict, err error) {
 	t, err := g.board.Get(ctx, id)
 	if err != nil {
 		return v, err

@@ -242,7 +242,7 @@ func (x *undoing) land(ctx context.Context) error {
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}
-	v, err := x.Lander.LandWith(ctx, t.ID, t.Fence, x.summary(), muster.User, nil)
+	v, err := x.Lander.LandWith(ctx, t.ID, t.Fence, x.summary(), muster.User, landing.Owner{})
 	if err == nil && v.Task.Status != muster.Completed {
 		err = x.errReturned(ctx, t, at)
 	}

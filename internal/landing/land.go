@@ -27,7 +27,7 @@ type attempt struct {
 	merged  merged
 	scanned string // the head in which no secret was found
 
-	reviewer Reviewer  // nil: there is none
+	owner    Owner
 	reviewed approval  // what an approval of the work would be of, where it needs one
 	approval *approval // of the work as it is; nil: there is none yet
 }
@@ -43,16 +43,24 @@ type attempt struct {
 func (l *Lander) Land(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name,
 ) (Verdict, error) {
-	return l.LandWith(ctx, id, claim, summary, by, nil)
+	return l.LandWith(ctx, id, claim, summary, by, Owner{})
 }
 
-// LandWith is Land for a process that has a reviewer.
+// Owner is what a landing asks of the process that hosts the task's owner. What is nil is not asked.
+type Owner struct {
+	Review Reviewer
+	// Unchanged is called before a task is completed whose lane holds nothing. Its error ends the landing, and the task
+	// stays as it is.
+	Unchanged func(context.Context) error
+}
+
+// LandWith is Land for the process that hosts the task's owner.
 func (l *Lander) LandWith(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, reviewer Reviewer,
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, owner Owner,
 ) (Verdict, error) {
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
 	for pause := firstPause; ; {
-		v, err := l.land(ctx, id, claim, summary, by, reviewer)
+		v, err := l.land(ctx, id, claim, summary, by, owner)
 		if busy, ok := errors.AsType[*checkedOutError](err); ok {
 			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
 				return v, err
@@ -85,7 +93,7 @@ const (
 
 // land is LandWith, once.
 func (l *Lander) land(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, reviewer Reviewer,
+	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, owner Owner,
 ) (Verdict, error) {
 	// Two calls for one task would commit in its lane at the same time. The channel of a task stays for as long as the
 	// process lives; it is small.
@@ -103,7 +111,7 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Task: t}, nil
 	}
-	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), reviewer: reviewer,
+	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), owner: owner,
 		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return a.v, a.refuse(ctx)
@@ -144,6 +152,11 @@ func (a *attempt) run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through a try, which finds out.
 	if !changed && t.Status == muster.InProgress && d == nil {
+		if a.owner.Unchanged != nil {
+			if err := a.owner.Unchanged(ctx); err != nil {
+				return err
+			}
+		}
 		return a.completeUnchanged(ctx)
 	}
 	tip, err := a.Target(ctx)

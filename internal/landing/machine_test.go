@@ -98,7 +98,7 @@ func (m *machine) land(tasks []muster.Task, e *event) {
 		for i, t := range tasks {
 			failed[i] = errKilled // a goroutine that is killed sets nothing
 			all.Go(func() {
-				verdicts[i], failed[i] = l.lander.LandWith(l.ctx, t.ID, t.Fence, "Does it.", t.Owner, m.reviewer(l))
+				verdicts[i], failed[i] = l.lander.LandWith(l.ctx, t.ID, t.Fence, "Does it.", t.Owner, landing.Owner{Review: m.reviewer(l)})
 			})
 		}
 		all.Wait()

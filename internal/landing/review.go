@@ -127,8 +127,8 @@ func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
 	}
 	began := time.Now()
 	v, err := ReviewVerdict{}, errNobody
-	if a.reviewer != nil {
-		v, err = a.reviewer(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
+	if a.owner.Review != nil {
+		v, err = a.owner.Review(ctx, ReviewRequest{Role: role, Task: a.v.Task, Summary: a.summary, Diff: diff,
 			Checked: checked, Line: line})
 	}
 	if context.Cause(ctx) != nil {

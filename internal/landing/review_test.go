@@ -40,7 +40,7 @@ func reviewed(dir string) func(*landing.Options) {
 }
 
 func (w *world) tryWith(t muster.Task, review landing.Reviewer) (landing.Verdict, error) {
-	return w.land.LandWith(w.ctx(), t.ID, t.Fence, "What "+string(t.Owner)+" did.", t.Owner, review)
+	return w.land.LandWith(w.ctx(), t.ID, t.Fence, "What "+string(t.Owner)+" did.", t.Owner, landing.Owner{Review: review})
 }
 
 func runs(t *testing.T, file string) int {
@@ -138,7 +138,7 @@ func TestWorkWithoutAVerdictNeverLands(t *testing.T) {
 		stop(muster.CauseUser)
 		return v, ctx.Err()
 	}}
-	if _, err := w.land.LandWith(ctx, task.ID, task.Fence, "", task.Owner, ends.review); !errors.Is(err, muster.CauseUser) || told != "" {
+	if _, err := w.land.LandWith(ctx, task.ID, task.Fence, "", task.Owner, landing.Owner{Review: ends.review}); !errors.Is(err, muster.CauseUser) || told != "" {
 		t.Errorf("%v; the lead is told %q", err, told)
 	}
 	spent := judges{say: func(landing.ReviewRequest) (landing.ReviewVerdict, error) {
@@ -204,7 +204,7 @@ func TestAnApprovalIsOfOneDifference(t *testing.T) {
 			return "", nil
 		}
 	})
-	_, err := w.land.LandWith(ctx, one.ID, one.Fence, "", one.Owner, j.review)
+	_, err := w.land.LandWith(ctx, one.ID, one.Fence, "", one.Owner, landing.Owner{Review: j.review})
 	is(t, "the process dies", err, muster.CauseUser)
 	w.process("true", reviewed(dir))
 	w.landed(w.tryWith(two, j.review)) // the target moves
@@ -259,4 +259,27 @@ func TestThePartThatIsLeftIsReviewed(t *testing.T) {
 	}
 	w.landed(w.tryWith(task, j.review))
 	equal(t, "reviews", j.asked, 2)
+}
+
+// The owner of a lane that holds nothing is asked before its task is completed, and may have it stay as it is.
+func TestAnOwnerIsAskedAboutALaneThatHoldsNothing(t *testing.T) {
+	w := newWorld(t, "true", map[string]string{"a": "a\n"})
+	asked, answer := 0, muster.Errorf(muster.Invalid, "wait")
+	owner := landing.Owner{Unchanged: func(context.Context) error { asked++; return answer }}
+	task, _ := w.task("one", "ann", map[string]string{})
+	for range 2 {
+		v, err := w.land.LandWith(w.ctx(), task.ID, task.Fence, "", "ann", owner)
+		wants(t, err, answer, "wait")
+		equal(t, "status", v.Task.Status, muster.InProgress)
+	}
+	owner.Unchanged = func(context.Context) error { asked++; return nil }
+	v, err := w.land.LandWith(w.ctx(), task.ID, task.Fence, "", "ann", owner)
+	w.must(err)
+	equal(t, "status", v.Task.Status, muster.Completed)
+	other, _ := w.task("two", "ann", map[string]string{"b": "b\n"})
+	v, err = w.land.LandWith(w.ctx(), other.ID, other.Fence, "", "ann", owner)
+	w.must(err)
+	if v.Task.Landed == nil || asked != 3 {
+		t.Errorf("asked %d times, %+v", asked, v.Task)
+	}
 }

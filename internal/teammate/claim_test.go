@@ -391,7 +391,6 @@ func TestIgnoredFilesAreNamedOnce(t *testing.T) {
 		{"a b c d e f g", false, "", "(a, b, c, d, e and 2 more)"},
 		{"", false, "", ""},
 		{"a", true, "", ""},
-		{"a", false, "changed", ""},
 		{"a", false, "ignored", ""},
 	} {
 		p := newParts(t, "alice")

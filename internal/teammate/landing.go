@@ -20,7 +20,7 @@ import (
 type Lander interface {
 	Target(ctx context.Context) (commit string, err error)
 	LandWith(
-		ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, review landing.Reviewer,
+		ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, owner landing.Owner,
 	) (landing.Verdict, error)
 	Revoke(ctx context.Context, id muster.TaskID, fence int) error
 	CheckBase(ctx context.Context) (landing.CheckResult, error)

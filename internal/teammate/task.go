@@ -3,11 +3,13 @@ package teammate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"muster"
+	"muster/internal/landing"
 	"muster/internal/prompt"
 	"muster/internal/requests"
 	"muster/internal/text"
@@ -30,23 +32,21 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them "+
 			"(check_background, stop_background) before you complete.", n), nil
 	}
-	if files := c.onlyIgnoredFiles(ctx, h); files != "" {
-		c.held.change(func(h *claim) { h.warnedIgnored = true })
-		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change but what git ignores (%s), "+
-			"and that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
-			"nothing does.", t.ID, files), nil
-	}
-	if c.lostWrites(ctx, h) {
-		c.held.change(func(h *claim) { h.warnedLost = true })
-		return llm.ErrorResult("Nothing of task #%d would land: your lane has no change, and you have written files "+
-			"in it. If you or a command took them back on purpose, complete the task again; if not, write them again.",
-			t.ID), nil
-	}
 	// The landing is a record on the board with this claim's fence. If this process dies now,
 	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
 	// refused.
 	defer c.presence.showActivity(ctx, "lands")()
-	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), c.toolbox.review)
+	warning := ""
+	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), landing.Owner{Review: c.toolbox.review,
+		Unchanged: func(ctx context.Context) error {
+			if warning = c.nothingLands(ctx); warning != "" {
+				return errWarned
+			}
+			return nil
+		}})
+	if errors.Is(err, errWarned) {
+		return llm.ErrorResult("%s", warning), nil
+	}
 	if err != nil {
 		return llm.Result{}, c.onClaimLost(ctx, err)
 	}
@@ -74,34 +74,32 @@ func (c *claims) finishTask(ctx context.Context) {
 	c.endTask()
 }
 
-// lostWrites reports whether the owner has written files in its lane and nothing of them is left there: a command may
-// have emptied it. It is false once the owner was warned.
-func (c *claims) lostWrites(ctx context.Context, h claim) bool {
-	if h.task.Worktree == "" || !h.wrote || h.warnedLost || h.warnedIgnored || h.task.Status == muster.Landing {
-		return false
-	}
-	changed, err := c.Lanes.Changed(ctx, h.task.Worktree)
-	return err == nil && !changed
-}
+// errWarned ends a landing whose owner is told something first.
+var errWarned = muster.Errorf(muster.Invalid, "nothing would land")
 
 // maxNamed is how many ignored files are named.
 const maxNamed = 5
 
-// onlyIgnoredFiles names the files of a lane that has nothing but what git ignores: its owner
-// may think that they land. It returns "" once the owner was warned of this claim.
-func (c *claims) onlyIgnoredFiles(ctx context.Context, h claim) string {
-	if h.task.Worktree == "" || h.warnedIgnored {
+// nothingLands returns what an owner must know whose lane holds nothing: it may think that files land which git
+// ignores, and a command may have taken back what it has written. It is told each of them once.
+func (c *claims) nothingLands(ctx context.Context) string {
+	h := c.held.get()
+	if h.warnedIgnored {
 		return ""
 	}
-	changed, err := c.Lanes.Changed(ctx, h.task.Worktree)
-	if err != nil || changed {
-		return "" // the landing reports what is wrong with the lane
+	if files, err := c.Lanes.Ignored(ctx, h.task.Worktree); err == nil && len(files) > 0 {
+		c.held.change(func(h *claim) { h.warnedIgnored = true })
+		return fmt.Sprintf("Nothing of task #%d would land: your lane has no change but what git ignores (%s), and "+
+			"that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
+			"nothing does.", h.task.ID, text.List(files, maxNamed))
 	}
-	files, err := c.Lanes.Ignored(ctx, h.task.Worktree)
-	if err != nil || len(files) == 0 {
-		return ""
+	if h.wrote && !h.warnedLost {
+		c.held.change(func(h *claim) { h.warnedLost = true })
+		return fmt.Sprintf("Nothing of task #%d would land: your lane has no change, and you have written files in "+
+			"it. If you or a command took them back on purpose, complete the task again; if not, write them again.",
+			h.task.ID)
 	}
-	return text.List(files, maxNamed)
+	return ""
 }
 
 // resumeLanding resumes a landing of the current task that an error has cut off, and tells the

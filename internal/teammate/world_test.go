@@ -148,7 +148,7 @@ func newWorld(t *testing.T, name, other muster.Name) *life {
 	dir := t.TempDir()
 	l := &life{T: t, commands: &fakeCommands{}, landings: &fakeLander{target: "base"}, run: muster.Run{Cap: 4, StartedAt: 1},
 		rows: &fakeLanes{dir: filepath.Join(dir, "lane"), rows: map[muster.Name]muster.Lane{}, fail: map[string]error{}}}
-	l.rows.onLeave = func() {}
+	l.rows.onLeave, l.landings.lanes = func() {}, l.rows
 	l.must(errors.Join(os.Mkdir(l.rows.dir, 0o700), os.Mkdir(filepath.Join(dir, "home"), 0o700)))
 	registry := trust.Open(func(string) string { return dir })
 	l.config = Config{
@@ -621,6 +621,7 @@ func (l *fakeLanes) put(lane muster.Lane, who worktree.Occupant) {
 // fakeLander is a target on which a landing ends as the test says.
 type fakeLander struct {
 	Lander
+	lanes     *fakeLanes
 	target    string
 	targetErr error
 	land      func(id muster.TaskID, fence int) (landing.Verdict, error)
@@ -632,8 +633,13 @@ type fakeLander struct {
 func (l *fakeLander) Target(context.Context) (string, error) { return l.target, l.targetErr }
 
 func (l *fakeLander) LandWith(
-	_ context.Context, id muster.TaskID, fence int, _ string, _ muster.Name, _ landing.Reviewer,
+	ctx context.Context, id muster.TaskID, fence int, _ string, _ muster.Name, owner landing.Owner,
 ) (landing.Verdict, error) {
+	if !l.lanes.changed {
+		if err := owner.Unchanged(ctx); err != nil {
+			return landing.Verdict{}, err
+		}
+	}
 	l.landed++
 	return l.land(id, fence)
 }
