@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -42,6 +43,16 @@ const (
 	helperErrors = 64 << 10
 )
 
+// looks are the commands of git that only look, and lookTime is for how many seconds of a processor such a one may
+// work: those of the largest projects need a tenth of that.
+var looks = []string{"status", "ls-files", "diff-index", "diff", "check-ignore"}
+
+const lookTime = 30
+
+// errSlow says that git has worked for too long.
+var errSlow = muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
+	WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
+
 // Do runs git in the working tree, confined. Call.Dir is "" for the top, or the path of a repository below it, in which
 // git obeys whatever a command has written. Errors: *ExitError, the context's, and Unavailable.
 func (p *Place) Do(ctx context.Context, c Call) (string, error) {
@@ -68,12 +79,14 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(pipePatience, func() {
-		if err := p.findPipe(); err != nil {
-			cancel(err)
-		}
-	})
-	defer watch.Stop()
+	for after, isAny := range map[time.Duration]bool{pipePatience: false, anyPatience: true} {
+		watch := time.AfterFunc(after, func() {
+			if err := p.findPipe(isAny); err != nil {
+				cancel(err)
+			}
+		})
+		defer watch.Stop()
+	}
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
 
@@ -86,12 +99,17 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 	return err
 }
 
-// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
-const pipePatience = 2 * time.Second
+// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe where git has a file,
+// and anyPatience, for any pipe.
+const (
+	pipePatience = 2 * time.Second
+	anyPatience  = 30 * time.Second
+)
 
-// findPipe returns an error that names a pipe, a socket or a device in the place of a file that git opens; nil where it
-// finds none.
-func (p *Place) findPipe() error {
+// findPipe returns an error that names a pipe, a socket or a device for which git may wait; nil where it finds none.
+// isAny says that any will do: a file of a member may name the git directory of another repository, where git opens
+// files of all names. Else it must be in the git directory, or have a name that git reads anywhere.
+func (p *Place) findPipe(isAny bool) error {
 	const most = 500_000 // files and directories
 	n := 0
 	for _, top := range []string{p.Tree, p.GitDir()} {
@@ -104,17 +122,21 @@ func (p *Place) findPipe() error {
 			if n++; err != nil || n > most {
 				return fs.SkipDir
 			}
-			isFile := d.IsDir() || d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0
-			if isFile || top == p.Tree && !strings.HasPrefix(d.Name(), ".git") {
+			if d.IsDir() || d.Type().IsRegular() || !isAny && top == p.Tree && !strings.Contains("/"+name, "/.git") {
 				return nil
 			}
-			found = name
-			return fs.SkipAll
+			// What a link leads to is not opened.
+			st, err := os.Stat(filepath.Join(top, filepath.FromSlash(name)))
+			if err == nil && !st.IsDir() && !st.Mode().IsRegular() {
+				found = name
+				return fs.SkipAll
+			}
+			return nil
 		})
 		_ = root.Close()
 		if found != "" {
-			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, for which git would wait", found).
-				WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
+			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, for which git would wait",
+				found).WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
 		}
 	}
 	return nil
@@ -153,6 +175,11 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	if helper == nil { // nothing confines here
 		return start(ctx, c, program, argv, env)
 	}
+	isLook := len(c.Args) > 0 && slices.Contains(looks, c.Args[0]) || c.Look
+	if isLook { // patterns can take git any time
+		argv = append([]string{"-c", fmt.Sprintf(`ulimit -t %d && exec "$@"`, lookTime), "sh", program}, argv...)
+		program = "sh"
+	}
 	errs, said, err := os.Pipe()
 	if err != nil {
 		return "", err
@@ -188,7 +215,11 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	case err != nil:
 		return "", err
 	case exit != 0:
+		const killed = 128 + 24 // by SIGXCPU
 		code := exit
+		if isLook && exit == killed {
+			return "", errSlow
+		}
 		if exit > 128 && text.Len() == 0 { // git itself ends with 128 after a fatal error, and says which
 			code = -1
 		}

@@ -108,7 +108,7 @@ func (p *Place) takeFile(name, sum string) error {
 		return err
 	}
 	hash := sha256.New()
-	_, err = io.Copy(io.MultiWriter(file, hash), io.LimitReader(from, maxUnpacked))
+	_, err = io.Copy(io.MultiWriter(file, hash), io.LimitReader(from, MaxUnpacked))
 	err = errors.Join(err, file.Chmod(0o444), file.Close())
 	if err == nil && hex.EncodeToString(hash.Sum(nil)) == sum {
 		err = os.Rename(file.Name(), to)

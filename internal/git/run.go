@@ -41,6 +41,8 @@ type Call struct {
 	Uninterruptible bool
 	// Script is a script of the shell that is run in place of git, with Args, in a place. It may be empty.
 	Script string
+	// Look says that a script only looks.
+	Look bool
 	// Write are directories that git writes besides, in a place. ReadsTree says that it does not write the working
 	// tree.
 	Write     []string

@@ -22,8 +22,8 @@ import (
 // repository's. So nobody reads what members have written but programs that can do no harm.
 
 const (
-	// maxTaken is how many bytes a pack may have that is taken over, and maxUnpacked its objects together.
-	maxTaken, maxUnpacked = 1 << 30, 4 << 30
+	// maxTaken is how many bytes a pack may have that is taken over, and MaxUnpacked its objects together.
+	maxTaken, MaxUnpacked = 1 << 30, 4 << 30
 	// maxTakenObjects is how many objects it may have, and maxTakenFiles how many files a tree.
 	maxTakenObjects, maxTakenFiles = 2_000_000, 1_000_000
 	// maxPath is how many bytes a name of a file may have, with all directories.
@@ -118,7 +118,7 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects
 		in += "^" + have[0] + "^{tree}\n"
 	}
 	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: &limitedWriter{w: file, left: maxTaken},
-		Script: packScript, Args: []string{fmt.Sprint(maxUnpacked), fmt.Sprint(maxTakenObjects),
+		Script: packScript, Args: []string{fmt.Sprint(MaxUnpacked), fmt.Sprint(maxTakenObjects),
 			filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir))}})
 	switch {
 	case ExitCode(err) == tooMuchCode:
@@ -146,7 +146,7 @@ const tooMuchCode = 3
 
 // errTooManyObjects says that more was committed than anybody means to.
 var errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
-	int64(maxUnpacked)>>20, maxTakenObjects)
+	int64(MaxUnpacked)>>20, maxTakenObjects)
 
 // limitedWriter fails beyond a limit.
 type limitedWriter struct {
@@ -202,7 +202,7 @@ func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
 		if _, err := fmt.Sscan(line, &size); err != nil {
 			return err
 		}
-		if objects, bytes = objects+1, bytes+size; objects > maxTakenObjects || bytes > maxUnpacked {
+		if objects, bytes = objects+1, bytes+size; objects > maxTakenObjects || bytes > MaxUnpacked {
 			return errTooMuch
 		}
 		return nil

@@ -261,7 +261,27 @@ func (s staging) refuseInner(ctx context.Context, found contents) error {
 	if len(found.inner) > 0 {
 		return s.innerError(found.inner)
 	}
-	return nil
+	return s.refuseLarge(found.unstaged)
+}
+
+// refuseLarge refuses more than can be taken over, before git reads it: a file of holes may have any length.
+func (s staging) refuseLarge(files []string) error {
+	size, largest, most := int64(0), "", int64(0)
+	for _, file := range files {
+		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if size += info.Size(); info.Size() > most {
+			largest, most = file, info.Size()
+		}
+	}
+	if size <= git.MaxUnpacked {
+		return nil
+	}
+	return muster.Errorf(muster.Invalid, "the changed files of the lane %s have %d MB, the largest of them is %s: at most "+
+		"%d MB land at once", s.lane.Name, size>>20, largest, git.MaxUnpacked>>20).
+		WithHint("what should not land belongs into .gitignore")
 }
 
 // innerError refuses git repositories inside the lane that .gitmodules does not name.
@@ -365,7 +385,7 @@ func (s staging) filtered(ctx context.Context, unstaged []string) (passing []str
 	if base == "" && len(unstaged) == 0 {
 		return nil, nil
 	}
-	out, err := s.do(ctx, git.Call{Script: filterScript, Args: []string{base},
+	out, err := s.do(ctx, git.Call{Script: filterScript, Look: true, Args: []string{base},
 		Stdin: strings.Join(append(slices.Clone(unstaged), ""), "\x00"), Env: s.env, Write: s.writes})
 	if err != nil {
 		return nil, s.commitError(ctx, err)

@@ -172,13 +172,19 @@ func (s confinedPath) files(ctx context.Context, t toolset) (list []string, err 
 	return list, err
 }
 
+// listTime is how long git may take to list files. After that the directories are walked.
+const listTime = 30 * time.Second
+
 // maxListBytes is how many bytes of names git may print: those of a million files.
 const maxListBytes = 64 << 20
 
 // listByGit returns the files below a directory of a working tree, "." for all of it, that git tracks or would track,
 // sorted and relative to the directory. git runs as the commands of a member do, confined where these are. It returns
-// none outside of a working tree, and in an ignored directory.
+// none outside of a working tree, in an ignored directory, and where git takes too long.
 func (t toolset) listByGit(ctx context.Context, tree, dir string) []string {
+	// It may wait for a pipe that a command has left in the place of a file that it opens.
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	out := boundedBuffer{most: maxListBytes}
 	p, err := t.launcher.Start(ctx, proc.Spec{Dir: tree, Out: &out,
 		Env: append(Environ(ctx, t.options.Environ, tree), "GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0"),
