@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/xml"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -69,13 +70,39 @@ func (f *Finder) Report(data []byte) bool {
 	d.Strict = false
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	var root suite
-	err := d.Decode(&root)
+	err := xml.NewTokenDecoder(&bounded{d: d}).Decode(&root)
 	if name := root.XMLName.Local; name != "testsuites" && name != "testsuite" {
 		return false
 	}
 	f.report.isPartial = f.report.isPartial || err != nil
 	f.report.suite(root, "")
 	return true
+}
+
+// bounded reads a report with no more elements, and no deeper, than a program that runs tests writes.
+type bounded struct {
+	d            *xml.Decoder
+	depth, begun int // how many elements are around, and how many have begun
+}
+
+// errUnbounded says that a report has more than that.
+var errUnbounded = errors.New("too many elements, or too deep")
+
+// Token returns the next token.
+func (b *bounded) Token() (xml.Token, error) {
+	const deepest, most = 100, 500_000
+	t, err := b.d.Token()
+	switch t.(type) {
+	case xml.StartElement:
+		b.depth++
+		b.begun++
+	case xml.EndElement:
+		b.depth--
+	}
+	if b.depth > deepest || b.begun > most {
+		return nil, errUnbounded
+	}
+	return t, err
 }
 
 // Incomplete notes that there are reports that could not be read.

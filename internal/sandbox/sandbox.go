@@ -25,6 +25,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -64,16 +65,38 @@ type Rules []Rule
 // resolved returns the rules for what their paths lead to here, so that no second name of a directory gets round a
 // rule. Those of directories come before those of what is below, one for each path. Links on the way to a path are
 // rules with the access link, where no directory that is shown has them. What the rule above it shows is left out.
+//
+// A rule whose path leads over a link in a directory that programs write is left out: they may have made the link.
 func (r Rules) resolved() Rules {
-	w := newWalk()
+	w, links, writable := newWalk(), map[string]string{}, []string(nil)
+	follow := func(x *Rule) (ok bool) {
+		if !filepath.IsAbs(x.Path) {
+			return true
+		}
+		w.links = map[string]string{}
+		x.Path = w.follow(x.Path)
+		for at := range w.links {
+			if slices.ContainsFunc(writable, func(dir string) bool { return dir != at && isBelow(dir, at) }) {
+				return false
+			}
+		}
+		maps.Copy(links, w.links)
+		return true
+	}
+	written := slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.Access != Write })
+	slices.SortFunc(written, func(a, b Rule) int { return cmp.Compare(len(a.Path), len(b.Path)) }) // the outer ones first
+	for _, x := range written {
+		if follow(&x) {
+			writable = append(writable, x.Path)
+		}
+	}
 	all := make(Rules, 0, len(r)+8)
 	for _, x := range slices.Backward(r) { // so that the later of two rules for one path comes first, and is kept
-		if filepath.IsAbs(x.Path) {
-			x.Path = w.follow(x.Path)
+		if follow(&x) {
+			all = append(all, x)
 		}
-		all = append(all, x)
 	}
-	for path, to := range w.links {
+	for path, to := range links {
 		all = append(all, Rule{Path: path, Access: link, From: to})
 	}
 	// A separator sorts before all else, so that what is below a directory follows it.

@@ -343,3 +343,25 @@ func TestProfile(t *testing.T) {
 		t.Errorf("what must exist and does not: %v", err)
 	}
 }
+
+// A program that writes in a directory cannot lead a rule for a path in it elsewhere.
+func TestALinkThatAProgramMayHaveMade(t *testing.T) {
+	dir := require.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	for _, d := range []string{"cache", "home", "real"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o700))
+	}
+	cache, home := filepath.Join(dir, "cache"), filepath.Join(dir, "home")
+	for name, to := range map[string]string{"cache/sub": home, "cache/deep": ".", "other": "cache"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, name)))
+	}
+	for _, path := range []string{"cache/sub", "cache/deep/sub", "cache/sub/x", "other/sub"} {
+		for _, access := range []Access{Read, Write, Masked} {
+			rules := Rules{{Path: filepath.Join(dir, path), Access: access}, {Path: cache, Access: Write}}
+			for _, x := range rules.resolved() {
+				if isBelow(home, x.Path) {
+					t.Errorf("%s (%v) leads to %s", path, access, x.Path)
+				}
+			}
+		}
+	}
+}
