@@ -73,31 +73,23 @@ type response struct {
 	flags uint32
 }
 
-// serve answers calls until the last program is gone.
+// serve answers calls until the last program is gone, without the capabilities of root. It is called in OnThread only.
 func (a *attributes) serve() {
-	listener := os.NewFile(uintptr(a.listener), "calls")
-	defer listener.Close() // calls fail when nobody answers
-	conn, err := listener.SyscallConn()
-	if err != nil {
+	defer unix.Close(a.listener) // calls fail when nobody answers
+	if dropCapabilities() != nil {
 		return
 	}
-	_ = conn.Read(func(uintptr) (isOver bool) {
-		for {
-			poll := []unix.PollFd{{Fd: int32(a.listener), Events: unix.POLLIN}}
-			if _, err := unix.Poll(poll, 0); err != nil && !errors.Is(err, unix.EINTR) {
-				return true
-			}
-			switch events := poll[0].Revents; {
-			case events == 0:
-				return false
-			case events&unix.POLLIN == 0: // nobody is under the filter any more
-				return true
-			}
-			if withoutCapabilities(a.answer) != nil {
-				return true
-			}
+	for {
+		poll := []unix.PollFd{{Fd: int32(a.listener), Events: unix.POLLIN}}
+		_, err := unix.Poll(poll, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil, poll[0].Revents&unix.POLLIN == 0: // nobody is under the filter any more
+			return
+		case a.answer() != nil:
+			return
 		}
-	})
+	}
 }
 
 // answer answers one call. The error says that no more can be answered.
@@ -250,33 +242,32 @@ func (n *asked) descriptor(fd int) (int, error) {
 
 // text reads a text that ends with a NUL byte from the program's memory.
 func (n *asked) text(address uint64) (string, error) {
-	const page = 4096
-	var all []byte
-	for len(all) < unix.PathMax {
-		part := make([]byte, page-int(address%page)) // the next page may not be there
-		if err := n.memory(address, part); err != nil {
-			return "", err
-		}
-		if end := bytes.IndexByte(part, 0); end >= 0 {
-			return string(append(all, part[:end]...)), nil
-		}
-		all, address = append(all, part...), address+uint64(len(part))
+	data, err := n.memory(address, unix.PathMax)
+	end := bytes.IndexByte(data, 0)
+	switch {
+	case err != nil:
+		return "", err
+	case end >= 0:
+		return string(data[:end]), nil
+	case len(data) < unix.PathMax:
+		return "", unix.EFAULT
 	}
 	return "", unix.ENAMETOOLONG
 }
 
-// memory reads a part of the program's memory.
-func (n *asked) memory(address uint64, data []byte) error {
-	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
-	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
-	got, err := unix.ProcessVMReadv(int(n.pid), local, remote, 0)
-	if err == nil && got != len(data) {
-		err = unix.EFAULT
-	}
+// memory reads at most size bytes of the program's memory: fewer where the memory ends.
+func (n *asked) memory(address uint64, size int) ([]byte, error) {
+	file, err := unix.Open("/proc/"+strconv.Itoa(int(n.pid))+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return n.check()
+	defer unix.Close(file)
+	data := make([]byte, size)
+	got, err := unix.Pread(file, data, int64(address))
+	if err != nil {
+		return nil, unix.EFAULT
+	}
+	return data[:got], n.check()
 }
 
 // chmod returns the change of the mode, which is an argument of the call. A program that runs as its owner would give
@@ -307,9 +298,12 @@ func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*asked, in
 	return func(n *asked, fd int, _ uint32) error {
 		times := [2]unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 		if n.args[arg] != 0 {
-			data := make([]byte, 2*size)
-			if err := n.memory(n.args[arg], data); err != nil {
+			data, err := n.memory(n.args[arg], 2*size)
+			if err != nil {
 				return err
+			}
+			if len(data) < 2*size {
+				return unix.EFAULT
 			}
 			for i := range times {
 				times[i] = convert(data[i*size:])

@@ -59,11 +59,7 @@ func Restrict(ruleset int, writable []string) error {
 	if errno != 0 {
 		return os.NewSyscallError("seccomp", errno)
 	}
-	if err := unix.SetNonblock(int(fd), true); err != nil { // so that waiting for calls takes no thread
-		_ = unix.Close(int(fd))
-		return os.NewSyscallError("fcntl", err)
-	}
-	go (&attributes{int(fd), writable}).serve()
+	OnThread((&attributes{int(fd), writable}).serve)
 	return nil
 }
 
@@ -94,28 +90,4 @@ func dropCapabilities() error {
 		return os.NewSyscallError("prctl", unix.EPERM) // what root starts would have its capabilities again
 	}
 	return os.NewSyscallError("capset", unix.Capset(&head, &none[0]))
-}
-
-// withoutCapabilities runs do on a thread that has no capabilities in effect meanwhile.
-func withoutCapabilities(do func() error) error {
-	if os.Geteuid() != 0 {
-		return do()
-	}
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var sets [2]unix.CapUserData
-	runtime.LockOSThread()
-	err := unix.Capget(&head, &sets[0])
-	none := sets
-	none[0].Effective, none[1].Effective = 0, 0
-	if err == nil {
-		err = unix.Capset(&head, &none[0])
-	}
-	if err == nil {
-		err = do()
-		if unix.Capset(&head, &sets[0]) != nil {
-			return err // the thread ends with its goroutine, because that does not unlock it
-		}
-	}
-	runtime.UnlockOSThread()
-	return err
 }
