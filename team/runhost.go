@@ -20,7 +20,6 @@ import (
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/roles"
-	"muster/internal/roster"
 	"muster/internal/sandbox"
 	"muster/internal/setup"
 	"muster/internal/skills"
@@ -199,9 +198,8 @@ func (p *runHost) host(
 		if l, err := launched(); err == nil {
 			closeErr := l.Close()
 			logDropped(uncancelled, p.Log, "closing the launcher", closeErr)
-			// A guard that is noted is looked for by the next command.
-			if _, ok := l.(guarded); ok && closeErr == nil {
-				logDropped(uncancelled, p.Log, "noting the end of the guard", host.SetGuard(uncancelled, 0))
+			if closeErr == nil { // else the next command looks for what is left
+				logDropped(uncancelled, p.Log, "noting the end of the tools", host.SetEnded(uncancelled))
 			}
 		}
 		removeTemporaryDir() // nothing that could write there runs any more
@@ -226,25 +224,10 @@ func (p *runHost) host(
 	if err != nil {
 		return err
 	}
-	if err := noteGuard(ctx, p, host, launcher); err != nil {
-		return err
-	}
 	if removeTemporaryDir, err = p.setLaunchers(uncancelled, launcher); err != nil {
 		return err
 	}
 	return withMCP(ctx, p, launcher, func() error { return work(ctx, newSupervisor(p, host.ID())) })
-}
-
-// noteGuard has the record of this process name its guard. That is before any tool runs, so that a command which a tool
-// starts is recognised as inside of the team even after the tool has killed the guard.
-func noteGuard(ctx context.Context, p *runHost, host *roster.Host, l proc.Launcher) error {
-	g, ok := l.(guarded)
-	if !ok {
-		return nil
-	}
-	later := context.WithoutCancel(ctx)
-	g.OnRenewal(func(pid int) { logDropped(later, p.Log, "noting the guard", host.SetGuard(later, pid)) })
-	return host.SetGuard(ctx, g.PID())
 }
 
 // setLaunchers sets how checks, hooks and the commands of members start. All are logged, and what they print has no
@@ -294,12 +277,6 @@ func (p *runHost) removeLeftovers(ctx context.Context) (wait func()) {
 		logDropped(ctx, p.Log, "removing temporary files", err)
 	})
 	return sweeping.Wait
-}
-
-// guarded is a launcher whose tools are guarded by a process of its own.
-type guarded interface {
-	PID() int
-	OnRenewal(f func(pid int))
 }
 
 // inBackground begins to call f at once. The function that it returns waits for the result.

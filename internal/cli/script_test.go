@@ -43,7 +43,7 @@ const sandboxVariable = "MUSTER_SANDBOX_ENABLED"
 
 // host is a process of the team that lives in the current directory. It joins, starts the command of its arguments as
 // a tool of its own, prints what that prints, and exits as it does. Without a command it says "joined" in the file
-// ../joined and lives until it is interrupted. With OTHER_GUARD set the guard that is written down is not the one it has.
+// ../joined and lives until it is interrupted.
 func host() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -74,16 +74,6 @@ func host() int {
 		return 1
 	}
 	defer l.Close()
-	if g, ok := l.(interface{ PID() int }); ok {
-		pid := g.PID()
-		if os.Getenv("OTHER_GUARD") != "" {
-			pid = 1 << 30 // one that is dead
-		}
-		if err := h.SetGuard(ctx, pid); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
 	p, err := l.Start(ctx, proc.Spec{Argv: os.Args[1:], Dir: dir, Env: os.Environ(), Out: os.Stdout})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -45,10 +45,9 @@ func GuardMain() {
 
 // Guard is a launcher whose tools are started by a guard. If that is killed, the next Start starts another.
 type Guard struct {
-	mu      sync.Mutex
-	keeper  *keeper // the last guard, which may be dead
-	closed  bool
-	renewed func(pid int) // is told of each guard that follows the first; may be nil
+	mu     sync.Mutex
+	keeper *keeper // the last guard, which may be dead
+	closed bool
 }
 
 // newGuard starts a guard and returns the launcher that uses it.
@@ -65,14 +64,6 @@ func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.keeper.pid
-}
-
-// OnRenewal sets the function that is told the process id of each guard that takes the place of one that was killed,
-// before it starts anything.
-func (g *Guard) OnRenewal(f func(pid int)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.renewed = f
 }
 
 // Start has the guard start a program.
@@ -114,9 +105,6 @@ func (g *Guard) liveKeeper() (*keeper, error) {
 			return nil, err
 		}
 		g.keeper = k
-		if g.renewed != nil {
-			g.renewed(k.pid)
-		}
 	default:
 	}
 	return g.keeper, nil
@@ -185,8 +173,7 @@ func startGuard() (*keeper, error) {
 	if err != nil {
 		return nil, fail(errors.Join(err, socket.Close()))
 	}
-	self, _ := readProcess(process.Pid)
-	k := &keeper{process.Pid, guardTag(process.Pid, self.started), process, socket, make(chan struct{})}
+	k := &keeper{process.Pid, guardTag(args[2], process.Pid), process, socket, make(chan struct{})}
 	go func() {
 		_, _ = process.Wait()
 		_ = socket.Close()
@@ -255,7 +242,7 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		return nil, errors.Join(errGuardGone, conn.Close())
 	}
 	answers := bufio.NewReader(conn)
-	pid, _, err := k.answer(answers, 0)
+	pid, _, err := k.answer(answers, -1)
 	if err == nil && pid < 0 {
 		err = startError(s, syscall.Errno(-pid))
 	}
@@ -275,7 +262,7 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 }
 
 // answer reads a line about a tool: a number, and perhaps more. Where there is none, the guard is dead. Then it kills
-// what the tool has left, and the error says that the outcome is unknown. pid is 0 before the tool has started.
+// what the tool has left, and the error says that the outcome is unknown. pid is -1 before the tool has started.
 func (k *keeper) answer(answers *bufio.Reader, pid int) (n int, rest string, err error) {
 	line, err := answers.ReadString('\n')
 	if err == nil {
@@ -284,23 +271,10 @@ func (k *keeper) answer(answers *bufio.Reader, pid int) (n int, rest string, err
 		return n, rest, err
 	}
 	<-k.gone
-	killAll(func() []process { return k.orphans(pid) }, killLimit)
+	killAll(func() []process { return left(pid, k.tag) }, killLimit)
 	return 128 + int(unix.SIGKILL), "", muster.Errorf(muster.Unavailable,
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
 }
 
 // wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit.
 func (k *keeper) wake() { _ = k.process.Signal(unix.SIGCONT) }
-
-// orphans returns the processes that a tool of a dead guard has left: those in its session or group, and those with the
-// tag of the guard. The tool itself has died with the guard (Pdeathsig). It looks at all processes of the machine,
-// because the kernel has given them another parent.
-func (k *keeper) orphans(pid int) (list []process) {
-	for _, t := range allProcesses() {
-		isOf := pid != 0 && (t.session == pid || t.group == pid)
-		if !t.isDead() && (isOf || hasTag(t.pid, CallVar+"="+k.tag, true)) {
-			list = append(list, t)
-		}
-	}
-	return list
-}

@@ -16,6 +16,3 @@ func newGuard() (*Guard, error) { return &Guard{newGroups()}, nil }
 
 // PID is 0: there is no guard.
 func (g *Guard) PID() int { return 0 }
-
-// OnRenewal does nothing: there is no guard.
-func (g *Guard) OnRenewal(func(pid int)) {}

@@ -189,8 +189,8 @@ func (g *guard) serve(end *os.File) {
 	}
 }
 
-// guardTag begins the tag of each call of a guard. The start time tells the guard from a later one with the same pid.
-func guardTag(pid int, started uint64) string { return processID{pid, started}.String() + "." }
+// guardTag begins the tag of each call of a guard. What has the tag of a dead program was left by it.
+func guardTag(program string, guard int) string { return fmt.Sprintf("%s.%d.", program, guard) }
 
 // start starts a tool. The guard has the tool's mark meanwhile, so that the tool and its children inherit it. The error
 // is the errno that the system gave.
@@ -205,8 +205,7 @@ func (g *guard) start(args []string, files []int) (*run, error) {
 	env := writable + count(first-1)
 	g.calls++
 	r := &run{mark: g.mark.of(g.calls), dir: dir, limits: parseLimits(args[3]), isNamespace: way == startNamespace}
-	self, _ := readProcess(os.Getpid())
-	tag := guardTag(self.pid, self.started) + strconv.FormatUint(g.calls, 10)
+	tag := guardTag(os.Args[2], os.Getpid()) + strconv.FormatUint(g.calls, 10)
 	attr := &syscall.ProcAttr{
 		Dir: dir,
 		Env: WithVariables(args[env:], CallVar+"="+tag),

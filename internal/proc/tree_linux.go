@@ -143,21 +143,25 @@ func isDescendant(all map[int]process, pid, root int) bool {
 	return false
 }
 
-// hasTag reports whether pid was started with the environment entry want, "NAME=value". With prefix, an entry that
-// begins so is enough. A process whose environment may not be read is not tagged.
-func hasTag(pid int, want string, prefix bool) bool {
+// hasTag reports whether pid was started with a tag that begins so. A process whose environment may not be read is not
+// tagged.
+func hasTag(pid int, tag string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return false
-	}
-	for len(env) > 0 {
-		var entry []byte
-		entry, env, _ = bytes.Cut(env, []byte{0})
-		if string(entry) == want || prefix && bytes.HasPrefix(entry, []byte(want)) {
-			return true
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+CallVar+"="+tag))
+}
+
+// left returns what a program has left: the living processes that descend from it, are in its session or group, or
+// have a tag that begins so, and the program itself. pid is -1 where only the tag is known. It looks at all processes
+// of the machine, because the kernel gives those whose parent has died another one.
+func left(pid int, tag string) (list []process) {
+	all := allProcesses()
+	for _, p := range all {
+		isOf := p.pid == pid || p.session == pid || p.group == pid || isDescendant(all, p.pid, pid)
+		if !p.isDead() && (isOf || hasTag(p.pid, tag)) {
+			list = append(list, p)
 		}
 	}
-	return false
+	return list
 }
 
 // killAll kills what victims returns, until it returns nothing or limit has passed, and returns how many are left.
@@ -209,25 +213,9 @@ func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	return p.Wait()
 }
 
-// sweep kills what is found of the tree: below the program while it lives, in its session, or with its tag. A process
-// that has left all three survives.
-func (t *tree) sweep() {
-	want := CallVar + "=" + t.tag
-	self := os.Getpid()
-	killAll(func() (list []process) {
-		all := allProcesses()
-		for pid, p := range all {
-			if p.isDead() || pid == self {
-				continue
-			}
-			if pid == t.pid || p.session == t.pid || p.group == t.pid || isDescendant(all, pid, t.pid) ||
-				hasTag(pid, want, false) {
-				list = append(list, p)
-			}
-		}
-		return list
-	}, time.Second)
-}
+// sweep kills what is found of the tree. A process that has left the program's session, its environment and its
+// descendants survives.
+func (t *tree) sweep() { killAll(func() []process { return left(t.pid, t.tag) }, time.Second) }
 
 // Parent returns the parent of a process, or 0 when it is not known.
 func Parent(pid int) int {

@@ -28,7 +28,6 @@ func TestNoFailureIsHidden(t *testing.T) {
 			s := mem.New()
 			other, r, late := process(s), process(wrap(s)), process(wrap(s))
 			h := join(t, other)
-			require.NoError(t, h.SetGuard(t.Context(), 1<<30))
 			require.NoError(t, h.Release())
 			add(t, other, muster.Member{Name: "alice", Role: "coder", Host: h.ID()})
 			write(t, s, `{"members":[{"name":"zed"},{"name":"alice"}]}`)
@@ -39,7 +38,7 @@ func TestNoFailureIsHidden(t *testing.T) {
 			for _, do := range []func() error{
 				func() error { _, err := r.EndGuards(ctx); return err },
 				func() error { h, err = r.Join(ctx, "x"); return err },
-				func() error { return h.SetGuard(ctx, 1) },
+				func() error { return h.SetEnded(ctx) },
 				func() error { _, err := r.Alive(ctx, h.ID()); return err },
 				func() error { _, err := r.Hosts(ctx); return err },
 				func() error {

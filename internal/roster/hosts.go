@@ -19,14 +19,14 @@ import (
 // HostRecord is one process that hosts members: the document of the slot whose lease it holds. It is alive as
 // long as the lease is held and the document has its life; everything else in it is for people.
 type HostRecord struct {
-	Slot     string `json:"slot"` // host-1, host-2, ...: the lease's name
-	Life     int    `json:"life"` // how often the slot was taken
-	PID      int    `json:"pid"`
-	About    string `json:"about,omitempty"`
-	GuardPID int    `json:"guard_pid,omitempty"`
-	// GuardStarted tells the guard from a later process with its number: see proc.StartTime.
-	GuardStarted uint64  `json:"guard_started,omitempty"`
-	Since        float64 `json:"since"`
+	Slot  string `json:"slot"` // host-1, host-2, ...: the lease's name
+	Life  int    `json:"life"` // how often the slot was taken
+	PID   int    `json:"pid"`
+	About string `json:"about,omitempty"`
+	// Started tells the process from a later one with its number (see proc.StartTime). It is 0 when the process has
+	// ended all that it had started.
+	Started uint64  `json:"started,omitempty"`
+	Since   float64 `json:"since"`
 }
 
 // ID names this life of this process.
@@ -81,7 +81,8 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 		return nil, err
 	}
 	h := &Host{lease, r.hosts, HostRecord{
-		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), About: about, Since: muster.UnixTime(time.Now())}}
+		Slot: slot, Life: old.Life + 1, PID: os.Getpid(), Started: proc.StartTime(os.Getpid()), About: about,
+		Since: muster.UnixTime(time.Now())}}
 	_, err = r.hosts.Put(ctx, slot, h.doc, rev)
 	return h, err
 }
@@ -89,17 +90,14 @@ func (r *Roster) beginLife(ctx context.Context, slot string, lease muster.Lease,
 // ID names this life of this process.
 func (h *Host) ID() muster.HostID { return h.doc.ID() }
 
-// SetGuard notes which process guards the host's tools; 0 is none any more. Errors: Fenced when another process has the
+// SetEnded notes that nothing runs any more that this process has started. Errors: Fenced when another process has the
 // slot by now.
-func (h *Host) SetGuard(ctx context.Context, pid int) error {
+func (h *Host) SetEnded(ctx context.Context) error {
 	_, err := h.hosts.Update(ctx, h.doc.Slot, func(p *HostRecord) error {
 		if p.Life != h.doc.Life {
 			return muster.Errorf(muster.Fenced, "%s is no longer this process", h.doc.Slot)
 		}
-		if p.GuardPID == pid {
-			return state.ErrNoChange
-		}
-		p.GuardPID, p.GuardStarted = pid, proc.StartTime(pid)
+		p.Started = 0
 		return nil
 	})
 	return err
@@ -113,10 +111,10 @@ func (r *Roster) EndGuards(ctx context.Context) (killed int, err error) {
 		return 0, err
 	}
 	for _, h := range all {
-		if h.GuardPID == 0 {
+		if h.Started == 0 {
 			continue
 		}
-		// A life that has begun since the record was read has a guard of its own, which this record does not name.
+		// A life that has begun since the record was read has guards of its own, which this record does not name.
 		held, err := r.leases.Held(ctx, h.Slot)
 		if err != nil {
 			return killed, err
@@ -124,13 +122,13 @@ func (r *Roster) EndGuards(ctx context.Context) (killed int, err error) {
 		if held {
 			continue
 		}
-		killed += proc.KillAbandoned(h.GuardPID, h.GuardStarted)
+		killed += proc.KillAbandoned(h.PID, h.Started)
 		// Noted after the kill: a crash in between looks for them once more.
 		_, err = r.hosts.Update(ctx, h.Slot, func(p *HostRecord) error {
-			if p.Life != h.Life || p.GuardPID != h.GuardPID {
+			if p.Life != h.Life {
 				return state.ErrNoChange
 			}
-			p.GuardPID, p.GuardStarted = 0, 0
+			p.Started = 0
 			return nil
 		})
 		if err != nil {

@@ -40,12 +40,12 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	require.NoError(t, lease.Release())
-	require.NoError(t, hb.SetGuard(t.Context(), os.Getpid()))
+	require.NoError(t, hb.SetEnded(t.Context()))
 	all, err := process(s).Hosts(t.Context())
 	require.NoError(t, err)
 	pid := os.Getpid()
-	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, About: "muster run"}, {Slot: "host-2", Life: 1, PID: pid, About: "muster join",
-		GuardPID: pid, GuardStarted: proc.StartTime(pid)}}
+	want := []HostRecord{{Slot: "host-1", Life: 1, PID: pid, Started: proc.StartTime(pid), About: "muster run"},
+		{Slot: "host-2", Life: 1, PID: pid, About: "muster join"}}
 	for i := range all {
 		if all[i].Since == 0 {
 			t.Error("no time")
@@ -69,7 +69,7 @@ func TestHosts(t *testing.T) {
 	if next.ID() != "host-1.2" || alive("host-1.1") || !alive("host-1.2") {
 		t.Fatalf("the slot's next life is %s", next.ID())
 	}
-	if err := ha.SetGuard(t.Context(), 1); !errors.Is(err, muster.ErrFenced) {
+	if err := ha.SetEnded(t.Context()); !errors.Is(err, muster.ErrFenced) {
 		t.Fatalf("a dead life wrote: %v", err)
 	}
 	require.NoError(t, next.Release())
@@ -81,12 +81,12 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// Only the guard of a host that has died is ended, and its record names it no more.
+// Only what a host that has died has started is ended, and its record says so.
 func TestEndGuards(t *testing.T) {
 	s := mem.New()
 	dead := s.Handle()
-	for i, store := range []muster.Store{dead, s} {
-		require.NoError(t, join(t, process(store)).SetGuard(t.Context(), 1<<30+i)) // processes that cannot be
+	for _, store := range []muster.Store{dead, s} {
+		join(t, process(store))
 	}
 	require.NoError(t, dead.Close())
 	r := process(s.Handle())
@@ -94,7 +94,7 @@ func TestEndGuards(t *testing.T) {
 		t.Errorf("%d processes were killed, %v", n, err)
 	}
 	all, err := r.hosts.List(t.Context())
-	if err != nil || len(all) != 2 || all[0].GuardPID != 0 || all[1].GuardPID != 1<<30+1 {
+	if err != nil || len(all) != 2 || all[0].Started != 0 || all[1].Started == 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	r.leases = unasked{r.leases}

@@ -60,9 +60,8 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	}
 	// Only the kernel is asked, because a tool can change its environment and its arguments.
 	for pid := proc.Parent(os.Getpid()); pid > 1; pid = proc.Parent(pid) {
-		// The host itself counts beside its guard: a tool may have killed the guard, and nobody has written down the
-		// new one yet.
-		isHost := func(h roster.HostRecord) bool { return h.PID == pid || h.GuardPID == pid }
+		// The host is above its guard.
+		isHost := func(h roster.HostRecord) bool { return h.PID == pid }
 		if slices.ContainsFunc(hosts, isHost) {
 			return muster.Errorf(muster.Invalid, "this command would change the team from inside one of its own tools").
 				WithHint("members act with their own tools: task_create, complete_task, send_message, ...")
