@@ -113,37 +113,16 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 		l.log.Warn("process not started", "argv0", argv0, "dir", s.Dir, "err", err)
 	}
 	if err == nil && out != nil {
-		p = hiddenOutput{p, out}
+		// The output is whole when Wait returns: what was held back follows.
+		p = proc.Then(p, func(exit int, err error) (int, error) { return exit, cmp.Or(err, out.Flush()) })
 	}
 	if err != nil || !l.log.Enabled(ctx, slog.LevelDebug) {
 		return p, err
 	}
 	// Several goroutines may wait for the same process, and its end is one line.
-	return &loggedProcess{p, sync.OnceValues(func() (int, error) {
-		exit, err := p.Wait()
+	return proc.Then(p, func(exit int, err error) (int, error) {
 		l.log.Debug("process ended", "argv0", argv0, "dir", s.Dir, "process", p.PID(), "exit", exit,
 			"seconds", time.Since(began).Seconds(), "err", causeText(err))
 		return exit, err
-	})}, nil
-}
-
-// loggedProcess is a process whose end is logged by its first Wait.
-type loggedProcess struct {
-	proc.Process
-	wait func() (int, error)
-}
-
-// Wait waits for the end.
-func (p *loggedProcess) Wait() (int, error) { return p.wait() }
-
-// hiddenOutput is a process in whose output secrets are hidden.
-type hiddenOutput struct {
-	proc.Process
-	out *redact.Writer
-}
-
-// Wait waits for the end. The output is whole when it returns: what was held back follows.
-func (p hiddenOutput) Wait() (int, error) {
-	exit, err := p.Process.Wait()
-	return exit, cmp.Or(err, p.out.Flush())
+	}), nil
 }

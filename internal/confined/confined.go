@@ -74,9 +74,7 @@ func (p *Place) start(
 		proxy.Close()
 		return nil, err
 	}
-	// Several goroutines may wait for the same process.
-	return &process{running, sync.OnceValues(func() (int, error) {
-		exit, err := running.Wait()
+	return proc.Then(running, func(exit int, err error) (int, error) {
 		n.tell(proxy, out)
 		proxy.Close()
 		if after == nil {
@@ -84,7 +82,7 @@ func (p *Place) start(
 		}
 		taking := after(out)
 		return exit, cmp.Or(err, taking)
-	})}, nil
+	}), nil
 }
 
 // follow starts a program that nothing confines, and calls after when it has ended.
@@ -96,20 +94,10 @@ func (p *Place) follow(
 	if err != nil || after == nil {
 		return running, err
 	}
-	return &process{running, sync.OnceValues(func() (int, error) {
-		exit, err := running.Wait()
+	return proc.Then(running, func(exit int, err error) (int, error) {
 		return exit, cmp.Or(err, after(out))
-	})}, nil
+	}), nil
 }
-
-// process is a confined program.
-type process struct {
-	proc.Process
-	wait func() (int, error)
-}
-
-// Wait waits for the end.
-func (p *process) Wait() (int, error) { return p.wait() }
 
 // tell tells whoever reads the output of a program, and the user, once, which hosts were refused. Most programs say
 // only that a proxy has refused something.

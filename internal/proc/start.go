@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster"
 )
@@ -76,6 +77,19 @@ type child struct {
 	exit int
 	err  error
 }
+
+// Then returns p, whose Wait passes on what f makes of its outcome. f is called once, when the first Wait has it.
+func Then(p Process, f func(exit int, err error) (int, error)) Process {
+	return &then{p, sync.OnceValues(func() (int, error) { return f(p.Wait()) })}
+}
+
+// then is the Process of Then.
+type then struct {
+	Process
+	wait func() (int, error)
+}
+
+func (t *then) Wait() (int, error) { return t.wait() }
 
 // outcome is how a program has ended: with which exit status, and which limits it has reached.
 type outcome struct {

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -130,8 +129,6 @@ type waiting struct {
 	command *io.PipeWriter
 	out     lateWriter
 	ended   chan struct{} // closed when the outcome is final
-	exit    int
-	err     error
 }
 
 // newWaiting starts a sandbox for a program like that of s.
@@ -147,7 +144,7 @@ func newWaiting(
 	}
 	go func() {
 		defer close(w.ended)
-		w.exit, w.err = w.Process.Wait()
+		_, _ = w.Process.Wait()
 		_ = script.Close() // ends what writes the command
 	}()
 	return w, nil
@@ -175,47 +172,32 @@ func (w *waiting) give(s proc.Spec) (ok bool) {
 // follow returns the program in the sandbox, which the end of ctx kills.
 func (w *waiting) follow(ctx context.Context) proc.Process {
 	release := context.AfterFunc(ctx, func() { _ = w.Kill() })
-	return &following{w, sync.OnceValues(func() (int, error) {
-		<-w.ended
+	return proc.Then(w, func(exit int, err error) (int, error) {
 		if !release() {
-			return w.exit, context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
-		return w.exit, w.err
-	})}
+		return exit, err
+	})
 }
 
-// following is a program that was given to a sandbox.
-type following struct {
-	*waiting
-	wait func() (int, error)
-}
-
-// Wait waits for the end.
-func (f *following) Wait() (int, error) { return f.wait() }
-
-// lateWriter keeps what is written until it is told where to write.
+// lateWriter writes to where it is told to, and discards what comes before: a sandbox that has something to say while
+// it is made ends, and is not used.
 type lateWriter struct {
-	mu     sync.Mutex
-	isOpen bool
-	early  bytes.Buffer
-	out    io.Writer
+	mu  sync.Mutex
+	out io.Writer // nil is nowhere
 }
 
-// open says where to write; nil is nowhere.
 func (w *lateWriter) open(out io.Writer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isOpen, w.out = true, out; out == nil {
-		w.out = io.Discard
-	}
-	_, _ = w.out.Write(w.early.Bytes())
+	w.out = out
 }
 
 func (w *lateWriter) Write(data []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isOpen {
-		return w.out.Write(data)
+	if w.out == nil {
+		return len(data), nil
 	}
-	return w.early.Write(data)
+	return w.out.Write(data)
 }
