@@ -71,7 +71,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 			return outcome{exit: -1},
 				muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err)
 		}
-		return outcome{exit: exitStatus(state)}, nil
+		return outcome{exit: ExitStatus(state)}, nil
 	})
 	g.started = append(slices.DeleteFunc(g.started, (*child).isOver), c)
 	return c, nil

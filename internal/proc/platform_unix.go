@@ -14,8 +14,8 @@ import (
 // newSession gives a program a session of its own: a process group and no terminal.
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// exitStatus is the exit status as a shell says it.
-func exitStatus(s *os.ProcessState) int {
+// ExitStatus is the exit status as a shell says it.
+func ExitStatus(s *os.ProcessState) int {
 	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}

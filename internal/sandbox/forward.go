@@ -1,16 +1,15 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 
 	"muster"
+	"muster/internal/proc"
 )
 
 // A confined program has a loopback of its own, where nobody listens. This program, run again inside of the
@@ -83,18 +82,10 @@ func forward(argv []string) (exit int, err error) {
 		c.Env = append(c.Env, name+"="+url)
 	}
 	c.Env = append(c.Env, "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
-	err = c.Run()
-	ended, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		if err != nil {
-			exit = cannotStart
-		}
-		return exit, err
+	if err = c.Run(); c.ProcessState == nil {
+		return cannotStart, err
 	}
-	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), nil // as a shell says it
-	}
-	return ended.ExitCode(), nil
+	return proc.ExitStatus(c.ProcessState), nil
 }
 
 // accept passes each connection to the proxy outside, at its socket.
@@ -112,14 +103,7 @@ func accept(l net.Listener, socket string) {
 				return
 			}
 			defer far.Close()
-			// Both directions end before the connection is closed: the command may still wait for an answer.
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				copyHalf(far, near)
-			}()
-			copyHalf(near, far)
-			<-done
+			join(near, near, far)
 		}()
 	}
 }

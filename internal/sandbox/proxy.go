@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,8 +27,9 @@ import (
 type Proxy struct {
 	dir    string
 	hosts  []config.Host
-	dial   dialer
+	dial   func(context.Context, string, func(address string) error) (net.Conn, error)
 	server http.Server
+	plain  httputil.ReverseProxy // of requests that are no CONNECT
 
 	// mu guards the field below: a program may ask for several hosts at once.
 	mu      sync.Mutex
@@ -41,20 +43,14 @@ const (
 	dialTimeout = 30 * time.Second
 )
 
-// StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections.
-func StartProxy(hosts []string) (*Proxy, error) { return startProxy(hosts, dialHost) }
-
-// dialer connects to an address. control decides over each address to which the name in it leads.
-type dialer func(ctx context.Context, address string, control func(address string) error) (net.Conn, error)
-
-// dialHost is the dialer of proxies. control is asked for the very address that it connects to.
+// dialHost connects to an address. control decides over the very address that it connects to.
 func dialHost(ctx context.Context, address string, control func(address string) error) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, Control: func(_, to string, _ syscall.RawConn) error { return control(to) }}
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// startProxy is StartProxy with what makes its connections.
-func startProxy(hosts []string, dial dialer) (*Proxy, error) {
+// StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections.
+func StartProxy(hosts []string) (*Proxy, error) {
 	var all []config.Host
 	for _, text := range hosts {
 		h, err := config.ParseHost(text)
@@ -68,14 +64,19 @@ func startProxy(hosts []string, dial dialer) (*Proxy, error) {
 	if err != nil {
 		return nil, errNoNetwork(err)
 	}
-	p := &Proxy{dir: dir, hosts: all, dial: dial}
+	// What a program sends is of no interest to the user.
+	silent := log.New(io.Discard, "", 0)
+	p := &Proxy{dir: dir, hosts: all, dial: dialHost}
+	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, ErrorLog: silent}
+	// A redirect is for the program to follow, which has to ask for the next host. Queries go on as they are.
+	p.plain = httputil.ReverseProxy{ErrorHandler: refuseGateway, ErrorLog: silent,
+		Transport: &http.Transport{DialContext: p.connect, DisableKeepAlives: true},
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.RawQuery = r.In.URL.RawQuery }}
 	l, err := net.Listen("unix", filepath.Join(dir, socketName))
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, errNoNetwork(err)
 	}
-	// What a program sends is of no interest to the user.
-	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }
@@ -131,7 +132,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r, net.JoinHostPort(host, port))
 		return
 	}
-	p.forward(w, r)
+	p.plain.ServeHTTP(w, r)
+}
+
+// refuseGateway answers a request whose host cannot be reached.
+func refuseGateway(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, "muster: "+muster.PlainText(err), http.StatusBadGateway)
 }
 
 // find returns those of the user's hosts that a host is one of.
@@ -167,7 +173,7 @@ func (p *Proxy) refuse(host, port, address string) {
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	far, err := p.connect(r.Context(), "tcp", address)
 	if err != nil {
-		http.Error(w, "muster: "+muster.PlainText(err), http.StatusBadGateway)
+		refuseGateway(w, r, err)
 		return
 	}
 	defer far.Close()
@@ -179,9 +185,14 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	// Either side may be first to say no more; the other may still have something to say.
+	join(near, buffered, far)
+}
+
+// join passes on what a connection says, which is read from a reader, to another one, and back. Either side may be
+// first to say no more; the other may still have something to say.
+func join(near net.Conn, said io.Reader, far net.Conn) {
 	var both sync.WaitGroup
-	both.Go(func() { copyHalf(far, buffered) })
+	both.Go(func() { copyHalf(far, said) })
 	both.Go(func() { copyHalf(near, far) })
 	both.Wait()
 }
@@ -192,28 +203,6 @@ func copyHalf(to net.Conn, from io.Reader) {
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-}
-
-// forward sends a plain request to its host, and the answer back.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
-	out := r.Clone(r.Context())
-	out.RequestURI = ""
-	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection"} {
-		out.Header.Del(name)
-	}
-	// A redirect is for the program to follow, which has to ask for the next host.
-	transport := &http.Transport{DialContext: p.connect, DisableKeepAlives: true}
-	answer, err := transport.RoundTrip(out)
-	if err != nil {
-		http.Error(w, "muster: "+muster.PlainText(err), http.StatusBadGateway)
-		return
-	}
-	defer answer.Body.Close()
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body)
 }
 
 // connect connects to one of the user's hosts: whoever owns its name chooses the address to which it leads. An address

@@ -41,13 +41,14 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 		_, _ = w.Write([]byte("hello from " + r.Host + r.URL.Path))
 	}))
 	t.Cleanup(server.Close)
-	p, err := startProxy(hosts, func(ctx context.Context, address string, _ func(string) error) (net.Conn, error) {
+	p, err := StartProxy(hosts)
+	require.NoError(t, err)
+	p.dial = func(ctx context.Context, address string, _ func(string) error) (net.Conn, error) {
 		if address == "down.example.org:80" || address == "down.example.org:443" {
 			return nil, errors.New("it is down")
 		}
 		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
-	})
-	require.NoError(t, err)
+	}
 	t.Cleanup(p.Close)
 	socket := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.Dir(), socketName))
@@ -165,10 +166,11 @@ func TestProxyRefusesAddresses(t *testing.T) {
 	} {
 		for named, also := range map[string]bool{"a.example": false, "a.example=10.0.0.0/8": address == "10.0.0.1",
 			"a.example=" + address: true, "b.example=0.0.0.0/0": false} {
-			p, err := startProxy([]string{"a.example", named}, func(_ context.Context, _ string, control func(string) error) (net.Conn, error) {
-				return nil, control(net.JoinHostPort(address, "80"))
-			})
+			p, err := StartProxy([]string{"a.example", named})
 			require.NoError(t, err)
+			p.dial = func(_ context.Context, _ string, control func(string) error) (net.Conn, error) {
+				return nil, control(net.JoinHostPort(address, "80"))
+			}
 			_, err = p.connect(t.Context(), "tcp", "a.example:80")
 			isTold := slices.Equal(p.Refused(), []string{"a.example=" + address})
 			if isAllowed := err == nil; isAllowed != (want || also) || isTold == isAllowed {

@@ -138,10 +138,7 @@ func dial(port string) error {
 	if err != nil {
 		return fmt.Errorf("nothing answers: %w", err)
 	}
-	go func() {
-		_, _ = io.Copy(c, os.Stdin) // an end of input is passed on, so that the server sees it
-		_ = c.(*net.TCPConn).CloseWrite()
-	}()
+	go copyHalf(c, os.Stdin)
 	_, err = io.Copy(os.Stdout, c)
 	return err
 }
