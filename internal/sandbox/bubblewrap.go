@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"muster/internal/landlock"
 	"muster/internal/proc"
@@ -35,9 +34,6 @@ var namespaces = []string{"--unshare-user", "--disable-userns", "--unshare-pid",
 	"--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--die-with-parent",
 	"--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
 
-// probeTime is how long the try of a method may take.
-const probeTime = 10 * time.Second
-
 // findBubblewrap looks for bwrap, and tries it.
 func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 	path, _ := proc.FindOutside("bwrap", env, dirs...)
@@ -46,26 +42,19 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
 			"install it (Debian, Ubuntu: apt install bubblewrap), or start with --no-sandbox")
 	}
 	b := &bubblewrap{path: path, filter: landlock.FilterInNamespaces()}
-	// The try has the namespaces and the mounts of every command, so what would stop a command stops it. It runs
-	// without a guard, because nothing is written or started before it is known whether a run can begin.
-	args := append(b.arguments("/", system()), "/bin/sh", "-c", "exit 0")
-	limited, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	c := exec.CommandContext(limited, args[0], args[1:]...)
-	c.Env = []string{"PATH=/usr/bin:/bin"}
 	filter, err := b.openFilter()
 	if err != nil {
 		return nil, errConfining(err)
 	}
 	defer filter.Close()
-	c.ExtraFiles = []*os.File{filter}
-	out, err := c.CombinedOutput()
+	// The try has the namespaces and the mounts of every command, so what would stop a command stops it.
+	said, err := try(ctx, append(b.arguments("/", system()), "/bin/sh", "-c", "exit 0"), filter)
 	_, hasEnded := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case hasEnded:
-		said := cmp.Or(text.OneLine(string(out)), err.Error())
+		said = cmp.Or(said, err.Error())
 		return nil, errNone("bubblewrap fails: "+said, remedy(said))
 	case err != nil:
 		return nil, errNone("bubblewrap does not start: "+text.OneLine(err.Error()), "see docs/sandbox.md")

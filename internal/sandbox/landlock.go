@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -62,13 +61,11 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 		return fail(err)
 	}
 	defer file.Close()
-	limited, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
 	tried := make(chan error)
 	landlock.OnThread(func() {
 		err := landlock.Restrict(int(file.Fd()), nil)
 		if err == nil {
-			err = exec.CommandContext(limited, "/bin/sh", "-c", "exit 0").Run()
+			_, err = try(ctx, []string{"/bin/sh", "-c", "exit 0"})
 		}
 		tried <- err
 	})
@@ -94,14 +91,11 @@ func (r Rules) ruleset() (file *os.File, writable []string, err error) {
 		// Of other processes Landlock shows what ps shows, and neither their memory nor their environment.
 		err = set.Allow("/proc", landlock.Read)
 	}
-	tree := newTree()
-	for _, x := range r.here().resolved() {
-		if err == nil && x.Access != link {
-			err = tree.add(x)
-		}
+	if err == nil {
+		r, err = r.here()
 	}
 	if err == nil {
-		writable, err = tree.allow(set, "/", nothing)
+		writable, err = r.allow(set, "/", nothing)
 	}
 	if err != nil {
 		if set != nil {
@@ -126,56 +120,43 @@ const nothing = landlock.Access(-1)
 // accesses are what the kinds of access of rules are to Landlock.
 var accesses = map[Access]landlock.Access{Read: landlock.Read, Write: landlock.Write, Empty: nothing, Masked: nothing}
 
-// tree has the rules by the directories that lead to their paths. No part of a path in it is a link.
-type tree struct {
-	rule  *Rule // for the path itself; nil: none
-	below map[string]*tree
-	// hidesFiles and hidesDirs say that rules hide something below.
-	hidesFiles, hidesDirs bool
-}
-
-// newTree returns a tree without rules.
-func newTree() *tree { return &tree{below: map[string]*tree{}} }
-
-// add adds a rule. One for the same path is replaced.
-func (t *tree) add(x Rule) error {
-	if _, err := os.Lstat(x.Path); err != nil {
-		if x.MustExist {
-			return err
-		}
-		return ignoreUnusable(err)
+// allow allows in a ruleset what rules say of path and of what is below. They are for nothing else, in the order of
+// resolved, without links. a is the access that the rules above give. It returns what may be written of it: files, and
+// directories with all that is below.
+func (r Rules) allow(set *landlock.Ruleset, path string, a landlock.Access) (writable []string, err error) {
+	if len(r) > 0 && r[0].Path == path {
+		a, r = accesses[r[0].Access], r[1:]
 	}
-	for name := range strings.SplitSeq(strings.Trim(x.Path, "/"), "/") {
-		if name == "" {
-			break
-		}
-		t.hidesFiles = t.hidesFiles || x.Access == Masked
-		t.hidesDirs = t.hidesDirs || x.Access == Empty
-		if t.below[name] == nil {
-			t.below[name] = newTree()
-		}
-		t = t.below[name]
+	entries := map[string]Rules{} // by the name of the entry of path that they are for, or below
+	hidesFiles, hidesDirs := false, false
+	for _, x := range r {
+		name, _, _ := strings.Cut(strings.TrimPrefix(x.Path[len(path):], "/"), "/")
+		entries[name] = append(entries[name], x)
+		hidesFiles = hidesFiles || x.Access == Masked
+		hidesDirs = hidesDirs || x.Access == Empty
 	}
-	t.rule = &x
-	return nil
-}
-
-// allow allows in a ruleset what the rules say of path, which is the tree's, and of what is below. a is the access that
-// the rules above give. It returns what may be written of it: files, and directories with all that is below.
-func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) (writable []string, err error) {
-	if t.rule != nil {
-		a = accesses[t.rule.Access]
+	var whole []string
+	switch {
+	case a == nothing:
+	case hidesDirs: // who may list a directory may list all that is below
+		whole = others(path, entries)
+	case hidesFiles: // their names are no secret
+		whole, err = others(path, entries), ignoreUnusable(set.Allow(path, landlock.List))
+	default:
+		whole = []string{path}
 	}
-	if a != nothing {
-		allowed, err := t.allowAround(set, path, a)
-		if err != nil {
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range whole {
+		if err := ignoreUnusable(set.Allow(path, a)); err != nil {
 			return nil, err
 		}
-		if a == landlock.Write {
-			writable = allowed
-		}
 	}
-	for name, below := range t.below {
+	if a == landlock.Write {
+		writable = whole
+	}
+	for name, below := range entries {
 		more, err := below.allow(set, filepath.Join(path, name), a)
 		if err != nil {
 			return nil, err
@@ -185,31 +166,13 @@ func (t *tree) allow(set *landlock.Ruleset, path string, a landlock.Access) (wri
 	return writable, nil
 }
 
-// allowAround allows access to path without what rules below it hide. It returns the paths that it has allowed whole.
-func (t *tree) allowAround(set *landlock.Ruleset, path string, a landlock.Access) (whole []string, err error) {
-	if !t.hidesFiles && !t.hidesDirs {
-		return []string{path}, ignoreUnusable(set.Allow(path, a))
-	}
-	// Who may list a directory may list all that is below. Names of single files are no secret.
-	if !t.hidesDirs {
-		if err := ignoreUnusable(set.Allow(path, landlock.List)); err != nil {
-			return nil, err
+// others returns what is in a directory besides entries with rules. What a link leads to has its own rules.
+func others(dir string, entries map[string]Rules) (all []string) {
+	there, _ := os.ReadDir(dir) // what cannot be read needs no rules
+	for _, e := range there {
+		if entries[e.Name()] == nil && e.Type()&fs.ModeSymlink == 0 {
+			all = append(all, filepath.Join(dir, e.Name()))
 		}
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, ignoreUnusable(err)
-	}
-	for _, e := range entries {
-		// What a link leads to has its own rules.
-		if t.below[e.Name()] != nil || e.Type()&fs.ModeSymlink != 0 {
-			continue
-		}
-		name := filepath.Join(path, e.Name())
-		if err := ignoreUnusable(set.Allow(name, a)); err != nil {
-			return nil, err
-		}
-		whole = append(whole, name)
-	}
-	return whole, nil
+	return all
 }

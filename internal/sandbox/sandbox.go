@@ -27,13 +27,16 @@ import (
 	"context"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"muster"
 	"muster/internal/proc"
+	"muster/internal/text"
 )
 
 // Access is what a program may do with a path and all that is below it.
@@ -124,9 +127,20 @@ func (r Rules) resolved() Rules {
 	})
 }
 
-// here returns the rules that show paths as they are, for methods that cannot show one in the place of another.
-func (r Rules) here() Rules {
-	return slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.From != "" })
+// here returns the resolved rules for methods that cannot show one path in the place of another, without those for what
+// is not there.
+func (r Rules) here() (there Rules, err error) {
+	asTheyAre := slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.From != "" })
+	for _, x := range asTheyAre.resolved() {
+		_, err := os.Lstat(x.Path)
+		if err != nil && x.MustExist {
+			return nil, err
+		}
+		if err == nil && x.Access != link {
+			there = append(there, x)
+		}
+	}
+	return there, nil
 }
 
 // walk follows the links on the ways to many paths, looking at each name once.
@@ -202,6 +216,20 @@ func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
 			WithHint("%s", muster.HintOf(err))
 	}
 	return l, nil
+}
+
+// probeTime is how long the try of a method may take.
+const probeTime = 10 * time.Second
+
+// try runs a program that a method confines, with files from descriptor 3 on, and returns what it says. It runs without
+// a guard, because nothing is written or started before it is known whether a run can begin.
+func try(ctx context.Context, args []string, files ...*os.File) (said string, err error) {
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	c := exec.CommandContext(limited, args[0], args[1:]...)
+	c.Env, c.ExtraFiles = []string{"PATH=/usr/bin:/bin"}, files
+	out, err := c.CombinedOutput()
+	return text.OneLine(string(out)), err
 }
 
 // lackNamespaces is what programs without namespaces lack.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -52,14 +51,10 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	if err != nil {
 		return nil, errNone(text.OneLine(err.Error()), remedy)
 	}
-	limited, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	c := exec.CommandContext(limited, sandboxExec, "-p", rules, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`,
-		filepath.Join(dir, "file"))
-	c.Env = []string{"PATH=/usr/bin:/bin"}
-	out, err := c.CombinedOutput()
+	file := filepath.Join(dir, "file")
+	said, err := try(ctx, []string{sandboxExec, "-p", rules, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`, file})
 	if err == nil {
-		if _, statErr := os.Stat(filepath.Join(dir, "file")); statErr == nil {
+		if _, statErr := os.Stat(file); statErr == nil {
 			err = errors.New("it has let a program write where it may not")
 		}
 	}
@@ -67,7 +62,7 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, errNone("sandbox-exec fails: "+text.OneLine(string(out)+" "+err.Error()), remedy)
+		return nil, errNone("sandbox-exec fails: "+strings.TrimSpace(said+" "+text.OneLine(err.Error())), remedy)
 	}
 	return seatbelt{}, nil
 }
@@ -97,12 +92,8 @@ func (r Rules) profile() (string, error) {
 	for _, path := range append([]string{"/dev/fd"}, devices...) {
 		b.WriteString("(allow file-read* file-write* file-ioctl (subpath " + profileString(path) + "))\n")
 	}
-	for _, x := range r.here().resolved() { // the kernel compares paths without links
-		if _, err := os.Lstat(x.Path); err != nil && x.MustExist {
-			return "", err
-		} else if err != nil {
-			continue
-		}
+	there, err := r.here()
+	for _, x := range there { // the kernel compares paths without links
 		at := "(subpath " + profileString(x.Path) + "))\n"
 		switch x.Access {
 		case Read:
@@ -113,7 +104,7 @@ func (r Rules) profile() (string, error) {
 			b.WriteString("(deny file-read-data file-read-xattr file-write* " + at)
 		}
 	}
-	return b.String(), nil
+	return b.String(), err
 }
 
 // profileString returns a string of a profile.

@@ -57,8 +57,8 @@ var private = sync.OnceValue(func() (r Rules) {
 // maxPrivate is how many files are hidden in a directory one by one. One that has more is hidden.
 const maxPrivate = 32
 
-// privateIn returns the rules that hide what is private below directories. What an ordinary user owns, or cannot read,
-// needs none, and each costs every command time.
+// privateIn returns the rules that hide what is private below directories. What an ordinary user cannot read needs
+// none, and each costs every command time.
 func privateIn(dirs []string, uid int) (r Rules) {
 	files := map[string]Rules{}
 	look := func(path string, d fs.DirEntry, err error) error {
@@ -73,7 +73,7 @@ func privateIn(dirs []string, uid int) (r Rules) {
 		if d.IsDir() {
 			needed = 0o001 // who may enter a directory may open what others may read in it
 		}
-		if fi.Mode()&needed != 0 || uid != 0 && (owner(fi) == uid || !isReadable(path, fi)) {
+		if fi.Mode()&needed != 0 || uid != 0 && !isReadable(path, fi) {
 			return nil
 		}
 		if d.IsDir() {

@@ -103,12 +103,12 @@ func homeTools() (all []string) {
 // A directory of PATH is shown, and with it the installation that it belongs to, where that has libraries. So is what
 // variables such as GOROOT name. None of them may have in it a home, a user's settings or keys, one of the directories
 // hidden, or a repository but its own clone. What counts is where a path leads to.
-func Toolchains(env []string, home string, hidden ...string) (r Rules) {
+func Toolchains(env []string, home string, hidden ...string) Rules {
 	g := newGuard(env, home, hidden)
 	if g.home != "" {
-		r = append(r, Rule{Path: home, Access: Empty})
+		g.rules = append(g.rules, Rule{Path: home, Access: Empty})
 		for _, name := range homeTools() {
-			r = g.appendIf(r, filepath.Join(home, name), g.mayShow)
+			g.show(filepath.Join(home, name), nil)
 		}
 	}
 	for _, kv := range env {
@@ -117,17 +117,19 @@ func Toolchains(env []string, home string, hidden ...string) (r Rules) {
 			switch {
 			case !filepath.IsAbs(dir):
 			case name == "PATH":
-				r = g.appendPath(r, dir)
+				g.showPath(dir)
 			default:
-				r = g.appendTool(r, name, dir)
+				g.showTool(name, dir)
 			}
 		}
 	}
-	return r
+	return g.rules
 }
 
-// guard says which directories are never shown because a variable names them, or something in them.
+// guard collects rules for what is shown. It says which directories never are because a variable names them, or
+// something in them.
 type guard struct {
+	rules    Rules
 	home     string   // "" is none
 	homes    []string // of all users, and where all users write
 	settings []string // directories of settings and data, such as ~/.config
@@ -191,13 +193,16 @@ var homes = sync.OnceValue(func() (all []string) {
 	return append(all, "/root")
 })
 
-// appendIf appends a rule for a path that is there, if what it leads to is allowed, and the system has not both.
-func (g *guard) appendIf(r Rules, path string, isAllowed func(real string) bool) Rules {
+// show shows a path that is there, if what it leads to may be shown and is wanted, and the system has not both. If nil,
+// all is wanted.
+func (g *guard) show(path string, isWanted func(real string) bool) {
 	real := g.walk.follow(path)
-	if _, err := os.Stat(real); err != nil || isOfSystem(path) && isOfSystem(real) || !isAllowed(real) {
-		return r
+	if _, err := os.Stat(real); err != nil || isOfSystem(path) && isOfSystem(real) {
+		return
 	}
-	return append(r, Rule{Path: path})
+	if g.mayShow(real) && (isWanted == nil || isWanted(real)) {
+		g.rules = append(g.rules, Rule{Path: path})
+	}
 }
 
 // isOfSystem reports whether System shows a path.
@@ -214,20 +219,19 @@ func (g *guard) mayShow(real string) bool {
 		!slices.ContainsFunc(g.hidden, func(path string) bool { return has(path) || isBelow(path, real) })
 }
 
-// appendTool appends the rules for a directory that a variable names.
-func (g *guard) appendTool(r Rules, variable, dir string) Rules {
+// showTool shows what a directory that a variable names has of a tool.
+func (g *guard) showTool(variable, dir string) {
 	for _, t := range tools() {
 		if !slices.Contains(t.variables, variable) {
 			continue
 		}
 		for _, part := range t.parts {
-			r = g.appendIf(r, filepath.Join(dir, part), func(real string) bool {
+			g.show(filepath.Join(dir, part), func(real string) bool {
 				isUsual := strings.Trim(filepath.Base(real), ".") == strings.Trim(filepath.Base(t.name), ".")
-				return g.mayShow(real) && (part != "." || (isUsual || !g.isSettings(real)) && g.isInstallation(real))
+				return part != "." || (isUsual || !g.isSettings(real)) && g.isInstallation(real)
 			})
 		}
 	}
-	return r
 }
 
 // The names of directories of programs, and of what stands beside the programs of an installation that needs more.
@@ -237,25 +241,22 @@ var (
 		"installs", "versions"}
 )
 
-// appendPath appends the rules for a directory of programs.
-func (g *guard) appendPath(r Rules, dir string) Rules {
-	r = g.appendIf(r, dir, func(real string) bool { return g.mayShow(real) && !g.holdsMore(real) })
+// showPath shows a directory of programs and its installation.
+func (g *guard) showPath(dir string) {
+	g.show(dir, func(real string) bool { return !holdsMore(real) })
 	// An installation is found by both names of its programs.
 	for _, name := range slices.Compact([]string{filepath.Clean(dir), g.walk.follow(dir)}) {
 		base, up := filepath.Base(name), filepath.Dir(name)
 		if !slices.Contains(programDirs, base) || base != ".bin" && !hasOneOf(up, libraryDirs...) {
 			continue
 		}
-		r = g.appendIf(r, up, func(real string) bool {
-			return g.mayShow(real) && !g.isSettings(real) && g.isInstallation(real)
-		})
+		g.show(up, func(real string) bool { return !g.isSettings(real) && g.isInstallation(real) })
 		if hasOneOf(up, "pyvenv.cfg") { // most lie in the repository that they are for
 			for _, part := range []string{"pyvenv.cfg", "lib", "lib64"} {
-				r = g.appendIf(r, filepath.Join(up, part), g.mayShow)
+				g.show(filepath.Join(up, part), nil)
 			}
 		}
 	}
-	return r
 }
 
 // isSettings reports whether a directory is where one program keeps settings, such as ~/.cargo and ~/.config/gh.
@@ -273,7 +274,7 @@ func (g *guard) isInstallation(real string) bool {
 			return isToolClone(dir)
 		}
 	}
-	return !g.holdsMore(real)
+	return !holdsMore(real)
 }
 
 // The names of toolchains that are installed as a clone of their repository, and programs of others.
@@ -300,7 +301,7 @@ const (
 
 // holdsMore reports whether all users write in a directory, or it has more in it than a toolchain: a repository, or
 // what only homes have. It may be a clone, and have plugins that are.
-func (g *guard) holdsMore(real string) bool {
+func holdsMore(real string) bool {
 	if st, err := os.Stat(real); err != nil || st.Mode()&fs.ModeSticky != 0 && st.Mode()&0o002 != 0 {
 		return true
 	}
@@ -309,11 +310,14 @@ func (g *guard) holdsMore(real string) bool {
 		var next []string
 		for _, dir := range level {
 			entries, _ := os.ReadDir(dir) // what cannot be read cannot be shown
+			has := func(name string) bool {
+				return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
+			}
 			isPlugin := depth > 0 && filepath.Base(filepath.Dir(dir)) == "plugins"
 			switch {
-			case hasNames(entries, ".git") && (isPlugin || isToolClone(dir)):
+			case has(".git") && (isPlugin || isToolClone(dir)):
 				continue // what it has of other clones is its own
-			case hasNames(entries, ".git"), hasNames(entries, "HEAD", "objects", "refs"), isHome(entries):
+			case has(".git"), has("HEAD") && has("objects") && has("refs"), slices.ContainsFunc(ofHomes, has):
 				return true
 			}
 			for _, e := range entries {
@@ -330,23 +334,8 @@ func (g *guard) holdsMore(real string) bool {
 	return false
 }
 
-// isHome reports whether a directory with the entries is somebody's home.
-func isHome(entries []fs.DirEntry) bool {
-	return slices.ContainsFunc([]string{".ssh", ".gnupg", ".aws", ".netrc", ".password-store", ".bash_history",
-		".zsh_history"}, func(name string) bool { return hasNames(entries, name) })
-}
-
-// hasNames reports whether all of some names are among sorted entries.
-func hasNames(entries []fs.DirEntry, names ...string) bool {
-	for _, name := range names {
-		if _, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int {
-			return strings.Compare(e.Name(), name)
-		}); !ok {
-			return false
-		}
-	}
-	return true
-}
+// ofHomes are names by which a home directory is known.
+var ofHomes = []string{".ssh", ".gnupg", ".aws", ".netrc", ".password-store", ".bash_history", ".zsh_history"}
 
 // hasOneOf reports whether one of some paths is there below a directory.
 func hasOneOf(dir string, names ...string) bool {
