@@ -269,7 +269,7 @@ func withTemporaryDir(ctx context.Context, p *runHost, l proc.Launcher) (_ proc.
 // removeLeftovers ends the tools of dead processes, and begins to remove what killed processes left half written. That
 // goes on beside everything else; the function that it returns waits for it.
 func (p *runHost) removeLeftovers(ctx context.Context) (wait func()) {
-	_, err := p.Roster.EndGuards(ctx)
+	_, err := p.Roster.EndTools(ctx)
 	logDropped(ctx, p.Log, "ending the tools of dead processes", err)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {

@@ -46,7 +46,7 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 		}
 		logDropped(ctx, s.Log, "counting the calls of a dead process", s.spending.meter.CutOff(ctx, roster.Alive))
 		// Nothing of the dead process may write where the member now works.
-		_, err := roster.EndGuards(ctx)
+		_, err := roster.EndTools(ctx)
 		logDropped(ctx, s.Log, "ending the tools of dead processes", err)
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.

@@ -14,7 +14,6 @@ package cgroup
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,33 +41,31 @@ type Pool struct {
 }
 
 // NewPool makes the directory of a pool, whose name no other has: the number of this process, a dot, and more. total
-// limits the memory of all its groups together. The error says why there are no groups here.
-func NewPool(name string, total int64) (*Pool, error) {
-	memberships, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	parent, err := findParent(mounted, string(memberships))
-	if err != nil {
-		return nil, err
+// limits the memory of all its groups together. It returns nil where there are no groups; such a pool makes none.
+func NewPool(name string, total int64) *Pool {
+	memberships, _ := os.ReadFile("/proc/self/cgroup")
+	parent := findParent(mounted, string(memberships))
+	if parent == "" {
+		return nil
 	}
 	removeAbandoned(parent)
 	p := &Pool{dir: filepath.Join(parent, prefix+name)}
-	if err = makeGroup(p.dir, Limits{Memory: total}); err == nil {
+	err := makeGroup(p.dir, Limits{Memory: total})
+	if err == nil {
 		err = write(p.dir, "cgroup.subtree_control", "+pids +memory")
 	}
 	if err != nil {
 		_ = os.Remove(p.dir)
-		return nil, err
+		return nil
 	}
 	_ = write(p.dir, "cgroup.subtree_control", "+cpu") // not every session has it
-	return p, nil
+	return p
 }
 
-// findParent returns the directory in which this process makes groups. It is above its own group: one that has
-// processes can have no groups with controllers below it. A process is started in a group only by who may write to
-// cgroup.procs of the directory above both. memberships is what /proc/self/cgroup says.
-func findParent(root, memberships string) (string, error) {
+// findParent returns the directory in which this process makes groups; "" where none is delegated to it. It is above
+// its own group: one that has processes can have no groups with controllers below it. A process is started in a group
+// only by who may write to cgroup.procs of the directory above both. memberships is what /proc/self/cgroup says.
+func findParent(root, memberships string) string {
 	for line := range strings.Lines(memberships) {
 		own, isUnified := strings.CutPrefix(strings.TrimSpace(line), "0::")
 		if !isUnified {
@@ -79,15 +76,19 @@ func findParent(root, memberships string) (string, error) {
 			has := strings.Fields(string(text))
 			if slices.Contains(has, "pids") && slices.Contains(has, "memory") && unix.Access(dir, unix.W_OK) == nil &&
 				unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil {
-				return dir, nil
+				return dir
 			}
 		}
 	}
-	return "", errors.New("no control group of version 2 is delegated to this user")
+	return ""
 }
 
 // Close removes the pool. Where something still runs in a group, the next pool of any process removes it.
-func (p *Pool) Close() { removePool(p.dir) }
+func (p *Pool) Close() {
+	if p != nil {
+		removePool(p.dir)
+	}
+}
 
 // removeAbandoned removes the pools of processes that were killed. What still has something running in it stays.
 func removeAbandoned(parent string) {
@@ -114,8 +115,11 @@ type Group struct {
 	fd  int
 }
 
-// New makes a group with limits.
-func (p *Pool) New(l Limits) (*Group, error) {
+// New makes a group with limits, nil where that fails.
+func (p *Pool) New(l Limits) *Group {
+	if p == nil {
+		return nil
+	}
 	g := &Group{dir: filepath.Join(p.dir, strconv.Itoa(p.made)), fd: -1}
 	p.made++
 	err := makeGroup(g.dir, l)
@@ -124,9 +128,9 @@ func (p *Pool) New(l Limits) (*Group, error) {
 	}
 	if err != nil {
 		_ = unix.Rmdir(g.dir)
-		return nil, err
+		return nil
 	}
-	return g, nil
+	return g
 }
 
 // FD returns the descriptor of the group, for SysProcAttr.CgroupFD.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -250,8 +251,9 @@ func (m *memoryCommands) edited(ctx context.Context, was memory.Memory) (text, d
 	}
 	editor := cmp.Or(m.env("VISUAL"), m.env("EDITOR"), "vi")
 	argv := append(proc.Shell(editor+` "$1"`), editor, draft) // it may have arguments
-	spec := proc.Spec{Argv: argv, Env: m.Env, Dir: m.workDir()}
-	if err := proc.RunAtTerminal(ctx, spec, in, in); err != nil {
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)       // in the session of this process
+	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = m.workDir(), m.Env, in, in, in
+	if err := c.Run(); err != nil {
 		return "", "", muster.Errorf(muster.Unavailable, "the editor %s failed, and nothing is saved: %w", editor, err).
 			WithHint("your text is in %s", draft)
 	}

@@ -32,7 +32,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	workspace.EndGuards(ctx, w)
+	workspace.EndTools(ctx, w)
 	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Environ: a.Env, Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),
 		CacheDir: cacheDir(a),

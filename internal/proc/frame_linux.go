@@ -2,7 +2,6 @@ package proc
 
 import (
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -11,8 +10,8 @@ import (
 )
 
 // An order to start a tool is a list of texts: dir, path, way to start, limits, number of arguments, number of writable
-// directories, argv, these directories, env. With it go the descriptors of the three streams, and of Extra or Ruleset
-// of the Spec, where there is one.
+// directories, argv, these directories, env. It goes over the connection of the tool. With the guard's end of that go
+// the descriptors of the three streams, and of Extra or Ruleset of the Spec, where there is one.
 
 // The ways to start a tool.
 const (
@@ -30,38 +29,33 @@ func encode(texts []string) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// readOrder reads an order with its descriptors, which the caller closes.
-func readOrder(conn *net.UnixConn) (texts []string, files []int, err error) {
+// readOrder reads an order.
+func readOrder(conn net.Conn) (texts []string, err error) {
 	length := make([]byte, lengthSize)
-	if files, err = receive(conn, length); err != nil {
-		return nil, files, err
+	if _, err := io.ReadFull(conn, length); err != nil {
+		return nil, err
 	}
 	body := make([]byte, binary.LittleEndian.Uint32(length))
 	_, err = io.ReadFull(conn, body)
-	return strings.Split(string(body), "\x00"), files, err
+	return strings.Split(string(body), "\x00"), err
 }
 
-// send sends data. Descriptors go with the first byte.
-func send(conn *net.UnixConn, data []byte, files ...int) error {
-	n, _, err := conn.WriteMsgUnix(data, unix.UnixRights(files...), nil)
-	if err == nil && n < len(data) { // the guard may have answered and closed already
-		_, err = conn.Write(data[n:])
-	}
+// send sends descriptors, with a byte.
+func send(conn *net.UnixConn, files []int) error {
+	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(files...), nil)
 	return err
 }
 
-// receive fills data, and returns the descriptors that come with it.
-func receive(conn *net.UnixConn, data []byte) (files []int, err error) {
+// receive returns the descriptors that come with the next byte.
+func receive(conn *net.UnixConn) (files []int, err error) {
 	oob := make([]byte, unix.CmsgSpace(mostFiles*4))
-	n, oobn, _, _, err := conn.ReadMsgUnix(data, oob)
+	_, oobn, _, _, err := conn.ReadMsgUnix(make([]byte, 1), oob)
 	if err != nil {
 		return nil, err
 	}
 	controls, err := unix.ParseSocketControlMessage(oob[:oobn])
-	for _, c := range controls {
-		fds, errRights := unix.ParseUnixRights(&c)
-		files, err = append(files, fds...), errors.Join(err, errRights)
+	if err != nil || len(controls) == 0 {
+		return nil, err
 	}
-	_, errRead := io.ReadFull(conn, data[n:])
-	return files, errors.Join(err, errRead)
+	return unix.ParseUnixRights(&controls[0])
 }

@@ -68,27 +68,13 @@ func (g *Guard) PID() int {
 
 // Start has the guard start a program.
 func (g *Guard) Start(ctx context.Context, s Spec) (Process, error) {
-	return startWith(ctx, s, g.start)
-}
-
-// start has the guard start a program. A guard that died before it had the whole order has not started it: then a new
-// guard gets the order.
-func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
-	for try := 0; ; try++ {
+	return startWith(ctx, s, func(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 		k, err := g.liveKeeper()
 		if err != nil {
 			return nil, err
 		}
-		c, err := k.start(ctx, s, path, pipes)
-		if !errors.Is(err, errGuardGone) || try == 3 {
-			return c, err
-		}
-		select { // until what the dead guard left is killed
-		case <-k.gone:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+		return k.start(ctx, s, path, pipes)
+	})
 }
 
 // liveKeeper returns the guard, a new one if the last has died.
@@ -130,8 +116,9 @@ func (g *Guard) Close() error {
 }
 
 // keeper is a guard that lives or lived. For each tool there is a connection of its own, which muster makes and hands
-// over. It carries the order to start (frame_linux.go), then one line that says how the start ended, then one that says
-// how the tool ended. Its end tells the guard to kill the tool: muster wants that, or is dead.
+// over, with what the tool reads and writes. It carries the order to start (frame_linux.go), then one line that says
+// how the start ended, then one that says how the tool ended. Its end tells the guard to kill the tool: muster wants
+// that, or is dead.
 type keeper struct {
 	pid     int
 	tag     string // begins the tags of all its calls
@@ -139,10 +126,6 @@ type keeper struct {
 	socket  *net.UnixConn // to it go the connections; its end tells the guard to end
 	gone    chan struct{} // closed when the guard is dead
 }
-
-// errGuardGone says that the guard died before it had the whole order, so that the tool was not started.
-var errGuardGone = muster.Errorf(muster.Unavailable,
-	"the process that starts the commands of agents was killed again and again")
 
 // startGuard starts a guard: this very program, even if its file was replaced meanwhile.
 func startGuard() (*keeper, error) {
@@ -161,14 +144,15 @@ func startGuard() (*keeper, error) {
 	}
 	defer null.Close()
 	// /proc/self/exe is the running program, also when an update has replaced its file.
-	// Its arguments say whose guard it is, for whoever finds it after its program has died: see KillAbandoned.
+	// Its arguments say whose guard it is, and so do the tags of its tools: see KillAbandoned.
 	program, _ := readProcess(os.Getpid())
 	args := []string{os.Args[0], guardWord, program.id().String()}
 	process, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
 		Dir:   "/",
 		Env:   guardEnv(),
 		Files: []*os.File{null, null, os.Stderr, theirs},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		// A guard that somebody has stopped goes on when this program dies.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
 	})
 	if err != nil {
 		return nil, fail(errors.Join(err, socket.Close()))
@@ -217,7 +201,7 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		return nil, startError(s, err)
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
-	files := []int{int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd())}
+	files := []int{int(theirs.Fd()), int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd())}
 	way := startPlain
 	if s.HasNamespace {
 		way = startNamespace
@@ -226,20 +210,22 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		files = append(files, int(s.Extra.Fd()))
 	}
 	if s.Ruleset != nil {
-		way, files = startRuleset, append(files[:streams], int(s.Ruleset.Fd()))
+		way, files = startRuleset, append(files[:1+streams], int(s.Ruleset.Fd()))
 	}
 	order := encode(slices.Concat([]string{s.Dir, path, way, s.Limits.String(), strconv.Itoa(len(s.Argv)),
 		strconv.Itoa(len(s.Writable))}, s.Argv, s.Writable, s.Env))
 	k.wake()
-	err = send(k.socket, []byte{0}, int(theirs.Fd()))
+	err = send(k.socket, files)
 	_ = theirs.Close()
 	if err == nil {
-		err = send(conn, order, files...)
+		_, err = conn.Write(order)
 	}
 	runtime.KeepAlive(pipes)
 	runtime.KeepAlive(s)
 	if err != nil {
-		return nil, errors.Join(errGuardGone, conn.Close())
+		_ = conn.Close()
+		return nil, muster.Errorf(muster.Unavailable,
+			"the process that starts the commands of agents was killed: this command was not started")
 	}
 	answers := bufio.NewReader(conn)
 	pid, _, err := k.answer(answers, -1)

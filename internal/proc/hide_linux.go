@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"math"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,17 +62,11 @@ const shortSecret = 8
 
 // startBlock returns where the arguments and the environment of this process begin and end in its memory.
 func startBlock() (from, to int64, ok bool) {
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return 0, 0, false
-	}
-	// The second field is the name of the program, in parentheses; it may have blanks and parentheses in it.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const argStart, envEnd = 48 - 3, 51 - 3 // their numbers in proc_pid_stat(5); the third field is the first here
+	fields := statFields(os.Getpid())
+	const argStart, envEnd = 48 - 3, 51 - 3 // their numbers in proc_pid_stat(5)
 	if len(fields) <= envEnd {
 		return 0, 0, false
 	}
-	from, err1 := strconv.ParseInt(fields[argStart], 10, 64)
-	to, err2 := strconv.ParseInt(fields[envEnd], 10, 64)
-	return from, to, err1 == nil && err2 == nil && 0 < from && from < to && to-from < 16<<20
+	from, to = int64(number(fields[argStart])), int64(number(fields[envEnd]))
+	return from, to, 0 < from && from < to && to-from < 16<<20
 }

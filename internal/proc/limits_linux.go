@@ -23,45 +23,33 @@ const measurePause = 100 * time.Millisecond
 type usage struct {
 	processes int64 // with their threads
 	memory    int64 // bytes, at most: what several processes share counts for each
-	written   int64 // bytes
-	system    int64 // time that the kernel has worked for it
-	pids      []int
+	// made is what it has made on disks: bytes, and instead of files, which may be empty, the time that the kernel has
+	// worked for it.
+	made room
+	all  []process
 }
 
-// openPool looks for control groups.
-func (g *guard) openPool() {
-	self, _ := readProcess(os.Getpid())
-	total := MachineMemory() // what is left is enough for muster and a shell
-	g.pool, _ = cgroup.NewPool(self.id().String(), max(total/10*9, total-4<<30))
-}
-
-// closePool removes the control groups.
-func (g *guard) closePool() {
-	if g.pool != nil {
-		g.pool.Close()
+// MachineMemory returns how many bytes of memory the machine has; 0: it cannot be told.
+func MachineMemory() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
 	}
-}
-
-// newGroup returns a control group for a tool; nil where there is none.
-func (g *guard) newGroup(l Limits) *cgroup.Group {
-	if g.pool == nil || l.Processes == 0 && l.Memory == 0 {
-		return nil
-	}
-	group, err := g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
-	if err != nil { // the guard counts
-		return nil
-	}
-	return group
+	return int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // the types differ between architectures
 }
 
 // HasControlGroups reports whether control groups can limit processes and memory here.
 func HasControlGroups() bool {
+	pool := newPool(".try")
+	defer pool.Close()
+	return pool != nil
+}
+
+// newPool returns the control groups of this process, nil where it may make none.
+func newPool(suffix string) *cgroup.Pool {
 	self, _ := readProcess(os.Getpid())
-	pool, err := cgroup.NewPool(self.id().String()+".try", 0)
-	if err == nil {
-		pool.Close()
-	}
-	return err == nil
+	total := MachineMemory() // what is left is enough for muster and a shell
+	return cgroup.NewPool(self.id().String()+suffix, max(total/10*9, total-4<<30))
 }
 
 // parseLimits is the reverse of String.
@@ -97,7 +85,7 @@ func (g *guard) limit(r *run) {
 		limitTree(r.pid, limits)
 	}
 	if r.limits.FreeDisk > 0 {
-		_, r.free = disk(r.dir)
+		_, r.free, _ = r.disk()
 	}
 }
 
@@ -145,15 +133,15 @@ func (g *guard) hasLimits() bool {
 // measure kills the tools that use more than they may.
 func (g *guard) measure() {
 	use := sync.OnceValue(g.usage) // is measured when it is needed first
-	full := map[unix.Fsid]lack{}
-	over := false // something is to be killed
+	full := map[unix.Fsid]int{}    // what is missing on which disks
+	over := false                  // something is to be killed
 	for _, r := range g.running {
 		if r.limits == (Limits{}) || r.over {
 			continue
 		}
 		if r.exceeded(use) {
 			r.kill()
-		} else if id, what := r.fillsDisk(); what != nothing {
+		} else if id, what, ok := r.fillsDisk(); ok {
 			full[id] = what
 		}
 		over = over || r.over
@@ -170,7 +158,7 @@ func (g *guard) measure() {
 	}
 	g.sweep()
 	for _, r := range g.running { // what the dead have written until now is not counted against others
-		_, r.free = disk(r.dir)
+		_, r.free, _ = r.disk()
 	}
 }
 
@@ -183,7 +171,7 @@ func (r *run) exceeded(use func() map[*run]usage) bool {
 	} else if r.limits.Processes > 0 || r.limits.Memory > 0 {
 		u := use()[r]
 		processes = r.limits.Processes > 0 && u.processes > r.limits.Processes
-		memory = r.limits.Memory > 0 && u.memory > r.limits.Memory && ownMemory(u.pids) > r.limits.Memory
+		memory = r.limits.Memory > 0 && u.memory > r.limits.Memory && ownMemory(u.all) > r.limits.Memory
 	}
 	if processes {
 		r.note(reachedProcesses)
@@ -204,69 +192,53 @@ func (r *run) note(limit string) {
 // A disk is known by what statfs says of it: two directories may lie on one disk, and a lane on another one than the
 // repository.
 
-// room is what is free on a disk.
-type room struct {
-	bytes int64
-	// files is how many more files there can be, and allFiles with those that are there; 0: as many as fit.
-	files, allFiles int64
-}
+// room is an amount of what disks have.
+type room [2]int64
 
-// disk returns the identity of the disk with a directory, and what users may still put there.
-func disk(dir string) (id unix.Fsid, free room) {
-	var s unix.Statfs_t
-	if unix.Statfs(dir, &s) != nil {
-		return id, room{}
-	}
-	return s.Fsid, room{int64(s.Bavail) * s.Bsize, int64(s.Ffree), int64(s.Files)}
-}
-
-// lack is what a disk has too little of.
-type lack int
-
+// The indices of a room.
 const (
-	nothing lack = iota
-	ofBytes
+	ofBytes = iota
 	ofFiles
 )
 
-// fillsDisk reports of what too little is free on the disk of a tool, and less than when it was last measured. A disk
-// that stays as it is, or gets emptier, ends nothing.
-func (r *run) fillsDisk() (id unix.Fsid, what lack) {
-	const (
-		noise      = 1 << 20 // bytes that others write all the time
-		noiseFiles = 100
-	)
-	if r.limits.FreeDisk == 0 {
-		return id, nothing
+// disk returns the identity of the disk with the directory of a tool, what users may still put there, and how much of
+// that stays free. A disk without a limit of files has 0 and needs 0.
+func (r *run) disk() (id unix.Fsid, free, least room) {
+	var s unix.Statfs_t
+	if unix.Statfs(r.dir, &s) != nil {
+		return id, room{}, room{}
 	}
-	id, free := disk(r.dir)
-	switch {
-	case free.bytes < r.limits.FreeDisk && free.bytes+noise < r.free.bytes:
-		what = ofBytes
-	case free.files < free.allFiles/leastFiles && free.files+noiseFiles < r.free.files:
-		what = ofFiles
-	}
-	r.free = free
-	return id, what
+	return s.Fsid, room{int64(s.Bavail) * s.Bsize, int64(s.Ffree)}, room{r.limits.FreeDisk, int64(s.Files) / leastFiles}
 }
 
-// largestWriter returns the tool that has written most of those on a disk, or, where files are missing, for which the
-// kernel has worked most: empty files are no bytes. It is nil where one of them is killed already, or there is none.
-func (g *guard) largestWriter(id unix.Fsid, what lack, all map[*run]usage) (largest *run) {
-	amount := func(r *run) int64 {
-		if what == ofFiles {
-			return all[r].system
-		}
-		return all[r].written
+// fillsDisk reports whether too little is free on the disk of a tool, and less than when it was last measured; what is
+// the index in room of what is missing. A disk that stays as it is, or gets emptier, ends nothing.
+func (r *run) fillsDisk() (id unix.Fsid, what int, fills bool) {
+	noise := room{1 << 20, 100} // what others take all the time
+	if r.limits.FreeDisk == 0 {
+		return id, 0, false
 	}
+	id, free, least := r.disk()
+	for i := range free {
+		if !fills && free[i] < least[i] && free[i]+noise[i] < r.free[i] {
+			what, fills = i, true
+		}
+	}
+	r.free = free
+	return id, what, fills
+}
+
+// largestWriter returns the tool that has made most of what is missing on a disk. It is nil where one of them is killed
+// already, or there is none.
+func (g *guard) largestWriter(id unix.Fsid, what int, all map[*run]usage) (largest *run) {
 	for _, r := range g.running {
-		if on, _ := disk(r.dir); on != id || r.limits.FreeDisk == 0 {
+		if on, _, _ := r.disk(); on != id || r.limits.FreeDisk == 0 {
 			continue
 		}
 		if r.over {
 			return nil
 		}
-		if largest == nil || amount(r) > amount(largest) {
+		if largest == nil || all[r].made[what] > all[largest].made[what] {
 			largest = r
 		}
 	}
@@ -283,42 +255,27 @@ func (g *guard) usage() map[*run]usage {
 		if !ok || r == nil {
 			continue
 		}
-		all := descendants(pid)
-		all[pid] = top
 		u := tools[r]
-		for pid, t := range all {
-			if t.isDead() {
-				continue
-			}
+		for _, t := range subtree(top) {
+			u.all = append(u.all, t)
 			u.processes += int64(max(t.threads, 1))
-			u.memory += resident(pid)
-			u.written += written(pid)
-			u.system += t.system
-			u.pids = append(u.pids, pid)
+			u.memory += t.memory
+			u.made[ofBytes] += written(t.pid)
+			u.made[ofFiles] += t.system
 		}
 		tools[r] = u
 	}
 	return tools
 }
 
-// resident returns how many bytes of memory a process uses, with what it shares with others.
-func resident(pid int) int64 {
-	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-	f := bytes.Fields(data)
-	if len(f) < 2 {
-		return 0
-	}
-	return int64(number(f[1])) * int64(os.Getpagesize())
-}
-
 // ownMemory returns how many bytes of memory processes use, without files. What they share counts once. Of one whose
 // memory may not be looked at, all counts.
-func ownMemory(pids []int) (n int64) {
-	for _, pid := range pids {
-		m := procNumbers(pid, "smaps_rollup")
+func ownMemory(all []process) (n int64) {
+	for _, t := range all {
+		m := procNumbers(t.pid, "smaps_rollup")
 		own, ok := m["Pss_Anon"]
 		if !ok {
-			n += resident(pid)
+			n += t.memory
 			continue
 		}
 		n += (own + m["Pss_Shmem"]) << 10 // they are in kB

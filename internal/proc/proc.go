@@ -23,8 +23,8 @@
 // what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
 // its output has arrived, Wait returns.
 //
-// A Guard makes a connection for each tool and hands one end to its process, where the tool's life is that of the
-// connection: the order comes over it, with the descriptors of input and output, and its end kills the tool. When the
+// A Guard makes a connection for each tool and hands one end to its process, with the descriptors of input and output.
+// There the tool's life is that of the connection: the order comes over it, and its end kills the tool. When the
 // guard dies, each call kills what its tool has left and ends with an error, and the next Start starts a new guard.
 //
 // To kill a tree (killAll in tree_linux.go) means to find its processes, to stop them with SIGSTOP, to look again until

@@ -30,13 +30,13 @@ const (
 	guardSocket = 3                       // the descriptor of its end of the socket
 
 	killLimit = 2 * time.Second // how long the guard does nothing but one kill
-	streams   = 3               // the descriptors that come with an order to start: what the tool reads and writes
-	mostFiles = streams + 1     // and one more: see Spec.Extra and Spec.Ruleset
+	streams   = 3               // what a tool reads and writes
+	mostFiles = 1 + streams + 1 // the descriptors for a tool: its connection, streams, and Extra or Ruleset of its Spec
 )
 
 // run is a tool as the guard sees it.
 type run struct {
-	conn        *net.UnixConn // to muster: see keeper
+	conn        net.Conn // to muster: see keeper
 	pid         int
 	mark        uint64 // is inherited by what it has started; 0: none
 	isNamespace bool   // what it starts is in a PID namespace of its own
@@ -90,10 +90,9 @@ func serve() error {
 	_ = os.WriteFile("/proc/self/comm", []byte("muster-guard"), 0) // for people who look at ps
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
-	g := &guard{events: make(chan func()), mark: newMarker(), running: map[int]*run{}}
+	g := &guard{events: make(chan func()), mark: newMarker(), running: map[int]*run{}, pool: newPool("")}
 	g.thread.begin = newSessionKeyring
-	g.openPool()
-	defer g.closePool()
+	defer g.pool.Close()
 	go g.accept(conn.(*net.UnixConn))
 	g.obey(died)
 	return nil
@@ -134,31 +133,30 @@ func (g *guard) obey(died <-chan os.Signal) {
 // accept takes connections for tools, until muster is gone, however it died.
 func (g *guard) accept(socket *net.UnixConn) {
 	for {
-		files, err := receive(socket, make([]byte, 1))
-		for _, fd := range files {
-			go g.serve(os.NewFile(uintptr(fd), "muster"))
-		}
+		files, err := receive(socket)
 		if err != nil {
 			g.events <- func() { g.closing = true }
 			return
 		}
+		if len(files) > 0 { // else this process has too many open
+			go g.serve(os.NewFile(uintptr(files[0]), "muster"), files[1:])
+		}
 	}
 }
 
-// serve starts the tool of a connection, and kills it at the end of that.
-func (g *guard) serve(end *os.File) {
-	c, err := net.FileConn(end)
+// serve starts the tool of a connection with descriptors, and kills it at the end of that.
+func (g *guard) serve(end *os.File, files []int) {
+	conn, err := net.FileConn(end)
 	_ = end.Close()
 	if err != nil {
 		return
 	}
-	conn := c.(*net.UnixConn)
-	order, files, err := readOrder(conn)
 	closeFiles := func() {
 		for _, fd := range files {
 			_ = unix.Close(fd)
 		}
 	}
+	order, err := readOrder(conn)
 	if err != nil { // muster is gone
 		closeFiles()
 		_ = conn.Close()
@@ -243,7 +241,10 @@ func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) e
 	if r.isNamespace {
 		start = func() error { return g.thread.do(fork) }
 	}
-	if r.group = g.newGroup(r.limits); r.group == nil {
+	if l := r.limits; l.Processes > 0 || l.Memory > 0 {
+		r.group = g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
+	}
+	if r.group == nil { // the guard counts
 		return start()
 	}
 	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD(), true
@@ -352,19 +353,14 @@ func (g *guard) victims() (list []process) {
 		if !ok || !g.mustDie(t) {
 			continue
 		}
-		below := descendants(pid)
-		if r, _ := g.owner(t); r != nil && r.isNamespace && r.pid != pid && len(below) == 0 {
+		all := subtree(t)
+		if r, _ := g.owner(t); r != nil && r.isNamespace && r.pid != pid && len(all) <= 1 {
 			// The first process of a namespace in which nothing else is left. To take the namespace down takes the
 			// kernel some milliseconds, for which nobody waits.
 			_ = unix.Kill(pid, unix.SIGKILL)
 			continue
 		}
-		below[pid] = t
-		for _, t := range below {
-			if !t.isDead() {
-				list = append(list, t)
-			}
-		}
+		list = append(list, all...)
 	}
 	return list
 }
@@ -404,4 +400,4 @@ func (g *guard) owner(t process) (r *run, known bool) {
 }
 
 // answer sends a line over the connection of a tool. An error means that muster is gone, which accept notices.
-func answer(conn *net.UnixConn, line ...any) { _, _ = fmt.Fprintln(conn, line...) }
+func answer(conn net.Conn, line ...any) { _, _ = fmt.Fprintln(conn, line...) }

@@ -17,6 +17,7 @@ type process struct {
 	state                       byte
 	threads                     int
 	system                      int64  // clock ticks that the kernel has worked for it and its dead children
+	memory                      int64  // bytes, with what it shares with others
 	started                     uint64 // clock ticks since boot: with pid, its identity
 }
 
@@ -36,26 +37,26 @@ func (id processID) String() string { return fmt.Sprintf("%d.%d", id.pid, id.sta
 // id returns the identity of the process.
 func (t process) id() processID { return processID{t.pid, t.started} }
 
+// statFields returns the fields of proc_pid_stat(5) from the third on, and nothing when the process is gone. The second
+// is the name of the program, in parentheses, and may contain anything.
+func statFields(pid int) [][]byte {
+	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+}
+
 // readProcess reads /proc about a process; ok is false when it is gone.
 func readProcess(pid int) (t process, ok bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return t, false
-	}
-	// PID (NAME) STATE PARENT GROUP SESSION ..., the times in the kernel are fields 15 and 17, the threads 20 and the
-	// start time 22. The name may contain anything, so the fields count from its end.
-	end := bytes.LastIndexByte(data, ')')
-	if end < 0 {
-		return t, false
-	}
-	f := bytes.Fields(data[end+1:])
-	if len(f) < 20 || len(f[0]) != 1 {
+	// STATE PARENT GROUP SESSION ..., the times in the kernel are fields 15 and 17, the threads 20, the start time 22
+	// and the pages in memory 24.
+	f := statFields(pid)
+	if len(f) < 22 || len(f[0]) != 1 {
 		return t, false
 	}
 	t = process{pid: pid, state: f[0][0], parent: number(f[1]), group: number(f[2]), session: number(f[3])}
 	t.threads = number(f[17])
 	t.system = int64(number(f[12]) + number(f[14]))
 	t.started, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	t.memory = int64(number(f[21]) * os.Getpagesize())
 	return t, true
 }
 
@@ -110,22 +111,21 @@ func allProcesses() map[int]process {
 	return all
 }
 
-// descendants returns everything below root, by pid, without root. What it misses because it was forked meanwhile, the
-// caller's next call finds: a process that loses its parent becomes a child of the guard.
-func descendants(root int) map[int]process {
-	found := map[int]process{}
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		for _, pid := range children(queue[0]) {
-			if _, seen := found[pid]; seen {
-				continue
-			}
-			if t, ok := readProcess(pid); ok {
-				found[pid] = t
-				queue = append(queue, pid)
+// subtree returns the living processes at and below one. What it misses because it was forked meanwhile, the caller's
+// next call finds: a process that loses its parent becomes a child of the guard.
+func subtree(top process) (list []process) {
+	seen := map[int]bool{top.pid: true}
+	for queue := []process{top}; len(queue) > 0; queue = queue[1:] {
+		if !queue[0].isDead() {
+			list = append(list, queue[0])
+		}
+		for _, pid := range children(queue[0].pid) {
+			if t, ok := readProcess(pid); ok && !seen[pid] {
+				seen[pid], queue = true, append(queue, t)
 			}
 		}
 	}
-	return found
+	return list
 }
 
 // isDescendant reports whether pid descends from root.

@@ -36,7 +36,7 @@ func TestNoFailureIsHidden(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for _, do := range []func() error{
-				func() error { _, err := r.EndGuards(ctx); return err },
+				func() error { _, err := r.EndTools(ctx); return err },
 				func() error { h, err = r.Join(ctx, "x"); return err },
 				func() error { return h.SetEnded(ctx) },
 				func() error { _, err := r.Alive(ctx, h.ID()); return err },

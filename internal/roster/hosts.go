@@ -103,9 +103,9 @@ func (h *Host) SetEnded(ctx context.Context) error {
 	return err
 }
 
-// EndGuards kills the guards of hosts that have died, with the tools that still run below them, and returns how many
-// processes that were. A guard ends with its host, unless somebody has stopped or killed it.
-func (r *Roster) EndGuards(ctx context.Context) (killed int, err error) {
+// EndTools kills what hosts that have died have left of their tools, and returns how many processes that were. Tools
+// end with their host, unless somebody has killed its guard at the same moment.
+func (r *Roster) EndTools(ctx context.Context) (killed int, err error) {
 	all, err := r.hosts.List(ctx)
 	if err != nil {
 		return 0, err

@@ -82,7 +82,7 @@ func TestHosts(t *testing.T) {
 }
 
 // Only what a host that has died has started is ended, and its record says so.
-func TestEndGuards(t *testing.T) {
+func TestEndTools(t *testing.T) {
 	s := mem.New()
 	dead := s.Handle()
 	for _, store := range []muster.Store{dead, s} {
@@ -90,7 +90,7 @@ func TestEndGuards(t *testing.T) {
 	}
 	require.NoError(t, dead.Close())
 	r := process(s.Handle())
-	if n, err := r.EndGuards(t.Context()); err != nil || n != 0 {
+	if n, err := r.EndTools(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d processes were killed, %v", n, err)
 	}
 	all, err := r.hosts.List(t.Context())
@@ -99,7 +99,7 @@ func TestEndGuards(t *testing.T) {
 	}
 	r.leases = unasked{r.leases}
 	_, hosts := r.Hosts(t.Context())
-	_, guards := r.EndGuards(t.Context())
+	_, guards := r.EndTools(t.Context())
 	if _, alive := r.Alive(t.Context(), "host-2.1"); hosts == nil || guards == nil || alive == nil {
 		t.Errorf("those who cannot be asked for: %v, %v, %v", hosts, guards, alive)
 	}

@@ -70,13 +70,13 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	return nil
 }
 
-// EndGuards kills what processes of the team that have died left running: a guard that somebody has stopped, and the
-// tools below it. Every command calls it. What fails is left for the next one.
-func EndGuards(ctx context.Context, w *Workspace) {
+// EndTools kills what processes of the team that have died have left of their tools. Every command calls it. What fails
+// is left for the next one.
+func EndTools(ctx context.Context, w *Workspace) {
 	if !exists(w.Paths().Hosts()) {
 		return // no process of this team ever lived
 	}
-	killed, err := w.Roster(ctx).EndGuards(ctx)
+	killed, err := w.Roster(ctx).EndTools(ctx)
 	if w.options.Log != nil && (killed > 0 || err != nil) {
 		w.options.Log.InfoContext(ctx, "tools of dead processes killed", "processes", killed, "err", err)
 	}
