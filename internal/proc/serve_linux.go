@@ -62,6 +62,7 @@ type guard struct {
 	closing bool         // muster is gone: everything is to die
 	pool    *cgroup.Pool // nil where there are no control groups
 	thread  thread       // starts the tools with a namespace
+	null    int          // /dev/null as that thread sees it; -1 is as everybody does
 }
 
 // serve runs the guard. It returns when its program is gone and everything is dead.
@@ -91,7 +92,10 @@ func serve() error {
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
 	g := &guard{events: make(chan func()), mark: newMarker(), running: map[int]*run{}, pool: newPool("")}
-	g.thread.begin = newSessionKeyring
+	g.thread.begin = func() {
+		newSessionKeyring()
+		g.null = protectDevices()
+	}
 	defer g.pool.Close()
 	go g.accept(conn.(*net.UnixConn))
 	g.obey(died)
@@ -101,6 +105,37 @@ func serve() error {
 // newSessionKeyring gives this thread and what it starts a session keyring of their own, without the keys of the user's
 // session. Where the kernel has no keyrings, there are no keys.
 func newSessionKeyring() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
+
+// protectDevices gives this thread, and what it starts, a view of the files in which the devices that a namespace has are
+// read-only. That keeps nobody from writing to a device: it keeps programs of root from changing its mode and its times,
+// which are those of the machine. It returns /dev/null there, and -1 where the kernel does not let it.
+func protectDevices() (null int) {
+	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
+		unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "") != nil {
+		return -1
+	}
+	for _, name := range []string{"full", "null", "random", "tty", "urandom", "zero"} {
+		path := "/dev/" + name
+		var now unix.Statfs_t
+		if unix.Mount(path, path, "", unix.MS_BIND, "") != nil || unix.Statfs(path, &now) != nil {
+			continue
+		}
+		// The flags that are there must stay.
+		kept := uintptr(now.Flags) & (unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME)
+		_ = unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|kept, "")
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return null
+}
+
+// isNull reports whether a descriptor is /dev/null.
+func isNull(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
+}
 
 // obey does what muster orders and what the limits of its tools demand, until muster is gone and everything is dead.
 func (g *guard) obey(died <-chan os.Signal) {
@@ -239,7 +274,16 @@ func (g *guard) start(args []string, files []int) (*run, error) {
 func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) error {
 	start := fork
 	if r.isNamespace {
-		start = func() error { return g.thread.do(fork) }
+		start = func() error {
+			return g.thread.do(func() error {
+				for i, fd := range attr.Files {
+					if g.null >= 0 && isNull(int(fd)) {
+						attr.Files[i] = uintptr(g.null)
+					}
+				}
+				return fork()
+			})
+		}
 	}
 	if l := r.limits; l.Processes > 0 || l.Memory > 0 {
 		r.group = g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
