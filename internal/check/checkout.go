@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"muster/internal/durable"
 	"muster/internal/git"
@@ -109,10 +108,6 @@ func (r *Runner) reset(ctx context.Context, p place) error {
 // gitFiles returns the files of the git directory of a checkout, by their names.
 func (r *Runner) gitFiles(ctx context.Context, commit string) (map[string]string, error) {
 	repo := r.options.Repo
-	config, err := r.config(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
 	// A check may compare with a tag or with what the remote has.
 	refs, err := repo.Run(ctx, repo.CommonDir(), "for-each-ref", "--format=%(objectname) %(refname)",
 		"refs/heads", "refs/tags", "refs/remotes")
@@ -120,7 +115,7 @@ func (r *Runner) gitFiles(ctx context.Context, commit string) (map[string]string
 		return nil, err
 	}
 	files := map[string]string{
-		"HEAD": commit + "\n", "config": config, "packed-refs": refs,
+		"HEAD": commit + "\n", "config": r.config(commit), "packed-refs": refs,
 		"objects/info/alternates": filepath.ToSlash(filepath.Join(repo.CommonDir(), "objects")) + "\n",
 	}
 	// A shallow clone has commits whose parents are missing. Without its list git would call the borrowed objects
@@ -164,25 +159,21 @@ func (r *Runner) makeGit(dir string, files map[string]string) error {
 // plainValue matches the values of core settings that say how files look on disk. Nothing else may enter the config.
 var plainValue = lazyregexp.New(`^[a-z]+$`)
 
-// config is the config of the checkout: what the user's says about how files look on disk, the filters that run, and
+// config is the config of the checkout: what the user's says about how files look on disk, the drivers that run, and
 // nothing more.
-func (r *Runner) config(ctx context.Context, commit string) (string, error) {
+func (r *Runner) config(commit string) string {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if len(commit) == 64 {
 		config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n" +
 			"[extensions]\n\tobjectformat = sha256\n[core]\n"
 	}
-	settings, err := r.options.Repo.Config(ctx, git.Call{Dir: r.options.Repo.Root()},
-		`^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$`)
-	if err != nil {
-		return "", err
-	}
-	for key, value := range settings {
-		if plainValue().MatchString(value) {
-			config += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "core."), value)
+	for _, name := range []string{"autocrlf", "eol", "symlinks", "filemode", "ignorecase", "precomposeunicode",
+		"longpaths"} {
+		if value := r.options.Repo.Configured("core." + name); plainValue().MatchString(value) {
+			config += fmt.Sprintf("\t%s = %s\n", name, value)
 		}
 	}
-	return config + r.options.Repo.FilterConfig(), nil
+	return config + r.options.Repo.DriverConfig()
 }
 
 // probeWrite writes a small file, removes it, and returns why it could not. git does not say why it cannot write a

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,9 @@ import (
 // userConfig is what git's config said when the repository was opened and what holds from then on, whatever an agent
 // later writes into the config.
 type userConfig struct {
-	identity []string  // the environment that makes git commit as the user
-	pinned   []setting // which changes of a working tree git sees
-	excludes string    // the user's file of patterns for all repositories; "" is none
+	settings map[string]string // all of them: the last value of a key counts, as it does for git
+	identity []string          // the environment that makes git commit as the user
+	pinned   []Setting         // which changes of a working tree git sees
 	drivers  drivers
 	signing  signing
 
@@ -33,17 +34,6 @@ const (
 	attributesFile = "core.attributesfile"
 )
 
-// pinnedKeys are the settings that decide which changes of a working tree git sees, with their defaults. An agent that
-// changes one of them could hide what it did.
-func pinnedKeys() map[string]string {
-	keys := map[string]string{"core.filemode": "true", "core.symlinks": "true"}
-	if home := configHome(); home != "" {
-		keys[excludesFile] = filepath.Join(home, "git", "ignore")
-		keys[attributesFile] = filepath.Join(home, "git", "attributes")
-	}
-	return keys
-}
-
 // configHome returns the directory that has git/config and other files of the user's, "" where there is no home.
 func configHome() string {
 	home := os.Getenv("XDG_CONFIG_HOME")
@@ -55,36 +45,52 @@ func configHome() string {
 
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
 func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err error) {
-	values, err := r.scopedConfig(ctx, Call{Dir: dir, Upward: true}, ".")
+	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"config", "-z", "--show-scope", "--list"}})
 	if err != nil {
 		return c, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
 	}
-	last := map[string]string{}
-	for _, v := range values {
+	var values []scoped
+	c.settings = map[string]string{}
+	for entry := range slices.Chunk(SplitNUL(out), 2) {
+		key, value, hasValue := strings.Cut(entry[len(entry)-1], "\n")
+		if !hasValue {
+			value = "true" // a key alone
+		}
+		v := scoped{scope: entry[0], key: key, value: value}
+		values = append(values, v)
 		if v.scope != "command" { // what this program sets itself
-			last[v.key] = v.value
+			c.settings[key] = value
 		}
-		if v.key == "core.hookspath" && v.isUsers() {
-			c.sharedHooks = v.value
+		if key == "core.hookspath" && v.isUsers() {
+			c.sharedHooks = value
 		}
-		c.isPartial = c.isPartial || strings.HasSuffix(v.key, ".promisor") || v.key == "extensions.partialclone"
+		c.isPartial = c.isPartial || strings.HasSuffix(key, ".promisor") || key == "extensions.partialclone"
 	}
-	for key, byDefault := range pinnedKeys() {
-		value, ok := last[key]
-		if !ok {
-			value = byDefault
+	value := func(key, byDefault string) string {
+		if value, ok := c.settings[key]; ok {
+			return value
 		}
-		c.pinned = append(c.pinned, setting{key, value})
-		if key == excludesFile {
-			c.excludes = expandHome(value)
-		}
+		return byDefault
 	}
-	c.hooksPath = expandHome(last["core.hookspath"])
-	c.identity, c.drivers = identityOf(last["user.name"], last["user.email"]), newDrivers(values)
+	// An agent that changes one of these could hide what it did.
+	c.pinned = []Setting{{"core.filemode", value("core.filemode", "true")},
+		{"core.symlinks", value("core.symlinks", "true")}}
+	ignore, attributes := "", ""
+	if home := configHome(); home != "" {
+		ignore, attributes = filepath.Join(home, "git", "ignore"), filepath.Join(home, "git", "attributes")
+	}
+	ignore, attributes = value(excludesFile, ignore), value(attributesFile, attributes)
+	c.pinned = append(c.pinned, Setting{excludesFile, ignore}, Setting{attributesFile, attributes})
+	c.hooksPath = expandHome(c.settings["core.hookspath"])
+	c.identity, c.drivers = identityOf(c.settings["user.name"], c.settings["user.email"]), newDrivers(values)
 	c.signing = newSigning(values, c.identity)
-	c.forPlaces = newPlaceConfig(values, c.identity, c.excludes, expandHome(last[attributesFile]))
+	c.forPlaces = newPlaceConfig(values, c.identity, expandHome(ignore), expandHome(attributes))
 	return c, nil
 }
+
+// Configured returns what git's config said for a key, in lower case, when the repository was opened; "" where it said
+// nothing.
+func (c *userConfig) Configured(key string) string { return c.settings[key] }
 
 // expandHome returns a path of git's config in which ~/ stands for the user's home.
 func expandHome(path string) string {
@@ -106,9 +112,9 @@ func underHome(path string) string {
 
 // caseSetting says whether the file system tells names apart that differ in their case. The config may be wrong about
 // it, when the repository was copied from another system: then git would take two files for one.
-func caseSetting(common string) setting {
+func caseSetting(common string) Setting {
 	_, err := os.Lstat(filepath.Join(common, "head")) // git's file is HEAD
-	return setting{"core.ignoreCase", strconv.FormatBool(err == nil)}
+	return Setting{"core.ignoreCase", strconv.FormatBool(err == nil)}
 }
 
 // The identity that the runtime commits as when the user has not told git who they are.

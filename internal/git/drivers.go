@@ -2,25 +2,17 @@ package git
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 )
 
-// setting is one value of git's config that a call is given. It overrides all files.
-type setting struct{ key, value string }
-
-// Setting is one for a single call: see Call.Settings.
-type Setting = setting
-
-// Set returns a setting.
-func Set(key, value string) Setting { return setting{key, value} }
+// Setting is one value of git's config that a call is given. It overrides all files.
+type Setting struct{ Key, Value string }
 
 // always are the settings of every call.
-var always = []setting{
+var always = []Setting{
 	// No program that the repository names is started.
 	{"core.hooksPath", "/dev/null"},
 	{"core.fsmonitor", "false"},
@@ -33,6 +25,7 @@ var always = []setting{
 	{"merge.conflictStyle", "merge"},
 	{"rerere.enabled", "false"},
 	{"submodule.recurse", "false"},
+	{"core.preferSymlinkRefs", "false"},
 	{"diff.ignoreSubmodules", "all"}, // looking into a nested repository would obey its config
 	// git does no work of its own that could hold locks after it has ended.
 	{"gc.auto", "0"},
@@ -63,26 +56,6 @@ var always = []setting{
 // textMerge replaces each merge driver that may not run: it merges as git merges text and always reports a conflict, so
 // that no file lands that its driver has not seen. An empty driver would silently take "ours".
 const textMerge = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B; exit 1"
-
-// driverless are the commands that never convert file contents, merge, or show differences, so that no driver runs.
-// diff-tree compares trees, and only a patch would show contents: nobody asks it for one. write-tree is none of them:
-// it runs clean filters on files whose times do not tell whether they are as staged.
-var driverless = []string{"version", "rev-parse", "rev-list", "config", "var", "update-ref", "symbolic-ref",
-	"for-each-ref", "show-ref", "merge-base", "cat-file", "ls-tree", "commit-tree", "mktree", "diff-tree",
-	"pack-objects", "merge-file", "read-tree", "check-ref-format", "check-ignore", "check-attr"}
-
-// runsDrivers reports whether a command may run a driver that a config names.
-func runsDrivers(args []string) bool {
-	switch args[0] {
-	case "worktree":
-		return !slices.Contains(args, "list") && !slices.Contains(args, "--no-checkout")
-	case "diff-index", "update-index":
-		return !slices.Contains(args, "--cached") && !slices.Contains(args, "-z")
-	case "ls-files":
-		return slices.Contains(args, "--modified") // it reads the files of which the times do not tell
-	}
-	return !slices.Contains(driverless, args[0])
-}
 
 // driver is a filter or a merge driver: the values of its section of the config by their last part, such as "clean".
 type driver map[string]string
@@ -184,94 +157,45 @@ func (r *runner) Filter(name string) FilterState {
 	return FilterMissing
 }
 
-// placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
-// says that a file must have passed its filter.
-func (r *runner) placeSettings(isStaging bool) (settings []setting) {
-	for _, s := range r.pinned {
-		if s.key != excludesFile && s.key != attributesFile { // the place has copies of these
-			settings = append(settings, s)
-		}
-	}
-	if len(r.drivers.armed) > 0 {
-		settings = append(settings, r.forPlaces.secret...)
-	}
-	for section, d := range r.drivers.armed {
+// settings returns the settings for a call that could run drivers: those that may run are as they were when the
+// repository was opened, and all others that git's config named then are disarmed. isStaging says that a file must have
+// passed its filter, also where the user would take a filter that fails for none.
+func (d drivers) settings(isStaging bool) (settings []Setting) {
+	add := func(section string, armed driver) {
 		if strings.HasPrefix(section, "merge.") {
-			settings = append(settings, setting{section + ".driver", cmp.Or(d["driver"], textMerge)})
-		} else {
-			settings = append(settings,
-				d.filter(section, false, isStaging && (d["clean"] != "" || d["process"] != ""))...)
+			settings = append(settings, Setting{section + ".driver", cmp.Or(armed["driver"], textMerge)})
+			return
+		}
+		required := cmp.Or(armed["required"], "false")
+		if isStaging && (armed["clean"] != "" || armed["process"] != "") {
+			required = "true"
+		}
+		settings = append(settings, Setting{section + ".clean", armed["clean"]},
+			Setting{section + ".smudge", armed["smudge"]}, Setting{section + ".required", required})
+		// A process counts before the two commands, and an empty one counts too: then none of the three runs.
+		if armed["process"] != "" || armed == nil {
+			settings = append(settings, Setting{section + ".process", armed["process"]})
 		}
 	}
-	for section := range r.drivers.local {
-		if strings.HasPrefix(section, "merge.") {
-			settings = append(settings, setting{section + ".driver", textMerge})
-		}
+	for section, d := range d.armed {
+		add(section, d)
+	}
+	for section := range d.local {
+		add(section, nil)
 	}
 	return settings
 }
 
-// FilterConfig returns the filters that run as the text of a config file.
-func (r *runner) FilterConfig() string {
-	var b strings.Builder
-	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+// DriverConfig returns the filters and merge drivers that run as the text of a config file.
+func (r *runner) DriverConfig() string {
+	var values []scoped
 	for _, section := range slices.Sorted(maps.Keys(r.drivers.armed)) {
-		name, isFilter := strings.CutPrefix(section, "filter.")
-		if !isFilter {
-			continue
-		}
-		fmt.Fprintf(&b, "[filter \"%s\"]\n", quote.Replace(name))
-		for variable, value := range r.drivers.armed[section] {
-			fmt.Fprintf(&b, "\t%s = \"%s\"\n", variable, quote.Replace(value))
+		d := r.drivers.armed[section]
+		for _, name := range slices.Sorted(maps.Keys(d)) {
+			values = append(values, scoped{key: section + "." + name, value: d[name]})
 		}
 	}
-	return b.String()
-}
-
-// driverSettings returns the settings for a call that could run drivers: those that may run are as they were when the
-// repository was opened, and each other one that git's config, as the call c sees it, names now is disarmed. The config
-// is asked before every such call: an agent can add a driver at any time.
-func (r *runner) driverSettings(ctx context.Context, c Call) (settings []setting, err error) {
-	configured, err := r.Config(ctx, Call{Dir: c.Dir, Env: c.Env}, `^(filter|merge)\.`)
-	if err != nil {
-		return nil, err
-	}
-	sections := map[string]bool{}
-	for key := range configured {
-		if section, _, ok := (scoped{key: key}).section(); ok {
-			sections[section] = true
-		}
-	}
-	for section := range r.drivers.armed {
-		sections[section] = true
-	}
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		armed := r.drivers.armed[section]
-		if strings.HasPrefix(section, "merge.") {
-			settings = append(settings, setting{section + ".driver", cmp.Or(armed["driver"], textMerge)})
-			continue
-		}
-		// A file that is staged must have passed its filter, also where the user would take a filter that fails for
-		// none.
-		isStaging := c.Args[0] == "add" && (armed["clean"] != "" || armed["process"] != "")
-		settings = append(settings, armed.filter(section, configured[section+".process"] != "", isStaging)...)
-	}
-	return settings, nil
-}
-
-// filter returns the settings that make a section of the config this filter, and nothing else. Nil is the filter that
-// does nothing. mustRun makes git fail where it could not run.
-func (d driver) filter(section string, hasProcess, mustRun bool) []setting {
-	all := []setting{{section + ".clean", d["clean"]}, {section + ".smudge", d["smudge"]},
-		{section + ".required", cmp.Or(d["required"], "false")}}
-	if mustRun {
-		all[2].value = "true"
-	}
-	// A process counts before the two commands, and an empty one counts too: then none of the three runs.
-	if d["process"] != "" || hasProcess || len(d) == 0 {
-		all = append(all, setting{section + ".process", d["process"]})
-	}
-	return all
+	return configText(values)
 }
 
 // plainDiff makes a command that shows differences show git's own. No setting turns off an external diff or a textconv,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,78 +17,63 @@ import (
 const maxExclude = 1 << 20
 
 // excludes is git's exclude file, .git/info/exclude. It is the user's, counts in all worktrees, and is no part of what
-// lands.
+// lands. Git in places sees it as it was when the repository was opened: what a member adds would hide what it makes.
 type excludes struct {
-	dir    string   // the git directory that all worktrees share
-	global string   // the user's file for all repositories; "" is none
-	known  sync.Map // the lines when the repository was opened, and those of Exclude
+	dir string // the git directory that all worktrees share
+	sync.Mutex
+	text []byte // as it was, with what Exclude has added
 }
 
 // open notes the lines that are there now.
-func (e *excludes) open(common, global string) {
-	e.dir, e.global = common, global
-	for _, line := range e.lines() {
-		e.known.Store(line, true)
-	}
+func (e *excludes) open(common string) {
+	e.dir = common
+	e.text, _ = durable.ReadBelow(common, e.file(), maxExclude) // git does not see one that cannot be read, either
 }
 
 // Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
 // user's .gitignore alone.
 func (e *excludes) Exclude(_ context.Context, patterns []string) error {
-	path := e.ExcludeFile()
-	text, err := durable.ReadBelow(e.dir, path, maxExclude)
+	text, err := durable.ReadBelow(e.dir, e.file(), maxExclude)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err).
 			WithHint("muster writes to it: make it a plain file, with no link on the way")
 	}
-	for _, p := range patterns {
-		e.known.Store(p, true)
-	}
-	existing := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		existing[strings.TrimSpace(line)] = true
-	}
-	lines := ""
-	for _, p := range patterns {
-		if !existing[p] {
-			lines += p + "\n"
+	e.Lock()
+	e.text = append(slices.Clip(e.text), missingLines(e.text, patterns)...)
+	e.Unlock()
+	if lines := missingLines(text, patterns); lines != "" {
+		if err := appendLines(e.dir, e.file(), lines); err != nil {
+			return muster.Errorf(muster.Unavailable, "git's exclude file cannot be written: %w", err)
 		}
-	}
-	if lines == "" {
-		return nil
-	}
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		lines = "\n" + lines
-	}
-	if err := appendLines(e.dir, path, lines); err != nil {
-		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be written: %w", err)
 	}
 	return nil
 }
 
-// ExcludeFile returns the path of git's exclude file, which is the user's and counts in all worktrees.
-func (e *excludes) ExcludeFile() string { return filepath.Join(e.dir, "info", "exclude") }
-
-// lines returns the lines of the exclude file, and of the user's for all repositories. One that cannot be read has
-// none: git does not see it either.
-func (e *excludes) lines() []string {
-	text, _ := durable.ReadBelow(e.dir, e.ExcludeFile(), maxExclude)
-	global, _ := filepath.EvalSymlinks(e.global) // a link in many homes
-	shared, _ := durable.ReadRegular(global, maxExclude)
-	return strings.Split(string(text)+"\n"+string(shared), "\n")
+// excluded returns what git in places sees of the file.
+func (e *excludes) excluded() []byte {
+	e.Lock()
+	defer e.Unlock()
+	return e.text
 }
 
-// AddedExcludes returns the patterns that have come into the two files since the repository was opened, without those
-// that Exclude has added.
-func (e *excludes) AddedExcludes() []string {
-	var added []string
-	for _, line := range e.lines() {
-		_, isKnown := e.known.Load(line)
-		if !isKnown && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			added = append(added, line)
+// file returns the path of the file.
+func (e *excludes) file() string { return filepath.Join(e.dir, "info", "exclude") }
+
+// missingLines returns those of the lines that a text lacks, as they are appended to it.
+func missingLines(text []byte, lines []string) (missing string) {
+	existing := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		existing[strings.TrimSpace(line)] = true
+	}
+	for _, line := range lines {
+		if !existing[line] {
+			missing += line + "\n"
 		}
 	}
-	return added
+	if missing != "" && len(text) > 0 && text[len(text)-1] != '\n' {
+		return "\n" + missing
+	}
+	return missing
 }
 
 // appendLines appends with one write, so that a program that appends at the same time loses nothing.

@@ -126,8 +126,8 @@ func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
 	}
 	users := []string{expandHome("~/.gitconfig"), filepath.Join(configHome(), "git", "config")}
 	for _, p := range r.pinned {
-		if p.key == excludesFile || p.key == attributesFile {
-			users = append(users, expandHome(p.value))
+		if p.Key == excludesFile || p.Key == attributesFile {
+			users = append(users, expandHome(p.Value))
 		}
 	}
 	for _, path := range users {

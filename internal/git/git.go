@@ -39,9 +39,9 @@
 //
 // # Config
 //
-// A config is read right before each call that could run what it names. Between the two an agent can still change it:
-// git 2.39 leaves that hole, and a sandbox around the agents' tools closes it. The user's own config is an agent's to
-// write too as long as there is no sandbox; what it says counts only when a repository is opened.
+// The config is read once, when the repository is opened, and git in places sees nothing else. All other calls are
+// given what it said then of drivers, and of the changes that git sees. What is new in it since then they obey: only
+// the user writes it, and tools without a sandbox, which could run anything themselves.
 //
 // What refs and worktrees mean to muster is for the packages worktree and landing.
 package git
@@ -68,8 +68,6 @@ type Repo struct {
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
 	places sync.Map // the settings of the places that this process has made, by their directories
-
-	hooksPath, sharedHooks string // of userConfig
 
 	excludes
 }
@@ -134,11 +132,9 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		}
 		return nil, errNoCommit(ctx, r)
 	}
-	r.env = append(r.env, found.identity...)
-	r.signing, r.forPlaces = found.signing, found.forPlaces
-	r.isPartial, r.hooksPath, r.sharedHooks = found.isPartial, found.hooksPath, found.sharedHooks
-	r.drivers, r.pinned = found.drivers, append(found.pinned, caseSetting(r.common))
-	r.excludes.open(r.common, found.excludes)
+	r.userConfig = found
+	r.env, r.pinned = append(r.env, found.identity...), append(r.pinned, caseSetting(r.common))
+	r.excludes.open(r.common)
 	return r, nil
 }
 

@@ -60,7 +60,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	settings := slices.Concat(always, c.Settings)
 	isTop := c.Dir == "" || c.Dir == p.Tree
 	if isTop {
-		settings = slices.Concat(always, r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add"), c.Settings)
+		settings = append(r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add"), c.Settings...)
 	}
 	env := append(r.placeEnv(), settingsEnv(settings)...)
 	read := []string(nil)
@@ -90,10 +90,25 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
 
+// placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
+// says that a file must have passed its filter.
+func (r *runner) placeSettings(isStaging bool) []Setting {
+	settings := append(slices.Clone(always), r.drivers.settings(isStaging)...)
+	for _, s := range r.pinned {
+		if s.Key != excludesFile && s.Key != attributesFile { // the place has copies of these
+			settings = append(settings, s)
+		}
+	}
+	if len(r.drivers.armed) > 0 {
+		settings = append(settings, r.forPlaces.secret...)
+	}
+	return settings
+}
+
 // InCheckout runs git, confined, in a working tree where programs of the repository have run, with a git directory that
 // they cannot write and that borrows the repository's objects.
 func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
-	env := append(r.placeEnv(), settingsEnv(slices.Concat(always, r.placeSettings(false)))...)
+	env := append(r.placeEnv(), settingsEnv(r.placeSettings(false))...)
 	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),
 		[]string{tree, gitDir}, []string{filepath.Join(r.common, "git-crypt")})
 	return err

@@ -24,14 +24,11 @@ const lfsName = "lfs"
 // MissingFiles returns how many files of git-lfs a commit names that the repository does not have. They are pointers in
 // lanes and checks, where nothing is fetched. It is 0 where git-lfs does not run, or keeps its files elsewhere.
 func MissingFiles(ctx context.Context, r *Repo, commit string) (n int, err error) {
-	if len(r.drivers.armed["filter.lfs"]) == 0 {
+	if len(r.drivers.armed["filter.lfs"]) == 0 || r.Configured("lfs.storage") != "" {
 		return 0, nil
 	}
-	storage, err := r.Config(ctx, Call{Dir: r.common}, `^lfs\.storage$`)
-	if err != nil || len(storage) > 0 {
-		return 0, err
-	}
-	out, err := r.Run(ctx, r.common, "ls-tree", "-r", "-z", "--full-tree", "--format=%(objectname) %(objectsize)", commit)
+	out, err := r.Run(ctx, r.common, "ls-tree", "-r", "-z", "--full-tree", "--format=%(objectname) %(objectsize)",
+		commit)
 	if err != nil {
 		return 0, err
 	}

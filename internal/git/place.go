@@ -25,8 +25,8 @@ import (
 //
 //   - git, the git directory of commands, which they write: index, HEAD, refs, objects, and settings that begin as a
 //     copy of those below. The repository's objects are read besides.
-//   - config, ignore and attributes: the settings of the repository and of the user, as they were when the
-//     repository was opened, without programs that nobody trusts and without passwords.
+//   - config, ignore, attributes and info/exclude: the settings of the repository and of the user, as they were when
+//     the repository was opened, without programs that nobody trusts and without passwords.
 //   - links to what git has of objects and refs, and to what the repository has beside its own.
 //
 // Muster's git takes the place's directory for the one that worktrees share: it sees what commands have written, and
@@ -105,7 +105,7 @@ func (p *Place) Modules() []string {
 
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
 func (p *Place) make(admin string) error {
-	config := []byte(p.repo.placeText() + p.configOfFiles())
+	config := []byte(p.repo.forPlaces.text + p.repo.DriverConfig() + p.configOfFiles())
 	if was, ok := p.repo.places.Load(p.Dir); ok && bytes.Equal(was.([]byte), config) && p.isWhole() {
 		return nil
 	}
@@ -127,20 +127,6 @@ func (p *Place) make(admin string) error {
 			return err
 		}
 	}
-	links := map[string]string{}
-	for _, name := range written {
-		links[name] = filepath.Join(gitName, name)
-	}
-	for _, name := range []string{"info", "shallow"} {
-		if links[name], err = filepath.Rel(p.Dir, filepath.Join(p.repo.common, name)); err != nil { // it may move
-			return err
-		}
-	}
-	for name, to := range links {
-		if err := os.Symlink(to, filepath.Join(p.Dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
 	// Where the settings are the same as before, commands may have changed theirs.
 	if was, err := p.read("config", MaxFile); err != nil || !bytes.Equal(was, config) {
 		if err := p.write(root, "git/config", config); err != nil {
@@ -154,10 +140,27 @@ func (p *Place) make(admin string) error {
 		"git/objects/info/alternates": p.alternates(),
 		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
 		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
-		"config": config, "link": linkText(p.GitDir()),
+		"info/exclude": p.repo.excluded(),
+		"config":       config, "link": linkText(p.GitDir()),
 	}
 	for name, data := range files {
 		if err := p.write(root, name, data); err != nil {
+			return err
+		}
+	}
+	links := map[string]string{}
+	for _, name := range written {
+		links[name] = filepath.Join(gitName, name)
+	}
+	for _, name := range []string{"info/attributes", "shallow"} {
+		to, err := filepath.Rel(filepath.Dir(filepath.Join(p.Dir, name)), filepath.Join(p.repo.common, name))
+		if err != nil { // it may move
+			return err
+		}
+		links[name] = to
+	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(p.Dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -188,8 +191,10 @@ func (p *Place) isWhole() bool {
 		}
 	}
 	borrowed, err := p.read("git/objects/info/alternates", MaxFile)
-	return err == nil && bytes.Equal(borrowed, p.alternates()) &&
-		durable.IsMissing(filepath.Join(p.GitDir(), "commondir")) && !durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
+	excluded, _ := p.read("info/exclude", MaxFile) // a process that was started later has another one
+	return err == nil && bytes.Equal(borrowed, p.alternates()) && bytes.Equal(excluded, p.repo.excluded()) &&
+		durable.IsMissing(filepath.Join(p.GitDir(), "commondir")) &&
+		!durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
 }
 
 // alternates says that the repository's objects are read besides.

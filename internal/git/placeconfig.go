@@ -1,7 +1,6 @@
 package git
 
 import (
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ import (
 type placeConfig struct {
 	text               string
 	ignore, attributes []byte    // the user's files for all repositories
-	secret             []setting // passwords, which only filters see that the user trusts
+	secret             []Setting // passwords, which only filters see that the user trusts
 }
 
 // foreignSections and foreignKeys are settings that have no use in a place: they name programs, passwords, other files,
@@ -40,7 +39,7 @@ func newPlaceConfig(values []scoped, identity []string, ignore, attributes strin
 		isStyle := v.key == "merge.conflictstyle" || v.key == "merge.ff" || v.key == "merge.renames"
 		switch {
 		case v.scope != "command" && redact.IsCredential(name) && !slices.Contains(foreignSections, section):
-			c.secret = append(c.secret, setting{v.key, v.value})
+			c.secret = append(c.secret, Setting{v.key, v.value})
 			continue
 		case v.scope == "command", slices.Contains(foreignKeys, v.key),
 			slices.Contains(foreignSections, section) && !isStyle, len(redact.InURLs(v.key)) > 0:
@@ -84,15 +83,4 @@ func configText(values []scoped) string {
 		b.WriteString("]\n\t" + v.key[last+1:] + ` = "` + quote.Replace(v.value) + "\"\n")
 	}
 	return b.String()
-}
-
-// placeText returns the config of a place, with the filters and merge drivers that run.
-func (r *runner) placeText() string {
-	var drivers []scoped
-	for _, section := range slices.Sorted(maps.Keys(r.drivers.armed)) {
-		for _, name := range slices.Sorted(maps.Keys(r.drivers.armed[section])) {
-			drivers = append(drivers, scoped{key: section + "." + name, value: r.drivers.armed[section][name]})
-		}
-	}
-	return r.forPlaces.text + configText(drivers)
 }

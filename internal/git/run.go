@@ -87,49 +87,14 @@ type runner struct {
 	common string // the git directory that all worktrees share; "" while the repository is not known
 	// workTree is the top level of the main worktree when the config says that it is elsewhere, else "".
 	workTree string
-	pinned   []setting
-	drivers  drivers
-	signing  signing
-
-	isPartial bool // objects may be missing, and nothing is fetched
-
-	forPlaces placeConfig
-	helper    func(context.Context) (Helper, error) // starts git in places; nil: nothing confines it
+	userConfig
+	helper func(context.Context) (Helper, error) // starts git in places; nil: nothing confines it
 }
 
 // Run runs git in dir, as the runtime's identity, and returns its standard output. Errors: *ExitError, or the
 // context's.
 func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, error) {
 	return r.Do(ctx, Call{Dir: dir, Args: args})
-}
-
-// scopedConfig returns the settings whose keys match a pattern, as git sees them in c.Dir, in git's order: the last
-// value of a key counts. c.Args are options of git config.
-func (r *runner) scopedConfig(ctx context.Context, c Call, pattern string) ([]scoped, error) {
-	c.Args = slices.Concat([]string{"config", "-z", "--show-scope"}, c.Args, []string{"--get-regexp", pattern})
-	out, err := r.Do(ctx, c)
-	if err != nil && ExitCode(err) != 1 { // 1: no such key
-		return nil, err
-	}
-	var values []scoped
-	for entry := range slices.Chunk(SplitNUL(out), 2) {
-		key, value, hasValue := strings.Cut(entry[len(entry)-1], "\n")
-		if !hasValue {
-			value = "true" // a key alone
-		}
-		values = append(values, scoped{scope: entry[0], key: key, value: value})
-	}
-	return values, nil
-}
-
-// Config returns what scopedConfig does without the scopes, by key.
-func (r *runner) Config(ctx context.Context, c Call, pattern string) (map[string]string, error) {
-	values, err := r.scopedConfig(ctx, c, pattern)
-	settings := map[string]string{}
-	for _, v := range values {
-		settings[v.key] = v.value // the last one counts, as it does for git
-	}
-	return settings, err
 }
 
 // patience is how long a git that is asked to end may take before it is killed, and how long the output of one that has
@@ -143,17 +108,10 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if c.Dir != r.common && r.common != "" && hasPlace(r.common, c.Dir) {
-		return "", errUnconfined(c.Dir)
+		return "", muster.Errorf(muster.Invalid, "git works confined in %s, because commands of members write there: "+
+			"see Place.Do", c.Dir)
 	}
-	settings := append(slices.Clip(always), r.pinned...)
-	if runsDrivers(c.Args) {
-		drivers, err := r.driverSettings(ctx, c)
-		if err != nil {
-			return "", err
-		}
-		settings = append(settings, drivers...)
-	}
-	settings = append(settings, c.Settings...)
+	settings := slices.Concat(always, r.pinned, r.drivers.settings(false), c.Settings)
 	args := []string{"--no-pager"}
 	if c.Bare {
 		args = append(args, "--bare")
@@ -170,12 +128,6 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		env = append(env, r.within(c.Dir)...)
 	}
 	return start(ctx, c, "git", args, append(env, c.Env...))
-}
-
-// errUnconfined is the error of a git with the user's rights in a working tree where commands of members write: there
-// is Place.Do for that.
-func errUnconfined(dir string) error {
-	return muster.Errorf(muster.Invalid, "git works confined in %s, because commands of members write there", dir)
 }
 
 // start starts git, or a script that does, and returns what it has printed.
@@ -241,11 +193,7 @@ func (s *stopping) Write(data []byte) (int, error) {
 // git is told what the repository says, and runs nowhere when the file says anything else.
 func (r *runner) within(dir string) []string {
 	env := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
-	switch admin := registrationOf(r.common, dir); {
-	case admin != "" && isLinkedTo(dir, admin):
-		env = []string{"GIT_DIR=" + admin} // git is in dir, so that is its working tree unless settings say otherwise
-	case admin != "":
-		env = []string{"GIT_DIR=" + filepath.Join(admin, "gitdir", ".git")} // gitdir is a file, so there is nothing
+	switch {
 	case strings.ContainsRune(dir, filepath.ListSeparator): // which a list of directories cannot hold
 		env = []string{"GIT_DIR=" + cmp.Or(DirOf(dir), filepath.Join(dir, ".git")), "GIT_WORK_TREE=" + dir}
 	case dir == r.workTree:
@@ -292,11 +240,11 @@ func cleanEnv(env []string) []string {
 
 // settingsEnv passes settings to git through the environment, where keys may hold any character and git's own children
 // get them too.
-func settingsEnv(settings []setting) []string {
+func settingsEnv(settings []Setting) []string {
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
 	for i, s := range settings {
 		n := strconv.Itoa(i)
-		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.Key, "GIT_CONFIG_VALUE_"+n+"="+s.Value)
 	}
 	return env
 }

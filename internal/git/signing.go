@@ -16,7 +16,7 @@ const signingPattern = `commit\.gpgsign|user\.signingkey|gpg\.(.*\.)?(program|fo
 // only: the repository's config, which an agent can write, chooses neither a key nor a program.
 type signing struct {
 	isWanted bool // commit.gpgSign
-	settings []setting
+	settings []Setting
 }
 
 // newSigning reads the user's signing from git's config.
@@ -30,7 +30,7 @@ func newSigning(values []scoped, identity []string) signing {
 	format := cmp.Or(own["gpg.format"], "openpgp")
 	program := map[string]string{"openpgp": cmp.Or(own["gpg.openpgp.program"], own["gpg.program"], "gpg"),
 		"ssh": cmp.Or(own["gpg.ssh.program"], "ssh-keygen"), "x509": cmp.Or(own["gpg.x509.program"], "gpgsm")}
-	s := signing{isWanted: isTrue(own["commit.gpgsign"]), settings: []setting{{"gpg.format", format},
+	s := signing{isWanted: isTrue(own["commit.gpgsign"]), settings: []Setting{{"gpg.format", format},
 		{"gpg.program", program["openpgp"]}, {"gpg.openpgp.program", program["openpgp"]},
 		{"gpg.ssh.program", program["ssh"]}, {"gpg.x509.program", program["x509"]},
 		{"gpg.ssh.defaultKeyCommand", own["gpg.ssh.defaultkeycommand"]}}}
@@ -40,7 +40,7 @@ func newSigning(values []scoped, identity []string) signing {
 			" <" + strings.TrimPrefix(identity[3], "GIT_COMMITTER_EMAIL=") + ">"
 	}
 	if key != "" {
-		s.settings = append(s.settings, setting{"user.signingKey", key})
+		s.settings = append(s.settings, Setting{"user.signingKey", key})
 	}
 	return s
 }

@@ -172,7 +172,7 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 		args = []string{"unpack-objects", check, "-q"}
 	}
 	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Args: args},
-		slices.Concat(p.repo.placeEnv(), settingsEnv(slices.Concat(always, []setting{
+		slices.Concat(p.repo.placeEnv(), settingsEnv(slices.Concat(always, []Setting{
 			{"core.bigFileThreshold", "16m"}, {"pack.threads", "1"}})), env, []string{"GIT_DIR=" + p.Dir}),
 		[]string{quarantine}, []string{p.Dir, to.dir()})
 	if isExit(err) {

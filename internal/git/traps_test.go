@@ -148,20 +148,25 @@ func TestWhichFiltersRun(t *testing.T) {
 			gittest.Git(t, root, "config", scope, "filter."+name+".clean", "touch "+trace+"; cat")
 		}
 	}
-	staged := func(r *git.Repo, text string) string {
+	staged := func(r *git.Repo, lane, text string) string {
 		t.Helper()
-		gittest.Write(t, root, map[string]string{"a.up": text, "a.lo": text, "a.no": text})
-		require.Value(r.Run(t.Context(), root, "add", "-A"))(t)
-		return gittest.Git(t, root, "show", ":a.up") + gittest.Git(t, root, "show", ":a.lo") + gittest.Git(t, root, "show", ":a.no")
+		if _, err := os.Lstat(lane); err != nil {
+			require.NoError(t, r.AddWorktree(t.Context(), lane, "", "HEAD"))
+		}
+		p := require.Value(git.OpenPlace(r, lane, ""))(t)
+		gittest.Write(t, lane, map[string]string{"a.up": text, "a.lo": text, "a.no": text})
+		require.Value(p.Run(t.Context(), "add", "-A"))(t)
+		all := ""
+		for _, name := range []string{"a.up", "a.lo", "a.no"} {
+			all += strings.TrimSpace(require.Value(p.Run(t.Context(), "show", ":"+name))(t))
+		}
+		return all
 	}
-	equal(t, "staged", staged(before, "bc\n"), "BCbcbc")
-	equal(t, "staged", staged(trusting, "cd\n"), "CD23cd")
+	equal(t, "staged", staged(before, root+"-one", "bc\n"), "BCbcbc")
+	equal(t, "staged", staged(trusting, root+"-two", "cd\n"), "CD23cd")
 	// A process would count before the command that was read.
 	gittest.Git(t, root, "config", "filter.up.process", "touch "+trace)
-	gittest.Write(t, root, map[string]string{"a.up": "e\n"})
-	if _, err := before.Run(t.Context(), root, "add", "-A"); err == nil || !strings.Contains(err.Error(), "clean filter 'up' failed") {
-		t.Errorf("staged without the filter: %v", err)
-	}
+	equal(t, "staged", staged(before, root+"-one", "ef\n"), "EFefef")
 	if _, err := os.Lstat(trace); err == nil {
 		t.Error("a filter ran that was set after the repository was opened")
 	}

@@ -39,7 +39,6 @@ var elsewhere = map[string]string{
 	"internal/git Run dir":                       its,
 	"internal/git Status dir":                    its,
 	"internal/git revParse dir":                  its,
-	"internal/git driverSettings c.Dir":          its,
 	"internal/git InCheckout tree":               confined,
 	"internal/git SubmodulesNow dir":             confined,
 	"internal/git pack dir":                      confined,

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
+	"muster/internal/testing/require"
 )
 
 // starter is a launcher whose programs are started by a function.
@@ -100,6 +102,7 @@ func TestTheCheckoutIsLikeTheUsers(t *testing.T) {
 	w.lands(one)
 	w.git("config", "core.autocrlf", "true")
 	w.git("config", "core.eol", "lf\n[alias]\n\tevil = status")
+	w.repo = require.Value(git.Open(w.ctx(), w.root))(t) // settings hold from the next start on
 	green := func(check string) {
 		t.Helper()
 		if res, err := w.lander(check, launch).CheckBase(w.ctx()); err != nil || !res.Green {

@@ -168,7 +168,7 @@ func diffOf(ctx context.Context, l *Lander, commit string, files []string) (stri
 	args := []string{"diff", "--no-color", "--no-renames", commit + "^1", commit, "--"}
 	args = append(args, files[:min(len(files), maxFiles)]...)
 	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Bare: true, Args: args,
-		Settings: []git.Setting{git.Set("core.bigFileThreshold", maxDiffFile)}, Env: literalPaths})
+		Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: maxDiffFile}}, Env: literalPaths})
 	if err != nil {
 		return "", unavailable(ctx, "git cannot show what has landed", err)
 	}

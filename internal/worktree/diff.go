@@ -64,7 +64,7 @@ func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) 
 	d := Diff{From: from, To: to}
 	compare := func(option string) (string, error) {
 		return repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true,
-			Settings: []git.Setting{git.Set("core.bigFileThreshold", comparedFile)},
+			Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: comparedFile}},
 			Args:     []string{"diff", "--no-color", "--no-renames", "-z", option, from, to, "--"}})
 	}
 	stat, err := compare("--numstat")

@@ -109,7 +109,7 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	// the result for Commit, also when nothing conflicts.
 	// The markers show what both sides had before, too: without it nobody can tell what either of them meant to change.
 	_, mergeErr := c.do(ctx, git.Call{
-		Settings: []git.Setting{git.Set("merge.conflictStyle", "zdiff3")},
+		Settings: []git.Setting{{Key: "merge.conflictStyle", Value: "zdiff3"}},
 		Args:     []string{"merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit}})
 	if _, isExit := errors.AsType[*git.ExitError](mergeErr); !isExit {
 		return mergeErr

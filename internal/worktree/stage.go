@@ -45,9 +45,6 @@ func (s staging) stage(ctx context.Context, found contents) (tree string, err er
 	if err := s.refuseInner(ctx, found); err != nil {
 		return "", err
 	}
-	if err := s.refuseExcluded(ctx); err != nil {
-		return "", err
-	}
 	// Before anything is staged: what a missing filter would have encrypted must not enter the repository.
 	filtered, err := s.filtered(ctx, found.unstaged)
 	if err != nil {
@@ -320,10 +317,9 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", text.ShellQuote(dirs[0]))
 }
 
-// checkIgnore returns what git check-ignore says of files.
-func (c checkout) checkIgnore(ctx context.Context, files string, options ...string) ([]string, error) {
-	out, err := c.do(ctx, git.Call{Stdin: files,
-		Args: append([]string{"check-ignore", "-z", "--stdin"}, options...)})
+// checkIgnore returns those of the files that git ignores.
+func (c checkout) checkIgnore(ctx context.Context, files string) ([]string, error) {
+	out, err := c.do(ctx, git.Call{Stdin: files, Args: []string{"check-ignore", "-z", "--stdin"}})
 	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
 		return nil, c.commitError(ctx, err)
 	}
@@ -332,41 +328,6 @@ func (c checkout) checkIgnore(ctx context.Context, files string, options ...stri
 
 // maxRefused is how many files a refusal names.
 const maxRefused = 5
-
-// refuseExcluded refuses untracked files that are ignored only because somebody has added a pattern to git's exclude
-// file, or to the user's own, since the repository was opened. Neither is a part of what lands.
-func (s staging) refuseExcluded(ctx context.Context) error {
-	added := s.repo.AddedExcludes()
-	if len(added) == 0 {
-		return nil
-	}
-	args := []string{"ls-files", "-z", "--others", "--ignored"}
-	for _, pattern := range added {
-		args = append(args, "--exclude="+pattern)
-	}
-	matching, err := s.git(ctx, "", args...)
-	if err != nil || matching == "" {
-		return err
-	}
-	// A file may be ignored by the project too: git names the pattern that decides.
-	fields, err := s.checkIgnore(ctx, matching, "-v")
-	if err != nil {
-		return err
-	}
-	var hidden []string
-	file := ""
-	for f := range slices.Chunk(fields, 4) { // source, line, pattern, file
-		if len(f) == 4 && filepath.Base(filepath.FromSlash(f[0])) != ".gitignore" && slices.Contains(added, f[2]) {
-			hidden, file = append(hidden, f[3]), f[0]
-		}
-	}
-	if len(hidden) == 0 {
-		return nil
-	}
-	return muster.Errorf(muster.Invalid, "%s would not land: a pattern was added to git's exclude file while the "+
-		"team works", text.List(hidden, maxRefused)).
-		WithHint("take the pattern out of %s; what the project should ignore belongs into .gitignore", file)
-}
 
 // filterScript prints the filters of the files that it reads, and of those that the index has otherwise than the commit
 // $1. Of a path outside git says that it is one, so that no failure is lost in the pipe.
