@@ -103,7 +103,7 @@ func confine(ctx context.Context, p *runHost, l proc.Launcher) (members, checks 
 		members, err = confined.NewMembers(l, place, &confined.Network{})
 		return members, l, err
 	}
-	p.team.helper.set(confined.NewGit(l, place))
+	p.team.helper.set(confined.NewOwn(l, place))
 	network, setup := networks(p.config.Sandbox, func(text string) { p.note(ctx, "", text) })
 	members, err = confined.NewMembers(l, place, network)
 	return members, newChecks(p.config.Sandbox, l, place, network, setup), err
@@ -204,7 +204,7 @@ func (t *Team) openHelper(ctx context.Context) (git.Helper, error) {
 	}
 	place := placeOf(t, m, repo, lanes)
 	place.State = t.opened.Paths()
-	h.now = confined.NewGit(h.launcher, place)
+	h.now = confined.NewOwn(h.launcher, place)
 	return h.now, nil
 }
 

@@ -3,7 +3,6 @@ package confined
 import (
 	"context"
 	"path/filepath"
-	"slices"
 
 	"muster/internal/check"
 	"muster/internal/proc"
@@ -15,8 +14,8 @@ import (
 // caches of checks, and reads neither the user's checkout nor a lane.
 type Checks struct {
 	proc.Launcher
-	place          Place
-	files, always  sandbox.Rules // of programs of muster's own, and of checks
+	*Own           // starts what works where a check or a set-up has run
+	always         sandbox.Rules
 	network, setup *Network
 }
 
@@ -25,7 +24,7 @@ type Checks struct {
 func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
 	r := append(p.toolchains(), sandbox.Rule{Path: p.Repo.Root(), Access: sandbox.Empty},
 		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty})
-	return &Checks{l, p, r, append(slices.Clone(r), p.besides()...), network, setup}
+	return &Checks{l, NewOwn(l, p), append(r, p.besides()...), network, setup}
 }
 
 // ForSetup returns the launcher for the set-up.
@@ -35,48 +34,14 @@ func (c *Checks) ForSetup() proc.Launcher {
 	return &x
 }
 
-// ForFiles returns a launcher for programs of muster's own that work where a check or a set-up has run. Besides the
-// system they see only the directories of read and write, and the repository's git directory.
-func (c *Checks) ForFiles(read, write []string) proc.Launcher {
-	rules := slices.Clone(c.files)
-	for _, dir := range read {
-		rules = append(rules, sandbox.Rule{Path: dir, MustExist: true})
-	}
-	for _, dir := range write {
-		rules = append(rules, sandbox.Rule{Path: dir, Access: sandbox.Write, MustExist: true})
-	}
-	return &forFiles{c.Launcher, &c.place, rules}
-}
-
-// Open returns a launcher that starts checks and set-ups with the user's rights, and confines only what ForFiles says.
-func (c *Checks) Open() proc.Launcher { return &openChecks{c.Launcher, c} }
+// Open returns a launcher that starts checks and set-ups with the user's rights, and confines only what works there
+// afterwards.
+func (c *Checks) Open() proc.Launcher { return &openChecks{c.Launcher, c.Own} }
 
 // openChecks is the launcher of Open.
 type openChecks struct {
 	proc.Launcher
-	checks *Checks
-}
-
-// ForFiles is that of Checks.
-func (o *openChecks) ForFiles(read, write []string) proc.Launcher {
-	return o.checks.ForFiles(read, write)
-}
-
-// forFiles is the launcher of ForFiles.
-type forFiles struct {
-	proc.Launcher
-	place *Place
-	rules sandbox.Rules
-}
-
-// Start starts a program without a network.
-func (f *forFiles) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	rules, err := f.place.gitDir(f.place.Repo.CommonDir())
-	if err != nil {
-		return nil, err
-	}
-	s.Env = withoutSession(s.Env)
-	return f.place.start(ctx, f.Launcher, s, append(rules, f.rules...), &Network{}, nil)
+	*Own
 }
 
 // Start starts a check, or a set-up, in the checkout that was made for it. What they leave there goes before the next

@@ -5,8 +5,9 @@
 //     a place of the lane's own, from which muster takes over what may become the repository's.
 //   - Checks (check.go) is a launcher for the check and the set-up. They write in the checkout of the check, and the
 //     set-up may download.
+//   - Own (own.go) starts programs of muster's own where those have written.
 //
-// Both have what place.go says: the system, the toolchains and the repository to read, and caches of their own
+// All have what place.go says: the system, the toolchains and the repository to read, and caches of their own
 // (environ.go), because what a member could leave in a cache of the user's would be taken by what the user runs.
 //
 // The package keeps these invariants:
@@ -43,33 +44,36 @@ type Network struct {
 	told sync.Map
 }
 
-// start starts a program confined. When it has ended, after is called before its Wait returns; what it writes to out
-// follows what the program has printed.
+// start starts a program, confined by the method if there is one. When it has ended, after is called before its Wait
+// returns; what it writes to out follows what the program has printed.
 func (p *Place) start(
 	ctx context.Context, l proc.Launcher, s proc.Spec, rules sandbox.Rules, n *Network, after func(out io.Writer) error,
 ) (proc.Process, error) {
-	if p.Method == nil {
-		return p.follow(ctx, l, s, after)
-	}
-	var err error
-	if s.Env, err = withHome(s.Env, p.Method, p.Home); err != nil {
-		return nil, err
-	}
 	// What the launcher below writes to ends with the program; what is told here comes after that.
 	out := cmp.Or[io.Writer](s.Out, io.Discard)
 	var proxy *sandbox.Proxy
-	if len(n.Hosts) > 0 && p.Method.HasNamespaces() {
-		if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
+	launch := l.Start
+	if p.Method != nil {
+		var err error
+		if s.Env, err = withHome(s.Env, p.Method, p.Home); err != nil {
 			return nil, err
 		}
-		var more sandbox.Rules
-		if s.Argv, more, err = sandbox.WithNetwork(s.Argv, proxy); err != nil {
-			proxy.Close()
-			return nil, err
+		if len(n.Hosts) > 0 && p.Method.HasNamespaces() {
+			if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
+				return nil, err
+			}
+			var more sandbox.Rules
+			if s.Argv, more, err = sandbox.WithNetwork(s.Argv, proxy); err != nil {
+				proxy.Close()
+				return nil, err
+			}
+			rules = append(rules, more...)
 		}
-		rules = append(rules, more...)
+		launch = func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+			return p.Method.Start(ctx, l, s, rules)
+		}
 	}
-	running, err := p.Method.Start(ctx, l, s, rules)
+	running, err := launch(ctx, s)
 	if err != nil {
 		proxy.Close()
 		return nil, err
@@ -82,20 +86,6 @@ func (p *Place) start(
 		}
 		taking := after(out)
 		return exit, cmp.Or(err, taking)
-	}), nil
-}
-
-// follow starts a program that nothing confines, and calls after when it has ended.
-func (p *Place) follow(
-	ctx context.Context, l proc.Launcher, s proc.Spec, after func(out io.Writer) error,
-) (proc.Process, error) {
-	out := cmp.Or[io.Writer](s.Out, io.Discard)
-	running, err := l.Start(ctx, s)
-	if err != nil || after == nil {
-		return running, err
-	}
-	return proc.Then(running, func(exit int, err error) (int, error) {
-		return exit, cmp.Or(err, after(out))
 	}), nil
 }
 

@@ -111,31 +111,12 @@ func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
 	sum := sha256.Sum256([]byte(clean))
 	name := filepath.Join(p.CacheDir, "sandbox", "config-"+hex.EncodeToString(sum[:]))
 	if durable.IsMissing(name) {
-		if err := writeAtOnce(name, clean); err != nil {
+		if err := durable.New(durable.OS{}).Replace(name, []byte(clean)); err != nil { // others may write it, too
 			return sandbox.Rule{}, muster.Errorf(muster.Unavailable,
 				"git's settings without passwords cannot be written: %w", err)
 		}
 	}
 	return sandbox.Rule{Path: path, From: name, MustExist: true}, nil
-}
-
-// writeAtOnce writes a file that other processes may write, too, at the same time.
-func writeAtOnce(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = cmp.Or(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // hidden returns the rules that take the state of the team and the lanes out of what is readable. Directories that the

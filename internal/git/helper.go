@@ -22,9 +22,9 @@ import (
 // Helper starts git where it must be confined: in places where members write, and where what they made is unpacked. A
 // sandbox is of one git alone.
 type Helper interface {
-	// Start starts the program of s, which may write below the directories write and read the repository, without its
-	// settings and other places, and what read names.
-	Start(ctx context.Context, s proc.Spec, write, read []string) (proc.Process, error)
+	// ForFiles returns what starts programs that may write below the directories write, and read the repository,
+	// without its settings and other places, and what read names.
+	ForFiles(read, write []string) proc.Launcher
 }
 
 // SetHelper sets what starts git in places. open is called when it is needed first; its error is that of the call that
@@ -36,9 +36,11 @@ func SetHelper(r *Repo, open func(context.Context) (Helper, error)) {
 	}
 }
 
-// How long one git in a place may take, and how much it may print.
+// How long one git in a place may take, how much memory it may use, which is much more than it needs for an object of
+// the largest size, and how much it may print.
 const (
 	helperTime   = 10 * time.Minute
+	helperMemory = 2 << 30
 	helperOutput = 64 << 20
 	helperErrors = 64 << 10
 )
@@ -200,15 +202,17 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 		return "", err
 	}
 	defer errs.Close()
-	out := &limitedBuffer{most: helperOutput}
+	var out bytes.Buffer
+	limited := &limitedWriter{w: &out, left: helperOutput}
+	if c.Out != nil {
+		limited = &limitedWriter{w: c.Out, left: c.MaxOut}
+	}
 	s := proc.Spec{Argv: append([]string{program}, argv...), Dir: c.Dir, Env: env, Stdin: strings.NewReader(c.Stdin),
-		Out: cmp.Or[io.Writer](c.Out, out), Err: said}
+		Out: limited, Err: said, Limits: proc.Limits{Memory: helperMemory}}
 	if c.In != nil {
 		s.Stdin = c.In
 	}
-	stopped := &stopping{Writer: s.Out}
-	s.Out = stopped
-	p, err := helper.Start(ctx, s, write, read)
+	p, err := helper.ForFiles(read, write).Start(ctx, s)
 	_ = said.Close() // the program has its own
 	if err != nil {
 		return "", err
@@ -225,8 +229,8 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
-	case stopped.err != nil:
-		return "", muster.Errorf(muster.Invalid, "git says more than anybody reads: %w", stopped.err)
+	case limited.err != nil:
+		return "", muster.Errorf(muster.Invalid, "git says more than anybody reads: %w", limited.err)
 	case err != nil:
 		return "", err
 	case exit != 0:
@@ -245,19 +249,22 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	return out.String(), nil
 }
 
-// limitedBuffer keeps what is written to it, up to a limit.
-type limitedBuffer struct {
-	bytes.Buffer
-	most int
-}
-
 // errTooMuch says that git has printed more than anybody reads.
 var errTooMuch = errors.New("git prints too much")
 
-// Write fails beyond the limit, which ends the program.
-func (b *limitedBuffer) Write(data []byte) (int, error) {
-	if b.Len()+len(data) > b.most {
-		return 0, errTooMuch
+// limitedWriter fails beyond a limit, which ends the program. It remembers its error.
+type limitedWriter struct {
+	w    io.Writer
+	left int64
+	err  error
+}
+
+func (l *limitedWriter) Write(data []byte) (n int, err error) {
+	if l.left -= int64(len(data)); l.left < 0 {
+		err = errTooMuch
+	} else {
+		n, err = l.w.Write(data)
 	}
-	return b.Buffer.Write(data)
+	l.err = cmp.Or(l.err, err)
+	return n, err
 }

@@ -22,12 +22,13 @@ import (
 
 // Call is one run of git.
 type Call struct {
-	Dir   string // where git runs: the top level of a worktree, or the git directory
-	Args  []string
-	Stdin string
-	In    *os.File  // read in place of Stdin
-	Out   io.Writer // gets standard output in place of the caller; an error of it ends git
-	Env   []string  // added to the clean environment: GIT_INDEX_FILE and such
+	Dir    string // where git runs: the top level of a worktree, or the git directory
+	Args   []string
+	Stdin  string
+	In     *os.File  // read in place of Stdin
+	Out    io.Writer // gets standard output in place of the caller; an error of it, and more than MaxOut bytes, end git
+	Env    []string  // added to the clean environment: GIT_INDEX_FILE and such
+	MaxOut int64
 	// Settings count for this call.
 	Settings []Setting
 	// Upward lets git look above Dir for the repository. Only finding one needs it: a lane that lost its .git file must
@@ -136,10 +137,10 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	cmd.Env, cmd.Dir = env, c.Dir
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	var stopped *stopping
+	var limited *limitedWriter
 	if c.Out != nil {
-		stopped = &stopping{Writer: c.Out}
-		cmd.Stdout = stopped
+		limited = &limitedWriter{w: c.Out, left: c.MaxOut}
+		cmd.Stdout = limited
 	}
 	if cmd.Stdin = strings.NewReader(c.Stdin); c.In != nil {
 		cmd.Stdin = c.In
@@ -166,8 +167,8 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	if stopped != nil && stopped.err != nil { // which has ended git by a broken pipe
-		return "", stopped.err
+	if limited != nil && limited.err != nil { // which has ended git by a broken pipe
+		return "", limited.err
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return out.String(), &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: errs.String()}
@@ -175,22 +176,7 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	return "", err
 }
 
-// stopping remembers the error of a writer.
-type stopping struct {
-	io.Writer
-	err error
-}
-
-// Write writes.
-func (s *stopping) Write(data []byte) (int, error) {
-	n, err := s.Writer.Write(data)
-	s.err = cmp.Or(s.err, err)
-	return n, err
-}
-
-// within returns the environment that keeps git in dir, the top level of a worktree. Commands of agents may write the
-// .git file of a linked one at any time, and no confined command writes what the repository says of its worktrees. So
-// git is told what the repository says, and runs nowhere when the file says anything else.
+// within returns the environment that keeps git in dir, the top level of a worktree.
 func (r *runner) within(dir string) []string {
 	env := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}
 	switch {

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,6 +54,9 @@ func (p *Place) TakeObjects(ctx context.Context, ids, have []string) error {
 // Take is TakeObjects from the repository at dir, which lies in the working tree, to other objects. dir "" is the place
 // itself.
 func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []string) error {
+	if slices.ContainsFunc(ids, func(id string) bool { return id == "" || !IsID(id) }) {
+		return muster.Errorf(muster.Invalid, "%q are no ids of objects", ids)
+	}
 	// On the disk of the objects, so that they need only be renamed.
 	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)),
 		filepath.Base(p.Dir))
@@ -88,13 +91,8 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	env := []string{"GIT_OBJECT_DIRECTORY=" + quarantine,
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(to.dir())}
-	if err := p.unpack(ctx, file, quarantine, to, env); err != nil {
-		return err
-	}
 	fresh := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(have, id) })
-	if err := p.checkTaken(ctx, env, fresh); err != nil {
+	if err := p.unpack(ctx, file, quarantine, to, fresh); err != nil {
 		return err
 	}
 	return moveIn(p.repo.common, quarantine, to)
@@ -117,52 +115,59 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects
 	if len(have) > 0 { // git leaves out what a commit has that is taken with its parents, and not what a tree has
 		in += "^" + have[0] + "^{tree}\n"
 	}
-	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: &limitedWriter{w: file, left: maxTaken},
-		Script: packScript, Args: []string{fmt.Sprint(MaxUnpacked), fmt.Sprint(maxTakenObjects),
-			filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir))}})
+	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: file, MaxOut: maxTaken,
+		Script: packScript, Args: []string{"rev-list", "--objects", "--no-object-names", "--stdin"},
+		Env: append(slices.Clip(takeLimits), "ids="+filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir)))})
 	switch {
-	case ExitCode(err) == tooMuchCode:
+	case ExitCode(err) == tooManyObjectsCode || errors.Is(err, errTooMuch):
 		return errTooManyObjects
 	case isExit(err):
 		return muster.Errorf(muster.Invalid, "what the git of the lane has written cannot be taken over: %w", err).
 			WithHint("git fsck, in the lane")
 	}
-	if errors.Is(err, errTooMuch) {
-		return errTooManyObjects
-	}
 	return err
 }
 
-// packScript packs the objects that git rev-list finds by its input, unless they are more than $1 bytes or $2 objects:
-// git tells the size of an object by its head, without unpacking it. The ids are in the file $3 meanwhile.
-const packScript = `trap 'rm -f "$3"' EXIT
-git rev-list --objects --no-object-names --stdin >"$3" || exit
-git cat-file --buffer --batch-check='%(objectsize)' <"$3" | awk -v most="$1" -v n="$2" '
+// The scripts below end with these codes where there is too much.
+const tooManyObjectsCode, tooManyFilesCode = 3, 4
+
+// takeLimits tells the scripts below how much is too much.
+var takeLimits = []string{fmt.Sprint("max_bytes=", MaxUnpacked), fmt.Sprint("max_objects=", maxTakenObjects),
+	fmt.Sprint("max_files=", maxTakenFiles), fmt.Sprint("max_path=", maxPath)}
+
+// packScript packs the objects that git finds: it tells the size of an object by its head, without unpacking it. The
+// ids are in the file $ids meanwhile.
+const packScript = `trap 'rm -f "$ids"' EXIT
+git "$@" >"$ids" || exit
+git cat-file --buffer --batch-check='%(objectsize)' <"$ids" | awk -v most="$max_bytes" -v n="$max_objects" '
 	!/^[0-9]+$/ || (sum += $1) > most || NR > n { exit 3 }' || exit 3
-git pack-objects --stdout --delta-base-offset -q --window=0 <"$3"`
+git pack-objects --stdout --delta-base-offset -q --window=0 <"$ids"`
 
-// tooMuchCode is the exit code of packScript where there is too much.
-const tooMuchCode = 3
+// unpackScript unpacks objects, and refuses what would be too much for whoever reads them: too many or too large
+// objects, and trees that name too many files. git ls-tree prints while it walks, so that a tree which names others
+// again and again ends here. What no entry of a tree can be named tells where one begins, and where git fails.
+const unpackScript = `git "$@" || exit
+GIT_ALTERNATE_OBJECT_DIRECTORIES= git cat-file --batch-all-objects --unordered --buffer \
+	--batch-check='%(objectsize)' | awk -v most="$max_bytes" -v n="$max_objects" '
+	(sum += $1) > most || NR > n { exit 3 }' || exit 3
+for id in $ids; do
+	printf '\0'
+	git ls-tree -r -t -z --name-only --full-tree "$id" || printf '/\0'
+done | tr '\n\000' '_\n' | awk -v most="$max_path" -v n="$max_files" '
+	$0 == "" { files = 0; next }
+	$0 == "/" { exit 1 }
+	length > most || ++files > n { exit 4 }'`
 
-// errTooManyObjects says that more was committed than anybody means to.
-var errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
-	int64(MaxUnpacked)>>20, maxTakenObjects)
+// These say that more was committed than anybody means to.
+var (
+	errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
+		int64(MaxUnpacked)>>20, maxTakenObjects)
+	errTooManyFiles = muster.Errorf(muster.Invalid, "what was committed has more than %d files and directories, or "+
+		"one with a name of more than %d bytes", maxTakenFiles, maxPath)
+)
 
-// limitedWriter fails beyond a limit.
-type limitedWriter struct {
-	w    io.Writer
-	left int64
-}
-
-func (l *limitedWriter) Write(data []byte) (int, error) {
-	if l.left -= int64(len(data)); l.left < 0 {
-		return 0, errTooMuch
-	}
-	return l.w.Write(data)
-}
-
-// unpack has a git that can write only the quarantine unpack and check the objects.
-func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to Objects, env []string) error {
+// unpack has a git that can write only the quarantine unpack and check the objects, and the trees of the ids.
+func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to Objects, ids []string) error {
 	check := "--strict=" + lenient
 	if p.repo.isPartial {
 		check = "--fsck-objects" // objects may be missing
@@ -171,11 +176,18 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 	if isSmall(file) && !p.repo.isPartial { // each pack costs every git that reads objects
 		args = []string{"unpack-objects", check, "-q"}
 	}
-	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Args: args},
-		slices.Concat(p.repo.placeEnv(), settingsEnv(slices.Concat(always, []Setting{
-			{"core.bigFileThreshold", "16m"}, {"pack.threads", "1"}})), env, []string{"GIT_DIR=" + p.Dir}),
+	settings := append(slices.Clip(always), Setting{"core.bigFileThreshold", "16m"}, Setting{"pack.threads", "1"})
+	env := slices.Concat(p.repo.placeEnv(), settingsEnv(settings), takeLimits, []string{"GIT_DIR=" + p.Dir,
+		"GIT_OBJECT_DIRECTORY=" + quarantine, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(to.dir()),
+		"ids=" + strings.Join(ids, " ")})
+	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Script: unpackScript, Args: args}, env,
 		[]string{quarantine}, []string{p.Dir, to.dir()})
-	if isExit(err) {
+	switch {
+	case ExitCode(err) == tooManyObjectsCode:
+		return errTooManyObjects
+	case ExitCode(err) == tooManyFilesCode:
+		return errTooManyFiles
+	case isExit(err):
 		return muster.Errorf(muster.Invalid, "what was committed cannot be taken over: %w", err).
 			WithHint("git fsck --strict, in the lane")
 	}
@@ -193,121 +205,34 @@ func isSmall(file *os.File) bool {
 	return st.Size() < mostBytes && binary.BigEndian.Uint32(head[8:]) < most
 }
 
-// checkTaken refuses what would be too much for whoever unpacks it: too many or too large objects, and trees that name
-// too many files. The objects are what their ids say. git has the user's rights here, so it is not given the place.
-func (p *Place) checkTaken(ctx context.Context, env, ids []string) error {
-	objects, bytes := int64(0), int64(0)
-	count := lineWriter(func(line string) error {
-		var size int64
-		if _, err := fmt.Sscan(line, &size); err != nil {
-			return err
-		}
-		if objects, bytes = objects+1, bytes+size; objects > maxTakenObjects || bytes > MaxUnpacked {
-			return errTooMuch
-		}
-		return nil
-	})
-	alone := env[:1] // without the repository's objects, which may be very many
-	if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: alone, Out: count.end('\n'), Args: []string{"cat-file",
-		"--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectsize)"}}); err != nil {
-		return p.takenError(ctx, err, errTooManyObjects)
-	}
-	tooMuch := muster.Errorf(muster.Invalid, "what was committed has more than %d files, or one with a name of more "+
-		"than %d bytes", maxTakenFiles, maxPath)
-	for _, id := range ids {
-		files := 0
-		names := lineWriter(func(name string) error {
-			if files++; files > maxTakenFiles || len(name) > maxPath {
-				return errTooMuch
-			}
-			return nil
-		})
-		// git ls-tree prints while it walks, so that a tree which names itself again and again ends here.
-		if _, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: env, Out: names.end(0),
-			Args: []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", id}}); err != nil {
-			return p.takenError(ctx, err, tooMuch)
-		}
-	}
-	return nil
-}
-
-// takenError returns the error of a git that was stopped because there is too much, or that failed.
-func (p *Place) takenError(ctx context.Context, err, tooMuch error) error {
-	switch {
-	case errors.Is(err, errTooMuch):
-		return tooMuch
-	case isExit(err) && ctx.Err() == nil:
-		return muster.Errorf(muster.Invalid, "what was committed cannot be read: %w", err).
-			WithHint("git fsck, in the lane")
-	}
-	return err
-}
-
-// lineWriter is called with each line, or entry, that is written.
-type lineWriter func(line string) error
-
-// end returns the writer for lines that end with a byte.
-func (f lineWriter) end(last byte) io.Writer { return &lines{f: f, last: last} }
-
-type lines struct {
-	f    lineWriter
-	last byte
-	rest []byte
-}
-
-// Write fails with the first error, and at a line that is longer than any.
-func (l *lines) Write(data []byte) (int, error) {
-	l.rest = append(l.rest, data...)
-	for {
-		line, rest, ok := bytes.Cut(l.rest, []byte{l.last})
-		if !ok {
-			break
-		}
-		if err := l.f(string(line)); err != nil {
-			return 0, err
-		}
-		l.rest = rest
-	}
-	if len(l.rest) > maxPath {
-		return 0, errTooMuch
-	}
-	return len(data), nil
-}
-
 // moveIn moves the objects of a quarantine to those of a repository. A pack counts for git when its index is there.
 func moveIn(common, quarantine string, to Objects) error {
-	err := filepath.WalkDir(quarantine, func(path string, d fs.DirEntry, err error) error {
-		dir := filepath.Base(filepath.Dir(path))
-		if err != nil || d.IsDir() || len(dir) != 2 {
+	var indexes []string
+	move := func(name string) error {
+		dest := filepath.Join(to.dir(), name)
+		return errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), os.Rename(filepath.Join(quarantine, name), dest))
+	}
+	err := fs.WalkDir(os.DirFS(quarantine), ".", func(name string, d fs.DirEntry, err error) error {
+		dir := path.Dir(name)
+		switch {
+		case err != nil || d.IsDir() || len(dir) != 2 && dir != "pack":
 			return err
+		case path.Ext(name) == ".idx":
+			indexes = append(indexes, name)
+			return nil
 		}
-		dest := filepath.Join(to.dir(), dir, d.Name())
-		return errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), os.Rename(path, dest))
+		return move(name)
 	})
+	for _, name := range indexes {
+		if err == nil {
+			err = move(name)
+		}
+		if err == nil && to.GitDir == common { // a pack that is noted without an index would be removed
+			packDir(common).note(strings.TrimSuffix(path.Base(name), ".idx"))
+		}
+	}
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
 	}
-	from, dest := filepath.Join(quarantine, "pack"), filepath.Join(to.dir(), "pack")
-	files, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(files, func(a, b fs.DirEntry) int { return strings.Compare(order(a), order(b)) })
-	for _, f := range files {
-		if err := os.Rename(filepath.Join(from, f.Name()), filepath.Join(dest, f.Name())); err != nil {
-			return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
-		}
-		if name, ok := strings.CutSuffix(f.Name(), ".pack"); ok && to.GitDir == common {
-			packDir(common).note(name)
-		}
-	}
-	return (durable.OS{}).SyncDir(dest)
-}
-
-// order returns what sorts the files of a pack so that its index comes last.
-func order(f fs.DirEntry) string {
-	if filepath.Ext(f.Name()) == ".idx" {
-		return "~"
-	}
-	return f.Name()
+	return (durable.OS{}).SyncDir(filepath.Join(to.dir(), "pack"))
 }
