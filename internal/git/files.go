@@ -62,16 +62,6 @@ func (f *refFiles) value(ref string) (id string, ok bool) {
 	return id, id != "" && IsID(id)
 }
 
-// hasNone reports that there is no ref below prefix, which ends with a slash. It is false where there is one and where
-// only git can tell.
-func (f *refFiles) hasNone(prefix string) bool {
-	if !durable.IsMissing(filepath.Join(f.common, filepath.FromSlash(prefix))) || !f.areFiles() {
-		return false
-	}
-	packed, err := readFile(filepath.Join(f.common, "packed-refs"))
-	return errors.Is(err, os.ErrNotExist) || err == nil && !bytes.Contains(packed, []byte(" "+prefix))
-}
-
 // areFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
 // keeping them a missing file says nothing.
 func (f *refFiles) areFiles() bool {
@@ -102,36 +92,6 @@ func (f *refFiles) commit(rev string) string {
 func (f *refFiles) head() string {
 	_, branch, _ := strings.Cut(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
 	return branch
-}
-
-// LinkedHead returns what HEAD points to in the linked worktree at dir: refs/heads/..., or "HEAD" when it is detached.
-// ok is false when dir is no plain worktree of this repository, or when only git can tell.
-func (r *Repo) LinkedHead(dir string) (head string, ok bool) {
-	head, ok = writtenHead(r, dir)
-	if ok && head != "HEAD" {
-		id, known := r.files.branch(head)
-		ok = known && id != ""
-	}
-	return head, ok
-}
-
-// writtenHead is LinkedHead where it does not matter whether there is such a branch.
-func writtenHead(r *Repo, dir string) (head string, ok bool) {
-	link, admin := filepath.Join(dir, ".git"), DirOf(dir)
-	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() ||
-		filepath.Dir(admin) != filepath.Join(r.common, "worktrees") ||
-		filepath.FromSlash(readLine(filepath.Join(admin, "gitdir"))) != link ||
-		readLine(filepath.Join(admin, "commondir")) != "../.." {
-		return "", false
-	}
-	if !durable.IsMissing(filepath.Join(admin, "config.worktree")) {
-		return "", false // it may say that the files are elsewhere
-	}
-	at := readLine(filepath.Join(admin, "HEAD"))
-	if at != "" && IsID(at) {
-		return "HEAD", true
-	}
-	return strings.CutPrefix(at, "ref: ")
 }
 
 // MadeAt returns the commit at which the runtime made a branch (refs/heads/...), as the first entry in the log of the

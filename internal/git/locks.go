@@ -44,14 +44,14 @@ func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "the refs below %s cannot be read: %w", under, err)
 	}
-	return breakLocks(ctx, locks, time.Second)
+	return clearLocks(ctx, locks, true)
 }
 
 // AwaitLock waits until there is no lock on the ref, nor on the packed refs. It is for refs that other programs move
 // too. A lock that a dead git left is removed when it is 10 seconds old. The error is Held when a living git may hold
 // one.
 func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
-	return awaitLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)}, 0)
+	return clearLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)}, false)
 }
 
 // AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
@@ -60,7 +60,12 @@ func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
 	if dir == "" {
 		return nil
 	}
-	return awaitLocks(ctx, []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")}, 0)
+	return clearLocks(ctx, worktreeLocks(dir), false)
+}
+
+// worktreeLocks returns the locks in the git directory of a worktree.
+func worktreeLocks(dir string) []string {
+	return []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")}
 }
 
 // refLock returns the path of the lock on a ref.
@@ -68,23 +73,12 @@ func refLock(common, ref string) string {
 	return filepath.Join(common, filepath.FromSlash(ref)+".lock")
 }
 
-// breakLocks removes those of the locks that nobody has removed or replaced for so long. It is for refs that only this
-// program moves, so it need not ask which gits live: the caller knows that none of its own does. awaitLocks is for all
-// other refs, where a lock may be that of the user's own git.
-func breakLocks(ctx context.Context, paths []string, after time.Duration) error {
-	return clearLocks(ctx, paths, func(l *watchedLock) bool { return time.Since(l.since) >= after })
-}
-
-// awaitLocks waits for each of the locks to go, and removes the abandoned ones that have been watched for so long.
-func awaitLocks(ctx context.Context, paths []string, watched time.Duration) error {
-	return clearLocks(ctx, paths, func(l *watchedLock) bool {
-		return time.Since(l.since) >= watched && l.isAbandoned()
-	})
-}
-
-// clearLocks waits until each of the locks is gone or replaced, and removes those for which isDead. A lock that was
-// replaced is a living git's, which has taken the next one.
-func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) bool) error {
+// clearLocks waits until each of the locks is gone or replaced, and removes those that a killed git has left. A lock
+// that was replaced is a living git's, which has taken the next one. areOurs says that only this program moves these
+// refs, and that none of its gits lives: elsewhere a lock may be that of the user's own git. Nothing is removed before
+// a second has passed, however old a clock makes a lock look: a living git has let go of its lock long before, and to
+// take one from it would break its transaction, or ours.
+func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
 	var locks []*watchedLock
 	for _, p := range paths {
 		l := &watchedLock{path: p}
@@ -95,7 +89,7 @@ func clearLocks(ctx context.Context, paths []string, isDead func(*watchedLock) b
 	for _, l := range locks {
 		was := l.was
 		for try := 1; l.exists() && l.was == was; try++ {
-			if isDead(l) {
+			if time.Since(l.since) >= time.Second && (areOurs || l.isAbandoned()) {
 				if err := removeLock(l.path); err != nil {
 					return err
 				}

@@ -240,12 +240,6 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 	}
 	for _, name := range []string{"index", "info/sparse-checkout", "ORIG_HEAD", "logs/HEAD", "HEAD"} { // HEAD goes last
 		from := filepath.Join(admin, filepath.FromSlash(name))
-		if to, err := os.Readlink(from); err == nil { // a HEAD of git with core.preferSymlinkRefs
-			if err := p.write(root, path.Join(gitName, name), []byte("ref: "+to+"\n")); err != nil {
-				return err
-			}
-			continue
-		}
 		info, err := os.Stat(from)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -291,12 +285,14 @@ func placeHead(dir string) (head string, ok bool) {
 	return head, err == nil && isBranch && strings.HasPrefix(head, "refs/") && !strings.ContainsAny(head, "\n\x00")
 }
 
-// PlaceHead is LinkedHead for a worktree with a place: what commands have made of HEAD there.
+// PlaceHead returns what HEAD points to in a worktree with a place, as commands have made it: refs/heads/..., or "HEAD"
+// when it is detached. ok is false when tree is no such worktree of this repository, or when only git can tell.
 func PlaceHead(r *Repo, tree string) (head string, ok bool) {
-	if admin := registrationOf(r.common, tree); admin == "" || !isLinkedTo(tree, admin) {
+	admin := AdminDir(r.common, tree)
+	if admin == "" {
 		return "", false
 	}
-	users, isUsual := strings.CutPrefix(readLine(filepath.Join(registrationOf(r.common, tree), "HEAD")), "ref: ")
+	users, isUsual := strings.CutPrefix(readLine(filepath.Join(admin, "HEAD")), "ref: ")
 	lanes := "refs/heads/wt/" + filepath.Base(tree)
 	switch {
 	case isUsual && users != lanes: // the user has switched to another branch, whose files are there now
@@ -450,5 +446,5 @@ func (p *Place) Committed(ctx context.Context) error {
 
 // AwaitLock is Repo.AwaitLock for the locks of the place: its index and its HEAD.
 func (p *Place) AwaitLock(ctx context.Context) error {
-	return awaitLocks(ctx, []string{filepath.Join(p.GitDir(), "index.lock"), filepath.Join(p.GitDir(), "HEAD.lock")}, 0)
+	return clearLocks(ctx, worktreeLocks(p.GitDir()), false)
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster"
 	"muster/internal/durable"
 )
 
@@ -39,19 +40,23 @@ func (p *Place) Disconnect(wasConnected bool) (changed bool, err error) {
 // isConnected reports whether the .git file of the working tree leads to the git directory of commands.
 func (p *Place) isConnected() bool { return isPlainLink(p.Tree) && linkedDir(p.Tree) == p.GitDir() }
 
-// link makes the .git file of the working tree lead to dir. At each moment there is a whole one, because the user's git
-// may run there, and no other file in the working tree, because its content may be landing.
-func (p *Place) link(dir string) error {
-	return writeLink(p.Tree, dir, func(file string, data []byte) error {
-		next := filepath.Join(p.Dir, "next")
-		if err := durable.WriteBelow(p.Dir, next, data); err != nil {
-			return err
-		}
-		if os.Rename(next, file) != nil { // the working tree may be on another disk
-			return durable.New(durable.OS{}).Replace(file, data)
-		}
-		return nil
-	})
+// link makes the .git file of the working tree lead to dir, whatever is in its place. At each moment there is a whole
+// one, because the user's git may run there, and no other file in the working tree, because its content may be landing.
+func (p *Place) link(dir string) (err error) {
+	file, next := filepath.Join(p.Tree, ".git"), filepath.Join(p.Dir, "next")
+	if st, statErr := os.Lstat(file); statErr == nil && st.IsDir() {
+		err = durable.RemoveAll(file)
+	}
+	if err == nil {
+		err = durable.WriteBelow(p.Dir, next, linkText(dir))
+	}
+	if err == nil && os.Rename(next, file) != nil { // the working tree may be on another disk
+		err = durable.New(durable.OS{}).Replace(file, linkText(dir))
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected: %w", p.Tree, err)
+	}
+	return nil
 }
 
 // ownerOf returns the common directory of the repository that has dir as the git directory of a place, "" where dir is

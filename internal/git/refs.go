@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -131,11 +130,6 @@ func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err
 
 // Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.
 func (r *Repo) Refs(ctx context.Context, patterns ...string) (map[string]string, error) {
-	// In most repositories a run finds no refs of an earlier one, and to see that needs no process.
-	mayMatch := func(pattern string) bool { return !strings.HasSuffix(pattern, "/") || !r.files.hasNone(pattern) }
-	if len(patterns) > 0 && !slices.ContainsFunc(patterns, mayMatch) {
-		return map[string]string{}, nil
-	}
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, patterns...)
 	out, err := r.Run(ctx, r.common, args...)
 	if err != nil {
@@ -222,10 +216,8 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 		if err := checkRefs(ctx, r, updates); err != nil {
 			return err
 		}
-		// Every ref is where it should be: another git holds a lock for an instant, or died with it. Nothing is
-		// broken before a second has passed, however old a clock makes a lock look: a living git has let go of its
-		// lock long before, and to take one from it would break its transaction, or ours.
-		lockErr := awaitLocks(ctx, paths, time.Second)
+		// Every ref is where it should be: another git holds a lock for an instant, or died with it.
+		lockErr := clearLocks(ctx, paths, false)
 		if held, ok := errors.AsType[*muster.Error](lockErr); ok && held.Code == muster.Held {
 			return muster.Errorf(muster.Unavailable, "a ref cannot be moved: %w", err).WithHint("%s", held.Hint)
 		}

@@ -170,6 +170,7 @@ func TestWhatIsNoPlainBranchIsLeftToGit(t *testing.T) {
 	}
 }
 
+// What HEAD is in a lane is told without git where the lane and its registration name each other.
 func TestStanding(t *testing.T) {
 	root := gittest.Repo(t, nil)
 	r := open(t, root)
@@ -179,12 +180,13 @@ func TestStanding(t *testing.T) {
 	}
 	lane := func(name string) string {
 		dir := filepath.Join(base, name)
-		gittest.Git(t, root, "worktree", "add", "-q", "-b", "wt/"+name, dir)
+		gittest.Git(t, root, "branch", "wt/"+name)
+		require.NoError(t, r.AddWorktree(t.Context(), dir, "wt/"+name, ""))
 		return dir
 	}
 	is := func(what, dir, want string, sure bool) {
 		t.Helper()
-		if head, ok := r.LinkedHead(dir); ok != sure || ok && head != want {
+		if head, ok := git.PlaceHead(r, dir); ok != sure || ok && head != want {
 			t.Errorf("%s: on %q, %v; want %q, %v", what, head, ok, want, sure)
 		}
 	}
@@ -205,63 +207,8 @@ func TestStanding(t *testing.T) {
 	is("it says that it is the main worktree", two, "", false)
 	gittest.Write(t, two, map[string]string{".git": link})
 	is("mended", two, "refs/heads/wt/two", true)
-	gittest.Write(t, root, map[string]string{".git/worktrees/two/config.worktree": "[core]\n\tworktree = /elsewhere\n"})
-	is("it has a config of its own", two, "", false)
-}
-
-// A repository without linked worktrees is seen to have none without git, and as git lists it.
-func TestTheOnlyWorktreeIsListedWithoutGit(t *testing.T) {
-	root := gittest.Repo(t, nil)
-	r := open(t, root)
-	linked := filepath.Join(t.TempDir(), "linked")
-	gittest.Git(t, root, "worktree", "add", "-b", "side", linked)
-	both, err := r.Worktrees(t.Context())
-	if err != nil || len(both) != 2 {
-		t.Fatalf("with a linked worktree git lists %v (%v)", both, err)
-	}
-	gittest.Git(t, root, "worktree", "remove", linked)
-	if err := os.RemoveAll(filepath.Join(root, ".git", "worktrees")); err != nil { // newer gits leave it empty
-		t.Fatal(err)
-	}
-	branch := gittest.Git(t, root, "symbolic-ref", "HEAD")
-	path := os.Getenv("PATH")
-	t.Setenv("PATH", t.TempDir())
-	one, err := r.Worktrees(t.Context())
-	if err != nil || len(one) != 1 || one[0] != both[0] {
-		t.Errorf("without linked worktrees the list is %v (%v), want %v", one, err, both[:1])
-	}
-	returns(t, r.Root())(r.CheckedOut(t.Context(), branch))
-	t.Setenv("PATH", path)
-	gittest.Git(t, root, "checkout", "-q", "--detach")
-	if all, err := r.Worktrees(t.Context()); err != nil || len(all) != 1 || all[0].Branch != "" || all[0].Path != both[0].Path {
-		t.Errorf("with a detached HEAD the list is %v (%v)", all, err)
-	}
-}
-
-// That there is no ref below a prefix is seen without git, where refs are loose and where they are packed.
-func TestNoRefsBelowAPrefix(t *testing.T) {
-	root := gittest.Repo(t, nil)
-	r := open(t, root)
-	head := gittest.Git(t, root, "rev-parse", "HEAD")
-	path := os.Getenv("PATH")
-	for _, pack := range []bool{false, true} {
-		if pack {
-			gittest.Git(t, root, "pack-refs", "--all")
-		}
-		t.Setenv("PATH", t.TempDir())
-		if all, err := r.Refs(t.Context(), "refs/none/"); len(all) != 0 || err != nil {
-			t.Errorf("packed %t: below refs/none/ lie %v (%v)", pack, all, err)
-		}
-		t.Setenv("PATH", path)
-		gittest.Git(t, root, "update-ref", "refs/some/a", head)
-		if pack {
-			gittest.Git(t, root, "pack-refs", "--all")
-		}
-		all, err := r.Refs(t.Context(), "refs/none/", "refs/some/")
-		if err != nil || len(all) != 1 || all["refs/some/a"] != head {
-			t.Errorf("packed %t: below refs/some/ lie %v (%v), want refs/some/a at %s", pack, all, err, head)
-		}
-	}
+	require.NoError(t, os.Symlink(two, filepath.Join(base, "four")))
+	is("a link to a lane", filepath.Join(base, "four"), "", false)
 }
 
 // That a branch is checked out nowhere is seen without git, and never of one that git finds checked out somewhere.

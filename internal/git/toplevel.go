@@ -40,27 +40,28 @@ func checkGitDir(dir string) error {
 		return err
 	}
 	link := filepath.Join(top, ".git")
-	gitDir, isLink := link, false
+	gitDirs := []string{link}
 	if st, err := os.Stat(link); err == nil && !st.IsDir() {
-		if isLink = true; !st.Mode().IsRegular() {
+		if !st.Mode().IsRegular() {
 			return errNoFile(link)
 		}
-		gitDir = DirOf(top)
+		if gitDirs = []string{DirOf(top)}; gitDirs[0] == "" {
+			return nil
+		}
+		if common := commonOf(gitDirs[0]); common != "" {
+			gitDirs = append(gitDirs, common)
+		}
 	}
-	for ; gitDir != ""; gitDir = commonOf(gitDir) {
-		if err := CheckPath(gitDir); err != nil {
+	for _, dir := range gitDirs {
+		if err := CheckPath(dir); err != nil {
 			return err
 		}
 		for _, name := range neededFiles {
-			path := filepath.Join(gitDir, filepath.FromSlash(name))
+			path := filepath.Join(dir, filepath.FromSlash(name))
 			if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 				return errNoFile(path)
 			}
 		}
-		if !isLink {
-			break
-		}
-		isLink = false // the git directory of the main worktree has no other
 	}
 	return nil
 }

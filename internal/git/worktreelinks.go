@@ -15,7 +15,7 @@ import (
 // .git, and the registration by its file gitdir.
 
 // DirOf returns the git directory of a linked worktree, "" when it cannot be read. While commands run in a lane, its
-// .git file may lead to a git directory of theirs (Private.GitDir), which is never the answer.
+// .git file may lead to a git directory of theirs (Place.GitDir), which is never the answer.
 func DirOf(path string) string {
 	dir := linkedDir(path)
 	if common := ownerOf(dir); common != "" {
@@ -40,9 +40,8 @@ func linkedDir(path string) string {
 // AdminDir returns the directory in .git/worktrees of the linked worktree at path. It is "" when there is none, or when
 // the two do not name each other. common is the repository's common directory. A symbolic link to a worktree is none.
 func AdminDir(common, path string) string {
-	admin := DirOf(path)
-	if info, err := os.Lstat(path); err != nil || !info.IsDir() ||
-		filepath.Dir(admin) != filepath.Join(common, "worktrees") || linkOf(admin) != filepath.Join(path, ".git") {
+	admin := registrationOf(common, path)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() || !isPlainLink(path) || DirOf(path) != admin {
 		return ""
 	}
 	return admin
@@ -68,9 +67,6 @@ func registrationOf(common, path string) string {
 	}
 	return ""
 }
-
-// isLinkedTo reports whether the .git file of the worktree at path names a registration, itself or by what DirOf knows.
-func isLinkedTo(path, admin string) bool { return isPlainLink(path) && DirOf(path) == admin }
 
 // isPlainLink reports whether the .git of the worktree at path is a file.
 func isPlainLink(path string) bool {
@@ -98,36 +94,9 @@ func RestoreLink(common, path string) error {
 	if !durable.IsMissing(link) || admin == "" {
 		return nil
 	}
-	// O_EXCL: another process may be doing the same, or the owner may have made a repository of its own.
-	f, err := os.OpenFile(link, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
+	// A rename replaces no directory: the owner may be making a repository of its own.
+	if err := durable.New(durable.OS{}).Replace(link, linkText(admin)); err != nil {
 		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected again: %w", path, err)
-	}
-	_, err = f.WriteString("gitdir: " + filepath.ToSlash(admin) + "\n")
-	return errors.Join(err, f.Close())
-}
-
-// ReplaceLink is RestoreLink for a worktree in which hostile programs may have put anything in the place of the .git
-// file: that is replaced.
-func ReplaceLink(common, path string) error {
-	admin := registrationOf(common, path)
-	if admin == "" || isPlainLink(path) && linkedDir(path) == admin || durable.IsMissing(path) {
-		return nil
-	}
-	return writeLink(path, admin, durable.New(durable.OS{}).Replace)
-}
-
-// writeLink lets the .git file of the worktree at path name dir, whatever is in its place. replace replaces a file.
-func writeLink(path, dir string, replace func(file string, data []byte) error) (err error) {
-	link := filepath.Join(path, ".git")
-	if st, statErr := os.Lstat(link); statErr == nil && st.IsDir() {
-		err = durable.RemoveAll(link)
-	}
-	if err == nil {
-		err = replace(link, []byte("gitdir: "+filepath.ToSlash(dir)+"\n"))
-	}
-	if err != nil {
-		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected: %w", path, err)
 	}
 	return nil
 }
@@ -170,7 +139,7 @@ func Rejoin(admin, path string) error {
 	if err := files.Replace(filepath.Join(admin, "gitdir"), []byte(filepath.ToSlash(link)+"\n")); err != nil {
 		return err
 	}
-	return files.Replace(link, []byte("gitdir: "+filepath.ToSlash(admin)+"\n"))
+	return files.Replace(link, linkText(admin))
 }
 
 // AskWorktree asks git about the registered worktree at path, by its registration, which no command of a member writes.

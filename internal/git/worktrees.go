@@ -25,9 +25,6 @@ type Worktree struct {
 
 // Worktrees returns all worktrees, the main one first.
 func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
-	if w, isOnly := onlyWorktree(r); isOnly {
-		return []Worktree{w}, nil
-	}
 	// Listing reads the others' files: one that is just being added or removed can make it fail for an instant.
 	out, err := r.retry(ctx, 6, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
@@ -47,16 +44,6 @@ func (r *runner) retry(ctx context.Context, times int, args ...string) (string, 
 			return "", err
 		}
 	}
-}
-
-// onlyWorktree returns the main worktree. isOnly is false where there are linked ones, or where only git can tell.
-// A run begins with this question, most often in a repository without lanes.
-func onlyWorktree(r *Repo) (w Worktree, isOnly bool) {
-	if !durable.IsMissing(filepath.Join(r.common, "worktrees")) || filepath.Join(r.root, ".git") != r.common {
-		return w, false
-	}
-	w = Worktree{Path: r.root, Branch: r.files.head()}
-	return w, w.Branch != "" && r.files.commit(w.Branch) != ""
 }
 
 // CheckedOut returns the path of the worktree that has the branch (refs/heads/...) checked out, "" when none has.
@@ -178,57 +165,32 @@ func LinkKeys(common, gitDir string) error {
 
 // RemoveWorktree removes a linked worktree with everything in it. One that is gone already is no error; one that is
 // locked is, and so is a directory with files that is no worktree of this repository: nothing in it is touched.
-//
-// The files go first and the .git file after them. A removal that is cut off, or that meets something which cannot be
-// removed, leaves a worktree that git still knows, so that it can be tried again.
 func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
-	if ownerOf(linkedDir(path)) == r.common { // a process died while a command ran there
-		if err := ReplaceLink(r.common, path); err != nil {
-			return err
-		}
+	if admin := registrationOf(r.common, path); admin != "" && !durable.IsMissing(filepath.Join(admin, "locked")) {
+		return muster.Errorf(muster.Held, "the worktree %s is locked", path)
 	}
-	for try := 1; ; try++ {
-		if err := removeFiles(r.common, path); err != nil {
-			return muster.Errorf(muster.Unavailable, "the files of the worktree %s cannot be removed: %w", path, err)
-		}
-		_, err := r.Run(ctx, r.common, "worktree", "remove", "--force", path)
-		if err == nil || !isExit(err) {
-			return err
-		}
-		w, found, lerr := r.WorktreeAt(ctx, path)
-		if lerr != nil {
-			return lerr
-		}
-		switch {
-		case !found && durable.IsMissing(path):
-			return removeRegistrations(ctx, r.common, path)
-		case w.Locked:
-			return err
-		case try == 4:
-			// git removes .git before it removes the directory, and may have been killed in between. The tries before
-			// give a git that is alive the time to end. Only an empty directory is removed without a .git.
-			if derr := os.Remove(path); derr != nil && !errors.Is(derr, os.ErrNotExist) {
-				return err
-			}
-			return removeRegistrations(ctx, r.common, path)
-		}
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
-	}
+	return r.UndoWorktree(ctx, path)
 }
 
-// removeFiles removes all that is in a worktree but its .git file. It does nothing where the directory and this
-// repository do not name each other, and where the worktree is locked: what becomes of these is for git to say.
-func removeFiles(common, path string) error {
-	admin := AdminDir(common, path)
-	if admin == "" {
-		return nil
+// UndoWorktree is RemoveWorktree for one that was being made, which is locked meanwhile: registered, half registered or
+// not at all.
+//
+// The files go first, then the .git file, and the registration last. A removal that is cut off, or that meets something
+// which cannot be removed, leaves a worktree that git still knows, so that it can be tried again.
+func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
+	if AdminDir(r.common, path) != "" {
+		err := durable.RemoveContents(path, ".git")
+		if err == nil {
+			err = ignoreMissing(os.Remove(filepath.Join(path, ".git")))
+		}
+		if err != nil {
+			return muster.Errorf(muster.Unavailable, "the files of the worktree %s cannot be removed: %w", path, err)
+		}
 	}
-	if !durable.IsMissing(filepath.Join(admin, "locked")) {
-		return nil
+	if err := ignoreMissing(os.Remove(path)); err != nil {
+		return muster.Errorf(muster.Held, "%s holds files that git knows nothing of", path)
 	}
-	return durable.RemoveContents(path, ".git")
+	return removeRegistrations(ctx, r.common, path)
 }
 
 // WorktreeAt returns the registered worktree with that path. A directory that exists and is not registered is none.
@@ -247,37 +209,6 @@ func pause(ctx context.Context, try int) error {
 	wait := time.Duration(try) * 10 * time.Millisecond
 	_ = clock.Sleep(ctx, wait/2+rand.N(wait))
 	return context.Cause(ctx)
-}
-
-// UndoWorktree takes back a worktree that was being made and was never used: registered, half registered or not at all.
-// It leaves a directory with files that git does not know, and returns an error.
-func (r *Repo) UndoWorktree(ctx context.Context, path string) error {
-	// A git that outlived its parent may still be writing there. A lock in any other git directory is not ours to
-	// break.
-	if dir := DirOf(path); filepath.Dir(dir) == filepath.Join(r.common, "worktrees") {
-		if err := breakLocks(ctx, []string{filepath.Join(dir, "index.lock")}, 2*time.Second); err != nil {
-			return err
-		}
-	}
-	// A registration may be missing, half written, or complete without files.
-	_, found, err := r.WorktreeAt(ctx, path)
-	if err != nil {
-		return err
-	}
-	if found {
-		// Twice --force: one that was interrupted while it was being made is still locked.
-		_, err = r.Run(ctx, r.common, "worktree", "remove", "--force", "--force", path)
-		if err != nil && !isExit(err) {
-			return err
-		}
-	}
-	if derr := os.Remove(path); derr == nil || errors.Is(derr, os.ErrNotExist) {
-		return removeRegistrations(ctx, r.common, path)
-	}
-	if err == nil {
-		err = muster.Errorf(muster.Held, "%s holds files that git knows nothing of", path)
-	}
-	return err
 }
 
 // removeRegistrations removes the registrations of a worktree whose directory is gone: those that name its path, and
@@ -306,5 +237,6 @@ func removeRegistrations(ctx context.Context, common, path string) error {
 				path, err)
 		}
 	}
+	_ = os.Remove(filepath.Join(common, "worktrees")) // where it is empty, as git does
 	return nil
 }

@@ -86,9 +86,6 @@ func headOf(ctx context.Context, repo *git.Repo, dir string) (head string, err e
 	if head, ok := git.PlaceHead(repo, dir); ok && ctx.Err() == nil {
 		return head, nil
 	}
-	if head, ok := repo.LinkedHead(dir); ok && ctx.Err() == nil {
-		return head, nil
-	}
 	// A link could lead to any worktree, also to the user's own checkout.
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		return "", errors.New("it is a symbolic link")

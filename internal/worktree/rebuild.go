@@ -12,6 +12,7 @@ import (
 
 	"muster"
 	"muster/internal/corruption"
+	"muster/internal/git"
 	"muster/journal"
 )
 
@@ -128,12 +129,11 @@ func (x *index) restore(ctx context.Context, lanes []muster.Lane) error {
 // No process of the team does either: it removes the directory of a lane before the row, sets no lane back to creating,
 // and takes a lane only from an occupant that is dead, as this process is not.
 func (x *index) overwritten(row muster.Lane, err error, name muster.Name) bool {
-	v, isOurs := x.written.Load(name)
 	if errors.Is(err, muster.ErrNotFound) {
 		// The file system answers, so a lane that is really gone costs no git.
-		head, ok := x.repo.LinkedHead(filepath.Join(x.home, string(name)))
-		return ok && (isOurs || head == "refs/heads/wt/"+string(name))
+		return git.HasPlace(x.repo, filepath.Join(x.home, string(name)))
 	}
+	v, isOurs := x.written.Load(name)
 	if err != nil || !isOurs {
 		return false
 	}
