@@ -57,7 +57,7 @@ func stampOf(path string) string {
 	if info.IsDir() {
 		return dirStamp(info)
 	}
-	changed, ok := changeOf(info)
+	changed, ok := durable.ChangeOf(info)
 	if !ok {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/durable"
 	"muster/internal/text"
 )
 
@@ -83,7 +84,8 @@ func stampOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano(), changeTime(info))
+	changed, _ := durable.ChangeOf(info)
+	return fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano(), changed)
 }
 
 // contentOf returns a hash of the mode and the content of a file, "" where there is none. A file that is written anew

@@ -18,11 +18,16 @@ func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
 
 // CommitTree makes a commit object, as the runtime's identity. No ref moves, and nothing is synced to disk: see Pack.
 func (r *Repo) CommitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	args := []string{"commit-tree", tree, "-F", "-"}
+	return r.commitTree(ctx, Call{Args: []string{"commit-tree", "-F", "-", tree}, Stdin: message}, tree, parents)
+}
+
+// commitTree makes a commit by a call that lacks the parents.
+func (r *Repo) commitTree(ctx context.Context, c Call, tree string, parents []string) (string, error) {
+	c.Dir = r.common
 	for _, p := range parents {
-		args = append(args, "-p", p)
+		c.Args = append(c.Args, "-p", p)
 	}
-	out, err := r.Do(ctx, Call{Dir: r.common, Args: args, Stdin: message})
+	out, err := r.Do(ctx, c)
 	id := strings.TrimSpace(out)
 	if err == nil && len(parents) > 0 && IsID(tree) {
 		r.files.made.Store(id, madeCommit{tree, parents[0]})
@@ -78,13 +83,6 @@ func (r *runner) CheckComplete(ctx context.Context, commit string) error {
 // SplitNUL returns the entries of git's output with -z, each of which ends with a NUL.
 func SplitNUL(out string) []string {
 	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 })
-}
-
-// Status reports whether the worktree at dir has anything uncommitted: changed, staged, unmerged, or untracked and not
-// ignored.
-func (r *Repo) Status(ctx context.Context, dir string) (dirty bool, err error) {
-	out, err := r.Run(ctx, dir, "status", "--porcelain", "-z", "--untracked-files=normal")
-	return out != "", err
 }
 
 // CheckoutState is how the user's checkout stands.

@@ -65,17 +65,13 @@ func Signs(r *Repo) bool { return r.signing.isWanted }
 // agent program has is an error. Errors: Unavailable, with the reason, which is context.DeadlineExceeded where the
 // program did not end, or the context's.
 func SignedCommit(ctx context.Context, r *Repo, tree string, parents []string, message string) (string, error) {
-	args := []string{"commit-tree", "-S", tree, "-F", "-"}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
 	limited, cancel := context.WithTimeout(ctx, signTimeout)
 	defer cancel()
-	out, err := r.Do(limited, Call{Dir: r.common, Args: args, Stdin: message, Settings: r.signing.settings,
-		Env: []string{"GPG_TTY=", "SSH_ASKPASS_REQUIRE=force"}})
+	id, err := r.commitTree(limited, Call{Args: []string{"commit-tree", "-S", "-F", "-", tree}, Stdin: message,
+		Settings: r.signing.settings, Env: []string{"GPG_TTY=", "SSH_ASKPASS_REQUIRE=force"}}, tree, parents)
 	switch {
 	case err == nil || ctx.Err() != nil:
-		return strings.TrimSpace(out), err
+		return id, err
 	case limited.Err() != nil:
 		return "", muster.Errorf(muster.Unavailable, "the program that signs did not end within %v: %w", signTimeout,
 			context.DeadlineExceeded)

@@ -37,7 +37,6 @@ var elsewhere = map[string]string{
 	"internal/git mainRoot all[0].Path":          opening,
 	"internal/git Init dir":                      "the directory in which the user makes a repository",
 	"internal/git Run dir":                       its,
-	"internal/git Status dir":                    its,
 	"internal/git revParse dir":                  its,
 	"internal/git InCheckout tree":               confined,
 	"internal/git SubmodulesNow dir":             confined,

@@ -35,13 +35,14 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		return nil, found
 	}
 	found.Add("git", Healthy, strings.TrimPrefix(strings.TrimSpace(version), "git version "), "")
-	head, _ := repo.Head(ctx)        // there is one: git.Open refuses a repository without a commit
-	on, _ := repo.CurrentBranch(ctx) // it is shown only
-	on = cmp.Or(strings.TrimPrefix(on, "refs/heads/"), "no branch")
-	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), on, head), "")
-	if dirty, err := repo.Status(ctx, repo.Root()); err != nil {
+	s, err := git.Checkout(ctx, repo)
+	if err != nil {
 		found.AddError("repository", err)
-	} else if dirty {
+		return repo, found
+	}
+	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), cmp.Or(s.Branch, "no branch"),
+		s.Head), "")
+	if s.Changed > 0 {
 		found.Add("repository", Note, "there are uncommitted changes: they are part of no lane",
 			"commit what the team should build on")
 	}

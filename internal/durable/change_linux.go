@@ -1,4 +1,4 @@
-package check
+package durable
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// changeOf returns which file it is and when anything of it has changed last. No program can set that time back.
-func changeOf(info fs.FileInfo) (changed string, ok bool) {
+// ChangeOf returns which file it is and when anything of it has changed last. No program can set that time back.
+func ChangeOf(info fs.FileInfo) (changed string, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return "", false
