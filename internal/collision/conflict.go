@@ -26,7 +26,7 @@ const (
 
 // readLines returns the files in conflict of each merge with the lines, which it finds in the files with markers.
 func (l *looker) readLines(
-	ctx context.Context, pairs []git.Pair, merges []git.Merge,
+	ctx context.Context, pairs []sides, merges []merge,
 ) ([][]muster.CollidingFile, error) {
 	var names []string
 	for _, m := range merges {
@@ -53,11 +53,11 @@ func (l *looker) readLines(
 }
 
 // merged names the file with markers to git.
-func merged(m git.Merge, c git.Conflicted) string { return m.Tree + ":" + c.Path }
+func merged(m merge, c conflicted) string { return m.Tree + ":" + c.Path }
 
 // landedIn returns the tasks that have changed on the target what the lane collides with: the lines, as far as git can
 // tell by whom, else the files. The trailers of landed commits name the tasks.
-func (l *looker) landedIn(ctx context.Context, p git.Pair, files []muster.CollidingFile) ([]muster.TaskID, error) {
+func (l *looker) landedIn(ctx context.Context, p sides, files []muster.CollidingFile) ([]muster.TaskID, error) {
 	var commits []string
 	for _, f := range files[:min(len(files), maxBlamed)] {
 		found, err := l.blame(ctx, p, f)
@@ -88,7 +88,7 @@ func (l *looker) landedIn(ctx context.Context, p git.Pair, files []muster.Collid
 
 // blame returns the commits that the lane does not have and that have made the target's lines in conflict. There are
 // none where lines were deleted.
-func (l *looker) blame(ctx context.Context, p git.Pair, f muster.CollidingFile) (commits []string, err error) {
+func (l *looker) blame(ctx context.Context, p sides, f muster.CollidingFile) (commits []string, err error) {
 	args := []string{"blame", "-l", "-s"}
 	for _, lines := range strings.Split(f.WithLines, ", ") {
 		from, to, isRange := strings.Cut(strings.SplitN(lines, " ", 2)[0], "-")

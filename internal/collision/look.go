@@ -57,7 +57,7 @@ type looker struct {
 
 	tip      string
 	contents map[muster.TaskID]content
-	merged   map[pair]git.Pair         // the commits of the last merge of the two
+	merged   map[pair]sides            // the commits of the last merge of the two
 	found    map[pair]muster.Collision // what collides now
 	told     map[pair]muster.Collision // what was told of them
 	overs    map[pair]int              // how often it was told that they do not collide any more
@@ -66,7 +66,7 @@ type looker struct {
 
 // newLooker returns a looker that has looked at nothing.
 func newLooker(o Options) looker {
-	return looker{o: o, contents: map[muster.TaskID]content{}, merged: map[pair]git.Pair{},
+	return looker{o: o, contents: map[muster.TaskID]content{}, merged: map[pair]sides{},
 		found: map[pair]muster.Collision{}, told: map[pair]muster.Collision{}, overs: map[pair]int{}}
 }
 
@@ -141,9 +141,9 @@ func (l *looker) look(ctx context.Context, changed map[muster.Name]bool) ([]Noti
 }
 
 // forget drops what is known of pairs that are none any more, and what was told of tasks that have ended.
-func (l *looker) forget(live map[muster.TaskID]muster.Task, pairs map[pair]git.Pair) {
-	maps.DeleteFunc(l.found, func(p pair, _ muster.Collision) bool { return pairs[p] == git.Pair{} })
-	maps.DeleteFunc(l.merged, func(p pair, _ git.Pair) bool { return pairs[p] == git.Pair{} })
+func (l *looker) forget(live map[muster.TaskID]muster.Task, pairs map[pair]sides) {
+	maps.DeleteFunc(l.found, func(p pair, _ muster.Collision) bool { return pairs[p] == sides{} })
+	maps.DeleteFunc(l.merged, func(p pair, _ sides) bool { return pairs[p] == sides{} })
 	maps.DeleteFunc(l.told, func(p pair, _ muster.Collision) bool {
 		return live[p.task].ID == 0 || p.with != 0 && live[p.with].ID == 0
 	})
@@ -199,18 +199,18 @@ func (l *looker) takeContents(
 
 // pairs returns what is to be merged: each lane with the target, and with each other one. A lane in which nothing was
 // changed collides with nothing.
-func (l *looker) pairs() map[pair]git.Pair {
-	all := map[pair]git.Pair{}
+func (l *looker) pairs() map[pair]sides {
+	all := map[pair]sides{}
 	for id, c := range l.contents {
 		if c.isBase {
 			continue
 		}
 		if l.tip != "" {
-			all[pair{id, 0}] = git.Pair{Ours: c.commit, Theirs: l.tip}
+			all[pair{id, 0}] = sides{Ours: c.commit, Theirs: l.tip}
 		}
 		for other, o := range l.contents {
 			if id < other && !o.isBase {
-				all[pair{id, other}] = git.Pair{Ours: c.commit, Theirs: o.commit}
+				all[pair{id, other}] = sides{Ours: c.commit, Theirs: o.commit}
 			}
 		}
 	}
@@ -219,17 +219,17 @@ func (l *looker) pairs() map[pair]git.Pair {
 
 // mergeAll merges the pairs of which a side has changed, and brings found up to date.
 func (l *looker) mergeAll(
-	ctx context.Context, pairs map[pair]git.Pair, live map[muster.TaskID]muster.Task,
+	ctx context.Context, pairs map[pair]sides, live map[muster.TaskID]muster.Task,
 ) error {
 	// The commits of a pair say all: a lane whose content is as it was has the same commit, and is not merged again.
 	var keys []pair
-	var todo []git.Pair
+	var todo []sides
 	for _, p := range slices.SortedFunc(maps.Keys(pairs), pair.compare) {
 		if l.merged[p] != pairs[p] {
 			keys, todo = append(keys, p), append(todo, pairs[p])
 		}
 	}
-	merges, err := git.Merges(ctx, l.repo, todo)
+	merges, err := mergeTrees(ctx, l.repo, todo)
 	if err != nil {
 		return err
 	}

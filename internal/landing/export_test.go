@@ -15,9 +15,13 @@ func Waiting(l *Lander) int {
 }
 
 var (
-	Dependants = dependants
-	FileList   = fileList
+	Dependants     = dependants
+	FileList       = fileList
+	TreeChanges    = treeChanges
+	HistoryChanges = historyChanges
 )
+
+type FileChange = fileChange
 
 // EndDrainer leaves the queue as when its last owner has left and its drainer has not noticed that yet. It does when
 // somebody waits.

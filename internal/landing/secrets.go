@@ -24,10 +24,10 @@ func returnSecrets(ctx context.Context, a *attempt, tip string) (isReturned bool
 	if a.options.LandSecrets || a.scanned == a.head {
 		return false, nil
 	}
-	changed, err := git.TreeChanges(ctx, a.repo, tip, a.merged.tree)
+	changed, err := treeChanges(ctx, a.repo, tip, a.merged.tree)
 	if err == nil && a.options.MergeCommits {
-		var history []git.FileChange
-		history, err = git.HistoryChanges(ctx, a.repo, tip, a.head)
+		var history []fileChange
+		history, err = historyChanges(ctx, a.repo, tip, a.head)
 		changed = append(changed, history...)
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func returnSecrets(ctx context.Context, a *attempt, tip string) (isReturned bool
 
 // readChanges reads the contents of changed files. One that is too large is left out, and so are those that follow when
 // all together are too large.
-func readChanges(ctx context.Context, repo *git.Repo, changed []git.FileChange) ([]secrets.Change, error) {
+func readChanges(ctx context.Context, repo *git.Repo, changed []fileChange) ([]secrets.Change, error) {
 	// Two commits may have one content, which is read once.
 	var ids []string
 	for _, c := range changed {

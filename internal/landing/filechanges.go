@@ -1,44 +1,46 @@
-package git
+package landing
 
 import (
 	"context"
 	"strings"
+
+	"muster/internal/git"
 )
 
-// FileChange is a file that a commit or a tree has changed, by the ids of its contents.
-type FileChange struct {
+// fileChange is a file that a commit or a tree has changed, by the ids of its contents.
+type fileChange struct {
 	Path string
 	// Old are the contents from which it was made: none of a new file, one of each parent for a merge.
 	Old []string
 	New string
 }
 
-// TreeChanges returns the files of a tree that are not those of another one, or of a commit. Files that are gone and
+// treeChanges returns the files of a tree that are not those of another one, or of a commit. Files that are gone and
 // submodules are left out. A file that was moved has the content that it had in its old place. No attribute of the
 // repository changes the result, as it changes what git shows as a difference.
-func TreeChanges(ctx context.Context, r *Repo, from, to string) ([]FileChange, error) {
-	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Args: []string{"diff-tree", "-r", "-z", "-M", "--raw",
-		"--no-abbrev", "--end-of-options", from, to}})
+func treeChanges(ctx context.Context, r *git.Repo, from, to string) ([]fileChange, error) {
+	out, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Bare: true, Args: []string{"diff-tree", "-r", "-z", "-M",
+		"--raw", "--no-abbrev", "--end-of-options", from, to}})
 	return parseRaw(out), err
 }
 
-// HistoryChanges returns what each commit has changed that is in head's history and not in base's. A merge has changed
+// historyChanges returns what each commit has changed that is in head's history and not in base's. A merge has changed
 // what is in none of its parents.
-func HistoryChanges(ctx context.Context, r *Repo, base, head string) ([]FileChange, error) {
-	commits, err := r.Do(ctx, Call{Dir: r.common, Bare: true,
+func historyChanges(ctx context.Context, r *git.Repo, base, head string) ([]fileChange, error) {
+	commits, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Bare: true,
 		Args: []string{"rev-list", "--end-of-options", head, "^" + base}})
 	if err != nil || commits == "" {
 		return nil, err
 	}
-	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Stdin: commits, Args: []string{"diff-tree", "--stdin", "-r",
-		"-z", "-M", "-c", "--root", "--raw", "--no-abbrev", "--no-commit-id"}})
+	out, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Bare: true, Stdin: commits, Args: []string{"diff-tree",
+		"--stdin", "-r", "-z", "-M", "-c", "--root", "--raw", "--no-abbrev", "--no-commit-id"}})
 	return parseRaw(out), err
 }
 
 // parseRaw reads git's raw form: a colon for each parent, the modes and the ids of the parents and of the result, and
 // the status, then the path, or two where the file was moved.
-func parseRaw(out string) (all []FileChange) {
-	fields := SplitNUL(out)
+func parseRaw(out string) (all []fileChange) {
+	fields := git.SplitNUL(out)
 	for i := 0; i+1 < len(fields); i++ {
 		head := strings.TrimLeft(fields[i], ":")
 		parents := len(fields[i]) - len(head)
@@ -52,7 +54,7 @@ func parseRaw(out string) (all []FileChange) {
 		if parents == 1 && strings.ContainsAny(status, "RC") && i+1 < len(fields) {
 			i++
 		}
-		c := FileChange{Path: fields[i], New: f[2*parents+1]}
+		c := fileChange{Path: fields[i], New: f[2*parents+1]}
 		for p, id := range f[parents+1 : 2*parents+1] {
 			if strings.Trim(id, "0") != "" && f[p] != submodule {
 				c.Old = append(c.Old, id)

@@ -1,29 +1,32 @@
-package git
+package collision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"muster/internal/git"
 )
 
-// Pair are two commits that are to be merged.
-type Pair struct{ Ours, Theirs string }
+// sides are two commits that are to be merged.
+type sides struct{ Ours, Theirs string }
 
-// Merge is how two commits merge.
-type Merge struct {
+// merge is how two commits merge.
+type merge struct {
 	// Tree is what the merge makes. A file in conflict has markers there, with the ids of the commits as labels. It is
 	// "" where git could not merge the two at all.
 	Tree string
 	// Conflicts are the files in conflict, each once.
-	Conflicts []Conflicted
+	Conflicts []conflicted
 }
 
-// Conflicted is a file in conflict, and its content on both sides: ids, which are "" where a side has no such file.
-type Conflicted struct{ Path, Ours, Theirs string }
+// conflicted is a file in conflict, and its content on both sides: ids, which are "" where a side has no such file.
+type conflicted struct{ Path, Ours, Theirs string }
 
-// Merges merges each pair of commits as MergeTree does, all of them in one process. A pair that git cannot merge, as
-// when an object is missing, has the zero Merge.
-func Merges(ctx context.Context, r *Repo, pairs []Pair) ([]Merge, error) {
+// mergeTrees merges each pair of commits as git.Repo.MergeTree does, all of them in one process. A pair that git cannot
+// merge, as when an object is missing, has the zero merge.
+func mergeTrees(ctx context.Context, r *git.Repo, pairs []sides) ([]merge, error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
@@ -33,37 +36,37 @@ func Merges(ctx context.Context, r *Repo, pairs []Pair) ([]Merge, error) {
 	for _, p := range pairs {
 		fmt.Fprintf(in, "%s %s\n", p.Ours, p.Theirs)
 	}
-	out, err := r.Do(ctx, Call{Dir: r.common, Bare: true, Stdin: in.String(), Args: []string{"merge-tree",
+	out, err := r.Do(ctx, git.Call{Dir: r.CommonDir(), Bare: true, Stdin: in.String(), Args: []string{"merge-tree",
 		"--write-tree", "--no-messages", "--allow-unrelated-histories", "--stdin", "-z"}})
 	if err == nil {
 		return parseMerges(out, len(pairs)), nil
 	}
-	if !isExit(err) || ctx.Err() != nil {
+	if _, hasRun := errors.AsType[*git.ExitError](err); !hasRun || ctx.Err() != nil {
 		return nil, err
 	}
 	if len(pairs) == 1 {
-		return []Merge{{}}, nil
+		return []merge{{}}, nil
 	}
 	// git ends at the first pair that it cannot merge. The halves are tried, so that one broken lane hides no other.
 	half := len(pairs) / 2
-	left, err := Merges(ctx, r, pairs[:half])
+	left, err := mergeTrees(ctx, r, pairs[:half])
 	if err != nil {
 		return nil, err
 	}
-	right, err := Merges(ctx, r, pairs[half:])
+	right, err := mergeTrees(ctx, r, pairs[half:])
 	return append(left, right...), err
 }
 
 // parseMerges reads what git merge-tree prints of n merges: of each a digit, the tree, and three entries at most of
 // each file in conflict, MODE ID STAGE<TAB>PATH.
-func parseMerges(out string, n int) []Merge {
-	all := make([]Merge, 0, n)
+func parseMerges(out string, n int) []merge {
+	all := make([]merge, 0, n)
 	isTree := false
-	for _, field := range SplitNUL(out) {
+	for _, field := range git.SplitNUL(out) {
 		meta, path, isEntry := strings.Cut(field, "\t")
 		switch {
-		case isTree && IsID(field):
-			all, isTree = append(all, Merge{Tree: field}), false
+		case isTree && git.IsID(field):
+			all, isTree = append(all, merge{Tree: field}), false
 		case isEntry && len(all) > 0:
 			f := strings.Fields(meta)
 			last := &all[len(all)-1]
@@ -71,7 +74,7 @@ func parseMerges(out string, n int) []Merge {
 				continue
 			}
 			if k := len(last.Conflicts); k == 0 || last.Conflicts[k-1].Path != path {
-				last.Conflicts = append(last.Conflicts, Conflicted{Path: path})
+				last.Conflicts = append(last.Conflicts, conflicted{Path: path})
 			}
 			c := &last.Conflicts[len(last.Conflicts)-1]
 			switch f[2] {
@@ -85,7 +88,7 @@ func parseMerges(out string, n int) []Merge {
 		}
 	}
 	for len(all) < n {
-		all = append(all, Merge{})
+		all = append(all, merge{})
 	}
 	return all[:n]
 }
