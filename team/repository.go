@@ -132,8 +132,7 @@ func (r gitRepository) missingFilesNote(ctx context.Context, target string) stri
 	if err != nil || n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of git-lfs %s not here, and lanes have pointers in their place: git lfs fetch",
-		text.Count(n, "file"), text.Plural(n, "is", "are"))
+	return fmt.Sprintf("git-lfs lacks %s, and lanes have pointers in their place: git lfs fetch", text.Count(n, "file"))
 }
 
 // checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.

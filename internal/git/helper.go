@@ -116,8 +116,8 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 	return err
 }
 
-// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe where git has a file,
-// and anyPatience, for any pipe.
+// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe where git has a
+// file, and anyPatience, for any pipe.
 const (
 	pipePatience = 2 * time.Second
 	anyPatience  = 30 * time.Second

@@ -342,11 +342,11 @@ func TestObjectsThatAreRefused(t *testing.T) {
 func TestSettingsOfAPlace(t *testing.T) {
 	root := gittest.Repo(t, map[string]string{"a": "a\n"})
 	other := filepath.Join(t.TempDir(), "other")
-	require.NoError(t, os.WriteFile(other, []byte("[alias]\n\tco = checkout\n"), 0o600))
-	for _, kv := range [][2]string{{"user.name", "Ann \"A\" \\ Other"}, {"alias.st", "status\t-s # x"}, {"core.autocrlf", "input"},
+	require.NoError(t, os.WriteFile(other, []byte("[column]\n\tco = checkout\n"), 0o600))
+	for _, kv := range [][2]string{{"user.name", "Ann \"A\" \\ Other"}, {"column.st", "status\t-s # x"}, {"core.autocrlf", "input"},
 		{"http.https://x/.extraheader", "AUTHORIZATION: basic c2VjcmV0"}, {"remote.origin.url", "https://me:secret@host/x"},
 		{"core.hooksPath", "hooks"}, {"core.fsmonitor", "evil"}, {"filter.evil.clean", "evil"}, {"include.path", other},
-		{"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
+		{"alias.up", "evil"}, {"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
 		if kv[0] != "core.worktree" {
 			gittest.Git(t, root, "config", kv[0], kv[1])
 		}
@@ -358,7 +358,7 @@ func TestSettingsOfAPlace(t *testing.T) {
 	require.NoError(t, repo.AddWorktree(t.Context(), dir, "wt/a", ""))
 	p := require.Value(OpenPlace(repo, dir, "refs/heads/wt/a"))(t)
 	out := gittest.Git(t, root, "config", "-f", filepath.Join(p.Dir, "config"), "--list")
-	for _, want := range []string{"user.name=Ann \"A\" \\ Other", "alias.st=status\t-s # x", "core.autocrlf=input", "alias.co=checkout"} {
+	for _, want := range []string{"user.name=Ann \"A\" \\ Other", "column.st=status\t-s # x", "core.autocrlf=input", "column.co=checkout"} {
 		if !strings.Contains("\n"+out+"\n", "\n"+want+"\n") {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}

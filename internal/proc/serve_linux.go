@@ -106,9 +106,9 @@ func serve() error {
 // session. Where the kernel has no keyrings, there are no keys.
 func newSessionKeyring() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
 
-// protectDevices gives this thread, and what it starts, a view of the files in which the devices that a namespace has are
-// read-only. That keeps nobody from writing to a device: it keeps programs of root from changing its mode and its times,
-// which are those of the machine. It returns /dev/null there, and -1 where the kernel does not let it.
+// protectDevices gives this thread, and what it starts, a view of the files in which the devices that a namespace has
+// are read-only. That keeps nobody from writing to a device: it keeps programs of root from changing its mode and its
+// times, which are those of the machine. It returns /dev/null there, and -1 where the kernel does not let it.
 func protectDevices() (null int) {
 	if os.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
 		unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "") != nil {

@@ -87,7 +87,8 @@ func (r Rules) resolved() Rules {
 		return true
 	}
 	written := slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.Access != Write })
-	slices.SortFunc(written, func(a, b Rule) int { return cmp.Compare(len(a.Path), len(b.Path)) }) // the outer ones first
+	// The outer ones come first.
+	slices.SortFunc(written, func(a, b Rule) int { return cmp.Compare(len(a.Path), len(b.Path)) })
 	for _, x := range written {
 		if follow(&x) {
 			writable = append(writable, x.Path)

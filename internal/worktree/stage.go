@@ -276,8 +276,8 @@ func (s staging) refuseLarge(files []string) error {
 	if size <= git.MaxUnpacked {
 		return nil
 	}
-	return muster.Errorf(muster.Invalid, "the changed files of the lane %s have %d MB, the largest of them is %s: at most "+
-		"%d MB land at once", s.lane.Name, size>>20, largest, git.MaxUnpacked>>20).
+	return muster.Errorf(muster.Invalid, "the changed files of the lane %s have %d MB, the largest of them is %s: at "+
+		"most %d MB land at once", s.lane.Name, size>>20, largest, git.MaxUnpacked>>20).
 		WithHint("what should not land belongs into .gitignore")
 }
 
