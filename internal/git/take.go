@@ -21,9 +21,12 @@ import (
 // can write nothing but an empty directory, unpacks, hashes and checks each of them, and only then do they move to the
 // repository's. So nobody reads what members have written but programs that can do no harm.
 
+// MaxUnpacked is how many bytes the objects may have that are taken over at once.
+const MaxUnpacked = 4 << 30
+
 const (
-	// maxTaken is how many bytes a pack may have that is taken over, and MaxUnpacked its objects together.
-	maxTaken, MaxUnpacked = 1 << 30, 4 << 30
+	// maxTaken is how many bytes their pack may have.
+	maxTaken = 1 << 30
 	// maxTakenObjects is how many objects it may have, and maxTakenFiles how many files a tree.
 	maxTakenObjects, maxTakenFiles = 2_000_000, 1_000_000
 	// maxPath is how many bytes a name of a file may have, with all directories.

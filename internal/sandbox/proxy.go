@@ -41,7 +41,39 @@ const (
 	socketName = "s"
 	// dialTimeout is how long the connection to a host may take.
 	dialTimeout = 30 * time.Second
+	// maxConns is how many connections the programs may have at once, and maxHeader how many bytes the head of a
+	// request. More connections wait.
+	maxConns, maxHeader = 256, 64 << 10
 )
+
+// fewConns accepts no more connections than its channel has room for.
+type fewConns struct {
+	net.Listener
+	open chan struct{}
+}
+
+// Accept waits until there are fewer.
+func (f *fewConns) Accept() (net.Conn, error) {
+	f.open <- struct{}{}
+	c, err := f.Listener.Accept()
+	if err != nil {
+		<-f.open
+		return nil, err
+	}
+	return &openConn{c.(*net.UnixConn), sync.OnceFunc(func() { <-f.open })}, nil
+}
+
+// openConn is a connection that counts until it is closed.
+type openConn struct {
+	*net.UnixConn
+	release func()
+}
+
+// Close closes the connection.
+func (c *openConn) Close() error {
+	defer c.release()
+	return c.UnixConn.Close()
+}
 
 // dialHost connects to an address. control decides over the very address that it connects to.
 func dialHost(ctx context.Context, address string, control func(address string) error) (net.Conn, error) {
@@ -67,7 +99,7 @@ func StartProxy(hosts []string) (*Proxy, error) {
 	// What a program sends is of no interest to the user.
 	silent := log.New(io.Discard, "", 0)
 	p := &Proxy{dir: dir, hosts: all, dial: dialHost}
-	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, ErrorLog: silent}
+	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, MaxHeaderBytes: maxHeader, ErrorLog: silent}
 	// A redirect is for the program to follow, which has to ask for the next host. Queries go on as they are.
 	p.plain = httputil.ReverseProxy{ErrorHandler: refuseGateway, ErrorLog: silent,
 		Transport: &http.Transport{DialContext: p.connect, DisableKeepAlives: true},
@@ -77,7 +109,7 @@ func StartProxy(hosts []string) (*Proxy, error) {
 		_ = os.RemoveAll(dir)
 		return nil, errNoNetwork(err)
 	}
-	go func() { _ = p.server.Serve(l) }()
+	go func() { _ = p.server.Serve(&fewConns{l, make(chan struct{}, maxConns)}) }()
 	return p, nil
 }
 
