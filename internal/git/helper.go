@@ -81,14 +81,12 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for after, isAny := range map[time.Duration]bool{pipePatience: false, anyPatience: true} {
-		watch := time.AfterFunc(after, func() {
-			if err := p.findPipe(isAny); err != nil {
-				cancel(err)
-			}
-		})
-		defer watch.Stop()
-	}
+	watch := time.AfterFunc(pipePatience, func() {
+		if err := p.findPipe(); err != nil {
+			cancel(err)
+		}
+	})
+	defer watch.Stop()
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
 
@@ -116,17 +114,13 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 	return err
 }
 
-// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe where git has a
-// file, and anyPatience, for any pipe.
-const (
-	pipePatience = 2 * time.Second
-	anyPatience  = 30 * time.Second
-)
+// pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
+const pipePatience = 2 * time.Second
 
-// findPipe returns an error that names a pipe, a socket or a device for which git may wait; nil where it finds none.
-// isAny says that any will do: a file of a member may name the git directory of another repository, where git opens
-// files of all names. Else it must be in the git directory, or have a name that git reads anywhere.
-func (p *Place) findPipe(isAny bool) error {
+// findPipe returns an error that names a pipe, a socket or a device in the place of a file that git opens, or a link to
+// one; nil where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git
+// directory of another repository.
+func (p *Place) findPipe() error {
 	const most = 500_000 // files and directories
 	n := 0
 	for _, top := range []string{p.Tree, p.GitDir()} {
@@ -139,7 +133,7 @@ func (p *Place) findPipe(isAny bool) error {
 			if n++; err != nil || n > most {
 				return fs.SkipDir
 			}
-			if d.IsDir() || d.Type().IsRegular() || !isAny && top == p.Tree && !strings.Contains("/"+name, "/.git") {
+			if d.IsDir() || d.Type().IsRegular() || top == p.Tree && !strings.Contains("/"+name, "/.git") {
 				return nil
 			}
 			// What a link leads to is not opened.

@@ -173,7 +173,7 @@ func (s confinedPath) files(ctx context.Context, t toolset) (list []string, err 
 }
 
 // listTime is how long git may take to list files. After that the directories are walked.
-const listTime = 30 * time.Second
+const listTime = 10 * time.Second
 
 // maxListBytes is how many bytes of names git may print: those of a million files.
 const maxListBytes = 64 << 20
