@@ -1,6 +1,9 @@
 package failures
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCurrent(t *testing.T) {
 	for line, want := range map[string]string{
@@ -29,6 +32,21 @@ func TestCurrent(t *testing.T) {
 	} {
 		if got := Current(line); got != want {
 			t.Errorf("%q is about %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A report that no program that runs tests would write is cut off, and does not fill the memory.
+func TestAReportWithoutBounds(t *testing.T) {
+	const some = `<testsuite><testcase name="a"><failure/></testcase>`
+	for name, inner := range map[string]string{
+		"deep": strings.Repeat("<a>", 200) + strings.Repeat("</a>", 200),
+		"long": strings.Repeat("<a/>", 600_000),
+	} {
+		text := some + inner + "</testsuite>"
+		var f Finder
+		if !f.Report([]byte(text)) || !f.report.isPartial {
+			t.Errorf("%s: %+v", name, f.report)
 		}
 	}
 }

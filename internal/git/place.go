@@ -26,7 +26,7 @@ import (
 //   - git, the git directory of commands, which they write: index, HEAD, refs, objects, and settings that begin as a
 //     copy of those below. The repository's objects are read besides.
 //   - config, ignore, attributes and info/exclude: the settings of the repository and of the user, as they were when
-//     the repository was opened, without programs that nobody trusts and without passwords.
+//     the repository was opened, without passwords and without programs that the user does not trust.
 //   - links to what git has of objects and refs, and to what the repository has beside its own.
 //
 // Muster's git takes the place's directory for the one that worktrees share: it sees what commands have written, and

@@ -197,7 +197,7 @@ func (p *Place) showBranch(ctx context.Context) error {
 	index := indexOf(registrationOf(p.repo.common, p.Tree))
 	_, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: index, Args: []string{"read-tree", p.ref}})
 	if err == nil {
-		err = hideRepositories(ctx, p.repo, index, MadeAt(p.repo, p.ref))
+		err = p.repo.hideRepositories(ctx, index, MadeAt(p.repo, p.ref))
 	}
 	if isExit(err) {
 		return nil
@@ -212,7 +212,7 @@ func indexOf(admin string) []string {
 
 // hideRepositories takes out of an index the links to other repositories that are no submodules of a commit, which is
 // older than all that members have made: the user's git would obey what a member has written there.
-func hideRepositories(ctx context.Context, r *Repo, index []string, commit string) error {
+func (r *Repo) hideRepositories(ctx context.Context, index []string, commit string) error {
 	const gitlink = "160000 "
 	out, err := r.Do(ctx, Call{Dir: r.common, Env: index, Args: []string{"ls-files", "-z", "--stage"}})
 	if err != nil || !strings.Contains("\x00"+out, "\x00"+gitlink) {

@@ -19,7 +19,7 @@ import (
 
 // What members have made becomes the repository's by its content. A confined git packs the objects, another one, which
 // can write nothing but an empty directory, unpacks, hashes and checks each of them, and only then do they move to the
-// repository's. So nobody reads what members have written but programs that can do no harm.
+// repository's. So only confined programs read what members have written.
 
 // MaxUnpacked is how many bytes the objects may have that are taken over at once.
 const MaxUnpacked = 4 << 30
@@ -146,7 +146,7 @@ git cat-file --buffer --batch-check='%(objectsize)' <"$ids" | awk -v most="$max_
 	!/^[0-9]+$/ || (sum += $1) > most || NR > n { exit 3 }' || exit 3
 git pack-objects --stdout --delta-base-offset -q --window=0 <"$ids"`
 
-// unpackScript unpacks objects, and refuses what would be too much for whoever reads them: too many or too large
+// unpackScript unpacks objects, and refuses what would be too much for its readers: too many or too large
 // objects, and trees that name too many files. git ls-tree prints while it walks, so that a tree which names others
 // again and again ends here. What no entry of a tree can be named tells where one begins, and where git fails.
 const unpackScript = `git "$@" || exit

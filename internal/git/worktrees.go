@@ -143,7 +143,7 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	if err := p.CopyIndex(filepath.Join(admin, "index")); err != nil || ref == "" {
 		return err
 	}
-	return hideRepositories(ctx, r, indexOf(admin), commit)
+	return r.hideRepositories(ctx, indexOf(admin), commit)
 }
 
 // LinkKeys lets git-crypt find its keys from the git directory gitDir: it looks for them there, and they lie in the one

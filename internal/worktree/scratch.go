@@ -61,7 +61,7 @@ func moveScratch(
 	if _, err := headOf(ctx, l.repo, dir); err != nil {
 		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
 	}
-	c := scratchOf(l, member)
+	c := l.scratchOf(member)
 	at, err := c.head(ctx)
 	if err == nil && at == commit {
 		return true, nil

@@ -75,7 +75,7 @@ func (c checkout) uncommittedFiles(ctx context.Context) (files []string, size in
 }
 
 // scratchOf returns the scratch checkout of a member.
-func scratchOf(l *Lanes, member muster.Name) checkout {
+func (l *Lanes) scratchOf(member muster.Name) checkout {
 	return checkout{repo: l.repo, temp: l.CheckDirs,
 		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
 }
@@ -85,7 +85,7 @@ func scratchOf(l *Lanes, member muster.Name) checkout {
 func scratchWork(
 	ctx context.Context, l *Lanes, member muster.Name, tips []string,
 ) (commit, content string, files []string, err error) {
-	c := scratchOf(l, member)
+	c := l.scratchOf(member)
 	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
 		return "", "", nil, nil // there is none, or what is there is not the member's
 	}
@@ -196,7 +196,7 @@ func clearScratch(ctx context.Context, l *Lanes, member muster.Name, tips []stri
 	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit, content); left.Err != nil {
 		return left
 	}
-	c := scratchOf(l, member)
+	c := l.scratchOf(member)
 	for _, args := range [][]string{{"checkout", "-q", "--force", "--detach", tips[0]}, {"clean", "-fdq"}} {
 		_, _ = c.run(ctx, args...) // it is archived: what stays here does no harm
 	}

@@ -383,3 +383,13 @@ func TestATemporaryCommit(t *testing.T) {
 		w.git(two.Path, "clean", "-fdq")
 	}
 }
+
+// A file of holes that is longer than all that may land is refused before git reads it.
+func TestAFileOfHolesIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	require.NoError(t, os.Truncate(filepath.Join(lane.Path, "a"), git.MaxUnpacked+1))
+	_, _, err := w.Commit(w.ctx(), "one", "x")
+	wants(t, err, muster.ErrInvalid, "the largest of them is a")
+}
