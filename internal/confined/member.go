@@ -144,6 +144,7 @@ func (m *Members) hasNamespaces() bool {
 type commands struct {
 	sync.Mutex // held while what their git sees is changed
 	running    int
+	disconnect func() (changed bool, err error) // where .git of the working tree leads to their git directory
 }
 
 // lock locks what the git of a working tree sees, and returns the commands there.
@@ -163,12 +164,8 @@ func (m *Members) enter(ctx context.Context, p *git.Place) error {
 		return err
 	}
 	err := p.Refresh()
-	switch {
-	case err != nil:
-	case m.hasNamespaces(): // the process that was killed may have had no namespaces
-		_, err = p.Disconnect(false)
-	default:
-		err = p.Connect()
+	if err == nil && c.running == 0 && !m.hasNamespaces() {
+		c.disconnect, err = p.Connect()
 	}
 	if err == nil {
 		c.running++
@@ -184,7 +181,7 @@ func (m *Members) leave(ctx context.Context, p *git.Place, out io.Writer) error 
 	if c.running--; c.running > 0 || m.hasNamespaces() {
 		return err
 	}
-	changed, linkErr := p.Disconnect(true)
+	changed, linkErr := c.disconnect()
 	if changed {
 		_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
 	}

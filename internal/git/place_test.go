@@ -21,6 +21,8 @@ type lane struct {
 	repo *Repo
 	dir  string
 	p    *Place
+	// unlock ends the lock of what has connected the lane, as the end of its process does.
+	unlock func() error
 }
 
 func newLane(t *testing.T) *lane {
@@ -38,10 +40,15 @@ func newLane(t *testing.T) *lane {
 // begin begins a command where nothing can be shown to it alone, after one that may have been cut off.
 func (l *lane) begin() {
 	l.Helper()
+	if l.unlock != nil {
+		_ = l.unlock() // again, where the command has ended
+	}
 	p, err := OpenPlace(l.repo, l.dir, "refs/heads/wt/a")
 	if err == nil {
 		if err = p.TakeBranch(l.Context()); err == nil || errors.Is(err, muster.ErrInvalid) {
-			err = errors.Join(p.Refresh(), p.Connect())
+			var connectErr error
+			l.unlock, connectErr = p.connect()
+			err = errors.Join(p.Refresh(), connectErr)
 		}
 	}
 	require.NoError(l, err)
@@ -52,8 +59,8 @@ func (l *lane) begin() {
 func (l *lane) end() (changed bool) {
 	l.Helper()
 	require.NoError(l, l.p.TakeBranch(l.Context()))
-	changed, err := l.p.Disconnect(true)
-	require.NoError(l, err)
+	changed = !l.p.isConnected()
+	require.NoError(l, l.p.disconnect(l.unlock))
 	return changed
 }
 
@@ -204,7 +211,8 @@ func TestGitOfCommands(t *testing.T) {
 	}
 }
 
-// A process that dies leaves the lane connected. The next one takes over what is there, and removing the lane works.
+// A process that dies leaves the lane connected, with whatever a command has put in the place of .git. The next one
+// takes over what is there, and removing the lane works.
 func TestAPlaceOutlivesItsProcess(t *testing.T) {
 	l := newLane(t)
 	l.commit("b.txt", "mine\n")
@@ -213,11 +221,19 @@ func TestAPlaceOutlivesItsProcess(t *testing.T) {
 		t.Error("the commit was not taken over")
 	}
 	l.commit("d.txt", "more\n")
-	// The next process can show commands what others do not see.
-	p := require.Value(OpenPlace(l.repo, l.dir, "refs/heads/wt/a"))(t)
-	require.NoError(l, p.TakeBranch(t.Context()))
-	require.Value(p.Disconnect(false))(t)
-	if out := l.command("status", "--porcelain"); out != "" {
+	require.NoError(l, os.Remove(filepath.Join(l.dir, ".git")))
+	l.command("init", "-q")
+	status := func() string { // of the lane, or of the repository that the command has made
+		t.Helper()
+		require.NoError(l, DisconnectAbandoned(l.repo.CommonDir()))
+		return l.command("status", "--porcelain")
+	}
+	if out := status(); !strings.Contains(out, "?? a.txt") {
+		t.Errorf("the lane was disconnected while its commands run: %q", out)
+	}
+	require.NoError(l, l.unlock())
+	require.NoError(t, l.p.TakeBranch(t.Context()))
+	if out := status(); out != "" {
 		t.Errorf("the lane's status is %q", out)
 	}
 	l.begin()

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,26 +16,69 @@ func (p *Place) Link() string { return filepath.Join(p.Dir, "link") }
 // linkText is the content of a .git file that leads to dir.
 func linkText(dir string) []byte { return []byte("gitdir: " + filepath.ToSlash(dir) + "\n") }
 
-// Connect lets the .git file of the working tree lead to the git directory of commands, for all who look. Disconnect
-// must follow when the last command has ended; after a kill, the next muster does it.
-func (p *Place) Connect() error {
-	if p.isConnected() {
-		return nil
+// Connect lets the .git file of the working tree lead to the git directory of commands, for all who look, until
+// disconnect is called. That lets it lead to the registered worktree again, and reports whether a command has changed
+// it. The error is Held where another process has connected it.
+func (p *Place) Connect() (disconnect func() (changed bool, err error), err error) {
+	unlock, err := p.connect()
+	if err != nil {
+		return nil, err
 	}
-	return p.link(p.GitDir())
+	return func() (changed bool, err error) {
+		changed = !p.isConnected()
+		return changed, p.disconnect(unlock)
+	}, nil
 }
 
-// Disconnect lets the .git file of the working tree lead to the registered worktree. It reports whether a command has
-// changed the file.
-func (p *Place) Disconnect(wasConnected bool) (changed bool, err error) {
+func (p *Place) connect() (unlock func() error, err error) {
+	unlock, err = durable.New(durable.OS{}).TryLock(p.connectedFile())
+	if err == nil && !p.isConnected() {
+		err = p.link(p.GitDir())
+	}
+	return unlock, err
+}
+
+// connectedFile returns the file that is there while the working tree is connected. The process that has connected it
+// holds its lock.
+func (p *Place) connectedFile() string { return filepath.Join(p.Dir, "connected") }
+
+// disconnect lets the .git file of the working tree lead to the registered worktree, and ends the lock that says that
+// it does not.
+func (p *Place) disconnect(unlock func() error) error {
+	var err error
 	admin := registrationOf(p.repo.common, p.Tree)
-	if durable.IsMissing(p.Tree) || admin == "" {
-		return false, nil
+	if admin != "" && !durable.IsMissing(p.Tree) && !(isPlainLink(p.Tree) && linkedDir(p.Tree) == admin) {
+		err = p.link(admin)
 	}
-	if isPlainLink(p.Tree) && linkedDir(p.Tree) == admin {
-		return wasConnected, nil
+	if err == nil {
+		err = ignoreMissing(os.Remove(p.connectedFile()))
 	}
-	return wasConnected && !p.isConnected(), p.link(admin)
+	return errors.Join(err, unlock())
+}
+
+// DisconnectAbandoned does what processes that were killed while commands ran have left: it lets the .git files of the
+// working trees lead to their registered worktrees again.
+func DisconnectAbandoned(common string) error {
+	all, err := registrations(common)
+	if err != nil {
+		return err
+	}
+	for _, admin := range all {
+		tree := filepath.Dir(linkOf(admin))
+		p := &Place{repo: &Repo{runner: runner{common: common}}, Tree: tree, Dir: placeDir(common, tree)}
+		if durable.IsMissing(p.connectedFile()) {
+			continue
+		}
+		unlock, lockErr := durable.New(durable.OS{}).TryLock(p.connectedFile())
+		if errors.Is(lockErr, muster.ErrHeld) { // commands run
+			continue
+		}
+		if lockErr == nil {
+			lockErr = p.disconnect(unlock)
+		}
+		err = errors.Join(err, lockErr)
+	}
+	return err
 }
 
 // isConnected reports whether the .git file of the working tree leads to the git directory of commands.

@@ -141,6 +141,9 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	if err := verifyState(w); err != nil {
 		return nil, err
 	}
+	if w.common != "" {
+		_ = git.DisconnectAbandoned(w.common) // who works in a lane tells what is wrong with it
+	}
 	w.options.Secrets = o.Secrets.With(git.Credentials(w.common)...)
 	if w.store == nil {
 		var err error
