@@ -117,10 +117,6 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		_, err = worktree.RemoveTemporaries(ctx, lanes)
 		logDropped(ctx, t.log, "removing the temporary files of lanes", err)
 	}
-	// Landings leave a pack each. Merging them removes nothing, so it is not listed.
-	if c.Remove && x.busy == "" {
-		logDropped(ctx, t.log, "merging packs", repo.MergePacks(ctx, 2))
-	}
 	return x.all, nil
 }
 

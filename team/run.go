@@ -262,9 +262,6 @@ func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.H
 		}
 		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
 		endNotices()
-		if r, isGit := p.repository.(gitRepository); isGit && err == nil {
-			logDropped(ctx, p.Log, "merging packs", r.MergePacks(context.WithoutCancel(ctx), 2))
-		}
 		return err
 	})
 	return sum, err

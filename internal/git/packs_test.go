@@ -84,8 +84,6 @@ func (p packed) check() {
 	}
 }
 
-func (p packed) path(name string) string { return filepath.Join(p.root, ".git/objects/pack", name) }
-
 // A pack copies nothing that another pack has.
 func TestAPackHasWhatNoOtherHas(t *testing.T) {
 	t.Parallel()
@@ -106,70 +104,39 @@ func TestAPackHasWhatNoOtherHas(t *testing.T) {
 	}
 }
 
-// A pack stays when it has a .keep file, and when an index of several packs names it.
-func TestAPackInUseStays(t *testing.T) {
+// Where packs have gathered, git repacks by the user's settings. A pack that the user keeps stays.
+func TestTidy(t *testing.T) {
 	t.Parallel()
-	for what, use := range map[string]func(p packed, pack string){
-		"keep": func(p packed, pack string) {
-			gittest.Write(p, p.root, map[string]string{".git/objects/pack/" + pack + ".keep": ""})
-		},
-		"index": func(p packed, _ string) { gittest.Git(p, p.root, "multi-pack-index", "write") },
-		"chain": func(p packed, _ string) {
-			gittest.Write(p, p.root, map[string]string{".git/objects/pack/multi-pack-index.d/x": ""})
-		},
+	for _, c := range []struct {
+		name, settings string
+		packs          int // of 6
+	}{
+		{"few packs", "autoPackLimit = 6", 6},
+		{"many packs", "autoPackLimit = 4", 2},
+		{"the user has forbidden it", "autoPackLimit = 4\n\tauto = 0", 6},
+		{"the user's git maintains in other ways", "autoPackLimit = 4\n[maintenance]\n\tauto = false", 6},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPacked(t)
-			one := p.pack("one")
-			use(p, one)
-			p.pack("two")
-			if err := p.repo.MergePacks(t.Context(), 2); err != nil || len(p.packs()) != 3 || !slices.Contains(p.packs(), one) {
-				t.Errorf("%v, %v", p.packs(), err)
+			config := gittest.Read(t, p.root, ".git/config") + "[gc]\n\tautoDetach = false\n\t" + c.settings + "\n"
+			gittest.Write(t, p.root, map[string]string{".git/config": config})
+			p.repo = open(t, p.root)
+			kept := p.pack("kept")
+			gittest.Write(t, p.root, map[string]string{".git/objects/pack/" + kept + ".keep": ""})
+			for i := range 4 {
+				p.pack(fmt.Sprint("file", i))
 			}
+			require.NoError(t, p.repo.Tidy(t.Context()))
+			if got := p.packs(); len(got) != c.packs || !slices.Contains(got, kept) {
+				t.Errorf("%v, want %d with %v", got, c.packs, kept)
+			}
+			p.check()
 		})
 	}
 }
 
-// The packs that were noted become one. Those of the user, and those that are kept, stay.
-func TestPacksAreMerged(t *testing.T) {
-	t.Parallel()
-	p := newPacked(t)
-	users := p.packs()
-	kept := p.pack("kept")
-	gittest.Write(t, p.root, map[string]string{".git/objects/pack/" + kept + ".keep": ""})
-	for i := range 5 {
-		p.pack(fmt.Sprint("file", i))
-	}
-	p.commit("loose")
-	if err := p.repo.MergePacks(t.Context(), 7); err != nil || len(p.packs()) != 7 {
-		t.Errorf("%v, %v, with fewer than were asked for", p.packs(), err)
-	}
-	// What a removal that was killed leaves: a pack without its index.
-	gone := p.pack("gone")
-	gittest.Write(t, p.root, map[string]string{".git/muster/packs/pack-" + strings.Repeat("0", 40): "", ".git/muster/packs/odd": ""})
-	copyPack(t, p, gone)
-	for range 2 { // the second time there is nothing to do
-		require.NoError(t, p.repo.MergePacks(t.Context(), 2))
-		if got := p.packs(); len(got) != 3 || !slices.Contains(got, users[0]) || !slices.Contains(got, kept) {
-			t.Errorf("%v, want %v, %v and one more", got, users, kept)
-		}
-	}
-	p.check()
-}
-
-// copyPack leaves of a pack what a removal that was killed after its first step leaves: its objects are in another pack
-// and its index is gone.
-func copyPack(t *testing.T, p packed, pack string) {
-	t.Helper()
-	data := require.Value(os.ReadFile(p.path(pack + ".pack")))(t)
-	left := "pack-" + strings.Repeat("1", 40)
-	for _, file := range []string{p.path(left + ".pack"), filepath.Join(p.root, ".git/muster/packs", left)} {
-		require.NoError(t, os.WriteFile(file, data, 0o444))
-	}
-}
-
-// Several processes pack and merge while the user's git repacks everything in other ways. No object is lost.
+// Several processes pack while the user's git repacks everything in other ways. No object is lost.
 func TestPacksBesideTheUsersGit(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -201,7 +168,7 @@ func TestPacksBesideTheUsersGit(t *testing.T) {
 						err = pack(t.Context(), repo, tip, name)
 					}
 				}
-				if err := errors.Join(err, repo.MergePacks(t.Context(), 2)); err != nil {
+				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -216,15 +183,14 @@ func TestPacksBesideTheUsersGit(t *testing.T) {
 	p.check()
 }
 
-// A process that packs and merges is killed at each step. Nothing is lost, and the next merge leaves one pack.
+// A process that packs and moves refs is killed at each step. Nothing is lost.
 func TestKilledWhilePacking(t *testing.T) {
 	t.Parallel()
 	if !failpoint.Enabled {
 		t.Skip("needs -tags failpoint")
 	}
 	p := newPacked(t)
-	for _, point := range []string{"objects.packed", "packs.noted", "packs.merged", "packs.removing", "packs.removing:2",
-		"refs.begin:2", "refs.moved:2"} {
+	for _, point := range []string{"objects.packed", "refs.begin:2", "refs.moved:2"} {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PACKS_TO_KILL="+p.root, faultinject.Variable+"=kill:"+point)
 		if out, err := cmd.CombinedOutput(); err == nil || len(out) > 0 {
@@ -232,12 +198,6 @@ func TestKilledWhilePacking(t *testing.T) {
 		}
 		p.complete()
 	}
-	require.NoError(t, p.repo.MergePacks(t.Context(), 2))
-	notes, _ := os.ReadDir(filepath.Join(p.root, ".git/muster/packs"))
-	if len(notes) != 1 {
-		t.Errorf("%v are noted", notes)
-	}
-	p.complete()
 }
 
 // packUntilKilled is the process of TestKilledWhilePacking.
@@ -250,7 +210,7 @@ func packUntilKilled(root string) {
 	tip, err := repo.Resolve(ctx, "refs/heads/main")
 	for n := 0; err == nil && n < 20; n++ {
 		name := fmt.Sprintf("%d-%d", os.Getpid(), n)
-		err = errors.Join(pack(ctx, repo, tip, name), repo.MergePacks(ctx, 3))
+		err = pack(ctx, repo, tip, name)
 	}
 	if err != nil {
 		panic(err)

@@ -98,7 +98,7 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	if err := p.unpack(ctx, file, quarantine, to, fresh); err != nil {
 		return err
 	}
-	return moveIn(p.repo.common, quarantine, to)
+	return moveIn(quarantine, to)
 }
 
 // quoteList quotes a path for a list of directories of git's.
@@ -209,7 +209,7 @@ func isSmall(file *os.File) bool {
 }
 
 // moveIn moves the objects of a quarantine to those of a repository. A pack counts for git when its index is there.
-func moveIn(common, quarantine string, to Objects) error {
+func moveIn(quarantine string, to Objects) error {
 	var indexes []string
 	move := func(name string) error {
 		dest := filepath.Join(to.dir(), name)
@@ -229,9 +229,6 @@ func moveIn(common, quarantine string, to Objects) error {
 	for _, name := range indexes {
 		if err == nil {
 			err = move(name)
-		}
-		if err == nil && to.GitDir == common { // a pack that is noted without an index would be removed
-			packDir(common).note(strings.TrimSuffix(path.Base(name), ".idx"))
 		}
 	}
 	if err != nil {

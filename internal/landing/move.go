@@ -10,9 +10,6 @@ import (
 	"muster/internal/git"
 )
 
-// maxPacks is how many packs landings leave before they are merged. Each costs every git that reads objects.
-const maxPacks = 20
-
 // land moves the target to the commit at a position and deletes the landing refs of all landings up to it, in one
 // transaction. landed says what its check said. Where one of the claims is over, nothing moves, and the others queue
 // again.
@@ -44,8 +41,8 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	if err := s.returnConflicting(ctx); err != nil {
 		return err
 	}
-	if err := s.repo.MergePacks(ctx, maxPacks); err != nil {
-		s.options.Log.WarnContext(ctx, "packs cannot be merged", "err", err)
+	if err := s.repo.Tidy(ctx); err != nil {
+		s.options.Log.WarnContext(ctx, "git cannot repack", "err", err)
 	}
 	return nil
 }

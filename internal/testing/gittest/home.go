@@ -40,6 +40,8 @@ var homeFiles = map[string]homeFile{
 	defaultBranch = main
 [pull]
 	rebase = true
+[gc]
+	autoDetach = false
 `, 0o644},
 	".config/git/ignore":   {".DS_Store\n*.swp\n", 0o644},
 	".bashrc":              {". ~/.profile\nalias ll='ls -l'\nPS1='\\w $ '\n", 0o644},
