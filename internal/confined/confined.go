@@ -55,9 +55,7 @@ func (p *Place) start(
 	launch := l.Start
 	if p.Method != nil {
 		var err error
-		if s.Env, err = withHome(s.Env, p.Method, p.Home); err != nil {
-			return nil, err
-		}
+		s = withHome(s, p.Method, p.Home)
 		if len(n.Hosts) > 0 && p.Method.HasNamespaces() {
 			if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
 				return nil, err

@@ -2,12 +2,11 @@ package confined
 
 import (
 	"cmp"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"muster"
+	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 )
@@ -27,21 +26,19 @@ func withoutSession(env []string) []string {
 // homeName is the name of a home directory in a directory for temporary files.
 const homeName = "home"
 
-// withHome returns the environment of a program that cannot be shown an empty directory in the place of the user's home
-// directory: it has a home directory of its own beside its temporary files. Programs fail at settings that are there
-// and cannot be read.
-func withHome(env []string, m sandbox.Method, home string) ([]string, error) {
-	dir := proc.Variable(env, "TMPDIR")
+// withHome returns a program that cannot be shown an empty directory in the place of the user's home directory with a
+// home directory of its own beside its temporary files. Programs fail at settings that are there and cannot be read.
+func withHome(s proc.Spec, m sandbox.Method, home string) proc.Spec {
+	dir := proc.Variable(s.Env, "TMPDIR")
 	if m.HasNamespaces() || home == "" || !filepath.IsAbs(dir) {
-		return env, nil
+		return s
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "the temporary files of a command have no place: %w", err)
+	own := filepath.Join(dir, homeName)
+	s.Env = proc.WithVariables(s.Env, "HOME="+own)
+	if durable.IsMissing(own) {
+		s.Argv = sandbox.WithHome(s.Argv, home)
 	}
-	if err := sandbox.MakeHome(dir, homeName, home); err != nil {
-		return nil, muster.Errorf(muster.Unavailable, "a command's home directory cannot be made: %w", err)
-	}
-	return proc.WithVariables(env, "HOME="+filepath.Join(dir, homeName)), nil
+	return s
 }
 
 // withCaches returns the environment of a member's command, whose caches are below a directory.

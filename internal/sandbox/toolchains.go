@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"muster/internal/proc"
+	"muster/internal/text"
 )
 
 // toolTable says where tools keep what programs need of them. A line has the directory in a home, the variables that
@@ -345,29 +346,21 @@ func hasOneOf(dir string, names ...string) bool {
 	})
 }
 
-// MakeHome makes a home directory at name below dir, with links to what a user's home directory has of toolchains. It
-// is for programs that cannot be shown an empty one in the place of the user's. Programs may have written in dir: no
-// link is followed.
-func MakeHome(dir, name, home string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.MkdirAll(name, 0o700); err != nil {
-		return err
-	}
+// WithHome returns the arguments that make the home directory $HOME of a program, with links to what a user's home
+// directory has of toolchains, and then start it. It is for programs that cannot be shown an empty directory in the
+// place of the user's. Programs may have written where it is made, so it is made by a confined one.
+func WithHome(argv []string, users string) []string {
+	script := `(mkdir -p "$HOME" && cd "$HOME" || exit`
 	for _, tool := range homeTools() {
-		target, link := filepath.Join(home, tool), filepath.Join(name, tool)
-		if _, err := os.Stat(target); err != nil {
-			continue
-		}
-		if err := root.MkdirAll(filepath.Dir(link), 0o700); err != nil {
-			return err
-		}
-		if err := root.Symlink(target, link); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+		if target := filepath.Join(users, tool); exists(target) {
+			script += fmt.Sprintf("\nmkdir -p %s; ln -sn %s %s", text.ShellQuote(filepath.Dir(tool)),
+				text.ShellQuote(target), text.ShellQuote(tool))
 		}
 	}
-	return nil
+	return slices.Concat(proc.Shell(script+") 2>/dev/null\n"+`exec "$@"`), []string{"sh"}, argv)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
