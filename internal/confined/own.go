@@ -3,18 +3,20 @@ package confined
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/worktree"
 )
 
 // Own starts programs of muster's own where members, checks or set-ups write: git, and what lists and copies files.
-// Each has a sandbox of its own, in which nothing of theirs runs: it reads the system, the toolchains and the
-// repository's objects, and reads and writes what its caller names. It has no network.
+// Each has a sandbox of its own, in which nothing of theirs runs: it reads the system's programs and the repository's
+// objects, and reads and writes what its caller names. It has no network.
 type Own struct {
-	launcher proc.Launcher
-	place    Place
-	always   sandbox.Rules
+	launcher       proc.Launcher
+	place          Place
+	files, filters sandbox.Rules
 }
 
 // NewOwn returns what starts such programs for the repository of p, confined by its method.
@@ -23,18 +25,36 @@ func NewOwn(l proc.Launcher, p Place) *Own {
 	// lanes have.
 	common := p.Repo.CommonDir()
 	at := func(name string) string { return filepath.Join(common, name) }
-	r := append(p.toolchains(), sandbox.Rules{{Path: common}, {Path: at("config"), Access: sandbox.Masked},
+	r := sandbox.Rules{}
+	for _, dir := range []string{p.Repo.Root(), worktree.Home(p.Lanes)} {
+		if sandbox.Programs().Show(dir) { // such as /usr/src/app
+			r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
+		}
+	}
+	r = append(r, sandbox.Rules{{Path: common}, {Path: at("config"), Access: sandbox.Masked},
 		{Path: at("config.worktree"), Access: sandbox.Masked}, {Path: at("git-crypt"), Access: sandbox.Empty},
 		{Path: at("worktrees"), Access: sandbox.Empty}, {Path: at("muster"), Access: sandbox.Empty}}...)
 	for _, dir := range p.Repo.Borrowed() {
 		r = append(r, sandbox.Rule{Path: dir})
 	}
-	return &Own{l, p, r}
+	o := &Own{launcher: l, place: p, filters: append(p.toolchains(), r...)}
+	o.files = append(sandbox.Programs(), r...)
+	for _, name := range []string{"git", "sh", "cp"} {
+		if path, _ := proc.FindOutside(name, p.Environ); !o.files.Show(path) { // it is not the system's
+			o.files = o.filters
+		}
+	}
+	return o
 }
 
-// ForFiles returns a launcher for programs that read and write below some directories besides.
-func (o *Own) ForFiles(read, write []string) proc.Launcher {
-	rules := append(sandbox.Rules(nil), o.always...)
+// ForFiles returns a launcher for programs of the system that read and write below some directories besides.
+func (o *Own) ForFiles(read, write []string) proc.Launcher { return o.with(o.files, read, write) }
+
+// ForFilters is ForFiles for a git whose filters may be programs of the user's.
+func (o *Own) ForFilters(read, write []string) proc.Launcher { return o.with(o.filters, read, write) }
+
+func (o *Own) with(rules sandbox.Rules, read, write []string) proc.Launcher {
+	rules = slices.Clone(rules)
 	for _, dir := range read {
 		rules = append(rules, sandbox.Rule{Path: dir})
 	}
@@ -44,7 +64,7 @@ func (o *Own) ForFiles(read, write []string) proc.Launcher {
 	return &forFiles{o.launcher, &o.place, rules}
 }
 
-// forFiles is the launcher of ForFiles.
+// forFiles is the launcher of ForFiles and ForFilters.
 type forFiles struct {
 	proc.Launcher
 	place *Place

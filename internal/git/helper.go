@@ -22,9 +22,11 @@ import (
 // Helper starts git where it must be confined: in places where members write, and where what they made is unpacked. A
 // sandbox is of one git alone.
 type Helper interface {
-	// ForFiles returns what starts programs that may write below the directories write, and read the repository,
-	// without its settings and other places, and what read names.
+	// ForFiles returns what starts programs of the system that may write below the directories write, and read the
+	// repository, without its settings and other places, and what read names. ForFilters is the same for a git with
+	// filters, which may be programs of the user's.
 	ForFiles(read, write []string) proc.Launcher
+	ForFilters(read, write []string) proc.Launcher
 }
 
 // SetHelper sets what starts git in places. open is called when it is needed first; its error is that of the call that
@@ -79,14 +81,8 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	if !c.ReadsTree {
 		write = append(write, p.Tree)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(pipePatience, func() {
-		if err := p.findPipe(); err != nil {
-			cancel(err)
-		}
-	})
-	defer watch.Stop()
+	ctx, end := endAtPipe(ctx, p.Tree, p.GitDir(), !isTop)
+	defer end()
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
 
@@ -109,6 +105,8 @@ func (r *runner) placeSettings(isStaging bool) []Setting {
 // they cannot write and that borrows the repository's objects.
 func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
 	env := append(r.placeEnv(), settingsEnv(r.placeSettings(false))...)
+	ctx, end := endAtPipe(ctx, tree, gitDir, false)
+	defer end()
 	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),
 		[]string{tree, gitDir}, []string{filepath.Join(r.common, "git-crypt")})
 	return err
@@ -117,13 +115,23 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 // pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
 const pipePatience = 2 * time.Second
 
-// findPipe returns an error that names a pipe, a socket or a device in the place of a file that git opens, or a link to
-// one; nil where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git
-// directory of another repository.
-func (p *Place) findPipe() error {
+// endAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe. end must be called.
+func endAtPipe(ctx context.Context, tree, gitDir string, isAny bool) (limited context.Context, end func()) {
+	limited, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(pipePatience, func() {
+		if err := findPipe(tree, gitDir, isAny); err != nil {
+			cancel(err)
+		}
+	})
+	return limited, func() { watch.Stop(); cancel(nil) }
+}
+
+// findPipe returns an error that names a pipe or a device in the place of a file that git opens, or a link to one; nil where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git
+// directory of another repository; isAny says that git may open any file there.
+func findPipe(tree, gitDir string, isAny bool) error {
 	const most = 500_000 // files and directories
 	n := 0
-	for _, top := range []string{p.Tree, p.GitDir()} {
+	for _, top := range []string{tree, gitDir} {
 		root, err := os.OpenRoot(top)
 		if err != nil {
 			continue
@@ -133,12 +141,12 @@ func (p *Place) findPipe() error {
 			if n++; err != nil || n > most {
 				return fs.SkipDir
 			}
-			if d.IsDir() || d.Type().IsRegular() || top == p.Tree && !strings.Contains("/"+name, "/.git") {
+			if d.IsDir() || d.Type().IsRegular() || top == tree && !isAny && !strings.Contains("/"+name, "/.git") {
 				return nil
 			}
 			// What a link leads to is not opened.
 			st, err := os.Stat(filepath.Join(top, filepath.FromSlash(name)))
-			if err == nil && !st.IsDir() && !st.Mode().IsRegular() {
+			if err == nil && st.Mode()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 {
 				found = name
 				return fs.SkipAll
 			}
@@ -146,7 +154,7 @@ func (p *Place) findPipe() error {
 		})
 		_ = root.Close()
 		if found != "" {
-			return muster.Errorf(muster.Invalid, "%s is a pipe, a socket or a device, for which git would wait",
+			return muster.Errorf(muster.Invalid, "%s is a pipe or a device, for which git would wait",
 				found).WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
 		}
 	}
@@ -206,7 +214,11 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	if c.In != nil {
 		s.Stdin = c.In
 	}
-	p, err := helper.ForFiles(read, write).Start(ctx, s)
+	launcher := helper.ForFiles
+	if len(r.drivers.armed) > 0 {
+		launcher = helper.ForFilters
+	}
+	p, err := launcher(read, write).Start(ctx, s)
 	_ = said.Close() // the program has its own
 	if err != nil {
 		return "", err

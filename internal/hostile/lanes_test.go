@@ -328,7 +328,7 @@ func (w *escapeWorld) look() map[string]string {
 
 // ownRef matches the refs that a run makes.
 var ownRef, ofModule = regexp.MustCompile(`^refs/(heads/(muster|wt)|muster)/`),
-	regexp.MustCompile(`^repo/\.git/modules/.*/(objects|logs|refs/muster)/`)
+	regexp.MustCompile(`^repo/\.git/modules/.*/(objects|logs|refs/muster|muster)/`)
 
 // badObjects matches what git fsck says of objects that are not what their names say, and badNames the names of files
 // that a checkout must not have.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,35 @@ func system() (r Rules) {
 	return append(r, Rule{Path: "/run/systemd/resolve/stub-resolv.conf"},
 		Rule{Path: "/run/systemd/resolve/resolv.conf"},
 		Rule{Path: "/run/current-system"}, Rule{Path: "/run/opengl-driver"}) // of NixOS
+}
+
+// forPrograms has the programs and libraries of a Linux system, and what these need of its settings.
+var forPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+	"/run/current-system", "/etc/ld.so.cache", "/etc/alternatives", "/etc/passwd"}
+
+// Programs returns the rules for programs of the system that need hardly any settings. They are a third of those of
+// System, and bubblewrap needs time for each.
+func Programs() (r Rules) {
+	if runtime.GOOS != "linux" {
+		return System()
+	}
+	for _, path := range forPrograms {
+		r = append(r, Rule{Path: path})
+	}
+	for _, x := range private() {
+		if r.Show(x.Path) {
+			r = append(r, x)
+		}
+	}
+	return append(r, Rule{Path: "/tmp", Access: Empty})
+}
+
+// Show reports whether a path, with its links followed, is below one that the rules show.
+func (r Rules) Show(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && slices.ContainsFunc(r, func(x Rule) bool {
+		return x.Access <= Write && isBelow(x.Path, real)
+	})
 }
 
 // private returns the rules that hide what is private in the system's directories: files and directories that others
