@@ -81,7 +81,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	if !c.ReadsTree {
 		write = append(write, p.Tree)
 	}
-	ctx, end := endAtPipe(ctx, p.Tree, p.GitDir(), !isTop)
+	ctx, end := EndAtPipe(ctx, p.Tree, p.GitDir(), !isTop)
 	defer end()
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
@@ -105,7 +105,7 @@ func (r *runner) placeSettings(isStaging bool) []Setting {
 // they cannot write and that borrows the repository's objects.
 func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
 	env := append(r.placeEnv(), settingsEnv(r.placeSettings(false))...)
-	ctx, end := endAtPipe(ctx, tree, gitDir, false)
+	ctx, end := EndAtPipe(ctx, tree, gitDir, false)
 	defer end()
 	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),
 		[]string{tree, gitDir}, []string{filepath.Join(r.common, "git-crypt")})
@@ -115,8 +115,9 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 // pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
 const pipePatience = 2 * time.Second
 
-// endAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe. end must be called.
-func endAtPipe(ctx context.Context, tree, gitDir string, isAny bool) (limited context.Context, end func()) {
+// EndAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe. isAny says that git
+// may open any file in the tree, because it obeys settings that are there. end must be called.
+func EndAtPipe(ctx context.Context, tree, gitDir string, isAny bool) (limited context.Context, end func()) {
 	limited, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(pipePatience, func() {
 		if err := findPipe(tree, gitDir, isAny); err != nil {
@@ -134,7 +135,7 @@ func findPipe(tree, gitDir string, isAny bool) error {
 	for _, top := range []string{tree, gitDir} {
 		root, err := os.OpenRoot(top)
 		if err != nil {
-			continue
+			continue // it has gone
 		}
 		var found string
 		_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {

@@ -53,6 +53,7 @@ var escapes = map[string]string{
 	"write other lanes":       `for d in $REPO/.worktrees/*; do [ "$d" = "$PWD" ] || echo x > $d/evil; done; mkdir -p $REPO/.worktrees/evil && echo x > $REPO/.worktrees/evil/x`,
 	"modes and dates":         `chmod -R a+rwx $USER_HOME $REPO/a.txt $OTHER; chmod 777 $USER_HOME/.ssh; touch -d 2001-02-03 $USER_HOME/.netrc $REPO/a.txt`,
 	"modes by a descriptor":   `python3 -c "import os; os.fchmod(os.open('$REPO/a.txt', os.O_RDONLY), 0o777)"; python3 -c "import os; os.chmod('/proc/self/fd/%d' % os.open('$REPO/a.txt', os.O_PATH), 0o777); os.utime(os.open('$REPO/a.txt', os.O_RDONLY))"`,
+	"modes of devices":        `chmod 600 /dev/full; exec 3>/dev/full; chmod 600 /proc/self/fd/3; python3 -c "import os; os.fchmod(3, 0o600)"`,
 	"modes between two looks": `touch mode; (for i in $(seq 200); do ln -sfn $REPO/a.txt mode; ln -sfn link mode; done) & for i in $(seq 60); do chmod 777 mode; done 2>&1 | tail -1; wait`,
 	"lists of who may use it": `setfacl -m u:daemon:rw $REPO/a.txt $USER_HOME/.netrc; python3 -c "import os; os.setxattr('$REPO/a.txt', 'user.evil', b'x')"`,
 	// Links.
@@ -426,6 +427,8 @@ func (w *escapeWorld) snapshot() map[string]string {
 		return nil
 	}))
 	files["main"] = w.git("rev-parse", "main")
+	device := require.Value(os.Stat("/dev/full"))(w)
+	files["/dev/full"] = device.Mode().String()
 	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
 	files["core_pattern"] = string(pattern)
 	for _, path := range append(strings.Split(os.Getenv("PATH"), ":"), "/", "/usr/bin", "/etc/cron.d") {

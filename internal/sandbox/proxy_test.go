@@ -118,6 +118,41 @@ func TestProxyAllowsByName(t *testing.T) {
 	}
 }
 
+// The connections that programs may have at once are few, and so are the bytes of the head of a request: they are
+// muster's memory. What is too much waits, or is refused.
+func TestProxyIsBounded(t *testing.T) {
+	p, _ := served(t)
+	dial := func() net.Conn {
+		t.Helper()
+		c := require.Value(net.Dial("unix", filepath.Join(p.Dir(), socketName)))(t)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	ask := func(c net.Conn, head string) (answer string) {
+		require.Value(io.WriteString(c, "GET http://evil.com/ HTTP/1.1\r\nHost: evil.com\r\n"+head+"\r\n"))(t)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		data := make([]byte, 12)
+		n, _ := c.Read(data)
+		return string(data[:n])
+	}
+	if got := ask(dial(), "Long: "+strings.Repeat("x", 2*maxHeader)+"\r\n"); got != "HTTP/1.1 431" {
+		t.Errorf("a long head: %q", got)
+	}
+	var all []net.Conn
+	for range maxConns {
+		all = append(all, dial())
+	}
+	late := dial()
+	if got := ask(late, ""); got != "" {
+		t.Errorf("one connection too many: %q", got)
+	}
+	require.NoError(t, all[0].Close())
+	require.NoError(t, late.SetReadDeadline(time.Now().Add(10*time.Second)))
+	if answer := string(require.Value(io.ReadAll(io.LimitReader(late, 12)))(t)); answer != "HTTP/1.1 403" {
+		t.Errorf("when another one has ended: %q", answer)
+	}
+}
+
 // A forwarder ends as its command does, as a shell says it. The command has its input and output, and the address of
 // the proxy in place of the user's.
 func TestForward(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,8 @@ func (o *output) Write(p []byte) (int, error) {
 func (j Job) run(ctx context.Context, dir string, write []string, argv ...string) (out string, exit int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTimeout, fmt.Errorf("it took longer than %s", copyTimeout))
 	defer cancel()
+	ctx, end := git.EndAtPipe(ctx, dir, filepath.Join(dir, ".git"), true)
+	defer end()
 	l, err := j.Launch()
 	if err != nil {
 		return "", 0, err
