@@ -67,13 +67,8 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 		return muster.Lane{}, err
 	}
 	defer release()
-	// Rows that name this lease are of processes that died with it. They must go before the new row takes the same
-	// maker, or a later recovery could not tell the two apart.
-	if err := l.undoDead(ctx, lane.Name, maker); err != nil {
+	if err := l.refuseRow(ctx, name); err != nil {
 		return muster.Lane{}, err
-	}
-	if doc, err := l.index.read(ctx); err != nil || doc.has(name) {
-		return muster.Lane{}, cmp.Or(err, errHasLane(name))
 	}
 	if err := l.checkFree(ctx, lane); err != nil {
 		return muster.Lane{}, cmp.Or(l.recordClash(ctx, lane, err), err)
@@ -208,27 +203,23 @@ func (l *lifecycle) abandon(ctx context.Context, lane muster.Lane, hasBranch boo
 	return cause
 }
 
-// undoDead undoes what dead makers left: every row of the lease that the caller holds, and the row of this name.
-func (l *lifecycle) undoDead(ctx context.Context, name muster.Name, lease string) error {
+// refuseRow returns an error where the index has a lane of that name. It first undoes a half-made one whose maker is
+// dead.
+func (l *lifecycle) refuseRow(ctx context.Context, name muster.Name) error {
 	doc, err := l.index.read(ctx)
 	if err != nil {
 		return err
 	}
-	// The lease of the first kind of row is the caller's, so its maker is dead for certain. That of the second kind
-	// may be held by a living process: then recoverCreation leaves the row, and the caller is refused when it
-	// writes its own.
-	for _, row := range l.index.lanes(doc) {
-		maker, _ := field[string](row, fieldMaker)
-		switch {
-		case row.Status != muster.LaneCreating:
-		case maker == lease:
-			err = l.undoOf(ctx, row.Name, lease)
-		case row.Name == name:
-			err = l.recoverCreation(ctx, row)
-		}
-		if err != nil {
+	if row, err := doc.lane(name); err == nil && row.Status == muster.LaneCreating {
+		if err := l.recoverCreation(ctx, l.index.resolved(row)); err != nil {
 			return err
 		}
+		if doc, err = l.index.read(ctx); err != nil {
+			return err
+		}
+	}
+	if doc.has(name) {
+		return errHasLane(name)
 	}
 	return nil
 }
@@ -250,7 +241,7 @@ func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error
 			return err
 		}
 		if time.Now().After(deadline) {
-			return nil // its maker lives; or the lease has a new holder, who undoes this before it makes its own
+			return nil // its maker lives
 		}
 		if err := wait(ctx, gitEndTime/10); err != nil {
 			return err

@@ -214,7 +214,7 @@ func TestCreate(t *testing.T) {
 	wants(t, fault(w.Get(w.ctx(), "there")), muster.ErrNotFound, "there")
 	equal(t, "events", fmt.Sprint(w.events()), "[worktree.create.before task-1-a worktree.create.after task-1-a]")
 	makers, _ := filepath.Glob(w.root + "/.team/locks/lane-maker-*")
-	equal(t, "leases of makers", len(makers), 1)
+	equal(t, "leases of makers that are left", len(makers), 0)
 	equal(t, "the user's checkout has changed", gittest.Checkout(t, w.root), before)
 	equal(t, "the state shows in the user's status", w.git(w.root, "status", "--porcelain"), "")
 }
