@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,40 +16,53 @@ import (
 // mislead it then.
 type holds struct {
 	sync.Mutex
-	trees map[string]*use
+	held     map[string]bool   // the trees in which muster works
+	commands map[*command]bool // those that run
+	changed  chan struct{}     // closed at the next change; nil: nobody waits for it
 }
 
-// use is who uses a working tree. changed is closed when that has changed.
-type use struct {
-	commands map[int]string // what runs, by a number
-	next     int
-	isHeld   bool
-	changed  chan struct{}
-}
+// command is a command that runs in a working tree. what is what people call it.
+type command struct{ tree, what string }
 
 // patience is how long muster waits for the commands in a lane before it refuses: those that were killed end soon.
 const patience = 2 * time.Second
 
-// of returns the use of a working tree. The caller has the lock.
-func (h *holds) of(tree string) *use {
-	if h.trees == nil {
-		h.trees = map[string]*use{}
+// wait waits until the use of a tree has changed or ctx ends. The caller has the lock, which is free meanwhile.
+func (h *holds) wait(ctx context.Context) {
+	if h.changed == nil {
+		h.changed = make(chan struct{})
 	}
-	u := h.trees[tree]
-	if u == nil {
-		u = &use{commands: map[int]string{}, changed: make(chan struct{})}
-		h.trees[tree] = u
+	changed := h.changed
+	h.Unlock()
+	defer h.Lock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
 	}
-	return u
 }
 
-// change tells those who wait that the use of a tree has changed. The caller has the lock.
-func (h *holds) change(tree string, u *use) {
-	close(u.changed)
-	u.changed = make(chan struct{})
-	if !u.isHeld && len(u.commands) == 0 {
-		delete(h.trees, tree)
+// release returns the function that ends a use by remove.
+func (h *holds) release(remove func()) func() {
+	return sync.OnceFunc(func() {
+		h.Lock()
+		defer h.Unlock()
+		remove()
+		if h.changed != nil {
+			close(h.changed)
+			h.changed = nil
+		}
+	})
+}
+
+// commandsIn returns the names of the commands that run in a tree, sorted.
+func (h *holds) commandsIn(tree string) (names []string) {
+	for c := range h.commands {
+		if c.tree == tree {
+			names = append(names, c.what)
+		}
 	}
+	slices.Sort(names)
+	return names
 }
 
 // BeginCommand notes that a command runs in the working tree of a lane or a scratch checkout, until end is called. It
@@ -59,66 +71,39 @@ func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func()
 	h := l.holds
 	h.Lock()
 	defer h.Unlock()
-	u := h.of(tree)
-	for u.isHeld {
-		if err := h.wait(ctx, u); err != nil {
-			return nil, err
+	for h.held[tree] {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		u = h.of(tree)
+		h.wait(ctx)
 	}
-	n := u.next
-	u.next++
-	u.commands[n] = what
-	return sync.OnceFunc(func() {
-		h.Lock()
-		defer h.Unlock()
-		delete(u.commands, n)
-		h.change(tree, u)
-	}), nil
-}
-
-// wait waits until the use has changed. The caller has the lock, which is free meanwhile.
-func (h *holds) wait(ctx context.Context, u *use) error {
-	changed := u.changed
-	h.Unlock()
-	defer h.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	c := &command{tree, what}
+	h.commands[c] = true
+	return h.release(func() { delete(h.commands, c) }), nil
 }
 
 // hold keeps commands out of a working tree until release is called. The error is Held, with their names, where some
-// run and do not end at once.
+// run and do not end at once. It waits for another hold as long as that takes.
 func (l *lifecycle) hold(ctx context.Context, tree string) (release func(), err error) {
 	h := l.holds
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	h.Lock()
 	defer h.Unlock()
-	u := h.of(tree)
-	for u.isHeld || len(u.commands) > 0 {
-		waiting := ctx // for muster itself as long as it takes
-		if !u.isHeld {
-			waiting = limited
-		}
-		err := h.wait(waiting, u)
-		if err != nil && ctx.Err() != nil {
-			return nil, err
-		}
-		if u = h.of(tree); err != nil && !u.isHeld && len(u.commands) > 0 {
-			names := slices.Sorted(maps.Values(u.commands))
+	for ctx.Err() == nil {
+		names := h.commandsIn(tree)
+		switch {
+		case h.held[tree]:
+			h.wait(ctx)
+		case len(names) == 0:
+			h.held[tree] = true
+			return h.release(func() { delete(h.held, tree) }), nil
+		case limited.Err() == nil:
+			h.wait(limited)
+		case ctx.Err() == nil:
 			return nil, muster.Errorf(muster.Held, "commands run in %s: %s", filepath.Base(tree),
 				text.List(names, maxRefused)).WithHint("wait for them or stop them, and try again")
 		}
 	}
-	u.isHeld = true
-	return sync.OnceFunc(func() {
-		h.Lock()
-		defer h.Unlock()
-		u.isHeld = false
-		h.change(tree, u)
-	}), nil
+	return nil, context.Cause(ctx)
 }

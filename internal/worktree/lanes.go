@@ -120,7 +120,8 @@ func Open(
 	return &Lanes{scratch: dir.Scratch(),
 		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
 		lifecycle: lifecycle{repo: repo, base: o.Base, index: index, events: recorder{log, j, o.Task}, leases: leases,
-			home: home, removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount}, holds: &holds{}}}, nil
+			home: home, removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount},
+			holds: &holds{held: map[string]bool{}, commands: map[*command]bool{}}}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
