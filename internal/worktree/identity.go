@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"muster"
@@ -52,37 +51,18 @@ var errOtherWorktree = errors.New("it is another worktree of this repository")
 // branches or is in a rebase. A worktree that the user has put there is the user's, whatever the row says. Logs of refs
 // tell, because no clone brings them.
 func (c checkout) checkOrigin(ctx context.Context) error {
-	if wasMadeHere(ctx, c.repo, branchRef(c.lane)) || git.HasPlace(c.repo, c.lane.Path) ||
+	if git.MadeAt(c.repo, branchRef(c.lane)) != "" || git.HasPlace(c.repo, c.lane.Path) ||
 		hasLeft(ctx, c.repo, c.lane.Path, c.lane.Branch) {
 		return nil
 	}
 	return errOtherWorktree
 }
 
-// wasMadeHere reports whether the first entry in the log of a ref is the runtime's own, which made it. No clone brings
-// such a log. It is false where there is no log, or where git cannot tell.
-func wasMadeHere(ctx context.Context, repo *git.Repo, ref string) bool {
-	lines := refLog(repo.Run(ctx, repo.CommonDir(), reflogOf(ref)...))
-	return len(lines) > 0 && lines[len(lines)-1] == git.LogMessage
-}
-
 // hasLeft reports whether the worktree at dir was on a branch (without refs/heads/) and was switched away from it, by
-// the log of its HEAD.
+// the log of its HEAD. It is false where git cannot tell.
 func hasLeft(ctx context.Context, repo *git.Repo, dir, branch string) bool {
-	return slices.ContainsFunc(refLog(git.AskWorktree(ctx, repo, dir, reflogOf("HEAD")...)), func(line string) bool {
-		return strings.HasPrefix(line, "checkout: moving from "+branch+" to ")
-	})
-}
-
-// reflogOf returns the arguments by which git prints the messages in the log of a ref, the newest first.
-func reflogOf(ref string) []string { return []string{"reflog", "show", "--format=%gs", ref, "--"} }
-
-// refLog returns the messages that git has printed. There are none where git cannot tell.
-func refLog(out string, err error) []string {
-	if err != nil || out == "" {
-		return nil
-	}
-	return strings.Split(strings.TrimRight(out, "\n"), "\n")
+	out, err := git.AskWorktree(ctx, repo, dir, "reflog", "show", "--format=%gs", "HEAD", "--")
+	return err == nil && strings.Contains("\n"+out, "\ncheckout: moving from "+branch+" to ")
 }
 
 // hasOtherRef reports whether the commit can be reached from HEAD or from a ref other than the given one.
