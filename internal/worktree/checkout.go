@@ -144,8 +144,12 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	if err != nil || len(found.unstaged)+len(found.unmerged)+len(found.inner) > 0 {
 		return err == nil, err
 	}
-	if changed, err := c.isStaged(ctx); err != nil || changed {
-		return changed, err
+	_, err = c.run(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
+	if git.ExitCode(err) == 1 { // something is staged
+		return true, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	// git says nothing of files that it is told to overlook, and of what lies in submodules.
 	assumed, skipped, err := c.hidden(ctx, found.entries)

@@ -78,87 +78,49 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err != nil {
 		return "", err
 	}
-	if c.sub != "" {
-		return c.commitSubmodule(ctx, message)
-	}
-	if head, err = c.commitTreeOf(ctx, tree, message); err != nil {
-		return "", err
+	if head, err = c.commitTreeOf(ctx, tree, message); err != nil || c.sub != "" {
+		return head, err
 	}
 	return head, c.refusePaths(ctx, head)
 }
 
-// commitTreeOf commits a tree that was staged in the lane to the lane's branch, and ends what is under way. It returns
-// the commit, which is the one at HEAD where nothing has changed.
+// commitTreeOf commits a tree that was staged in the checkout to its branch, and ends what is under way. It returns the
+// commit, which is the one at HEAD where nothing has changed.
 func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head string, err error) {
-	p, err := c.place(ctx)
+	before, err := c.head(ctx)
 	if err != nil {
 		return "", err
 	}
-	before, err := c.repo.Ref(ctx, branchRef(c.lane))
+	merging, err := c.mergeHead(ctx)
 	if err != nil {
 		return "", err
 	}
 	parents := []string{before}
-	if merging := p.Pending("MERGE_HEAD"); merging != "" && merging != before {
+	if merging != "" && merging != before {
 		parents = append(parents, merging)
 	}
-	was, err := c.repo.Tree(ctx, before)
-	if err != nil {
+	was, err := c.treeOf(ctx, before)
+	if err != nil || tree == was && len(parents) == 1 {
+		return before, err
+	}
+	if err := c.take(ctx, tree, merging); err != nil {
 		return "", err
 	}
-	if tree == was && len(parents) == 1 {
-		return before, nil
-	}
-	if err := c.take(ctx, append(parents[1:], tree)...); err != nil {
+	if head, err = c.commitTree(ctx, tree, parents, message); err != nil {
 		return "", err
 	}
-	if head, err = c.repo.CommitTree(ctx, tree, parents, message); err != nil {
-		return "", err
+	if c.sub != "" {
+		_, err := c.run(ctx, "reset", "-q", head) // the files stay as they are
+		return head, err
 	}
 	if err := c.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(c.lane), New: head, Old: before}}); err != nil {
 		return "", err
 	}
-	return head, p.Committed(ctx)
-}
-
-// commitSubmodule has git commit what is staged in a submodule and end what is under way there. It returns the new
-// HEAD.
-func (c checkout) commitSubmodule(ctx context.Context, message string) (head string, err error) {
-	pending, err := c.isCommitPending(ctx)
+	p, err := c.place(ctx)
 	if err != nil {
 		return "", err
 	}
-	// Hooks, signing and editors are the user's, and nobody is here to answer them. --allow-empty finishes a merge that
-	// changes nothing.
-	if pending {
-		if _, err := c.do(ctx, git.Call{Stdin: message, Args: []string{"commit", "-q",
-			"--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--allow-empty-message", "--allow-empty",
-			"-F", "-"}}); err != nil {
-			return "", c.commitError(ctx, err)
-		}
-	}
-	return c.head(ctx)
-}
-
-// isStaged reports whether the index has anything else than HEAD.
-func (c checkout) isStaged(ctx context.Context) (bool, error) {
-	_, err := c.run(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
-	if git.ExitCode(err) == 1 {
-		return true, nil
-	}
-	return false, err
-}
-
-// isCommitPending reports whether something is staged, or a merge is to be finished.
-func (c checkout) isCommitPending(ctx context.Context) (pending bool, err error) {
-	switch pending, err = c.isStaged(ctx); {
-	case err != nil:
-		return false, c.commitError(ctx, err)
-	case pending:
-		return true, nil
-	}
-	merging, err := c.mergeHead(ctx)
-	return merging != "", err
+	return head, p.Committed(ctx)
 }
 
 // commitError is the error of a git that would not stage or commit. Its words tell the lane's owner what to mend: it
