@@ -202,10 +202,33 @@ func (c checkout) own(ctx context.Context, commit string) error {
 	return c.take(ctx, commit)
 }
 
-// isDirty reports whether anything is not committed: changed, staged, unmerged, or untracked and not ignored.
-func (c checkout) isDirty(ctx context.Context) (bool, error) {
-	out, err := c.run(ctx, "status", "--porcelain", "-z", "--untracked-files=normal")
-	return out != "", err
+// change is a file that differs from HEAD: changed, staged, unmerged, or untracked and not ignored.
+type change struct {
+	file  string // as git names it; of another repository it ends with a slash
+	entry string // what git status --porcelain=v2 says
+}
+
+// changes returns the commit at HEAD, "" where there is none, and all that is not committed.
+func (c checkout) changes(ctx context.Context) (head string, all []change, err error) {
+	out, err := c.run(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
+	for _, entry := range git.SplitNUL(out) {
+		if field, ok := strings.CutPrefix(entry, "# "); ok {
+			if id, ok := strings.CutPrefix(field, "branch.oid "); ok && git.IsID(id) {
+				head = id
+			}
+			continue
+		}
+		before := 1 // fields before the path, of an untracked file
+		switch entry[0] {
+		case '1': // changed
+			before = 8
+		case 'u': // unmerged
+			before = 10
+		}
+		fields := strings.SplitN(entry, " ", before+1)
+		all = append(all, change{fields[len(fields)-1], entry})
+	}
+	return head, all, err
 }
 
 // mergeHead returns the commit that an unfinished merge brings in, "" when there is no merge.

@@ -97,11 +97,11 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 		return muster.Errorf(muster.Invalid, "a merge of %.7s is under way in lane %s: finish it first",
 			merging, c.lane.Name)
 	}
-	dirty, err := c.isDirty(ctx)
+	_, changes, err := c.changes(ctx)
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", c.lane.Name, err)
 	}
-	if dirty {
+	if len(changes) > 0 {
 		return muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge",
 			c.lane.Name)
 	}

@@ -31,43 +31,22 @@ func (l *Lanes) Fingerprint(ctx context.Context, name muster.Name) (string, erro
 	if err != nil {
 		return "", err
 	}
-	out, err := l.checkout(lane).run(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
-		"--untracked-files=all")
+	head, changes, err := l.checkout(lane).changes(ctx)
 	if err != nil {
 		return "", muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", name, err)
 	}
-	sum, holds := sha256.New(), false
-	for _, entry := range git.SplitNUL(out) {
-		if strings.HasPrefix(entry, "# ") && (!strings.HasPrefix(entry, headLine) || entry == headLine+lane.Base) {
-			continue // a name, or the base
-		}
-		holds = true
-		fmt.Fprintf(sum, "%s\x00", entry)
-		if info, err := os.Lstat(filepath.Join(lane.Path, statusPath(entry))); err == nil {
+	if head == lane.Base && len(changes) == 0 {
+		return "", nil
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\x00", head)
+	for _, change := range changes {
+		fmt.Fprintf(sum, "%s\x00", change.entry)
+		if info, err := os.Lstat(filepath.Join(lane.Path, filepath.FromSlash(change.file))); err == nil {
 			fmt.Fprintf(sum, "%v %d %d\x00", info.Mode(), info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	if !holds {
-		return "", nil
-	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// headLine begins the line of git status that names the commit of HEAD.
-const headLine = "# branch.oid "
-
-// statusPath returns the path of an entry of git status --porcelain=v2: what follows a number of fields, which depends
-// on the kind of the entry.
-func statusPath(entry string) string {
-	before := 1 // untracked
-	switch entry[0] {
-	case '1': // changed
-		before = 8
-	case 'u': // unmerged
-		before = 10
-	}
-	fields := strings.SplitN(entry, " ", before+1)
-	return fields[len(fields)-1]
 }
 
 // Ignored returns the files of a lane that git ignores, with a directory of nothing else as one entry. They never

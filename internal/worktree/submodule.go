@@ -244,10 +244,7 @@ func (c checkout) isSubmoduleChanged(ctx context.Context, entries []indexEntry) 
 		}
 		sub := c
 		sub.sub = path
-		if head, err := sub.head(ctx); err != nil || head != e.id {
-			return true
-		}
-		if dirty, err := sub.isDirty(ctx); err != nil || dirty {
+		if head, changes, err := sub.changes(ctx); err != nil || head != e.id || len(changes) > 0 {
 			return true
 		}
 	}

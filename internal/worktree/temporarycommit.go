@@ -42,14 +42,16 @@ func TemporaryCommit(
 	if err != nil {
 		return "", false, err
 	}
-	out, err := p.Run(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
-		"--untracked-files=all")
+	head, changes, err := c.changes(ctx)
 	if err != nil {
 		return "", false, err
 	}
-	head, files, err := contentFiles(lane.Path, git.SplitNUL(out))
+	files, err := contentFiles(lane.Path, changes)
 	if err != nil {
 		return "", false, err
+	}
+	if head == "" {
+		return "", false, errNoContent
 	}
 	// A merge that is resolved and not committed has two parents. Without the second one, all that it brings in would
 	// count as the lane's own change.
@@ -72,29 +74,22 @@ func TemporaryCommit(
 	for _, p := range parents {
 		args = append(args, "-p", p)
 	}
-	out, err = repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Args: args,
+	out, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Args: args,
 		Env: []string{"GIT_AUTHOR_DATE=1000000000 +0000", "GIT_COMMITTER_DATE=1000000000 +0000"}})
 	return strings.TrimSpace(out), false, err
 }
 
-// contentFiles returns the commit at HEAD and the files that differ from it, by what git status says of the checkout at
-// dir. Submodules, repositories inside the lane and large files are left out.
-func contentFiles(dir string, status []string) (head string, files []string, err error) {
+// contentFiles returns the files that are changed in the checkout at dir, without submodules, repositories inside the
+// lane and large files.
+func contentFiles(dir string, changes []change) (files []string, err error) {
 	size := int64(0)
-	for _, entry := range status {
-		if id, ok := strings.CutPrefix(entry, headLine); ok {
-			head = id
+	for _, change := range changes {
+		isSubmodule := change.entry[0] == '1' && strings.HasPrefix(strings.SplitN(change.entry, " ", 4)[2], "S")
+		if change.entry[0] == 'u' { // its owner knows what it conflicts with
+			return nil, errNoContent
 		}
-		if strings.HasPrefix(entry, "# ") || len(entry) < len("? x") {
-			continue
-		}
-		file := statusPath(entry)
-		isSubmodule := entry[0] == '1' && strings.HasPrefix(strings.SplitN(entry, " ", 4)[2], "S")
-		if entry[0] == 'u' { // its owner knows what it conflicts with
-			return "", nil, errNoContent
-		}
-		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(file)))
-		isLeftOut := strings.HasSuffix(file, "/") || isSubmodule ||
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(change.file)))
+		isLeftOut := strings.HasSuffix(change.file, "/") || isSubmodule ||
 			err == nil && (info.IsDir() || info.Size() > maxContentFile ||
 				!info.Mode().IsRegular() && info.Mode()&os.ModeSymlink == 0)
 		if isLeftOut {
@@ -103,15 +98,12 @@ func contentFiles(dir string, status []string) (head string, files []string, err
 		if err == nil {
 			size += info.Size()
 		}
-		files = append(files, file)
+		files = append(files, change.file)
 		if size > maxContentBytes || len(files) > maxContentFiles {
-			return "", nil, errNoContent
+			return nil, errNoContent
 		}
 	}
-	if head == "" || !git.IsID(head) {
-		err = errNoContent
-	}
-	return head, files, err
+	return files, nil
 }
 
 // writeContent writes the tree of a place with these files as they are now. All other files are as its index has them.

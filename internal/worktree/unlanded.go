@@ -58,22 +58,6 @@ const maxScratchBytes = 256 << 20
 var errScratchTooLarge = muster.Errorf(muster.Invalid,
 	"the files have more than %d MB, and stay in the scratch checkout", maxScratchBytes>>20)
 
-// uncommittedFiles returns the files of a checkout that are not as its commit has them, and their size in bytes.
-func (c checkout) uncommittedFiles(ctx context.Context) (files []string, size int64, err error) {
-	out, err := c.run(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-	for _, entry := range git.SplitNUL(out) {
-		if len(entry) <= len("XY ") {
-			continue
-		}
-		name := entry[len("XY "):]
-		files = append(files, name)
-		if info, err := os.Lstat(filepath.Join(c.dir(), name)); err == nil && info.Mode().IsRegular() {
-			size += info.Size()
-		}
-	}
-	return files, size, err
-}
-
 // scratchOf returns the scratch checkout of a member.
 func (l *Lanes) scratchOf(member muster.Name) checkout {
 	return checkout{repo: l.repo, temp: l.CheckDirs,
@@ -96,13 +80,21 @@ func scratchWork(
 	if err != nil {
 		return "", "", nil, err
 	}
-	uncommitted, size, err := c.uncommittedFiles(ctx)
-	switch {
-	case err != nil:
+	_, changes, err := c.changes(ctx)
+	if err != nil {
 		return "", "", nil, err
-	case size > maxScratchBytes:
-		return "", "", uncommitted, errScratchTooLarge
-	case len(uncommitted) == 0:
+	}
+	size := int64(0)
+	for _, change := range changes {
+		files = append(files, change.file)
+		if info, err := os.Lstat(filepath.Join(c.dir(), change.file)); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+	}
+	if size > maxScratchBytes {
+		return "", "", files, errScratchTooLarge
+	}
+	if len(changes) == 0 {
 		for _, tip := range tips {
 			if has, err := l.repo.IsAncestor(ctx, head, tip); err != nil || has {
 				return "", "", nil, err
