@@ -145,7 +145,11 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 	if err := c.copyIndex(ctx, filepath.Join(tmp, "index")); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
-	return s.all(ctx)
+	found, err := s.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.stage(ctx, found)
 }
 
 // copyIndex copies the index of the checkout. That of a submodule is made anew, because only git knows where it is.

@@ -30,10 +30,11 @@ const makerLease = "lane-maker"
 // worktree is gone; the branch is gone; the row is gone. From the second state on any process may finish it, and
 // several may at once.
 type lifecycle struct {
+	CheckDirs *CheckDirs // where landing runs checks
+
 	repo   *git.Repo
 	index  *index
 	events recorder
-	leases leases
 	home   string // the directory in which lanes are made
 	base   string // Options.Base
 
@@ -62,7 +63,7 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	lane := muster.Lane{Name: name, Path: filepath.Join(l.home, string(name)), Branch: branchName + string(name),
 		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
-	maker, release, err := l.leases.acquire(makerLease)
+	maker, release, err := l.CheckDirs.leases.acquire(makerLease)
 	if err != nil {
 		return muster.Lane{}, err
 	}
@@ -74,11 +75,17 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 		return muster.Lane{}, cmp.Or(l.recordClash(ctx, lane, err), err)
 	}
 	setField(&lane, fieldMaker, maker)
-	if err := l.announce(ctx, lane); err != nil {
+	// The row is written before git acts: a crash is undone by it.
+	err = l.index.edit(ctx, func(doc *document) error {
+		if doc.has(name) {
+			return errHasLane(name)
+		}
+		return doc.put(lane)
+	})
+	if err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.creating")
-	// The row is on the disk. What fails from here on is undone by it, now or by the next process.
 	err = l.events.record(ctx, lane, event{name: "worktree.create.before"})
 	hasBranch := false
 	if err == nil {
@@ -92,22 +99,12 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	// its caller has been told of.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
-	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive, l.own.begin(late, lane)...); err != nil {
+	_, _ = l.own.removeTemporaries(late) // of lanes that are gone; what stays is found again
+	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive, l.own.assignPorts(late, lane)...); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")
 	return lane, l.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
-}
-
-// announce writes the row of a lane that is going to be made. It is written before git acts: the row is what a crash
-// is undone by.
-func (l *lifecycle) announce(ctx context.Context, lane muster.Lane) error {
-	return l.index.edit(ctx, func(doc *document) error {
-		if doc.has(lane.Name) {
-			return errHasLane(lane.Name)
-		}
-		return doc.put(lane)
-	})
 }
 
 // errHasLane is the error for a name that a lane has already.
@@ -232,7 +229,7 @@ func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
 	for deadline := time.Now().Add(2 * gitEndTime); ; {
-		release, err := l.leases.try(maker)
+		release, err := l.CheckDirs.leases.try(maker)
 		if err == nil {
 			defer release()
 			return l.undoOf(ctx, lane.Name, maker)

@@ -28,7 +28,7 @@ import (
 
 // surroundings gives lanes what is their own.
 type surroundings struct {
-	root  string       // of the repository
+	dirs  *CheckDirs
 	ports *ports.Table // nil: lanes have no ports
 	count int          // how many each has
 }
@@ -85,12 +85,6 @@ func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bo
 // Home returns the directory that has the lanes.
 func Home(l *Lanes) string { return l.home }
 
-// begin returns the ports of a lane that is new. What is left of lanes that are gone is removed first.
-func (s surroundings) begin(ctx context.Context, lane muster.Lane) []int {
-	_, _ = s.removeTemporaries(ctx) // what stays is found again
-	return s.assignPorts(ctx, lane)
-}
-
 // assignPorts returns the ports of a lane; nil where there can be none.
 func (s surroundings) assignPorts(ctx context.Context, lane muster.Lane) []int {
 	if s.ports == nil {
@@ -123,7 +117,7 @@ func temporaryRootName() string { return fmt.Sprintf("muster-%d", max(os.Getuid(
 // temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
 // what another user has made there is refused.
 func (s surroundings) temporaryRoot() (string, error) {
-	parent, err := (&CheckDirs{root: s.root}).parent()
+	parent, err := s.dirs.parent()
 	if err != nil {
 		return "", err
 	}
@@ -149,13 +143,6 @@ func (s surroundings) remove(ctx context.Context, lane muster.Lane) {
 	}
 	if s.ports != nil {
 		_ = s.ports.Release(ctx, lane.Path)
-	}
-}
-
-// emptyTemporary removes what a dead member's commands left in a lane's temporary directory.
-func (s surroundings) emptyTemporary(lane muster.Lane) {
-	if dir, err := s.temporaryDir(lane); err == nil {
-		_ = durable.RemoveContents(dir, "")
 	}
 }
 

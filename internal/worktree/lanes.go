@@ -94,8 +94,6 @@ type Options struct {
 
 // Lanes are the lanes of one repository. They are safe for concurrent use, by several values in several processes too.
 type Lanes struct {
-	CheckDirs *CheckDirs // where landing runs checks
-
 	lifecycle
 	scratch      string   // the directory of the scratch checkouts
 	scratchLocks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
@@ -114,14 +112,13 @@ func Open(
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
-	leases := leases{files: files, dir: dir.Locks()}
+	dirs := &CheckDirs{root: repo.Root(), leases: leases{files: files, dir: dir.Locks()}}
 	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j}
 	index.corrupt = corruption.New(log, o.Inbox, j)
-	return &Lanes{scratch: dir.Scratch(),
-		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases},
-		lifecycle: lifecycle{repo: repo, base: o.Base, index: index, events: recorder{log, j, o.Task}, leases: leases,
-			home: home, removed: o.Removed, own: surroundings{repo.Root(), o.Ports, o.PortCount},
-			holds: &holds{held: map[string]bool{}, commands: map[*command]bool{}}}}, nil
+	return &Lanes{scratch: dir.Scratch(), lifecycle: lifecycle{CheckDirs: dirs, repo: repo, index: index,
+		events: recorder{log, j, o.Task}, home: home, base: o.Base, removed: o.Removed,
+		own:   surroundings{dirs, o.Ports, o.PortCount},
+		holds: &holds{held: map[string]bool{}, commands: map[*command]bool{}}}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
@@ -213,7 +210,7 @@ func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 
 // checkout is the working tree of a lane.
 func (l *lifecycle) checkout(lane muster.Lane) checkout {
-	return checkout{repo: l.repo, lane: lane, temp: &CheckDirs{root: l.repo.Root(), leases: l.leases}}
+	return checkout{repo: l.repo, lane: lane, temp: l.CheckDirs}
 }
 
 // errNoLane is the error of a lane that has no row.

@@ -200,7 +200,7 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 	case lane.Status == muster.LaneCreating:
 		// A lease that is held means that the maker lives.
 		if maker, ok := field[string](lane, fieldMaker); ok {
-			held, err := l.leases.isHeld(maker)
+			held, err := l.CheckDirs.leases.isHeld(maker)
 			if err != nil || held {
 				return f, err // it is being made right now
 			}

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"muster"
+	"muster/internal/durable"
 )
 
 // The fields of an index row that only this package writes. Other programs keep them as they are. They lie in
@@ -95,7 +96,9 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 		return err
 	})
 	if nobody := (Occupant{}); err == nil && old != nobody && new != nobody {
-		l.own.emptyTemporary(lane) // old is dead: no command writes there
+		if dir, err := l.own.temporaryDir(lane); err == nil {
+			_ = durable.RemoveContents(dir, "") // old is dead: no command writes there
+		}
 	}
 	switch {
 	case err != nil:

@@ -24,16 +24,8 @@ type staging struct {
 	writes []string // the directory of that index
 }
 
-// all stages everything, and returns the tree. Ignored files are left out: they never land and are not archived.
-func (s staging) all(ctx context.Context) (tree string, err error) {
-	found, err := s.look(ctx)
-	if err != nil {
-		return "", err
-	}
-	return s.stage(ctx, found)
-}
-
-// stage stages everything, after look has found what there is, and returns the tree.
+// stage stages everything, after look has found what there is, and returns the tree. Ignored files are left out: they
+// never land and are not archived.
 func (s staging) stage(ctx context.Context, found contents) (tree string, err error) {
 	isHidden, err := s.unhide(ctx, found.entries)
 	if err == nil && isHidden { // git has looked past some files
@@ -42,7 +34,15 @@ func (s staging) stage(ctx context.Context, found contents) (tree string, err er
 	if err != nil {
 		return "", err
 	}
-	if err := s.refuseInner(ctx, found); err != nil {
+	if found.warned {
+		if err := s.refuseUnreadable(ctx); err != nil {
+			return "", err
+		}
+	}
+	if len(found.inner) > 0 {
+		return "", s.innerError(found.inner)
+	}
+	if err := s.refuseLarge(found.unstaged); err != nil {
 		return "", err
 	}
 	// Before anything is staged: what a missing filter would have encrypted must not enter the repository.
@@ -67,12 +67,28 @@ func (s staging) stage(ctx context.Context, found contents) (tree string, err er
 		// One of them may be gone by now. All that there is has no such trouble.
 	}
 	if len(found.unstaged)+len(links) > 0 {
-		if err := s.add(ctx, links); err != nil {
+		args := []string{"add", "-A", "--sparse", "--", "."}
+		commits := ""
+		for _, l := range links {
+			args = append(args, ":(top,exclude,literal)"+l.file)
+			commits += gitlink + " " + l.commit + "\t" + l.file + "\x00"
+		}
+		if _, err := s.git(ctx, "", args...); err != nil {
 			return "", err
 		}
+		if commits != "" {
+			if _, err := s.git(ctx, commits, "update-index", "-z", "--index-info"); err != nil {
+				return "", err
+			}
+		}
 	}
-	if err := s.finish(ctx, links, filtered); err != nil {
-		return "", err
+	if len(filtered) > 0 { // they pass the filter once more: the owner's own git may have staged them without
+		again := s
+		again.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
+		if _, err := again.git(ctx, strings.Join(filtered, "\x00"), "add", "--renormalize", "--sparse",
+			"--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
+			return "", err
+		}
 	}
 	out, err := s.git(ctx, "", "write-tree")
 	return strings.TrimSpace(out), err
@@ -89,38 +105,6 @@ func addNamed(files []string) git.Call {
 
 // maxNamed is how many files git is named to stage: with very many it compares too many names.
 const maxNamed = 100
-
-// add stages all files that there are besides the submodules.
-func (s staging) add(ctx context.Context, links []link) error {
-	args := []string{"add", "-A", "--sparse", "--", "."}
-	for _, l := range links {
-		args = append(args, ":(top,exclude,literal)"+l.file)
-	}
-	_, err := s.git(ctx, "", args...)
-	return err
-}
-
-// finish records the commits of the submodules, and has files with a filter pass it once more: the owner's own git may
-// have staged them without.
-func (s staging) finish(ctx context.Context, links []link, filtered []string) error {
-	if len(links) > 0 {
-		in := ""
-		for _, l := range links {
-			in += gitlink + " " + l.commit + "\t" + l.file + "\x00"
-		}
-		if _, err := s.git(ctx, in, "update-index", "-z", "--index-info"); err != nil {
-			return err
-		}
-	}
-	if len(filtered) == 0 {
-		return nil
-	}
-	again := s
-	again.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
-	_, err := again.git(ctx, strings.Join(filtered, "\x00"), "add", "--renormalize", "--sparse",
-		"--pathspec-from-file=-", "--pathspec-file-nul")
-	return err
-}
 
 // git runs git with the index that is staged to.
 func (s staging) git(ctx context.Context, stdin string, args ...string) (string, error) {
@@ -247,20 +231,6 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) (isHidden boo
 	return len(assumed)+len(skipped) > 0, nil
 }
 
-// refuseInner refuses a git repository inside the lane, of which git would record a link, and its files would not land,
-// and what cannot be read.
-func (s staging) refuseInner(ctx context.Context, found contents) error {
-	if found.warned {
-		if err := s.refuseUnreadable(ctx); err != nil {
-			return err
-		}
-	}
-	if len(found.inner) > 0 {
-		return s.innerError(found.inner)
-	}
-	return s.refuseLarge(found.unstaged)
-}
-
 // refuseLarge refuses more than can be taken over, before git reads it: a file of holes may have any length.
 func (s staging) refuseLarge(files []string) error {
 	size, largest, most := int64(0), "", int64(0)
@@ -304,10 +274,11 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 		}
 		return nil
 	})
-	ignored, err := s.checkIgnore(ctx, strings.Join(dirs, "\x00"))
-	if err != nil {
-		return err
+	out, err := s.do(ctx, git.Call{Stdin: strings.Join(dirs, "\x00"), Args: []string{"check-ignore", "-z", "--stdin"}})
+	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
+		return s.commitError(ctx, err)
 	}
+	ignored := git.SplitNUL(out)
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(ignored, dir) })
 	if len(dirs) == 0 {
 		return nil
@@ -315,15 +286,6 @@ func (s staging) refuseUnreadable(ctx context.Context) error {
 	return muster.Errorf(muster.Invalid, "what is in %s would not land: the directory cannot be read",
 		text.List(dirs, maxRefused)).
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", text.ShellQuote(dirs[0]))
-}
-
-// checkIgnore returns those of the files that git ignores.
-func (c checkout) checkIgnore(ctx context.Context, files string) ([]string, error) {
-	out, err := c.do(ctx, git.Call{Stdin: files, Args: []string{"check-ignore", "-z", "--stdin"}})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
-		return nil, c.commitError(ctx, err)
-	}
-	return git.SplitNUL(out), nil
 }
 
 // maxRefused is how many files a refusal names.
