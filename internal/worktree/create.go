@@ -228,38 +228,32 @@ func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error
 		return l.undo(ctx, lane) // a row of another program: no process of the team can be making it
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
-	for deadline := time.Now().Add(2 * gitEndTime); ; {
-		release, err := l.CheckDirs.leases.try(maker)
-		if err == nil {
-			defer release()
-			return l.undoOf(ctx, lane.Name, maker)
-		}
-		if !errors.Is(err, muster.ErrHeld) {
-			return err
-		}
+	release, err := l.CheckDirs.leases.try(maker)
+	for deadline := time.Now().Add(2 * gitEndTime); errors.Is(err, muster.ErrHeld); {
 		if time.Now().After(deadline) {
 			return nil // its maker lives
 		}
 		if err := wait(ctx, gitEndTime/10); err != nil {
 			return err
 		}
+		release, err = l.CheckDirs.leases.try(maker)
 	}
-}
-
-// undoOf undoes the row if it is still that maker's. The caller holds the maker's lease, so nobody makes it any more.
-func (l *lifecycle) undoOf(ctx context.Context, name muster.Name, maker string) error {
-	lane, err := l.index.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	now, err := l.index.get(ctx, lane.Name)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
 	// The row was read before the lease was taken. By now another process may have undone it and made the lane anew.
-	if now, _ := field[string](lane, fieldMaker); lane.Status != muster.LaneCreating || now != maker {
+	if by, _ := field[string](now, fieldMaker); now.Status != muster.LaneCreating || by != maker {
 		return nil
 	}
-	if err := endLeftGit(ctx, l.repo, lane); err != nil {
+	if err := endLeftGit(ctx, l.repo, now); err != nil {
 		return err
 	}
-	return l.undo(ctx, lane)
+	return l.undo(ctx, now)
 }
 
 // undo takes back a lane that was never handed out: its worktree, its branch if that is still at its base, and its row
@@ -302,14 +296,18 @@ func (l *lifecycle) isUsed(ctx context.Context, lane muster.Lane) (bool, error) 
 	if err != nil || !found {
 		return false, err
 	}
-	isUnused, err := isUnused(ctx, l.repo, w, branchRef(lane))
-	if errors.Is(err, muster.ErrInvalid) {
-		if _, verr := l.checkout(lane).verify(ctx); verr == nil {
-			return true, nil // its owner has switched branches
-		}
+	// git writes the index when all files are there: without one the worktree was never handed out.
+	admin := git.AdminDir(l.repo.CommonDir(), lane.Path)
+	isHalfMade := admin == "" || durable.IsMissing(filepath.Join(admin, "index"))
+	if w.Branch != branchRef(lane) && (w.Branch != "" || !isHalfMade) {
+		_, err := l.checkout(lane).verify(ctx)
+		return err == nil, err // it is the lane, in which its owner has switched branches, or it is not the lane
 	}
-	if err != nil || !isUnused {
-		return !isUnused, err
+	if !isHalfMade {
+		out, err := l.checkout(lane).run(ctx, "status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
+		if err != nil || out != "" {
+			return err == nil, err
+		}
 	}
 	tip, err := l.repo.Ref(ctx, branchRef(lane))
 	return tip != "" && tip != lane.Base, err

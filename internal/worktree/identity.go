@@ -1,14 +1,12 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
 )
@@ -92,26 +90,4 @@ func covers(ctx context.Context, repo *git.Repo, kept, snapshot string, isNew bo
 	files, err := repo.Run(ctx, repo.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",
 		"--diff-filter=d", "--ignore-submodules=none", kept, snapshot)
 	return files == "", err
-}
-
-// isUnused reports whether nobody has worked in a linked worktree since it was made on the branch (refs/heads/...): git
-// has not finished it, or it is as git has made it, ignored files included. The error is Invalid when the worktree is
-// none of this branch.
-func isUnused(ctx context.Context, repo *git.Repo, w git.Worktree, branch string) (bool, error) {
-	// git writes the index when all files are there: without one the worktree was never handed out.
-	admin := git.AdminDir(repo.CommonDir(), w.Path)
-	isHalfMade := admin == "" || durable.IsMissing(filepath.Join(admin, "index"))
-	switch {
-	case w.Branch != branch && (w.Branch != "" || !isHalfMade):
-		return false, muster.Errorf(muster.Invalid, "%s is a worktree of %s, not of %s", w.Path,
-			cmp.Or(w.Branch, "no branch"), branch)
-	case isHalfMade:
-		return true, nil
-	}
-	p, err := git.OpenPlace(repo, w.Path, branch)
-	if err != nil {
-		return false, err
-	}
-	out, err := p.Run(ctx, "status", "--porcelain", "-z", "--ignored", "--untracked-files=normal")
-	return out == "", err
 }
