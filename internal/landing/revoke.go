@@ -189,7 +189,7 @@ func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
 		return nil, err
 	}
 	if head != "" {
-		ref, err := worktree.ArchiveRef(ctx, a.repo, fmt.Sprintf("task-%d", t.ID), head, "")
+		ref, err := worktree.ArchiveRef(ctx, a.repo, fmt.Sprintf("task-%d", t.ID), head)
 		if err != nil {
 			return nil, err
 		}

@@ -182,7 +182,7 @@ func (t target) isTaken(ctx context.Context) (bool, error) {
 // restart archives where the branch was, and then moves it to HEAD.
 func (t target) restart(ctx context.Context, why string) (string, error) {
 	// The archive ref is made first: at no moment do the old commits have no ref.
-	kept, err := worktree.ArchiveRef(ctx, t.repo, strings.ReplaceAll(t.branch, "/", "-"), t.at, "")
+	kept, err := worktree.ArchiveRef(ctx, t.repo, strings.ReplaceAll(t.branch, "/", "-"), t.at)
 	if err != nil {
 		return "", err
 	}

@@ -227,7 +227,7 @@ func putBack(ctx context.Context, l *Lander, d *Displaced) error {
 		}
 	}
 	if d.At != "" && !isOld {
-		if d.Kept, err = worktree.ArchiveRef(ctx, l.repo, name, d.At, ""); err != nil {
+		if d.Kept, err = worktree.ArchiveRef(ctx, l.repo, name, d.At); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,7 @@ func putBack(ctx context.Context, l *Lander, d *Displaced) error {
 	}
 	updates := []git.RefUpdate{{Ref: l.options.Target, New: d.Tip, Old: d.At}}
 	for ref, at := range inTheWay {
-		if _, err := worktree.ArchiveRef(ctx, l.repo, name, at, ""); err != nil {
+		if _, err := worktree.ArchiveRef(ctx, l.repo, name, at); err != nil {
 			return err
 		}
 		// In a transaction of its own: git makes no ref in the place of one that the same transaction deletes.

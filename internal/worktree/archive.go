@@ -16,9 +16,13 @@ import (
 const archiveRefs = "refs/muster/archive/"
 
 // ArchiveRef makes refs/muster/archive/NAME-N for a commit, with the first free N, and returns it. When a ref of NAME
-// is at the commit already, it returns that one.
-// A commit with the given content (see contentOf) is as good as the commit itself, unless content is "".
-func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content string) (string, error) {
+// is at the commit already, or has the content of a commit that snapshot has made, it returns that one.
+func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit string) (string, error) {
+	content, subject := contentOf(ctx, repo, commit)
+	hasContent := func(other string) bool {
+		is, _ := contentOf(ctx, repo, other)
+		return is == content
+	}
 	for {
 		existing, err := repo.Refs(ctx, archiveRefs)
 		if err != nil {
@@ -29,10 +33,7 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 		ref := archiveRefs + name + "-1"
 		for n := 2; existing[ref] != ""; n++ {
 			at := existing[ref]
-			if at == commit {
-				return ref, nil
-			}
-			if content != "" && contentOf(ctx, repo, at) == content {
+			if at == commit || isSnapshot(subject) && hasContent(at) {
 				return ref, nil
 			}
 			ref = fmt.Sprintf("%s%s-%d", archiveRefs, name, n)
@@ -45,35 +46,46 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit, content strin
 	}
 }
 
-// contentOf returns a commit's tree and parents: all of it but its message and its date. It is "" when git cannot tell.
-func contentOf(ctx context.Context, repo *git.Repo, commit string) string {
-	out, _ := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P",
+// archivedSuffix ends the subject of each commit that snapshot makes.
+const archivedSuffix = " as it was when it was archived"
+
+// archiveSubject is the message of a commit that snapshot makes.
+func archiveSubject(lane muster.Name) string { return "lane " + string(lane) + archivedSuffix }
+
+// contentOf returns a commit's tree and parents, which is all of it but its message and its date, and its subject. Both
+// are "" when git cannot tell.
+func contentOf(ctx context.Context, repo *git.Repo, commit string) (content, subject string) {
+	out, _ := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P%n%s",
 		commit)
-	return strings.TrimSpace(out)
+	content, subject, _ = strings.Cut(strings.TrimSuffix(out, "\n"), "\n")
+	return content, subject
 }
 
+// isSnapshot reports whether a commit is one that snapshot has made, by its subject.
+func isSnapshot(subject string) bool { return strings.HasSuffix(subject, archivedSuffix) }
+
 // snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
-// commit, which no ref has yet, with its content (see contentOf). It changes nothing in the lane.
-func (c checkout) snapshot(ctx context.Context) (commit, content string, err error) {
+// commit, which no ref has yet. It changes nothing in the lane.
+func (c checkout) snapshot(ctx context.Context) (commit string, err error) {
 	head, tip, err := c.commits(ctx)
 	if err != nil || head == "" {
-		return tip, "", err
+		return tip, err
 	}
 	return c.snapshotOn(ctx, head, tip)
 }
 
 // snapshotOn is snapshot of a checkout whose HEAD is at the commit head, and whose branch is at tip; "" is no branch.
-func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, content string, err error) {
+func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit string, err error) {
 	merging, err := c.mergeHead(ctx)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	tree, err := c.writeTree(ctx)
 	if err == nil {
 		err = c.take(ctx, tree, head, merging)
 	}
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	// Commits of the owner may be at HEAD only, on the branch only, or in a merge under way: all are kept as parents.
 	parents := []string{}
@@ -86,11 +98,10 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit, con
 	if len(parents) == 1 {
 		committed, err := c.treeOf(ctx, head)
 		if err != nil || committed == tree {
-			return head, "", err
+			return head, err
 		}
 	}
-	commit, err = c.commitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
-	return commit, tree + " " + strings.Join(parents, " "), err
+	return c.commitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
 }
 
 // treeOf returns the tree of a commit of the checkout.
@@ -113,11 +124,6 @@ func (c checkout) commitTree(ctx context.Context, tree string, parents []string,
 	}
 	out, err := c.do(ctx, git.Call{Args: args, Stdin: message})
 	return strings.TrimSpace(out), err
-}
-
-// archiveSubject is the message of a commit that snapshot has made.
-func archiveSubject(lane muster.Name) string {
-	return fmt.Sprintf("lane %s as it was when it was archived", lane)
 }
 
 // take makes what the git of the lane has made objects of the repository, so that it can be committed, archived or

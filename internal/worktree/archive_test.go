@@ -17,25 +17,32 @@ import (
 	"muster/internal/worktree"
 )
 
-// A commit has one archive ref, a commit of the same content shares it where that is allowed, and every other commit
+// A commit has one archive ref, a snapshot of the same content as another one shares its ref, and every other commit
 // gets the next number.
 func TestOneArchiveRefForOneContent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, map[string]string{"a": "a\n"})
 	tree, head := w.git(w.root, "rev-parse", "HEAD^{tree}"), w.git(w.root, "rev-parse", "HEAD")
-	commit := func(message string) string { return w.git(w.root, "commit-tree", "-p", head, "-m", message, tree) }
-	one, same, other, content := commit("one"), commit("same"), commit("other"), tree+" "+head
+	commit := func(message string, parents ...string) string {
+		args := []string{"commit-tree", tree, "-m", message}
+		for _, p := range parents {
+			args = append(args, "-p", p)
+		}
+		return w.git(w.root, args...)
+	}
+	const subject = "lane x as it was when it was archived"
+	one, same, other := commit(subject, head), commit(subject+"\n\nlater", head), commit(subject)
+	owners, again := commit("one", head), commit("one\n\nlater", head) // a commit of the owner's counts as it is
 	ended, cancel := context.WithCancel(w.ctx())
 	cancel()
 	for range 2 { // before there is any ref, and after
-		if ref, err := worktree.ArchiveRef(ended, w.repo, "x", one, ""); !errors.Is(err, context.Canceled) {
+		if ref, err := worktree.ArchiveRef(ended, w.repo, "x", one); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %q, %v", ref, err)
 		}
-		for _, c := range []struct{ commit, content, ref string }{
-			{one, content, "x-1"}, {one, "", "x-1"}, {same, content, "x-1"}, {same, "", "x-2"},
-			{other, tree, "x-3"}, {other, "", "x-3"}, {one, content, "x-1"},
+		for _, c := range []struct{ commit, ref string }{
+			{one, "x-1"}, {same, "x-1"}, {owners, "x-2"}, {other, "x-3"}, {again, "x-4"}, {owners, "x-2"}, {one, "x-1"},
 		} {
-			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", c.commit, c.content)
+			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", c.commit)
 			if err != nil || ref != "refs/muster/archive/"+c.ref {
 				t.Errorf("archived as %s, %v; want %s", ref, err, c.ref)
 			}
@@ -51,7 +58,7 @@ func TestArchiveRefsAtOnce(t *testing.T) {
 	for n := range 6 {
 		commit := w.git(w.root, "commit-tree", "-m", fmt.Sprint(n), "HEAD^{tree}")
 		all.Go(func() {
-			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", commit, "")
+			ref, err := worktree.ArchiveRef(w.ctx(), w.repo, "x", commit)
 			if err != nil || w.git(w.root, "rev-parse", ref) != commit {
 				t.Errorf("archived as %s, %v", ref, err)
 			}

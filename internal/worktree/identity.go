@@ -78,13 +78,14 @@ func hasOtherRef(ctx context.Context, repo *git.Repo, commit, ref string) (bool,
 }
 
 // covers reports whether kept has all that snapshot has: each of its commits, and each of its files as it is. Files
-// that only kept has do not matter. isNew says that snapshot itself is a commit that nobody else knows.
-func covers(ctx context.Context, repo *git.Repo, kept, snapshot string, isNew bool) (bool, error) {
+// that only kept has do not matter, and a snapshot that was made just now counts for its parents.
+func covers(ctx context.Context, repo *git.Repo, kept, snapshot string) (bool, error) {
 	commits, err := repo.Run(ctx, repo.CommonDir(), "rev-list", snapshot, "--not", kept)
 	if err != nil {
 		return false, err
 	}
-	if commits = strings.TrimSpace(commits); commits != "" && (!isNew || commits != snapshot) {
+	_, subject := contentOf(ctx, repo, snapshot)
+	if commits = strings.TrimSpace(commits); commits != "" && (commits != snapshot || !isSnapshot(subject)) {
 		return false, nil
 	}
 	files, err := repo.Run(ctx, repo.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",

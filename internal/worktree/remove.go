@@ -249,7 +249,7 @@ func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref stri
 			return ref, err
 		}
 		if !archived {
-			if ref, err = l.archive(ctx, lane, tip, ""); err != nil {
+			if ref, err = l.archive(ctx, lane, tip); err != nil {
 				return ref, err
 			}
 		}
@@ -269,7 +269,7 @@ func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref stri
 // process's: files that vanish during the snapshot make it fail or are missing in it.
 func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
 	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
-	commit, content, err := l.checkout(lane).snapshot(ctx)
+	commit, err := l.checkout(lane).snapshot(ctx)
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
 	}
@@ -295,13 +295,12 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 			return "", err
 		}
 	}
-	return l.archive(ctx, lane, commit, content)
+	return l.archive(ctx, lane, commit)
 }
 
-// archive makes the archive ref of a commit. A new commit, which no branch has, may be represented by an archived one
-// with the same content. The commit is durable before the ref names it: nothing but the archive ref will have it when
+// archive makes the archive ref of a commit. The commit is durable before the ref names it: nothing but the archive ref will have it when
 // the lane is gone, so it must survive a power cut.
-func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, content string) (ref string, err error) {
+func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit string) (ref string, err error) {
 	base := lane.Base
 	if base == commit {
 		base = "" // the row is wrong: lanes are made from commits that others have
@@ -313,7 +312,7 @@ func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit, conte
 	if err != nil {
 		return "", err
 	}
-	return ArchiveRef(ctx, l.repo, string(lane.Name), commit, content)
+	return ArchiveRef(ctx, l.repo, string(lane.Name), commit)
 }
 
 // recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its

@@ -39,12 +39,12 @@ func (l *lifecycle) archiveRest(ctx context.Context, lane muster.Lane, r removal
 		if isEmpty(lane.Path) {
 			return ref, nil
 		}
-		var commit, content string
+		commit := ""
 		if err = git.RestoreLink(l.repo.CommonDir(), lane.Path); err == nil {
-			commit, content, err = l.checkout(lane).snapshot(ctx)
+			commit, err = l.checkout(lane).snapshot(ctx)
 		}
 		if err == nil && commit != "" {
-			return l.archiveUncovered(ctx, lane, ref, commit, content)
+			return l.archiveUncovered(ctx, lane, ref, commit)
 		}
 		if err == nil || try == archiveTries || ctx.Err() != nil || l.isRemoved(ctx, lane.Name) {
 			break
@@ -64,17 +64,15 @@ func (l *lifecycle) archiveRest(ctx context.Context, lane muster.Lane, r removal
 const archiveTries = 8
 
 // archiveUncovered archives a snapshot of a lane that its archive, or its base where it has none, does not cover.
-func (l *lifecycle) archiveUncovered(
-	ctx context.Context, lane muster.Lane, ref, commit, content string,
-) (string, error) {
+func (l *lifecycle) archiveUncovered(ctx context.Context, lane muster.Lane, ref, commit string) (string, error) {
 	if kept := cmp.Or(ref, lane.Base); kept != "" {
-		if covers, err := covers(ctx, l.repo, kept, commit, content != ""); err == nil && covers {
+		if covers, err := covers(ctx, l.repo, kept, commit); err == nil && covers {
 			return ref, nil
 		} else if ctx.Err() != nil {
 			return ref, err
 		}
 	}
-	return l.archive(ctx, lane, commit, content)
+	return l.archive(ctx, lane, commit)
 }
 
 // isEmpty reports that nothing is at path, or a directory with nothing in it.

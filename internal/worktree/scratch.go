@@ -74,9 +74,9 @@ func moveScratch(
 		}
 	}
 	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
-	work, content, files, err := scratchWork(ctx, l, member, []string{commit})
+	work, files, err := scratchWork(ctx, l, member, []string{commit})
 	if err == nil && len(files) > 0 {
-		_, err = keepScratch(ctx, l, member, commit, work, content)
+		_, err = keepScratch(ctx, l, member, commit, work)
 	}
 	if err == nil {
 		_, err = c.run(ctx, "checkout", "-q", "--force", "--detach", commit)

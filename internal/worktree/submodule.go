@@ -88,7 +88,7 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}
 	if s.env != nil {
-		commit, _, err = sub.snapshotOn(ctx, head, "")
+		commit, err = sub.snapshotOn(ctx, head, "")
 	} else {
 		commit, err = sub.commit(ctx, fmt.Sprintf("Work in the lane %s\n", s.lane.Name))
 	}

@@ -43,7 +43,7 @@ func IsScratch(lane muster.Name) bool { return strings.HasPrefix(string(lane), s
 // that the target does not have at any of the tips, which are where it is and where landings left it. What git ignores
 // does not count.
 func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []string) ([]string, error) {
-	_, _, files, err := scratchWork(ctx, l, member, tips)
+	_, files, err := scratchWork(ctx, l, member, tips)
 	if errors.Is(err, errScratchTooLarge) {
 		err = nil // what it has is known
 	}
@@ -64,25 +64,24 @@ func (l *Lanes) scratchOf(member muster.Name) checkout {
 		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
 }
 
-// scratchWork returns a commit of all that a scratch checkout holds, its content (see contentOf), and the files of it
-// that are not on the target. There are no files when the member has changed nothing.
+// scratchWork returns a commit of all that a scratch checkout holds, and the files of it that are not on the target. There are no files when the member has changed nothing.
 func scratchWork(
 	ctx context.Context, l *Lanes, member muster.Name, tips []string,
-) (commit, content string, files []string, err error) {
+) (commit string, files []string, err error) {
 	c := l.scratchOf(member)
 	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
-		return "", "", nil, nil // there is none, or what is there is not the member's
+		return "", nil, nil // there is none, or what is there is not the member's
 	}
 	if _, err := headOf(ctx, l.repo, c.lane.Path); err != nil {
-		return "", "", nil, context.Cause(ctx) // it is no checkout any more
+		return "", nil, context.Cause(ctx) // it is no checkout any more
 	}
 	head, err := c.head(ctx)
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	_, changes, err := c.changes(ctx)
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	size := int64(0)
 	for _, change := range changes {
@@ -92,20 +91,20 @@ func scratchWork(
 		}
 	}
 	if size > maxScratchBytes {
-		return "", "", files, errScratchTooLarge
+		return "", files, errScratchTooLarge
 	}
 	if len(changes) == 0 {
 		for _, tip := range tips {
 			if has, err := l.repo.IsAncestor(ctx, head, tip); err != nil || has {
-				return "", "", nil, err
+				return "", nil, err
 			}
 		}
 	}
-	if commit, content, err = c.snapshotOn(ctx, head, ""); err != nil {
-		return "", "", nil, err
+	if commit, err = c.snapshotOn(ctx, head, ""); err != nil {
+		return "", nil, err
 	}
 	files, err = unlandedFiles(ctx, l.repo, tips, commit)
-	return commit, content, files, err
+	return commit, files, err
 }
 
 // unlandedFiles returns the files that the target would get by a merge with the commit. There are none when it has, at
@@ -131,11 +130,9 @@ func unlandedFiles(ctx context.Context, repo *git.Repo, tips []string, commit st
 }
 
 // keepScratch archives a commit of a scratch checkout. The target at tip is durable, so only what it lacks is written.
-func keepScratch(
-	ctx context.Context, l *Lanes, member muster.Name, tip, commit, content string,
-) (ref string, err error) {
+func keepScratch(ctx context.Context, l *Lanes, member muster.Name, tip, commit string) (ref string, err error) {
 	lane := muster.Lane{Name: scratchName + member, Base: tip}
-	if ref, err = l.archive(ctx, lane, commit, content); err != nil {
+	if ref, err = l.archive(ctx, lane, commit); err != nil {
 		return "", err
 	}
 	return ref, l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref})
@@ -165,7 +162,7 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 		if changed, err := l.checkout(lane).isChanged(ctx); err != nil || !changed {
 			continue // what cannot be looked at is reported by Check
 		}
-		commit, _, err := l.checkout(lane).snapshot(ctx)
+		commit, err := l.checkout(lane).snapshot(ctx)
 		if err == nil {
 			left.Files, err = unlandedFiles(ctx, l.repo, tips, commit)
 		}
@@ -181,11 +178,11 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 // first tip.
 func clearScratch(ctx context.Context, l *Lanes, member muster.Name, tips []string) Leftover {
 	left := Leftover{Member: member}
-	commit, content, files, err := scratchWork(ctx, l, member, tips)
+	commit, files, err := scratchWork(ctx, l, member, tips)
 	if left.Files, left.Err = files, err; err != nil || len(files) == 0 {
 		return left
 	}
-	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit, content); left.Err != nil {
+	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit); left.Err != nil {
 		return left
 	}
 	c := l.scratchOf(member)
