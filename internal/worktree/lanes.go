@@ -58,7 +58,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"muster"
@@ -95,8 +94,7 @@ type Options struct {
 // Lanes are the lanes of one repository. They are safe for concurrent use, by several values in several processes too.
 type Lanes struct {
 	lifecycle
-	scratch      string   // the directory of the scratch checkouts
-	scratchLocks sync.Map // by member, a *sync.Mutex: one refresh of a checkout at a time
+	scratch string // the directory of the scratch checkouts
 }
 
 // Open returns the lanes of repo, whose state lies in dir. It writes nothing.

@@ -63,19 +63,13 @@ func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane)
 	return err
 }
 
-// reject reports a row that names no lane. It is told once: the row says "failed" from then on, and stays as it is
-// otherwise.
-func (l *lifecycle) reject(ctx context.Context, lane muster.Lane, cause error) error {
-	if lane.Status == muster.LaneFailed {
-		return nil
-	}
-	return l.events.recordFailure(ctx, l.index, lane, event{cause: cause})
-}
-
 // recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
 func recoverLane(ctx context.Context, l *Lanes, lane muster.Lane) error {
 	if err := l.index.checkRow(lane); err != nil {
-		return l.reject(ctx, lane, err)
+		if lane.Status == muster.LaneFailed {
+			return nil // it was told
+		}
+		return l.events.recordFailure(ctx, l.index, lane, event{cause: err})
 	}
 	r, isRemoving := removalOf(lane)
 	switch {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/git"
 )
 
 // Scratch returns the checkout in which a member without a task works, at the commit: a detached worktree at
@@ -22,35 +20,32 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 			return "", err
 		}
 	}
-	// A mutex of this process is enough, because one process hosts the member.
-	lock, _ := l.scratchLocks.LoadOrStore(member, new(sync.Mutex))
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
 	dir = filepath.Join(l.scratch, string(member))
-	// A link would lead git, which gives up what was changed there, to another checkout.
+	release, err := l.hold(ctx, dir) // a hold of this process is enough, because one process hosts the member
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	if err := durable.MakeDirBelow(l.repo.Root(), l.scratch); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the scratch checkouts in %s cannot be made: %w", l.scratch, err)
 	}
-	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-		if err := moveAside(dir); err != nil {
-			return "", err
-		}
-	}
-	if !durable.IsMissing(dir) {
-		release, err := l.hold(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		defer release()
+	// A link would lead git, which gives up what was changed there, to another checkout.
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 		moved, err := moveScratch(ctx, l, member, dir, commit)
 		if err != nil || moved {
 			return dir, err
 		}
+	}
+	if !durable.IsMissing(dir) {
 		if err := moveAside(dir); err != nil {
 			return "", err
 		}
 	}
-	return dir, createScratch(ctx, l.repo, dir, commit)
+	err = l.repo.AddWorktree(ctx, dir, "", commit)
+	if err != nil && ctx.Err() == nil {
+		err = muster.Errorf(muster.Unavailable, "the scratch checkout %s cannot be made: %w", dir, err)
+	}
+	return dir, err
 }
 
 // moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, when git cannot move
@@ -74,23 +69,10 @@ func moveScratch(
 		}
 	}
 	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
-	work, files, err := scratchWork(ctx, l, member, []string{commit})
-	if err == nil && len(files) > 0 {
-		_, err = keepScratch(ctx, l, member, commit, work)
-	}
-	if err == nil {
+	if err = keepScratch(ctx, l, member, []string{commit}).Err; err == nil {
 		_, err = c.run(ctx, "checkout", "-q", "--force", "--detach", commit)
 	}
 	return err == nil, context.Cause(ctx)
-}
-
-// createScratch checks the commit out in a new directory.
-func createScratch(ctx context.Context, repo *git.Repo, dir, commit string) error {
-	err := repo.AddWorktree(ctx, dir, "", commit)
-	if err != nil && ctx.Err() == nil {
-		return muster.Errorf(muster.Unavailable, "the scratch checkout %s cannot be made: %w", dir, err)
-	}
-	return err
 }
 
 // moveAside renames a broken checkout, so that the member's files in it are kept. It also removes the link to the

@@ -79,11 +79,10 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 	sub := s.checkout
 	sub.sub = path
 	head, err := sub.head(ctx)
-	if err != nil {
-		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
-			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
+	if err == nil {
+		err = sub.checkSubmodule(ctx)
 	}
-	if err := sub.checkSubmodule(ctx); err != nil {
+	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}

@@ -64,7 +64,8 @@ func (l *Lanes) scratchOf(member muster.Name) checkout {
 		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
 }
 
-// scratchWork returns a commit of all that a scratch checkout holds, and the files of it that are not on the target. There are no files when the member has changed nothing.
+// scratchWork returns a commit of all that a scratch checkout holds, and the files of it that are not on the target.
+// There are no files when the member has changed nothing.
 func scratchWork(
 	ctx context.Context, l *Lanes, member muster.Name, tips []string,
 ) (commit string, files []string, err error) {
@@ -129,13 +130,18 @@ func unlandedFiles(ctx context.Context, repo *git.Repo, tips []string, commit st
 	return files, nil
 }
 
-// keepScratch archives a commit of a scratch checkout. The target at tip is durable, so only what it lacks is written.
-func keepScratch(ctx context.Context, l *Lanes, member muster.Name, tip, commit string) (ref string, err error) {
-	lane := muster.Lane{Name: scratchName + member, Base: tip}
-	if ref, err = l.archive(ctx, lane, commit); err != nil {
-		return "", err
+// keepScratch archives what a scratch checkout holds and the target does not have at any of the tips.
+func keepScratch(ctx context.Context, l *Lanes, member muster.Name, tips []string) Leftover {
+	commit, files, err := scratchWork(ctx, l, member, tips)
+	left := Leftover{Member: member, Files: files, Err: err}
+	if err != nil || len(files) == 0 {
+		return left
 	}
-	return ref, l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref})
+	lane := muster.Lane{Name: scratchName + member, Base: tips[0]} // the target is durable: what it lacks is written
+	if left.Ref, left.Err = l.archive(ctx, lane, commit); left.Err == nil {
+		left.Err = l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: left.Ref})
+	}
+	return left
 }
 
 // Unlanded returns what lanes, scratch checkouts and archives hold and the target does not have at any of the tips. A
@@ -148,8 +154,14 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 	}
 	for _, d := range dirs {
 		if member := muster.Name(d.Name()); member == muster.Lead || muster.CheckName(member) == nil {
-			if left := clearScratch(ctx, l, member, tips); left.Err != nil || len(left.Files) > 0 {
+			left := keepScratch(ctx, l, member, tips)
+			if left.Err != nil || len(left.Files) > 0 {
 				all = append(all, left)
+			}
+			if left.Err == nil && left.Ref != "" {
+				c := l.scratchOf(member) // it is archived: what stays here does no harm
+				_, _ = c.run(ctx, "checkout", "-q", "--force", "--detach", tips[0])
+				_, _ = c.run(ctx, "clean", "-fdq")
 			}
 		}
 	}
@@ -172,24 +184,6 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 	}
 	more, err := unlandedArchives(ctx, l, tips, archived)
 	return append(all, more...), cmp.Or(err, context.Cause(ctx))
-}
-
-// clearScratch archives what a scratch checkout holds and the target does not, and gives the checkout the files of the
-// first tip.
-func clearScratch(ctx context.Context, l *Lanes, member muster.Name, tips []string) Leftover {
-	left := Leftover{Member: member}
-	commit, files, err := scratchWork(ctx, l, member, tips)
-	if left.Files, left.Err = files, err; err != nil || len(files) == 0 {
-		return left
-	}
-	if left.Ref, left.Err = keepScratch(ctx, l, member, tips[0], commit); left.Err != nil {
-		return left
-	}
-	c := l.scratchOf(member)
-	for _, args := range [][]string{{"checkout", "-q", "--force", "--detach", tips[0]}, {"clean", "-fdq"}} {
-		_, _ = c.run(ctx, args...) // it is archived: what stays here does no harm
-	}
-	return left
 }
 
 // unlandedArchives returns what of the archives is not on the target.
