@@ -18,12 +18,11 @@ func (r *Repo) Identity(context.Context) (name, email string) {
 	return name, email
 }
 
-// Watch watches a lock; what it returns breaks it if it was abandoned, and says whether it is gone.
+// Watch returns a function that removes a lock if it was abandoned, and says whether it is gone.
 func Watch(path string) (breakIt func() (gone bool, err error)) {
-	l := &watchedLock{path: path}
 	return func() (gone bool, err error) {
-		if l.exists() && l.isAbandoned() {
-			err = removeLock(path)
+		if info, statErr := os.Lstat(path); statErr == nil && (lock{path, info}).isAbandoned(0) {
+			err = os.Remove(path)
 		}
 		_, there := os.Lstat(path)
 		return os.IsNotExist(there), err

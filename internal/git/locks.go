@@ -79,26 +79,26 @@ func refLock(common, ref string) string {
 // a second has passed, however old a clock makes a lock look: a living git has let go of its lock long before, and to
 // take one from it would break its transaction, or ours.
 func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
-	var locks []*watchedLock
-	for _, p := range paths {
-		l := &watchedLock{path: p}
-		if l.exists() { // all are watched from now on, while the first of them is waited for
-			locks = append(locks, l)
+	var locks []lock
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil {
+			locks = append(locks, lock{path, info})
 		}
 	}
-	for _, l := range locks {
-		was := l.was
-		for try := 1; l.exists() && l.was == was; try++ {
-			if time.Since(l.since) >= time.Second && (areOurs || l.isAbandoned()) {
-				if err := removeLock(l.path); err != nil {
-					return err
+	started := time.Now()
+	for _, l := range locks { // each of them is watched since then, while the first ones are waited for
+		for try := 1; l.exists(); try++ {
+			waited := time.Since(started)
+			if waited >= time.Second && (areOurs || l.isAbandoned(waited)) {
+				if err := ignoreMissing(os.Remove(l.path)); err != nil {
+					return muster.Errorf(muster.Unavailable, "the lock %s of a killed git cannot be removed: %w",
+						l.path, err)
 				}
 				break
 			}
-			if time.Since(l.since) > lockTimeout {
-				age := time.Since(was.ModTime()).Round(time.Second)
+			if waited > lockTimeout {
 				return muster.Errorf(muster.Held, "another git is at work on this repository and does not end: "+
-					"%s has been there for %v", l.path, age).
+					"%s has been there for %v", l.path, time.Since(l.info.ModTime()).Round(time.Second)).
 					WithHint("if no git is running in this repository, remove %s", l.path)
 			}
 			if err := pause(ctx, min(try, 5)); err != nil {
@@ -109,40 +109,24 @@ func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
 	return nil
 }
 
-// watchedLock is a lock that somebody waits for.
-type watchedLock struct {
-	path  string
-	was   fs.FileInfo // the lock as it was seen first; nil: it was not there
-	since time.Time   // when it was seen first: a clock may have been set back since the lock was made
+// lock is a lock that somebody holds, as it was found.
+type lock struct {
+	path string
+	info fs.FileInfo
 }
 
-// exists looks at the lock.
-func (l *watchedLock) exists() bool {
+// exists reports whether the lock is still there. One in its place is another lock.
+func (l lock) exists() bool {
 	now, err := os.Lstat(l.path)
-	if err != nil {
-		l.was = nil
-		return false
-	}
-	if l.was == nil || !os.SameFile(now, l.was) || !now.ModTime().Equal(l.was.ModTime()) {
-		l.was, l.since = now, time.Now()
-	}
-	return true
+	return err == nil && os.SameFile(now, l.info) && now.ModTime().Equal(l.info.ModTime())
 }
 
-// isAbandoned reports whether the lock is a dead git's, as it was looked at last. The age is the larger of two, because
-// a clock that was set back makes a lock look young.
-func (l *watchedLock) isAbandoned() bool {
-	age, old := max(time.Since(l.was.ModTime()), time.Since(l.since)), abandonedAge
+// isAbandoned reports whether the lock is a dead git's. waited is how long it was watched: a clock that was set back
+// makes a lock look young.
+func (l lock) isAbandoned(waited time.Duration) bool {
+	abandoned := abandonedAge
 	if filepath.Base(l.path) == packedRefsLock {
-		old = abandonedPackedAge
+		abandoned = abandonedPackedAge
 	}
-	return age >= old
-}
-
-// removeLock removes a lock; one that is gone is no error.
-func removeLock(lock string) error {
-	if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "the lock %s of a killed git cannot be removed: %w", lock, err)
-	}
-	return nil
+	return max(waited, time.Since(l.info.ModTime())) >= abandoned
 }
