@@ -211,6 +211,9 @@ type change struct {
 // changes returns the commit at HEAD, "" where there is none, and all that is not committed.
 func (c checkout) changes(ctx context.Context) (head string, all []change, err error) {
 	out, err := c.run(ctx, "status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
+	if err != nil {
+		return "", nil, muster.Errorf(muster.Unavailable, "git cannot see what has changed in %s: %w", c.dir(), err)
+	}
 	for _, entry := range git.SplitNUL(out) {
 		if field, ok := strings.CutPrefix(entry, "# "); ok {
 			if id, ok := strings.CutPrefix(field, "branch.oid "); ok && git.IsID(id) {
@@ -228,7 +231,7 @@ func (c checkout) changes(ctx context.Context) (head string, all []change, err e
 		fields := strings.SplitN(entry, " ", before+1)
 		all = append(all, change{fields[len(fields)-1], entry})
 	}
-	return head, all, err
+	return head, all, nil
 }
 
 // mergeHead returns the commit that an unfinished merge brings in, "" when there is no merge.

@@ -31,7 +31,10 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	}
 	defer release()
 	c := l.checkout(lane)
-	err = c.awaitLock(ctx)
+	p, err := c.place(ctx)
+	if err == nil {
+		err = p.AwaitLock(ctx) // a git of a tool that was killed leaves its lock, with which every later git would fail
+	}
 	if err == nil {
 		head, err = c.commit(ctx, message)
 	}
@@ -48,16 +51,6 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	}
 	// Where no log of git's confirms the base, the target decides: only the row says that there is no work.
 	return head, head != lane.Base || git.MadeAt(l.repo, branchRef(lane)) == "", nil
-}
-
-// awaitLock waits for the locks in the git directory of the lane. A git of a tool that was killed leaves its lock, with
-// which every later git would fail.
-func (c checkout) awaitLock(ctx context.Context) error {
-	p, err := c.place(ctx)
-	if err != nil {
-		return err
-	}
-	return p.AwaitLock(ctx)
 }
 
 // commit stages and commits everything, and returns the new HEAD.
@@ -189,27 +182,27 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 // isState reports whether a file that git names lies in a directory of the team's state, on any file system: one may
 // not tell upper from lower case, drop dots and blanks at the end of a name, or overlook characters without a shape.
 func (c checkout) isState(file string) bool {
-	first, _, _ := strings.Cut(file, "/")
-	first = foldedName(first)
-	if slices.Contains(paths.Excluded, "/"+first+"/") {
-		return true
-	}
+	dirs := slices.Clip(paths.Excluded)
 	// The user may have lanes made elsewhere in the repository.
 	rel, err := filepath.Rel(c.repo.Root(), filepath.Dir(c.lane.Path))
-	if err != nil || !filepath.IsLocal(rel) || rel == "." {
-		return false
+	if err == nil && filepath.IsLocal(rel) && rel != "." {
+		dirs = append(dirs, "/"+filepath.ToSlash(rel)+"/")
 	}
-	lanes := filepath.ToSlash(rel)
-	return foldedName(file) == foldedName(lanes) || strings.HasPrefix(foldedName(file), foldedName(lanes)+"/")
+	at := "/" + foldedPath(file) + "/"
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(at, foldedPath(dir)) })
 }
 
-// foldedName returns a name as the least exact file system takes it.
-func foldedName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) { // format characters, such as a joiner of width zero
-			return -1
-		}
-		return unicode.ToLower(unicode.ToUpper(r))
-	}, name)
-	return strings.TrimRight(name, ". ")
+// foldedPath returns a path as the least exact file system takes it.
+func foldedPath(file string) string {
+	parts := strings.Split(file, "/")
+	for i, name := range parts {
+		name = strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Cf, r) { // format characters, such as a joiner of width zero
+				return -1
+			}
+			return unicode.ToLower(unicode.ToUpper(r))
+		}, name)
+		parts[i] = strings.TrimRight(name, ". ")
+	}
+	return strings.Join(parts, "/")
 }

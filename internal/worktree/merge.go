@@ -99,7 +99,7 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	}
 	_, changes, err := c.changes(ctx)
 	if err != nil {
-		return muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", c.lane.Name, err)
+		return err
 	}
 	if len(changes) > 0 {
 		return muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge",

@@ -32,11 +32,8 @@ func (l *Lanes) Fingerprint(ctx context.Context, name muster.Name) (string, erro
 		return "", err
 	}
 	head, changes, err := l.checkout(lane).changes(ctx)
-	if err != nil {
-		return "", muster.Errorf(muster.Unavailable, "git cannot see what has changed in lane %s: %w", name, err)
-	}
-	if head == lane.Base && len(changes) == 0 {
-		return "", nil
+	if err != nil || head == lane.Base && len(changes) == 0 {
+		return "", err
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\x00", head)
