@@ -81,9 +81,6 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit stri
 		return "", err
 	}
 	tree, err := c.writeTree(ctx)
-	if err == nil {
-		err = c.take(ctx, tree, head, merging)
-	}
 	if err != nil {
 		return "", err
 	}
@@ -95,26 +92,20 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit stri
 		}
 	}
 	// Without a second parent and without changed files the owner's own commit says all.
+	return c.commitOn(ctx, parents, tree, archiveSubject(c.lane.Name)+"\n")
+}
+
+// commitOn makes a commit of a tree among the objects of the checkout, as the runtime's identity. The first parent is
+// in the repository. It returns a single parent that has the same tree instead.
+func (c checkout) commitOn(ctx context.Context, parents []string, tree, message string) (string, error) {
 	if len(parents) == 1 {
-		committed, err := c.treeOf(ctx, head)
-		if err != nil || committed == tree {
-			return head, err
+		if was, err := c.treeOf(ctx, parents[0]); err != nil || was == tree {
+			return parents[0], err
 		}
 	}
-	return c.commitTree(ctx, tree, parents, archiveSubject(c.lane.Name)+"\n")
-}
-
-// treeOf returns the tree of a commit of the checkout.
-func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
-	if c.sub == "" {
-		return c.repo.Tree(ctx, commit)
+	if err := c.take(ctx, append(slices.Clone(parents[1:]), tree)...); err != nil {
+		return "", err
 	}
-	out, err := c.run(ctx, "rev-parse", commit+"^{tree}")
-	return strings.TrimSpace(out), err
-}
-
-// commitTree makes a commit among the objects of the checkout, as the runtime's identity.
-func (c checkout) commitTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
 	if c.sub == "" {
 		return c.repo.CommitTree(ctx, tree, parents, message)
 	}
@@ -123,6 +114,15 @@ func (c checkout) commitTree(ctx context.Context, tree string, parents []string,
 		args = append(args, "-p", p)
 	}
 	out, err := c.do(ctx, git.Call{Args: args, Stdin: message})
+	return strings.TrimSpace(out), err
+}
+
+// treeOf returns the tree of a commit of the checkout.
+func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
+	if c.sub == "" {
+		return c.repo.Tree(ctx, commit)
+	}
+	out, err := c.run(ctx, "rev-parse", commit+"^{tree}")
 	return strings.TrimSpace(out), err
 }
 

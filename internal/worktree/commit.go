@@ -92,15 +92,8 @@ func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head 
 	if merging != "" && merging != before {
 		parents = append(parents, merging)
 	}
-	was, err := c.treeOf(ctx, before)
-	if err != nil || tree == was && len(parents) == 1 {
-		return before, err
-	}
-	if err := c.take(ctx, tree, merging); err != nil {
-		return "", err
-	}
-	if head, err = c.commitTree(ctx, tree, parents, message); err != nil {
-		return "", err
+	if head, err = c.commitOn(ctx, parents, tree, message); err != nil || head == before {
+		return head, err
 	}
 	if c.sub != "" {
 		_, err := c.run(ctx, "reset", "-q", head) // the files stay as they are

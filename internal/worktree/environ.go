@@ -135,17 +135,6 @@ func (s surroundings) temporaryRoot() (string, error) {
 	return root, os.Chmod(root, 0o700)
 }
 
-// remove gives the ports of a lane back and removes its temporary files. What fails here is made good when
-// the next lane gets its ports.
-func (s surroundings) remove(ctx context.Context, lane muster.Lane) {
-	if dir, err := s.temporaryDir(lane); err == nil {
-		_ = durable.RemoveAll(dir)
-	}
-	if s.ports != nil {
-		_ = s.ports.Release(ctx, lane.Path)
-	}
-}
-
 // temporaryAge is how long the temporary directory of a lane that the table does not know is left alone. The table may
 // have been lost while a command runs there.
 const temporaryAge = 24 * time.Hour

@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/durable"
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/internal/text"
@@ -195,9 +196,14 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 }
 
 // removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
-// written for itself alone.
+// written for itself alone. What fails here is made good when the next lane gets its ports.
 func (l *lifecycle) removeOwn(ctx context.Context, lane muster.Lane) {
-	l.own.remove(ctx, lane)
+	if dir, err := l.own.temporaryDir(lane); err == nil {
+		_ = durable.RemoveAll(dir)
+	}
+	if l.own.ports != nil {
+		_ = l.own.ports.Release(ctx, lane.Path)
+	}
 	_ = git.RemovePlace(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }
 

@@ -100,8 +100,12 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 		return "", err
 	}
 	// What the owner has staged stays where it says all that there is.
-	if e.id != base && e.id != commit && sub.isSameTree(ctx, e.id, commit) {
-		commit = e.id
+	if e.id != base && e.id != commit {
+		staged, stagedErr := sub.treeOf(ctx, e.id)
+		all, err := sub.treeOf(ctx, commit)
+		if stagedErr == nil && err == nil && staged == all {
+			commit = e.id
+		}
 	}
 	if commit == base {
 		return commit, nil // it came from upstream
@@ -150,13 +154,6 @@ func (s staging) baseLink(ctx context.Context, file string) (string, error) {
 	}
 	out, err := s.git(ctx, "", "ls-tree", "-z", "--format=%(objectname)", s.lane.Base, "--", file)
 	return strings.TrimRight(out, "\x00"), err
-}
-
-// isSameTree reports whether two commits of the submodule have the same files.
-func (c checkout) isSameTree(ctx context.Context, a, b string) bool {
-	out, err := c.run(ctx, "rev-parse", a+"^{tree}", b+"^{tree}")
-	trees := strings.Fields(out)
-	return err == nil && len(trees) == 2 && trees[0] == trees[1]
 }
 
 // keep copies a commit of the submodule, with all that it needs, into a repository that stays: the submodule of the
