@@ -31,8 +31,8 @@
 // Create takes the lease of a maker, writes a row with status "creating", and has git make the branch wt/NAME and the
 // worktree. Then the row says "active". The owner of the task works there: its tools ask Workdir for the directory at
 // every call, and the row names the member as the Occupant as long as its commands may run. landing calls Commit and
-// Merge. When the task is completed, Finish archives the lane; when it is given back, Release keeps the lane for the
-// next owner, who finds everything as it was left.
+// Merge. When the task is completed, ArchiveCompleted archives the lane; when it is given back, Release keeps the lane
+// for the next owner, who finds everything as it was left.
 //
 // Archive commits all that the lane holds beside its branch, gives the commit a ref under refs/muster/archive/, notes
 // that ref in the row, and removes worktree, branch and row in this order.

@@ -34,10 +34,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	}
 	// Rows of other programs that cannot be read are left as they are.
 	for _, lane := range l.index.lanes(doc) {
-		if err := l.rejoin(ctx, doc, lane); err != nil {
-			return err
-		}
-		if err := recoverLane(ctx, l, lane); err != nil {
+		if err := recoverLane(ctx, l, doc, lane); err != nil {
 			return err
 		}
 	}
@@ -46,9 +43,6 @@ func (l *Lanes) Recover(ctx context.Context) error {
 
 // rejoin brings a lane, its row and git together again after the repository was moved.
 func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane) error {
-	if l.index.checkRow(lane) != nil {
-		return nil // recoverLane reports it
-	}
 	if admin := git.Moved(l.repo.CommonDir(), lane.Path, branchRef(lane)); admin != "" {
 		if err := git.Rejoin(admin, lane.Path); err != nil {
 			return err
@@ -64,12 +58,15 @@ func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane)
 }
 
 // recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
-func recoverLane(ctx context.Context, l *Lanes, lane muster.Lane) error {
+func recoverLane(ctx context.Context, l *Lanes, doc *document, lane muster.Lane) error {
 	if err := l.index.checkRow(lane); err != nil {
 		if lane.Status == muster.LaneFailed {
 			return nil // it was told
 		}
 		return l.events.recordFailure(ctx, l.index, lane, event{cause: err})
+	}
+	if err := l.rejoin(ctx, doc, lane); err != nil {
+		return err
 	}
 	r, isRemoving := removalOf(lane)
 	switch {
