@@ -78,9 +78,14 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 }
 
 // commitTreeOf commits a tree that was staged in the checkout to its branch, and ends what is under way. It returns the
-// commit, which is the one at HEAD where nothing has changed.
+// commit, which is the one before where nothing has changed.
 func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head string, err error) {
-	before, err := c.head(ctx)
+	var before string
+	if c.sub == "" {
+		before, err = c.repo.Ref(ctx, branchRef(c.lane)) // wherever commands have let HEAD lead meanwhile
+	} else {
+		before, err = c.head(ctx)
+	}
 	if err != nil {
 		return "", err
 	}
