@@ -259,7 +259,7 @@ func (w *escapeWorld) muster(limit time.Duration, args ...string) (out string, f
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text
 	require.NoError(w, c.Start())
-	measured := make(chan int, 1)
+	measured := make(chan memory, 1)
 	go func() { measured <- mostUsed(ctx, c.Process.Pid) }()
 	_ = c.Wait() // its state has the exit code
 	out = text.String()
@@ -267,8 +267,8 @@ func (w *escapeWorld) muster(limit time.Duration, args ...string) (out string, f
 		return out, []string{fmt.Sprintf("muster %s did not end within %v", args[0], limit)}
 	}
 	cancel()
-	if used := <-measured; used > mostMemory {
-		fell = append(fell, fmt.Sprintf("muster %s, or what it has started, needed %d MB", args[0], used>>10))
+	if used := <-measured; used.kB > mostMemory {
+		fell = append(fell, fmt.Sprintf("%s of muster %s needed %d MB", used.command, args[0], used.kB>>10))
 	}
 	if code := c.ProcessState.ExitCode(); !slices.Contains([]int{0, 3, stopped}, code) || strings.TrimSpace(out) == "" {
 		fell = append(fell, fmt.Sprintf("muster %s ended with %d: %s", args[0], code, out))
@@ -276,9 +276,15 @@ func (w *escapeWorld) muster(limit time.Duration, args ...string) (out string, f
 	return out, fell
 }
 
-// mostUsed returns how many kilobytes of memory a process, or one that it has started, has had, until ctx ends. What
-// wait tells of a process counts that of the one which has started it.
-func mostUsed(ctx context.Context, pid int) (most int) {
+// memory is how much a process has had.
+type memory struct {
+	kB      int
+	command string
+}
+
+// mostUsed returns the most that a process, or one that it has started, has had, until ctx ends. What wait tells of a
+// process counts that of the one which has started it.
+func mostUsed(ctx context.Context, pid int) (most memory) {
 	for ; ctx.Err() == nil; wait.Elapse(20 * time.Millisecond) {
 		all := []string{fmt.Sprint(pid)}
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -289,8 +295,10 @@ func mostUsed(ctx context.Context, pid int) (most int) {
 		for _, id := range all {
 			status, _ := os.ReadFile("/proc/" + id + "/status")
 			if found := peakMemory.FindSubmatch(status); found != nil {
-				used, _ := strconv.Atoi(string(found[1]))
-				most = max(most, used)
+				if used, _ := strconv.Atoi(string(found[1])); used > most.kB {
+					command, _ := os.ReadFile("/proc/" + id + "/cmdline")
+					most = memory{used, strings.ReplaceAll(string(command), "\x00", " ")}
+				}
 			}
 		}
 	}

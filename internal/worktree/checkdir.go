@@ -21,8 +21,8 @@ type leases struct {
 	dir   string
 }
 
-// path returns the lock file of a lease.
-func (l leases) path(name string) string { return filepath.Join(l.dir, name+".lock") }
+// path returns the lock file of a lease. Rows and notes name leases, and may say anything.
+func (l leases) path(name string) string { return filepath.Join(l.dir, filepath.Base(name)+".lock") }
 
 // acquire takes a new lease of a kind. The kernel frees the lease of a process that dies.
 func (l leases) acquire(kind string) (name string, release func(), err error) {
