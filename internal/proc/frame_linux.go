@@ -1,43 +1,25 @@
 package proc
 
 import (
-	"encoding/binary"
-	"io"
 	"net"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// An order to start a tool is a list of texts: dir, path, way to start, limits, number of arguments, number of writable
-// directories, argv, these directories, env. It goes over the connection of the tool. With the guard's end of that go
-// the descriptors of the three streams, and of Extra or Ruleset of the Spec, where there is one.
-
-// The ways to start a tool.
-const (
-	startPlain     = "plain"
-	startNamespace = "namespace" // see Spec.HasNamespace
-	startRuleset   = "ruleset"   // see Spec.Ruleset
-)
-
-// lengthSize is the size of an order's length, which goes before it.
-const lengthSize = 4
-
-// encode returns an order as it goes over a connection. No text contains a NUL byte, because startWith refuses it.
-func encode(texts []string) []byte {
-	body := strings.Join(texts, "\x00")
-	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+// order asks the guard to start a tool. It goes over the connection of the tool, encoded by encoding/gob: JSON would
+// not keep an argument that is no UTF-8. With the guard's end of the connection go the descriptors of the three
+// streams, and of Extra or Ruleset of the Spec, where there is one.
+type order struct {
+	Dir, Path              string
+	Argv, Env, Writable    []string
+	Limits                 Limits
+	HasNamespace, HasRules bool // see Spec.HasNamespace and Spec.Ruleset
 }
 
-// readOrder reads an order.
-func readOrder(conn net.Conn) (texts []string, err error) {
-	length := make([]byte, lengthSize)
-	if _, err := io.ReadFull(conn, length); err != nil {
-		return nil, err
-	}
-	body := make([]byte, binary.LittleEndian.Uint32(length))
-	_, err = io.ReadFull(conn, body)
-	return strings.Split(string(body), "\x00"), err
+// answer is what the guard says of a tool, as JSON: once when it has started, and once when it has ended.
+type answer struct {
+	Number  int      // first the pid, or minus the errno of a failed start; then the exit status
+	Reached []string // a text for each limit that the tool was killed for
 }
 
 // send sends descriptors, with a byte.

@@ -65,13 +65,13 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		_, _ = p.Wait()
 		return nil, muster.Errorf(muster.Unavailable, "cannot watch over %s: %w", s.Argv[0], err)
 	}
-	c := follow(ctx, s, pipes, p.Pid, t.kill, func() (outcome, error) {
+	c := follow(ctx, s, pipes, p.Pid, t.kill, func() (exit int, reached []string, err error) {
 		state, err := t.wait(p)
 		if err != nil {
-			return outcome{exit: -1},
+			return -1, nil,
 				muster.Errorf(muster.Unavailable, "the outcome of %s is unknown: %w", s.Argv[0], err)
 		}
-		return outcome{exit: ExitStatus(state)}, nil
+		return ExitStatus(state), nil, nil
 	})
 	g.started = append(slices.DeleteFunc(g.started, (*child).isOver), c)
 	return c, nil

@@ -1,16 +1,15 @@
 package proc
 
 import (
-	"bufio"
+	"cmp"
 	"context"
+	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -116,7 +115,7 @@ func (g *Guard) Close() error {
 }
 
 // keeper is a guard that lives or lived. For each tool there is a connection of its own, which muster makes and hands
-// over, with what the tool reads and writes. It carries the order to start (frame_linux.go), then one line that says
+// over, with what the tool reads and writes. It carries the order to start (frame_linux.go), then an answer that says
 // how the start ended, then one that says how the tool ended. Its end tells the guard to kill the tool: muster wants
 // that, or is dead.
 type keeper struct {
@@ -202,23 +201,15 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	}
 	// The descriptors are duplicated into the message, so they must stay open until it is written.
 	files := []int{int(theirs.Fd()), int(pipes.in.Fd()), int(pipes.out.Fd()), int(pipes.err.Fd())}
-	way := startPlain
-	if s.HasNamespace {
-		way = startNamespace
+	if extra := cmp.Or(s.Ruleset, s.Extra); extra != nil {
+		files = append(files, int(extra.Fd()))
 	}
-	if s.Extra != nil {
-		files = append(files, int(s.Extra.Fd()))
-	}
-	if s.Ruleset != nil {
-		way, files = startRuleset, append(files[:1+streams], int(s.Ruleset.Fd()))
-	}
-	order := encode(slices.Concat([]string{s.Dir, path, way, s.Limits.String(), strconv.Itoa(len(s.Argv)),
-		strconv.Itoa(len(s.Writable))}, s.Argv, s.Writable, s.Env))
 	k.wake()
 	err = send(k.socket, files)
 	_ = theirs.Close()
 	if err == nil {
-		_, err = conn.Write(order)
+		err = gob.NewEncoder(conn).Encode(order{s.Dir, path, s.Argv, s.Env, s.Writable, s.Limits, s.HasNamespace,
+			s.Ruleset != nil})
 	}
 	runtime.KeepAlive(pipes)
 	runtime.KeepAlive(s)
@@ -227,8 +218,9 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		return nil, muster.Errorf(muster.Unavailable,
 			"the process that starts the commands of agents was killed: this command was not started")
 	}
-	answers := bufio.NewReader(conn)
-	pid, _, err := k.answer(answers, -1)
+	answers := json.NewDecoder(conn)
+	begun, err := k.answer(answers, -1)
+	pid := begun.Number
 	if err == nil && pid < 0 {
 		err = startError(s, syscall.Errno(-pid))
 	}
@@ -241,24 +233,21 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 		_ = conn.CloseWrite()
 		return nil
 	}
-	return follow(ctx, s, pipes, pid, kill, func() (o outcome, err error) {
-		o.exit, o.reached, err = k.answer(answers, pid)
-		return o, errors.Join(err, conn.Close())
+	return follow(ctx, s, pipes, pid, kill, func() (exit int, reached []string, err error) {
+		ended, err := k.answer(answers, pid)
+		return ended.Number, ended.Reached, errors.Join(err, conn.Close())
 	}), nil
 }
 
-// answer reads a line about a tool: a number, and perhaps more. Where there is none, the guard is dead. Then it kills
-// what the tool has left, and the error says that the outcome is unknown. pid is -1 before the tool has started.
-func (k *keeper) answer(answers *bufio.Reader, pid int) (n int, rest string, err error) {
-	line, err := answers.ReadString('\n')
-	if err == nil {
-		number, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err = strconv.Atoi(number)
-		return n, rest, err
+// answer reads an answer about a tool. Where there is none, the guard is dead. Then it kills what the tool has left,
+// and the error says that the outcome is unknown. pid is -1 before the tool has started.
+func (k *keeper) answer(answers *json.Decoder, pid int) (a answer, err error) {
+	if answers.Decode(&a) == nil {
+		return a, nil
 	}
 	<-k.gone
 	killAll(func() []process { return left(pid, k.tag) }, killLimit)
-	return 128 + int(unix.SIGKILL), "", muster.Errorf(muster.Unavailable,
+	return answer{Number: 128 + int(unix.SIGKILL)}, muster.Errorf(muster.Unavailable,
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
 }
 

@@ -3,8 +3,6 @@ package proc
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 )
 
 // Limits say how much of the machine a program and all that it starts may use; 0 is no limit. They hold where there is
@@ -25,7 +23,7 @@ type Limits struct {
 // leastFiles is how many files a disk may have for each that stays free.
 const leastFiles = 50
 
-// String returns the numbers of the limits, as they go to the guard.
+// String returns the numbers of the limits.
 func (l Limits) String() string {
 	return fmt.Sprint(l.Processes, l.Memory, l.FileSize, l.FreeDisk)
 }
@@ -45,30 +43,4 @@ func (l *limited) Start(ctx context.Context, s Spec) (Process, error) {
 		s.Limits = l.limits
 	}
 	return l.Launcher.Start(ctx, s)
-}
-
-// The limits that a program can have reached, as the guard names them.
-const (
-	reachedProcesses = "processes"
-	reachedMemory    = "memory"
-	reachedDisk      = "disk"
-)
-
-// tellReached tells whoever reads the output of a program which limits it has reached. Most programs say nothing that
-// would explain it.
-func tellReached(out io.Writer, l Limits, reached string) {
-	if out == nil {
-		return
-	}
-	for _, name := range strings.Fields(reached) {
-		text := map[string]string{
-			reachedProcesses: fmt.Sprintf("it has reached its limit of %d processes (setting resources.processes)",
-				l.Processes),
-			reachedMemory: fmt.Sprintf("it has reached its limit of %d MB of memory (setting resources.memory)",
-				l.Memory>>20),
-			reachedDisk: fmt.Sprintf("it was killed, because less than %d MB, or one file in %d, is free on the disk "+
-				"(setting resources.free_disk): remove what is not needed", l.FreeDisk>>20, leastFiles),
-		}[name]
-		_, _ = fmt.Fprintf(out, "[%s]\n", text)
-	}
 }

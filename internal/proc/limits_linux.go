@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,12 +49,6 @@ func newPool(suffix string) *cgroup.Pool {
 	self, _ := readProcess(os.Getpid())
 	total := MachineMemory() // what is left is enough for muster and a shell
 	return cgroup.NewPool(self.id().String()+suffix, max(total/10*9, total-4<<30))
-}
-
-// parseLimits is the reverse of String.
-func parseLimits(text string) (l Limits) {
-	_, _ = fmt.Sscan(text, &l.Processes, &l.Memory, &l.FileSize, &l.FreeDisk) // this program has written it
-	return l
 }
 
 // limitFiles gives this process the limit of files, which a tool that it starts has from its first moment on. The tool
@@ -110,14 +103,14 @@ func entities() int64 {
 	return 1 << 15
 }
 
-// reachedLimits returns which limits a tool that has ended has reached, and removes its group.
-func (r *run) reachedLimits() string {
+// reachedLimits returns a text for each limit that a tool that has ended has reached, and removes its group.
+func (r *run) reachedLimits() []string {
 	if r.group != nil {
 		r.exceeded(nil)
 		r.group.Remove()
 		r.group = nil
 	}
-	return strings.Join(r.reached, " ")
+	return r.reached
 }
 
 // hasLimits reports whether a running tool has limits.
@@ -148,7 +141,8 @@ func (g *guard) measure() {
 	}
 	for id, what := range full {
 		if r := g.largestWriter(id, what, use()); r != nil {
-			r.note(reachedDisk)
+			r.note("it was killed, because less than %d MB, or one file in %d, is free on the disk (setting "+
+				"resources.free_disk): remove what is not needed", r.limits.FreeDisk>>20, leastFiles)
 			r.kill()
 			over = true
 		}
@@ -174,18 +168,19 @@ func (r *run) exceeded(use func() map[*run]usage) bool {
 		memory = r.limits.Memory > 0 && u.memory > r.limits.Memory && ownMemory(u.all) > r.limits.Memory
 	}
 	if processes {
-		r.note(reachedProcesses)
+		r.note("it has reached its limit of %d processes (setting resources.processes)", r.limits.Processes)
 	}
 	if memory {
-		r.note(reachedMemory)
+		r.note("it has reached its limit of %d MB of memory (setting resources.memory)", r.limits.Memory>>20)
 	}
 	return processes || memory
 }
 
-// note notes that a tool has reached a limit.
-func (r *run) note(limit string) {
-	if !slices.Contains(r.reached, limit) {
-		r.reached = append(r.reached, limit)
+// note notes that a tool has reached a limit. Whoever reads its output is told: most programs say nothing that would
+// explain it.
+func (r *run) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.reached, text) {
+		r.reached = append(r.reached, text)
 	}
 }
 

@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -48,7 +50,7 @@ type run struct {
 	limits  Limits
 	group   *cgroup.Group // that keeps them; nil: the guard counts
 	free    room          // on the disk of dir, when last measured
-	reached []string      // the limits that it was killed for
+	reached []string      // a text for each limit that it was killed for
 }
 
 // guard is the state of the guard's process. One goroutine uses it.
@@ -191,25 +193,25 @@ func (g *guard) serve(end *os.File, files []int) {
 			_ = unix.Close(fd)
 		}
 	}
-	order, err := readOrder(conn)
-	if err != nil { // muster is gone
+	var o order
+	if gob.NewDecoder(conn).Decode(&o) != nil { // muster is gone
 		closeFiles()
 		_ = conn.Close()
 		return
 	}
 	g.events <- func() {
 		defer closeFiles()
-		r, err := g.start(order, files)
+		r, err := g.start(o, files)
+		r.conn = conn
 		if err != nil {
 			errno := syscall.EINVAL
 			errors.As(err, &errno)
-			answer(conn, -int(errno))
+			r.answer(-int(errno))
 			_ = conn.Close()
 			return
 		}
-		r.conn = conn
 		g.running[r.pid] = r
-		answer(conn, r.pid)
+		r.answer(r.pid)
 	}
 	_, _ = conn.Read(make([]byte, 1)) // muster sends no more
 	g.events <- func() {
@@ -227,27 +229,18 @@ func guardTag(program string, guard int) string { return fmt.Sprintf("%s.%d.", p
 
 // start starts a tool. The guard has the tool's mark meanwhile, so that the tool and its children inherit it. The error
 // is the errno that the system gave.
-func (g *guard) start(args []string, files []int) (*run, error) {
-	const first = 6 // the text after those with names
-	if len(args) < first || len(files) < streams {
-		return nil, syscall.EBADMSG
-	}
-	dir, path, way := args[0], args[1], args[2]
-	count := func(i int) int { n, _ := strconv.Atoi(args[i]); return n } // this program has written it
-	writable := first + count(first-2)
-	env := writable + count(first-1)
+func (g *guard) start(o order, files []int) (*run, error) {
 	g.calls++
-	r := &run{mark: g.mark.of(g.calls), dir: dir, limits: parseLimits(args[3]), isNamespace: way == startNamespace}
+	r := &run{mark: g.mark.of(g.calls), dir: o.Dir, limits: o.Limits, isNamespace: o.HasNamespace}
+	if len(files) < streams { // this process has too many open
+		return r, syscall.EMFILE
+	}
 	tag := guardTag(os.Args[2], os.Getpid()) + strconv.FormatUint(g.calls, 10)
 	attr := &syscall.ProcAttr{
-		Dir: dir,
-		Env: WithVariables(args[env:], CallVar+"="+tag),
+		Dir: o.Dir,
+		Env: WithVariables(o.Env, CallVar+"="+tag),
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	}
-	ruleset := -1
-	if way == startRuleset {
-		files, ruleset = files[:streams], files[len(files)-1]
 	}
 	for _, fd := range files {
 		attr.Files = append(attr.Files, uintptr(fd))
@@ -255,12 +248,14 @@ func (g *guard) start(args []string, files []int) (*run, error) {
 	defer g.mark.set(r.mark)()
 	defer limitFiles(r.limits)()
 	fork := func() (err error) {
-		r.pid, err = syscall.ForkExec(path, args[first:writable], attr)
+		r.pid, err = syscall.ForkExec(o.Path, o.Argv, attr)
 		return err
 	}
 	var err error
-	if way == startRuleset {
-		err = r.forkConfined(ruleset, args[writable:env], fork)
+	if o.HasRules {
+		last := len(files) - 1
+		attr.Files = attr.Files[:last]
+		err = r.forkConfined(files[last], o.Writable, fork)
 	} else {
 		err = g.forkInGroup(r, attr, fork)
 	}
@@ -377,7 +372,7 @@ func (g *guard) report() {
 	}
 	g.sweep()
 	for _, r := range g.ended {
-		answer(r.conn, r.status, r.reachedLimits())
+		r.answer(r.status, r.reachedLimits()...)
 		_ = r.conn.Close()
 	}
 	g.ended = nil
@@ -443,5 +438,7 @@ func (g *guard) owner(t process) (r *run, known bool) {
 	return nil, known
 }
 
-// answer sends a line over the connection of a tool. An error means that muster is gone, which accept notices.
-func answer(conn net.Conn, line ...any) { _, _ = fmt.Fprintln(conn, line...) }
+// answer sends an answer over the connection of a tool. An error means that muster is gone, which accept notices.
+func (r *run) answer(number int, reached ...string) {
+	_ = json.NewEncoder(r.conn).Encode(answer{number, reached})
+}

@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -23,7 +24,7 @@ func startWith(
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return nil, muster.Errorf(muster.Invalid, "no program was named")
 	}
-	// The system would cut an argument at a NUL byte, silently. The guard's frames rely on it, too.
+	// The system would cut an argument at a NUL byte, silently.
 	hasNUL := func(t string) bool { return strings.Contains(t, "\x00") }
 	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
 		return nil, muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
@@ -91,19 +92,15 @@ type then struct {
 
 func (t *then) Wait() (int, error) { return t.wait() }
 
-// outcome is how a program has ended: with which exit status, and which limits it has reached.
-type outcome struct {
-	exit    int
-	reached string
-}
-
 // follow returns the child that is a program that has just started, and sees it to its end: it copies what the program
-// reads and writes, and kills it at the end of ctx. ended waits until the whole tree is dead.
+// reads and writes, and kills it at the end of ctx. ended waits until the whole tree is dead. reached is a text for
+// each limit that the program was killed for: they become the last lines of its output.
 //
 // The order is what Wait promises: the tree is dead, then the output has arrived, then the outcome is final. Wait
 // returns the first of these errors: why the program was killed, what ended says, what copying its output said.
 func follow(
-	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error, ended func() (outcome, error),
+	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error,
+	ended func() (exit int, reached []string, err error),
 ) *child {
 	c := &child{pid: pid, stop: stop, done: make(chan struct{})}
 	pipes.begin(s, c.Kill)
@@ -111,13 +108,16 @@ func follow(
 	release := context.AfterFunc(ctx, func() { _ = c.Kill() })
 	go func() {
 		defer close(c.done)
-		var o outcome
-		o, c.err = ended()
-		c.exit = o.exit
+		var reached []string
+		c.exit, reached, c.err = ended()
 		if output := pipes.finish(); c.err == nil {
 			c.err = output
 		}
-		tellReached(s.Out, s.Limits, o.reached)
+		for _, text := range reached {
+			if s.Out != nil {
+				_, _ = fmt.Fprintf(s.Out, "[%s]\n", text)
+			}
+		}
 		if !release() { // ctx ended first, so the exit status may be that of the kill
 			c.err = context.Cause(ctx)
 		}
