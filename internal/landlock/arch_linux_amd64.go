@@ -1,20 +1,26 @@
 package landlock
 
-import "golang.org/x/sys/unix"
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	auditArch = unix.AUDIT_ARCH_X86_64
 	isX32     = 0x40000000 // the bit of calls of programs with pointers of 32 bits (__X32_SYSCALL_BIT)
 )
 
-// olderCalls are calls that are asked about and that only this kind of processor has.
-var olderCalls = map[uintptr]attributeCall{
-	unix.SYS_CHMOD:     {dir: -1, path: 0, flags: -1, change: chmod(1)},
-	unix.SYS_CHOWN:     {dir: -1, path: 0, flags: -1, change: chown(1)},
-	unix.SYS_LCHOWN:    {dir: -1, path: 0, flags: -1, isOnLink: true, change: chown(1)},
-	unix.SYS_UTIME:     {dir: -1, path: 0, flags: -1, change: setTimes(1, 8, seconds)},
-	unix.SYS_UTIMES:    {dir: -1, path: 0, flags: -1, change: setTimes(1, 16, timeval)},
-	unix.SYS_FUTIMESAT: {dir: 0, path: 1, flags: -1, mayLackPath: true, change: setTimes(2, 16, timeval)},
+// Only this kind of processor has these older calls.
+func init() {
+	maps.Copy(attributeCalls, map[uint32]attributeCall{
+		unix.SYS_CHMOD:     {dir: -1, path: 0, flags: -1, change: chmod(1)},
+		unix.SYS_CHOWN:     {dir: -1, path: 0, flags: -1, change: chown(1)},
+		unix.SYS_LCHOWN:    {dir: -1, path: 0, flags: -1, isOnLink: true, change: chown(1)},
+		unix.SYS_UTIME:     {dir: -1, path: 0, flags: -1, change: setTimes(1, 8, seconds)},
+		unix.SYS_UTIMES:    {dir: -1, path: 0, flags: -1, change: setTimes(1, 16, timeval)},
+		unix.SYS_FUTIMESAT: {dir: 0, path: 1, flags: -1, mayLackPath: true, change: setTimes(2, 16, timeval)},
+	})
 }
 
 // seconds reads a time_t.

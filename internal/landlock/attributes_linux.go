@@ -38,8 +38,8 @@ type attributeCall struct {
 	change func(n *asked, fd int, kind uint32) error
 }
 
-// attributeCalls are the calls that are asked about, by their numbers, with olderCalls.
-var attributeCalls = map[uintptr]attributeCall{
+// attributeCalls are the calls that are asked about, by their numbers.
+var attributeCalls = map[uint32]attributeCall{
 	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
 	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
 	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
@@ -126,10 +126,7 @@ func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
 
 // decide makes the change that a call asks for, where it may be made. The error is what the call returns.
 func (a *attributes) decide(n *asked) error {
-	call, ok := attributeCalls[uintptr(n.number)]
-	if !ok {
-		call, ok = olderCalls[uintptr(n.number)]
-	}
+	call, ok := attributeCalls[uint32(n.number)]
 	if !ok {
 		return unix.ENOSYS
 	}

@@ -49,12 +49,12 @@ func Restrict(ruleset int, writable []string) error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
 		return os.NewSyscallError("landlock_restrict_self", errno)
 	}
-	code := filter(os.Getpid(), unix.Gettid())
-	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	code := program(everywhere, inHost(os.Getpid(), unix.Gettid()))
+	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	// A program that gets a signal while it waits for an answer must not ask again: the change may have been made.
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
-		uintptr(unsafe.Pointer(&program)))
+		uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(code)
 	if errno != 0 {
 		return os.NewSyscallError("seccomp", errno)
