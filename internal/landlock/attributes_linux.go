@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -59,10 +58,10 @@ type notification struct {
 	args    [6]uint64
 }
 
-// asked is a notification, with who got it.
+// asked is a notification, with the listener that it came from.
 type asked struct {
 	notification
-	by *attributes
+	listener int
 }
 
 // response is an answer to a notification: struct seccomp_notif_resp.
@@ -71,6 +70,14 @@ type response struct {
 	value int64
 	error int32
 	flags uint32
+}
+
+// control makes a request of a listener.
+func control(listener int, request uintptr, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), request, uintptr(arg)); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // serve answers calls until the last program is gone, without the capabilities of root. It is called in OnThread only.
@@ -82,21 +89,24 @@ func (a *attributes) serve() {
 	for {
 		poll := []unix.PollFd{{Fd: int32(a.listener), Events: unix.POLLIN}}
 		_, err := unix.Poll(poll, -1)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil, poll[0].Revents&unix.POLLIN == 0: // nobody is under the filter any more
+		if err == nil && poll[0].Revents&unix.POLLIN == 0 { // nobody is under the filter any more
 			return
-		case a.answer() != nil:
+		}
+		if err == nil {
+			err = a.answer()
+		}
+		// A signal has come, or a program has ended meanwhile.
+		if err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOENT) {
 			return
 		}
 	}
 }
 
-// answer answers one call. The error says that no more can be answered.
+// answer answers one call. The error is that of the listener.
 func (a *attributes) answer() error {
-	n := &asked{by: a}
-	if errno := a.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n.notification)); errno != 0 {
-		return ignoreEnded(errno)
+	n := &asked{listener: a.listener}
+	if err := control(a.listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n.notification)); err != nil {
+		return err
 	}
 	r := response{id: n.id}
 	if err := a.decide(n); err != nil {
@@ -106,22 +116,7 @@ func (a *attributes) answer() error {
 		}
 		r.error = -int32(errno)
 	}
-	return ignoreEnded(a.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)))
-}
-
-// ignoreEnded returns an error of the system, or nil where it says that a program has ended meanwhile, or a signal has
-// come.
-func ignoreEnded(errno unix.Errno) error {
-	if errno == 0 || errno == unix.ENOENT || errno == unix.EINTR {
-		return nil
-	}
-	return errno
-}
-
-// control makes a request of the listener.
-func (a *attributes) control(request uintptr, arg unsafe.Pointer) unix.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.listener), request, uintptr(arg))
-	return errno
+	return control(a.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
 // decide makes the change that a call asks for, where it may be made. The error is what the call returns.
@@ -168,22 +163,25 @@ func byDescriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 // check returns an error where the program has ended meanwhile: its number may be another's now, and what was read or
 // opened by that number.
 func (n *asked) check() error {
-	if errno := n.by.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 {
-		return errno
-	}
-	return nil
+	return control(n.listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id))
 }
+
+// proc returns the path of a file in the program's directory in /proc.
+func (n *asked) proc(name string) string { return "/proc/" + strconv.Itoa(int(n.pid)) + "/" + name }
 
 // open opens what a call names, as the program sees it, for nothing but to know which file it is.
 func (n *asked) open(c attributeCall) (fd int, err error) {
-	flags := 0
+	dir, path, flags := unix.AT_FDCWD, "", 0
+	if c.dir >= 0 {
+		dir = int(int32(n.args[c.dir]))
+	}
 	if c.flags >= 0 {
 		flags = int(int32(n.args[c.flags]))
 	}
-	path := ""
 	switch {
-	case c.path < 0:
-	case n.args[c.path] == 0 && c.mayLackPath: // as futimens does
+	case c.path < 0 && dir < 0:
+		return -1, unix.EBADF
+	case c.path < 0, n.args[c.path] == 0 && c.mayLackPath: // as futimens does
 	default:
 		if path, err = n.text(n.args[c.path]); err != nil {
 			return -1, err
@@ -192,16 +190,8 @@ func (n *asked) open(c attributeCall) (fd int, err error) {
 			return -1, unix.ENOENT
 		}
 	}
-	dir := unix.AT_FDCWD
-	if c.dir >= 0 {
-		dir = int(int32(n.args[c.dir]))
-	}
-	if c.path < 0 && dir < 0 {
-		return -1, unix.EBADF
-	}
 	// The C library names descriptors in this way, and there "self" is the program.
-	for _, prefix := range []string{"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/",
-		"/proc/" + strconv.Itoa(int(n.pid)) + "/fd/"} {
+	for _, prefix := range []string{"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", n.proc("fd/")} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			if dir, err = strconv.Atoi(rest); err != nil || dir < 0 {
 				return -1, unix.ENOENT
@@ -226,12 +216,12 @@ func (n *asked) open(c attributeCall) (fd int, err error) {
 
 // descriptor opens what a program has open, or its working directory.
 func (n *asked) descriptor(fd int) (int, error) {
-	name := "/proc/" + strconv.Itoa(int(n.pid)) + "/cwd"
-	if fd != unix.AT_FDCWD {
-		name = "/proc/" + strconv.Itoa(int(n.pid)) + "/fd/" + strconv.Itoa(fd)
+	const flags = unix.O_PATH | unix.O_CLOEXEC
+	if fd == unix.AT_FDCWD {
+		return unix.Open(n.proc("cwd"), flags, 0)
 	}
-	opened, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) && fd != unix.AT_FDCWD {
+	opened, err := unix.Open(n.proc("fd/"+strconv.Itoa(fd)), flags, 0)
+	if errors.Is(err, unix.ENOENT) {
 		err = unix.EBADF
 	}
 	return opened, err
@@ -254,14 +244,14 @@ func (n *asked) text(address uint64) (string, error) {
 
 // memory reads at most size bytes of the program's memory: fewer where the memory ends.
 func (n *asked) memory(address uint64, size int) ([]byte, error) {
-	file, err := unix.Open("/proc/"+strconv.Itoa(int(n.pid))+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	file, err := os.Open(n.proc("mem"))
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(file)
+	defer file.Close()
 	data := make([]byte, size)
-	got, err := unix.Pread(file, data, int64(address))
-	if err != nil {
+	got, err := file.ReadAt(data, int64(address))
+	if got == 0 && err != nil {
 		return nil, unix.EFAULT
 	}
 	return data[:got], n.check()
@@ -293,7 +283,7 @@ func chown(owner int) func(*asked, int, uint32) error {
 // convert makes a timespec. Where it leads nowhere, the dates are now.
 func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*asked, int, uint32) error {
 	return func(n *asked, fd int, _ uint32) error {
-		times := [2]unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+		times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 		if n.args[arg] != 0 {
 			data, err := n.memory(n.args[arg], 2*size)
 			if err != nil {
@@ -306,13 +296,7 @@ func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*asked, in
 				times[i] = convert(data[i*size:])
 			}
 		}
-		_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), uintptr(unsafe.Pointer(&[1]byte{})),
-			uintptr(unsafe.Pointer(&times)), unix.AT_EMPTY_PATH, 0, 0)
-		runtime.KeepAlive(times)
-		if errno != 0 {
-			return errno
-		}
-		return nil
+		return unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
 	}
 }
 

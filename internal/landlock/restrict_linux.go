@@ -3,6 +3,7 @@
 package landlock
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"unsafe"
@@ -72,17 +73,15 @@ func dropCapabilities() error {
 	if err := unix.Capget(&head, &sets[0]); err != nil {
 		return os.NewSyscallError("capget", err)
 	}
+	// Who is not root and has none gets none by the bounding set: no_new_privs sees to that.
 	mayDrop := sets[0].Effective&(1<<unix.CAP_SETPCAP) != 0
-	for c := range most + 1 {
-		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
-		if err != nil { // there are no more
+	for c := uintptr(0); mayDrop && c <= most; c++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) { // there are no more
 			break
 		}
-		// Who is not root and has none gets none by the bounding set: no_new_privs sees to that.
-		if held == 1 && mayDrop {
-			if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
-				return os.NewSyscallError("prctl", err)
-			}
+		if err != nil {
+			return os.NewSyscallError("prctl", err)
 		}
 	}
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // an old kernel has none
