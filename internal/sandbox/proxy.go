@@ -30,6 +30,7 @@ type Proxy struct {
 	dial   func(context.Context, string, func(address string) error) (net.Conn, error)
 	server http.Server
 	plain  httputil.ReverseProxy // of requests that are no CONNECT
+	open   chan struct{}         // has an element for each connection of the programs
 
 	// mu guards the field below: a program may ask for several hosts at once.
 	mu      sync.Mutex
@@ -46,33 +47,14 @@ const (
 	maxConns, maxHeader = 256, 64 << 10
 )
 
-// fewConns accepts no more connections than its channel has room for.
-type fewConns struct {
-	net.Listener
-	open chan struct{}
-}
-
-// Accept waits until there are fewer.
-func (f *fewConns) Accept() (net.Conn, error) {
-	f.open <- struct{}{}
-	c, err := f.Listener.Accept()
-	if err != nil {
-		<-f.open
-		return nil, err
+// count lets the proxy accept no more connections while there are maxConns. A tunnel counts its own until its end.
+func (p *Proxy) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		p.open <- struct{}{}
+	case http.StateClosed:
+		<-p.open
 	}
-	return &openConn{c.(*net.UnixConn), sync.OnceFunc(func() { <-f.open })}, nil
-}
-
-// openConn is a connection that counts until it is closed.
-type openConn struct {
-	*net.UnixConn
-	release func()
-}
-
-// Close closes the connection.
-func (c *openConn) Close() error {
-	defer c.release()
-	return c.UnixConn.Close()
 }
 
 // dialHost connects to an address. control decides over the very address that it connects to.
@@ -98,8 +80,9 @@ func StartProxy(hosts []string) (*Proxy, error) {
 	}
 	// What a program sends is of no interest to the user.
 	silent := log.New(io.Discard, "", 0)
-	p := &Proxy{dir: dir, hosts: all, dial: dialHost}
-	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, MaxHeaderBytes: maxHeader, ErrorLog: silent}
+	p := &Proxy{dir: dir, hosts: all, dial: dialHost, open: make(chan struct{}, maxConns)}
+	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, MaxHeaderBytes: maxHeader, ErrorLog: silent,
+		ConnState: p.count}
 	// A redirect is for the program to follow, which has to ask for the next host. Queries go on as they are.
 	p.plain = httputil.ReverseProxy{ErrorHandler: refuseGateway, ErrorLog: silent,
 		Transport: &http.Transport{DialContext: p.connect, DisableKeepAlives: true},
@@ -109,7 +92,7 @@ func StartProxy(hosts []string) (*Proxy, error) {
 		_ = os.RemoveAll(dir)
 		return nil, errNoNetwork(err)
 	}
-	go func() { _ = p.server.Serve(&fewConns{l, make(chan struct{}, maxConns)}) }()
+	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }
 
@@ -213,6 +196,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	if err != nil {
 		return
 	}
+	defer func() { <-p.open }()
 	defer near.Close()
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
