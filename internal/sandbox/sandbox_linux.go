@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,4 +15,13 @@ func identity(path string) string {
 		return ""
 	}
 	return fmt.Sprint(st.Dev_major, st.Dev_minor, st.Ino, st.Mnt_id, st.Btime.Sec, st.Btime.Nsec, st.Mode&unix.S_IFMT)
+}
+
+// userNamespace opens the user namespace that owns another namespace.
+func userNamespace(of *os.File) (*os.File, error) {
+	fd, err := unix.IoctlRetInt(int(of.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "user namespace"), nil
 }

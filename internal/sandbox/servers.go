@@ -14,13 +14,12 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"muster"
 )
 
 // A confined command has a loopback of its own. What listens there is found in /proc, and reached from a process that
-// enters the same namespaces: only the user who has made them, and root, may do so.
+// enters the same namespaces: only the user who has made them, and root, may do so. Other systems than Linux have no
+// such loopback, and nothing in /proc.
 
 // Server is a port at which a confined program of a directory listens on its loopback.
 type Server struct {
@@ -118,12 +117,11 @@ func networkOf(pid int) (user, network *os.File, err error) {
 	if network, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
 		return nil, nil, err
 	}
-	fd, err := unix.IoctlRetInt(int(network.Fd()), unix.NS_GET_USERNS)
-	if err != nil {
+	if user, err = userNamespace(network); err != nil {
 		_ = network.Close()
 		return nil, nil, err
 	}
-	return os.NewFile(uintptr(fd), "user namespace"), network, nil
+	return user, network, nil
 }
 
 // dial connects standard input and output to a port of the loopback.

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+)
+
+// identity returns nothing: only Linux starts sandboxes ahead.
+func identity(string) string { return "" }
+
+// userNamespace returns errors.ErrUnsupported: only Linux has namespaces.
+func userNamespace(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
