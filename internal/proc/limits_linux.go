@@ -51,17 +51,6 @@ func newPool(suffix string) *cgroup.Pool {
 	return cgroup.NewPool(self.id().String()+suffix, max(total/10*9, total-4<<30))
 }
 
-// limitFiles gives this process the limit of files, which a tool that it starts has from its first moment on. The tool
-// could lift it, so limit follows. lift takes it back: a guard writes no file that is so large.
-func limitFiles(l Limits) (lift func()) {
-	var was unix.Rlimit
-	if l.FileSize <= 0 || unix.Getrlimit(unix.RLIMIT_FSIZE, &was) != nil {
-		return func() {}
-	}
-	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: min(uint64(l.FileSize), was.Max), Max: was.Max})
-	return func() { _ = unix.Setrlimit(unix.RLIMIT_FSIZE, &was) }
-}
-
 // limit gives a tool that has just started what it inherits to all that it starts, and notes how much of its disk is
 // free. What the tool has started meanwhile gets it, too: a sandbox starts a process at once.
 func (g *guard) limit(r *run) {

@@ -246,7 +246,10 @@ func (g *guard) start(o order, files []int) (*run, error) {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	defer g.mark.set(r.mark)()
-	defer limitFiles(r.limits)()
+	// The tool has this limit from its first moment on. It could lift it, so limit follows. The guard itself writes no
+	// file that is so large.
+	lift, _ := limitOwn(unix.RLIMIT_FSIZE, uint64(max(o.Limits.FileSize, 0)))
+	defer lift()
 	fork := func() (err error) {
 		r.pid, err = syscall.ForkExec(o.Path, o.Argv, attr)
 		return err

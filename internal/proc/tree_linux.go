@@ -234,7 +234,6 @@ func StartTime(pid int) uint64 {
 // bytes of POSIX message queues, a few below what the system allows. Hardly any program uses those, and no mark takes
 // more than half of them away.
 type marker struct {
-	hard uint64 // the hard limit, which marks leave as it is
 	top  uint64 // marks are below it
 	span uint64 // how many there are
 }
@@ -251,7 +250,7 @@ func newMarker() marker {
 		return marker{}
 	}
 	top := min(l.Max, usualQueueBytes)
-	return marker{hard: l.Max, top: top, span: top / 2}
+	return marker{top: top, span: top / 2}
 }
 
 // of returns the mark of a call, 0 for none. Guards that run inside each other begin at different places.
@@ -264,15 +263,24 @@ func (m marker) of(call uint64) uint64 {
 
 // set marks this process, and so what it starts until unset.
 func (m *marker) set(mark uint64) (unset func()) {
+	unset, err := limitOwn(unix.RLIMIT_MSGQUEUE, mark)
+	if err != nil { // not allowed here: without marks, then
+		m.span = 0
+	}
+	return unset
+}
+
+// limitOwn gives this process a soft limit, which what it starts inherits, until lift. 0 is none.
+func limitOwn(resource int, n uint64) (lift func(), err error) {
 	var before unix.Rlimit
-	if mark == 0 {
-		return func() {}
+	if n == 0 {
+		return func() {}, nil
 	}
-	if unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, &unix.Rlimit{Cur: mark, Max: m.hard}, &before) != nil {
-		m.span = 0 // not allowed here: without marks, then
-		return func() {}
+	if err := unix.Prlimit(0, resource, nil, &before); err != nil {
+		return func() {}, err
 	}
-	return func() { _ = unix.Prlimit(0, unix.RLIMIT_MSGQUEUE, &before, nil) }
+	own := unix.Rlimit{Cur: min(n, before.Max), Max: before.Max}
+	return func() { _ = unix.Prlimit(0, resource, &before, nil) }, unix.Prlimit(0, resource, &own, nil)
 }
 
 // read returns the mark that a process has.
