@@ -61,14 +61,13 @@ func isPassed(name, value string, pass []string, secrets *redact.Secrets) bool {
 	case slices.Contains(pass, name):
 		return true
 	case redact.IsCredential(name), secrets.Contains(value),
-		slices.ContainsFunc(redact.InVariable(name, value), isPrivate):
+		slices.ContainsFunc(redact.InVariable(name, value), func(password string) bool {
+			return password != "changeit" // the one that Java has for everybody's trust store
+		}):
 		return false
 	}
 	return matches(passedVariables(), upper) || matches(pass, name)
 }
-
-// isPrivate reports whether a password is more than the one that Java has for everybody's trust store.
-func isPrivate(password string) bool { return password != "changeit" }
 
 // matches reports whether list has the name, or a beginning of it with a * behind.
 func matches(list []string, name string) bool {
@@ -87,10 +86,8 @@ var misleadsGit = []string{
 // passedVariables are the variables that commands see. docs/models-and-settings.md lists them for users; a test holds
 // the two together. A * is any ending. Beginnings that are also those of credentials are written out: GOOGLE_* is not
 // Go's, and BUNDLE_* holds the passwords of hosts.
-var passedVariables = sync.OnceValue(func() []string { return strings.Fields(passedNames) })
-
-// passedNames is the text of passedVariables.
-const passedNames = `
+var passedVariables = sync.OnceValue(func() []string {
+	return strings.Fields(`
 	PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* LOCPATH TERM TERMINFO TERMINFO_DIRS COLORTERM NO_COLOR CLICOLOR
 	CLICOLOR_FORCE FORCE_COLOR COLUMNS LINES TZ TZDIR TMPDIR TMP TEMP HOSTNAME PWD EMAIL CI CONTINUOUS_INTEGRATION
 	GITHUB_ACTIONS GITLAB_CI CIRCLECI BUILDKITE TF_BUILD RUNNER_OS RUNNER_ARCH RUNNER_TEMP RUNNER_TOOL_CACHE
@@ -131,7 +128,8 @@ const passedNames = `
 	SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERPROFILE USERNAME USERDOMAIN HOMEDRIVE HOMEPATH APPDATA
 	LOCALAPPDATA PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 COMMONPROGRAMFILES COMMONPROGRAMFILES(X86)
 	ALLUSERSPROFILE PUBLIC OS PROCESSOR_* NUMBER_OF_PROCESSORS MSYSTEM INCLUDE LIB LIBPATH VCINSTALLDIR VSINSTALLDIR
-	WINDOWSSDKDIR`
+	WINDOWSSDKDIR`)
+})
 
 // FindOutside finds a program in the PATH of env, and returns its path, "" if there is none, and env with a PATH of the
 // directories in which it may look for others. What lies in one of dirs is left out, also by its links, and so is what

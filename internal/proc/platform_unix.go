@@ -4,11 +4,14 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // newSession gives a program a session of its own: a process group and no terminal.
@@ -16,10 +19,14 @@ func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 
 // ExitStatus is the exit status as a shell says it.
 func ExitStatus(s *os.ProcessState) int {
-	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
+	return exitStatus(s.Sys().(syscall.WaitStatus))
+}
+
+func exitStatus(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
 	}
-	return s.ExitCode()
+	return s.ExitStatus()
 }
 
 // tree is a program that was started and what can be found of its descendants.
@@ -79,6 +86,22 @@ func findProgram(program, path string) (string, error) {
 		}
 	}
 	return "", errNoProgram(program)
+}
+
+// lowered is the nice value of what has a lower priority.
+const lowered = 10
+
+// LowerPriority lets a program that was just started, and all that it will start, run when nothing else wants to. It is
+// the leader of a process group, so what it has started in the meantime is lowered too. Where the system does not allow
+// it, the program has the priority of all others.
+func LowerPriority(pid int) {
+	_ = unix.Setpriority(unix.PRIO_PGRP, pid, lowered)
+	// On Linux sessions may be scheduled against each other as groups, and then nice values count within one of them
+	// only. A group has a value of its own. The file is missing where there are no such groups.
+	if file, err := os.OpenFile(fmt.Sprintf("/proc/%d/autogroup", pid), os.O_WRONLY, 0); err == nil {
+		_, _ = fmt.Fprint(file, lowered)
+		_ = file.Close()
+	}
 }
 
 // shellProgram returns the program of a shell: its name, which is looked up in the PATH of the command.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -355,10 +357,7 @@ func (g *guard) reap() {
 			continue
 		}
 		r.over = true
-		r.status = status.ExitStatus()
-		if status.Signaled() {
-			r.status = 128 + int(status.Signal())
-		}
+		r.status = exitStatus(syscall.WaitStatus(status))
 		if r.ended != nil {
 			close(r.ended)
 		}
@@ -428,12 +427,7 @@ func (g *guard) owner(t process) (r *run, known bool) {
 		return r, true
 	}
 	mark, known := g.mark.read(t.pid)
-	for _, r := range g.ended {
-		if known && r.mark == mark {
-			return r, true
-		}
-	}
-	for _, r := range g.running {
+	for _, r := range slices.AppendSeq(slices.Clone(g.ended), maps.Values(g.running)) {
 		if known && r.mark == mark {
 			return r, true
 		}

@@ -135,12 +135,7 @@ func (c *child) Wait() (int, error) {
 }
 
 // Kill kills the tree of a program that is not over.
-func (c *child) Kill() error {
-	if c.isOver() {
-		return nil
-	}
-	return c.stop()
-}
+func (c *child) Kill() error { return c.stop() }
 
 // isOver reports whether the outcome is final.
 func (c *child) isOver() bool {

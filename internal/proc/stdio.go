@@ -81,21 +81,16 @@ func (p *stdio) finish() (err error) {
 	if p.drain == nil {
 		return nil
 	}
+	// The deadline ends the copy, and what has arrived until then is kept.
+	_ = p.drain.SetReadDeadline(time.Now().Add(outputTimeout))
 	select {
 	case err = <-p.copied:
-	// A deadline ends the copy, and what has arrived until then is kept.
-	case <-time.After(outputTimeout):
-		_ = p.drain.SetReadDeadline(time.Now())
-		select {
-		case err = <-p.copied:
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				err = nil
-			}
-		case <-time.After(outputTimeout / 20):
-			// Out.Write itself hangs; its goroutine ends when that returns.
-		}
+	case <-time.After(outputTimeout + outputTimeout/20): // Out.Write itself hangs; its goroutine ends when that returns
 	}
 	_ = p.drain.Close()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
 	return err
 }
 

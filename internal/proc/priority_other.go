@@ -1,6 +1,0 @@
-//go:build !unix
-
-package proc
-
-// LowerPriority does nothing here.
-func LowerPriority(int) {}
