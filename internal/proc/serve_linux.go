@@ -96,10 +96,11 @@ func serve() error {
 	// Whoever reads what muster prints waits until nobody has it open, so the guard has /dev/null from here on.
 	_ = unix.Dup3(0, 2, 0)
 	g := &guard{events: make(chan func()), mark: newMarker(), running: map[int]*run{}, pool: newPool("")}
-	g.thread.begin = func() {
+	_ = g.thread.do(func() error {
 		newSessionKeyring()
 		g.null = protectDevices()
-	}
+		return nil
+	})
 	defer g.pool.Close()
 	go g.accept(conn.(*net.UnixConn))
 	g.obey(died)
@@ -245,6 +246,9 @@ func (g *guard) start(o order, files []int) (*run, error) {
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	for _, fd := range files {
+		if o.HasNamespace && g.null >= 0 && isNull(fd) {
+			fd = g.null
+		}
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	defer g.mark.set(r.mark)()
@@ -257,11 +261,14 @@ func (g *guard) start(o order, files []int) (*run, error) {
 		return err
 	}
 	var err error
-	if o.HasRules {
+	switch {
+	case o.HasRules:
 		last := len(files) - 1
 		attr.Files = attr.Files[:last]
 		err = r.forkConfined(files[last], o.Writable, fork)
-	} else {
+	case o.HasNamespace:
+		err = g.forkInGroup(r, attr, func() error { return g.thread.do(fork) })
+	default:
 		err = g.forkInGroup(r, attr, fork)
 	}
 	if err == nil {
@@ -272,31 +279,18 @@ func (g *guard) start(o order, files []int) (*run, error) {
 
 // forkInGroup starts a tool in a control group, where there are some.
 func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) error {
-	start := fork
-	if r.isNamespace {
-		start = func() error {
-			return g.thread.do(func() error {
-				for i, fd := range attr.Files {
-					if g.null >= 0 && isNull(int(fd)) {
-						attr.Files[i] = uintptr(g.null)
-					}
-				}
-				return fork()
-			})
-		}
-	}
 	if l := r.limits; l.Processes > 0 || l.Memory > 0 {
 		r.group = g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
 	}
 	if r.group == nil { // the guard counts
-		return start()
+		return fork()
 	}
 	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD(), true
-	err := start()
+	err := fork()
 	if err != nil { // it may be the group's fault
 		r.group.Remove()
 		r.group, attr.Sys.UseCgroupFD = nil, false
-		err = start()
+		err = fork()
 	}
 	return err
 }

@@ -8,8 +8,6 @@ import (
 // thread is a thread of the system that lives as long as this process. What a program starts on it can be killed by the
 // kernel when its parent dies: to the kernel the parent is the thread, and other threads of Go may end at any time.
 type thread struct {
-	begin func() // is called first on it; may be nil
-
 	once sync.Once
 	work chan func()
 }
@@ -20,9 +18,6 @@ func (t *thread) do(f func() error) error {
 		t.work = make(chan func())
 		go func() {
 			runtime.LockOSThread()
-			if t.begin != nil {
-				t.begin()
-			}
 			for f := range t.work {
 				f()
 			}
