@@ -136,10 +136,23 @@ var passedVariables = sync.OnceValue(func() []string {
 // the PATH names relative to a working directory: a repository may hold anything under the name of a program, and what
 // muster runs by itself must be the user's own.
 func FindOutside(program string, env []string, dirs ...string) (path string, outside []string) {
+	var inside []string
+	for _, dir := range dirs {
+		inside = append(inside, dir)
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			inside = append(inside, real)
+		}
+	}
+	isInside := func(path string) bool {
+		return slices.ContainsFunc(inside, func(dir string) bool {
+			rel, err := filepath.Rel(dir, path)
+			return dir != "" && err == nil && filepath.IsLocal(rel)
+		})
+	}
 	var list []string
 	for _, dir := range filepath.SplitList(Variable(env, "PATH")) {
-		if real, err := filepath.EvalSymlinks(dir); err != nil || !filepath.IsAbs(dir) || isBelow(dir, dirs) ||
-			isBelow(real, dirs) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil || !filepath.IsAbs(dir) || isInside(dir) || isInside(real) {
 			continue
 		}
 		list = append(list, dir)
@@ -147,25 +160,9 @@ func FindOutside(program string, env []string, dirs ...string) (path string, out
 		if err != nil || path != "" {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(found); err == nil && !isBelow(real, dirs) {
+		if real, err := filepath.EvalSymlinks(found); err == nil && !isInside(real) {
 			path = found
 		}
 	}
 	return path, WithVariables(env, "PATH="+strings.Join(list, string(filepath.ListSeparator)))
-}
-
-// isBelow reports whether a path is in one of dirs, as they are named or with their links followed.
-func isBelow(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			real = dir
-		}
-		for _, d := range []string{dir, real} {
-			if rel, err := filepath.Rel(d, path); d != "" && err == nil && filepath.IsLocal(rel) {
-				return true
-			}
-		}
-		return false
-	})
 }

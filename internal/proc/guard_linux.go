@@ -25,9 +25,6 @@ import (
 // again and again.
 var hasGuardMain atomic.Bool
 
-// canGuard reports whether New can start a guard.
-func canGuard() bool { return hasGuardMain.Load() }
-
 // GuardMain is called first thing in main, and in TestMain of packages whose tests start tools. If this process was
 // started as a guard, it serves and never returns; else it notes that New can start one.
 func GuardMain() {
@@ -49,8 +46,12 @@ type Guard struct {
 	closed bool
 }
 
-// newGuard starts a guard and returns the launcher that uses it.
-func newGuard() (*Guard, error) {
+// newLauncher starts a guard and returns the launcher that uses it, or one without a guard where GuardMain was not
+// called.
+func newLauncher() (Launcher, error) {
+	if !hasGuardMain.Load() {
+		return newGroups(), nil
+	}
 	k, err := startGuard()
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func newGuard() (*Guard, error) {
 func (g *Guard) PID() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.keeper.pid
+	return g.keeper.process.Pid
 }
 
 // Start has the guard start a program.
@@ -119,7 +120,6 @@ func (g *Guard) Close() error {
 // how the start ended, then one that says how the tool ended. Its end tells the guard to kill the tool: muster wants
 // that, or is dead.
 type keeper struct {
-	pid     int
 	tag     string // begins the tags of all its calls
 	process *os.Process
 	socket  *net.UnixConn // to it go the connections; its end tells the guard to end
@@ -156,7 +156,7 @@ func startGuard() (*keeper, error) {
 	if err != nil {
 		return nil, fail(errors.Join(err, socket.Close()))
 	}
-	k := &keeper{process.Pid, guardTag(args[2], process.Pid), process, socket, make(chan struct{})}
+	k := &keeper{guardTag(args[2], process.Pid), process, socket, make(chan struct{})}
 	go func() {
 		_, _ = process.Wait()
 		_ = socket.Close()

@@ -4,11 +4,8 @@ package proc
 
 // What only Linux has.
 
-// canGuard returns false: this system has no subreapers.
-func canGuard() bool { return false }
-
-// newGuard is never called here.
-func newGuard() (Launcher, error) { return newGroups(), nil }
+// newLauncher returns a launcher without a guard: this system has no subreapers.
+func newLauncher() (Launcher, error) { return newGroups(), nil }
 
 // GuardMain is called first thing in main. This system has no subreapers, so there is never a guard.
 func GuardMain() {}

@@ -115,10 +115,7 @@ func New(ctx context.Context) (Launcher, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if canGuard() {
-		return newGuard()
-	}
-	return newGroups(), nil
+	return newLauncher()
 }
 
 // Shell returns the arguments that run a command line through the POSIX shell. Checks, setup commands and commands in
