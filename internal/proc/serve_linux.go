@@ -235,7 +235,7 @@ func guardTag(program string, guard int) string { return fmt.Sprintf("%s.%d.", p
 func (g *guard) start(o order, files []int) (*run, error) {
 	g.calls++
 	r := &run{mark: g.mark.of(g.calls), dir: o.Dir, limits: o.Limits, isNamespace: o.HasNamespace}
-	if len(files) < streams { // this process has too many open
+	if len(files) < streams || o.HasRules && len(files) == streams { // this process has too many open
 		return r, syscall.EMFILE
 	}
 	tag := guardTag(os.Args[2], os.Getpid()) + strconv.FormatUint(g.calls, 10)
