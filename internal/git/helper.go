@@ -127,8 +127,9 @@ func EndAtPipe(ctx context.Context, tree, gitDir string, isAny bool) (limited co
 	return limited, func() { watch.Stop(); cancel(nil) }
 }
 
-// findPipe returns an error that names a pipe or a device in the place of a file that git opens, or a link to one; nil where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git
-// directory of another repository; isAny says that git may open any file there.
+// findPipe returns an error that names a pipe or a device in the place of a file that git opens, or a link to one; nil
+// where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git directory of
+// another repository; isAny says that git may open any file there.
 func findPipe(tree, gitDir string, isAny bool) error {
 	const most = 500_000 // files and directories
 	n := 0
