@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"muster/internal/durable"
@@ -40,5 +41,28 @@ func TestRemoveContents(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(outside, "file")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Very many levels of directories go too, where the deepest one is closed.
+func TestRemoveDeepDirectories(t *testing.T) {
+	t.Parallel()
+	top := filepath.Join(t.TempDir(), "dir")
+	require.NoError(t, os.Mkdir(top, 0o700))
+	at := require.Value(os.OpenRoot(top))(t)
+	for range 3000 {
+		require.NoError(t, at.Mkdir(strings.Repeat("d", 200), 0o700))
+		require.NoError(t, at.WriteFile("file", nil, 0o600))
+		next := require.Value(at.OpenRoot(strings.Repeat("d", 200)))(t)
+		require.NoError(t, at.Close())
+		at = next
+	}
+	require.NoError(t, at.Mkdir("closed", 0o700))
+	require.NoError(t, at.WriteFile("closed/file", nil, 0o600))
+	require.NoError(t, at.Chmod("closed", 0))
+	require.NoError(t, at.Close())
+	require.NoError(t, durable.RemoveAll(top))
+	if _, err := os.Lstat(top); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
