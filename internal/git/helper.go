@@ -66,6 +66,9 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	if isTop {
 		settings = append(r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add"), c.Settings...)
 	}
+	if !isTop { // whose the files are does not matter in a sandbox
+		settings = append(settings, Setting{"safe.directory", "*"})
+	}
 	env := append(r.placeEnv(), settingsEnv(settings)...)
 	read := []string(nil)
 	if isTop {
@@ -257,8 +260,8 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	return out.String(), nil
 }
 
-// errTooMuch says that git has printed more than anybody reads.
-var errTooMuch = errors.New("git prints too much")
+// ErrTooMuch says that git has printed more than Call.MaxOut, or than anybody reads.
+var ErrTooMuch = errors.New("git prints too much")
 
 // limitedWriter fails beyond a limit, which ends the program. It remembers its error.
 type limitedWriter struct {
@@ -269,7 +272,7 @@ type limitedWriter struct {
 
 func (l *limitedWriter) Write(data []byte) (n int, err error) {
 	if l.left -= int64(len(data)); l.left < 0 {
-		err = errTooMuch
+		err = ErrTooMuch
 	} else {
 		n, err = l.w.Write(data)
 	}

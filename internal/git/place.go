@@ -235,7 +235,8 @@ func (p *Place) configOfFiles() string {
 
 // adopt gives a new place what git keeps of the registered worktree. No command has run there yet.
 func (p *Place) adopt(root *os.Root, admin string) error {
-	if err := durable.New(durable.OS{}).Replace(filepath.Join(admin, placeMark), nil); err != nil {
+	made, _ := p.repo.files.branch(p.ref) // no log says so where the user's git keeps none
+	if err := durable.New(durable.OS{}).Replace(filepath.Join(admin, placeMark), []byte(made+"\n")); err != nil {
 		return err
 	}
 	for _, name := range []string{"index", "info/sparse-checkout", "ORIG_HEAD", "logs/HEAD", "HEAD"} { // HEAD goes last
@@ -260,7 +261,8 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 	return nil
 }
 
-// placeMark is the name of an empty file in the registration of a worktree for which muster has made a place.
+// placeMark is the name of a file in the registration of a worktree for which muster has made a place. It has the commit
+// at which the branch of a lane was then.
 const placeMark = "muster-place"
 
 // HasPlace reports whether muster has made a place for the registered worktree at tree.

@@ -27,7 +27,12 @@ type lane struct {
 
 func newLane(t *testing.T) *lane {
 	t.Helper()
-	root := gittest.Repo(t, map[string]string{"a.txt": "first\n"})
+	return laneOf(t, gittest.Repo(t, map[string]string{"a.txt": "first\n"}))
+}
+
+// laneOf is newLane for a repository.
+func laneOf(t *testing.T, root string) *lane {
+	t.Helper()
 	repo := require.Value(Open(t.Context(), root))(t)
 	l := &lane{T: t, repo: repo, dir: filepath.Join(repo.Root(), "lanes", "a")}
 	gittest.Git(t, root, "branch", "wt/a")
@@ -446,6 +451,32 @@ func TestOpenInALane(t *testing.T) {
 				if err != nil || r.Root() != l.repo.Root() || r.CommonDir() != l.repo.CommonDir() || r.Linked() != l.dir {
 					t.Errorf("in %s: %+v, %v", dir, r, err)
 				}
+			}
+		})
+	}
+}
+
+// The user's git in a lane is shown the submodules that the lane began with, and no other repository: it would obey what
+// a member has written there. So it is in each format of ids, and where git keeps no logs of refs.
+func TestTheUsersGitEntersNoOtherRepository(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			t.Setenv("GIT_DEFAULT_HASH", format)
+			root := gittest.Repo(t, map[string]string{"a.txt": "first\n",
+				".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = /none\n"})
+			link := func(dir, path string) { // to another repository
+				gittest.Git(t, dir, "update-index", "--add", "--cacheinfo",
+					"160000,"+gittest.Git(t, root, "rev-parse", "HEAD")+","+path)
+			}
+			gittest.Git(t, root, "config", "core.logAllRefUpdates", "false")
+			link(root, "sub")
+			gittest.Git(t, root, "commit", "-q", "-m", "sub")
+			l := laneOf(t, root)
+			link(l.dir, "nested")
+			l.command("commit", "-q", "-m", "nested")
+			l.end()
+			if got, err := gittest.User(l.dir, "ls-files"); err != nil || got != ".gitmodules\na.txt\nsub" {
+				t.Errorf("the user's git sees %q, %v", got, err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,15 +195,21 @@ func (p *Place) have(copied map[string]string) (ids []string) {
 // showBranch gives the registered worktree the index of the lane's branch: the user's own git looks there. Where that
 // git is at work at this moment, the index stays as it is.
 func (p *Place) showBranch(ctx context.Context) error {
-	index := indexOf(registrationOf(p.repo.common, p.Tree))
+	admin := registrationOf(p.repo.common, p.Tree)
+	index := indexOf(admin)
 	_, err := p.repo.Do(ctx, Call{Dir: p.repo.common, Env: index, Args: []string{"read-tree", p.ref}})
 	if err == nil {
-		err = p.repo.hideRepositories(ctx, index, MadeAt(p.repo, p.ref))
+		made := readLine(filepath.Join(admin, placeMark))
+		err = p.repo.hideRepositories(ctx, index, cmp.Or(MadeAt(p.repo, p.ref), made))
 	}
-	if isExit(err) {
-		return nil
+	file := filepath.Join(admin, "index")
+	switch {
+	case !isExit(err):
+		return err
+	case durable.IsMissing(file + ".lock"): // without an index the user's git enters no other repository
+		return ignoreMissing(os.Remove(file))
 	}
-	return err
+	return nil
 }
 
 // indexOf names the index of a registered worktree to git.
@@ -226,7 +233,8 @@ func (r *Repo) hideRepositories(ctx context.Context, index []string, commit stri
 	for _, entry := range SplitNUL(out) {
 		meta, path, _ := strings.Cut(entry, "\t")
 		if strings.HasPrefix(meta, gitlink) && known[path] == "" {
-			remove += "0 " + strings.Repeat("0", 40) + "\t" + path + "\x00"
+			id := strings.Fields(meta)[1]
+			remove += "0 " + strings.Repeat("0", len(id)) + "\t" + path + "\x00"
 		}
 	}
 	if remove == "" {

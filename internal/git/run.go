@@ -102,6 +102,9 @@ func (r *runner) Run(ctx context.Context, dir string, args ...string) (string, e
 // ended may take to arrive: seconds on a busy machine. Without all of it the call fails.
 const patience = 10 * time.Second
 
+// maxOutput is how many bytes a git may print, with the user's rights: as much as a list of two million files.
+const maxOutput = 256 << 20
+
 // Do runs one call. Every git of the program is started here. The end of ctx asks git to stop (it then removes its lock
 // files), and kills it when it does not.
 func (r *runner) Do(ctx context.Context, c Call) (string, error) {
@@ -136,12 +139,12 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Dir = env, c.Dir
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	var limited *limitedWriter
+	cmd.Stderr = &errs
+	limited := &limitedWriter{w: &out, left: maxOutput}
 	if c.Out != nil {
 		limited = &limitedWriter{w: c.Out, left: c.MaxOut}
-		cmd.Stdout = limited
 	}
+	cmd.Stdout = limited
 	if cmd.Stdin = strings.NewReader(c.Stdin); c.In != nil {
 		cmd.Stdin = c.In
 	}
@@ -167,7 +170,7 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	if limited != nil && limited.err != nil { // which has ended git by a broken pipe
+	if limited.err != nil { // which has ended git by a broken pipe
 		return "", limited.err
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

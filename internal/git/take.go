@@ -45,6 +45,21 @@ type Objects struct{ GitDir string }
 // dir returns the directory in which the objects are.
 func (o Objects) dir() string { return filepath.Join(o.GitDir, "objects") }
 
+// makeDir makes a directory for objects, for the users that may write the others: core.sharedRepository names some.
+func (o Objects) makeDir(dir string) error {
+	if !durable.IsMissing(dir) {
+		return nil
+	}
+	if err := (durable.OS{}).Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	st, err := os.Stat(o.dir())
+	if err != nil {
+		return err
+	}
+	return os.Chmod(dir, st.Mode())
+}
+
 // TakeObjects makes the commits and trees of the ids objects of the repository, with all that they need beyond have.
 // Errors: Invalid where an object is none, or names what must not land; Unavailable.
 func (p *Place) TakeObjects(ctx context.Context, ids, have []string) error {
@@ -122,7 +137,7 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects
 		Script: packScript, Args: []string{"rev-list", "--objects", "--no-object-names", "--stdin"},
 		Env: append(slices.Clip(takeLimits), "ids="+filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir)))})
 	switch {
-	case ExitCode(err) == tooManyObjectsCode || errors.Is(err, errTooMuch):
+	case ExitCode(err) == tooManyObjectsCode || errors.Is(err, ErrTooMuch):
 		return errTooManyObjects
 	case isExit(err):
 		return muster.Errorf(muster.Invalid, "what the git of the lane has written cannot be taken over: %w", err).
@@ -213,7 +228,7 @@ func moveIn(quarantine string, to Objects) error {
 	var indexes []string
 	move := func(name string) error {
 		dest := filepath.Join(to.dir(), name)
-		return errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), os.Rename(filepath.Join(quarantine, name), dest))
+		return errors.Join(to.makeDir(filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
 	}
 	err := fs.WalkDir(os.DirFS(quarantine), ".", func(name string, d fs.DirEntry, err error) error {
 		dir := path.Dir(name)

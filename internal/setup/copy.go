@@ -65,8 +65,6 @@ func (o *output) Write(p []byte) (int, error) {
 func (j Job) run(ctx context.Context, dir string, write []string, argv ...string) (out string, exit int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, copyTimeout, fmt.Errorf("it took longer than %s", copyTimeout))
 	defer cancel()
-	ctx, end := git.EndAtPipe(ctx, dir, filepath.Join(dir, ".git"), true)
-	defer end()
 	l, err := j.Launch()
 	if err != nil {
 		return "", 0, err
@@ -135,6 +133,8 @@ func (j Job) remove(ctx context.Context, e Entry, roots []string) error {
 // made returns what is in a checkout and not in its commit: the upper paths only. Those of directories end with a
 // slash. The error names a file of the commit that was changed.
 func (j Job) made(ctx context.Context) (roots []string, err error) {
+	ctx, end := git.EndAtPipe(ctx, j.Dir, filepath.Join(j.Dir, ".git"), true)
+	defer end()
 	// What git ignores is listed too: the set-up may have changed what that is.
 	out, _, err := j.run(ctx, j.Dir, nil, proc.Shell("git status --porcelain -z --untracked-files=no --no-renames "+
 		"--ignore-submodules=all 2>/dev/null && git ls-files -z -t --others --directory 2>/dev/null")...)
@@ -153,6 +153,8 @@ func (j Job) made(ctx context.Context) (roots []string, err error) {
 
 // ignored returns those of the paths that git ignores in a checkout.
 func (j Job) ignored(ctx context.Context, roots []string) ([]string, error) {
+	ctx, end := git.EndAtPipe(ctx, j.Dir, filepath.Join(j.Dir, ".git"), true)
+	defer end()
 	argv := append(proc.Shell(`printf './%s\0' "$@" | git check-ignore -z --no-index --stdin`), "sh")
 	out, exit, err := j.run(ctx, j.Dir, nil, append(argv, roots...)...)
 	if err != nil && exit != 1 { // 1: none is

@@ -1,8 +1,10 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -30,6 +32,9 @@ type FileChange struct {
 // comparedFile is the size from which a file counts as binary: nobody reads the difference, and all of it would be in
 // memory.
 const comparedFile = "4m"
+
+// maxDiff is how many bytes of a difference are kept in memory.
+const maxDiff = 64 << 20
 
 // Content returns a tree of all that the lane holds, uncommitted files too, and the commit that it is to be compared
 // with: where it left the history of the tip, or the tip that is being merged into it. The lane stays as it is. git
@@ -63,13 +68,18 @@ func Content(ctx context.Context, l *Lanes, name muster.Name, tip string) (tree,
 func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) {
 	d := Diff{From: from, To: to}
 	compare := func(option string) (string, error) {
-		return repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true,
+		var out bytes.Buffer
+		_, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true, Out: &out, MaxOut: maxDiff,
 			Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: comparedFile}},
 			Args:     []string{"diff", "--no-color", "--no-renames", "-z", option, from, to, "--"}})
+		return out.String(), err
 	}
 	stat, err := compare("--numstat")
 	if err == nil {
 		d.Text, err = compare("--patch")
+	}
+	if errors.Is(err, git.ErrTooMuch) && stat != "" {
+		d.Text, err = fmt.Sprintf("The difference has more than %d MB: see git diff %.7s %.7s\n", maxDiff>>20, from, to), nil
 	}
 	if err != nil {
 		return d, muster.Errorf(muster.Unavailable, "git cannot compare %.7s with %.7s: %w", from, to, err)
