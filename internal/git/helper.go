@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +83,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	if !c.ReadsTree {
 		write = append(write, p.Tree)
 	}
-	ctx, end := EndAtPipe(ctx, p.Tree, p.GitDir(), !isTop)
+	ctx, end := EndAtPipe(ctx, !isTop, r.inSandbox(p.Tree, p.GitDir()), p.Tree, p.GitDir())
 	defer end()
 	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
 }
@@ -108,7 +107,7 @@ func (r *runner) placeSettings(isStaging bool) []Setting {
 // they cannot write and that borrows the repository's objects.
 func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
 	env := append(r.placeEnv(), settingsEnv(r.placeSettings(false))...)
-	ctx, end := EndAtPipe(ctx, tree, gitDir, false)
+	ctx, end := EndAtPipe(ctx, false, r.inSandbox(tree, gitDir), tree, gitDir)
 	defer end()
 	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),
 		[]string{tree, gitDir}, []string{filepath.Join(r.common, "git-crypt")})
@@ -118,52 +117,42 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 // pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
 const pipePatience = 2 * time.Second
 
-// EndAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe. isAny says that git
-// may open any file in the tree, because it obeys settings that are there. end must be called.
-func EndAtPipe(ctx context.Context, tree, gitDir string, isAny bool) (limited context.Context, end func()) {
+// EndAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe in the place of a file.
+// run runs a script in a sandbox that sees the tree and the git directory. isAny says that git may open any file in the
+// tree, because it obeys settings that are there; else it opens .gitignore and such, and what is in the git directory
+// of another repository. end must be called.
+func EndAtPipe(
+	ctx context.Context, isAny bool, run func(ctx context.Context, script string, args ...string) (string, error),
+	tree, gitDir string,
+) (limited context.Context, end func()) {
 	limited, cancel := context.WithCancelCause(ctx)
+	pattern := "*/.git*"
+	if isAny {
+		pattern = "*"
+	}
 	watch := time.AfterFunc(pipePatience, func() {
-		if err := findPipe(tree, gitDir, isAny); err != nil {
-			cancel(err)
+		found, _ := run(limited, findPipe, pattern, tree, gitDir) // git has limits of its own
+		if name, _, _ := strings.Cut(found, "\n"); name != "" {
+			cancel(muster.Errorf(muster.Invalid, "%s is a pipe or a device, for which git would wait",
+				strings.TrimPrefix(name, tree+"/")).WithHint("remove it: rm %s", text.ShellQuote(name)))
 		}
 	})
 	return limited, func() { watch.Stop(); cancel(nil) }
 }
 
-// findPipe returns an error that names a pipe or a device in the place of a file that git opens, or a link to one; nil
-// where it finds none. In the tree that is what is called .gitignore and such, and what lies in the git directory of
-// another repository; isAny says that git may open any file there.
-func findPipe(tree, gitDir string, isAny bool) error {
-	const most = 500_000 // files and directories
-	n := 0
-	for _, top := range []string{tree, gitDir} {
-		root, err := os.OpenRoot(top)
-		if err != nil {
-			continue // it has gone
-		}
-		var found string
-		_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			if n++; err != nil || n > most {
-				return fs.SkipDir
-			}
-			if d.IsDir() || d.Type().IsRegular() || top == tree && !isAny && !strings.Contains("/"+name, "/.git") {
-				return nil
-			}
-			// What a link leads to is not opened.
-			st, err := os.Stat(filepath.Join(top, filepath.FromSlash(name)))
-			if err == nil && st.Mode()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 {
-				found = name
-				return fs.SkipAll
-			}
-			return nil
-		})
-		_ = root.Close()
-		if found != "" {
-			return muster.Errorf(muster.Invalid, "%s is a pipe or a device, for which git would wait",
-				found).WithHint("remove it: rm %s", text.ShellQuote(filepath.Join(top, found)))
-		}
+// findPipe prints the pipes and devices below $3, and those below $2 whose paths have the pattern $1, and links to such.
+const findPipe = `find_at() {
+	find "$1" -path "$2" \( -type p -o -type b -o -type c \) -print
+	find "$1" -path "$2" -type l -exec sh -c '
+		for f; do if [ -p "$f" ] || [ -c "$f" ] || [ -b "$f" ]; then echo "$f"; fi; done' sh {} +
+}
+{ find_at "$2" "$1"; find_at "$3" '*'; } 2>/dev/null | head -n 1`
+
+// inSandbox returns what runs a script in a sandbox that reads directories.
+func (r *runner) inSandbox(read ...string) func(ctx context.Context, script string, args ...string) (string, error) {
+	return func(ctx context.Context, script string, args ...string) (string, error) {
+		return r.confined(ctx, Call{Dir: read[0], Script: script, Args: args, Look: true}, r.placeEnv(), nil, read)
 	}
-	return nil
 }
 
 // placeEnv returns the environment of a git in a place: none of the user's settings.

@@ -130,10 +130,19 @@ func (j Job) remove(ctx context.Context, e Entry, roots []string) error {
 	return err
 }
 
+// endAtPipe is git.EndAtPipe for a git in the checkout.
+func (j Job) endAtPipe(ctx context.Context) (limited context.Context, end func()) {
+	run := func(ctx context.Context, script string, args ...string) (string, error) {
+		out, _, err := j.run(ctx, j.Dir, nil, slices.Concat(proc.Shell(script), []string{"sh"}, args)...)
+		return out, err
+	}
+	return git.EndAtPipe(ctx, true, run, j.Dir, filepath.Join(j.Dir, ".git"))
+}
+
 // made returns what is in a checkout and not in its commit: the upper paths only. Those of directories end with a
 // slash. The error names a file of the commit that was changed.
 func (j Job) made(ctx context.Context) (roots []string, err error) {
-	ctx, end := git.EndAtPipe(ctx, j.Dir, filepath.Join(j.Dir, ".git"), true)
+	ctx, end := j.endAtPipe(ctx)
 	defer end()
 	// What git ignores is listed too: the set-up may have changed what that is.
 	out, _, err := j.run(ctx, j.Dir, nil, proc.Shell("git status --porcelain -z --untracked-files=no --no-renames "+
@@ -153,7 +162,7 @@ func (j Job) made(ctx context.Context) (roots []string, err error) {
 
 // ignored returns those of the paths that git ignores in a checkout.
 func (j Job) ignored(ctx context.Context, roots []string) ([]string, error) {
-	ctx, end := git.EndAtPipe(ctx, j.Dir, filepath.Join(j.Dir, ".git"), true)
+	ctx, end := j.endAtPipe(ctx)
 	defer end()
 	argv := append(proc.Shell(`printf './%s\0' "$@" | git check-ignore -z --no-index --stdin`), "sh")
 	out, exit, err := j.run(ctx, j.Dir, nil, append(argv, roots...)...)
