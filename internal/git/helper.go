@@ -117,10 +117,10 @@ func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...strin
 // pipePatience is how long git may work in a place before muster looks whether it waits for a pipe.
 const pipePatience = 2 * time.Second
 
-// EndAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe in the place of a file.
-// run runs a script in a sandbox that sees the tree and the git directory. isAny says that git may open any file in the
-// tree, because it obeys settings that are there; else it opens .gitignore and such, and what is in the git directory
-// of another repository. end must be called.
+// EndAtPipe returns a context for a git in a working tree, which ends where git waits for a pipe in the place of a
+// file. run runs a script in a sandbox that sees the tree and the git directory. isAny says that git may open any file
+// in the tree, because it obeys settings that are there; else it opens .gitignore and such, and what is in the git
+// directory of another repository. end must be called.
 func EndAtPipe(
 	ctx context.Context, isAny bool, run func(ctx context.Context, script string, args ...string) (string, error),
 	tree, gitDir string,
@@ -140,7 +140,7 @@ func EndAtPipe(
 	return limited, func() { watch.Stop(); cancel(nil) }
 }
 
-// findPipe prints the pipes and devices below $3, and those below $2 whose paths have the pattern $1, and links to such.
+// findPipe prints a pipe or a device that is below $3, or below $2 with a path of the pattern $1, or a link to one.
 const findPipe = `find_at() {
 	find "$1" -path "$2" \( -type p -o -type b -o -type c \) -print
 	find "$1" -path "$2" -type l -exec sh -c '

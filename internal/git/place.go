@@ -261,8 +261,8 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 	return nil
 }
 
-// placeMark is the name of a file in the registration of a worktree for which muster has made a place. It has the commit
-// at which the branch of a lane was then.
+// placeMark is the name of a file in the registration of a worktree for which muster has made a place. It has the
+// commit at which the branch of a lane was then.
 const placeMark = "muster-place"
 
 // HasPlace reports whether muster has made a place for the registered worktree at tree.

@@ -40,6 +40,7 @@ var elsewhere = map[string]string{
 	"internal/git revParse dir":                  its,
 	"internal/git InCheckout tree":               confined,
 	"internal/git SubmodulesNow dir":             confined,
+	"internal/git inSandbox read[0]":             confined,
 	"internal/git pack dir":                      confined,
 	"internal/git unpack quarantine":             confined,
 }

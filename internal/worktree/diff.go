@@ -79,7 +79,8 @@ func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) 
 		d.Text, err = compare("--patch")
 	}
 	if errors.Is(err, git.ErrTooMuch) && stat != "" {
-		d.Text, err = fmt.Sprintf("The difference has more than %d MB: see git diff %.7s %.7s\n", maxDiff>>20, from, to), nil
+		err = nil
+		d.Text = fmt.Sprintf("The difference has more than %d MB: git diff %.7s %.7s shows it\n", maxDiff>>20, from, to)
 	}
 	if err != nil {
 		return d, muster.Errorf(muster.Unavailable, "git cannot compare %.7s with %.7s: %w", from, to, err)
