@@ -75,7 +75,7 @@ var (
 
 // attacking runs the commands of an attack.
 func attacking(commands string) any {
-	return turn("bash", input{"command": commands, "timeout": 60})
+	return turn("bash", input{"command": commands, "timeout": 120})
 }
 
 func complete(task int) any {
