@@ -5,14 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"muster"
 	"muster/internal/durable"
 )
 
@@ -52,65 +52,87 @@ func MissingFiles(ctx context.Context, r *Repo, commit string) (n int, err error
 	return n, err
 }
 
+// maxLFSFiles is how many files of git-lfs may be taken over at once.
+const maxLFSFiles = 100_000
+
+var errTooManyFilesOfLFS = muster.Errorf(muster.Invalid, "git-lfs has written more than %d MB or %d files in the lane",
+	int64(MaxUnpacked)>>20, maxLFSFiles).WithHint("remove those that no commit needs: git lfs prune, in the lane")
+
+// filesScript copies the files of git-lfs in the directory $from that $have does not have to $to, with their holes,
+// which count as what they are when they are read. find prints no character but those of sums and slashes. No file gets
+// longer than it was when it was counted, whatever takes its name meanwhile.
+const filesScript = `cd "$from" 2>/dev/null || exit 0
+find . ! -name . -name '*[!0-9a-f]*' -prune -o -path './*/*/*' -prune -type f -path './??/??/*' -exec ls -dln {} + |
+	awk 'length($NF) == 72 && substr($NF, 9, 4) == substr($NF, 3, 2) substr($NF, 6, 2) { print $5, $NF }' |
+	while read -r size name; do
+		test -e "$have/$name" || test ! -r "$name" || echo "$size $name"
+	done | awk -v most="$max_bytes" -v n="$max_files" '
+		(sum += $1) > most || NR > n { exit 3 }
+		{ print }' >"$to/list" || exit
+while read -r size name; do
+	(ulimit -f $((size / 512 + 1)) 2>/dev/null; exec cp -P "$name" "$to") || exit
+done <"$to/list"`
+
 // takeFiles makes the files that git-lfs has written in the place files of the repository, by their content.
 func (p *Place) takeFiles(ctx context.Context) error {
-	root, err := os.OpenRoot(filepath.Join(p.GitDir(), lfsName))
-	if err != nil {
-		return ignoreMissing(err)
+	from, to := filepath.Join(p.GitDir(), lfsName, "objects"), Objects{filepath.Join(p.repo.common, lfsName)}
+	if len(p.repo.drivers.armed["filter.lfs"]) == 0 || durable.IsMissing(from) {
+		return nil
 	}
-	defer root.Close()
-	const top = "objects"
-	return fs.WalkDir(root.FS(), top, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-				return nil
-			}
-			return err
+	near := Objects{p.repo.common}
+	if real, err := filepath.EvalSymlinks(to.GitDir); err == nil && real != to.GitDir { // it may be on another disk
+		near.GitDir = real
+	}
+	quarantine, end, err := p.quarantine(ctx, near)
+	if err != nil {
+		return err
+	}
+	defer end()
+	limited, stop := EndAtPipe(ctx, from, "", true)
+	_, err = p.repo.confined(limited, Call{Dir: quarantine, Script: filesScript, Args: []string{lfsName}},
+		append(p.repo.placeEnv(), "from="+from, "have="+to.dir(), "to="+quarantine,
+			fmt.Sprint("max_bytes=", MaxUnpacked), fmt.Sprint("max_files=", maxLFSFiles)),
+		[]string{quarantine}, []string{p.Dir, to.GitDir})
+	stop()
+	if ExitCode(err) == tooManyObjectsCode {
+		return errTooManyFilesOfLFS
+	}
+	if err != nil {
+		return err
+	}
+	copied, err := os.ReadDir(quarantine)
+	for _, e := range copied {
+		if err == nil && e.Type().IsRegular() {
+			err = takeFile(ctx, filepath.Join(quarantine, e.Name()), to)
 		}
+	}
+	return err
+}
+
+// takeFile moves a file to those of git-lfs, unless it has another sum than its name says.
+func takeFile(ctx context.Context, name string, to Objects) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	for err == nil {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		sum := d.Name()
-		isSum := len(sum) == sha256.Size*2 && strings.Trim(sum, "0123456789abcdef") == ""
-		if !isSum || !d.Type().IsRegular() || name != path.Join(top, sum[:2], sum[2:4], sum) {
-			return nil
-		}
-		if err := p.takeFile(name, sum); err != nil {
-			return err
-		}
-		return ignoreMissing(root.Remove(name))
-	})
-}
-
-// takeFile copies a file of git-lfs to the repository, where that has none of the sum. One that has another sum than
-// its name says is left out.
-func (p *Place) takeFile(name, sum string) error {
-	to := filepath.Join(p.repo.common, lfsName, filepath.FromSlash(name))
-	if !durable.IsMissing(to) {
+		_, err = io.CopyN(hash, file, 16<<20)
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	if sum != filepath.Base(name) {
 		return nil
 	}
-	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.GitDir(), lfsName, filepath.FromSlash(name)), os.O_RDONLY, 0)
-	if err != nil {
-		if isSpoiled(err) {
-			return nil
-		}
-		return ignoreMissing(err)
-	}
-	defer from.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	dest := filepath.Join(to.dir(), sum[:2], sum[2:4], sum)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), file.Chmod(0o444)); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(to), "muster-*")
-	if err != nil {
-		return err
-	}
-	hash := sha256.New()
-	_, err = io.Copy(io.MultiWriter(file, hash), io.LimitReader(from, MaxUnpacked))
-	err = errors.Join(err, file.Chmod(0o444), file.Close())
-	if err == nil && hex.EncodeToString(hash.Sum(nil)) == sum {
-		err = os.Rename(file.Name(), to)
-	} else {
-		err = errors.Join(err, os.Remove(file.Name()))
-	}
-	return err
+	return os.Rename(name, dest)
 }

@@ -63,7 +63,9 @@ func (o Objects) makeDir(dir string) error {
 // TakeObjects makes the commits and trees of the ids objects of the repository, with all that they need beyond have.
 // Errors: Invalid where an object is none, or names what must not land; Unavailable.
 func (p *Place) TakeObjects(ctx context.Context, ids, have []string) error {
-	if err := p.takeFiles(ctx); err != nil {
+	if err := p.takeFiles(ctx); errors.Is(err, muster.ErrInvalid) {
+		return err
+	} else if err != nil {
 		return muster.Errorf(muster.Unavailable, "the files of git-lfs cannot be taken over: %w", err)
 	}
 	return p.Take(ctx, "", Objects{p.repo.common}, ids, have)
@@ -75,25 +77,15 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	if slices.ContainsFunc(ids, func(id string) bool { return id == "" || !IsID(id) }) {
 		return muster.Errorf(muster.Invalid, "%q are no ids of objects", ids)
 	}
-	// On the disk of the objects, so that they need only be renamed.
-	quarantine := filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)),
-		filepath.Base(p.Dir))
-	if err := os.MkdirAll(filepath.Dir(quarantine), 0o700); err != nil {
-		return err
-	}
-	unlock, err := durable.New(durable.OS{Root: to.GitDir}).Lock(ctx, quarantine+".lock")
+	quarantine, end, err := p.quarantine(ctx, to)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer end()
+	if err := os.Mkdir(filepath.Join(quarantine, "pack"), 0o700); err != nil {
+		return err
+	}
 	packed := quarantine + ".pack"
-	if err := durable.RemoveAll(quarantine); err != nil {
-		return err
-	}
-	defer func() { _ = durable.RemoveAll(quarantine) }()
-	if err := os.MkdirAll(filepath.Join(quarantine, "pack"), 0o700); err != nil {
-		return err
-	}
 	file, err := os.OpenFile(packed, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -114,6 +106,26 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 		return err
 	}
 	return moveIn(quarantine, to)
+}
+
+// quarantine makes an empty directory on the disk of the objects, from which they need only be renamed. end removes it.
+func (p *Place) quarantine(ctx context.Context, to Objects) (dir string, end func(), err error) {
+	dir = filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)), filepath.Base(p.Dir))
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return "", nil, err
+	}
+	unlock, err := durable.New(durable.OS{Root: to.GitDir}).Lock(ctx, dir+".lock")
+	if err != nil {
+		return "", nil, err
+	}
+	end = func() { _ = durable.RemoveAll(dir); unlock() }
+	if err = durable.RemoveAll(dir); err == nil { // of a process that was killed
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		end()
+	}
+	return dir, end, err
 }
 
 // quoteList quotes a path for a list of directories of git's.

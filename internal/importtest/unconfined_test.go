@@ -43,6 +43,7 @@ var elsewhere = map[string]string{
 	"internal/git inSandbox read[0]":             confined,
 	"internal/git pack dir":                      confined,
 	"internal/git unpack quarantine":             confined,
+	"internal/git takeFiles quarantine":          confined,
 }
 
 const (
