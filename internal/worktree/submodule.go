@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -206,7 +207,7 @@ func (c checkout) userModule(ctx context.Context, file string) string {
 	modules := filepath.Join(c.repo.CommonDir(), "modules")
 	dir := filepath.Join(modules, filepath.FromSlash(name))
 	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || real != dir || durable.IsMissing(filepath.Join(dir, "HEAD")) {
+	if err != nil || real != dir || !slices.Contains(git.GitDirs(c.repo.CommonDir()), dir) {
 		return ""
 	}
 	return dir
