@@ -38,9 +38,10 @@ var errOutside = errors.New("it is outside of the repository")
 
 // OpenBelow opens a regular file below root. It refuses a symbolic link anywhere between the two, a file that has
 // another name, and what is no regular file. It never waits, as opening a pipe would. The names above root may be
-// symbolic links. Errors: ErrLink, ErrLinked and ErrNotRegular, each in an *fs.PathError.
+// symbolic links. Unlike OS.OpenFile it also refuses a file that Staged.Create has just linked. Errors: ErrLink,
+// ErrLinked and ErrNotRegular, each in an *fs.PathError.
 func OpenBelow(root, name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return OS{Root: root}.open(name, flag, perm)
+	return OS{Root: root, isForeign: true}.open(name, flag, perm)
 }
 
 // ReadRegular returns the content of a regular file of at most limit bytes, wherever it lies: one of git's or of the
@@ -50,7 +51,7 @@ func ReadRegular(name string, limit int64) ([]byte, error) { return OS{}.read(na
 // ReadBelow returns the content of a regular file below root. It refuses what OpenBelow refuses, and a file that is
 // larger than limit, which is ErrTooLarge.
 func ReadBelow(root, name string, limit int64) ([]byte, error) {
-	return OS{Root: root}.read(name, limit)
+	return OS{Root: root, isForeign: true}.read(name, limit)
 }
 
 // read returns the content of a file that open opens.
@@ -160,7 +161,7 @@ func (o OS) check(f *os.File, fi fs.FileInfo) error {
 	switch {
 	case !fi.Mode().IsRegular():
 		return &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}
-	case o.Root == "" || links(fi) <= 1 || isOnlyStaged(f, fi):
+	case o.Root == "" || links(fi) <= 1 || !o.isForeign && isOnlyStaged(f, fi):
 		return nil
 	}
 	return &fs.PathError{Op: "open", Path: f.Name(), Err: ErrLinked}

@@ -159,6 +159,10 @@ func TestStagedNameIsNoSecondName(t *testing.T) {
 	if _, _, err := files.ReadFile(path); err != nil {
 		t.Errorf("after a kill: %v", err)
 	}
+	// Where others may write, no directory is searched for the other name: it may have any number of files.
+	if _, err := ReadBelow(root, path, 10); !errors.Is(err, ErrLinked) {
+		t.Errorf("where others may write: %v", err)
+	}
 	require.NoError(t, os.Link(path, filepath.Join(root, "other")))
 	if _, _, err := files.ReadFile(path); !errors.Is(err, ErrLinked) {
 		t.Errorf("with a third name: %v", err)

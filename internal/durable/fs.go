@@ -88,6 +88,8 @@ func isNotUsed(err error) bool {
 // else has filled can then neither lead a write out of it nor bring in a file from elsewhere.
 type OS struct {
 	Root string // absolute; "": nothing is refused but what is no regular file
+	// isForeign says that others may write below Root, and Staged does not: no file with two names is a staged one.
+	isForeign bool
 }
 
 // OpenFile opens a file with close-on-exec. It never waits, as opening a pipe would. Errors: ErrNotRegular, ErrLink,
