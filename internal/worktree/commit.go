@@ -60,7 +60,11 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	if err != nil {
 		return "", err
 	}
-	if open := c.openOf(found.unmerged); len(open) > 0 {
+	open, err := c.openOf(ctx, found.unmerged)
+	if err != nil {
+		return "", err
+	}
+	if len(open) > 0 {
 		return "", muster.Errorf(muster.Invalid, "the merge in lane %s is not resolved: %s",
 			c.lane.Name, conflictList(open)).WithHint("edit these files until no conflict marker is left; " +
 			"git add or git rm a file that is right as it is")

@@ -3,14 +3,18 @@ package worktree_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/git"
 	"muster/internal/paths"
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -129,4 +133,43 @@ func TestACreationThatEndsTooLateIsOne(t *testing.T) {
 	if err != nil || lane.Status != muster.LaneActive || ctx.Err() == nil {
 		t.Errorf("the lane is %+v, %v", lane, err)
 	}
+}
+
+// muster reads none of the files in conflict itself, whatever the owner has put in their places, and has limited numbers
+// of them looked at. It is not parallel: it measures all memory.
+func TestFilesInConflictAreNotReadByMuster(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	lane := w.create("one")
+	place, _, err := worktree.PlaceAt(w.ctx(), w.Lanes, lane.Path)
+	require.NoError(t, err)
+	id := w.git(lane.Path, "rev-parse", "HEAD:a")
+	unmerged := func(names ...string) {
+		t.Helper()
+		in := ""
+		for _, name := range names {
+			in += "100644 " + id + " 2\t" + name + "\x00100644 " + id + " 3\t" + name + "\x00"
+		}
+		w.ok(place.Do(w.ctx(), git.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: in}))
+	}
+	require.NoError(t, os.WriteFile(lane.Path+"/large", []byte("x\n<<<<<<< ours\n"), 0o600))
+	require.NoError(t, os.Truncate(lane.Path+"/large", 100<<20))
+	gittest.Write(t, lane.Path, map[string]string{"a=1\n2": "1\n2\r\n||||||| base\n", "-n": "<<<<<<< \n", "dir/b": "b"})
+	unmerged("large", "a=1\n2", "-n", "dir", "gone")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	open, err := w.Unresolved(w.ctx(), "one")
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	equal(t, "open", fmt.Sprint(open), "[-n line 1 a=1\n2 line 3 large line 2]")
+	if n := after.TotalAlloc - before.TotalAlloc; n > 50<<20 {
+		t.Errorf("muster had %d MB", n>>20)
+	}
+	var many []string
+	for i := range 2001 {
+		many = append(many, fmt.Sprint("many/", i))
+	}
+	unmerged(many...)
+	wants(t, fault(w.Unresolved(w.ctx(), "one")), muster.ErrInvalid, "at most 2000")
+	_, _, err = w.Commit(w.ctx(), "one", "too many")
+	wants(t, err, muster.ErrInvalid, "at most 2000")
 }

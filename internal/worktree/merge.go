@@ -1,20 +1,15 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -65,14 +60,13 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	}
 	// What the merge left is recorded: a file without markers (a binary one, or one that was changed here and deleted
 	// there) is resolved only when it is no longer what the merge left.
-	left := c.conflictHashes()
-	for _, f := range files {
-		if _, ok := left[f]; !ok {
-			_, left[f] = c.read(f)
-		}
+	states, err := c.states(ctx, files)
+	if err != nil {
+		return nil, err
 	}
+	maps.Copy(states, c.leftStates()) // those of a merge that began before stay
 	_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
-		setField(row, fieldConflicts, left)
+		setField(row, fieldConflicts, states)
 		return nil
 	})
 	return files, err
@@ -130,11 +124,11 @@ func (c checkout) unmerged(ctx context.Context) ([]string, error) {
 	}
 	var files []string
 	for entry := range strings.SplitSeq(out, "\x00") { // MODE ID STAGE\tFILE
-		if _, file, ok := strings.Cut(entry, "\t"); ok && !slices.Contains(files, file) {
+		if _, file, ok := strings.Cut(entry, "\t"); ok {
 			files = append(files, file)
 		}
 	}
-	return files, nil
+	return slices.Compact(files), nil
 }
 
 // unresolved returns the files that still have a conflict marker, and those that git holds as unmerged and that are as
@@ -144,74 +138,83 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.openOf(unmerged), nil
+	return c.openOf(ctx, unmerged)
 }
 
 // openOf is unresolved for the files that git holds as unmerged.
-func (c checkout) openOf(unmerged []string) []Conflict {
-	left := c.conflictHashes()
+func (c checkout) openOf(ctx context.Context, unmerged []string) (open []Conflict, err error) {
+	left := c.leftStates()
 	files := slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left))
 	slices.Sort(files)
-	var open []Conflict
+	files = slices.Compact(files)
+	states, err := c.states(ctx, files)
+	if err != nil {
+		return nil, err
+	}
 	// A file with a marker is open, even when the owner has staged it by mistake. A file without one is open only if
 	// nobody has touched or staged it.
-	for _, f := range slices.Compact(files) {
-		data, hash := c.read(f)
+	for _, f := range files {
 		noted, isNoted := left[f]
-		if line := markerLine(data); line > 0 {
+		if line, err := strconv.Atoi(states[f]); err == nil {
 			open = append(open, Conflict{File: f, Line: line})
-		} else if isNoted && slices.Contains(unmerged, f) && hash == noted {
+		} else if isNoted && slices.Contains(unmerged, f) && states[f] == noted {
 			open = append(open, Conflict{File: f})
 		}
 	}
-	return open
+	return open, nil
 }
 
-// conflictHashes returns, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
-func (c checkout) conflictHashes() map[string]string {
-	hashes, _ := field[map[string]string](c.lane, fieldConflicts)
-	return maps.Collect(maps.All(hashes)) // never nil
+// leftStates returns, for each file that conflicted in the runtime's last merge, its state as the merge left it.
+func (c checkout) leftStates() map[string]string {
+	states, _ := field[map[string]string](c.lane, fieldConflicts)
+	return states
 }
 
-// read returns a file as its owner left it, and its hash; of a symbolic link the data is where it points to. The
-// file has the name that git gives it: with slashes, from the lane's top. The hash is "" when there is no file: a
-// deleted file is a decision too, because it differs from what the merge left. A file that is too large to read has no
-// data, and its size and its time in place of a hash.
-func (c checkout) read(name string) (data []byte, hash string) {
-	file := filepath.Join(c.dir(), filepath.FromSlash(name))
-	info, err := os.Lstat(file)
-	if err != nil || info.IsDir() {
-		return nil, ""
+// maxConflicts is how many files of a merge are looked at.
+const maxConflicts = 2000
+
+// stateScript prints a line for each file that it is named: the number of the first line that is a conflict marker with
+// its label, else a sum of what is there, of at most $most bytes. The label tells a marker from a line of signs in a
+// document, and the line of equal signs between the two sides is not looked for, because headings look like it.
+const stateScript = `for f do
+	f=./$f
+	if [ -h "$f" ]; then
+		echo "link $(readlink "$f" | cksum)"
+	elif [ ! -f "$f" ]; then
+		echo none
+	else
+		line=$(head -c "$most" "$f" | grep -a -n -o -m 1 -E '^(<{7,}|[|]{7,}|>{7,}) ')
+		case $? in
+		0) echo "${line%%:*}" ;;
+		1) echo "file $(head -c "$most" "$f" | cksum)" ;;
+		*) exit 1 ;;
+		esac
+	fi
+done`
+
+// states returns what stateScript says of each file. A deleted file has a state too: that is a decision of the owner,
+// because it differs from what the merge left.
+func (c checkout) states(ctx context.Context, files []string) (states map[string]string, err error) {
+	states = map[string]string{}
+	if len(files) == 0 {
+		return states, nil
 	}
-	if info.Mode()&os.ModeSymlink != 0 {
-		to, linkErr := os.Readlink(file)
-		data, err = []byte(to), linkErr
-	} else {
-		data, err = durable.ReadRegular(file, git.MaxFile)
+	if len(files) > maxConflicts {
+		return nil, muster.Errorf(muster.Invalid, "%d files of lane %s are in conflict: at most %d are looked at",
+			len(files), c.lane.Name, maxConflicts).
+			WithHint("git add or git rm those that are right as they are, or merge in smaller steps: git merge --abort")
 	}
-	if errors.Is(err, durable.ErrTooLarge) {
-		return nil, fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+	out, err := c.do(ctx, git.Call{Script: `exec "$@"`, Look: true, ReadsTree: true, Stdin: strings.Join(files, "\x00"),
+		Args: []string{"xargs", "-0", "sh", "-c", stateScript, "sh"}, Env: []string{fmt.Sprint("most=", git.MaxFile)}})
+	lines := strings.Split(out, "\n")
+	if err == nil && len(lines) != len(files)+1 {
+		err = fmt.Errorf("%d of %d files were read", len(lines)-1, len(files))
 	}
 	if err != nil {
-		return nil, ""
+		return nil, muster.Errorf(muster.Unavailable, "the conflicts of lane %s cannot be read: %w", c.lane.Name, err)
 	}
-	sum := sha256.Sum256(data)
-	return data, hex.EncodeToString(sum[:])
-}
-
-// markerLine returns the number of the first line that is a conflict marker with its label, 0 when there is none. The
-// label tells it from a line of signs in a document, and the line of equal signs between the two sides is not looked
-// for, because headings look like it.
-func markerLine(data []byte) int {
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		for _, c := range []string{"<", "|", ">"} {
-			rest := bytes.TrimLeft(line, c)
-			if len(line)-len(rest) >= 7 && bytes.HasPrefix(rest, []byte(" ")) {
-				return n
-			}
-		}
+	for i, f := range files {
+		states[f] = lines[i]
 	}
-	return 0
+	return states, nil
 }

@@ -22,7 +22,7 @@ const (
 	fieldCompleted = "completed"
 	// fieldOccupant is the Occupant.
 	fieldOccupant = "occupant"
-	// fieldConflicts has, for each file that conflicted in the runtime's last merge, the hash of what the merge left.
+	// fieldConflicts has, for each file that conflicted in the runtime's last merge, its state as the merge left it.
 	fieldConflicts = "conflicts"
 	// fieldPorts has the numbers of the lane's ports.
 	fieldPorts = "ports"
