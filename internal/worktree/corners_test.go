@@ -173,3 +173,21 @@ func TestFilesInConflictAreNotReadByMuster(t *testing.T) {
 	_, _, err = w.Commit(w.ctx(), "one", "too many")
 	wants(t, err, muster.ErrInvalid, "at most 2000")
 }
+
+// What git cannot look into is not left out without a word: here the names are too long together.
+func TestDirectoriesThatAreTooDeep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	lane := w.create("one", map[string]string{"b": "b", ".gitignore": "ignored"})
+	root, err := os.OpenRoot(lane.Path)
+	require.NoError(t, err)
+	defer root.Close()
+	deep := strings.Repeat("/"+strings.Repeat("n", 64), 100)
+	require.NoError(t, root.MkdirAll("ignored"+deep, 0o700))
+	require.NoError(t, root.MkdirAll("deep"+deep, 0o700))
+	_, _, err = w.Commit(w.ctx(), "one", "deep")
+	wants(t, err, muster.ErrInvalid, "what is in deep/nnn")
+	if err != nil && (strings.Contains(err.Error(), "ignored") || len(err.Error()) > 5000) {
+		t.Error(err)
+	}
+}

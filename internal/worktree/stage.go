@@ -2,8 +2,7 @@ package worktree
 
 import (
 	"context"
-	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,28 +257,25 @@ func (c checkout) innerError(dirs []string) error {
 		WithHint("remove its .git so that its files are the lane's, or move it out of the lane")
 }
 
+// unreadScript prints the first $most directories that git could not open, in git's words.
+const unreadScript = `said=$(git "$@" 2>&1 >/dev/null) || exit
+printf '%s\n' "$said" | sed -n "/: No such file or directory$/d; s/^warning: could not open directory '//p" |
+	head -n "$most"`
+
 // refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what
 // they hold.
 func (s staging) refuseUnreadable(ctx context.Context) error {
-	var dirs []string
-	root, err := os.OpenRoot(s.dir())
+	out, err := s.do(ctx, git.Call{Script: unreadScript, Look: true, Write: s.writes,
+		Args: []string{"ls-files", "--others", "--exclude-standard"},
+		Env:  append(slices.Clip(s.env), fmt.Sprint("most=", maxRefused+1))})
 	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrPermission) {
-			dirs = append(dirs, name)
-			return fs.SkipDir
-		}
-		return nil
-	})
-	out, err := s.do(ctx, git.Call{Stdin: strings.Join(dirs, "\x00"), Args: []string{"check-ignore", "-z", "--stdin"}})
-	if err != nil && git.ExitCode(err) != 1 { // 1: none is ignored
 		return s.commitError(ctx, err)
 	}
-	ignored := git.SplitNUL(out)
-	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(ignored, dir) })
+	var dirs []string
+	for line := range strings.Lines(out) {
+		dir, _, _ := strings.Cut(line, "': ")
+		dirs = append(dirs, strings.TrimSuffix(dir, "/"))
+	}
 	if len(dirs) == 0 {
 		return nil
 	}
