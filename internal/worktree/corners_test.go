@@ -191,3 +191,16 @@ func TestDirectoriesThatAreTooDeep(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Nothing is archived while commands run in the lane. Looks go on.
+func TestALaneWithCommandsIsNotPreserved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	lane := w.create("one", map[string]string{"b": "b"})
+	end, err := w.BeginCommand(w.ctx(), lane.Path, "sleep")
+	require.NoError(t, err)
+	w.ok2(worktree.Content(w.ctx(), w.Lanes, "one", lane.Base))
+	wants(t, fault(w.Preserve(w.ctx(), "one")), muster.ErrHeld, "commands run in one: sleep")
+	end()
+	w.ok(w.Preserve(w.ctx(), "one"))
+}

@@ -12,8 +12,8 @@ import (
 )
 
 // holds say who uses the working trees of lanes and scratch checkouts in this process: commands, any number at once, or
-// muster alone, which stages, merges, resets or archives what is there. Nothing that a command exchanges meanwhile can
-// mislead it then.
+// muster alone, which commits, merges, resets or archives what is there. Nothing that a command exchanges meanwhile can
+// mislead it then. Looks need no hold: they are confined, and stage in a copy of the index.
 type holds struct {
 	sync.Mutex
 	held     map[string]bool   // the trees in which muster works

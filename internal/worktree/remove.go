@@ -128,12 +128,17 @@ func (l *Lanes) ArchiveCompleted(ctx context.Context, t muster.Task) (ref string
 }
 
 // Preserve archives all that the lane holds now and leaves the lane as it is. The ref is "" when there is nothing
-// beyond the base. The same content has one ref.
+// beyond the base. The same content has one ref. The error is Held while commands run there.
 func (l *Lanes) Preserve(ctx context.Context, name muster.Name) (ref string, err error) {
 	lane, err := l.Get(ctx, name)
 	if err != nil {
 		return "", err
 	}
+	release, err := l.hold(ctx, lane.Path)
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	return l.preserve(ctx, lane)
 }
 
