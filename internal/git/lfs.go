@@ -88,7 +88,7 @@ func (p *Place) takeFiles(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	limited, stop := EndAtPipe(ctx, from, "", true)
+	limited, stop := EndAtPipe(ctx, true, p.repo.inSandbox(p.Dir), from, from)
 	_, err = p.repo.confined(limited, Call{Dir: quarantine, Script: filesScript, Args: []string{lfsName}},
 		append(p.repo.placeEnv(), "from="+from, "have="+to.dir(), "to="+quarantine,
 			fmt.Sprint("max_bytes=", MaxUnpacked), fmt.Sprint("max_files=", maxLFSFiles)),
