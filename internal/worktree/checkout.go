@@ -15,8 +15,8 @@ import (
 	"muster/internal/text"
 )
 
-// checkout is the working tree of a lane as git sees it. Its methods ask git about the lane and change its files; none
-// of them reads or changes the index.
+// checkout is the working tree of a lane as git sees it. Its methods ask git about the lane, and change its files and
+// its index.
 type checkout struct {
 	repo *git.Repo
 	lane muster.Lane
