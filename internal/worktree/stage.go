@@ -2,7 +2,10 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,18 +127,32 @@ type indexEntry struct {
 
 // contents are what a checkout and its git index hold.
 type contents struct {
-	entries  []indexEntry // of the index
+	entries  []indexEntry // of the index, but for the usual ones
 	unmerged []string     // the files that are in conflict by the index, each once, sorted
 	unstaged []string     // the files that differ from the index, the deleted and the new ones included, sorted
 	inner    []string     // the git repositories inside the checkout that are no submodules
 	warned   bool         // git could not read everything
 }
 
+// lookScript lists what is in an index and beside it, without the usual entries: files that are not changed, in which
+// git does not overlook a change, and whose names have no dots that could lead out of the lane. An index may have
+// millions of these. The last entry is "whole" where git has succeeded.
+const lookScript = `{ git "$@" && printf 'whole\0'; } | tr '\000\n' '\n\000' |
+	grep -a -v -E '^H 1[02]0[0-7]{3} [0-9a-f]+ 0	[^/.]([^.]|[.][^.])*$' | tr '\n\000' '\000\n'`
+
 // look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
 // past is not among unstaged.
 func (s staging) look(ctx context.Context) (found contents, err error) {
-	out, err := s.do(ctx, git.Call{Env: s.env, Write: s.writes, Warned: &found.warned,
-		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}})
+	c := git.Call{Script: lookScript, Env: s.env, Write: s.writes, Warned: &found.warned,
+		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}}
+	out, err := s.do(ctx, c)
+	out, isWhole := strings.CutSuffix(out, "whole\x00")
+	if !isWhole && err == nil { // git alone says why
+		c.Script, c.Out, c.MaxOut = "", io.Discard, math.MaxInt64
+		if _, err = s.do(ctx, c); err == nil {
+			err = errors.New("git does not list the whole index")
+		}
+	}
 	if err != nil {
 		return found, s.commitError(ctx, err)
 	}
