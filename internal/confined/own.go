@@ -25,9 +25,9 @@ func NewOwn(l proc.Launcher, p Place) *Own {
 	// lanes have.
 	common := p.Repo.CommonDir()
 	at := func(name string) string { return filepath.Join(common, name) }
-	r := sandbox.Rules{}
+	programs, r := sandbox.Programs(), sandbox.Rules{}
 	for _, dir := range []string{p.Repo.Root(), worktree.Home(p.Lanes)} {
-		if sandbox.Programs().Show(dir) { // such as /usr/src/app
+		if programs.Show(dir) { // such as /usr/src/app
 			r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
 		}
 	}
@@ -38,7 +38,7 @@ func NewOwn(l proc.Launcher, p Place) *Own {
 		r = append(r, sandbox.Rule{Path: dir})
 	}
 	o := &Own{launcher: l, place: p, filters: append(p.toolchains(), r...)}
-	o.files = append(sandbox.Programs(), r...)
+	o.files = append(programs, r...)
 	for _, name := range []string{"git", "sh", "cp"} {
 		if path, _ := proc.FindOutside(name, p.Environ); !o.files.Show(path) { // it is not the system's
 			o.files = o.filters

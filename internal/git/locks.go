@@ -109,7 +109,7 @@ func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
 	return nil
 }
 
-// lock is a lock that somebody holds, as it was found.
+// lock is the file of a lock, as it was found.
 type lock struct {
 	path string
 	info fs.FileInfo

@@ -481,3 +481,20 @@ func TestTheUsersGitEntersNoOtherRepository(t *testing.T) {
 		})
 	}
 }
+
+// A command that could not begin is no reason why the next one cannot.
+func TestConnectFailsOnce(t *testing.T) {
+	l := newLane(t)
+	l.end()
+	next := filepath.Join(l.p.Dir, "next")
+	require.NoError(t, os.MkdirAll(filepath.Join(next, "full"), 0o700))
+	if _, err := l.p.Connect(); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("with a directory in the way: %v", err)
+	}
+	require.NoError(t, os.RemoveAll(next))
+	disconnect, err := l.p.Connect()
+	require.NoError(t, err)
+	if changed, err := disconnect(); changed || err != nil {
+		t.Errorf("changed %v, %v", changed, err)
+	}
+}

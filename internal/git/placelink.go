@@ -32,10 +32,13 @@ func (p *Place) Connect() (disconnect func() (changed bool, err error), err erro
 
 func (p *Place) connect() (unlock func() error, err error) {
 	unlock, err = durable.New(durable.OS{}).TryLock(p.connectedFile())
-	if err == nil && !p.isConnected() {
-		err = p.link(p.GitDir())
+	if err != nil || p.isConnected() {
+		return unlock, err
 	}
-	return unlock, err
+	if err := p.link(p.GitDir()); err != nil {
+		return nil, errors.Join(err, unlock()) // so that the next command can try it
+	}
+	return unlock, nil
 }
 
 // connectedFile returns the file that is there while the working tree is connected. The process that has connected it

@@ -38,14 +38,14 @@ type attributeCall struct {
 }
 
 // attributeCalls are the calls that are asked about, by their numbers.
-var attributeCalls = map[uint32]attributeCall{
+var attributeCalls = withOlderCalls(map[uint32]attributeCall{
 	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
 	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
 	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
 	unix.SYS_FCHOWN:    {dir: 0, path: -1, flags: -1, change: chown(1)},
 	unix.SYS_FCHOWNAT:  {dir: 0, path: 1, flags: 4, change: chown(2)},
 	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, mayLackPath: true, change: setTimes(2, 16, timespec)},
-}
+})
 
 // notification is what the kernel tells of a call: struct seccomp_notif of linux/seccomp.h.
 type notification struct {
@@ -89,7 +89,7 @@ func (a *attributes) serve() {
 	for {
 		poll := []unix.PollFd{{Fd: int32(a.listener), Events: unix.POLLIN}}
 		_, err := unix.Poll(poll, -1)
-		if err == nil && poll[0].Revents&unix.POLLIN == 0 { // nobody is under the filter any more
+		if err == nil && poll[0].Revents&unix.POLLIN == 0 { // no program is under the filter any more
 			return
 		}
 		if err == nil {

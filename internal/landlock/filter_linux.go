@@ -83,7 +83,7 @@ var everywhere = []rule{
 	{fail(unix.EPERM), calls{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_KEXEC_LOAD}, nil},
 	// What is asked for through a ring passes no filter.
 	{fail(unix.ENOSYS), calls{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}, nil},
-	// Files in memory that nobody counts while no process has them mapped.
+	// Files in memory, which no limit counts while no process has them mapped.
 	{fail(unix.ENOSYS), calls{unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET}, nil},
 	{fail(unix.EPERM), calls{unix.SYS_IOCTL}, when{typing}},
 	{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{leases}},
@@ -95,7 +95,7 @@ var inNamespaces = []rule{
 	// kernel.
 	{fail(unix.EAFNOSUPPORT), calls{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR},
 		when{isNot(arg(0), unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)}},
-	// Memory that nobody counts while no process has it mapped: as much as a database needs to know of another one.
+	// Memory that no limit counts while no process has it mapped: as much as a database needs to know of another one.
 	{fail(unix.ENOSPC), calls{unix.SYS_SHMGET}, when{isAbove(arg(1), 64<<10)}},
 	{fail(unix.ENOSPC), calls{unix.SYS_SHMGET}, when{isNot(upper(1), 0)}},
 }
@@ -112,8 +112,8 @@ func inHost(process, thread int) []rule {
 		{fail(unix.EPERM), calls{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP,
 			unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 			unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK}, nil},
-		// Whoever can make a socket reaches the network, the loopback and the sockets of the user's session. The two
-		// ends of a pair reach each other only, but those for datagrams can be led to any other socket later.
+		// A program that can make a socket reaches the network, the loopback and the sockets of the user's session. The
+		// two ends of a pair reach each other only, but those for datagrams can be led to any other socket later.
 		{fail(unix.EACCES), calls{unix.SYS_SOCKET}, nil},
 		{fail(unix.EACCES), calls{unix.SYS_SOCKETPAIR}, when{isNot(arg(0), unix.AF_UNIX)}},
 		{fail(unix.EACCES), calls{unix.SYS_SOCKETPAIR},
@@ -146,7 +146,7 @@ func inHost(process, thread int) []rule {
 		// not. The directory in /proc of a thread is such a descriptor.
 		{fail(unix.EPERM), calls{unix.SYS_PIDFD_OPEN}, when{has(arg(1), unix.PIDFD_THREAD)}},
 		{fail(unix.ENOSYS), calls{unix.SYS_PIDFD_SEND_SIGNAL}, nil},
-		// Input can be announced to any thread by a signal, but only by one that harms nobody (SIGIO).
+		// Input can be announced to any thread by a signal, but only by one that does no harm (SIGIO).
 		{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{is(arg(1), unix.F_SETSIG)}},
 	}
 }

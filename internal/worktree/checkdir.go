@@ -15,7 +15,7 @@ import (
 )
 
 // leases are lock files. A process that begins something takes one under a new name, and writes the name down where it
-// begins. Whoever gets that lease later knows that the process is dead. The leases guard nothing else.
+// begins. A process that gets that lease later knows that the first one is dead. The leases guard nothing else.
 type leases struct {
 	files *durable.Files
 	dir   string

@@ -18,7 +18,7 @@ type holds struct {
 	sync.Mutex
 	held     map[string]bool   // the trees in which muster works
 	commands map[*command]bool // those that run
-	changed  chan struct{}     // closed at the next change; nil: nobody waits for it
+	changed  chan struct{}     // closed at the next change; nil: no caller waits for it
 }
 
 // command is a command that runs in a working tree. what is what people call it.

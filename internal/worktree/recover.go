@@ -34,7 +34,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 	}
 	// Rows of other programs that cannot be read are left as they are.
 	for _, lane := range l.index.lanes(doc) {
-		if err := recoverLane(ctx, l, doc, lane); err != nil {
+		if err := l.recoverLane(ctx, doc, lane); err != nil {
 			return err
 		}
 	}
@@ -58,7 +58,7 @@ func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane)
 }
 
 // recoverLane finishes or undoes what the row of a lane says is under way, and checks one that is at rest.
-func recoverLane(ctx context.Context, l *Lanes, doc *document, lane muster.Lane) error {
+func (l *Lanes) recoverLane(ctx context.Context, doc *document, lane muster.Lane) error {
 	if err := l.index.checkRow(lane); err != nil {
 		if lane.Status == muster.LaneFailed {
 			return nil // it was told

@@ -69,7 +69,7 @@ func moveScratch(
 		}
 	}
 	// --force gives up changes to tracked files. Members know that nothing here lands, and are told so by their tools.
-	if err = keepScratch(ctx, l, member, []string{commit}).Err; err == nil {
+	if err = l.keepScratch(ctx, member, []string{commit}).Err; err == nil {
 		_, err = c.run(ctx, "checkout", "-q", "--force", "--detach", commit)
 	}
 	return err == nil, context.Cause(ctx)

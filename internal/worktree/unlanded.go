@@ -131,7 +131,7 @@ func unlandedFiles(ctx context.Context, repo *git.Repo, tips []string, commit st
 }
 
 // keepScratch archives what a scratch checkout holds and the target does not have at any of the tips.
-func keepScratch(ctx context.Context, l *Lanes, member muster.Name, tips []string) Leftover {
+func (l *Lanes) keepScratch(ctx context.Context, member muster.Name, tips []string) Leftover {
 	commit, files, err := scratchWork(ctx, l, member, tips)
 	left := Leftover{Member: member, Files: files, Err: err}
 	if err != nil || len(files) == 0 {
@@ -154,7 +154,7 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 	}
 	for _, d := range dirs {
 		if member := muster.Name(d.Name()); member == muster.Lead || muster.CheckName(member) == nil {
-			left := keepScratch(ctx, l, member, tips)
+			left := l.keepScratch(ctx, member, tips)
 			if left.Err != nil || len(left.Files) > 0 {
 				all = append(all, left)
 			}
