@@ -42,19 +42,22 @@ func SetHelper(r *Repo, open func(context.Context) (Helper, error)) {
 const (
 	helperTime   = 10 * time.Minute
 	helperMemory = 2 << 30
-	helperOutput = 64 << 20
+	helperOutput = 32 << 20
 	helperErrors = 64 << 10
 )
 
 // looks are the commands of git that only look, and lookTime is for how many seconds of a processor such a one may
 // work: those of the largest projects need a tenth of that.
-var looks = []string{"status", "ls-files", "diff-index", "diff", "check-ignore"}
+var (
+	looks    = []string{"status", "ls-files", "diff-index", "diff", "check-ignore"}
+	lookTime = 30
+)
 
-const lookTime = 30
-
-// errSlow says that git has worked for too long.
-var errSlow = muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
-	WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
+// slowError says that git has worked for too long.
+func slowError() error {
+	return muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
+		WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
+}
 
 // Do runs git in the working tree, confined. Call.Dir is "" for the top, or the path of a repository below it, in which
 // git obeys whatever a command has written. Errors: *ExitError, the context's, and Unavailable.
@@ -190,7 +193,8 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	}
 	isLook := len(c.Args) > 0 && slices.Contains(looks, c.Args[0]) || c.Look
 	if isLook { // patterns can take git any time
-		argv = append([]string{"-c", fmt.Sprintf(`ulimit -t %d && exec "$@"`, lookTime), "sh", program}, argv...)
+		limit := fmt.Sprintf(`ulimit -S -t %d && exec "$@"`, lookTime) // the soft limit: its signal is another one
+		argv = append([]string{"-c", limit, "sh", program}, argv...)
 		program = "sh"
 	}
 	errs, said, err := os.Pipe()
@@ -237,10 +241,11 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 		const killed = 128 + 24 // by SIGXCPU
 		code := exit
 		if isLook && exit == killed {
-			return "", errSlow
+			return "", slowError()
 		}
 		if exit > 128 && text.Len() == 0 { // git itself ends with 128 after a fatal error, and says which
 			code = -1
+			fmt.Fprintf(&text, "it was killed, as where it needs more than %d MB of memory", helperMemory>>20)
 		}
 		return out.String(), &ExitError{Args: c.Args, Code: code, Stderr: text.String()}
 	case c.Warned != nil:

@@ -1,7 +1,9 @@
 package git
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/proc"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 )
@@ -496,5 +499,29 @@ func TestConnectFailsOnce(t *testing.T) {
 	require.NoError(t, err)
 	if changed, err := disconnect(); changed || err != nil {
 		t.Errorf("changed %v, %v", changed, err)
+	}
+}
+
+// unconfined is a Helper whose programs may do everything.
+type unconfined struct{ proc.Launcher }
+
+func (u unconfined) ForFiles(_, _ []string) proc.Launcher   { return u.Launcher }
+func (u unconfined) ForFilters(_, _ []string) proc.Launcher { return u.Launcher }
+
+// TestASlowLookEnds: patterns that take git any time end with what to do about them.
+func TestASlowLookEnds(t *testing.T) {
+	defer func(before int) { lookTime = before }(lookTime)
+	lookTime = 1
+	l := newLane(t)
+	launcher := require.Value(proc.New(t.Context()))(t)
+	t.Cleanup(func() { _ = launcher.Close() })
+	SetHelper(l.repo, func(context.Context) (Helper, error) { return unconfined{launcher}, nil })
+	deep := strings.Repeat("a/", 40)
+	require.NoError(t, os.MkdirAll(filepath.Join(l.dir, deep), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, deep, "c"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, ".gitignore"), []byte(strings.Repeat("**/a/", 10)+"**/b"), 0o600))
+	_, err := l.p.Do(t.Context(), Call{Args: []string{"status", "--porcelain"}, ReadsTree: true})
+	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "only to see what has changed") {
+		t.Errorf("%v", err)
 	}
 }
