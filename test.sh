@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 
 case "${1:-}" in
 "" | missing) all= patience=15m ;;
-all) all=yes patience=60m && export MUSTER_TESTS=all ;;
+all) all=yes patience=3h && export MUSTER_TESTS=all ;;
 *) echo "usage: ./test.sh [all|missing]" >&2 && exit 2 ;;
 esac
 
