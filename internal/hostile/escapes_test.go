@@ -348,7 +348,7 @@ func (w *escapeWorld) command(ctx context.Context, name string, args ...string) 
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(w.uid), Gid: uint32(w.uid)}}
 	}
 	c.Env = append(os.Environ(), "HOME="+w.home, "XDG_CONFIG_HOME="+w.home+"/config", "XDG_STATE_HOME="+w.home+"/state",
-		"XDG_CACHE_HOME=", "TMPDIR=", "MY_TOKEN="+envSecret)
+		"XDG_CACHE_HOME=", "TMPDIR=", "MY_TOKEN="+envSecret, "MUSTER_IDLE_TIMEOUT=15s")
 	c.Env = slices.DeleteFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, "MUSTER_SANDBOX_ENABLED=") })
 	c.Env = append(c.Env, "PATH="+filepath.Dir(w.program())+":/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin")
 	c.Env = append(c.Env, w.env...)

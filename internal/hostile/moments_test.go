@@ -38,14 +38,9 @@ var moments = map[string]func(commands string) map[string][]any{
 			bash("echo theirs > a.txt"), complete(2))
 	},
 	// Two lanes at work at a time: muster looks whether they collide.
-	"collision": func(commands string) map[string][]any {
-		return withAlice(append(claiming(turn("task_create", input{"subject": "other"}), alice,
-			bash("echo mine > a.txt; sleep 2")),
-			attacking(commands), bash("sleep 2; echo more >> a.txt"), bash("sleep 1")),
-			bash("echo theirs > a.txt; printf %s-of-another-lane c0ffee | git hash-object -w --stdin; "+
-				"touch $(printf %s-of-another-lane c0ffee); git add -A; sleep 3"),
-			bash("echo again > a.txt; sleep 2"), complete(2))
-	},
+	"collision": func(commands string) map[string][]any { return colliding(commands, complete(2)) },
+	// The same, and the other lane does not land.
+	"beside": func(commands string) map[string][]any { return colliding(commands, bash("sleep 2")) },
 	// The lead runs the commands in the lane of alice, while she completes her task again and again.
 	"race": func(commands string) map[string][]any {
 		return withAlice([]any{turn("task_create", input{"subject": "work"}), alice,
@@ -72,6 +67,16 @@ var (
 		turn("edit_file", input{"path": "x", "old_text": "a", "new_text": "b"}),
 		turn("worktree_status", input{"name": "task-1-work"})}
 )
+
+// colliding has the lead run the commands in a lane that collides with that of alice. last is what she does in the end.
+func colliding(commands string, last any) map[string][]any {
+	return withAlice(append(claiming(turn("task_create", input{"subject": "other"}), alice,
+		bash("echo mine > a.txt; sleep 2")),
+		attacking(commands), bash("sleep 2; echo more >> a.txt"), bash("sleep 1")),
+		bash("echo theirs > a.txt; printf %s-of-another-lane c0ffee | git hash-object -w --stdin; "+
+			"touch $(printf %s-of-another-lane c0ffee); git add -A; sleep 3"),
+		bash("echo again > a.txt; sleep 2"), last)
+}
 
 // attacking runs the commands of an attack.
 func attacking(commands string) any {
