@@ -88,9 +88,9 @@ type Options struct {
 	Environ []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// OnTest is told which test a check runs now or has run last, by the name that Run was given, a few times a second.
-	// It must not block. Nil: nobody waits for it.
-	OnTest func(name, test string)
+	// OnTest gets the test that a check runs now or has run last, and the task of the Job, a few times a second. It must
+	// not block. If nil, nothing is told.
+	OnTest func(task muster.TaskID, test string)
 	// AtOnce is how many of Check.Named may run at once; 0: one.
 	AtOnce int
 }
@@ -124,23 +124,28 @@ func New(o Options) *Runner {
 // errTimeout is the cause of a context that ended because of Check.Timeout. It tells that end from the caller's.
 var errTimeout = errors.New("the check took too long")
 
-// Run runs setup and check on a commit's files, then last unless it is nil, and names the log. It runs no check of
-// which a receipt says that it is green. An error means that there is no answer.
-func (r *Runner) Run(ctx context.Context, commit, name string, last Last) (Result, error) {
+// Job says what a check verifies.
+type Job struct {
+	Commit string
+	Name   string        // of its log
+	Task   muster.TaskID // which would land; 0 for a check of the target
+}
+
+// Run runs setup and check on a commit's files, then last unless it is nil. It runs no check of which a receipt says
+// that it is green. An error means that there is no answer.
+func (r *Runner) Run(ctx context.Context, of Job, last Last) (Result, error) {
 	if len(r.options.Check.Named) > 0 {
-		return r.runNamed(ctx, commit, name, last)
+		return r.runNamed(ctx, of, last)
 	}
-	return r.runOne(ctx, muster.NamedCheck{Command: r.options.Check.Command}, commit, name, last)
+	return r.runOne(ctx, muster.NamedCheck{Command: r.options.Check.Command}, of, last)
 }
 
 // runOne is Run for one check.
 //
 // The receipt is looked up before anything is made: where it says enough, no checkout is needed. It is written last,
 // when the log that it names is closed. A process that is killed before has earned nothing, and the check runs again.
-func (r *Runner) runOne(
-	ctx context.Context, c muster.NamedCheck, commit, name string, last Last,
-) (res Result, err error) {
-	is, was, err := r.receiptFor(ctx, c, commit)
+func (r *Runner) runOne(ctx context.Context, c muster.NamedCheck, of Job, last Last) (res Result, err error) {
+	is, was, err := r.receiptFor(ctx, c, of.Commit)
 	if err != nil {
 		return res, err
 	}
@@ -156,7 +161,7 @@ func (r *Runner) runOne(
 	if known != nil && last == nil {
 		return *known, nil
 	}
-	res, checked, err := r.inCheckout(ctx, c, commit, name, known, last)
+	res, checked, err := r.inCheckout(ctx, c, of, known, last)
 	if err != nil || known != nil {
 		return res, err
 	}
@@ -166,14 +171,14 @@ func (r *Runner) runOne(
 // inCheckout runs setup and check in a checkout of its own, then last. It returns the result, and what it was before
 // last, which says nothing of the check. A check of which the result is known does not run.
 func (r *Runner) inCheckout(
-	ctx context.Context, c muster.NamedCheck, commit, name string, known *Result, last Last,
+	ctx context.Context, c muster.NamedCheck, of Job, known *Result, last Last,
 ) (res, checked Result, err error) {
 	checkouts, err := r.checkouts(ctx)
 	if err != nil {
 		return res, checked, err
 	}
 	// Each check has clean files: what an earlier one left behind can neither help nor hurt it.
-	spec, remove, err := r.checkout(ctx, commit, c.Name)
+	spec, remove, err := r.checkout(ctx, of.Commit, c.Name)
 	if err != nil {
 		return res, checked, err
 	}
@@ -183,14 +188,14 @@ func (r *Runner) inCheckout(
 			trim(r.options.Cache, time.Now())
 		}
 	}()
-	log, err := newCheckLog(r.options.Outputs, name)
+	log, err := newCheckLog(r.options.Outputs, of.Name)
 	if err != nil {
 		return res, checked, err
 	}
 	if tell := r.options.OnTest; tell != nil {
-		log.teller.tell = func(test string) { tell(name, test) }
+		log.teller.tell = func(test string) { tell(of.Task, test) }
 	}
-	run := run{Runner: r, check: c, commit: commit, spec: spec, checkouts: checkouts, log: log, known: known}
+	run := run{Runner: r, check: c, commit: of.Commit, spec: spec, checkouts: checkouts, log: log, known: known}
 	if res, err = run.all(ctx); err == nil {
 		if checked = res; !res.Green && !run.began.IsZero() {
 			err = log.search(ctx, run.readReports)

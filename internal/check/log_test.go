@@ -86,7 +86,7 @@ func TestHalfALogIsNoAnswer(t *testing.T) {
 			}), nil
 		}
 	})
-	_, err := r.Run(t.Context(), w.git("rev-parse", "HEAD"), "head", nil)
+	_, err := r.Run(t.Context(), check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"}, nil)
 	if !errors.Is(err, muster.ErrUnavailable) || !strings.Contains(err.Error(), "the check's log cannot be written") {
 		t.Error(err)
 	}

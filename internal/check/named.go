@@ -19,7 +19,7 @@ import (
 // also when one has failed: whoever mends the work wants to know all that is wrong with it.
 
 // runNamed is Run for the named checks.
-func (r *Runner) runNamed(ctx context.Context, commit, name string, last Last) (Result, error) {
+func (r *Runner) runNamed(ctx context.Context, of Job, last Last) (Result, error) {
 	began := time.Now()
 	checks := r.options.Check.Named
 	results, errs := make([]Result, len(checks)), make([]error, len(checks))
@@ -28,7 +28,7 @@ func (r *Runner) runNamed(ctx context.Context, commit, name string, last Last) (
 	defer cancel(nil)
 	run := func(i int) {
 		c := checks[i]
-		results[i], errs[i] = r.runInTurn(limited, c, commit, name)
+		results[i], errs[i] = r.runInTurn(limited, c, of)
 		if errs[i] != nil && c.Advisory && ctx.Err() == nil {
 			results[i], errs[i] = Result{CannotRun: true, How: errs[i].Error(), Command: c.Command}, nil
 		}
@@ -50,27 +50,28 @@ func (r *Runner) runNamed(ctx context.Context, commit, name string, last Last) (
 	if last == nil || res.CannotRun {
 		return res, nil
 	}
-	return r.ask(ctx, commit, name, last, res)
+	return r.ask(ctx, of, last, res)
 }
 
 // The tokens are those of the Runner, so that the checks of all its callers share the machine. Nobody waits for another
 // token while holding one, so none waits for ever.
 
 // runInTurn runs one of the checks when there is room for it.
-func (r *Runner) runInTurn(ctx context.Context, c muster.NamedCheck, commit, name string) (Result, error) {
+func (r *Runner) runInTurn(ctx context.Context, c muster.NamedCheck, of Job) (Result, error) {
 	select {
 	case r.running <- struct{}{}:
 		defer func() { <-r.running }()
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	}
-	return r.runOne(ctx, c, commit, name+"-"+c.Name, nil)
+	of.Name += "-" + c.Name
+	return r.runOne(ctx, c, of, nil)
 }
 
 // ask asks last about a commit of which all checks have said something. It has a checkout of its own, because none of
 // theirs has what all have made.
-func (r *Runner) ask(ctx context.Context, commit, name string, last Last, said Result) (Result, error) {
-	res, _, err := r.inCheckout(ctx, muster.NamedCheck{}, commit, name, &said, last)
+func (r *Runner) ask(ctx context.Context, of Job, last Last, said Result) (Result, error) {
+	res, _, err := r.inCheckout(ctx, muster.NamedCheck{}, of, &said, last)
 	if err != nil || res.Refused || res.CannotRun {
 		return res, err
 	}

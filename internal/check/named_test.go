@@ -188,7 +188,7 @@ func TestLastAfterSeveralChecks(t *testing.T) {
 	for _, green := range []bool{true, false} {
 		command := map[bool]string{true: "true", false: "false"}[green]
 		r := w.named(t.TempDir(), muster.NamedCheck{Name: "a", Command: "true"}, muster.NamedCheck{Name: "b", Command: command})
-		res, err := r.Run(t.Context(), w.git("rev-parse", "HEAD"), "head",
+		res, err := r.Run(t.Context(), check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"},
 			func(_ context.Context, dir string, _ []string, res *check.Result, _ io.Writer) error {
 				if asked++; res.Green != green || gittest.Read(t, dir, "a.txt") != "a\n" {
 					t.Errorf("%+v", res)

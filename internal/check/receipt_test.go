@@ -84,7 +84,7 @@ func TestAHookSeesTheFilesOfAKnownTree(t *testing.T) {
 	for _, cached := range []bool{false, true} {
 		seen := ""
 		res, err := w.runner("true", func(o *check.Options) { o.Receipts = receipts }).Run(t.Context(),
-			w.git("rev-parse", "HEAD"), "head", func(_ context.Context, dir string, _ []string, res *check.Result, _ io.Writer) error {
+			check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"}, func(_ context.Context, dir string, _ []string, res *check.Result, _ io.Writer) error {
 				seen = gittest.Read(t, dir, "a.txt")
 				return nil
 			})

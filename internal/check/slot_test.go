@@ -104,7 +104,7 @@ func TestChecksAtOnceHaveSlotsOfTheirOwn(t *testing.T) {
 	w, cache, out := newWorld(t, threeFiles), t.TempDir(), t.TempDir()
 	command := "pwd >> " + out + "/dirs"
 	// The hook of the first one runs while it still has its slot. The second Runner is as that of another process.
-	if _, err := w.runner(command, kept(cache)).Run(t.Context(), w.git("rev-parse", "HEAD"), "head",
+	if _, err := w.runner(command, kept(cache)).Run(t.Context(), check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"},
 		func(context.Context, string, []string, *check.Result, io.Writer) error {
 			w.green(cache, command)
 			return nil
@@ -147,7 +147,7 @@ func TestWhatIsKeptIsListedAndRemoved(t *testing.T) {
 	var busy error
 	w.green(cache, `echo kept > "$XDG_CACHE_HOME.x"; test "$GOCACHE" != "" && mkdir -p "$GOCACHE"`)
 	r := w.runner("true", kept(cache))
-	if _, err := r.Run(t.Context(), w.git("rev-parse", "HEAD"), "head", func(context.Context, string, []string, *check.Result, io.Writer) error {
+	if _, err := r.Run(t.Context(), check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"}, func(context.Context, string, []string, *check.Result, io.Writer) error {
 		busy = check.Caches(cache)[0].Remove()
 		return nil
 	}); err != nil {

@@ -64,5 +64,5 @@ func (w *world) runner(command string, change ...func(*check.Options)) *check.Ru
 // head runs the check on HEAD.
 func (w *world) head(r *check.Runner) check.Result {
 	w.t.Helper()
-	return require.Value(r.Run(w.t.Context(), w.git("rev-parse", "HEAD"), "head", nil))(w.t)
+	return require.Value(r.Run(w.t.Context(), check.Job{Commit: w.git("rev-parse", "HEAD"), Name: "head"}, nil))(w.t)
 }

@@ -21,27 +21,14 @@ type Check = check.Check
 // CheckResult is what a check said.
 type CheckResult = check.Result
 
-// check runs setup and check on a commit's files, and names the log. An error means that there is no answer. Where the
-// commit would land for a task, Options.Hook is asked last.
-func (l *Lander) check(ctx context.Context, commit, name string, of *muster.Task) (CheckResult, error) {
-	res, err := l.runner.Run(ctx, commit, name, askHook(l, of))
+// check runs setup and check on a commit's files. An error means that there is no answer. Where the commit would land
+// for a task, Options.Hook is asked last.
+func (l *Lander) check(ctx context.Context, of check.Job, lands *muster.Task) (CheckResult, error) {
+	res, err := l.runner.Run(ctx, of, askHook(l, lands))
 	if err != nil {
 		return res, err
 	}
 	return res, l.tellOnce(ctx, res)
-}
-
-// onTest returns what tells of the tests of checks by the task that would land, 0 for the base; nil where nobody is
-// told.
-func onTest(tell func(muster.TaskID, string)) func(name, test string) {
-	if tell == nil {
-		return nil
-	}
-	return func(name, test string) {
-		id := muster.TaskID(0)
-		_, _ = fmt.Sscanf(name, "task-%d-", &id) // other checks are of the base or of the target
-		tell(id, test)
-	}
 }
 
 // tellOnce tells people what they would not learn from a landing that succeeds: each thing once, because it holds for
@@ -130,7 +117,7 @@ func (l *Lander) classifyBase(ctx context.Context) (res CheckResult, err error) 
 	if err != nil {
 		return res, err
 	}
-	res, err = l.check(ctx, tip, "base", nil)
+	res, err = l.check(ctx, check.Job{Commit: tip, Name: "base"}, nil)
 	switch {
 	case err != nil, res.Green && res.Unverified != "":
 	case res.Green:
@@ -179,7 +166,7 @@ func CheckMoved(ctx context.Context, l *Lander) (res CheckResult, isRun bool, er
 		return res, false, err
 	}
 	defer unlock()
-	if res, err = l.check(ctx, at, "target", nil); err == nil {
+	if res, err = l.check(ctx, check.Job{Commit: at, Name: "target"}, nil); err == nil {
 		l.checked.Store(&at)
 	}
 	return res, true, err

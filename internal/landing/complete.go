@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/check"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 )
@@ -38,7 +39,7 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 			return err
 		}
 		defer unlock()
-		res, err := a.check(ctx, tip, fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), nil)
+		res, err := a.check(ctx, a.checkOf(tip), nil)
 		if err != nil {
 			return err
 		}
@@ -55,6 +56,11 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	return a.completeUnchanged(ctx)
+}
+
+// checkOf returns the check of a commit for the task.
+func (a *attempt) checkOf(commit string) check.Job {
+	return check.Job{Commit: commit, Name: fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), Task: a.v.Task.ID}
 }
 
 // completeLanded completes a task whose work is on the target already. done is false when it is not there.

@@ -175,7 +175,7 @@ func New(
 			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
 			Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
 			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
-			OnTest: onTest(o.OnTest)})}
+			OnTest: o.OnTest})}
 }
 
 // Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -264,9 +263,9 @@ func checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
 	var running sync.WaitGroup
 	for i, s := range stacks {
 		e := s.entries[len(s.entries)-1]
-		task, name := e.v.Task, fmt.Sprintf("task-%d-%d", e.v.Task.ID, e.claim)
+		task := e.v.Task
 		errs[i] = errNoOutcome // a test ends the goroutine as a dying process does
-		running.Go(func() { outcomes[i].res, errs[i] = s.check(ctx, e.commit, name, &task) })
+		running.Go(func() { outcomes[i].res, errs[i] = s.check(ctx, e.checkOf(e.commit), &task) })
 	}
 	running.Wait()
 	for i, s := range stacks {

@@ -1,6 +1,10 @@
 package landing
 
-import "context"
+import (
+	"context"
+
+	"muster/internal/check"
+)
 
 // TryCheck runs the set-up and the check on a commit as a landing does. It records nothing and moves nothing.
 func TryCheck(ctx context.Context, l *Lander, commit string) (CheckResult, error) {
@@ -9,5 +13,5 @@ func TryCheck(ctx context.Context, l *Lander, commit string) (CheckResult, error
 		return CheckResult{}, err
 	}
 	defer unlock()
-	return l.check(ctx, commit, "trial", nil)
+	return l.check(ctx, check.Job{Commit: commit, Name: "trial"}, nil)
 }
