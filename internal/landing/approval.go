@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
-	"muster/internal/spend"
 	"muster/internal/text"
 )
 
@@ -59,15 +57,6 @@ func reviewedWork(ctx context.Context, a *attempt, tip string) (x approval, err 
 	return x, nil
 }
 
-// leftAt returns the commit at which the lane left the target.
-func leftAt(ctx context.Context, a *attempt, tip string) (string, error) {
-	base, err := a.repo.Run(ctx, a.repo.CommonDir(), "merge-base", tip, a.head)
-	if err != nil {
-		return "", unavailable(ctx, "git cannot tell where the lane left the target", err)
-	}
-	return strings.TrimSpace(base), nil
-}
-
 // path returns the file of the approval below the directory of receipts.
 func (x *approval) path(receipts string) string {
 	return filepath.Join(receipts, "reviews", x.Key+".json")
@@ -103,12 +92,4 @@ func readApproval(receipts string, of approval) (x approval, ok bool) {
 	}
 	x.base = of.base
 	return x, true
-}
-
-// A budget is the user's, and no fault of the work: a task that comes back because of it is not nearer to its end.
-
-// isSpent reports whether an agent could not be asked because a budget is used up.
-func isSpent(err error) bool {
-	_, is := spend.IsExceeded(err)
-	return is
 }

@@ -10,16 +10,9 @@ import (
 
 	"muster"
 	"muster/internal/check"
-	"muster/internal/clock"
 	"muster/internal/text"
 	"muster/journal"
 )
-
-// Check is how the merged tree is verified.
-type Check = check.Check
-
-// CheckResult is what a check said.
-type CheckResult = check.Result
 
 // check runs setup and check on a commit's files. An error means that there is no answer. Where the commit would land
 // for a task, Options.Hook is asked last.
@@ -87,14 +80,6 @@ func isRefusedAlready(ctx context.Context, l *Lander, res *CheckResult) (bool, e
 	state, err := l.checkState(ctx, "")
 	return res.CannotRun || state == BaseGreen, err
 }
-
-// What is known of the target's check, in the words of run.json. "" means that nobody has asked yet.
-const (
-	BaseGreen = "ok"  // it passed on the base, or a landing has turned it green: no landing may make it red
-	BaseRed   = "red" // it failed on the base, and no landing has turned it green yet
-	// ForgetBase is said of a target that the user has moved: what was known is of another commit. It is in no record.
-	ForgetBase = "forget"
-)
 
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
 // red, but may never make a green one red. It queues with the landings of this process. Without a check it does
@@ -172,34 +157,6 @@ func CheckMoved(ctx context.Context, l *Lander) (res CheckResult, isRun bool, er
 	return res, true, err
 }
 
-// checkState records what the check said of the target, "" to record nothing, and returns what was known before.
-// Red replaces nothing: once a landing was green, red on the target is news and never an excuse. An error is never
-// taken for "nobody has asked yet": a red check would otherwise be compared with another base than the run's own.
-func (l *Lander) checkState(ctx context.Context, said string) (before string, err error) {
-	// Also when ctx has just ended: the answer cost a whole check.
-	late, cancel := clock.Detach(ctx)
-	defer cancel()
-	if before, err = l.options.CheckState(late, said); err != nil {
-		return "", fmt.Errorf("what the check said of %s before cannot be read or recorded: %w", l.branch(), err)
-	}
-	return before, nil
-}
-
-// noteGreen records that a landing's check was green: from now on a red one is refused.
-func (l *Lander) noteGreen(ctx context.Context) error {
-	before, err := l.checkState(ctx, BaseGreen)
-	if err != nil || before != BaseRed {
-		return err
-	}
-	return l.note(ctx, "the check is green on "+l.branch()+
-		" now: from here on a landing whose check is red comes back")
-}
-
-// note tells people something that concerns the whole run.
-func (l *Lander) note(ctx context.Context, text string) error {
-	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{"text": text}})
-}
-
 // receiptOf returns the receipt that a check's result earns for work on a tip, "" when the work may not land. A red
 // result is accepted only while the base is known to be red, and if nothing fails that did not fail on the tip: else
 // the result says what that is. A check that cannot run is never accepted: on the base it ran. The caller has the slot.
@@ -256,4 +213,29 @@ func isGreenUnrecorded(ctx context.Context, l *Lander) (bool, error) {
 	}
 	_, landed, ok := Trailers(strings.TrimRight(out, "\n") + "\n")
 	return ok && landed.Receipt == muster.ReceiptGreen && landed.Check == text.OneLine(l.options.Check.Command), nil
+}
+
+// takeSlot waits until no other landing or check of this process is under way.
+func takeSlot(ctx context.Context, l *Lander) (unlock func(), err error) {
+	return lock(ctx, l.slot)
+}
+
+// lock puts a token into the channel, which holds one: a mutex for which ctx ends the wait.
+func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {
+	select {
+	case c <- struct{}{}:
+		return func() { <-c }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TryCheck runs the set-up and the check on a commit as a landing does. It records nothing and moves nothing.
+func TryCheck(ctx context.Context, l *Lander, commit string) (CheckResult, error) {
+	unlock, err := takeSlot(ctx, l)
+	if err != nil {
+		return CheckResult{}, err
+	}
+	defer unlock()
+	return l.check(ctx, check.Job{Commit: commit, Name: "trial"}, nil)
 }

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/check"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 )
@@ -56,11 +54,6 @@ func (a *attempt) landNothing(ctx context.Context, tip string) error {
 		return err
 	}
 	return a.completeUnchanged(ctx)
-}
-
-// checkOf returns the check of a commit for the task.
-func (a *attempt) checkOf(commit string) check.Job {
-	return check.Job{Commit: commit, Name: fmt.Sprintf("task-%d-%d", a.v.Task.ID, a.claim), Task: a.v.Task.ID}
 }
 
 // completeLanded completes a task whose work is on the target already. done is false when it is not there.

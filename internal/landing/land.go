@@ -210,18 +210,6 @@ func (a *attempt) returnEarly(ctx context.Context, tip string) (isReturned bool,
 	return true, a.mergeInLane(ctx, tip)
 }
 
-// merged is the tree of a head that was merged with a commit and did not conflict.
-type merged struct{ onto, head, tree string }
-
-// mergeHead is MergeTree of a commit and the attempt's head. The merge with the tip, which was made before the attempt
-// queued, is not made once more.
-func mergeHead(ctx context.Context, a *attempt, onto string) (tree string, conflicts []string, err error) {
-	if m := a.merged; m.onto == onto && m.head == a.head {
-		return m.tree, nil, nil
-	}
-	return a.repo.MergeTree(ctx, onto, a.head)
-}
-
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
 func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
@@ -281,3 +269,33 @@ func (a *attempt) begin(ctx context.Context, tip string) error {
 
 // errMoved is the error of a landing that has to queue again: the target or the lane has moved.
 var errMoved = errors.New("the target or the lane has moved")
+
+// explainOver tells the owner of a claim that is over by the board. Another process may have landed it.
+func (a *attempt) explainOver(ctx context.Context) error {
+	if a.v.Task.Fence == a.claim && a.v.Task.Status == muster.Completed {
+		return nil
+	}
+	return a.refuse(ctx)
+}
+
+// explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
+// landing ref has: then the claim was revoked, or another process has landed it.
+func (a *attempt) explainStale(ctx context.Context) error {
+	at, err := a.repo.Ref(ctx, a.refs.landing)
+	if err != nil {
+		return err
+	}
+	if at == a.head {
+		return errMoved // the landing ref is untouched, so it was the target that moved
+	}
+	// Another process that went on with this very claim may have landed it.
+	if done, err := a.completeLanded(ctx); done || err != nil {
+		return err
+	}
+	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
+	if at != "" {
+		return muster.Errorf(muster.Held,
+			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
+	}
+	return a.refuse(ctx)
+}

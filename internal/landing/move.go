@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"muster"
 	"muster/internal/failpoint"
@@ -217,32 +218,19 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 	}
 }
 
-// explainOver tells the owner of a claim that is over by the board. Another process may have landed it.
-func (a *attempt) explainOver(ctx context.Context) error {
-	if a.v.Task.Fence == a.claim && a.v.Task.Status == muster.Completed {
-		return nil
+// sendToReview takes those out of the stack whose work is not reviewed yet, so that their owners have it reviewed, and
+// lets the others wait again. It reports whether there were any. checked says what the check said of all of them.
+//
+// Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
+func sendToReview(s *stack, landing []entry, checked muster.Landed) (isSent bool) {
+	for _, e := range slices.Clone(landing) {
+		if !e.isReviewed() {
+			isSent = true
+			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error { return a.review(ctx, checked) })
+		}
 	}
-	return a.refuse(ctx)
-}
-
-// explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
-// landing ref has: then the claim was revoked, or another process has landed it.
-func (a *attempt) explainStale(ctx context.Context) error {
-	at, err := a.repo.Ref(ctx, a.refs.landing)
-	if err != nil {
-		return err
+	if isSent {
+		s.requeue()
 	}
-	if at == a.head {
-		return errMoved // the landing ref is untouched, so it was the target that moved
-	}
-	// Another process that went on with this very claim may have landed it.
-	if done, err := a.completeLanded(ctx); done || err != nil {
-		return err
-	}
-	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
-	if at != "" {
-		return muster.Errorf(muster.Held,
-			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
-	}
-	return a.refuse(ctx)
+	return isSent
 }

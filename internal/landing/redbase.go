@@ -3,13 +3,11 @@ package landing
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"muster/internal/check"
 	"muster/internal/lazyregexp"
-	"muster/internal/text"
 )
 
 // While the base is red, work lands although its check is red, because it may not be to blame. It is to blame for what
@@ -80,14 +78,4 @@ func testScope(name string) string {
 		return m[1] + m[2] + m[3]
 	}
 	return ""
-}
-
-// addedText is for an owner whose work makes a red base worse: what is theirs to mend, and what is not.
-func addedText(branch string, res CheckResult) string {
-	if len(res.Added) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("The check is red on %s too, but with your work more fails: %s. Mend that. What else is named "+
-		"below failed before your work, and need not be mended for this task.\n", branch,
-		text.List(res.Added, maxFiles))
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/failpoint"
+	"muster/internal/spend"
 	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -94,23 +93,6 @@ func findApproval(ctx context.Context, a *attempt, tip string) (err error) {
 	return nil
 }
 
-// sendToReview takes those out of the stack whose work is not reviewed yet, so that their owners have it reviewed, and
-// lets the others wait again. It reports whether there were any. checked says what the check said of all of them.
-//
-// Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
-func sendToReview(s *stack, landing []entry, checked muster.Landed) (isSent bool) {
-	for _, e := range slices.Clone(landing) {
-		if !e.isReviewed() {
-			isSent = true
-			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error { return a.review(ctx, checked) })
-		}
-	}
-	if isSent {
-		s.requeue()
-	}
-	return isSent
-}
-
 // review has the work reviewed. The error is errMoved when it was approved: then it queues again. Work without a
 // verdict is returned, too, and never lands.
 func (a *attempt) review(ctx context.Context, checked muster.Landed) error {
@@ -188,37 +170,15 @@ func returnUnreviewed(ctx context.Context, a *attempt, role string, why error) e
 		Text: "no verdict: " + text.CutBytes(text.OneLine(why.Error()), 200)})
 }
 
-// commentText returns what the owner of returned work reads, and the first of it in a line.
-func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (all, first string) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
-	if v.Text != "" {
-		fmt.Fprintf(&b, "%s\n", v.Text)
-	}
-	first = text.OneLine(v.Text)
-	for i, c := range v.Comments {
-		at := c.File
-		if c.Line > 0 {
-			at = fmt.Sprintf("%s:%d", c.File, c.Line)
-		}
-		if i == 0 {
-			first = at + ": " + text.OneLine(c.Text)
-		}
-		fmt.Fprintf(&b, "\n%s", at)
-		if quoted, err := worktree.LineOf(ctx, a.repo, a.head, c.File, c.Line); err == nil && c.Line > 0 {
-			fmt.Fprintf(&b, ": %s", text.CutBytes(text.OneLine(quoted), 300))
-		}
-		fmt.Fprintf(&b, "\n%s\n", c.Text)
-	}
-	b.WriteString("\nChange your work accordingly, or say in the summary why it is right as it is; then call " +
-		"complete_task again.")
-	if more := len(v.Comments) - 1; more > 0 {
-		first += fmt.Sprintf(" (and %d more)", more)
-	}
-	return b.String(), text.CutBytes(first, 300)
-}
-
 // emitOf writes an event about the task.
 func emitOf(ctx context.Context, a *attempt, kind string, fields map[string]any) error {
 	return a.journal.Emit(ctx, muster.Event{Kind: kind, Member: a.v.Task.Owner, Task: a.v.Task.ID, Fields: fields})
+}
+
+// A budget is the user's, and no fault of the work: a task that comes back because of it is not nearer to its end.
+
+// isSpent reports whether an agent could not be asked because a budget is used up.
+func isSpent(err error) bool {
+	_, is := spend.IsExceeded(err)
+	return is
 }

@@ -2,14 +2,11 @@ package landing
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/secrets"
-	"muster/internal/text"
 )
 
 // summaryName stands for the path of the task's summary, which lands in the message of the commit.
@@ -82,44 +79,4 @@ func readChanges(ctx context.Context, repo *git.Repo, changed []fileChange) ([]s
 		all = append(all, change)
 	}
 	return all, nil
-}
-
-// secretLine says in a line what is held back, and how the user allows the first of it.
-func secretLine(held []secrets.Finding) string {
-	more := ""
-	if len(held) > 1 {
-		more = fmt.Sprintf(" and %d more", len(held)-1)
-	}
-	return fmt.Sprintf("%s%s (muster allow secret %s)", placeOf(held[0]), more, held[0].Fingerprint)
-}
-
-// placeOf says where something was found, and what it looks like. It never says what was found.
-func placeOf(f secrets.Finding) string {
-	return fmt.Sprintf("%s:%d %s", text.OneLine(f.File), f.Line, f.Rule)
-}
-
-// secretText is for an owner whose work has what looks like keys.
-func secretText(branch string, held []secrets.Finding, landsHistory bool) string {
-	var b strings.Builder
-	b.WriteString("Your work holds what looks like a secret, so it does not land. File, line and rule:\n")
-	var ids []string
-	for i, f := range held {
-		if i == maxFiles {
-			fmt.Fprintf(&b, "  and %d more\n", len(held)-i)
-			break
-		}
-		ids = append(ids, f.Fingerprint)
-		fmt.Fprintf(&b, "  %s (%s)\n", placeOf(f), f.Fingerprint)
-	}
-	b.WriteString("Take each out of your files, and let the program read it from its environment or from a file that " +
-		"git ignores. Comments that switch scanners off do not count here.\n")
-	if landsHistory {
-		fmt.Fprintf(&b, "It must go from ALL commits of your lane, because its history lands too: when your files are "+
-			"clean, run: git reset --soft $(git merge-base HEAD %s)\n", branch)
-	}
-	b.WriteString("Then call complete_task again. If one is a real key, tell the lead that it has to be replaced: " +
-		"others may have read it here. If one is no secret, such as made-up data of a test, make it recognisable as " +
-		"such (EXAMPLE in it), or tell the lead. Only the user can allow it, in a shell of their own: " +
-		"muster allow secret " + strings.Join(ids, " ") + "\n")
-	return b.String()
 }

@@ -9,13 +9,6 @@ import (
 	"muster/journal"
 )
 
-// What Options.Sign may be, besides "", which is SignAuto.
-const (
-	SignAuto   = "auto"  // commits that land are signed if the user's git signs commits
-	SignAlways = "true"  // they are signed
-	SignNever  = "false" // they are not
-)
-
 // isSigned reports whether what lands is to be signed.
 func (l *Lander) isSigned() bool {
 	switch l.options.Sign {

@@ -464,3 +464,9 @@ func (s *stack) emitChecked(ctx context.Context, o outcome) error {
 	return s.journal.Emit(ctx, muster.Event{Kind: journal.LandingChecked, Task: top,
 		Fields: map[string]any{"tasks": ids, "result": result, "seconds": o.res.Seconds, "failed": o.res.Failed}})
 }
+
+// isEmptyTree reports whether a tree, of either kind of repository, has no file.
+func isEmptyTree(tree string) bool {
+	return tree == "4b825dc642cb6eb9a060e54bf8d69288fbee4904" ||
+		tree == "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+}

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"muster"
-	"muster/internal/clock"
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
 	"muster/internal/text"
@@ -231,12 +229,6 @@ func refuseCheckedOut(ctx context.Context, repo *git.Repo, ref string) error {
 	return cmp.Or(err, errCheckedOut(ref, path))
 }
 
-// refuseUsers is refuseCheckedOut of the target during a run, when only what is the user's counts.
-func refuseUsers(ctx context.Context, l *Lander) error {
-	path, err := l.lanes.CheckedOutElsewhere(ctx, l.options.Target)
-	return cmp.Or(err, errCheckedOut(l.options.Target, path))
-}
-
 // errCheckedOut is the error for a branch that is checked out at path; nil for "", which is nowhere.
 func errCheckedOut(ref, path string) error {
 	if path == "" {
@@ -245,113 +237,4 @@ func errCheckedOut(ref, path string) error {
 	e := &checkedOutError{strings.TrimPrefix(ref, "refs/heads/"), path}
 	return muster.Errorf(muster.Held, "%w, and work cannot land on a branch that somebody has checked out", e).
 		WithHint("%s", e.fix())
-}
-
-// checkedOutPoll is the time between two looks at a target that somebody has checked out or moved.
-const checkedOutPoll = 2 * time.Second
-
-// waitUntilFree waits until nobody has the target checked out, or until the claim is over. Looking at what has landed
-// is what a user does first, and no reason to lose work.
-func (l *Lander) waitUntilFree(ctx context.Context, id muster.TaskID, claim int, busy *checkedOutError) error {
-	text := fmt.Sprintf("%s: landings wait until it is not (%s)", busy, busy.fix())
-	return l.waitFor(ctx, id, claim, busy.path, text, func(ctx context.Context) bool {
-		l.wasCheckedOut.Store(true)
-		path, err := l.lanes.CheckedOutElsewhere(ctx, l.options.Target)
-		return err == nil && path != busy.path // what git cannot tell now is asked again
-	})
-}
-
-// waitFor waits until isOver says so, or until the claim is over. What landings wait for, which is named by key, is
-// said once in this process, however many wait for it.
-func (l *Lander) waitFor(
-	ctx context.Context, id muster.TaskID, claim int, key, text string, isOver func(context.Context) bool,
-) error {
-	// Only the first landing that waits for it says so.
-	if _, isSaid := l.waitedFor.LoadOrStore(key, nil); !isSaid {
-		if err := l.note(ctx, text); err != nil {
-			l.waitedFor.Delete(key) // whoever waits next says it
-			return err
-		}
-	}
-	// No ref is watched: a poll costs one look, and people move branches seldom.
-	for {
-		if clock.Sleep(ctx, checkedOutPoll) != nil {
-			return context.Cause(ctx)
-		}
-		if t, err := l.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
-			break // the next attempt says what became of it
-		}
-		if isOver(ctx) {
-			break
-		}
-	}
-	l.waitedFor.Delete(key) // whoever still waits, or waits next, says so
-	return nil
-}
-
-// TargetState is where the target is, and where landings left it.
-type TargetState struct {
-	Branch string `json:"branch"`
-	At     string `json:"at,omitempty"`   // "" when it is gone
-	Link   string `json:"link,omitempty"` // the branch that it leads to, when it was made symbolic
-	Tip    string `json:"tip"`            // where landings left it
-}
-
-// State returns where the target is, and changes nothing.
-func (l *Lander) State(ctx context.Context) (s TargetState, err error) {
-	tip, d, err := l.look(ctx)
-	if err != nil || d == nil {
-		return TargetState{Branch: l.branch(), At: tip, Tip: tip}, err
-	}
-	return TargetState{Branch: d.branch, At: d.At, Link: strings.TrimPrefix(d.Link, "refs/heads/"), Tip: d.Tip}, nil
-}
-
-// Accept makes a commit the one from which landings go on, because the user says so. The target is moved there if it is
-// elsewhere.
-func (l *Lander) Accept(ctx context.Context, rev string) (s TargetState, err error) {
-	commit, err := l.repo.Resolve(ctx, rev)
-	if err != nil {
-		return s, err
-	}
-	at, link, err := l.repo.Branch(ctx, l.options.Target)
-	if err != nil {
-		return s, err
-	}
-	set := func(tips ...muster.Tip) error {
-		now, err := l.options.Tips(ctx, l.branch(), func([]muster.Tip) []muster.Tip { return tips })
-		if err == nil && len(now) == 0 {
-			err = muster.Errorf(muster.NotFound, "no run has %s for its target", l.branch())
-		}
-		return err
-	}
-	tip, d, err := l.look(ctx)
-	if err != nil {
-		return s, err
-	}
-	if d != nil {
-		tip = d.Tip
-	}
-	isElsewhere := at != commit || link != ""
-	if isElsewhere {
-		if err := refuseUsers(ctx, l); err != nil {
-			return s, err
-		}
-	}
-	if commit != tip {
-		if _, err := l.checkState(ctx, ForgetBase); err != nil {
-			return s, err
-		}
-	}
-	if isElsewhere {
-		// Before the move, so that no process takes it for one that nobody asked for. The old place stays a tip, in
-		// case this process ends in between.
-		if err := set(muster.Tip{Commit: tip}, muster.Tip{Commit: commit, Onto: tip}); err != nil {
-			return s, err
-		}
-		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: l.options.Target, New: commit, Old: at}})
-		if err != nil {
-			return s, err
-		}
-	}
-	return TargetState{Branch: l.branch(), At: commit, Tip: commit}, set(muster.Tip{Commit: commit})
 }

@@ -13,6 +13,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/git"
+	"muster/internal/text"
 	"muster/internal/worktree"
 )
 
@@ -103,18 +104,6 @@ func (l *Lander) compare(ctx context.Context, at, link string) (tip string, d *D
 	d = &Displaced{At: at, Link: link, branch: l.branch()}
 	d.Tip = lastTip(ctx, l, tips, landed, at)
 	return "", d, nil
-}
-
-// landedCommits returns the commits that the board says have landed.
-func landedCommits(ctx context.Context, l *Lander) (map[string]bool, error) {
-	tasks, err := l.board.List(ctx)
-	landed := map[string]bool{}
-	for _, t := range tasks {
-		if t.Landed != nil {
-			landed[t.Landed.Commit] = true
-		}
-	}
-	return landed, err
 }
 
 // lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
@@ -295,14 +284,6 @@ func (l *Lander) AtRest(ctx context.Context) error {
 	return err
 }
 
-// waitUntilBack waits until the target is where landings may go on, or until the claim is over.
-func waitUntilBack(ctx context.Context, l *Lander, id muster.TaskID, claim int, d *Displaced) error {
-	return l.waitFor(ctx, id, claim, d.key(), d.question(), func(ctx context.Context) bool {
-		_, now, err := l.look(ctx)
-		return err == nil && (now == nil || now.key() != d.key())
-	})
-}
-
 // question asks the user what they want of a target that they may have moved.
 func (d *Displaced) question() string {
 	return fmt.Sprintf("%s: landings wait until you say what holds. Put it back: muster target --accept %.12s. "+
@@ -367,4 +348,110 @@ func isOthers(ctx context.Context, a *attempt, d *Displaced) bool {
 // returnDisplaced returns the task to the owner in whose phase the target was displaced.
 func (a *attempt) returnDisplaced(ctx context.Context, d *Displaced) error {
 	return a.returnTask(ctx, "target", displacedText(d, a.branch()), board.Details{Text: d.Error()})
+}
+
+// Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
+// error is NotFound when there is no such branch.
+func (l *Lander) Target(ctx context.Context) (string, error) {
+	if seen := l.verified.Load(); seen != nil && l.IsUntouched(ctx) {
+		return *seen, nil
+	}
+	tip, _, err := l.Secure(ctx)
+	return tip, err
+}
+
+// IsUntouched reports whether the target is where this process has seen it last. In most calls it is, and the record of
+// where it may be need not be read again.
+func (l *Lander) IsUntouched(ctx context.Context) bool {
+	seen := l.verified.Load()
+	if seen == nil {
+		return false
+	}
+	at, link, err := l.repo.Branch(ctx, l.options.Target)
+	return err == nil && link == "" && at == *seen
+}
+
+// resolve returns the commit that the target is at, wherever that is.
+func (l *Lander) resolve(ctx context.Context) (string, error) {
+	tip, err := l.repo.Resolve(ctx, l.options.Target)
+	if errors.Is(err, muster.ErrNotFound) {
+		return "", l.errGone()
+	}
+	return tip, err
+}
+
+// errGone is the error of a target that is not there.
+func (l *Lander) errGone() error {
+	return muster.Errorf(muster.NotFound, "the target branch %s is gone", l.branch()).
+		WithHint("git branch %s COMMIT brings it back", text.ShellQuote(l.branch()))
+}
+
+// branch returns the target's name without refs/heads/.
+func (l *Lander) branch() string { return strings.TrimPrefix(l.options.Target, "refs/heads/") }
+
+// TargetState is where the target is, and where landings left it.
+type TargetState struct {
+	Branch string `json:"branch"`
+	At     string `json:"at,omitempty"`   // "" when it is gone
+	Link   string `json:"link,omitempty"` // the branch that it leads to, when it was made symbolic
+	Tip    string `json:"tip"`            // where landings left it
+}
+
+// State returns where the target is, and changes nothing.
+func (l *Lander) State(ctx context.Context) (s TargetState, err error) {
+	tip, d, err := l.look(ctx)
+	if err != nil || d == nil {
+		return TargetState{Branch: l.branch(), At: tip, Tip: tip}, err
+	}
+	return TargetState{Branch: d.branch, At: d.At, Link: strings.TrimPrefix(d.Link, "refs/heads/"), Tip: d.Tip}, nil
+}
+
+// Accept makes a commit the one from which landings go on, because the user says so. The target is moved there if it is
+// elsewhere.
+func (l *Lander) Accept(ctx context.Context, rev string) (s TargetState, err error) {
+	commit, err := l.repo.Resolve(ctx, rev)
+	if err != nil {
+		return s, err
+	}
+	at, link, err := l.repo.Branch(ctx, l.options.Target)
+	if err != nil {
+		return s, err
+	}
+	set := func(tips ...muster.Tip) error {
+		now, err := l.options.Tips(ctx, l.branch(), func([]muster.Tip) []muster.Tip { return tips })
+		if err == nil && len(now) == 0 {
+			err = muster.Errorf(muster.NotFound, "no run has %s for its target", l.branch())
+		}
+		return err
+	}
+	tip, d, err := l.look(ctx)
+	if err != nil {
+		return s, err
+	}
+	if d != nil {
+		tip = d.Tip
+	}
+	isElsewhere := at != commit || link != ""
+	if isElsewhere {
+		if err := refuseUsers(ctx, l); err != nil {
+			return s, err
+		}
+	}
+	if commit != tip {
+		if _, err := l.checkState(ctx, ForgetBase); err != nil {
+			return s, err
+		}
+	}
+	if isElsewhere {
+		// Before the move, so that no process takes it for one that nobody asked for. The old place stays a tip, in
+		// case this process ends in between.
+		if err := set(muster.Tip{Commit: tip}, muster.Tip{Commit: commit, Onto: tip}); err != nil {
+			return s, err
+		}
+		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: l.options.Target, New: commit, Old: at}})
+		if err != nil {
+			return s, err
+		}
+	}
+	return TargetState{Branch: l.branch(), At: commit, Tip: commit}, set(muster.Tip{Commit: commit})
 }

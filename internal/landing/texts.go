@@ -1,0 +1,182 @@
+package landing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"muster"
+	"muster/internal/secrets"
+	"muster/internal/text"
+	"muster/internal/worktree"
+)
+
+// The texts below are what the owner's model reads: what happened, then what to do.
+
+// stuckText is for an owner whose task came back for the last time. Of the text for one that goes on it has the first
+// line only, which says what happened: the rest says what to do, and there is nothing to do any more.
+func stuckText(t muster.Task, text string) string {
+	what, _, _ := strings.Cut(text, "\n")
+	return fmt.Sprintf("%s\nThis was the last of %d times in a row: the task needs attention now and is no longer "+
+		"yours. Its lane is kept as it is for whoever goes on with it, and the lead was told: leave it, and do not "+
+		"call complete_task for it.", what, t.Rounds)
+}
+
+// conflictText is for an owner whose work does not merge.
+func conflictText(branch string, files []string) string {
+	return fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
+		"%s was merged into your lane, and the conflicts are marked there: yours, after ||||||| what both started "+
+		"from, after ======= what has landed. Resolve them: keep what both sides meant and leave no marker line. "+
+		"Where a file has no markers (it is binary, or one side deleted it), make it what it should be, then git "+
+		"add it or git rm it. Do not commit the merge: call complete_task again, and the runtime commits.\n",
+		branch, fileList(files), branch)
+}
+
+// laneMovedText is for an owner whose lane's branch was moved to another history.
+func laneMovedText(branch, base string) string {
+	return fmt.Sprintf("Your lane's branch was moved to a history that has no commit in common with %s, so nothing "+
+		"of it can be merged.\nIn your lane, run: git reset --soft %s\n"+
+		"It leaves all files as they are. Look at git status, then call complete_task again.", branch, base)
+}
+
+// targetMovedText is for an owner whose target was moved to another history.
+func targetMovedText(branch string) string {
+	return fmt.Sprintf("Somebody has moved %s to a history that has no commit in common with your lane, so your work "+
+		"cannot be merged into it.\nYou cannot mend that in your lane: tell the lead, who can ask for %s to be moved "+
+		"back, then call complete_task again, or release the task.", branch, branch)
+}
+
+// displacedText is for an owner in whose phase the target was displaced.
+func displacedText(d *Displaced, branch string) string {
+	return fmt.Sprintf("%s.\nOnly landings move %s: work in your lane, on its own branch, and let complete_task land "+
+		"it. Your lane is as it was. Look at git status and git log there, then call complete_task again.",
+		d.Error(), branch)
+}
+
+// emptyText is for an owner whose lane has lost all its files.
+func emptyText(branch string) string {
+	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty.\nIf a command has removed the "+
+		"files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is "+
+		"to remove everything has to leave one file.", branch)
+}
+
+// redText is for an owner on whose work the check failed, or could not run.
+func redText(branch string, res CheckResult, landed string, merged bool) string {
+	var b strings.Builder
+	what := "The check failed"
+	if res.CannotRun {
+		what = "The check could not run"
+	}
+	if res.Refused {
+		fmt.Fprintf(&b, "A hook of the user refused your work merged with %s.\n", branch)
+	} else {
+		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
+			what, branch, res.Command, res.How, res.Seconds)
+	}
+	b.WriteString(addedText(branch, res))
+	if merged {
+		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail "+
+			"there.\n", branch)
+	}
+	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
+	b.WriteString(landed)
+	b.WriteString(res.Output)
+	return b.String()
+}
+
+// maxFiles is how many files fileList names.
+const maxFiles = 20
+
+// fileList names the files in one line.
+func fileList(files []string) string {
+	if more := len(files) - maxFiles; more > 0 {
+		return fmt.Sprintf("%s and %d more files", strings.Join(files[:maxFiles], ", "), more)
+	}
+	return strings.Join(files, ", ")
+}
+
+// lastLines returns the last n lines.
+func lastLines(text string, n int) string {
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// addedText is for an owner whose work makes a red base worse: what is theirs to mend, and what is not.
+func addedText(branch string, res CheckResult) string {
+	if len(res.Added) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The check is red on %s too, but with your work more fails: %s. Mend that. What else is named "+
+		"below failed before your work, and need not be mended for this task.\n", branch,
+		text.List(res.Added, maxFiles))
+}
+
+// secretText is for an owner whose work has what looks like keys.
+func secretText(branch string, held []secrets.Finding, landsHistory bool) string {
+	var b strings.Builder
+	b.WriteString("Your work holds what looks like a secret, so it does not land. File, line and rule:\n")
+	var ids []string
+	for i, f := range held {
+		if i == maxFiles {
+			fmt.Fprintf(&b, "  and %d more\n", len(held)-i)
+			break
+		}
+		ids = append(ids, f.Fingerprint)
+		fmt.Fprintf(&b, "  %s (%s)\n", placeOf(f), f.Fingerprint)
+	}
+	b.WriteString("Take each out of your files, and let the program read it from its environment or from a file that " +
+		"git ignores. Comments that switch scanners off do not count here.\n")
+	if landsHistory {
+		fmt.Fprintf(&b, "It must go from ALL commits of your lane, because its history lands too: when your files are "+
+			"clean, run: git reset --soft $(git merge-base HEAD %s)\n", branch)
+	}
+	b.WriteString("Then call complete_task again. If one is a real key, tell the lead that it has to be replaced: " +
+		"others may have read it here. If one is no secret, such as made-up data of a test, make it recognisable as " +
+		"such (EXAMPLE in it), or tell the lead. Only the user can allow it, in a shell of their own: " +
+		"muster allow secret " + strings.Join(ids, " ") + "\n")
+	return b.String()
+}
+
+// secretLine says in a line what is held back, and how the user allows the first of it.
+func secretLine(held []secrets.Finding) string {
+	more := ""
+	if len(held) > 1 {
+		more = fmt.Sprintf(" and %d more", len(held)-1)
+	}
+	return fmt.Sprintf("%s%s (muster allow secret %s)", placeOf(held[0]), more, held[0].Fingerprint)
+}
+
+// placeOf says where something was found, and what it looks like. It never says what was found.
+func placeOf(f secrets.Finding) string {
+	return fmt.Sprintf("%s:%d %s", text.OneLine(f.File), f.Line, f.Rule)
+}
+
+// commentText returns what the owner of returned work reads, and the first of it in a line.
+func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (all, first string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
+	if v.Text != "" {
+		fmt.Fprintf(&b, "%s\n", v.Text)
+	}
+	first = text.OneLine(v.Text)
+	for i, c := range v.Comments {
+		at := c.File
+		if c.Line > 0 {
+			at = fmt.Sprintf("%s:%d", c.File, c.Line)
+		}
+		if i == 0 {
+			first = at + ": " + text.OneLine(c.Text)
+		}
+		fmt.Fprintf(&b, "\n%s", at)
+		if quoted, err := worktree.LineOf(ctx, a.repo, a.head, c.File, c.Line); err == nil && c.Line > 0 {
+			fmt.Fprintf(&b, ": %s", text.CutBytes(text.OneLine(quoted), 300))
+		}
+		fmt.Fprintf(&b, "\n%s\n", c.Text)
+	}
+	b.WriteString("\nChange your work accordingly, or say in the summary why it is right as it is; then call " +
+		"complete_task again.")
+	if more := len(v.Comments) - 1; more > 0 {
+		first += fmt.Sprintf(" (and %d more)", more)
+	}
+	return b.String(), text.CutBytes(first, 300)
+}
