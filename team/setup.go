@@ -132,7 +132,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		Check: landing.Check{Command: t.config.Check, Named: t.config.Checks, Setup: t.config.Setup,
 			Timeout: t.config.Limits.CheckTimeout}})
 	began := time.Now()
-	res, err := landing.TryCheck(ctx, lander, trial.Commit)
+	res, err := lander.TryCheck(ctx, trial.Commit)
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command
 	trial.Seconds = time.Since(began).Seconds()
 	for _, c := range res.Advice() {

@@ -214,7 +214,7 @@ func verifyTarget(ctx context.Context, p *runHost, sum *Summary) {
 		return
 	}
 	if l, ok := p.Lander.(*landing.Lander); ok {
-		res, isRun, err := landing.CheckMoved(ctx, l)
+		res, isRun, err := l.CheckMoved(ctx)
 		switch {
 		case err != nil:
 			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %s\n%s", p.branch,

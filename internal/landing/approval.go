@@ -38,16 +38,16 @@ func (x *approval) String() string {
 	return text.OneLine(fmt.Sprintf("approved by %s (%s)", x.Role, x.Model))
 }
 
-// reviewedWork returns what an approval of the attempt's work would be of. The key has the files that are changed, as
+// reviewedWork returns what an approval of the work would be of. The key has the files that are changed, as
 // they were and as they are, and not the ids of commits: work into which more of the target was merged is the same
 // work, as long as that touches none of its files.
-func reviewedWork(ctx context.Context, a *attempt, tip string) (x approval, err error) {
-	x = approval{Task: a.v.Task.ID, Role: reviewRole(a), Head: a.head}
-	if x.base, err = leftAt(ctx, a, tip); err != nil {
+func (l *landing) reviewedWork(ctx context.Context, tip string) (x approval, err error) {
+	x = approval{Task: l.task.ID, Role: l.reviewRole(), Head: l.head}
+	if x.base, err = l.leftAt(ctx, l.repo, tip); err != nil {
 		return x, err
 	}
-	changed, err := a.repo.Do(ctx, git.Call{Dir: a.repo.CommonDir(), Bare: true,
-		Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", x.base, a.head, "--"}})
+	changed, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Bare: true,
+		Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", x.base, l.head, "--"}})
 	if err != nil {
 		return x, unavailable(ctx, "git cannot compare the lane with the target", err)
 	}

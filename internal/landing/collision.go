@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
 	"muster/internal/text"
@@ -46,11 +47,11 @@ var literalPaths = []string{"GIT_LITERAL_PATHSPECS=1"}
 
 // landedSince returns the changes that landings have brought to the tip since the head left the target's history, the
 // newest first. Where files are given, they are those that touch one of them.
-func landedSince(ctx context.Context, l *Lander, head, tip string, files []string) ([]landedChange, error) {
+func (x explainer) landedSince(ctx context.Context, head, tip string, files []string) ([]landedChange, error) {
 	args := []string{"log", "-z", "--first-parent", "--no-renames", "--name-only", "-m", fmt.Sprintf("-n%d", maxLanded),
 		"--format=%x00%H%x00%B%x00", head + ".." + tip, "--"}
 	args = append(args, files[:min(len(files), maxFiles)]...)
-	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Args: args, Env: literalPaths})
+	out, err := x.repo.Do(ctx, git.Call{Dir: x.repo.CommonDir(), Args: args, Env: literalPaths})
 	if err != nil {
 		return nil, unavailable(ctx, "git cannot read what has landed", err)
 	}
@@ -99,6 +100,12 @@ func readLanded(commit, message string) (c landedChange, ok bool) {
 	return c, true
 }
 
+// explainer says what the work of a task has met on the target.
+type explainer struct {
+	repo  *git.Repo
+	board *board.Board
+}
+
 // collision is what a task's work has met on the target.
 type collision struct {
 	with string   // the other tasks in a line, for people; "" when no landing has brought them
@@ -106,11 +113,11 @@ type collision struct {
 	text string   // for the owner's model
 }
 
-// explain says which landed work a head has met since it left the target: whose it is, what it was for, and which files
+// met says which landed work a head has met since it left the target: whose it is, what it was for, and which files
 // it changed. Where files are given, they are those with which the head conflicts, and it says what the work changed
 // there.
-func (l *Lander) explain(ctx context.Context, head, tip string, files []string) (collision, error) {
-	all, err := landedSince(ctx, l, head, tip, files)
+func (x explainer) met(ctx context.Context, head, tip string, files []string) (collision, error) {
+	all, err := x.landedSince(ctx, head, tip, files)
 	if err != nil || len(all) == 0 {
 		return collision{}, err
 	}
@@ -128,7 +135,7 @@ func (l *Lander) explain(ctx context.Context, head, tip string, files []string) 
 		if files == nil {
 			continue
 		}
-		diff, err := diffOf(ctx, l, c.commit, c.files)
+		diff, err := x.diffOf(ctx, c.commit, c.files)
 		if err != nil {
 			return collision{}, err
 		}
@@ -164,10 +171,10 @@ func commitsOf(all []landedChange) (commits []string) {
 }
 
 // diffOf returns what a landed commit changed in some files.
-func diffOf(ctx context.Context, l *Lander, commit string, files []string) (string, error) {
+func (x explainer) diffOf(ctx context.Context, commit string, files []string) (string, error) {
 	args := []string{"diff", "--no-color", "--no-renames", commit + "^1", commit, "--"}
 	args = append(args, files[:min(len(files), maxFiles)]...)
-	out, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Bare: true, Args: args,
+	out, err := x.repo.Do(ctx, git.Call{Dir: x.repo.CommonDir(), Bare: true, Args: args,
 		Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: maxDiffFile}}, Env: literalPaths})
 	if err != nil {
 		return "", unavailable(ctx, "git cannot show what has landed", err)

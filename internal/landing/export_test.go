@@ -33,13 +33,13 @@ func EndDrainer(ctx context.Context, l *Lander, why error) {
 		for Waiting(l) == 0 {
 			runtime.Gosched()
 		}
-		drain(ctx, l)
+		l.queue.drain(ctx)
 	}()
 }
 
 // AwaitDrainer waits until no landing or check of the Lander is under way.
 func AwaitDrainer(ctx context.Context, l *Lander) error {
-	unlock, err := lock(ctx, l.slot)
+	unlock, err := l.queue.checks.lock(ctx)
 	if err == nil {
 		unlock()
 	}
@@ -48,23 +48,23 @@ func AwaitDrainer(ctx context.Context, l *Lander) error {
 
 // Announce adds a commit that is to land on tip to the tips.
 func Announce(ctx context.Context, l *Lander, tip, commit string) error {
-	return l.announce(ctx, tip, commit)
+	return l.guard.announce(ctx, tip, commit)
 }
 
 // Order returns the ids of tasks in the order in which they land. The last one came first, and those that ask for a
 // review have been reviewed.
 func Order(ctx context.Context, l *Lander, tasks []muster.Task) (ids []muster.TaskID, err error) {
-	var jobs []*attempt
+	var jobs []*job
 	for i, t := range tasks {
-		a := &attempt{v: Verdict{Task: t}, turn: turn{place: -i}}
+		j := &job{work: work{task: t}, place: -i}
 		if t.Review {
-			a.approval = &approval{}
+			j.approval = (&approval{}).String()
 		}
-		jobs = append(jobs, a)
+		jobs = append(jobs, j)
 	}
-	err = inOrder(ctx, l, jobs)
-	for _, a := range jobs {
-		ids = append(ids, a.v.Task.ID)
+	err = l.queue.inOrder(ctx, jobs)
+	for _, j := range jobs {
+		ids = append(ids, j.task.ID)
 	}
 	return ids, err
 }

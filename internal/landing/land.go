@@ -4,32 +4,49 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 	"muster/internal/git"
+	"muster/internal/worktree"
+	"muster/journal"
 )
 
-// attempt is one landing under way.
-type attempt struct {
-	*Lander
-	v       Verdict // how it ended; v.Task is the task as it was read last
-	claim   int     // the claim's number: the task's Fence when it was claimed
-	refs    landingRefs
-	by      muster.Name
-	summary string
-	head    string // the commit that is to land
-	log     *slog.Logger
-	turn    // what the queue decides
-	merged  merged
-	scanned string // the head in which no secret was found
+// securedTarget is what a landing asks of the guard.
+type securedTarget interface {
+	Target(context.Context) (string, error)
+	secure(ctx context.Context, lane muster.Name) (*Displaced, error)
+	mayBegin(context.Context) error
+	lookAgain()
+}
 
-	owner    Owner
+// decider is what a landing asks of the queue.
+type decider interface {
+	decide(context.Context, work) (decision, error)
+	checkTip(ctx context.Context, w *work, tip string) (res CheckResult, isRed bool, err error)
+}
+
+// landing is one landing under way: the work, and its steps.
+type landing struct {
+	work
+	repo    *git.Repo
+	lanes   *worktree.Lanes
+	board   *board.Board
+	journal *journal.Journal
+	records *records
+	target  securedTarget
+	queue   decider
+	explain explainer
+	options *Options
+	owner   Owner
+
+	text     string    // of a returned task, for its owner's model
+	scanned  string    // the head in which no secret was found
 	reviewed approval  // what an approval of the work would be of, where it needs one
-	approval *approval // of the work as it is; nil: there is none yet
+	approved *approval // of the work as it is; nil: there is none yet
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -46,14 +63,6 @@ func (l *Lander) Land(
 	return l.LandWith(ctx, id, claim, summary, by, Owner{})
 }
 
-// Owner is what a landing asks of the process that hosts the task's owner. What is nil is not asked.
-type Owner struct {
-	Review Reviewer
-	// Unchanged is called before a task is completed whose lane holds nothing. Its error ends the landing, and the task
-	// stays as it is.
-	Unchanged func(context.Context) error
-}
-
 // LandWith is Land for the process that hosts the task's owner.
 func (l *Lander) LandWith(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, owner Owner,
@@ -61,14 +70,8 @@ func (l *Lander) LandWith(
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
 	for pause := firstPause; ; {
 		v, err := l.land(ctx, id, claim, summary, by, owner)
-		if busy, ok := errors.AsType[*checkedOutError](err); ok {
-			if err := l.waitUntilFree(ctx, id, claim, busy); err != nil {
-				return v, err
-			}
-			continue
-		}
-		if d, ok := errors.AsType[*Displaced](err); ok {
-			if err := waitUntilBack(ctx, l, id, claim, d); err != nil {
+		if o, ok := errors.AsType[obstacle](err); ok {
+			if err := l.guard.wait(ctx, id, claim, o); err != nil {
 				return v, err
 			}
 			continue
@@ -111,114 +114,150 @@ func (l *Lander) land(
 	if t.Fence == claim && t.Status == muster.Completed {
 		return Verdict{Task: t}, nil
 	}
-	a := &attempt{Lander: l, v: Verdict{Task: t}, claim: claim, refs: refsOf(l.repo, id, claim), owner: owner,
-		by: cmp.Or(by, t.Owner), summary: summary, log: l.options.Log.With("task", id, "fence", claim)}
+	x := &landing{repo: l.repo, lanes: l.lanes, board: l.board, journal: l.journal, records: l.records,
+		target: l.guard, queue: l.queue, explain: explainer{l.repo, l.board}, options: l.options, owner: owner,
+		work: work{task: t, claim: claim, refs: refsOf(l.repo, id, claim), by: cmp.Or(by, t.Owner), summary: summary,
+			log: l.options.Log.With("task", id, "fence", claim)}}
 	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
-		return a.v, a.refuse(ctx)
+		return Verdict{Task: t}, x.refuse(ctx)
 	}
-	a.log.InfoContext(ctx, "landing begins", "by", a.by, "status", t.Status)
-	err = a.run(ctx)
-	return a.v, err
+	x.log.InfoContext(ctx, "landing begins", "by", x.by, "status", t.Status)
+	err = x.run(ctx)
+	return Verdict{Task: x.task, Text: x.text}, err
 }
 
 // run takes the work of the lane to the target, or returns the task.
-func (a *attempt) run(ctx context.Context) error {
-	t := a.v.Task
+func (l *landing) run(ctx context.Context) error {
+	t := l.task
 	// Before anything is compared with the target: a lane with the content of a target that no landing made would seem
 	// to have nothing to land.
-	d, err := a.secure(ctx)
+	d, err := l.target.secure(ctx, t.Worktree)
 	if err != nil {
 		return err
 	}
 	if t.Worktree == "" {
-		return a.completeUnchanged(ctx)
+		return l.completeUnchanged(ctx)
 	}
 	if t.Status == muster.Landing && t.Landing != nil {
-		if done, err := a.resume(ctx); done || err != nil {
+		if done, err := l.resume(ctx); done || err != nil {
 			return err
 		}
 	}
 	// Asked before the commit and the check, which may take minutes: the user should learn at once that landings wait.
-	if err = refuseUsers(ctx, a.Lander); err != nil {
+	if err = l.target.mayBegin(ctx); err != nil {
 		return err
 	}
-	a.wasCheckedOut.Store(false)
-	a.waitedFor.Clear() // whoever waits next waits for another checkout, and says so
 	var changed bool
-	if a.head, changed, err = a.lanes.Commit(ctx, t.Worktree, laneMessage(t, a.summary)); err != nil {
+	if l.head, changed, err = l.lanes.Commit(ctx, t.Worktree, laneMessage(t, l.summary)); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.committed")
-	a.log.InfoContext(ctx, "landing committed", "head", a.head, "changed", changed)
+	l.log.InfoContext(ctx, "landing committed", "head", l.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through a try, which finds out.
 	if !changed && t.Status == muster.InProgress && d == nil {
-		if a.owner.Unchanged != nil {
-			if err := a.owner.Unchanged(ctx); err != nil {
+		if l.owner.Unchanged != nil {
+			if err := l.owner.Unchanged(ctx); err != nil {
 				return err
 			}
 		}
-		return a.completeUnchanged(ctx)
+		return l.completeUnchanged(ctx)
 	}
-	tip, err := a.Target(ctx)
+	tip, err := l.target.Target(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.begin(ctx, tip); err != nil {
+	if err := l.begin(ctx, tip); err != nil {
 		return err
 	}
 	if d != nil {
-		return a.returnDisplaced(ctx, d)
+		return l.comeBack(ctx, displaced(l.options.branch(), d.Error()))
 	}
-	return queueUntilDecided(ctx, a, tip)
+	return l.queueUntilDecided(ctx, tip)
 }
 
-// queueUntilDecided queues the attempt until something is decided about it that does not make it queue again.
-func queueUntilDecided(ctx context.Context, a *attempt, tip string) error {
+// queueUntilDecided tries to land the work until something is decided about it that does not make it queue again.
+func (l *landing) queueUntilDecided(ctx context.Context, tip string) error {
 	for {
-		// Asked before the wait for others, which may take many checks: whoever has a conflict can resolve it
-		// meanwhile.
-		isReturned, err := a.returnEarly(ctx, tip)
-		if err == nil && !isReturned {
-			isReturned, err = returnSecrets(ctx, a, tip)
-		}
-		if err == nil && !isReturned {
-			err = findApproval(ctx, a, tip)
-		}
-		if err == nil && !isReturned {
-			err = a.await(ctx)
-		}
+		err := l.try(ctx, tip)
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		if tip, err = a.Target(ctx); err != nil {
+		if tip, err = l.target.Target(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// returnEarly returns the task when its work conflicts with the target as it is. The error is errMoved when the lane
-// has another head now.
-func (a *attempt) returnEarly(ctx context.Context, tip string) (isReturned bool, err error) {
-	tree, conflicts, err := mergeHead(ctx, a, tip)
+// try queues the work, unless there is a reason to return it before the wait for others, which may take many checks:
+// its owner can mend it meanwhile. The error is errMoved when it has to be tried again.
+func (l *landing) try(ctx context.Context, tip string) error {
+	tree, conflicts, err := l.mergeOnto(ctx, l.repo, tip)
 	if err != nil {
-		return true, a.explainUnmergeable(ctx, tip, err)
+		return l.explainUnmergeable(ctx, tip, err)
 	}
-	if len(conflicts) == 0 {
-		a.merged = merged{onto: tip, head: a.head, tree: tree}
-		return false, nil
+	if len(conflicts) > 0 {
+		return l.mergeInLane(ctx, tip)
 	}
-	return true, a.mergeInLane(ctx, tip)
+	l.merged = merged{onto: tip, head: l.head, tree: tree}
+	for _, gate := range l.gates() {
+		back, err := gate(ctx, tip)
+		if err != nil {
+			return err
+		}
+		if back.reason != "" {
+			return l.comeBack(ctx, back)
+		}
+	}
+	if err := l.findApproval(ctx, tip); err != nil {
+		return err
+	}
+	d, err := l.queue.decide(ctx, l.work)
+	if err != nil {
+		return err
+	}
+	return l.follow(ctx, d)
+}
+
+// follow does what the queue has decided.
+func (l *landing) follow(ctx context.Context, d decision) error {
+	switch d.do {
+	case doNothing:
+		l.setTask(d.task)
+		return d.err
+	case doRecord:
+		return l.complete(ctx, d.landed)
+	case doLandNothing:
+		return l.landNothing(ctx, d.tip)
+	case doMerge:
+		return l.mergeInLane(ctx, d.tip)
+	case doExplainUnmergeable:
+		return l.explainUnmergeable(ctx, d.tip, d.err)
+	case doReturnEmpty:
+		return l.comeBack(ctx, empty(l.options.branch()))
+	case doReturnRed:
+		return l.returnRed(ctx, d.tip, d.result)
+	case doReturnDisplaced:
+		return l.comeBack(ctx, displaced(l.options.branch(), d.displaced.Error()))
+	case doReview:
+		return l.review(ctx, d.landed)
+	case doExplainOver:
+		l.setTask(d.task)
+		return l.explainOver(ctx)
+	case doExplainStale:
+		return l.explainStale(ctx)
+	}
+	return d.err
 }
 
 // resume looks at what a crash left of a landing: the work may be on the target already, or be returned with conflicts.
-func (a *attempt) resume(ctx context.Context) (done bool, err error) {
+func (l *landing) resume(ctx context.Context) (done bool, err error) {
 	// A landing that was cut off keeps its summary: the caller may be a recovery, which has none.
-	a.summary = cmp.Or(a.summary, a.v.Task.Landing.Summary)
+	l.summary = cmp.Or(l.summary, l.task.Landing.Summary)
 	// The target decides, not the board: a crash after the transaction leaves the task as landing.
-	if done, err := a.completeLanded(ctx); done || err != nil {
+	if done, err := l.completeLanded(ctx); done || err != nil {
 		return done, err
 	}
-	open, err := a.lanes.Unresolved(ctx, a.v.Task.Worktree)
+	open, err := l.lanes.Unresolved(ctx, l.task.Worktree)
 	if err != nil || len(open) == 0 {
 		return false, err
 	}
@@ -226,44 +265,44 @@ func (a *attempt) resume(ctx context.Context) (done bool, err error) {
 	for _, c := range open {
 		files = append(files, c.File)
 	}
-	tip, err := a.Target(ctx)
+	tip, err := l.target.Target(ctx)
 	if err != nil {
 		return false, err
 	}
-	a.head = a.v.Task.Landing.Head
-	return true, a.returnConflict(ctx, tip, files)
+	l.head = l.task.Landing.Head
+	return true, l.returnConflict(ctx, tip, files)
 }
 
-// begin makes the head durable, sets the landing ref to it, and notes the attempt on the board, with the target's tip.
+// begin makes the head durable, sets the landing ref to it, and notes the landing on the board, with the target's tip.
 // In this order a crash never leaves a ref or a note that names a commit which the disk may lose.
-func (a *attempt) begin(ctx context.Context, tip string) error {
-	if err := a.repo.Pack(ctx, tip, a.head); err != nil {
+func (l *landing) begin(ctx context.Context, tip string) error {
+	if err := l.repo.Pack(ctx, tip, l.head); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.packed")
-	isRevoked, err := a.refs.raise(ctx, a.head)
+	isRevoked, err := l.refs.raise(ctx, l.head)
 	if err != nil {
 		return err
 	}
 	if isRevoked {
-		return a.refuse(ctx)
+		return l.refuse(ctx)
 	}
 	failpoint.Hit("landing.claimed")
 	// A landing that is under way keeps the tip with which it was first noted: a landing whose record a crash lost is
 	// searched from there.
-	if noted := a.v.Task.Landing; a.v.Task.Status == muster.Landing && noted != nil && noted.Onto != "" {
+	if noted := l.task.Landing; l.task.Status == muster.Landing && noted != nil && noted.Onto != "" {
 		tip = noted.Onto
-		if noted.Head == a.head {
+		if noted.Head == l.head {
 			return nil
 		}
 	}
-	t, err := a.board.BeginLanding(ctx, a.v.Task.ID, a.claim,
-		muster.PendingLanding{Head: a.head, Onto: tip, Summary: a.summary})
+	t, err := l.board.BeginLanding(ctx, l.task.ID, l.claim,
+		muster.PendingLanding{Head: l.head, Onto: tip, Summary: l.summary})
 	failpoint.Hit("landing.noted")
 	if errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound) {
-		return a.refuse(ctx)
+		return l.refuse(ctx)
 	}
-	a.setTask(t)
+	l.setTask(t)
 	return err
 }
 
@@ -271,31 +310,31 @@ func (a *attempt) begin(ctx context.Context, tip string) error {
 var errMoved = errors.New("the target or the lane has moved")
 
 // explainOver tells the owner of a claim that is over by the board. Another process may have landed it.
-func (a *attempt) explainOver(ctx context.Context) error {
-	if a.v.Task.Fence == a.claim && a.v.Task.Status == muster.Completed {
+func (l *landing) explainOver(ctx context.Context) error {
+	if l.task.Fence == l.claim && l.task.Status == muster.Completed {
 		return nil
 	}
-	return a.refuse(ctx)
+	return l.refuse(ctx)
 }
 
 // explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
 // landing ref has: then the claim was revoked, or another process has landed it.
-func (a *attempt) explainStale(ctx context.Context) error {
-	at, err := a.repo.Ref(ctx, a.refs.landing)
+func (l *landing) explainStale(ctx context.Context) error {
+	at, err := l.repo.Ref(ctx, l.refs.landing)
 	if err != nil {
 		return err
 	}
-	if at == a.head {
+	if at == l.head {
 		return errMoved // the landing ref is untouched, so it was the target that moved
 	}
 	// Another process that went on with this very claim may have landed it.
-	if done, err := a.completeLanded(ctx); done || err != nil {
+	if done, err := l.completeLanded(ctx); done || err != nil {
 		return err
 	}
 	// The ref is at another commit: another process has begun a landing of this claim with a later head of the lane.
 	if at != "" {
 		return muster.Errorf(muster.Held,
-			"task %d is being landed by another process, which goes on with this claim", a.v.Task.ID)
+			"task %d is being landed by another process, which goes on with this claim", l.task.ID)
 	}
-	return a.refuse(ctx)
+	return l.refuse(ctx)
 }

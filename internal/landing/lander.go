@@ -60,11 +60,11 @@ package landing
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"os"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"muster"
 	"muster/internal/board"
@@ -77,28 +77,15 @@ import (
 
 // Lander lands the work of one board. It is safe for concurrent use.
 type Lander struct {
-	repo      *git.Repo
-	lanes     *worktree.Lanes
-	board     *board.Board
-	journal   *journal.Journal
-	runner    *check.Runner
-	options   Options
-	slot      chan struct{} // holds one token: who has it runs checks, and is the only one in this process who lands
-	queue     queue
-	tasks     sync.Map // by task, a chan struct{}: one call for a task at a time in this process
-	waitedFor sync.Map // what landings wait for, of which people were told
-	told      sync.Map // what holds for all landings, of which people were told
-
-	// What is known of where the target may be; see tip.go.
-	verified    atomic.Pointer[string]            // the tip at which it was found last
-	movedAtRest atomic.Pointer[string]            // the displacement that was found while no agent worked
-	usersRefs   atomic.Pointer[map[string]string] // the user's refs when no agent worked
-	checked     atomic.Pointer[string]            // the tip on which the check ran last
-	isUnsigned  atomic.Bool                       // people know that a signature could not be had
-	cannotSign  atomic.Bool                       // the program that signs has not ended
-	goneInCheck atomic.Bool                       // the check has deleted it, which the user has to undo
-	// The user has had it checked out since a landing was free to move it: what it was moved to then may be theirs.
-	wasCheckedOut atomic.Bool
+	repo    *git.Repo
+	lanes   *worktree.Lanes
+	board   *board.Board
+	journal *journal.Journal
+	options *Options
+	records *records
+	guard   *guard
+	queue   *queue
+	tasks   sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 }
 
 // New makes the Lander of a board. launch returns what starts checks; it is called at each check, so that one Lander
@@ -114,17 +101,60 @@ func New(
 		o.Check.Command = muster.RequiredNames(o.Check.Named)
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: o, slot: make(chan struct{}, 1),
-		runner: check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
-			Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-			Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
-			Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount,
-			OnTest: o.OnTest})}
+	runner := check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
+		Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
+		Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
+		Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount, OnTest: o.OnTest})
+	r := &records{board: b, journal: j, options: &o}
+	g := &guard{repo: repo, lanes: lanes, board: b, records: r, options: &o}
+	q := &queue{repo: repo, board: b, journal: j, target: g, records: r, options: &o,
+		checks: &checker{repo: repo, records: r, target: g, runner: runner, options: &o, slot: make(chan struct{}, 1)},
+		signer: &signer{repo: repo, records: r, options: &o}}
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: &o, records: r, guard: g, queue: q}
 }
 
-// Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that
-// has no Landed had nothing to land.
-type Verdict struct {
-	Task muster.Task // as it is now
-	Text string      // of a returned task, for its owner's model: what happened, what to do, the log's last lines
+// Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
+// error is NotFound when there is no such branch.
+func (l *Lander) Target(ctx context.Context) (string, error) { return l.guard.Target(ctx) }
+
+// IsUntouched reports whether the target is where this process has seen it last.
+func (l *Lander) IsUntouched(ctx context.Context) bool { return l.guard.isUntouched(ctx) }
+
+// State returns where the target is, and changes nothing.
+func (l *Lander) State(ctx context.Context) (TargetState, error) { return l.guard.state(ctx) }
+
+// Accept makes a commit the one from which landings go on, because the user says so. The target is moved there if it is
+// elsewhere.
+func (l *Lander) Accept(ctx context.Context, rev string) (TargetState, error) {
+	return l.guard.accept(ctx, rev)
+}
+
+// Secure returns where the target is after it has put back one that was displaced. d says what was found. One that the
+// user may have moved on purpose is left where it is, and tip is where landings left it.
+func (l *Lander) Secure(ctx context.Context) (tip string, d *Displaced, err error) {
+	return l.guard.restore(ctx)
+}
+
+// IsTakenBack reports whether the target was displaced so that something that landed is no longer on it.
+func (l *Lander) IsTakenBack(ctx context.Context) (bool, error) { return l.guard.isTakenBack(ctx) }
+
+// AtRest is called while no agent works. A target that is displaced now was moved by the user, or by a program of
+// theirs, and landings wait until they have said what they want. A commit in the history of a branch or tag that is
+// there now is the user's too.
+func (l *Lander) AtRest(ctx context.Context) error { return l.guard.atRest(ctx) }
+
+// CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
+// red, but may never make a green one red. It queues with the landings of this process. Without a check it does
+// nothing.
+func (l *Lander) CheckBase(ctx context.Context) (CheckResult, error) { return l.queue.checks.base(ctx) }
+
+// CheckMoved runs the check on the target as it is, unless the check has said something of that already. isRun reports
+// whether it ran. It is for the end of a run: the user may have moved the target to where no landing has checked it.
+func (l *Lander) CheckMoved(ctx context.Context) (res CheckResult, isRun bool, err error) {
+	return l.queue.checks.moved(ctx)
+}
+
+// TryCheck runs the set-up and the check on a commit as a landing does. It records nothing and moves nothing.
+func (l *Lander) TryCheck(ctx context.Context, commit string) (CheckResult, error) {
+	return l.queue.checks.try(ctx, commit)
 }

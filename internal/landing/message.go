@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/git"
 	"muster/internal/lazyregexp"
 	"muster/internal/text"
 )
@@ -62,24 +63,20 @@ func subject(t muster.Task) string {
 // plain returns the text as git accepts it in a message: valid UTF-8 without NUL.
 func plain(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "") }
 
-// findLanded finds the task's commit among those that have come to the target since its landing began; nil when it is
-// not there. So a landing is recognised that a crash kept from being recorded: only the runtime writes the target's
-// first parents, and each of its commits names its task.
-func (l *Lander) findLanded(ctx context.Context, t muster.Task) (*muster.Landed, error) {
-	tip, err := l.Target(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B",
+// findLanded finds the task's commit among those that have come to the target, which is at tip, since its landing
+// began; nil when it is not there. So a landing is recognised that a crash kept from being recorded: only the runtime
+// writes the target's first parents, and each of its commits names its task.
+func findLanded(ctx context.Context, repo *git.Repo, t muster.Task, tip string) (*muster.Landed, error) {
+	out, err := repo.Run(ctx, repo.CommonDir(), "log", "-z", "--first-parent", "--format=%H%n%B",
 		"--end-of-options", t.Landing.Onto+".."+tip)
 	if err != nil {
 		return nil, unavailable(ctx, "git cannot read the target's history", err)
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
 		commit, message, _ := strings.Cut(entry, "\n")
-		trailers := landedTrailers().FindStringSubmatch(strings.TrimRight(message, "\n") + "\n")
-		if trailers != nil && trailers[1] == strconv.Itoa(int(t.ID)) {
-			return &muster.Landed{Commit: commit, Receipt: trailers[2], Check: trailers[3], Review: trailers[4]}, nil
+		if id, landed, ok := Trailers(message); ok && id == t.ID {
+			landed.Commit = commit
+			return &landed, nil
 		}
 	}
 	return nil, nil

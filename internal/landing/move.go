@@ -17,10 +17,10 @@ import (
 func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	failpoint.Hit("landing.checked")
 	landing := s.entries[:at]
-	if sendToReview(s, landing, landed) {
+	if s.sendToReview(landing, landed) {
 		return nil
 	}
-	if err := refuseUsers(ctx, s.Lander); err != nil {
+	if err := s.queue.target.refuseUsers(ctx); err != nil {
 		return err
 	}
 	if isOver, err := s.endOver(ctx, landing); isOver || err != nil {
@@ -42,8 +42,8 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 	if err := s.returnConflicting(ctx); err != nil {
 		return err
 	}
-	if err := s.repo.Tidy(ctx); err != nil {
-		s.options.Log.WarnContext(ctx, "git cannot repack", "err", err)
+	if err := s.queue.repo.Tidy(ctx); err != nil {
+		s.queue.options.Log.WarnContext(ctx, "git cannot repack", "err", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (s *stack) land(ctx context.Context, at int, landed muster.Landed) error {
 func (s *stack) restack(ctx context.Context) error {
 	below := s.tip
 	for i, e := range s.entries {
-		commit, err := e.makeCommit(ctx, e.tree, below, s.expected())
+		commit, err := s.queue.makeCommit(ctx, e.job, e.tree, below, s.expected())
 		if err != nil {
 			return err
 		}
@@ -69,12 +69,9 @@ func (s *stack) restack(ctx context.Context) error {
 // landing ref. Where claims are over their owners are told why, and all others queue again.
 func (s *stack) endOver(ctx context.Context, landing []entry) (isOver bool, err error) {
 	for _, e := range landing {
-		t, err := s.board.Get(ctx, e.v.Task.ID)
-		if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != e.claim || t.Status != muster.Landing) {
-			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error {
-				a.setTask(t)
-				return a.explainOver(ctx)
-			})
+		t, err := s.queue.board.Get(ctx, e.job.task.ID)
+		if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != e.job.claim || t.Status != muster.Landing) {
+			s.decide(e.job, decision{do: doExplainOver, task: t})
 			isOver = true
 		} else if err != nil {
 			return false, err
@@ -86,12 +83,12 @@ func (s *stack) endOver(ctx context.Context, landing []entry) (isOver bool, err 
 	return isOver, nil
 }
 
-// endClaim decides about an entry and takes it from the stack.
-func (s *stack) endClaim(job *attempt, next func(context.Context, *attempt) error) {
-	s.queue.decide(job, next)
+// decide decides about a landing and takes it from the stack.
+func (s *stack) decide(j *job, d decision) {
+	s.queue.answer(j, d)
 	kept := s.entries[:0:0]
 	for _, e := range s.entries {
-		if e.attempt != job {
+		if e.job != j {
 			kept = append(kept, e)
 		}
 	}
@@ -108,66 +105,63 @@ func (s *stack) makeTop(ctx context.Context, at int, landed *muster.Landed) (err
 		if at > 1 {
 			below = s.entries[at-2].commit
 		}
-		if landed.Commit, err = e.makeCommit(ctx, e.tree, below, *landed); err != nil {
+		if landed.Commit, err = s.queue.makeCommit(ctx, e.job, e.tree, below, *landed); err != nil {
 			return err
 		}
 	}
 	if landed.Commit, err = s.sign(ctx, at, *landed); err != nil {
 		return err
 	}
-	return s.repo.Pack(ctx, s.tip, landed.Commit)
+	return s.queue.repo.Pack(ctx, s.tip, landed.Commit)
 }
 
 // makeCommit makes the commit that lands on another one. It is not durable yet.
-func (a *attempt) makeCommit(ctx context.Context, tree, onto string, landed muster.Landed) (commit string, err error) {
-	commit, err = a.commitBy(ctx, a.repo.CommitTree, tree, onto, landed)
+func (q *queue) makeCommit(ctx context.Context, j *job, tree, onto string, landed muster.Landed) (string, error) {
+	parents, message := q.commitOf(j, onto, landed)
+	commit, err := q.repo.CommitTree(ctx, tree, parents, message)
 	if err != nil {
 		return "", unavailable(ctx, "the commit cannot be made", err)
 	}
 	return commit, nil
 }
 
-// commitBy makes the commit that lands on another one with a function: CommitTree or SignedCommit of the repository.
-func (a *attempt) commitBy(
-	ctx context.Context,
-	commit func(ctx context.Context, tree string, parents []string, message string) (string, error),
-	tree, onto string, landed muster.Landed,
-) (string, error) {
-	landed.Review = a.approval.String()
+// commitOf returns the parents and the message of the commit that lands on another one.
+func (q *queue) commitOf(j *job, onto string, landed muster.Landed) (parents []string, text string) {
+	landed.Review = j.approval
 	// What it lands on is always the first parent: findLanded follows first parents only.
-	parents := []string{onto}
-	if a.options.MergeCommits {
-		parents = append(parents, a.head)
+	parents = []string{onto}
+	if q.options.MergeCommits {
+		parents = append(parents, j.head)
 	}
-	return commit(ctx, tree, parents, message(a.v.Task, a.summary, a.by, landed))
+	return parents, message(j.task, j.summary, j.by, landed)
 }
 
 // moveTarget is the landing: the target moves and the landing refs go, or neither. Where that was refused, it decides
 // about those who are the reason, and the others queue again.
 func (s *stack) moveTarget(ctx context.Context, landing []entry, commit string) (isMoved bool, err error) {
 	// What has landed must stay on the target, whatever went wrong here before.
-	if isOnTip, err := s.repo.IsAncestor(ctx, s.tip, commit); err != nil || !isOnTip {
+	if isOnTip, err := s.queue.repo.IsAncestor(ctx, s.tip, commit); err != nil || !isOnTip {
 		return false, cmp.Or(err, error(muster.Errorf(muster.Unavailable, "%.7s does not follow %.7s", commit, s.tip)))
 	}
-	err = s.announce(ctx, s.tip, commit)
+	err = s.queue.target.announce(ctx, s.tip, commit)
 	if err == nil {
 		failpoint.Hit("landing.moving")
 		// A target that moved, or a claim that was revoked after the board was asked, makes the transaction fail, so
 		// neither an untested merge nor a late owner's work can land.
-		updates := []git.RefUpdate{{Ref: s.options.Target, New: commit, Old: s.tip}}
+		updates := []git.RefUpdate{{Ref: s.queue.options.Target, New: commit, Old: s.tip}}
 		for _, e := range landing {
-			updates = append(updates, git.RefUpdate{Ref: e.refs.landing, Old: e.head})
+			updates = append(updates, git.RefUpdate{Ref: e.job.refs.landing, Old: e.job.head})
 		}
-		err = s.repo.UpdateRefs(ctx, updates)
+		err = s.queue.repo.UpdateRefs(ctx, updates)
 	}
 	switch {
 	case err == nil:
 		failpoint.Hit("landing.moved")
-		landing[len(landing)-1].log.InfoContext(ctx, "landing moved the target",
+		landing[len(landing)-1].job.log.InfoContext(ctx, "landing moved the target",
 			"commit", commit, "tasks", len(landing))
 		return true, nil
-	case errors.Is(err, muster.ErrStale) || errors.Is(err, errMoved):
-		s.options.Log.InfoContext(ctx, "landing refused", "tip", s.tip)
+	case errors.Is(err, muster.ErrStale):
+		s.queue.options.Log.InfoContext(ctx, "landing refused", "tip", s.tip)
 		return false, s.endStale(ctx, landing)
 	}
 	return false, err
@@ -177,12 +171,12 @@ func (s *stack) moveTarget(ctx context.Context, landing []entry, commit string) 
 // others queue again, because it was the target that moved, or what they were merged with is gone.
 func (s *stack) endStale(ctx context.Context, landing []entry) error {
 	for _, e := range landing {
-		at, err := s.repo.Ref(ctx, e.refs.landing)
+		at, err := s.queue.repo.Ref(ctx, e.job.refs.landing)
 		if err != nil {
 			return err
 		}
-		if at != e.head {
-			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error { return a.explainStale(ctx) })
+		if at != e.job.head {
+			s.decide(e.job, decision{do: doExplainStale})
 		}
 	}
 	s.requeue()
@@ -193,7 +187,7 @@ func (s *stack) endStale(ctx context.Context, landing []entry) error {
 // what the board calls landed. The owners of the others record theirs; resume finds what a crash has left.
 func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) {
 	last := len(landing) - 1
-	topID := landing[last].v.Task.ID
+	topID := landing[last].job.task.ID
 	for i, e := range landing {
 		landed := top
 		if i < last {
@@ -203,17 +197,15 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 				landed.CoveredBy = topID
 			}
 		}
-		job := e.attempt
-		if i == last {
-			err := job.complete(ctx, landed)
-			s.queue.decide(job, func(context.Context, *attempt) error { return err })
-			continue
+		if i < last && s.queue.answer(e.job, decision{do: doRecord, landed: landed}) {
+			continue // its owner records it
 		}
-		isThere := s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.complete(ctx, landed) })
-		if !isThere {
-			if err := job.complete(ctx, landed); err != nil {
-				s.options.Log.WarnContext(ctx, "a landing is not recorded", "task", job.v.Task.ID, "err", err)
-			}
+		t, err := s.queue.records.complete(ctx, &e.job.work, landed)
+		s.queue.target.lookAgain()
+		if i == last {
+			s.queue.answer(e.job, decision{do: doNothing, task: t, err: err})
+		} else if err != nil {
+			s.queue.options.Log.WarnContext(ctx, "a landing is not recorded", "task", e.job.task.ID, "err", err)
 		}
 	}
 }
@@ -222,11 +214,11 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 // lets the others wait again. It reports whether there were any. checked says what the check said of all of them.
 //
 // Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
-func sendToReview(s *stack, landing []entry, checked muster.Landed) (isSent bool) {
+func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent bool) {
 	for _, e := range slices.Clone(landing) {
-		if !e.isReviewed() {
+		if !e.job.isReviewed() {
 			isSent = true
-			s.endClaim(e.attempt, func(ctx context.Context, a *attempt) error { return a.review(ctx, checked) })
+			s.decide(e.job, decision{do: doReview, landed: checked})
 		}
 	}
 	if isSent {

@@ -3,12 +3,14 @@ package landing
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"muster"
 	"muster/internal/check"
 	"muster/internal/ports"
 	"muster/internal/redact"
 	"muster/internal/setup"
+	"muster/internal/worktree"
 )
 
 // Options are the settings of landings.
@@ -72,3 +74,54 @@ type Check = check.Check
 
 // CheckResult is what a check said.
 type CheckResult = check.Result
+
+// branch returns the target's name without refs/heads/.
+func (o *Options) branch() string { return strings.TrimPrefix(o.Target, "refs/heads/") }
+
+// Reviewer returns what a reviewer says of work that the check has passed. It is called in the goroutine of the task's
+// owner. An error means that there is no verdict. A process without one lands no work that needs a review.
+type Reviewer func(context.Context, ReviewRequest) (ReviewVerdict, error)
+
+// DefaultReviewer is the role that reviews work where none is named.
+const DefaultReviewer = "reviewer"
+
+// ReviewRequest is what a reviewer decides about. All but Role is of others, and none of it is an instruction.
+type ReviewRequest struct {
+	Role    string // of the reviewer
+	Task    muster.Task
+	Summary string        // the owner's
+	Diff    worktree.Diff // of the lane, from where it left the target
+	Checked muster.Landed // what the check said of the work merged with the target
+	// Line returns a line of a file as it is in the lane. Its error says what is there instead.
+	Line func(ctx context.Context, file string, line int) (string, error)
+}
+
+// ReviewVerdict is what a reviewer has decided.
+type ReviewVerdict struct {
+	Approved bool
+	Comments []ReviewComment // why it is returned, or what is to be known of what is approved
+	Text     string          // about the whole, perhaps ""
+	Model    string          // which has decided, as the settings name it
+}
+
+// ReviewComment is about a line of a file; line 0 is the whole file.
+type ReviewComment struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// Owner is what a landing asks of the process that hosts the task's owner. What is nil is not asked.
+type Owner struct {
+	Review Reviewer
+	// Unchanged is called before a task is completed whose lane holds nothing. Its error ends the landing, and the task
+	// stays as it is.
+	Unchanged func(context.Context) error
+}
+
+// Verdict is how a landing ended: the task's status says whether it is completed or returned. A completed task that
+// has no Landed had nothing to land.
+type Verdict struct {
+	Task muster.Task // as it is now
+	Text string      // of a returned task, for its owner's model: what happened, what to do, the log's last lines
+}

@@ -217,6 +217,14 @@ type checkedOutError struct{ branch, path string }
 // Error names the branch and the directory.
 func (e *checkedOutError) Error() string { return e.branch + " is checked out at " + e.path }
 
+// key is the directory.
+func (e *checkedOutError) key() string { return e.path }
+
+// question says what landings wait for, and the command that ends it.
+func (e *checkedOutError) question() string {
+	return fmt.Sprintf("%s: landings wait until it is not (%s)", e, e.fix())
+}
+
 // fix is the command that frees the branch.
 func (e *checkedOutError) fix() string {
 	return fmt.Sprintf("git -C %s switch ANOTHER-BRANCH", text.ShellQuote(e.path))

@@ -8,17 +8,68 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
+	"muster/internal/git"
+	"muster/journal"
 )
 
-// queue holds the landings of this process whose owners wait. While there are any, one goroutine, the drainer, lands
-// them: see stack.go. The owners wait in await, and each does itself what is decided about its work.
+// decision is what the queue has decided about a landing.
+type decision struct {
+	do        action        // what its owner does now: see landing.follow
+	tip       string        // the target's, when it was decided
+	landed    muster.Landed // what landed, or what the check said of work that is to be reviewed
+	result    CheckResult   // of the check that is red
+	displaced *Displaced    // in whose phase it happened
+	task      muster.Task   // as the board has it; without an id: as the owner knows it
+	err       error         // why it is not recorded, what git says of the merge, or why the queue has failed
+}
+
+// action is what the owner of a landing does after a decision.
+type action int
+
+const (
+	doFail               action = iota
+	doNothing                   // the work has landed, and the board says so
+	doRecord                    // it has landed
+	doLandNothing               // the target has everything of it
+	doMerge                     // it conflicts with the target
+	doExplainUnmergeable        // git cannot merge it with the target at all
+	doReturnEmpty               // it would leave no file
+	doReturnRed                 // the check failed on it
+	doReturnDisplaced           // its lane has displaced the target
+	doReview                    // the check has passed
+	doExplainOver               // the claim is over by the board
+	doExplainStale              // the landing ref has moved
+)
+
+// guardedTarget is what the queue asks of the guard.
+type guardedTarget interface {
+	targetTip
+	secure(ctx context.Context, lane muster.Name) (*Displaced, error)
+	refuseUsers(context.Context) error
+	announce(ctx context.Context, tip, commit string) error
+	noteGoneInCheck(context.Context)
+	lookAgain()
+}
+
+// queue decides about the landings of this process. Their owners wait in decide. While there are any, one goroutine,
+// the drainer, lands them: see stack.go.
 //
-// Invariant: whoever is in the queue is decided, or has left it: the drainer ends only when it finds nobody waiting,
-// and the next one who comes starts another.
+// Invariant: each landing in the queue is decided, or has left it: the drainer ends only when none is waiting, and the
+// next one that comes starts another.
 type queue struct {
+	repo    *git.Repo
+	board   *board.Board
+	journal *journal.Journal
+	target  guardedTarget
+	records *records
+	checks  *checker
+	signer  *signer
+	options *Options
+
 	mu sync.Mutex
 	// waiting are those that the drainer has not taken, or has put back.
-	waiting []*attempt
+	waiting []*job
 	// present is how many owners wait for a decision, of those that are waiting and of those in the stack.
 	present int
 	// drains says that there is a drainer, and giveUp ends its work.
@@ -29,61 +80,62 @@ type queue struct {
 	sequence int
 }
 
-// turn is what an attempt has in the queue.
-type turn struct {
+// job is a landing in the queue.
+type job struct {
+	work
 	place   int           // the order in which it came
-	decided chan struct{} // closed when next is set
-	// next is what its owner does now. It is called in the goroutine of the owner.
-	next func(context.Context, *attempt) error
-	left bool // the owner does not wait any more; guarded by the queue's mutex
+	decided chan decision // has room for the one decision
+	left    bool          // the owner does not wait any more; guarded by the queue's mutex
 }
 
-// await queues the attempt, waits until something is decided about it, and does that. The error is errMoved when it has
-// to queue again. The end of ctx ends the wait, and not the landing.
-func (a *attempt) await(ctx context.Context) error {
-	// The drainer has a copy: the owner may go while that works.
-	job := *a
-	job.turn = turn{decided: make(chan struct{})}
-	q := &a.Lander.queue
-	q.add(ctx, a.Lander, &job)
-	for isDecided := false; !isDecided; {
-		select {
-		case <-job.decided:
-			isDecided = true
-		case <-ctx.Done():
-			if q.leave(&job, context.Cause(ctx)) {
-				q.awaitEnd()
-				return context.Cause(ctx)
-			}
+// decide queues the work, and returns what is decided about it. The end of ctx ends the wait, and not the landing.
+func (q *queue) decide(ctx context.Context, w work) (d decision, err error) {
+	j := q.add(ctx, w)
+	select {
+	case d = <-j.decided:
+	case <-ctx.Done():
+		isDecided := false
+		if d, isDecided = q.leave(j, context.Cause(ctx)); !isDecided {
+			q.awaitEnd()
+			return d, context.Cause(ctx)
 		}
 	}
-	*a = job
-	return a.next(ctx, a)
+	if d.do == doFail {
+		// Each owner finds out by itself whether it waits, tries again, or gives up.
+		return d, cmp.Or(context.Cause(ctx), d.err)
+	}
+	return d, nil
 }
 
-// add queues a job, and starts the drainer where none is at work.
-func (q *queue) add(ctx context.Context, l *Lander, job *attempt) {
+// checkTip is checker.ofTip for the work.
+func (q *queue) checkTip(ctx context.Context, w *work, tip string) (res CheckResult, isRed bool, err error) {
+	return q.checks.ofTip(ctx, w.checkOf(tip))
+}
+
+// add queues work, and starts the drainer where none is at work.
+func (q *queue) add(ctx context.Context, w work) *job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sequence++
-	job.place = q.sequence
-	q.waiting = append(q.waiting, job)
+	j := &job{work: w, place: q.sequence, decided: make(chan decision, 1)}
+	q.waiting = append(q.waiting, j)
 	q.present++
 	if !q.drains {
-		q.start(ctx, l)
+		q.start(ctx)
 	}
+	return j
 }
 
 // start starts a drainer. It works for all who wait, so it ends when the last one of them has left, and not with ctx.
 // The caller holds the mutex.
-func (q *queue) start(ctx context.Context, l *Lander) {
+func (q *queue) start(ctx context.Context) {
 	work, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	q.drains, q.giveUp = true, giveUp
 	ended := make(chan struct{})
 	q.ended = ended
 	go func() {
 		defer close(ended)
-		drain(work, l)
+		q.drain(work)
 	}()
 }
 
@@ -105,46 +157,45 @@ func (q *queue) awaitEnd() {
 // maxEnd is longer than the last writes of a landing may take.
 const maxEnd = 10 * time.Second
 
-// startAgain starts a drainer in the place of one that was ended, if somebody waits.
-func (q *queue) startAgain(ctx context.Context, l *Lander) {
+// startAgain starts a drainer in the place of one that was ended, if a landing waits.
+func (q *queue) startAgain(ctx context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.drains = len(q.waiting) > 0; q.drains {
-		q.start(ctx, l)
+		q.start(ctx)
 	}
 }
 
-// leave takes a job whose owner has gone out of the queue. It reports whether the job was undecided.
-func (q *queue) leave(job *attempt, why error) bool {
+// leave takes a job whose owner has gone out of the queue, unless it is decided.
+func (q *queue) leave(j *job, why error) (d decision, isDecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
-	case <-job.decided:
-		return false
+	case d = <-j.decided:
+		return d, true
 	default:
 	}
-	job.left = true
-	q.waiting = slices.DeleteFunc(q.waiting, func(other *attempt) bool { return other == job })
+	j.left = true
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *job) bool { return other == j })
 	if q.present--; q.present == 0 {
 		q.giveUp(why)
 	}
-	return true
+	return d, false
 }
 
-// decide says what the owner of a job has to do now. It reports whether the owner is there to do it.
-func (q *queue) decide(job *attempt, next func(context.Context, *attempt) error) bool {
+// answer gives the owner of a job its decision. It reports whether the owner is there to follow it.
+func (q *queue) answer(j *job, d decision) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	job.next = next
-	close(job.decided)
-	if !job.left {
+	j.decided <- d
+	if !j.left {
 		q.present--
 	}
-	return !job.left
+	return !j.left
 }
 
 // take takes all who wait.
-func (q *queue) take() []*attempt {
+func (q *queue) take() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.waiting
@@ -153,13 +204,13 @@ func (q *queue) take() []*attempt {
 }
 
 // putBack lets jobs wait again.
-func (q *queue) putBack(jobs ...*attempt) {
+func (q *queue) putBack(jobs ...*job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(slices.DeleteFunc(jobs, func(job *attempt) bool { return job.left }), q.waiting...)
+	q.waiting = append(slices.DeleteFunc(jobs, func(j *job) bool { return j.left }), q.waiting...)
 }
 
-// isOver reports whether nobody waits. Then the drainer has ended: the next one who comes starts another.
+// isOver reports whether none waits. Then the drainer has ended: the next one who comes starts another.
 func (q *queue) isOver() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,41 +218,38 @@ func (q *queue) isOver() bool {
 	return !q.drains
 }
 
-// drain lands what is in the queue until nobody waits.
-func drain(ctx context.Context, l *Lander) {
+// drain lands what is in the queue until none waits.
+func (q *queue) drain(ctx context.Context) {
 	for isDrained := false; !isDrained; {
-		err := landAll(ctx, l)
+		err := q.landAll(ctx)
 		if err != nil && ctx.Err() != nil {
 			// All who waited have left. Whoever has come since knows nothing of that.
-			l.queue.startAgain(ctx, l)
+			q.startAgain(ctx)
 			return
 		}
 		if err != nil {
-			// Each owner decides by itself whether it waits, tries again, or gives up.
-			for _, job := range l.queue.take() {
-				l.queue.decide(job, func(ctx context.Context, _ *attempt) error {
-					return cmp.Or(context.Cause(ctx), err)
-				})
+			for _, j := range q.take() {
+				q.answer(j, decision{do: doFail, err: err})
 			}
 		}
-		isDrained = err == nil || l.queue.isOver()
+		isDrained = err == nil || q.isOver()
 	}
 }
 
 // landAll lands what is in the queue until it is empty, or until an error: landings that had begun are queued again.
-func landAll(ctx context.Context, l *Lander) error {
-	unlock, err := takeSlot(ctx, l)
+func (q *queue) landAll(ctx context.Context) error {
+	unlock, err := q.checks.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	for {
-		s := stack{Lander: l}
+		s := stack{queue: q}
 		if err := s.advance(ctx); err != nil {
 			s.requeue()
 			return err
 		}
-		if l.queue.isOver() {
+		if q.isOver() {
 			return nil
 		}
 	}
@@ -209,24 +257,24 @@ func landAll(ctx context.Context, l *Lander) error {
 
 // inOrder sorts jobs into the order in which they land: those that have come back before or were reviewed, because they
 // have waited already; then those for which most tasks wait; then by the order in which they came.
-func inOrder(ctx context.Context, l *Lander, jobs []*attempt) error {
+func (q *queue) inOrder(ctx context.Context, jobs []*job) error {
 	if len(jobs) < 2 {
 		return nil
 	}
-	tasks, err := l.board.List(ctx)
+	tasks, err := q.board.List(ctx)
 	if err != nil {
 		return err
 	}
 	waits := dependants(tasks)
-	rank := func(a *attempt) int {
-		if a.v.Task.Rounds > 0 || a.approval != nil {
+	rank := func(j *job) int {
+		if j.task.Rounds > 0 || j.approval != "" {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(jobs, func(a, b *attempt) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.v.Task.Priority, a.v.Task.Priority),
-			cmp.Compare(waits[b.v.Task.ID], waits[a.v.Task.ID]), cmp.Compare(a.place, b.place))
+	slices.SortStableFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.task.Priority, a.task.Priority),
+			cmp.Compare(waits[b.task.ID], waits[a.task.ID]), cmp.Compare(a.place, b.place))
 	})
 	return nil
 }

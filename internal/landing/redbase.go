@@ -16,35 +16,35 @@ import (
 // nothing can be compared, and the work lands.
 
 // addedFailures returns what fails in the result of a check and did not fail on the tip. The caller has the slot.
-func addedFailures(ctx context.Context, l *Lander, tip string, res CheckResult) (added []string, err error) {
-	if l.options.Receipts == "" {
+func (c *checker) addedFailures(ctx context.Context, tip string, res CheckResult) (added []string, err error) {
+	if c.options.Receipts == "" {
 		return nil, nil
 	}
-	said, err := l.runner.Said(ctx, tip)
-	isMissing := func(c CheckResult) bool {
-		_, ok := said[c.Name]
-		return !ok && !c.Advisory && !c.Green
+	said, err := c.runner.Said(ctx, tip)
+	isMissing := func(now CheckResult) bool {
+		_, ok := said[now.Name]
+		return !ok && !now.Advisory && !now.Green
 	}
 	if err == nil && slices.ContainsFunc(res.Each(), isMissing) {
 		// The environment may be another one than that of the process that has checked the tip.
-		if _, err = l.classifyBase(ctx); err == nil {
-			said, err = l.runner.Said(ctx, tip)
+		if _, err = c.classifyBase(ctx); err == nil {
+			said, err = c.runner.Said(ctx, tip)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range res.Each() {
-		was, ok := said[c.Name]
+	for _, now := range res.Each() {
+		was, ok := said[now.Name]
 		switch {
-		case c.Advisory || c.Green || !ok:
+		case now.Advisory || now.Green || !ok:
 		case was.Green:
-			added = append(added, cmp.Or(c.Name, "the check"))
-		case was.NamesKnown && !c.NamesKnown:
+			added = append(added, cmp.Or(now.Name, "the check"))
+		case was.NamesKnown && !now.NamesKnown:
 			// Something else than a test has failed: nothing was built, or the tests have ended before their time.
-			added = append(added, "more than a test: "+cmp.Or(c.Failed, c.How))
+			added = append(added, "more than a test: "+cmp.Or(now.Failed, now.How))
 		case was.NamesKnown:
-			added = append(added, addedTests(was, c)...)
+			added = append(added, addedTests(was, now)...)
 		}
 	}
 	return added, nil

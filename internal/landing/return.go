@@ -6,95 +6,103 @@ import (
 	"errors"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
 )
 
+// gates are asked in this order before the work queues, each time that it is merged with a tip of the target without a
+// conflict (work.merged). Work of which one returns a reason comes back to its owner, and the others are not asked.
+//
+// To add a reason to return a landing: write a method that finds it, with the signature of holdsSecrets; list it here;
+// and write next to secretsHeld, in texts.go, what its owner and people are told. A new name of a reason goes into the
+// comments of comeback and of board.Return, and into docs/landing.md.
+func (l *landing) gates() []func(ctx context.Context, tip string) (comeback, error) {
+	return []func(context.Context, string) (comeback, error){l.holdsSecrets}
+}
+
 // mergeInLane merges the target into the lane after the merge of the trees has conflicted. A merge in a worktree obeys
 // attributes that a merge of trees does not: where it needs nobody, the error is errMoved, and the landing goes on.
 // Else the task is returned.
-func (a *attempt) mergeInLane(ctx context.Context, tip string) error {
-	files, err := a.mergeTarget(ctx, tip)
+func (l *landing) mergeInLane(ctx context.Context, tip string) error {
+	files, err := l.mergeTarget(ctx, tip)
 	if err != nil {
 		return err
 	}
 	if len(files) > 0 {
-		return a.returnConflict(ctx, tip, files)
+		return l.returnConflict(ctx, tip, files)
 	}
-	return cmp.Or(a.begin(ctx, tip), errMoved)
+	return cmp.Or(l.begin(ctx, tip), errMoved)
 }
 
 // mergeTarget merges the target's tip into the lane, and commits the merge unless files conflict.
-func (a *attempt) mergeTarget(ctx context.Context, tip string) (conflicts []string, err error) {
-	conflicts, err = a.lanes.Merge(ctx, a.v.Task.Worktree, tip)
+func (l *landing) mergeTarget(ctx context.Context, tip string) (conflicts []string, err error) {
+	conflicts, err = l.lanes.Merge(ctx, l.task.Worktree, tip)
 	if err != nil || len(conflicts) > 0 {
 		return conflicts, err
 	}
-	a.head, _, err = a.lanes.Commit(ctx, a.v.Task.Worktree, "Merge "+a.branch()+" into the lane\n")
+	l.head, _, err = l.lanes.Commit(ctx, l.task.Worktree, "Merge "+l.options.branch()+" into the lane\n")
 	return nil, err
 }
 
 // explainUnmergeable finds out why git could not merge at all. A task whose history has no commit in common with the
 // target is returned: somebody has moved the lane's branch, or the target.
-func (a *attempt) explainUnmergeable(ctx context.Context, tip string, cause error) error {
-	related, err := a.repo.Related(ctx, tip, a.head)
+func (l *landing) explainUnmergeable(ctx context.Context, tip string, cause error) error {
+	related, err := l.repo.Related(ctx, tip, l.head)
 	if err != nil || related {
 		return unavailable(ctx, "the work cannot be merged", cause)
 	}
 	// A lane that still contains its base was not moved, so it was the target.
-	text := targetMovedText(a.branch())
-	if onBase, err := a.repo.IsAncestor(ctx, a.v.Task.Base, a.head); err == nil && !onBase {
-		text = laneMovedText(a.branch(), a.v.Task.Base)
+	if onBase, err := l.repo.IsAncestor(ctx, l.task.Base, l.head); err == nil && !onBase {
+		return l.comeBack(ctx, laneMoved(l.options.branch(), l.task.Base))
 	}
-	return a.returnTask(ctx, "conflict", text,
-		board.Details{Text: "everything: it has no common history with " + a.branch()})
+	return l.comeBack(ctx, targetMoved(l.options.branch()))
 }
 
 // returnConflict returns the task to its owner, whose lane holds the conflicts.
-func (a *attempt) returnConflict(ctx context.Context, tip string, files []string) error {
-	met, err := a.explain(ctx, a.head, tip, files)
+func (l *landing) returnConflict(ctx context.Context, tip string, files []string) error {
+	met, err := l.explain.met(ctx, l.head, tip, files)
 	if err != nil {
 		return err
 	}
-	d := board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}
-	if d.Sides, err = a.bothSides(ctx, tip, d); err != nil {
-		return err
-	}
-	return a.returnTask(ctx, "conflict", conflictText(a.branch(), files)+met.text, d)
+	return l.comeBackWithSides(ctx, tip, conflicting(l.options.branch(), files, met))
 }
 
 // returnRed returns the task to its owner with the log. What the target has beyond the lane is merged into the lane
 // first: the check failed on both together, and the owner must be able to see it fail.
-func (a *attempt) returnRed(ctx context.Context, tip string, res CheckResult) error {
-	isUpToDate, err := a.repo.IsAncestor(ctx, tip, a.head)
+func (l *landing) returnRed(ctx context.Context, tip string, res CheckResult) error {
+	isUpToDate, err := l.repo.IsAncestor(ctx, tip, l.head)
 	if err != nil {
 		return err
 	}
 	met := collision{}
 	if !isUpToDate {
-		if met, err = a.explain(ctx, a.head, tip, nil); err != nil {
+		if met, err = l.explain.met(ctx, l.head, tip, nil); err != nil {
 			return err
 		}
 		// The owner resolves a conflict here, as at the next landing.
-		if _, err := a.mergeTarget(ctx, tip); err != nil {
+		if _, err := l.mergeTarget(ctx, tip); err != nil {
 			return err
 		}
 	}
-	d := board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log, Seconds: res.Seconds,
-		With: met.with, Met: met.met,
-		// The first red check on a target that the lane did not have may be the fault of both sides.
-		Moved: !isUpToDate && a.v.Task.Rounds == 0}
-	if d.Sides, err = a.bothSides(ctx, tip, d); err != nil {
-		return err
-	}
-	return a.returnTask(ctx, "check", redText(a.branch(), res, met.text, !isUpToDate), d)
+	back := red(l.options.branch(), res, met, !isUpToDate)
+	// The first red check on a target that the lane did not have may be the fault of both sides.
+	back.details.Moved = !isUpToDate && l.task.Rounds == 0
+	return l.comeBackWithSides(ctx, tip, back)
 }
 
-// returnTask ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
-// owner's again, nothing of this attempt may land any more.
-func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Details) error {
-	if err := a.cancel(ctx); err != nil {
+// comeBackWithSides is comeBack for a reason that may be the fault of both sides: a task that is given up then has what
+// each was for.
+func (l *landing) comeBackWithSides(ctx context.Context, tip string, back comeback) (err error) {
+	if back.details.Sides, err = l.explain.bothSides(ctx, &l.work, tip, back.details); err != nil {
+		return err
+	}
+	return l.comeBack(ctx, back)
+}
+
+// comeBack ends the landing and returns the task. The landing ref goes before the board is told: once the task is its
+// owner's again, nothing of this landing may land any more.
+func (l *landing) comeBack(ctx context.Context, back comeback) error {
+	if err := l.cancel(ctx); err != nil {
 		return err
 	}
 	failpoint.Hit("landing.withdrawn")
@@ -102,24 +110,24 @@ func (a *attempt) returnTask(ctx context.Context, why, text string, d board.Deta
 	defer cancel()
 	// The return is written even when ctx has just ended: the owner has conflicts or a merge in the lane by now and
 	// must be told why.
-	t, err := a.board.Return(late, a.v.Task.ID, a.claim, why, d)
+	t, err := l.board.Return(late, l.task.ID, l.claim, back.reason, back.details)
 	failpoint.Hit("landing.returned")
 	if errors.Is(err, muster.ErrFenced) {
-		return a.refuse(ctx)
+		return l.refuse(ctx)
 	}
-	a.setTask(t)
-	if a.v.Task.Status == muster.NeedsAttention {
-		text = stuckText(t, text)
+	l.setTask(t)
+	l.text = back.text
+	if l.task.Status == muster.NeedsAttention {
+		l.text = stuckText(t, back.text)
 	}
-	a.v.Text = text
 	return err
 }
 
 // cancel deletes the landing ref. The error is Fenced when the claim was revoked.
-func (a *attempt) cancel(ctx context.Context) error {
-	isRevoked, err := a.refs.remove(ctx)
+func (l *landing) cancel(ctx context.Context) error {
+	isRevoked, err := l.refs.remove(ctx)
 	if err == nil && isRevoked {
-		return a.refuse(ctx)
+		return l.refuse(ctx)
 	}
 	return err
 }

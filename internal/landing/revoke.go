@@ -30,7 +30,11 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error 
 	if err != nil || t.Fence != claim || t.Status != muster.Landing || t.Landing == nil {
 		return err
 	}
-	landed, err := l.findLanded(ctx, t)
+	tip, err := l.guard.Target(ctx)
+	if err != nil {
+		return err
+	}
+	landed, err := findLanded(ctx, l.repo, t, tip)
 	if err != nil || landed == nil {
 		return err
 	}
@@ -44,22 +48,22 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error 
 }
 
 // refuse returns the Fenced error for an owner whose claim is over, after saving what the owner did.
-func (a *attempt) refuse(ctx context.Context) error {
+func (l *landing) refuse(ctx context.Context) error {
 	// The work is saved before anything is said: an owner who reads the error may go on to another task at once.
-	refs, err := a.saveWork(ctx)
-	t, why := a.v.Task, "the claim was taken back"
+	refs, err := l.saveWork(ctx)
+	t, why := l.task, "the claim was taken back"
 	// A deleted task is told apart from one that was taken back. Another error leaves the general words.
-	_, getErr := a.board.Get(ctx, t.ID)
+	_, getErr := l.board.Get(ctx, t.ID)
 	switch {
 	case errors.Is(getErr, muster.ErrNotFound):
 		why = "it was deleted"
-	case t.Fence == a.claim && t.Status == muster.Pending:
+	case t.Fence == l.claim && t.Status == muster.Pending:
 		why = "it was given back to the board"
 	case t.Status == muster.NeedsAttention:
 		why = "it needs attention now"
 	case t.Status == muster.Completed:
 		why = "it is completed"
-	case t.Fence != a.claim && t.Owner != "":
+	case t.Fence != l.claim && t.Owner != "":
 		why = "it is " + string(t.Owner) + "'s now"
 	}
 	e := muster.Errorf(muster.Fenced, "task %d is no longer yours: %s", t.ID, why)
@@ -74,34 +78,34 @@ func (a *attempt) refuse(ctx context.Context) error {
 
 // saveWork archives what a late owner was about to land, and what lies in the lanes that were the task's before its
 // present one; if there is only that one, it too. The landing ref goes only after the commit has its archive ref.
-func (a *attempt) saveWork(ctx context.Context) (refs []string, err error) {
-	t := a.v.Task
-	head, err := a.repo.Ref(ctx, a.refs.landing)
+func (l *landing) saveWork(ctx context.Context) (refs []string, err error) {
+	t := l.task
+	head, err := l.repo.Ref(ctx, l.refs.landing)
 	if err != nil {
 		return nil, err
 	}
 	if head != "" {
-		ref, err := worktree.ArchiveRef(ctx, a.repo, fmt.Sprintf("task-%d", t.ID), head)
+		ref, err := worktree.ArchiveRef(ctx, l.repo, fmt.Sprintf("task-%d", t.ID), head)
 		if err != nil {
 			return nil, err
 		}
 		refs = append(refs, ref)
-		err = a.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: a.refs.landing, Old: head}})
+		err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: l.refs.landing, Old: head}})
 		if err != nil && !errors.Is(err, muster.ErrStale) {
 			return refs, err
 		}
 	}
-	lanes, err := a.lanes.List(ctx)
+	lanes, err := l.lanes.List(ctx)
 	if err != nil {
 		return refs, err
 	}
-	lanes = slices.DeleteFunc(lanes, func(l muster.Lane) bool { return l.TaskID != t.ID || l.Name == t.Worktree })
+	lanes = slices.DeleteFunc(lanes, func(x muster.Lane) bool { return x.TaskID != t.ID || x.Name == t.Worktree })
 	if len(lanes) == 0 && t.Worktree != "" {
 		lanes = []muster.Lane{{Name: t.Worktree}}
 	}
 	// Preserve copies and removes nothing: a lane may be another member's workplace by now.
 	for _, lane := range lanes {
-		ref, err := a.lanes.Preserve(ctx, lane.Name)
+		ref, err := l.lanes.Preserve(ctx, lane.Name)
 		if err != nil && !errors.Is(err, muster.ErrNotFound) {
 			return refs, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"muster/internal/board"
 	"muster/internal/git"
 	"muster/internal/secrets"
 )
@@ -12,36 +11,36 @@ import (
 // summaryName stands for the path of the task's summary, which lands in the message of the commit.
 const summaryName = "(summary)"
 
-// returnSecrets returns the task when its work would bring to the target what looks like a key, unless the user has
-// allowed that. Asked once for each head of the lane: what it adds does not depend on where the target is.
+// holdsSecrets is the gate for work that would bring to the target what looks like a key, unless the user has allowed
+// that. Asked once for each head of the lane: what it adds does not depend on where the target is.
 //
 // Invariant: what reaches the target was looked at. That is the merged tree and the summary, and with merge commits
 // each commit of the lane too.
-func returnSecrets(ctx context.Context, a *attempt, tip string) (isReturned bool, err error) {
-	if a.options.LandSecrets || a.scanned == a.head {
-		return false, nil
+func (l *landing) holdsSecrets(ctx context.Context, tip string) (back comeback, err error) {
+	if l.options.LandSecrets || l.scanned == l.head {
+		return back, nil
 	}
-	changed, err := treeChanges(ctx, a.repo, tip, a.merged.tree)
-	if err == nil && a.options.MergeCommits {
+	changed, err := treeChanges(ctx, l.repo, tip, l.merged.tree)
+	if err == nil && l.options.MergeCommits {
 		var history []fileChange
-		history, err = historyChanges(ctx, a.repo, tip, a.head)
+		history, err = historyChanges(ctx, l.repo, tip, l.head)
 		changed = append(changed, history...)
 	}
 	if err != nil {
-		return false, err
+		return back, err
 	}
-	changes, err := readChanges(ctx, a.repo, changed)
+	changes, err := readChanges(ctx, l.repo, changed)
 	if err != nil {
-		return false, err
+		return back, err
 	}
-	changes = append(changes, secrets.Change{Path: summaryName, New: []byte(a.summary)})
+	changes = append(changes, secrets.Change{Path: summaryName, New: []byte(l.summary)})
 	var held []secrets.Finding
 	for _, f := range secrets.Scan(changes) {
 		isAllowed := false
 		// Asked for each finding anew, so that what the user allows counts at the next landing of a run.
-		if a.options.IsAllowed != nil {
-			if isAllowed, err = a.options.IsAllowed(f.Fingerprint); err != nil {
-				return false, err
+		if l.options.IsAllowed != nil {
+			if isAllowed, err = l.options.IsAllowed(f.Fingerprint); err != nil {
+				return back, err
 			}
 		}
 		if !isAllowed {
@@ -49,11 +48,10 @@ func returnSecrets(ctx context.Context, a *attempt, tip string) (isReturned bool
 		}
 	}
 	if len(held) == 0 {
-		a.scanned = a.head
-		return false, nil
+		l.scanned = l.head
+		return back, nil
 	}
-	return true, a.returnTask(ctx, "secret", secretText(a.branch(), held, a.options.MergeCommits),
-		board.Details{Text: secretLine(held)})
+	return secretsHeld(l.options.branch(), held, l.options.MergeCommits), nil
 }
 
 // readChanges reads the contents of changed files. One that is too large is left out, and so are those that follow when

@@ -23,28 +23,28 @@ const (
 // bothSides says what a task that is given up and the landed work that it met were for, and what each has changed: the
 // lead and the user decide by that what becomes of it. It is "" for a task that has met nothing or that is not given up
 // yet.
-func (a *attempt) bothSides(ctx context.Context, tip string, d board.Details) (string, error) {
-	isLast, met := board.LastReturn(a.v.Task, d)
+func (x explainer) bothSides(ctx context.Context, w *work, tip string, d board.Details) (string, error) {
+	isLast, met := board.LastReturn(w.task, d)
 	if !isLast || len(met) == 0 {
 		return "", nil
 	}
-	base, err := leftAt(ctx, a, tip)
+	base, err := w.leftAt(ctx, x.repo, tip)
 	if err != nil {
 		return "", err
 	}
-	own, err := worktree.DiffOf(ctx, a.repo, base, a.head)
+	own, err := worktree.DiffOf(ctx, x.repo, base, w.head)
 	if err != nil {
 		return "", err
 	}
-	t := a.v.Task
+	t := w.task
 	var b strings.Builder
 	fmt.Fprintf(&b, "Task %d %q of %s, which came back:\n", t.ID, t.Subject, t.Owner)
-	writeSide(&b, t.Description, a.summary, text.Clean(strings.ToValidUTF8(own.Text, "?")),
+	writeSide(&b, t.Description, w.summary, text.Clean(strings.ToValidUTF8(own.Text, "?")),
 		fmt.Sprintf("muster diff %d", t.ID))
 	met = slices.Clone(met) // it may be the task's own
 	slices.Reverse(met)
 	for _, commit := range met[:min(len(met), maxSides)] {
-		if err := a.writeLanded(ctx, &b, commit); err != nil {
+		if err := x.writeLanded(ctx, &b, commit); err != nil {
 			return "", err
 		}
 	}
@@ -55,8 +55,8 @@ func (a *attempt) bothSides(ctx context.Context, tip string, d board.Details) (s
 }
 
 // writeLanded writes the side of a landed commit. One that is gone has none.
-func (l *Lander) writeLanded(ctx context.Context, b *strings.Builder, commit string) error {
-	message, err := l.repo.Run(ctx, l.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", commit)
+func (x explainer) writeLanded(ctx context.Context, b *strings.Builder, commit string) error {
+	message, err := x.repo.Run(ctx, x.repo.CommonDir(), "log", "-1", "--format=%B", "--end-of-options", commit)
 	if err != nil {
 		return ctx.Err() // git does not have it any more
 	}
@@ -66,11 +66,11 @@ func (l *Lander) writeLanded(ctx context.Context, b *strings.Builder, commit str
 	}
 	description := ""
 	if id, err := strconv.Atoi(c.task); err == nil {
-		if t, err := l.board.Get(ctx, muster.TaskID(id)); err == nil && t.Landed != nil && t.Landed.Commit == commit {
+		if t, err := x.board.Get(ctx, muster.TaskID(id)); err == nil && t.Landed != nil && t.Landed.Commit == commit {
 			description = t.Description
 		}
 	}
-	diff, err := diffOf(ctx, l, commit, nil)
+	diff, err := x.diffOf(ctx, commit, nil)
 	if err != nil {
 		return err
 	}

@@ -6,18 +6,27 @@ import (
 
 	"muster"
 	"muster/internal/git"
-	"muster/journal"
 )
 
-// isSigned reports whether what lands is to be signed.
-func (l *Lander) isSigned() bool {
-	switch l.options.Sign {
+// signer signs what lands. The drainer is the only one that calls it.
+type signer struct {
+	repo    *git.Repo
+	records *records
+	options *Options
+
+	isTold   bool // people know that a signature could not be had
+	hasStuck bool // the program that signs has not ended
+}
+
+// isOn reports whether what lands is to be signed.
+func (x *signer) isOn() bool {
+	switch x.options.Sign {
 	case SignAlways:
-		return true
+		return !x.hasStuck
 	case SignNever:
 		return false
 	}
-	return git.Signs(l.repo)
+	return git.Signs(x.repo) && !x.hasStuck
 }
 
 // sign makes the commits up to a position anew, the lowest first, each with the user's signature on the one before.
@@ -27,12 +36,8 @@ func (l *Lander) isSigned() bool {
 // A signature that cannot be had keeps nothing from landing: the commits stay as they are then, and people are told
 // why, once.
 func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit string, err error) {
-	commit = top.Commit
-	if !s.isSigned() || s.cannotSign.Load() {
-		return commit, nil
-	}
-	withSignature := func(ctx context.Context, tree string, parents []string, message string) (string, error) {
-		return git.SignedCommit(ctx, s.repo, tree, parents, message)
+	if !s.queue.signer.isOn() {
+		return top.Commit, nil
 	}
 	signed, below := make([]string, at), s.tip
 	for i, e := range s.entries[:at] {
@@ -40,11 +45,12 @@ func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit str
 		if i == at-1 {
 			landed = top
 		}
-		if signed[i], err = e.commitBy(ctx, withSignature, e.tree, below, landed); err != nil {
+		parents, message := s.queue.commitOf(e.job, below, landed)
+		if signed[i], err = git.SignedCommit(ctx, s.queue.repo, e.tree, parents, message); err != nil {
 			if ctx.Err() != nil {
 				return "", err
 			}
-			return commit, tellUnsigned(ctx, s.Lander, err)
+			return top.Commit, s.queue.signer.tell(ctx, err)
 		}
 		below = signed[i]
 	}
@@ -54,15 +60,13 @@ func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit str
 	return below, nil
 }
 
-// tellUnsigned tells people that commits land without a signature, when that is so for the first time.
-func tellUnsigned(ctx context.Context, l *Lander, cause error) error {
-	l.options.Log.WarnContext(ctx, "commits cannot be signed", "err", cause)
-	if errors.Is(cause, context.DeadlineExceeded) {
-		l.cannotSign.Store(true) // each landing would wait for it
-	}
-	if l.isUnsigned.Swap(true) {
+// tell tells people that commits land without a signature, when that is so for the first time.
+func (x *signer) tell(ctx context.Context, cause error) error {
+	x.options.Log.WarnContext(ctx, "commits cannot be signed", "err", cause)
+	x.hasStuck = x.hasStuck || errors.Is(cause, context.DeadlineExceeded) // each landing would wait for it
+	if x.isTold {
 		return nil
 	}
-	return l.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Fields: map[string]any{
-		"text": "commits land unsigned, because they cannot be signed: " + muster.PlainText(cause)}})
+	x.isTold = true
+	return x.records.note(ctx, "commits land unsigned, because they cannot be signed: "+muster.PlainText(cause))
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"muster"
-	"muster/internal/board"
 	"muster/journal"
 )
 
@@ -33,14 +32,14 @@ import (
 // was green has landed, and the other landings are on the board, from where the next process queues them again. The
 // check of a tree that was green has a receipt, and does not run again.
 type stack struct {
-	*Lander
+	queue   *queue
 	tip     string  // the commit on which it stands: where the target was found, or was moved to
 	entries []entry // the lowest first
 }
 
 // entry is one landing in a stack.
 type entry struct {
-	*attempt
+	job    *job
 	tree   string // the merge of its work with the entries below
 	commit string // of that tree; its message says that a later check covers it
 }
@@ -54,10 +53,10 @@ func (s *stack) advance(ctx context.Context) error {
 	if err := s.gather(ctx); err != nil || len(s.entries) == 0 {
 		return err
 	}
-	if s.options.Check.Command == "" && s.options.Hook == nil {
+	if s.queue.options.Check.Command == "" && s.queue.options.Hook == nil {
 		return s.land(ctx, len(s.entries), muster.Landed{Receipt: muster.ReceiptUnchecked})
 	}
-	outcomes, err := checkTops(ctx, s)
+	outcomes, err := s.queue.checkTops(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -79,14 +78,14 @@ func (s *stack) advance(ctx context.Context) error {
 // limit returns how many landings one check may cover. A hook decides about each task by itself, and on a red base a
 // check tells only of the last one whether it made anything worse.
 func (s *stack) limit(ctx context.Context) int {
-	if s.options.Hook != nil {
+	if s.queue.options.Hook != nil {
 		return 1
 	}
-	if s.options.Check.Command == "" {
+	if s.queue.options.Check.Command == "" {
 		return maxStack
 	}
 	// Where it cannot be read, the check of one landing will say so.
-	if state, err := s.checkState(ctx, ""); err != nil || state == BaseRed {
+	if state, err := s.queue.records.base(ctx, ""); err != nil || state == BaseRed {
 		return 1
 	}
 	return maxStack
@@ -99,21 +98,21 @@ func (s *stack) gather(ctx context.Context) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	var later []*attempt
+	var later []*job
 	defer func() { s.queue.putBack(later...) }()
-	err := inOrder(ctx, s.Lander, jobs)
+	err := s.queue.inOrder(ctx, jobs)
 	if err == nil {
 		jobs, err = s.start(ctx, jobs)
 	}
 	most := s.limit(ctx)
-	for i, job := range jobs {
+	for i, j := range jobs {
 		if err != nil || len(s.entries) == most {
 			later = append(later, jobs[i:]...)
 			break
 		}
 		var isLater bool
-		if isLater, err = s.push(ctx, job); isLater || err != nil {
-			later = append(later, job)
+		if isLater, err = s.push(ctx, j); isLater || err != nil {
+			later = append(later, j)
 		}
 	}
 	return err
@@ -121,16 +120,16 @@ func (s *stack) gather(ctx context.Context) error {
 
 // start finds the tip on which the stack stands. A target that was displaced is put back before; whoever did that gets
 // its task back. It returns the jobs that are left.
-func (s *stack) start(ctx context.Context, jobs []*attempt) ([]*attempt, error) {
-	d, err := jobs[0].secure(ctx)
+func (s *stack) start(ctx context.Context, jobs []*job) ([]*job, error) {
+	d, err := s.queue.target.secure(ctx, jobs[0].task.Worktree)
 	if err != nil {
 		return jobs, err
 	}
 	if d != nil {
-		s.queue.decide(jobs[0], func(ctx context.Context, a *attempt) error { return a.returnDisplaced(ctx, d) })
+		s.queue.answer(jobs[0], decision{do: doReturnDisplaced, displaced: d})
 		jobs = jobs[1:]
 	}
-	s.tip, err = s.Target(ctx)
+	s.tip, err = s.queue.target.Target(ctx)
 	return jobs, err
 }
 
@@ -150,32 +149,29 @@ func (s *stack) topTree(ctx context.Context) (string, error) {
 	if n := len(s.entries); n > 0 {
 		return s.entries[n-1].tree, nil
 	}
-	return s.repo.Tree(ctx, s.tip)
+	return s.queue.repo.Tree(ctx, s.tip)
 }
 
 // push merges a job on top of the stack, or decides about it. isLater says that it has to wait for what is in the
 // stack.
-func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error) {
+func (s *stack) push(ctx context.Context, j *job) (isLater bool, err error) {
 	top, tip := s.top(), s.tip
 	// The merge is of trees only. Neither the user's checkout nor the lane is touched, so a landing can be given up at
 	// any moment without cleaning up.
-	tree, conflicts, err := mergeHead(ctx, job, top)
+	tree, conflicts, err := j.mergeOnto(ctx, s.queue.repo, top)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, err
 		}
-		cause := err // its owner reads it while err gets another value
-		s.queue.decide(job, func(ctx context.Context, a *attempt) error {
-			return a.explainUnmergeable(ctx, tip, cause)
-		})
+		s.queue.answer(j, decision{do: doExplainUnmergeable, tip: tip, err: err})
 		return false, nil
 	}
 	if len(conflicts) > 0 {
 		if top != tip {
-			_, conflicts, err = mergeHead(ctx, job, tip)
+			_, conflicts, err = j.mergeOnto(ctx, s.queue.repo, tip)
 		}
 		if len(conflicts) > 0 {
-			s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.mergeInLane(ctx, tip) })
+			s.queue.answer(j, decision{do: doMerge, tip: tip})
 		}
 		return len(conflicts) == 0, err
 	}
@@ -188,44 +184,41 @@ func (s *stack) push(ctx context.Context, job *attempt) (isLater bool, err error
 		return true, nil // another one in the stack brings all of it, if that lands
 	case tree == below:
 		// Everything that the lane holds is on the target already, by another task's work for example.
-		s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.landNothing(ctx, tip) })
+		s.queue.answer(j, decision{do: doLandNothing, tip: tip})
 		return false, nil
 	case isEmptyTree(tree):
-		s.queue.decide(job, func(ctx context.Context, a *attempt) error {
-			return a.returnTask(ctx, "empty", emptyText(a.branch()),
-				board.Details{Text: "the lane has no file any more"})
-		})
+		s.queue.answer(j, decision{do: doReturnEmpty})
 		return false, nil
 	}
-	return false, s.add(ctx, job, tree)
+	return false, s.add(ctx, j, tree)
 }
 
 // add puts a job on top of the stack, with the tree of its merge.
-func (s *stack) add(ctx context.Context, job *attempt, tree string) error {
-	commit, err := job.makeCommit(ctx, tree, s.top(), s.expected())
+func (s *stack) add(ctx context.Context, j *job, tree string) error {
+	commit, err := s.queue.makeCommit(ctx, j, tree, s.top(), s.expected())
 	if err == nil {
-		s.entries = append(s.entries, entry{attempt: job, tree: tree, commit: commit})
+		s.entries = append(s.entries, entry{job: j, tree: tree, commit: commit})
 	}
 	return err
 }
 
 // alone returns a stack of some landings on a tip. It is nil where they do not merge so, or where one of them brings
 // nothing there.
-func (l *Lander) alone(ctx context.Context, tip string, landings []entry) (*stack, error) {
-	s := &stack{Lander: l, tip: tip}
+func (q *queue) alone(ctx context.Context, tip string, landings []entry) (*stack, error) {
+	s := &stack{queue: q, tip: tip}
 	for _, e := range landings {
 		below, err := s.topTree(ctx)
 		if err != nil {
 			return nil, err
 		}
-		tree, conflicts, err := mergeHead(ctx, e.attempt, s.top())
+		tree, conflicts, err := e.job.mergeOnto(ctx, q.repo, s.top())
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		if err != nil || len(conflicts) > 0 || tree == below || isEmptyTree(tree) {
 			return nil, nil
 		}
-		if err := s.add(ctx, e.attempt, tree); err != nil {
+		if err := s.add(ctx, e.job, tree); err != nil {
 			return nil, err
 		}
 	}
@@ -234,10 +227,10 @@ func (l *Lander) alone(ctx context.Context, tip string, landings []entry) (*stac
 
 // expected is what the commit of an entry says before anything is checked: most have others above them.
 func (s *stack) expected() muster.Landed {
-	if s.options.Check.Command == "" {
+	if s.queue.options.Check.Command == "" {
 		return muster.Landed{Receipt: muster.ReceiptUnchecked}
 	}
-	return muster.Landed{Receipt: muster.ReceiptCovered, Check: s.options.Check.Command}
+	return muster.Landed{Receipt: muster.ReceiptCovered, Check: s.queue.options.Check.Command}
 }
 
 // outcome is that of the check of the top of a stack.
@@ -253,7 +246,7 @@ func (o outcome) mayLand() bool { return o.landed.Receipt != "" }
 var errNoOutcome = errors.New("the check ended without an outcome")
 
 // checkTops runs the checks of the tops of some stacks at the same time.
-func checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
+func (q *queue) checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
 	for _, s := range stacks {
 		if err := s.emitCheck(ctx); err != nil {
 			return nil, err
@@ -263,9 +256,8 @@ func checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
 	var running sync.WaitGroup
 	for i, s := range stacks {
 		e := s.entries[len(s.entries)-1]
-		task := e.v.Task
 		errs[i] = errNoOutcome // a test ends the goroutine as a dying process does
-		running.Go(func() { outcomes[i].res, errs[i] = s.check(ctx, e.checkOf(e.commit), &task) })
+		running.Go(func() { outcomes[i].res, errs[i] = q.checks.run(ctx, e.job.checkOf(e.commit), &e.job.task) })
 	}
 	running.Wait()
 	for i, s := range stacks {
@@ -281,8 +273,7 @@ func checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
 
 // judge finds out whether the work that was checked may land, and notes the end of its check in the journal.
 func (s *stack) judge(ctx context.Context, o *outcome) (err error) {
-	top := s.entries[len(s.entries)-1]
-	top.noteGoneInCheck(ctx)
+	s.queue.target.noteGoneInCheck(ctx)
 	if o.landed, err = s.receipt(ctx, &o.res); err != nil {
 		return err
 	}
@@ -301,9 +292,9 @@ func (s *stack) judge(ctx context.Context, o *outcome) (err error) {
 func (s *stack) halve(ctx context.Context, red outcome) (outcome, error) {
 	half := len(s.entries) / 2
 	lower, above := s.entries[:half:half], s.entries[half:]
-	halves := []*stack{{Lander: s.Lander, tip: s.tip, entries: lower}}
-	if s.options.Jobs > 1 {
-		upper, err := s.alone(ctx, s.tip, above)
+	halves := []*stack{{queue: s.queue, tip: s.tip, entries: lower}}
+	if s.queue.options.Jobs > 1 {
+		upper, err := s.queue.alone(ctx, s.tip, above)
 		if err != nil {
 			return red, err
 		}
@@ -311,7 +302,7 @@ func (s *stack) halve(ctx context.Context, red outcome) (outcome, error) {
 			halves = append(halves, upper)
 		}
 	}
-	outcomes, err := checkTops(ctx, halves...)
+	outcomes, err := s.queue.checkTops(ctx, halves...)
 	switch {
 	case err != nil:
 		return red, err
@@ -339,7 +330,7 @@ func (s *stack) landUpper(ctx context.Context, upper *stack, o outcome) error {
 		s.requeue()
 		return nil
 	}
-	lower, err := s.alone(ctx, upper.tip, s.entries)
+	lower, err := s.queue.alone(ctx, upper.tip, s.entries)
 	if err != nil {
 		return err
 	}
@@ -358,7 +349,7 @@ func (s *stack) checkAgain(ctx context.Context, red outcome) error {
 		s.returnSuspect(red.res)
 		return nil
 	}
-	outcomes, err := checkTops(ctx, s)
+	outcomes, err := s.queue.checkTops(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -369,7 +360,7 @@ func (s *stack) checkAgain(ctx context.Context, red outcome) error {
 	}
 	if again.landed.Flaky = again.res.Green; !again.landed.Flaky {
 		// The base is red: what had failed before fails still.
-		if err := s.note(ctx, "failed once, and not on the same tree again: "+red.res.Failed); err != nil {
+		if err := s.queue.records.note(ctx, "failed once, and not on the same tree again: "+red.res.Failed); err != nil {
 			return err
 		}
 	}
@@ -378,30 +369,29 @@ func (s *stack) checkAgain(ctx context.Context, red outcome) error {
 
 // returnSuspect returns the task that makes the check red.
 func (s *stack) returnSuspect(res CheckResult) {
-	tip, suspect := s.tip, s.entries[0].attempt
+	s.queue.answer(s.entries[0].job, decision{do: doReturnRed, tip: s.tip, result: res})
 	s.entries = nil
-	s.queue.decide(suspect, func(ctx context.Context, a *attempt) error { return a.returnRed(ctx, tip, res) })
 }
 
 // returnConflicting returns the tasks that wait and conflict with the tip, to which the target has just moved. Their
 // owners can resolve that while the next checks run.
 func (s *stack) returnConflicting(ctx context.Context) error {
-	var later []*attempt
+	var later []*job
 	defer func() { s.queue.putBack(later...) }()
 	tip, jobs := s.tip, s.queue.take()
-	for i, job := range jobs {
-		tree, conflicts, err := mergeHead(ctx, job, tip)
+	for i, j := range jobs {
+		tree, conflicts, err := j.mergeOnto(ctx, s.queue.repo, tip)
 		switch {
 		case ctx.Err() != nil:
 			later = append(later, jobs[i:]...)
 			return context.Cause(ctx)
 		case len(conflicts) > 0:
-			s.queue.decide(job, func(ctx context.Context, a *attempt) error { return a.mergeInLane(ctx, tip) })
+			s.queue.answer(j, decision{do: doMerge, tip: tip})
 			continue
 		case err == nil: // what cannot be merged at all is explained when its turn comes
-			job.merged = merged{onto: tip, head: job.head, tree: tree}
+			j.merged = merged{onto: tip, head: j.head, tree: tree}
 		}
-		later = append(later, job)
+		later = append(later, j)
 	}
 	return nil
 }
@@ -414,25 +404,25 @@ func (s *stack) requeue() {
 }
 
 // jobsOf returns the landings of some entries.
-func jobsOf(entries []entry) (jobs []*attempt) {
+func jobsOf(entries []entry) (jobs []*job) {
 	for _, e := range entries {
-		jobs = append(jobs, e.attempt)
+		jobs = append(jobs, e.job)
 	}
 	return jobs
 }
 
 // receipt returns what a landing of the work that was checked would record. It has no receipt if the work may not land.
 func (s *stack) receipt(ctx context.Context, res *CheckResult) (landed muster.Landed, err error) {
-	landed = muster.Landed{Seconds: res.Seconds, Check: s.options.Check.Command}
+	landed = muster.Landed{Seconds: res.Seconds, Check: s.queue.options.Check.Command}
 	for _, c := range res.Advice() {
 		landed.Advisory = strings.TrimPrefix(landed.Advisory+", "+c.Name, ", ")
 	}
 	switch {
 	case res.Refused:
-	case s.options.Check.Command == "" && !res.CannotRun:
+	case s.queue.options.Check.Command == "" && !res.CannotRun:
 		landed.Receipt = muster.ReceiptUnchecked
 	default:
-		landed.Receipt, err = s.receiptOf(ctx, s.tip, res)
+		landed.Receipt, err = s.queue.checks.receiptOf(ctx, s.tip, res)
 	}
 	return landed, err
 }
@@ -440,7 +430,7 @@ func (s *stack) receipt(ctx context.Context, res *CheckResult) (landed muster.La
 // tasks returns the tasks of the stack, and the one at its top.
 func (s *stack) tasks() (ids []int, top muster.TaskID) {
 	for _, e := range s.entries {
-		ids, top = append(ids, int(e.v.Task.ID)), e.v.Task.ID
+		ids, top = append(ids, int(e.job.task.ID)), e.job.task.ID
 	}
 	return ids, top
 }
@@ -448,7 +438,7 @@ func (s *stack) tasks() (ids []int, top muster.TaskID) {
 // emitCheck notes in the journal that the check of the stack begins.
 func (s *stack) emitCheck(ctx context.Context) error {
 	ids, top := s.tasks()
-	return s.journal.Emit(ctx, muster.Event{Kind: journal.LandingCheck, Task: top,
+	return s.queue.journal.Emit(ctx, muster.Event{Kind: journal.LandingCheck, Task: top,
 		Fields: map[string]any{"tasks": ids}})
 }
 
@@ -459,9 +449,9 @@ func (s *stack) emitChecked(ctx context.Context, o outcome) error {
 		result = "cannot run"
 	}
 	ids, top := s.tasks()
-	s.options.Log.InfoContext(ctx, "landing checked", "tasks", ids, "how", o.res.How, "seconds", o.res.Seconds,
+	s.queue.options.Log.InfoContext(ctx, "landing checked", "tasks", ids, "how", o.res.How, "seconds", o.res.Seconds,
 		"receipt", o.landed.Receipt)
-	return s.journal.Emit(ctx, muster.Event{Kind: journal.LandingChecked, Task: top,
+	return s.queue.journal.Emit(ctx, muster.Event{Kind: journal.LandingChecked, Task: top,
 		Fields: map[string]any{"tasks": ids, "result": result, "seconds": o.res.Seconds, "failed": o.res.Failed}})
 }
 

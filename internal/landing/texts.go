@@ -6,12 +6,18 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/secrets"
+	"muster/internal/spend"
 	"muster/internal/text"
-	"muster/internal/worktree"
 )
 
-// The texts below are what the owner's model reads: what happened, then what to do.
+// comeback is why a landing is returned. Each function below makes one: what happened, then what to do.
+type comeback struct {
+	reason  string // "conflict", "check", "target", "empty", "review" or "secret"; "": none
+	text    string // for the owner's model
+	details board.Details
+}
 
 // stuckText is for an owner whose task came back for the last time. Of the text for one that goes on it has the first
 // line only, which says what happened: the rest says what to do, and there is nothing to do any more.
@@ -22,46 +28,54 @@ func stuckText(t muster.Task, text string) string {
 		"call complete_task for it.", what, t.Rounds)
 }
 
-// conflictText is for an owner whose work does not merge.
-func conflictText(branch string, files []string) string {
-	return fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
+// conflicting is for an owner whose work does not merge.
+func conflicting(branch string, files []string, met collision) comeback {
+	return comeback{"conflict", fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
 		"%s was merged into your lane, and the conflicts are marked there: yours, after ||||||| what both started "+
 		"from, after ======= what has landed. Resolve them: keep what both sides meant and leave no marker line. "+
 		"Where a file has no markers (it is binary, or one side deleted it), make it what it should be, then git "+
 		"add it or git rm it. Do not commit the merge: call complete_task again, and the runtime commits.\n",
-		branch, fileList(files), branch)
+		branch, fileList(files), branch) + met.text,
+		board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}}
 }
 
-// laneMovedText is for an owner whose lane's branch was moved to another history.
-func laneMovedText(branch, base string) string {
-	return fmt.Sprintf("Your lane's branch was moved to a history that has no commit in common with %s, so nothing "+
-		"of it can be merged.\nIn your lane, run: git reset --soft %s\n"+
-		"It leaves all files as they are. Look at git status, then call complete_task again.", branch, base)
+// laneMoved is for an owner whose lane's branch was moved to another history.
+func laneMoved(branch, base string) comeback {
+	return unrelated(branch, fmt.Sprintf("Your lane's branch was moved to a history that has no commit in common "+
+		"with %s, so nothing of it can be merged.\nIn your lane, run: git reset --soft %s\n"+
+		"It leaves all files as they are. Look at git status, then call complete_task again.", branch, base))
 }
 
-// targetMovedText is for an owner whose target was moved to another history.
-func targetMovedText(branch string) string {
-	return fmt.Sprintf("Somebody has moved %s to a history that has no commit in common with your lane, so your work "+
-		"cannot be merged into it.\nYou cannot mend that in your lane: tell the lead, who can ask for %s to be moved "+
-		"back, then call complete_task again, or release the task.", branch, branch)
+// targetMoved is for an owner whose target was moved to another history.
+func targetMoved(branch string) comeback {
+	return unrelated(branch, fmt.Sprintf("Somebody has moved %s to a history that has no commit in common with your "+
+		"lane, so your work cannot be merged into it.\nYou cannot mend that in your lane: tell the lead, who can ask "+
+		"for %s to be moved back, then call complete_task again, or release the task.", branch, branch))
 }
 
-// displacedText is for an owner in whose phase the target was displaced.
-func displacedText(d *Displaced, branch string) string {
-	return fmt.Sprintf("%s.\nOnly landings move %s: work in your lane, on its own branch, and let complete_task land "+
-		"it. Your lane is as it was. Look at git status and git log there, then call complete_task again.",
-		d.Error(), branch)
+// unrelated is the comeback of work that has no history in common with the target.
+func unrelated(branch, text string) comeback {
+	return comeback{"conflict", text, board.Details{Text: "everything: it has no common history with " + branch}}
 }
 
-// emptyText is for an owner whose lane has lost all its files.
-func emptyText(branch string) string {
-	return fmt.Sprintf("Your work would delete every file of %s: your lane is empty.\nIf a command has removed the "+
-		"files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task again. A task that is "+
-		"to remove everything has to leave one file.", branch)
+// displaced is for an owner in whose phase the target was displaced. what says how.
+func displaced(branch, what string) comeback {
+	return comeback{"target", fmt.Sprintf("%s.\nOnly landings move %s: work in your lane, on its own branch, and let "+
+		"complete_task land it. Your lane is as it was. Look at git status and git log there, then call "+
+		"complete_task again.", what, branch), board.Details{Text: what}}
 }
 
-// redText is for an owner on whose work the check failed, or could not run.
-func redText(branch string, res CheckResult, landed string, merged bool) string {
+// empty is for an owner whose lane has lost all its files.
+func empty(branch string) comeback {
+	return comeback{"empty", fmt.Sprintf("Your work would delete every file of %s: your lane is empty.\nIf a command "+
+		"has removed the files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task "+
+		"again. A task that is to remove everything has to leave one file.", branch),
+		board.Details{Text: "the lane has no file any more"}}
+}
+
+// red is for an owner on whose work the check failed, or could not run. isMerged says that what had landed was merged
+// into the lane.
+func red(branch string, res CheckResult, met collision, isMerged bool) comeback {
 	var b strings.Builder
 	what := "The check failed"
 	if res.CannotRun {
@@ -73,15 +87,20 @@ func redText(branch string, res CheckResult, landed string, merged bool) string 
 		fmt.Fprintf(&b, "%s on your work merged with %s: %s (%s, %.1f s).\n",
 			what, branch, res.Command, res.How, res.Seconds)
 	}
-	b.WriteString(addedText(branch, res))
-	if merged {
+	if len(res.Added) > 0 { // on a red base: what is theirs to mend, and what is not
+		fmt.Fprintf(&b, "The check is red on %s too, but with your work more fails: %s. Mend that. What else is named "+
+			"below failed before your work, and need not be mended for this task.\n", branch,
+			text.List(res.Added, maxFiles))
+	}
+	if isMerged {
 		fmt.Fprintf(&b, "What has landed on %s meanwhile is now merged into your lane, so that you can see it fail "+
 			"there.\n", branch)
 	}
 	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
-	b.WriteString(landed)
+	b.WriteString(met.text)
 	b.WriteString(res.Output)
-	return b.String()
+	return comeback{"check", b.String(), board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log,
+		Seconds: res.Seconds, With: met.with, Met: met.met}}
 }
 
 // maxFiles is how many files fileList names.
@@ -101,18 +120,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// addedText is for an owner whose work makes a red base worse: what is theirs to mend, and what is not.
-func addedText(branch string, res CheckResult) string {
-	if len(res.Added) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("The check is red on %s too, but with your work more fails: %s. Mend that. What else is named "+
-		"below failed before your work, and need not be mended for this task.\n", branch,
-		text.List(res.Added, maxFiles))
-}
-
-// secretText is for an owner whose work has what looks like keys.
-func secretText(branch string, held []secrets.Finding, landsHistory bool) string {
+// secretsHeld is for an owner whose work has what looks like keys.
+func secretsHeld(branch string, held []secrets.Finding, landsHistory bool) comeback {
 	var b strings.Builder
 	b.WriteString("Your work holds what looks like a secret, so it does not land. File, line and rule:\n")
 	var ids []string
@@ -134,7 +143,7 @@ func secretText(branch string, held []secrets.Finding, landsHistory bool) string
 		"others may have read it here. If one is no secret, such as made-up data of a test, make it recognisable as " +
 		"such (EXAMPLE in it), or tell the lead. Only the user can allow it, in a shell of their own: " +
 		"muster allow secret " + strings.Join(ids, " ") + "\n")
-	return b.String()
+	return comeback{"secret", b.String(), board.Details{Text: secretLine(held)}}
 }
 
 // secretLine says in a line what is held back, and how the user allows the first of it.
@@ -151,14 +160,26 @@ func placeOf(f secrets.Finding) string {
 	return fmt.Sprintf("%s:%d %s", text.OneLine(f.File), f.Line, f.Rule)
 }
 
-// commentText returns what the owner of returned work reads, and the first of it in a line.
-func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) (all, first string) {
+// unreviewed is for an owner whose reviewer has given no verdict. A spent budget does not count: it is the user's, and
+// ends the owner's work too.
+func unreviewed(role string, why error) comeback {
+	_, isSpent := spend.IsExceeded(why)
+	return comeback{"review", fmt.Sprintf("Your work was not reviewed: the %s has given no verdict (%v).\n"+
+		"Work lands only after a review. Nothing is known to be wrong with it: leave it as it is, and call "+
+		"complete_task again, which has it reviewed again.", role, text.CutBytes(text.OneLine(why.Error()), 300)),
+		board.Details{Moved: isSpent, Text: "no verdict: " + text.CutBytes(text.OneLine(why.Error()), 200)}}
+}
+
+// rejected is for an owner whose work the reviewer returns. line returns a line of the lane.
+func rejected(
+	ctx context.Context, role string, v ReviewVerdict, line func(context.Context, string, int) (string, error),
+) comeback {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The %s returns your work. The check has passed, and nothing has landed.\n", role)
 	if v.Text != "" {
 		fmt.Fprintf(&b, "%s\n", v.Text)
 	}
-	first = text.OneLine(v.Text)
+	first := text.OneLine(v.Text)
 	for i, c := range v.Comments {
 		at := c.File
 		if c.Line > 0 {
@@ -168,7 +189,7 @@ func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) 
 			first = at + ": " + text.OneLine(c.Text)
 		}
 		fmt.Fprintf(&b, "\n%s", at)
-		if quoted, err := worktree.LineOf(ctx, a.repo, a.head, c.File, c.Line); err == nil && c.Line > 0 {
+		if quoted, err := line(ctx, c.File, c.Line); err == nil && c.Line > 0 {
 			fmt.Fprintf(&b, ": %s", text.CutBytes(text.OneLine(quoted), 300))
 		}
 		fmt.Fprintf(&b, "\n%s\n", c.Text)
@@ -178,5 +199,5 @@ func commentText(ctx context.Context, a *attempt, role string, v ReviewVerdict) 
 	if more := len(v.Comments) - 1; more > 0 {
 		first += fmt.Sprintf(" (and %d more)", more)
 	}
-	return b.String(), text.CutBytes(first, 300)
+	return comeback{"review", b.String(), board.Details{Text: text.CutBytes(first, 300)}}
 }

@@ -309,17 +309,17 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	t.Parallel()
 	w, r := newTipWorld(t)
 	w.process("test ! -e bad", r.share)
-	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun {
+	if _, isRun, err := w.land.CheckMoved(w.ctx()); err != nil || !isRun {
 		t.Errorf("of the base nothing is known, and the check ran: %v, %v", isRun, err)
 	}
 	w.state = landing.BaseGreen
 	w.process("test ! -e bad", r.share)
-	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
+	if _, isRun, err := w.land.CheckMoved(w.ctx()); err != nil || isRun {
 		t.Errorf("it ran on a base of which the record tells: %v, %v", isRun, err)
 	}
 	task, _ := w.task("One", "alice", map[string]string{"one": "1\n"})
 	w.lands(task)
-	if _, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || isRun {
+	if _, isRun, err := w.land.CheckMoved(w.ctx()); err != nil || isRun {
 		t.Errorf("it ran on what has landed: %v, %v", isRun, err)
 	}
 	_, lane := w.task("Two", "bob", map[string]string{"bad": "x\n"})
@@ -328,7 +328,7 @@ func TestTheTargetIsCheckedWhereItIs(t *testing.T) {
 	moved := w.git("-C", lane, "rev-parse", "HEAD")
 	require.NoError(t, fault(w.land.Accept(w.ctx(), moved)))
 	equal(t, "of the accepted target the check says", w.state, "")
-	if res, isRun, err := landing.CheckMoved(w.ctx(), w.land); err != nil || !isRun || res.Green {
+	if res, isRun, err := w.land.CheckMoved(w.ctx()); err != nil || !isRun || res.Green {
 		t.Errorf("on the accepted commit it ran: %v, green: %v, %v", isRun, res.Green, err)
 	}
 	w.state = "ok"
