@@ -13,126 +13,20 @@
 //     names.
 //   - A mistake is reported with its place (a file's line and column, a variable, a flag), and nothing is used then.
 //
-// The files: config.go (Load and the order of the sources), table.go (the settings), file.go (the YAML files),
-// section.go (settings that are structures), repository.go (what of a repository's own file counts), removed.go (the
-// settings that are no more), models.go (the names of models) and endpoints.go (the user's own model servers). What a
-// setting does is not decided here.
+// The files: config.go (Load and the order of the sources), table.go (the settings), kind.go (how the texts of settings
+// are read), file.go (the YAML files), section.go (settings that are structures), repository.go (what of a repository's
+// own file counts), removed.go (the settings that are no more), models.go (the names of models) and endpoints.go (the
+// user's own model servers). What a setting does is not decided here.
 package config
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"muster"
 )
-
-// Settings are the values that hold, typed. Table says what each of them means and its default.
-type Settings struct {
-	// Model is provider/model, or "" when none is set and no key decides.
-	Model string
-	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
-	// goes on may have another Model.
-	UserModel string
-	// Fallback are the models that are asked while Model does not answer. Roles has what differs for roles, by
-	// muster.RoleKey of their names; Role finds it.
-	Fallback Models
-	Roles    map[string]*Role
-	// Endpoints are the model servers of the user's own file.
-	Endpoints Endpoints
-	Teammates int
-	// Check is one command, and Checks are several: at most one of the two is set.
-	Check  string
-	Checks Checks
-	Setup  string
-	// Review is the role that reviews work before it lands; see Reviewer.
-	Review string
-	// SetupFiles are patterns with blanks between them.
-	SetupFiles string
-	Land       string
-	Team       string
-
-	MaxTurns      int
-	MaxTokens     int
-	SubagentTurns int
-	TodoLimit     int
-	// TodoReminder is a number of rounds; 0 means no reminder.
-	TodoReminder int
-	KeptResults  int
-	Effort       string
-	// IdleTimeout is how long an idle teammate stays; 0 means forever.
-	IdleTimeout time.Duration
-	// IdlePoll is the time between two looks at what no hint has told.
-	IdlePoll          time.Duration
-	BashTimeout       time.Duration
-	BackgroundTimeout time.Duration
-	CheckTimeout      time.Duration
-	// ModelPatience is how long troubles of a model server are waited out; 0 means not at all.
-	ModelPatience time.Duration
-
-	// The budgets are texts that spend.ParseBudget reads.
-	BudgetTeam, BudgetMember, BudgetTask, BudgetDay string
-
-	WorktreesDir string
-	MergeCommits bool
-	Jobs         int
-	Ports        int
-	Sign         string
-	Notify       string
-	HoldSecrets  bool
-
-	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
-	// repository's.
-	Sections []Section
-
-	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
-	ClaudeHooks bool
-
-	// Sandbox says that the commands of members are confined, SandboxChecks that the check and the set-up are, too, and
-	// SandboxHooks that the hooks are that the repository brings.
-	Sandbox, SandboxChecks, SandboxHooks bool
-	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
-	// they may reach, and SandboxSetupNetwork those of the set-up besides.
-	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List
-
-	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
-	// three are texts that ParseSize reads.
-	Processes                  int
-	Memory, FileSize, FreeDisk string
-
-	// PassEnv names the variables of the environment that commands see beside the usual ones.
-	PassEnv Names
-}
-
-// SetupPatterns returns the patterns of SetupFiles one by one.
-func (s Settings) SetupPatterns() []string { return strings.Fields(s.SetupFiles) }
-
-// CheckText returns what is checked, in a line: the command, or the names of the checks that must pass.
-func (s Settings) CheckText() string { return cmp.Or(s.Check, muster.RequiredNames(s.Checks)) }
-
-// Names is a list of names, with commas between them.
-type Names string
-
-// List returns the names one by one.
-func (n Names) List() []string {
-	return strings.FieldsFunc(string(n), func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// List is a list of paths or hosts, with commas between them.
-type List string
-
-// List returns the entries one by one.
-func (l List) List() (all []string) {
-	for entry := range strings.SplitSeq(string(l), ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			all = append(all, entry)
-		}
-	}
-	return all
-}
 
 // Value is a setting with the place that its value comes from. It never holds a secret.
 type Value struct {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"muster"
@@ -19,12 +18,6 @@ type Role struct {
 	MaxTokens     int
 	Fallback      Models
 }
-
-// Models is a list of names of models, with commas between them.
-type Models string
-
-// List returns the names one by one.
-func (m Models) List() []string { return Names(m).List() }
 
 // Role returns what is set for a role, over what holds for all.
 func (s *Settings) Role(name string) Role {
@@ -86,25 +79,4 @@ func (l *loader) addRole(key string) (names []string) {
 		}
 	}
 	return names
-}
-
-func (s Setting) models() []string {
-	switch to := s.to.(type) {
-	case *Models:
-		return to.List()
-	case *string:
-		if s.isModel && *to != "" {
-			return []string{*to}
-		}
-	}
-	return nil
-}
-
-// withoutQueries returns the models that a setting names as people read them.
-func (s Setting) withoutQueries() string {
-	names := slices.Clone(s.models())
-	for i, name := range names {
-		names[i] = withoutQuery(name)
-	}
-	return strings.Join(names, ",")
 }

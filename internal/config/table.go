@@ -3,15 +3,96 @@ package config
 import (
 	"cmp"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/spend"
 )
+
+// Settings are the values that hold, typed. Table says what each of them means and its default.
+type Settings struct {
+	// Model is provider/model, or "" when none is set and no key decides.
+	Model string
+	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
+	// goes on may have another Model.
+	UserModel string
+	// Fallback are the models that are asked while Model does not answer. Roles has what differs for roles, by
+	// muster.RoleKey of their names; Role finds it.
+	Fallback Models
+	Roles    map[string]*Role
+	// Endpoints are the model servers of the user's own file.
+	Endpoints Endpoints
+	Teammates int
+	// Check is one command, and Checks are several: at most one of the two is set.
+	Check  string
+	Checks Checks
+	Setup  string
+	// Review is the role that reviews work before it lands; see Reviewer.
+	Review string
+	// SetupFiles are patterns with blanks between them.
+	SetupFiles string
+	Land       string
+	Team       string
+
+	MaxTurns      int
+	MaxTokens     int
+	SubagentTurns int
+	TodoLimit     int
+	// TodoReminder is a number of rounds; 0 means no reminder.
+	TodoReminder int
+	KeptResults  int
+	Effort       string
+	// IdleTimeout is how long an idle teammate stays; 0 means forever.
+	IdleTimeout time.Duration
+	// IdlePoll is the time between two looks at what no hint has told.
+	IdlePoll          time.Duration
+	BashTimeout       time.Duration
+	BackgroundTimeout time.Duration
+	CheckTimeout      time.Duration
+	// ModelPatience is how long troubles of a model server are waited out; 0 means not at all.
+	ModelPatience time.Duration
+
+	// The budgets are texts that spend.ParseBudget reads.
+	BudgetTeam, BudgetMember, BudgetTask, BudgetDay string
+
+	WorktreesDir string
+	MergeCommits bool
+	Jobs         int
+	Ports        int
+	Sign         string
+	Notify       string
+	HoldSecrets  bool
+
+	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
+	// repository's.
+	Sections []Section
+
+	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
+	ClaudeHooks bool
+
+	// Sandbox says that the commands of members are confined, SandboxChecks that the check and the set-up are, too, and
+	// SandboxHooks that the hooks are that the repository brings.
+	Sandbox, SandboxChecks, SandboxHooks bool
+	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
+	// they may reach, and SandboxSetupNetwork those of the set-up besides.
+	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List
+
+	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
+	// three are texts that ParseSize reads.
+	Processes                  int
+	Memory, FileSize, FreeDisk string
+
+	// PassEnv names the variables of the environment that commands see beside the usual ones.
+	PassEnv Names
+}
+
+// SetupPatterns returns the patterns of SetupFiles one by one.
+func (s Settings) SetupPatterns() []string { return strings.Fields(s.SetupFiles) }
+
+// CheckText returns what is checked, in a line: the command, or the names of the checks that must pass.
+func (s Settings) CheckText() string { return cmp.Or(s.Check, muster.RequiredNames(s.Checks)) }
 
 // Setting describes one setting: a row of the table.
 type Setting struct {
@@ -207,112 +288,4 @@ func (s Setting) Flag() string {
 func checkBudget(text string) error {
 	_, err := spend.ParseBudget(text)
 	return err
-}
-
-// set parses the text into its field. The error is a sentence without the place, which the caller adds.
-func (s Setting) set(text string) error {
-	// The text is quoted, so that an empty one, or one with a blank at its end, can be seen.
-	wrong := func(what string) error {
-		return muster.Errorf(muster.Invalid, "%s is %s, not %s", s.Name, what, strconv.Quote(text))
-	}
-	switch to := s.to.(type) {
-	case *string:
-		if len(s.words) > 0 && !slices.Contains(s.words, text) {
-			return wrong("one of " + strings.Join(s.words[1:], ", "))
-		}
-		// A wrong name is reported where it was written, with its line, and not when the first member starts.
-		if s.check != nil && text != "" {
-			if err := s.check(text); err != nil {
-				return err
-			}
-		}
-		*to = text
-	case *int:
-		n, err := strconv.Atoi(text)
-		switch {
-		case err != nil || n < s.least:
-			return wrong("a whole number, at least " + strconv.Itoa(s.least))
-		case s.most > 0 && n > s.most:
-			return wrong("a whole number, at most " + strconv.Itoa(s.most))
-		}
-		*to = n
-		// Not strconv.ParseBool, which takes 1, t and TRUE too: a file should read the same everywhere.
-	case *bool:
-		if text != "true" && text != "false" {
-			return wrong("true or false")
-		}
-		*to = text == "true"
-	case *time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil || d < min(time.Duration(s.least), 1) {
-			return wrong("a duration with its unit, such as 90s or 2m")
-		}
-		if least := time.Duration(s.least); d < least {
-			return wrong("a duration, at least " + least.String())
-		}
-		*to = d
-	case *Models:
-		joined, err := s.join(Models(text).List())
-		*to = Models(joined)
-		return err
-	case *List:
-		joined, err := s.join(List(text).List())
-		*to = List(joined)
-		return err
-	case *Checks:
-		return to.set(text)
-	case *Names:
-		list := Names(text).List()
-		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
-			return wrong("names of variables, such as MY_NAME or MY_*")
-		}
-		*to = Names(strings.Join(list, ","))
-	}
-	return nil
-}
-
-// join checks each entry of a list and puts commas between them.
-func (s Setting) join(entries []string) (string, error) {
-	for _, entry := range entries {
-		if err := s.check(entry); err != nil {
-			return "", err
-		}
-	}
-	return strings.Join(entries, ","), nil
-}
-
-// variableName is the name of a variable of the environment, or the beginning of several with a * behind.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
-
-// text returns what the field holds, so that set can read it back.
-func (s Setting) text() string {
-	switch to := s.to.(type) {
-	case *int:
-		return strconv.Itoa(*to)
-	case *bool:
-		return strconv.FormatBool(*to)
-	case *time.Duration:
-		// Without its empty parts: 2m, not 2m0s.
-		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
-	case *Checks:
-		return to.String()
-	case *Names:
-		return string(*to)
-	case *Models:
-		return string(*to)
-	case *List:
-		return string(*to)
-	case *string:
-		return *to
-	}
-	return ""
-}
-
-// value returns what the field holds, with the source of it, as people read it. It has no secrets.
-func (s Setting) value(source Source) Value {
-	v := Value{Name: s.Name, Value: s.text(), Source: source, Description: s.About}
-	if s.isModel {
-		v.Value = s.withoutQueries()
-	}
-	return v
 }
