@@ -62,9 +62,7 @@ func (r runCommands) run() *cobra.Command {
 			"Exits 0 when all has landed, 3 when it stopped with work left, 130 when you interrupted it (the state\n" +
 			"is kept: muster resume)."}
 	f := c.Flags()
-	teamFlags(f)
-	f.String("land", "", "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end")
-	f.String("team", "", "`NAME` of the team (default: the directory's)")
+	teamFlags(f, true)
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
 	backgroundFlag(f, &isBackground)
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
@@ -103,7 +101,7 @@ func (r runCommands) resume() *cobra.Command {
 		Long: "The target is the run's own, and so are check and setup unless you name others. Every member goes\n" +
 			"on with its own conversation, at the turn where it was."}
 	var isBackground bool
-	teamFlags(c.Flags())
+	teamFlags(c.Flags(), false)
 	backgroundFlag(c.Flags(), &isBackground)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return inBackground(c.Context(), r.App, isBackground, func(started func(*team.Team)) error {

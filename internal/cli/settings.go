@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,21 +91,23 @@ func settingsTable(values []config.Value) view.Table {
 }
 
 // teamFlags are the flags that set settings, by the settings' own flag names. They are common to run, resume and
-// the conversation. Their defaults are shown in the help only: the value of a flag that is not given comes from the
-// settings.
-func teamFlags(f *pflag.FlagSet) {
-	f.String("model", "", "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or "+
-		"openai/qwen3@http://localhost:11434/v1")
-	f.Int("teammates", 4, "how many teammates at most; 0: the lead does everything")
-	f.String("check", "", "`COMMAND` that proves the merged tree before anything lands")
-	f.String("review", "", "`ROLE` that reviews all work before it lands; without a name: reviewer")
-	f.Lookup("review").NoOptDefVal = "reviewer"
-	f.String("setup", "", "`COMMAND` that runs before the check in a fresh checkout, such as npm ci")
-	f.String("budget", "", "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\"")
-	f.Int("max-turns", 0, "turns a member has in a work phase; 0: 200, and 50 without a change")
-	f.Bool("sandbox", false, "confine commands and checks, whatever the settings say")
+// the conversation, but those that only a new run has. Their defaults are shown in the help only: the value of a flag
+// that is not given comes from the settings.
+func teamFlags(f *pflag.FlagSet, isNew bool) {
+	for _, s := range config.Table() {
+		switch {
+		case s.Usage == "" || s.IsFixed && !isNew:
+		case s.Kind() == reflect.Int:
+			n, _ := strconv.Atoi(s.Default) // a default is right
+			f.Int(s.Flag(), n, s.Usage)
+		case s.Kind() == reflect.Bool:
+			f.Bool(s.Flag(), false, s.Usage)
+		default:
+			f.String(s.Flag(), "", s.Usage)
+			f.Lookup(s.Flag()).NoOptDefVal = s.Implied
+		}
+	}
 	f.Bool("no-sandbox", false, "let commands and checks run with your rights")
-	f.String("environment-pass", "", "`NAMES` of variables that commands see too, such as MY_NAME,MY_*")
 }
 
 // setFlags returns the settings among the flags that were given. A flag that was not given must not hide the same

@@ -3,12 +3,8 @@ package config
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +20,9 @@ var update = flag.Bool("update", false, "write docs/settings.md")
 func TestPage(t *testing.T) {
 	const head = "| name | kind | default | meaning | flag and variable | in `muster.yaml` |\n|---|---|---|---|---|---|\n"
 	var table strings.Builder
-	flags := flagsOfCommands(t)
 	for _, s := range Table() {
 		names := "`" + s.Env() + "`"
-		if flags[s.Flag()] {
+		if s.Usage != "" {
 			names = "`--" + s.Flag() + "` " + names
 		}
 		value := ""
@@ -82,32 +77,4 @@ func kind(s Setting) string {
 		return "text"
 	}
 	return strings.Join(words, ", ")
-}
-
-// flagsOfCommands returns the names of all flags that the commands declare, as in f.String("model", ...).
-func flagsOfCommands(t *testing.T) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "cli", "*.go"))
-	if err != nil || len(files) < 10 {
-		t.Fatalf("files of the commands: %q, %v", files, err)
-	}
-	found := map[string]bool{}
-	for _, file := range files {
-		syntax := require.Value(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
-		ast.Inspect(syntax, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) < 3 {
-				return true
-			}
-			method, isMethod := call.Fun.(*ast.SelectorExpr)
-			name, isText := call.Args[0].(*ast.BasicLit)
-			if isMethod && isText && (method.Sel.Name == "String" || method.Sel.Name == "Int" || method.Sel.Name == "Bool") {
-				if text, err := strconv.Unquote(name.Value); err == nil {
-					found[text] = true
-				}
-			}
-			return true
-		})
-	}
-	return found
 }

@@ -6,12 +6,15 @@ import (
 	"muster"
 )
 
+// defaultReviewer is the built-in role that reviews.
+const defaultReviewer = "reviewer"
+
 // Reviewer returns the role that reviews all work before it lands, "" for none. The word true stands for the built-in
 // role, and false for none.
 func (s Settings) Reviewer() string {
 	switch s.Review {
 	case "true":
-		return "reviewer"
+		return defaultReviewer
 	case "false":
 		return ""
 	}

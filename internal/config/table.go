@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -114,6 +115,12 @@ type Setting struct {
 	isModel bool
 	// flag is the name of its flag where Name does not make it.
 	flag string
+	// Usage is what the help says of its flag; without one, no command has the flag.
+	Usage string
+	// Implied is the value of a flag that is given without one.
+	Implied string
+	// IsFixed says that a run which goes on keeps its value: only the command that begins one has the flag.
+	IsFixed bool
 	// inRepository says when the setting counts that a repository's own file has.
 	inRepository rule
 }
@@ -145,25 +152,35 @@ func (s *Settings) table() []Setting { return append(s.runTable(), s.landingTabl
 func (s *Settings) runTable() []Setting {
 	return []Setting{
 		{Name: "model", to: &s.Model, check: s.checkModel, isModel: true,
-			About: "the model, as provider/model; by default by whichever key is set"},
+			About: "the model, as provider/model; by default by whichever key is set",
+			Usage: "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or " +
+				"openai/qwen3@http://localhost:11434/v1"},
 		{Name: "fallback", to: &s.Fallback, check: s.checkModel, isModel: true,
 			About: "models that are asked, in this order, while the model does not answer"},
 		{Name: "teammates", to: &s.Teammates, Default: "4", inRepository: mayLower,
-			About: "how many teammates may live at once; 0: the lead does everything"},
+			About: "how many teammates may live at once; 0: the lead does everything",
+			Usage: "how many teammates at most; 0: the lead does everything"},
 		{Name: "check", to: &s.Check, inRepository: stopsRuns,
-			About: "the command that proves the merged tree; without one nothing is verified"},
+			About: "the command that proves the merged tree; without one nothing is verified",
+			Usage: "`COMMAND` that proves the merged tree before anything lands"},
 		{Name: "checks", to: &s.Checks, inRepository: stopsRuns,
 			About: "several named checks, in place of check; see docs/checks.md"},
 		{Name: "setup", to: &s.Setup, inRepository: stopsRuns,
-			About: "the command that runs before the check in a fresh checkout"},
+			About: "the command that runs before the check in a fresh checkout",
+			Usage: "`COMMAND` that runs before the check in a fresh checkout, such as npm ci"},
 		{Name: "review", to: &s.Review, inRepository: stopsRuns, check: checkReviewRole,
-			About: "the role that reviews all work before it lands; by default only that of tasks which ask for it"},
+			About: "the role that reviews all work before it lands; by default only that of tasks which ask for it",
+			Usage: "`ROLE` that reviews all work before it lands; without a name: reviewer", Implied: defaultReviewer},
 		{Name: "land", to: &s.Land, inRepository: stopsRuns,
-			About: "the branch that work lands on; by default muster/TEAM"},
+			About: "the branch that work lands on; by default muster/TEAM",
+			Usage: "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end",
+			IsFixed: true},
 		{Name: "team", to: &s.Team, check: func(text string) error { return muster.CheckName(muster.Name(text)) },
-			About: "the team's name; by default made of the repository directory's"},
+			About: "the team's name; by default made of the repository directory's",
+			Usage: "`NAME` of the team (default: the directory's)", IsFixed: true},
 		{Name: "max_turns", to: &s.MaxTurns, Default: "0",
-			About: "how many turns a member has in a work phase; 0: 200, and 50 without a change"},
+			About: "how many turns a member has in a work phase; 0: 200, and 50 without a change",
+			Usage: "turns a member has in a work phase; 0: 200, and 50 without a change"},
 		{Name: "max_tokens", to: &s.MaxTokens, Default: "0",
 			About: "how many tokens a reply may have; 0: as many as the model allows"},
 		{Name: "subagent_turns", to: &s.SubagentTurns, Default: "30", least: 1,
@@ -189,7 +206,8 @@ func (s *Settings) runTable() []Setting {
 		{Name: "model_patience", inRepository: counts, to: &s.ModelPatience, Default: "1h",
 			About: "how long troubles of a model server are waited out; 0: not at all"},
 		{Name: "budget.team", flag: "budget", to: &s.BudgetTeam, check: checkBudget, inRepository: mayLower,
-			About: "what a run may cost in all, such as 5 (dollars) or 2M tokens; none: no limit"},
+			About: "what a run may cost in all, such as 5 (dollars) or 2M tokens; none: no limit",
+			Usage: "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\""},
 		{Name: "budget.member", to: &s.BudgetMember, check: checkBudget, inRepository: mayLower,
 			About: "what each member may cost in a run"},
 		{Name: "budget.task", to: &s.BudgetTask, check: checkBudget, inRepository: mayLower,
@@ -220,7 +238,8 @@ func (s *Settings) landingTable() []Setting {
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "sandbox.enabled", flag: "sandbox", to: &s.Sandbox, Default: "true", inRepository: isRefused,
-			About: "whether commands of members, checks and set-ups are confined, without a network"},
+			About: "whether commands of members, checks and set-ups are confined, without a network",
+			Usage: "confine commands and checks, whatever the settings say"},
 		{Name: "sandbox.checks", to: &s.SandboxChecks, Default: "true", inRepository: isRefused,
 			About: "whether the check and the set-up are confined too, where commands are"},
 		{Name: "sandbox.hooks", to: &s.SandboxHooks, Default: "true", inRepository: isRefused,
@@ -242,7 +261,8 @@ func (s *Settings) landingTable() []Setting {
 		{Name: "resources.free_disk", to: &s.FreeDisk, Default: "1GB", check: checkSize, inRepository: isRefused,
 			About: "how much of the disk stays free: what fills it further is killed; 0: nothing"},
 		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,
-			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*"},
+			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*",
+			Usage: "`NAMES` of variables that commands see too, such as MY_NAME,MY_*"},
 	}
 }
 
@@ -279,6 +299,9 @@ func (s *Settings) checkModel(model string) error { return s.Endpoints.CheckMode
 func (s Setting) Env() string {
 	return "MUSTER_" + strings.ToUpper(strings.ReplaceAll(s.Name, ".", "_"))
 }
+
+// Kind returns the kind of its value.
+func (s Setting) Kind() reflect.Kind { return reflect.TypeOf(s.to).Elem().Kind() }
 
 // Flag returns the name of the flag that sets it, without dashes in front.
 func (s Setting) Flag() string {
