@@ -184,7 +184,7 @@ func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal strin
 		return events
 	}
 	if settings, err := c.app.runSettings(ctx, c.opened, c.flags, true); err == nil { // else no budget is shown
-		c.progress.SetSpent(settings.BudgetTeam, spentBefore(ctx, c.Team, true))
+		c.progress.SetSpent(settings.Budgets.Team, spentBefore(ctx, c.Team, true))
 	}
 	c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 		"and it goes on when you leave")
@@ -229,7 +229,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 		close(over)
 		return over
 	}
-	c.progress.SetSpent(j.Settings.BudgetTeam, spentBefore(ctx, c.Team, isStopped))
+	c.progress.SetSpent(j.Settings.Budgets.Team, spentBefore(ctx, c.Team, isStopped))
 	if isStopped {
 		catchUp(ctx, c.Team, c.progress)
 		view.MarkStopped(c.progress, c.app.Now())

@@ -138,9 +138,9 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	fmt.Fprintf(i.Stderr, "trying it in a clean checkout of HEAD ...\n")
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Setup: setup, Check: check, Checks: r.Proposal.NamedChecks(), Secrets: secretValues(i.App),
-		Environ: i.Env, PassEnv: settings.PassEnv.List(), Home: i.env("HOME"),
-		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupPatterns(), Ports: settings.Ports,
-		Log: i.logger(), Limits: team.Limits{CheckTimeout: settings.CheckTimeout}})
+		Environ: i.Env, PassEnv: settings.PassEnv, Home: i.env("HOME"),
+		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupFiles, Ports: settings.Ports,
+		Log: i.logger(), Limits: team.Limits{CheckTimeout: settings.Limits.CheckTimeout}})
 	if err != nil {
 		return err
 	}

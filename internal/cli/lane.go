@@ -84,7 +84,7 @@ func (l laneCommands) run() *cobra.Command {
 				return err
 			}
 			// The environment is that of the App, so that a test of the command does not depend on its own.
-			command := team.Command{Args: args[1:], Env: l.Env, PassEnv: settings.PassEnv.List(), Stdin: l.Stdin,
+			command := team.Command{Args: args[1:], Env: l.Env, PassEnv: settings.PassEnv, Stdin: l.Stdin,
 				Out: l.Stdout}
 			var output strings.Builder
 			if l.json {

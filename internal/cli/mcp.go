@@ -247,7 +247,7 @@ func withMCP(
 		return err
 	}
 	defer launcher.Close() //nolint:errcheck // Nothing is left that it could lose.
-	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: proc.Environment(a.Env, settings.PassEnv.List()),
+	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: proc.Environment(a.Env, settings.PassEnv),
 		Dir: o.Root(), Cache: mcpCache(a), Secrets: redact.New(append(secretValues(a), s.Secrets()...)...),
 		Log: a.logger()}, []mcp.Server{s})
 	defer pool.Close()

@@ -65,7 +65,7 @@ func unknownModel(s config.Settings, environ []string) string {
 	if c.API() == config.Anthropic {
 		limit = "a reply has at most 32,000 tokens"
 	}
-	if s.MaxTokens > 0 {
+	if s.Limits.MaxTokens > 0 {
 		limit = "a reply has at most max_tokens"
 	}
 	think := "no thinking is asked for"
@@ -98,14 +98,14 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	budgets := team.Budgets{Team: s.BudgetTeam, Member: s.BudgetMember, Task: s.BudgetTask, Day: s.BudgetDay}
+	budgets := team.Budgets{Team: s.Budgets.Team, Member: s.Budgets.Member, Task: s.Budgets.Task, Day: s.Budgets.Day}
 	if budgets.DayLog, err = dayLog(a, s); err != nil {
 		return nil, err
 	}
 	return team.OpenIn(j.Workspace, team.Config{
 		Name: muster.Name(s.Team), Check: s.Check, Checks: s.Checks, Setup: s.Setup, Land: s.Land,
-		Review:    s.Reviewer(),
-		Teammates: s.Teammates, ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
+		Review: s.Review, Teammates: s.Teammates,
+		ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {
 			if name == "" {
@@ -124,21 +124,15 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			return known.Window, known.ReplyLimit()
 		},
 		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
-		Limits:     limits(s),
-		SetupFiles: s.SetupPatterns(), Ports: s.Ports,
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: !s.HoldSecrets,
+		Limits:     team.Limits(s.Limits),
+		SetupFiles: s.SetupFiles, Ports: s.Ports,
+		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: s.LandSecrets,
 		Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
-		Sandbox: confinement(s), Resources: resources(s),
-		Environ: a.Env, PassEnv: s.PassEnv.List(), Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
+		Sandbox: team.Sandbox(s.Sandbox), Resources: resources(s),
+		Environ: a.Env, PassEnv: s.PassEnv, Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
-}
-
-func confinement(s config.Settings) team.Sandbox {
-	return team.Sandbox{On: s.Sandbox, OpenChecks: !s.SandboxChecks, OpenHooks: !s.SandboxHooks,
-		Read:  s.SandboxRead.List(),
-		Write: s.SandboxWrite.List(), Network: s.SandboxNetwork.List(), SetupNetwork: s.SandboxSetupNetwork.List()}
 }
 
 // resources returns how much of the machine the programs of a team may use. The settings have checked the sizes.
@@ -149,15 +143,6 @@ func resources(s config.Settings) team.Resources {
 	}
 	return team.Resources{Processes: int64(s.Processes), Memory: size(s.Memory), FileSize: size(s.FileSize),
 		FreeDisk: size(s.FreeDisk)}
-}
-
-// limits returns the limits of a team. A zero means the default to package team, so 0 in the settings is -1 there.
-func limits(s config.Settings) team.Limits {
-	return team.Limits{Turns: s.MaxTurns, MaxTokens: s.MaxTokens, SubagentTurns: s.SubagentTurns,
-		IdleTimeout: cmp.Or(s.IdleTimeout, -1), BashTimeout: s.BashTimeout,
-		BackgroundTimeout: s.BackgroundTimeout, CheckTimeout: s.CheckTimeout,
-		ModelPatience: cmp.Or(s.ModelPatience, -1), IdlePoll: s.IdlePoll, TodoLimit: s.TodoLimit,
-		TodoReminder: cmp.Or(s.TodoReminder, -1), KeptResults: s.KeptResults}
 }
 
 // cacheDir returns where what can be made again is kept, or "" where the user has no directory for it.
@@ -188,7 +173,7 @@ func price(s config.Settings, name string, environ []string) func(llm.Reply, tim
 
 // dayLog opens the log of what the user spends in all repositories, which is only needed for a budget of a day.
 func dayLog(a *App, s config.Settings) (muster.Log, error) {
-	if b, err := spend.ParseBudget(s.BudgetDay); err != nil || b == (spend.Budget{}) {
+	if b, err := spend.ParseBudget(s.Budgets.Day); err != nil || b == (spend.Budget{}) {
 		return nil, err
 	}
 	dir, err := paths.UserState(a.env)
@@ -243,8 +228,8 @@ func demoJob(ctx context.Context, dir, cache string) (Job, error) {
 	s, _, err := config.Load(config.Options{})
 	s.Model, s.Check, s.Team, s.Teammates = config.Script+"/"+d.Script, d.Check, d.Team, d.Teammates
 	s.UserModel = s.Model
-	s.Jobs = 1        // what a check covers is the same on each machine
-	s.Sandbox = false // what the members do is known, and the demo works where nothing can confine them
+	s.Jobs = 1           // what a check covers is the same on each machine
+	s.Sandbox.On = false // what the members do is known, and the demo works where nothing can confine them
 	return Job{Goal: d.Goal, Settings: s}, err
 }
 
@@ -267,9 +252,9 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 	known, allowed := s.Endpoints.Known(name, c), llm.Account{Requests: access.Requests, Tokens: access.Tokens}
 	switch c.API() {
 	case config.Anthropic:
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, MaxTokens: s.MaxTokens,
-			Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra, Observe: observe,
-			Allowed: allowed}), nil
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key,
+			MaxTokens: s.Limits.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header,
+			Extra: access.Extra, Observe: observe, Allowed: allowed}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		// The two interfaces of the provider differ in the form of requests only.
 		api := openai.Chat
@@ -277,7 +262,7 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 			api = openai.Responses
 		}
 		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, API: api,
-			MaxTokens: s.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra,
+			MaxTokens: s.Limits.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra,
 			Observe: observe, Allowed: allowed}), nil
 	case config.Script:
 		// The file is read whole now, so a script that is changed later does not disturb the run.

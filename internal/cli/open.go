@@ -38,7 +38,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 		CacheDir: cacheDir(a),
 		IsConfined: func() bool {
 			settings, _, err := w.Settings(nil)
-			return err != nil || settings.Sandbox
+			return err != nil || settings.Sandbox.On
 		},
 		MCPServers: func() []team.MCPServer {
 			settings, _, _ := w.Settings(nil) // whoever needs the settings says what is wrong with them

@@ -12,6 +12,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/text"
 	"muster/journal"
+	"muster/team"
 )
 
 // openingLines say where a conversation takes place before anything is typed: the repository with its branch and the
@@ -34,7 +35,7 @@ func openingLines(ctx context.Context, c *conversation) []string {
 	for _, row := range [][2]string{
 		{"here", where + ", model " + model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
-		{"rights", confinement(s).Rights()},
+		{"rights", team.Sandbox(s.Sandbox).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
 	}

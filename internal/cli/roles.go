@@ -225,12 +225,12 @@ func role(
 	open openModel, w *workspace.Workspace, s config.Settings, files map[string]roleFile, name string,
 ) team.Role {
 	r, file := s.Role(name), files[muster.RoleKey(name)]
-	role := team.Role{Model: cmp.Or(r.Model, file.model), MaxTokens: r.MaxTokens, Fallback: r.Fallback.List()}
+	role := team.Role{Model: cmp.Or(r.Model, file.model), MaxTokens: r.MaxTokens, Fallback: r.Fallback}
 	if r.Model == "" {
 		role.Note, s = file.note, file.settings(s)
 	}
 	if r.Effort = cmp.Or(r.Effort, file.effort); r.Effort != "" || r.MaxTokens > 0 || role.Model != r.Model {
-		s.Effort, s.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.MaxTokens)
+		s.Effort, s.Limits.MaxTokens = cmp.Or(r.Effort, s.Effort), cmp.Or(r.MaxTokens, s.Limits.MaxTokens)
 		role.Open = func(name string) (llm.Model, error) { return open(w, cmp.Or(name, s.Model), s) }
 	}
 	return role

@@ -218,7 +218,7 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
 			Moved: sum.Forward.Branch, NotMoved: sum.Forward.Why, IsTemporary: j.isTemporary,
 			WordsShown: j.Conversation != nil, Markdown: !isPlain(a),
-			Unconfined: !j.Settings.Sandbox && !j.isTemporary && j.demoDir == ""} // the demo's commands are known
+			Unconfined: !j.Settings.Sandbox.On && !j.isTemporary && j.demoDir == ""} // the demo's commands are known
 		if spent, err := readSpending(ctx, t); err == nil { // the run has ended as it has, whatever it cost
 			end.Spending = spent
 		}

@@ -103,7 +103,7 @@ func TestRunHandsOverWhatWasAsked(t *testing.T) {
 	w.run(t.Context(), 0)
 	real, _ := filepath.EvalSymlinks(w.dir)
 	if got.Goal != "make it so" || got.Resume || got.How != (team.Start{Fresh: true}) || got.Workspace.Root() != real ||
-		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.MaxTurns != 7 || got.Settings.MaxTokens != 0 {
+		got.Settings.Teammates != 2 || got.Settings.Check != "make" || got.Settings.Land != "next" || got.Settings.Limits.Turns != 7 || got.Settings.Limits.MaxTokens != 0 {
 		t.Errorf("%+v", got)
 	}
 	if w.out.String() != "The answer.\n" || w.err.String() != "no task was made, and nothing has landed\n" {
@@ -186,7 +186,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
 			made = dir
 			makeRepository(t, dir)
-			return Job{Goal: "the demo's", Settings: config.Settings{Check: "true"}}, nil
+			return Job{Goal: "the demo's", Settings: config.Settings{Run: config.Run{Check: "true"}}}, nil
 		}
 		w.app.Start = func(ctx context.Context, j Job) (team.Summary, error) {
 			worked = j.Workspace.Root()
@@ -261,17 +261,17 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 		want config.Settings
 		says string // the error
 	}{
-		{args: "resume", want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci"}},
+		{args: "resume", want: config.Settings{Team: "crew", Model: "script/old.yaml", Run: config.Run{Teammates: 2, Check: "make", Setup: "npm ci"}}},
 		{args: "resume --teammates 3 --model script/new.yaml --check true --setup x --max-turns 9",
-			want: config.Settings{Team: "crew", Model: "script/new.yaml", Teammates: 3, Check: "true", Setup: "x", MaxTurns: 9}},
-		{args: "run --add more", open: true, want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 2, Check: "make", Setup: "npm ci"}},
+			want: config.Settings{Team: "crew", Model: "script/new.yaml", Run: config.Run{Teammates: 3, Check: "true", Setup: "x", Limits: config.Limits{Turns: 9}}}},
+		{args: "run --add more", open: true, want: config.Settings{Team: "crew", Model: "script/old.yaml", Run: config.Run{Teammates: 2, Check: "make", Setup: "npm ci"}}},
 		{args: "run --add more --team crew --land muster/crew --teammates 0", open: true,
-			want: config.Settings{Team: "crew", Model: "script/old.yaml", Teammates: 0, Check: "make", Setup: "npm ci"}},
+			want: config.Settings{Team: "crew", Model: "script/old.yaml", Run: config.Run{Teammates: 0, Check: "make", Setup: "npm ci"}}},
 		{args: "run --add more --team other", open: true, says: "the team that stopped keeps its name, crew: leave --team out"},
 		{args: "run --add more --land main", open: true, says: "the team that stopped keeps its branch, muster/crew: leave --land out"},
 		{args: "resume --team crew", says: "unknown flag: --team"},
 		// With no open task a run of its own begins.
-		{args: "run --add more --team other", want: config.Settings{Team: "other", Teammates: 4, Check: "of the file"}},
+		{args: "run --add more --team other", want: config.Settings{Team: "other", Run: config.Run{Teammates: 4, Check: "of the file"}}},
 	} {
 		w := newWorld(t)
 		require.NoError(t, os.WriteFile(filepath.Join(w.dir, "muster.yaml"), []byte("check: of the file\n"), 0o600))
@@ -297,7 +297,8 @@ func TestAStoppedTeamGoesOnAsItWas(t *testing.T) {
 			continue
 		}
 		w.run(t.Context(), 0)
-		if got := (config.Settings{Team: got.Team, Model: got.Model, Teammates: got.Teammates, Check: got.Check, Setup: got.Setup, MaxTurns: got.MaxTurns}); !reflect.DeepEqual(got, c.want) {
+		if got := (config.Settings{Team: got.Team, Model: got.Model, Run: config.Run{Teammates: got.Teammates, Check: got.Check, Setup: got.Setup,
+			Limits: config.Limits{Turns: got.Limits.Turns}}}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.args, got, c.want)
 		}
 	}

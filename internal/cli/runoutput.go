@@ -56,7 +56,7 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 		Window: windowOf(a, s),
 		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
 	out.progress = view.NewProgress(o)
-	out.progress.SetSpent(s.BudgetTeam, spentBefore(ctx, t, resumes))
+	out.progress.SetSpent(s.Budgets.Team, spentBefore(ctx, t, resumes))
 	if resumes {
 		catchUp(ctx, t, out.progress)
 	}

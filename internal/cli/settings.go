@@ -192,7 +192,7 @@ func applyRunSettings(
 		return err
 	}
 	if _, isSet := flags["budget"]; !isSet {
-		s.BudgetTeam = cmp.Or(run.Budget, s.BudgetTeam)
+		s.Budgets.Team = cmp.Or(run.Budget, s.Budgets.Team)
 	}
 	if _, isSet := flags["teammates"]; !isSet {
 		s.Teammates = run.Cap

@@ -43,7 +43,7 @@ func newContextCommand(a *App) *cobra.Command {
 // knownWindow says how many tokens a model takes, and how long its replies may be; 0 is unknown.
 func knownWindow(s config.Settings, model string, environ []string) (window, reply int) {
 	known := knownModel(s, model, environ)
-	return known.Window, cmp.Or(s.MaxTokens, known.ReplyLimit())
+	return known.Window, cmp.Or(s.Limits.MaxTokens, known.ReplyLimit())
 }
 
 func withNames(c *cobra.Command, o opened, err error) error {

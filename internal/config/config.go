@@ -113,6 +113,7 @@ func Load(o Options) (Settings, []Value, error) {
 				(s.Name == "check" || s.Name == "checks") && max(l.strength("check"), l.strength("checks")) > 0
 		}
 	}
+	l.Review = reviewer(l.Review)
 	return l.Settings, slices.Concat(values, l.Endpoints.values(userSource(o)), l.removedValues()), nil
 }
 

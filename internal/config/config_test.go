@@ -43,10 +43,13 @@ func value(t *testing.T, vs []Value, name string) Value {
 func TestDefaults(t *testing.T) {
 	s, vs, err := Load(place(t, "", ""))
 	require.NoError(t, err)
-	want := Settings{Teammates: 4, SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
-		IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
-		BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
-		ModelPatience: time.Hour, Ports: 3, HoldSecrets: true, Sandbox: true, SandboxChecks: true, SandboxHooks: true, SandboxSetupNetwork: s.SandboxSetupNetwork, Processes: 10000, Memory: "75%", FileSize: "20GB", FreeDisk: "1GB"}
+	want := Settings{
+		Run: Run{Teammates: 4, Ports: 3, Limits: Limits{SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
+			IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
+			BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
+			ModelPatience: time.Hour}},
+		Sandbox:   Sandbox{On: true, SetupNetwork: s.Sandbox.SetupNetwork},
+		Processes: 10000, Memory: "75%", FileSize: "20GB", FreeDisk: "1GB"}
 	if d := cmp.Diff(want, s, cmp.AllowUnexported(Endpoints{}), cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}
@@ -86,8 +89,8 @@ func TestWhoOverridesWhom(t *testing.T) {
 			t.Errorf("%s is %q from %q, want %q from %q", c.name, v.Value, v.Source, c.value, c.source)
 		}
 	}
-	if s.Teammates != 0 || s.MaxTurns != 20 || !s.MergeCommits || s.BashTimeout != 90*time.Second ||
-		s.IdleTimeout != 0 || s.MaxTokens != 500 {
+	if s.Teammates != 0 || s.Limits.Turns != 20 || !s.MergeCommits || s.Limits.BashTimeout != 90*time.Second ||
+		s.Limits.IdleTimeout >= 0 || s.Limits.MaxTokens != 500 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -257,7 +260,7 @@ func TestVariablesToPass(t *testing.T) {
 		"environment: {pass: []}\n":               "",
 	} {
 		s, vs, err := Load(place(t, "", text))
-		if err != nil || string(s.PassEnv) != want || value(t, vs, "environment.pass").Value != want {
+		if err != nil || strings.Join(s.PassEnv, ",") != want || value(t, vs, "environment.pass").Value != want {
 			t.Errorf("%q: %q, %v", text, s.PassEnv, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,12 +152,9 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	return nil
 }
 
-// join returns the values of a list with commas between them; ok is false if the setting takes none, or one of them is
-// a list or a mapping.
+// join returns the text of a list; ok is false if the setting takes none, or one of its values is a list or a mapping.
 func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
-	switch s.to.(type) {
-	case *Names, *Models, *List:
-	default:
+	if s.Kind() != reflect.Slice {
 		return "", false
 	}
 	var items []string
@@ -167,7 +165,7 @@ func join(s Setting, list *ast.SequenceNode) (text string, ok bool) {
 		}
 		items = append(items, item)
 	}
-	return strings.Join(items, ","), true
+	return s.join(items), true
 }
 
 // errorAt returns an error that begins with the place of a node.

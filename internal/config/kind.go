@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,33 +10,6 @@ import (
 
 	"muster"
 )
-
-// Names is a list of names, with commas between them.
-type Names string
-
-// List returns the names one by one.
-func (n Names) List() []string {
-	return strings.FieldsFunc(string(n), func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// List is a list of paths or hosts, with commas between them.
-type List string
-
-// List returns the entries one by one.
-func (l List) List() (all []string) {
-	for entry := range strings.SplitSeq(string(l), ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			all = append(all, entry)
-		}
-	}
-	return all
-}
-
-// Models is a list of names of models, with commas between them.
-type Models string
-
-// List returns the names one by one.
-func (m Models) List() []string { return Names(m).List() }
 
 // set parses the text into its field. The error is a sentence without the place, which the caller adds.
 func (s Setting) set(text string) error {
@@ -63,13 +37,15 @@ func (s Setting) set(text string) error {
 		case s.most > 0 && n > s.most:
 			return wrong("a whole number, at most " + strconv.Itoa(s.most))
 		}
-		*to = n
+		if *to = n; n == 0 && s.isOffAtZero {
+			*to = -1
+		}
 		// Not strconv.ParseBool, which takes 1, t and TRUE too: a file should read the same everywhere.
 	case *bool:
 		if text != "true" && text != "false" {
 			return wrong("true or false")
 		}
-		*to = text == "true"
+		*to = (text == "true") != s.isInverted
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil || d < min(time.Duration(s.least), 1) {
@@ -78,35 +54,49 @@ func (s Setting) set(text string) error {
 		if least := time.Duration(s.least); d < least {
 			return wrong("a duration, at least " + least.String())
 		}
-		*to = d
-	case *Models:
-		joined, err := s.join(Models(text).List())
-		*to = Models(joined)
-		return err
-	case *List:
-		joined, err := s.join(List(text).List())
-		*to = List(joined)
-		return err
+		if *to = d; d == 0 && s.isOffAtZero {
+			*to = -1
+		}
 	case *Checks:
 		return to.set(text)
-	case *Names:
-		list := Names(text).List()
+	case *names:
+		list := s.split(text)
 		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
 			return wrong("names of variables, such as MY_NAME or MY_*")
 		}
-		*to = Names(strings.Join(list, ","))
+		*to = list
+	case *[]string:
+		list := s.split(text)
+		for _, entry := range list {
+			if s.check == nil {
+				break
+			}
+			if err := s.check(entry); err != nil {
+				return err
+			}
+		}
+		*to = list
 	}
 	return nil
 }
 
-// join checks each entry of a list and puts commas between them.
-func (s Setting) join(entries []string) (string, error) {
-	for _, entry := range entries {
-		if err := s.check(entry); err != nil {
-			return "", err
+// names are those of variables.
+type names []string
+
+// split returns the entries of a list.
+func (s Setting) split(text string) (entries []string) {
+	isBetween := func(r rune) bool { return strings.ContainsRune(cmp.Or(s.separators, ","), r) }
+	for _, entry := range strings.FieldsFunc(text, isBetween) {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			entries = append(entries, entry)
 		}
 	}
-	return strings.Join(entries, ","), nil
+	return entries
+}
+
+// join returns the text of a list, which split reads.
+func (s Setting) join(entries []string) string {
+	return strings.Join(entries, cmp.Or(s.separators, ",")[:1])
 }
 
 // variableName is the name of a variable of the environment, or the beginning of several with a * behind.
@@ -116,20 +106,18 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 func (s Setting) text() string {
 	switch to := s.to.(type) {
 	case *int:
-		return strconv.Itoa(*to)
+		return strconv.Itoa(max(*to, 0))
 	case *bool:
-		return strconv.FormatBool(*to)
+		return strconv.FormatBool(*to != s.isInverted)
 	case *time.Duration:
 		// Without its empty parts: 2m, not 2m0s.
-		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(to.String())
+		return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(max(*to, 0).String())
 	case *Checks:
 		return to.String()
-	case *Names:
-		return string(*to)
-	case *Models:
-		return string(*to)
-	case *List:
-		return string(*to)
+	case *names:
+		return s.join(*to)
+	case *[]string:
+		return s.join(*to)
 	case *string:
 		return *to
 	}
@@ -147,8 +135,10 @@ func (s Setting) value(source Source) Value {
 
 func (s Setting) models() []string {
 	switch to := s.to.(type) {
-	case *Models:
-		return to.List()
+	case *[]string:
+		if s.isModel {
+			return *to
+		}
 	case *string:
 		if s.isModel && *to != "" {
 			return []string{*to}

@@ -64,7 +64,7 @@ func kind(s Setting) string {
 			return "duration, from " + least.String()
 		}
 		return "duration"
-	case *Checks, *Names, *Models:
+	case *Checks, *names, *[]string:
 		return "list"
 	}
 	var words []string

@@ -9,16 +9,16 @@ import (
 // defaultReviewer is the built-in role that reviews.
 const defaultReviewer = "reviewer"
 
-// Reviewer returns the role that reviews all work before it lands, "" for none. The word true stands for the built-in
-// role, and false for none.
-func (s Settings) Reviewer() string {
-	switch s.Review {
+// reviewer returns the role that the text of review names, "" for none. The word true stands for the built-in role, and
+// false for none.
+func reviewer(text string) string {
+	switch text {
 	case "true":
 		return defaultReviewer
 	case "false":
 		return ""
 	}
-	return s.Review
+	return text
 }
 
 func checkReviewRole(role string) error {

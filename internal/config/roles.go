@@ -1,7 +1,7 @@
 package config
 
 import (
-	"cmp"
+	"slices"
 	"strings"
 
 	"muster"
@@ -16,7 +16,7 @@ const rolesKey = "roles"
 type Role struct {
 	Model, Effort string
 	MaxTokens     int
-	Fallback      Models
+	Fallback      []string
 }
 
 // Role returns what is set for a role, over what holds for all.
@@ -25,18 +25,20 @@ func (s *Settings) Role(name string) Role {
 	if set := s.Roles[muster.RoleKey(name)]; set != nil {
 		r = *set
 	}
-	r.Fallback = cmp.Or(r.Fallback, s.Fallback)
+	if len(r.Fallback) == 0 {
+		r.Fallback = s.Fallback
+	}
 	return r
 }
 
 // OwnModels returns the models that are named beside the model of all.
 func (s *Settings) OwnModels() []string {
-	all := s.Fallback.List()
+	all := slices.Clone(s.Fallback)
 	for _, r := range s.Roles {
 		if r.Model != "" {
 			all = append(all, r.Model)
 		}
-		all = append(all, r.Fallback.List()...)
+		all = append(all, r.Fallback...)
 	}
 	return all
 }
@@ -54,7 +56,7 @@ func (s *Settings) roleTable(name string) []Setting {
 		{Name: prefix + "model", to: &r.Model, check: s.checkModel, isModel: true, About: "the model" + of},
 		{Name: prefix + "effort", to: &r.Effort, words: efforts, About: "how hard the model" + of + " thinks"},
 		{Name: prefix + "max_tokens", to: &r.MaxTokens, About: "how many tokens a reply" + of + " may have"},
-		{Name: prefix + "fallback", to: &r.Fallback, check: s.checkModel, isModel: true,
+		{Name: prefix + "fallback", to: &r.Fallback, separators: ", ", check: s.checkModel, isModel: true,
 			About: "models that are asked in place of the model" + of + " while it does not answer"},
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 // Settings are the values that hold, typed. Table says what each of them means and its default.
 type Settings struct {
+	Run
 	// Model is provider/model, or "" when none is set and no key decides.
 	Model string
 	// UserModel is the model that the user's side names: a flag, the environment or the user's own file. A run that
@@ -21,76 +22,133 @@ type Settings struct {
 	UserModel string
 	// Fallback are the models that are asked while Model does not answer. Roles has what differs for roles, by
 	// muster.RoleKey of their names; Role finds it.
-	Fallback Models
+	Fallback []string
 	Roles    map[string]*Role
 	// Endpoints are the model servers of the user's own file.
 	Endpoints Endpoints
-	Teammates int
-	// Check is one command, and Checks are several: at most one of the two is set.
-	Check  string
-	Checks Checks
-	Setup  string
-	// Review is the role that reviews work before it lands; see Reviewer.
-	Review string
-	// SetupFiles are patterns with blanks between them.
-	SetupFiles string
-	Land       string
-	Team       string
-
-	MaxTurns      int
-	MaxTokens     int
-	SubagentTurns int
-	TodoLimit     int
-	// TodoReminder is a number of rounds; 0 means no reminder.
-	TodoReminder int
-	KeptResults  int
-	Effort       string
-	// IdleTimeout is how long an idle teammate stays; 0 means forever.
-	IdleTimeout time.Duration
-	// IdlePoll is the time between two looks at what no hint has told.
-	IdlePoll          time.Duration
-	BashTimeout       time.Duration
-	BackgroundTimeout time.Duration
-	CheckTimeout      time.Duration
-	// ModelPatience is how long troubles of a model server are waited out; 0 means not at all.
-	ModelPatience time.Duration
-
-	// The budgets are texts that spend.ParseBudget reads.
-	BudgetTeam, BudgetMember, BudgetTask, BudgetDay string
-
-	WorktreesDir string
-	MergeCommits bool
-	Jobs         int
-	Ports        int
-	Sign         string
-	Notify       string
-	HoldSecrets  bool
-
-	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
-	// repository's.
-	Sections []Section
-
+	Effort    string
+	Team      string
+	Notify    string
 	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
 	ClaudeHooks bool
-
-	// Sandbox says that the commands of members are confined, SandboxChecks that the check and the set-up are, too, and
-	// SandboxHooks that the hooks are that the repository brings.
-	Sandbox, SandboxChecks, SandboxHooks bool
-	// SandboxRead and SandboxWrite are paths that they may read and write besides. SandboxNetwork are the hosts that
-	// they may reach, and SandboxSetupNetwork those of the set-up besides.
-	SandboxRead, SandboxWrite, SandboxNetwork, SandboxSetupNetwork List
-
+	Sandbox     Sandbox
 	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
 	// three are texts that ParseSize reads.
 	Processes                  int
 	Memory, FileSize, FreeDisk string
-
-	// PassEnv names the variables of the environment that commands see beside the usual ones.
-	PassEnv Names
+	// Sections are the settings whose values are structures: of each name those of the user's file, then those of the
+	// repository's.
+	Sections []Section
 }
 
-// SetupPatterns returns the patterns of SetupFiles one by one.
-func (s Settings) SetupPatterns() []string { return strings.Fields(s.SetupFiles) }
+// Run has the settings that package team reads.
+type Run struct {
+	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
+	Check string
+	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to
+	// pass.
+	Checks Checks
+	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
+	// depends, besides the manifests and lockfiles of known tools.
+	Setup      string
+	SetupFiles []string
+	// Land is the branch that work lands on; by default muster/NAME.
+	Land string
+	Landing
+	// Teammates is how many teammates may live at once. Zero: the lead does everything.
+	Teammates int
+	Limits    Limits
+	Budgets   Budgets
+	// WorktreesDir puts lanes elsewhere than .worktrees.
+	WorktreesDir string
+	// Ports is how many network ports of its own each lane and each check has, at most 20.
+	Ports int
+	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
+	// variable with the name of a credential is only passed by its whole name.
+	PassEnv []string
+}
+
+// Landing has the settings of how work lands.
+type Landing struct {
+	// Review is the role that reviews all work before it lands; "" reviews that of tasks which ask for it.
+	Review string
+	// Jobs is how many checks of landings may run at once: over 1, both halves of a red stack are checked at the same
+	// time. 0: by the machine's cores and memory.
+	Jobs int
+	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
+	Sign string
+	// LandSecrets lets land what looks like a key. Without it such work is returned to its owner.
+	LandSecrets bool
+	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
+	MergeCommits bool
+}
+
+// Limits are the settings of a member's life. A zero field takes the default that its comment has.
+type Limits struct {
+	Turns             int           // turns in a work phase; 0: 200, and 50 without a change in files, board or mail
+	MaxTokens         int           // of a reply; 0: as many as the model allows
+	SubagentTurns     int           // of a subagent: 30; of a reviewer too
+	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
+	BashTimeout       time.Duration // of a command: 2 minutes
+	BackgroundTimeout time.Duration // of a command in the background: 5 minutes
+	CheckTimeout      time.Duration // of the check of a landing: 10 minutes
+	IdlePoll          time.Duration // between two looks without a hint: 5 seconds
+	TodoLimit         int           // items of a member's own list: 20
+	TodoReminder      int           // rounds without the list until a reminder: 10; below zero: none
+	KeptResults       int           // results of tools that stay whole when older ones are cleared: 3
+	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
+}
+
+// WithDefaults returns l with the defaults of the table in place of its zero fields.
+func (l Limits) WithDefaults() Limits {
+	all := Settings{Run: Run{Limits: l}}
+	for _, s := range all.table() {
+		if reflect.ValueOf(s.to).Elem().IsZero() {
+			_ = s.set(s.Default) // a default is right
+		}
+	}
+	return all.Limits
+}
+
+// Budgets limit what a team may spend. Each is an amount of dollars, such as "5", or a number of tokens, such as
+// "200k tokens"; "" and "none" are no limit. A call of a model begins only while less was spent than each budget that
+// it counts against, so at most the calls that are under way go over.
+type Budgets struct {
+	Team   string // the whole run, with what it has spent before it was resumed
+	Member string // what each member spends in the run
+	Task   string // what each task costs in the run
+	Day    string // all runs of the user, in a day
+}
+
+// Parse reads the budgets.
+func (b Budgets) Parse() (p spend.Budgets, err error) {
+	for _, x := range []struct {
+		to   *spend.Budget
+		text string
+	}{{&p.Team, b.Team}, {&p.Member, b.Member}, {&p.Task, b.Task}, {&p.Day, b.Day}} {
+		var e error
+		*x.to, e = spend.ParseBudget(x.text)
+		err = cmp.Or(err, e)
+	}
+	return p, err
+}
+
+// Sandbox says how the commands of members are confined, and the check and the set-up, which run what members have
+// written. The zero value confines nothing.
+type Sandbox struct {
+	// On confines them: a command writes in its lane, reads the system, the toolchains and the repository, and has no
+	// network.
+	On bool
+	// OpenChecks lets the check and the set-up run with the user's rights all the same.
+	OpenChecks bool
+	// OpenHooks lets the hooks that the repository brings run with the user's rights, too.
+	OpenHooks bool
+	// Read and Write are paths that a command may read and write besides.
+	Read, Write []string
+	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443, and =NETWORK where
+	// they lead into a private one. Others are refused. SetupNetwork are those that the set-up may reach besides.
+	Network, SetupNetwork []string
+}
 
 // CheckText returns what is checked, in a line: the command, or the names of the checks that must pass.
 func (s Settings) CheckText() string { return cmp.Or(s.Check, muster.RequiredNames(s.Checks)) }
@@ -107,9 +165,15 @@ type Setting struct {
 	// least is the smallest allowed number or duration.
 	least int
 	most  int // the largest allowed number; 0: any
+	// isOffAtZero says that 0 turns it off. Its field is -1 then, because one that is zero takes the default.
+	isOffAtZero bool
+	// isInverted says that its field is true where the text is false, so that a zero field has the default.
+	isInverted bool
 	// words are the only allowed values; if empty, every text is allowed.
 	words []string
-	// check reports what is wrong with a text that is not empty; nil takes every one.
+	// separators stand between the entries of a list; by default a comma.
+	separators string
+	// check reports what is wrong with a text that is not empty, or with an entry of a list; nil takes every one.
 	check func(string) error
 	// isModel says that its text names models.
 	isModel bool
@@ -146,16 +210,14 @@ const (
 // the help and the documentation all follow it.
 func Table() []Setting { return new(Settings).table() }
 
-// table lists the settings of s. A setting is added here and nowhere else.
-func (s *Settings) table() []Setting { return append(s.runTable(), s.landingTable()...) }
-
-func (s *Settings) runTable() []Setting {
+// table lists the settings of s. A setting is defined by its field above and by its row here, and nowhere else.
+func (s *Settings) table() []Setting {
 	return []Setting{
 		{Name: "model", to: &s.Model, check: s.checkModel, isModel: true,
 			About: "the model, as provider/model; by default by whichever key is set",
 			Usage: "`MODEL` as provider/model, such as anthropic/claude-sonnet-5 or " +
 				"openai/qwen3@http://localhost:11434/v1"},
-		{Name: "fallback", to: &s.Fallback, check: s.checkModel, isModel: true,
+		{Name: "fallback", to: &s.Fallback, separators: ", ", check: s.checkModel, isModel: true,
 			About: "models that are asked, in this order, while the model does not answer"},
 		{Name: "teammates", to: &s.Teammates, Default: "4", inRepository: mayLower,
 			About: "how many teammates may live at once; 0: the lead does everything",
@@ -172,56 +234,51 @@ func (s *Settings) runTable() []Setting {
 			About: "the role that reviews all work before it lands; by default only that of tasks which ask for it",
 			Usage: "`ROLE` that reviews all work before it lands; without a name: reviewer", Implied: defaultReviewer},
 		{Name: "land", to: &s.Land, inRepository: stopsRuns,
-			About: "the branch that work lands on; by default muster/TEAM",
-			Usage: "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end",
+			About:   "the branch that work lands on; by default muster/TEAM",
+			Usage:   "`BRANCH` to land on instead of muster/TEAM; the one that you are on is moved at the end",
 			IsFixed: true},
 		{Name: "team", to: &s.Team, check: func(text string) error { return muster.CheckName(muster.Name(text)) },
 			About: "the team's name; by default made of the repository directory's",
 			Usage: "`NAME` of the team (default: the directory's)", IsFixed: true},
-		{Name: "max_turns", to: &s.MaxTurns, Default: "0",
+		{Name: "max_turns", to: &s.Limits.Turns, Default: "0",
 			About: "how many turns a member has in a work phase; 0: 200, and 50 without a change",
 			Usage: "turns a member has in a work phase; 0: 200, and 50 without a change"},
-		{Name: "max_tokens", to: &s.MaxTokens, Default: "0",
+		{Name: "max_tokens", to: &s.Limits.MaxTokens, Default: "0",
 			About: "how many tokens a reply may have; 0: as many as the model allows"},
-		{Name: "subagent_turns", to: &s.SubagentTurns, Default: "30", least: 1,
+		{Name: "subagent_turns", to: &s.Limits.SubagentTurns, Default: "30", least: 1,
 			About: "how many turns a subagent has"},
-		{Name: "kept_results", to: &s.KeptResults, Default: "3", least: 1,
+		{Name: "kept_results", to: &s.Limits.KeptResults, Default: "3", least: 1,
 			About: "how many results of tools stay whole when older ones are cleared"},
-		{Name: "todo_limit", inRepository: counts, to: &s.TodoLimit, Default: "20", least: 1,
+		{Name: "todo_limit", inRepository: counts, to: &s.Limits.TodoLimit, Default: "20", least: 1,
 			About: "how many items a member's own todo list may have"},
-		{Name: "todo_reminder", inRepository: counts, to: &s.TodoReminder, Default: "10",
+		{Name: "todo_reminder", inRepository: counts, to: &s.Limits.TodoReminder, Default: "10", isOffAtZero: true,
 			About: "after how many rounds without it a member is reminded of open items; 0: never"},
 		{Name: "effort", to: &s.Effort, words: efforts,
 			About: "how hard the model thinks, where it can be told"},
-		{Name: "idle_timeout", inRepository: counts, to: &s.IdleTimeout, Default: "1m",
+		{Name: "idle_timeout", inRepository: counts, to: &s.Limits.IdleTimeout, Default: "1m", isOffAtZero: true,
 			About: "how long an idle teammate stays; 0: for ever"},
-		{Name: "idle_poll", inRepository: counts, to: &s.IdlePoll, Default: "5s", least: int(100 * time.Millisecond),
-			About: "how often a process looks at what the system has not reported"},
-		{Name: "bash_timeout", inRepository: counts, to: &s.BashTimeout, Default: "2m", least: 1,
+		{Name: "idle_poll", inRepository: counts, to: &s.Limits.IdlePoll, Default: "5s",
+			least: int(100 * time.Millisecond), About: "how often a process looks at what the system has not reported"},
+		{Name: "bash_timeout", inRepository: counts, to: &s.Limits.BashTimeout, Default: "2m", least: 1,
 			About: "how long a command of a member may run"},
-		{Name: "background_timeout", inRepository: counts, to: &s.BackgroundTimeout, Default: "5m", least: 1,
+		{Name: "background_timeout", inRepository: counts, to: &s.Limits.BackgroundTimeout, Default: "5m", least: 1,
 			About: "how long a background command may run"},
-		{Name: "check_timeout", inRepository: counts, to: &s.CheckTimeout, Default: "10m", least: 1,
+		{Name: "check_timeout", inRepository: counts, to: &s.Limits.CheckTimeout, Default: "10m", least: 1,
 			About: "how long a check may run"},
-		{Name: "model_patience", inRepository: counts, to: &s.ModelPatience, Default: "1h",
+		{Name: "model_patience", inRepository: counts, to: &s.Limits.ModelPatience, Default: "1h", isOffAtZero: true,
 			About: "how long troubles of a model server are waited out; 0: not at all"},
-		{Name: "budget.team", flag: "budget", to: &s.BudgetTeam, check: checkBudget, inRepository: mayLower,
+		{Name: "budget.team", flag: "budget", to: &s.Budgets.Team, check: checkBudget, inRepository: mayLower,
 			About: "what a run may cost in all, such as 5 (dollars) or 2M tokens; none: no limit",
 			Usage: "what the run may cost in all: `AMOUNT` in dollars, such as 5, or \"2M tokens\""},
-		{Name: "budget.member", to: &s.BudgetMember, check: checkBudget, inRepository: mayLower,
+		{Name: "budget.member", to: &s.Budgets.Member, check: checkBudget, inRepository: mayLower,
 			About: "what each member may cost in a run"},
-		{Name: "budget.task", to: &s.BudgetTask, check: checkBudget, inRepository: mayLower,
+		{Name: "budget.task", to: &s.Budgets.Task, check: checkBudget, inRepository: mayLower,
 			About: "what each task may cost in a run"},
-		{Name: "budget.day", to: &s.BudgetDay, check: checkBudget, inRepository: isRefused,
+		{Name: "budget.day", to: &s.Budgets.Day, check: checkBudget, inRepository: isRefused,
 			About: "what all your runs together may cost in a day"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
-	}
-}
-
-func (s *Settings) landingTable() []Setting {
-	return []Setting{
-		{Name: "setup_files", to: &s.SetupFiles, inRepository: counts,
+		{Name: "setup_files", inRepository: counts, to: &s.SetupFiles, separators: " \t\r\n",
 			About: "patterns of files that setup reads besides manifests and lockfiles, such as api/*.proto"},
 		{Name: "ports", to: &s.Ports, inRepository: counts, Default: "3", most: 20,
 			About: "how many network ports of its own each lane and each check has; 0: none"},
@@ -229,7 +286,7 @@ func (s *Settings) landingTable() []Setting {
 			About: "land each task as a merge commit that keeps its lane's own commits"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
 			About: "over 1, both halves of a red stack are checked at once; 0: by cores and memory"},
-		{Name: "landing.secrets", to: &s.HoldSecrets, inRepository: isRefused, Default: "true",
+		{Name: "landing.secrets", to: &s.LandSecrets, isInverted: true, inRepository: isRefused, Default: "true",
 			About: "hold back work that has what looks like a key; see muster allow"},
 		{Name: "landing.sign", to: &s.Sign, words: []string{"", "auto", "true", "false"},
 			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
@@ -237,20 +294,20 @@ func (s *Settings) landingTable() []Setting {
 			About: "how a terminal tells that something needs you: auto, bell, osc (on the desktop) or off"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
-		{Name: "sandbox.enabled", flag: "sandbox", to: &s.Sandbox, Default: "true", inRepository: isRefused,
+		{Name: "sandbox.enabled", flag: "sandbox", to: &s.Sandbox.On, Default: "true", inRepository: isRefused,
 			About: "whether commands of members, checks and set-ups are confined, without a network",
 			Usage: "confine commands and checks, whatever the settings say"},
-		{Name: "sandbox.checks", to: &s.SandboxChecks, Default: "true", inRepository: isRefused,
-			About: "whether the check and the set-up are confined too, where commands are"},
-		{Name: "sandbox.hooks", to: &s.SandboxHooks, Default: "true", inRepository: isRefused,
+		{Name: "sandbox.checks", to: &s.Sandbox.OpenChecks, isInverted: true, Default: "true",
+			inRepository: isRefused, About: "whether the check and the set-up are confined too, where commands are"},
+		{Name: "sandbox.hooks", to: &s.Sandbox.OpenHooks, isInverted: true, Default: "true", inRepository: isRefused,
 			About: "whether the repository's hooks are confined as commands are"},
-		{Name: "sandbox.read", to: &s.SandboxRead, check: checkPath, inRepository: isRefused,
+		{Name: "sandbox.read", to: &s.Sandbox.Read, check: checkPath, inRepository: isRefused,
 			About: "paths that confined commands may read besides, with commas between them"},
-		{Name: "sandbox.write", to: &s.SandboxWrite, check: checkPath, inRepository: isRefused,
+		{Name: "sandbox.write", to: &s.Sandbox.Write, check: checkPath, inRepository: isRefused,
 			About: "paths that confined commands may write besides, such as a cache"},
-		{Name: "sandbox.network", to: &s.SandboxNetwork, check: checkHost, inRepository: isRefused,
+		{Name: "sandbox.network", to: &s.Sandbox.Network, check: checkHost, inRepository: isRefused,
 			About: "hosts that confined commands may reach, such as *.npmjs.org, registry.corp=10.0.0.0/8"},
-		{Name: "sandbox.setup_network", to: &s.SandboxSetupNetwork, Default: registries, check: checkHost,
+		{Name: "sandbox.setup_network", to: &s.Sandbox.SetupNetwork, Default: registries, check: checkHost,
 			inRepository: isRefused, About: "hosts that a confined set-up may reach besides; by default registries"},
 		{Name: "resources.processes", to: &s.Processes, Default: "10000", inRepository: isRefused,
 			About: "how many processes and threads a command, check or set-up may have at once; 0: no limit"},
@@ -260,7 +317,7 @@ func (s *Settings) landingTable() []Setting {
 			About: "how large a file that they write may be; 0: no limit"},
 		{Name: "resources.free_disk", to: &s.FreeDisk, Default: "1GB", check: checkSize, inRepository: isRefused,
 			About: "how much of the disk stays free: what fills it further is killed; 0: nothing"},
-		{Name: "environment.pass", to: &s.PassEnv, inRepository: isRefused,
+		{Name: "environment.pass", to: (*names)(&s.PassEnv), separators: ", ", inRepository: isRefused,
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*",
 			Usage: "`NAMES` of variables that commands see too, such as MY_NAME,MY_*"},
 	}
