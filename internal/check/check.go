@@ -88,8 +88,8 @@ type Options struct {
 	Environ []string // what checks see of the user's environment
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// OnTest gets the test that a check runs now or has run last, and the task of the Job, a few times a second. It must
-	// not block. If nil, nothing is told.
+	// OnTest gets the test that a check runs now or has run last, and the task of the Job, a few times a second. It
+	// must not block. If nil, nothing is told.
 	OnTest func(task muster.TaskID, test string)
 	// AtOnce is how many of Check.Named may run at once; 0: one.
 	AtOnce int

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,13 +14,14 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/git"
+	"muster/internal/lazyregexp"
 	"muster/internal/text"
 	"muster/journal"
 )
 
 // targetTip is what the checks ask of the guard.
 type targetTip interface {
-	Target(context.Context) (string, error)
+	tip(context.Context) (string, error)
 }
 
 // checker runs the check, and judges what it says by what is known of the target. It is safe for concurrent use.
@@ -30,7 +32,7 @@ type checker struct {
 	runner  *check.Runner
 	options *Options
 
-	slot    chan struct{}          // holds one token: its holder runs checks, and no other landing of this process lands
+	slot    chan struct{}          // holds one token: its holder runs checks, and no other in this process lands
 	told    sync.Map               // what holds for all landings, of which people were told
 	checked atomic.Pointer[string] // the tip on which the check ran last
 }
@@ -79,8 +81,11 @@ func (c *checker) askHook(lands *muster.Task) check.Last {
 		return nil
 	}
 	return func(ctx context.Context, dir string, env []string, res *CheckResult, log io.Writer) error {
-		if mayNotLand, err := c.isRefusedAlready(ctx, res); err != nil || mayNotLand {
-			return err
+		if !res.Green { // the run's own check may have decided already that the work may not land
+			state, err := c.records.base(ctx, "")
+			if err != nil || res.CannotRun || state == BaseGreen {
+				return err
+			}
 		}
 		began := time.Now()
 		refused, err := c.options.Hook(ctx, *lands, dir, env)
@@ -93,16 +98,6 @@ func (c *checker) askHook(lands *muster.Task) check.Last {
 	}
 }
 
-// isRefusedAlready reports whether the run's own check has decided that the work may not land.
-func (c *checker) isRefusedAlready(ctx context.Context, res *CheckResult) (bool, error) {
-	if res.Green {
-		return false, nil
-	}
-	state, err := c.records.base(ctx, "")
-	return res.CannotRun || state == BaseGreen, err
-}
-
-// base is Lander.CheckBase.
 func (c *checker) base(ctx context.Context) (res CheckResult, err error) {
 	if c.options.Check.Command == "" {
 		return res, nil
@@ -117,7 +112,7 @@ func (c *checker) base(ctx context.Context) (res CheckResult, err error) {
 
 // classifyBase is base for a caller that has the slot.
 func (c *checker) classifyBase(ctx context.Context) (res CheckResult, err error) {
-	tip, err := c.target.Target(ctx)
+	tip, err := c.target.tip(ctx)
 	if err != nil {
 		return res, err
 	}
@@ -155,10 +150,11 @@ func (c *checker) isChecked(ctx context.Context, at string) (bool, error) {
 	return state != "", err
 }
 
-// ofTip runs the check on the target as it is, for work of which the target has everything already, unless the check
+// checkTip runs the check on the target as it is, for work of which the target has everything already, unless the check
 // has said something of that commit before. isRed reports whether the task is to be returned, as for any other landing.
-func (c *checker) ofTip(ctx context.Context, of check.Job) (res CheckResult, isRed bool, err error) {
-	if isKnown, err := c.isChecked(ctx, of.Commit); err != nil || isKnown {
+func (q *queue) checkTip(ctx context.Context, w *work, tip string) (res CheckResult, isRed bool, err error) {
+	c := q.checks
+	if isKnown, err := c.isChecked(ctx, tip); err != nil || isKnown {
 		return res, false, err
 	}
 	unlock, err := c.lock(ctx)
@@ -166,17 +162,16 @@ func (c *checker) ofTip(ctx context.Context, of check.Job) (res CheckResult, isR
 		return res, false, err
 	}
 	defer unlock()
-	if res, err = c.run(ctx, of, nil); err != nil {
+	if res, err = c.run(ctx, w.checkOf(tip), nil); err != nil {
 		return res, false, err
 	}
-	receipt, err := c.receiptOf(ctx, of.Commit, &res)
+	receipt, err := c.receiptOf(ctx, tip, &res)
 	if err == nil && receipt != "" {
-		c.checked.Store(&of.Commit)
+		c.checked.Store(&tip)
 	}
 	return res, receipt == "", err
 }
 
-// moved is Lander.CheckMoved.
 func (c *checker) moved(ctx context.Context) (res CheckResult, isRun bool, err error) {
 	at, _, err := c.repo.Branch(ctx, c.options.Target)
 	if err != nil || at == "" {
@@ -236,7 +231,7 @@ func (c *checker) receiptOf(ctx context.Context, tip string, res *CheckResult) (
 // being recorded: then red is no longer what the target was. It is the target's commit that says so, unless the target
 // was at it when the run began: then the check was asked about it since, and may have another environment.
 func (c *checker) isGreenUnrecorded(ctx context.Context) (bool, error) {
-	tip, err := c.target.Target(ctx)
+	tip, err := c.target.tip(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -250,11 +245,10 @@ func (c *checker) isGreenUnrecorded(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, unavailable(ctx, "git cannot read the target", err)
 	}
-	_, landed, ok := Trailers(strings.TrimRight(out, "\n") + "\n")
+	_, landed, ok := Trailers(out)
 	return ok && landed.Receipt == muster.ReceiptGreen && landed.Check == text.OneLine(c.options.Check.Command), nil
 }
 
-// lock waits until no other landing or check of this process is under way.
 func (c *checker) lock(ctx context.Context) (unlock func(), err error) { return lock(ctx, c.slot) }
 
 // lock puts a token into the channel, which holds one: a mutex for which ctx ends the wait.
@@ -267,7 +261,6 @@ func lock(ctx context.Context, c chan struct{}) (unlock func(), err error) {
 	}
 }
 
-// try is Lander.TryCheck.
 func (c *checker) try(ctx context.Context, commit string) (CheckResult, error) {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -275,4 +268,74 @@ func (c *checker) try(ctx context.Context, commit string) (CheckResult, error) {
 	}
 	defer unlock()
 	return c.run(ctx, check.Job{Commit: commit, Name: "trial"}, nil)
+}
+
+// While the base is red, work lands although its check is red, because it may not be to blame. It is to blame for what
+// fails on it and does not fail on the tip. So the result is compared with what the check has said of the tip: each of
+// several checks by itself, and test by test where the output names them all. Where it did not name them for the tip,
+// nothing can be compared, and the work lands.
+
+// addedFailures returns what fails in the result of a check and did not fail on the tip. The caller has the slot.
+func (c *checker) addedFailures(ctx context.Context, tip string, res CheckResult) (added []string, err error) {
+	if c.options.Receipts == "" {
+		return nil, nil
+	}
+	said, err := c.runner.Said(ctx, tip)
+	isMissing := func(now CheckResult) bool {
+		_, ok := said[now.Name]
+		return !ok && !now.Advisory && !now.Green
+	}
+	if err == nil && slices.ContainsFunc(res.Each(), isMissing) {
+		// The environment may be another one than that of the process that has checked the tip.
+		if _, err = c.classifyBase(ctx); err == nil {
+			said, err = c.runner.Said(ctx, tip)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, now := range res.Each() {
+		was, ok := said[now.Name]
+		switch {
+		case now.Advisory || now.Green || !ok:
+		case was.Green:
+			added = append(added, cmp.Or(now.Name, "the check"))
+		case was.NamesKnown && !now.NamesKnown:
+			// Something else than a test has failed: nothing was built, or the tests have ended before their time.
+			added = append(added, "more than a test: "+cmp.Or(now.Failed, now.How))
+		case was.NamesKnown:
+			added = append(added, addedTests(was, now)...)
+		}
+	}
+	return added, nil
+}
+
+// addedTests returns the tests that fail in a result and did not fail on the tip. A part of a test that failed there as
+// a whole is left out.
+func addedTests(was check.Receipt, now CheckResult) (added []string) {
+	// Where a failure ends a check, the tests that come later have not run on the tip. They are told from those that
+	// the work has broken by where they are: what is beside a test that failed did run.
+	stillFails := func(old string) bool { return slices.Contains(now.FailedTests, old) }
+	runsMore := was.Stopped || strings.Contains(now.Command, "&&")
+	runsMore = runsMore && !slices.ContainsFunc(was.FailedTests, stillFails)
+	for _, name := range now.FailedTests {
+		isOld := func(old string) bool { return name == old || strings.HasPrefix(name, old+"/") }
+		isBeside := func(old string) bool { return testScope(name) == testScope(old) }
+		if slices.ContainsFunc(was.FailedTests, isOld) || runsMore && !slices.ContainsFunc(was.FailedTests, isBeside) {
+			continue
+		}
+		added = append(added, name)
+	}
+	return added
+}
+
+// testName finds where a test is by its name: the package, file or program.
+var testName = lazyregexp.New(`^(?:(.*)\.(?:Test|Example|Fuzz|Benchmark)[^.]*(?:/.*)?|(\S+?)::.*|(\S+) .*)$`)
+
+// testScope returns where a test is, "" where its name does not say that.
+func testScope(name string) string {
+	if m := testName().FindStringSubmatch(name); m != nil {
+		return m[1] + m[2] + m[3]
+	}
+	return ""
 }

@@ -56,7 +56,7 @@ func Announce(ctx context.Context, l *Lander, tip, commit string) error {
 func Order(ctx context.Context, l *Lander, tasks []muster.Task) (ids []muster.TaskID, err error) {
 	var jobs []*job
 	for i, t := range tasks {
-		j := &job{work: work{task: t}, place: -i}
+		j := &job{work: work{task: t}, position: -i}
 		if t.Review {
 			j.approval = (&approval{}).String()
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -112,17 +113,20 @@ func (g *guard) compare(ctx context.Context, at, link string) (tip string, d *Di
 	if err != nil {
 		return "", nil, err
 	}
-	isTip := func(t muster.Tip) bool { return t.Commit == at }
-	// A commit on which something has landed is where the target was, and not where it may be.
-	isPast := func(t muster.Tip) bool { return t.Onto == at && landed[t.Commit] }
-	if at != "" && link == "" && slices.ContainsFunc(tips, isTip) && !slices.ContainsFunc(tips, isPast) {
+	if at != "" && link == "" && mayBeAt(tips, landed, at) {
 		g.goneInCheck.Store(false)
 		g.verified.Store(&at)
 		return at, nil, nil
 	}
-	d = &Displaced{At: at, Link: link, branch: g.options.branch()}
-	d.Tip = g.lastTip(ctx, tips, landed, at)
+	d = &Displaced{At: at, Link: link, branch: g.options.branch(), Tip: g.lastTip(ctx, tips, landed, at)}
 	return "", d, nil
+}
+
+// mayBeAt reports whether the target may be at a commit: at a tip on which nothing has landed yet.
+func mayBeAt(tips []muster.Tip, landed map[string]bool, at string) bool {
+	isTip := func(t muster.Tip) bool { return t.Commit == at }
+	isPast := func(t muster.Tip) bool { return t.Onto == at && landed[t.Commit] }
+	return slices.ContainsFunc(tips, isTip) && !slices.ContainsFunc(tips, isPast)
 }
 
 // lastTip returns the newest of the tips that was landed. An announced commit was landed when the board says so, or
@@ -159,9 +163,7 @@ func (g *guard) announce(ctx context.Context, tip, commit string) error {
 	}
 	isLate := false
 	_, err = g.options.Tips(ctx, g.options.branch(), func(tips []muster.Tip) []muster.Tip {
-		isTip := slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Commit == tip })
-		isPast := slices.ContainsFunc(tips, func(t muster.Tip) bool { return t.Onto == tip && landed[t.Commit] })
-		if isLate = !isTip || isPast; isLate {
+		if isLate = !mayBeAt(tips, landed, tip); isLate {
 			return tips
 		}
 		tips = slices.DeleteFunc(slices.Clone(tips), func(t muster.Tip) bool {
@@ -182,7 +184,6 @@ func (g *guard) announce(ctx context.Context, tip, commit string) error {
 // maxTips is how many commits wait to land on one tip. Each process has one under way, and each failed try leaves one.
 const maxTips = 64
 
-// restore is Lander.Secure.
 func (g *guard) restore(ctx context.Context) (tip string, d *Displaced, err error) {
 	for {
 		if tip, d, err = g.look(ctx); err != nil || d == nil {
@@ -206,10 +207,15 @@ func (g *guard) restore(ctx context.Context) (tip string, d *Displaced, err erro
 	if d.At != "" {
 		text += fmt.Sprintf(" (to have it there all the same: muster target --accept %.12s)", d.At)
 	}
-	return d.Tip, d, g.tell(ctx, text)
+	// The end of ctx does not keep back what has happened.
+	late, cancel := clock.Detach(ctx)
+	defer cancel()
+	if err := g.records.note(late, text); err != nil || g.options.TellLead == nil {
+		return d.Tip, d, err
+	}
+	return d.Tip, d, g.options.TellLead(late, text)
 }
 
-// isTakenBack is Lander.IsTakenBack.
 func (g *guard) isTakenBack(ctx context.Context) (bool, error) {
 	_, d, err := g.look(ctx)
 	if err != nil || d == nil || d.Link != "" {
@@ -226,16 +232,15 @@ func (g *guard) isTakenBack(ctx context.Context) (bool, error) {
 // none. The error is Stale when the target was moved meanwhile.
 func (g *guard) putBack(ctx context.Context, d *Displaced) error {
 	name := "target-" + strings.ReplaceAll(g.options.branch(), "/", "-")
-	isOld := false
-	var err error
 	if d.At != "" {
-		if isOld, err = g.repo.IsAncestor(ctx, d.At, d.Tip); err != nil {
+		isOld, err := g.repo.IsAncestor(ctx, d.At, d.Tip)
+		if err != nil {
 			return unavailable(ctx, "git cannot compare commits", err)
 		}
-	}
-	if d.At != "" && !isOld {
-		if d.Kept, err = worktree.ArchiveRef(ctx, g.repo, name, d.At); err != nil {
-			return err
+		if !isOld {
+			if d.Kept, err = worktree.ArchiveRef(ctx, g.repo, name, d.At); err != nil {
+				return err
+			}
 		}
 	}
 	// Branches whose names need the target's as a directory, or the other way round, keep it from being made.
@@ -243,7 +248,6 @@ func (g *guard) putBack(ctx context.Context, d *Displaced) error {
 	if err != nil {
 		return err
 	}
-	updates := []git.RefUpdate{{Ref: g.options.Target, New: d.Tip, Old: d.At}}
 	for ref, at := range inTheWay {
 		if _, err := worktree.ArchiveRef(ctx, g.repo, name, at); err != nil {
 			return err
@@ -253,7 +257,7 @@ func (g *guard) putBack(ctx context.Context, d *Displaced) error {
 			return err
 		}
 	}
-	return g.repo.UpdateRefs(ctx, updates)
+	return g.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: g.options.Target, New: d.Tip, Old: d.At}})
 }
 
 // mayBeUsers reports whether the user may have moved the target there on purpose: nobody worked when it came there,
@@ -282,7 +286,6 @@ func (g *guard) mayBeUsers(ctx context.Context, d *Displaced) (bool, error) {
 	return err == nil && out == "", nil
 }
 
-// atRest is Lander.AtRest.
 func (g *guard) atRest(ctx context.Context) error {
 	refs, err := g.repo.Refs(ctx, "refs/heads/", "refs/tags/", "refs/remotes/")
 	if err != nil {
@@ -304,17 +307,6 @@ func (g *guard) atRest(ctx context.Context) error {
 func (d *Displaced) question() string {
 	return fmt.Sprintf("%s: landings wait until you say what holds. Put it back: muster target --accept %.12s. "+
 		"Go on from there: muster target --accept %s", d.Error(), d.Tip, cmp.Or(fmt.Sprintf("%.12s", d.At), "COMMIT"))
-}
-
-// tell tells the user and the lead something about the target. It is told when it has happened, so the end of ctx does
-// not keep it back.
-func (g *guard) tell(ctx context.Context, text string) error {
-	late, cancel := clock.Detach(ctx)
-	defer cancel()
-	if err := g.records.note(late, text); err != nil || g.options.TellLead == nil {
-		return err
-	}
-	return g.options.TellLead(late, text)
 }
 
 // secure puts a displaced target back before a landing goes on that has the lane. d is what it found, unless that was
@@ -365,8 +357,7 @@ func (g *guard) isOthers(ctx context.Context, d *Displaced, own muster.Name) boo
 // lookAgain forgets where the target was seen: where that was before a landing, it may not be now.
 func (g *guard) lookAgain() { g.verified.Store(nil) }
 
-// Target is Lander.Target.
-func (g *guard) Target(ctx context.Context) (string, error) {
+func (g *guard) tip(ctx context.Context) (string, error) {
 	if seen := g.verified.Load(); seen != nil && g.isUntouched(ctx) {
 		return *seen, nil
 	}
@@ -374,8 +365,7 @@ func (g *guard) Target(ctx context.Context) (string, error) {
 	return tip, err
 }
 
-// isUntouched is Lander.IsUntouched. In most calls it is, and the record of
-// where it may be need not be read again.
+// isUntouched is Lander.IsUntouched. In most calls it is, and the record need not be read again.
 func (g *guard) isUntouched(ctx context.Context) bool {
 	seen := g.verified.Load()
 	if seen == nil {
@@ -385,7 +375,6 @@ func (g *guard) isUntouched(ctx context.Context) bool {
 	return err == nil && link == "" && at == *seen
 }
 
-// resolve returns the commit that the target is at, wherever that is.
 func (g *guard) resolve(ctx context.Context) (string, error) {
 	tip, err := g.repo.Resolve(ctx, g.options.Target)
 	if errors.Is(err, muster.ErrNotFound) {
@@ -394,7 +383,6 @@ func (g *guard) resolve(ctx context.Context) (string, error) {
 	return tip, err
 }
 
-// errGone is the error of a target that is not there.
 func (g *guard) errGone() error {
 	return muster.Errorf(muster.NotFound, "the target branch %s is gone", g.options.branch()).
 		WithHint("git branch %s COMMIT brings it back", text.ShellQuote(g.options.branch()))
@@ -408,7 +396,6 @@ type TargetState struct {
 	Tip    string `json:"tip"`            // where landings left it
 }
 
-// state is Lander.State.
 func (g *guard) state(ctx context.Context) (s TargetState, err error) {
 	tip, d, err := g.look(ctx)
 	if err != nil || d == nil {
@@ -417,7 +404,6 @@ func (g *guard) state(ctx context.Context) (s TargetState, err error) {
 	return TargetState{Branch: d.branch, At: d.At, Link: strings.TrimPrefix(d.Link, "refs/heads/"), Tip: d.Tip}, nil
 }
 
-// accept is Lander.Accept.
 func (g *guard) accept(ctx context.Context, rev string) (s TargetState, err error) {
 	commit, err := g.repo.Resolve(ctx, rev)
 	if err != nil {
@@ -464,4 +450,64 @@ func (g *guard) accept(ctx context.Context, rev string) (s TargetState, err erro
 		}
 	}
 	return TargetState{Branch: g.options.branch(), At: commit, Tip: commit}, set(muster.Tip{Commit: commit})
+}
+
+// refuseUsers refuses a target that the user has checked out. Checkouts in lanes do not count.
+func (g *guard) refuseUsers(ctx context.Context) error {
+	path, err := g.lanes.CheckedOutElsewhere(ctx, g.options.Target)
+	return cmp.Or(err, errCheckedOut(g.options.Target, path))
+}
+
+// mayBegin is refuseUsers before a landing begins: what the target is moved to from now on is not the user's.
+func (g *guard) mayBegin(ctx context.Context) error {
+	if err := g.refuseUsers(ctx); err != nil {
+		return err
+	}
+	g.wasCheckedOut.Store(false)
+	g.waitedFor.Clear() // the next wait is for another checkout, and people are told
+	return nil
+}
+
+// obstacle is the error of a landing that has to wait for the user: the target is checked out, or was moved.
+type obstacle interface {
+	error
+	key() string      // tells obstacles apart
+	question() string // for the user
+}
+
+// obstaclePoll is the time between two looks at an obstacle.
+const obstaclePoll = 2 * time.Second
+
+// wait waits until an obstacle is gone, or until the claim is over. Looking at what has landed is what a user does
+// first, and no reason to lose work.
+func (g *guard) wait(ctx context.Context, id muster.TaskID, claim int, o obstacle) error {
+	// Only the first landing that waits for it says so.
+	if _, isSaid := g.waitedFor.LoadOrStore(o.key(), nil); !isSaid {
+		if err := g.records.note(ctx, o.question()); err != nil {
+			g.waitedFor.Delete(o.key()) // the next one that waits says it
+			return err
+		}
+	}
+	// No ref is watched: a poll costs one look, and people move branches seldom.
+	for isGone := false; !isGone; isGone = g.isGone(ctx, o) {
+		if clock.Sleep(ctx, obstaclePoll) != nil {
+			return context.Cause(ctx)
+		}
+		if t, err := g.board.Get(ctx, id); err != nil || t.Fence != claim || !t.Claimed() {
+			break // the next try says what became of it
+		}
+	}
+	g.waitedFor.Delete(o.key()) // a landing that still waits, or waits next, says so
+	return nil
+}
+
+// isGone reports whether an obstacle is gone. What git cannot tell now is asked again.
+func (g *guard) isGone(ctx context.Context, o obstacle) bool {
+	if _, ok := o.(*checkedOutError); ok {
+		g.wasCheckedOut.Store(true)
+		path, err := g.lanes.CheckedOutElsewhere(ctx, g.options.Target)
+		return err == nil && path != o.key()
+	}
+	_, now, err := g.look(ctx)
+	return err == nil && (now == nil || now.key() != o.key())
 }

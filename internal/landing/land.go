@@ -17,7 +17,7 @@ import (
 
 // securedTarget is what a landing asks of the guard.
 type securedTarget interface {
-	Target(context.Context) (string, error)
+	tip(context.Context) (string, error)
 	secure(ctx context.Context, lane muster.Name) (*Displaced, error)
 	mayBegin(context.Context) error
 	lookAgain()
@@ -43,10 +43,9 @@ type landing struct {
 	options *Options
 	owner   Owner
 
-	text     string    // of a returned task, for its owner's model
-	scanned  string    // the head in which no secret was found
-	reviewed approval  // what an approval of the work would be of, where it needs one
-	approved *approval // of the work as it is; nil: there is none yet
+	text     string   // of a returned task, for its owner's model
+	scanned  string   // the head in which no secret was found
+	reviewed approval // what an approval of the work would be of, where it needs one
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -68,8 +67,12 @@ func (l *Lander) LandWith(
 	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, owner Owner,
 ) (Verdict, error) {
 	// The pauses are 0.1, 0.4 and 1.6 seconds. A wait for the checkout of the target counts as no try.
+	x := landing{repo: l.repo, lanes: l.lanes, board: l.board, journal: l.journal, records: l.records,
+		target: l.guard, queue: l.queue, explain: explainer{l.repo, l.board}, options: l.options, owner: owner,
+		work: work{claim: claim, refs: refsOf(l.repo, id, claim), by: by, summary: summary,
+			log: l.options.Log.With("task", id, "fence", claim)}}
 	for pause := firstPause; ; {
-		v, err := l.land(ctx, id, claim, summary, by, owner)
+		v, err := l.land(ctx, id, x)
 		if o, ok := errors.AsType[obstacle](err); ok {
 			if err := l.guard.wait(ctx, id, claim, o); err != nil {
 				return v, err
@@ -94,10 +97,8 @@ const (
 	lastPause  = 1600 * time.Millisecond
 )
 
-// land is LandWith, once.
-func (l *Lander) land(
-	ctx context.Context, id muster.TaskID, claim int, summary string, by muster.Name, owner Owner,
-) (Verdict, error) {
+// land is LandWith, once. Each try begins with a landing of its own.
+func (l *Lander) land(ctx context.Context, id muster.TaskID, x landing) (Verdict, error) {
 	// Two calls for one task would commit in its lane at the same time. The channel of a task stays for as long as the
 	// process lives; it is small.
 	token, _ := l.tasks.LoadOrStore(id, make(chan struct{}, 1))
@@ -111,14 +112,11 @@ func (l *Lander) land(
 		return Verdict{}, err
 	}
 	// A repeat after a crash, or of a call whose answer was lost: the answer is the same.
-	if t.Fence == claim && t.Status == muster.Completed {
+	if t.Fence == x.claim && t.Status == muster.Completed {
 		return Verdict{Task: t}, nil
 	}
-	x := &landing{repo: l.repo, lanes: l.lanes, board: l.board, journal: l.journal, records: l.records,
-		target: l.guard, queue: l.queue, explain: explainer{l.repo, l.board}, options: l.options, owner: owner,
-		work: work{task: t, claim: claim, refs: refsOf(l.repo, id, claim), by: cmp.Or(by, t.Owner), summary: summary,
-			log: l.options.Log.With("task", id, "fence", claim)}}
-	if t.Fence != claim || t.Status != muster.InProgress && t.Status != muster.Landing {
+	x.task, x.by = t, cmp.Or(x.by, t.Owner)
+	if t.Fence != x.claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return Verdict{Task: t}, x.refuse(ctx)
 	}
 	x.log.InfoContext(ctx, "landing begins", "by", x.by, "status", t.Status)
@@ -126,7 +124,6 @@ func (l *Lander) land(
 	return Verdict{Task: x.task, Text: x.text}, err
 }
 
-// run takes the work of the lane to the target, or returns the task.
 func (l *landing) run(ctx context.Context) error {
 	t := l.task
 	// Before anything is compared with the target: a lane with the content of a target that no landing made would seem
@@ -162,7 +159,7 @@ func (l *landing) run(ctx context.Context) error {
 		}
 		return l.completeUnchanged(ctx)
 	}
-	tip, err := l.target.Target(ctx)
+	tip, err := l.target.tip(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,17 +169,11 @@ func (l *landing) run(ctx context.Context) error {
 	if d != nil {
 		return l.comeBack(ctx, displaced(l.options.branch(), d.Error()))
 	}
-	return l.queueUntilDecided(ctx, tip)
-}
-
-// queueUntilDecided tries to land the work until something is decided about it that does not make it queue again.
-func (l *landing) queueUntilDecided(ctx context.Context, tip string) error {
 	for {
-		err := l.try(ctx, tip)
-		if !errors.Is(err, errMoved) {
+		if err = l.try(ctx, tip); !errors.Is(err, errMoved) {
 			return err
 		}
-		if tip, err = l.target.Target(ctx); err != nil {
+		if tip, err = l.target.tip(ctx); err != nil {
 			return err
 		}
 	}
@@ -218,7 +209,6 @@ func (l *landing) try(ctx context.Context, tip string) error {
 	return l.follow(ctx, d)
 }
 
-// follow does what the queue has decided.
 func (l *landing) follow(ctx context.Context, d decision) error {
 	switch d.do {
 	case doNothing:
@@ -237,12 +227,14 @@ func (l *landing) follow(ctx context.Context, d decision) error {
 	case doReturnRed:
 		return l.returnRed(ctx, d.tip, d.result)
 	case doReturnDisplaced:
-		return l.comeBack(ctx, displaced(l.options.branch(), d.displaced.Error()))
+		return l.comeBack(ctx, displaced(l.options.branch(), d.err.Error()))
 	case doReview:
 		return l.review(ctx, d.landed)
-	case doExplainOver:
-		l.setTask(d.task)
-		return l.explainOver(ctx)
+	case doEndClaim:
+		if l.setTask(d.task); l.task.Fence == l.claim && l.task.Status == muster.Completed {
+			return nil // another process has landed it
+		}
+		return l.refuse(ctx)
 	case doExplainStale:
 		return l.explainStale(ctx)
 	}
@@ -265,7 +257,7 @@ func (l *landing) resume(ctx context.Context) (done bool, err error) {
 	for _, c := range open {
 		files = append(files, c.File)
 	}
-	tip, err := l.target.Target(ctx)
+	tip, err := l.target.tip(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -309,14 +301,6 @@ func (l *landing) begin(ctx context.Context, tip string) error {
 // errMoved is the error of a landing that has to queue again: the target or the lane has moved.
 var errMoved = errors.New("the target or the lane has moved")
 
-// explainOver tells the owner of a claim that is over by the board. Another process may have landed it.
-func (l *landing) explainOver(ctx context.Context) error {
-	if l.task.Fence == l.claim && l.task.Status == muster.Completed {
-		return nil
-	}
-	return l.refuse(ctx)
-}
-
 // explainStale finds out why the transaction was refused. The target has moved: then the error is errMoved. Or the
 // landing ref has: then the claim was revoked, or another process has landed it.
 func (l *landing) explainStale(ctx context.Context) error {
@@ -337,4 +321,52 @@ func (l *landing) explainStale(ctx context.Context) error {
 			"task %d is being landed by another process, which goes on with this claim", l.task.ID)
 	}
 	return l.refuse(ctx)
+}
+
+func (l *landing) completeUnchanged(ctx context.Context) error {
+	// An end of ctx here would leave a task that is done and open, and its owner would do it again.
+	late, cancel := clock.Detach(ctx)
+	defer cancel()
+	t, err := l.board.Complete(late, l.task.ID, l.claim, board.Outcome{Result: l.summary, By: l.by})
+	if errors.Is(err, muster.ErrFenced) {
+		return l.refuse(ctx)
+	}
+	l.setTask(t)
+	return err
+}
+
+// landNothing ends a landing of which the target has everything already. Where no landing has brought it there, nobody
+// has checked it: then the check runs on the target as it is, and a red one returns the task, as for any other landing.
+func (l *landing) landNothing(ctx context.Context, tip string) error {
+	res, isRed, err := l.queue.checkTip(ctx, &l.work, tip)
+	if err != nil {
+		return err
+	}
+	if isRed {
+		return l.returnRed(ctx, tip, res)
+	}
+	if err := l.cancel(ctx); err != nil {
+		return err
+	}
+	return l.completeUnchanged(ctx)
+}
+
+func (l *landing) completeLanded(ctx context.Context) (done bool, err error) {
+	tip, err := l.target.tip(ctx)
+	if err != nil {
+		return false, err
+	}
+	landed, err := findLanded(ctx, l.repo, l.task, tip)
+	if err != nil || landed == nil {
+		return false, err
+	}
+	return true, l.complete(ctx, *landed)
+}
+
+func (l *landing) complete(ctx context.Context, landed muster.Landed) error {
+	t, err := l.records.complete(ctx, &l.work, landed)
+	// Until now the target could be where it was before the landing as well. Whoever has seen it there looks again.
+	l.target.lookAgain()
+	l.setTask(t)
+	return err
 }

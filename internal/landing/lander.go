@@ -1,25 +1,13 @@
 // Package landing is the only writer of the target branch, and puts it back when another has written it. It takes the
 // work of a lane to a commit on the target, or returns the task to its owner with the reason.
 //
-// Lander is the service; a board has one. Land (land.go) is one landing from its call to its Verdict. It uses these
-// parts:
+// Lander is the service; a board has one. docs/architecture.md names the parts of the package, and which uses which:
 //
-//   - queue (queue.go) holds the landings of this process that wait. One goroutine, the drainer, lands them, and each
-//     owner does itself what is decided about its work.
-//   - stack (stack.go) is a row of them, merged on top of each other, which one check proves, or which is halved until
-//     it is known whose work is red. move.go moves the target to what was proved.
-//   - landingRefs (refs.go) is the pair of refs that lets a claim land at most once, and never after it was revoked.
-//   - check (check.go) has the project's check run on the merged tree, by internal/check. checkState knows whether the
-//     check failed before any work: only then may a landing whose check fails land.
-//   - message.go writes the landed commit, and finds it again after a crash.
-//   - guard.go remembers where landings left the target, and puts back one that something else has moved.
-//   - return.go returns a task, with what its owner reads (texts.go): whose landed work it met (collision.go), and what both sides
-//     wanted where it needs attention (sides.go).
-//   - secrets.go returns work that has what looks like a key, before it queues.
-//   - review.go has work reviewed that the check has passed, where that is asked for, and approval.go remembers what
-//     was approved.
-//   - prepare.go prepares the target before a run, and wait.go waits while somebody has it checked out.
-//   - revoke.go takes from a claim the right to land, and saves the work of an owner that comes too late.
+//   - A landing (land.go) takes its work (work.go) from a call of Land to a Verdict.
+//   - The queue (queue.go) gives each landing a decision. It merges those that wait into a stack (stack.go), has the
+//     check run on its top (check.go), and moves the target to what was proved (move.go).
+//   - The guard (guard.go) knows where landings left the target, puts back one that was moved, and waits for the user.
+//   - The texts (texts.go) say to models why a landing was returned, and what it has met (collision.go).
 //
 // The package keeps these invariants:
 //
@@ -48,14 +36,12 @@
 //  6. The board says "completed", with the commit's id. Each task of a stack has its own commit.
 //
 // A process that dies before step 5 has landed nothing; Land called again does all steps once more. One that dies
-// between 5 and 6 has landed: resume looks for the task's trailer among the commits that have come to the target since
-// step 3, and completes the task with the commit that it finds. So no crash lands work twice or loses it.
+// between 5 and 6 has landed: resume finds the task's trailer among the commits that have come to the target since
+// step 3, and completes the task. So no crash lands work twice or loses it.
 //
 // A landing that cannot be finished deletes the landing ref first and then returns the task, with the conflicts or the
 // check's output, and with what the target has gained merged into the lane. An owner whose claim is over gets Fenced,
-// and its work is archived.
-//
-// When a task is claimed or revoked is for board and teammate to decide.
+// and its work is archived. When a task is claimed or revoked is for board and teammate to decide.
 package landing
 
 import (
@@ -108,14 +94,13 @@ func New(
 	r := &records{board: b, journal: j, options: &o}
 	g := &guard{repo: repo, lanes: lanes, board: b, records: r, options: &o}
 	q := &queue{repo: repo, board: b, journal: j, target: g, records: r, options: &o,
-		checks: &checker{repo: repo, records: r, target: g, runner: runner, options: &o, slot: make(chan struct{}, 1)},
-		signer: &signer{repo: repo, records: r, options: &o}}
+		checks: &checker{repo: repo, records: r, target: g, runner: runner, options: &o, slot: make(chan struct{}, 1)}}
 	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: &o, records: r, guard: g, queue: q}
 }
 
 // Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
 // error is NotFound when there is no such branch.
-func (l *Lander) Target(ctx context.Context) (string, error) { return l.guard.Target(ctx) }
+func (l *Lander) Target(ctx context.Context) (string, error) { return l.guard.tip(ctx) }
 
 // IsUntouched reports whether the target is where this process has seen it last.
 func (l *Lander) IsUntouched(ctx context.Context) bool { return l.guard.isUntouched(ctx) }

@@ -71,7 +71,7 @@ func (s *stack) endOver(ctx context.Context, landing []entry) (isOver bool, err 
 	for _, e := range landing {
 		t, err := s.queue.board.Get(ctx, e.job.task.ID)
 		if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != e.job.claim || t.Status != muster.Landing) {
-			s.decide(e.job, decision{do: doExplainOver, task: t})
+			s.decide(e.job, decision{do: doEndClaim, task: t})
 			isOver = true
 		} else if err != nil {
 			return false, err
@@ -125,7 +125,6 @@ func (q *queue) makeCommit(ctx context.Context, j *job, tree, onto string, lande
 	return commit, nil
 }
 
-// commitOf returns the parents and the message of the commit that lands on another one.
 func (q *queue) commitOf(j *job, onto string, landed muster.Landed) (parents []string, text string) {
 	landed.Review = j.approval
 	// What it lands on is always the first parent: findLanded follows first parents only.
@@ -216,7 +215,7 @@ func (s *stack) settle(ctx context.Context, landing []entry, top muster.Landed) 
 // Invariant: whatever moves the target calls it first, so that no work lands that lacks its review.
 func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent bool) {
 	for _, e := range slices.Clone(landing) {
-		if !e.job.isReviewed() {
+		if e.job.needsReview && e.job.approval == "" {
 			isSent = true
 			s.decide(e.job, decision{do: doReview, landed: checked})
 		}
@@ -225,4 +224,51 @@ func (s *stack) sendToReview(landing []entry, checked muster.Landed) (isSent boo
 		s.requeue()
 	}
 	return isSent
+}
+
+// sign makes the commits up to a position anew, the lowest first, each with the user's signature on the one before.
+// Only what lands is signed: a stack is made anew many times, and a key may ask for a touch each time. top is what the
+// message of the top says.
+//
+// A signature that cannot be had keeps nothing from landing: the commits stay as they are then, and people are told
+// why, once.
+func (s *stack) sign(ctx context.Context, at int, top muster.Landed) (commit string, err error) {
+	if !s.queue.isSigned() {
+		return top.Commit, nil
+	}
+	signed, below := make([]string, at), s.tip
+	for i, e := range s.entries[:at] {
+		landed := s.expected()
+		if i == at-1 {
+			landed = top
+		}
+		parents, message := s.queue.commitOf(e.job, below, landed)
+		if signed[i], err = git.SignedCommit(ctx, s.queue.repo, e.tree, parents, message); err != nil {
+			if ctx.Err() != nil {
+				return "", err
+			}
+			return top.Commit, s.queue.tellUnsigned(ctx, err)
+		}
+		below = signed[i]
+	}
+	for i, commit := range signed {
+		s.entries[i].commit = commit
+	}
+	return below, nil
+}
+
+func (q *queue) isSigned() bool {
+	isWanted := q.options.Sign == SignAlways || q.options.Sign != SignNever && git.Signs(q.repo)
+	return isWanted && !q.cannotSign
+}
+
+// tellUnsigned tells people that commits land without a signature, when that is so for the first time.
+func (q *queue) tellUnsigned(ctx context.Context, cause error) error {
+	q.options.Log.WarnContext(ctx, "commits cannot be signed", "err", cause)
+	q.cannotSign = q.cannotSign || errors.Is(cause, context.DeadlineExceeded) // each landing would wait for it
+	if q.isUnsigned {
+		return nil
+	}
+	q.isUnsigned = true
+	return q.records.note(ctx, "commits land unsigned, because they cannot be signed: "+muster.PlainText(cause))
 }

@@ -123,7 +123,6 @@ type target struct {
 	at     string // the commit that the branch is at; "": there is no such branch
 }
 
-// noteMissing says what a branch that the user named lacks of HEAD.
 func (t target) noteMissing(ctx context.Context) (string, error) {
 	missing, err := t.commits(ctx, t.at+".."+t.head)
 	if err != nil || missing == "" {
@@ -132,7 +131,6 @@ func (t target) noteMissing(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s lacks %s of HEAD: lanes are made from it as it is", t.branch, missing), nil
 }
 
-// update makes the team's own branch ready, or refuses it.
 func (t target) update(ctx context.Context) (string, error) {
 	// The order of the questions matters: only a branch that is neither behind nor ahead can have diverged.
 	isBehind, err := t.repo.IsAncestor(ctx, t.at, t.head)
@@ -177,7 +175,6 @@ func (t target) isTaken(ctx context.Context) (bool, error) {
 	return len(conflicts) == 0 && tree == headTree, err
 }
 
-// restart archives where the branch was, and then moves it to HEAD.
 func (t target) restart(ctx context.Context, why string) (string, error) {
 	// The archive ref is made first: at no moment do the old commits have no ref.
 	kept, err := worktree.ArchiveRef(ctx, t.repo, strings.ReplaceAll(t.branch, "/", "-"), t.at)
@@ -214,18 +211,14 @@ func (t target) commits(ctx context.Context, commitRange string) (string, error)
 // checkedOutError says where somebody has the target checked out.
 type checkedOutError struct{ branch, path string }
 
-// Error names the branch and the directory.
 func (e *checkedOutError) Error() string { return e.branch + " is checked out at " + e.path }
 
-// key is the directory.
 func (e *checkedOutError) key() string { return e.path }
 
-// question says what landings wait for, and the command that ends it.
 func (e *checkedOutError) question() string {
 	return fmt.Sprintf("%s: landings wait until it is not (%s)", e, e.fix())
 }
 
-// fix is the command that frees the branch.
 func (e *checkedOutError) fix() string {
 	return fmt.Sprintf("git -C %s switch ANOTHER-BRANCH", text.ShellQuote(e.path))
 }

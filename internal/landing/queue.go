@@ -15,13 +15,12 @@ import (
 
 // decision is what the queue has decided about a landing.
 type decision struct {
-	do        action        // what its owner does now: see landing.follow
-	tip       string        // the target's, when it was decided
-	landed    muster.Landed // what landed, or what the check said of work that is to be reviewed
-	result    CheckResult   // of the check that is red
-	displaced *Displaced    // in whose phase it happened
-	task      muster.Task   // as the board has it; without an id: as the owner knows it
-	err       error         // why it is not recorded, what git says of the merge, or why the queue has failed
+	do     action        // what its owner does now: see landing.follow
+	tip    string        // the target's, when it was decided
+	landed muster.Landed // what landed, or what the check said of work that is to be reviewed
+	result CheckResult   // of the check that is red
+	task   muster.Task   // as the board has it; without an id: as the owner knows it
+	err    error         // why it is not recorded, what git says of the merge, or what has displaced the target
 }
 
 // action is what the owner of a landing does after a decision.
@@ -38,7 +37,7 @@ const (
 	doReturnRed                 // the check failed on it
 	doReturnDisplaced           // its lane has displaced the target
 	doReview                    // the check has passed
-	doExplainOver               // the claim is over by the board
+	doEndClaim                  // the claim is over by the board
 	doExplainStale              // the landing ref has moved
 )
 
@@ -64,28 +63,26 @@ type queue struct {
 	target  guardedTarget
 	records *records
 	checks  *checker
-	signer  *signer
 	options *Options
 
-	mu sync.Mutex
-	// waiting are those that the drainer has not taken, or has put back.
-	waiting []*job
-	// present is how many owners wait for a decision, of those that are waiting and of those in the stack.
-	present int
-	// drains says that there is a drainer, and giveUp ends its work.
-	drains bool
-	giveUp context.CancelCauseFunc
-	ended  chan struct{} // closed when the drainer that was started last has ended
-	// sequence counts those that have come.
-	sequence int
+	isUnsigned bool // people know that a signature could not be had; of the drainer, as cannotSign is
+	cannotSign bool // the program that signs has not ended
+
+	mu       sync.Mutex
+	waiting  []*job                  // those that the drainer has not taken, or has put back
+	present  int                     // how many owners wait for a decision, also of those in the stack
+	drains   bool                    // there is a drainer
+	giveUp   context.CancelCauseFunc // ends the drainer's work
+	ended    chan struct{}           // closed when the drainer that was started last has ended
+	sequence int                     // counts those that have come
 }
 
 // job is a landing in the queue.
 type job struct {
 	work
-	place   int           // the order in which it came
-	decided chan decision // has room for the one decision
-	left    bool          // the owner does not wait any more; guarded by the queue's mutex
+	position int           // the order in which it came
+	decided  chan decision // has room for the one decision
+	left     bool          // the owner does not wait any more; guarded by the queue's mutex
 }
 
 // decide queues the work, and returns what is decided about it. The end of ctx ends the wait, and not the landing.
@@ -107,17 +104,12 @@ func (q *queue) decide(ctx context.Context, w work) (d decision, err error) {
 	return d, nil
 }
 
-// checkTip is checker.ofTip for the work.
-func (q *queue) checkTip(ctx context.Context, w *work, tip string) (res CheckResult, isRed bool, err error) {
-	return q.checks.ofTip(ctx, w.checkOf(tip))
-}
-
 // add queues work, and starts the drainer where none is at work.
 func (q *queue) add(ctx context.Context, w work) *job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sequence++
-	j := &job{work: w, place: q.sequence, decided: make(chan decision, 1)}
+	j := &job{work: w, position: q.sequence, decided: make(chan decision, 1)}
 	q.waiting = append(q.waiting, j)
 	q.present++
 	if !q.drains {
@@ -194,7 +186,6 @@ func (q *queue) answer(j *job, d decision) bool {
 	return !j.left
 }
 
-// take takes all who wait.
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -203,7 +194,6 @@ func (q *queue) take() []*job {
 	return all
 }
 
-// putBack lets jobs wait again.
 func (q *queue) putBack(jobs ...*job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -218,7 +208,6 @@ func (q *queue) isOver() bool {
 	return !q.drains
 }
 
-// drain lands what is in the queue until none waits.
 func (q *queue) drain(ctx context.Context) {
 	for isDrained := false; !isDrained; {
 		err := q.landAll(ctx)
@@ -274,7 +263,7 @@ func (q *queue) inOrder(ctx context.Context, jobs []*job) error {
 	}
 	slices.SortStableFunc(jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.task.Priority, a.task.Priority),
-			cmp.Compare(waits[b.task.ID], waits[a.task.ID]), cmp.Compare(a.place, b.place))
+			cmp.Compare(waits[b.task.ID], waits[a.task.ID]), cmp.Compare(a.position, b.position))
 	})
 	return nil
 }

@@ -52,13 +52,13 @@ func (l *landing) explainUnmergeable(ctx context.Context, tip string, cause erro
 		return unavailable(ctx, "the work cannot be merged", cause)
 	}
 	// A lane that still contains its base was not moved, so it was the target.
+	base := ""
 	if onBase, err := l.repo.IsAncestor(ctx, l.task.Base, l.head); err == nil && !onBase {
-		return l.comeBack(ctx, laneMoved(l.options.branch(), l.task.Base))
+		base = l.task.Base
 	}
-	return l.comeBack(ctx, targetMoved(l.options.branch()))
+	return l.comeBack(ctx, unrelated(l.options.branch(), base))
 }
 
-// returnConflict returns the task to its owner, whose lane holds the conflicts.
 func (l *landing) returnConflict(ctx context.Context, tip string, files []string) error {
 	met, err := l.explain.met(ctx, l.head, tip, files)
 	if err != nil {

@@ -3,12 +3,19 @@ package landing
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/failpoint"
+	"muster/internal/git"
+	"muster/internal/text"
 	"muster/internal/worktree"
 	"muster/journal"
 )
@@ -23,42 +30,32 @@ import (
 // A crash loses nothing that was decided. Before the approval is in its file, the task is landing without one, and
 // whoever goes on with it has it checked and reviewed. After that the next process finds the approval by the difference
 // of the lane. A process that dies between an answer and its file pays for that review twice, and never for none.
-//
-// What could go round for ever is bounded: a review by the turns of its agent, a task that gets no verdict by its
-// returns, and an owner that changes nothing by the same.
-
-// mustBeReviewed reports whether the work of the task lands only after a review. What takes landed work back does not: the
-// user has asked for it.
-func (l *landing) mustBeReviewed() bool {
-	return (l.options.Review != "" || l.task.Review) && len(l.task.Undoes) == 0
-}
-
-// reviewRole returns the role that reviews the work.
-func (l *landing) reviewRole() string { return cmp.Or(l.options.Review, DefaultReviewer) }
 
 // findApproval finds out whether the work, as it is now, was approved before: by this process or by one that has died.
 func (l *landing) findApproval(ctx context.Context, tip string) (err error) {
-	if l.needsReview = l.mustBeReviewed(); !l.needsReview {
+	// What takes landed work back needs no review: the user has asked for it.
+	l.needsReview = (l.options.Review != "" || l.task.Review) && len(l.task.Undoes) == 0
+	if !l.needsReview {
 		return nil
 	}
-	was := l.approved
-	l.approved = nil
+	was := l.reviewed.Key
 	if l.reviewed, err = l.reviewedWork(ctx, tip); err != nil {
 		return err
 	}
-	if was != nil && was.Key == l.reviewed.Key {
-		l.approved = was
-	} else if x, ok := readApproval(l.options.Receipts, l.reviewed); ok {
-		l.approved = &x
+	if l.approval != "" && was == l.reviewed.Key {
+		return nil
 	}
-	l.approval = l.approved.String()
+	l.approval = ""
+	if x, ok := readApproval(l.options.Receipts, l.reviewed); ok {
+		l.approval = x.String()
+	}
 	return nil
 }
 
 // review has the work reviewed. The error is errMoved when it was approved: then it queues again. Work without a
 // verdict is returned, too, and never lands.
 func (l *landing) review(ctx context.Context, checked muster.Landed) error {
-	role := l.reviewRole()
+	role := l.reviewed.Role
 	diff, err := worktree.DiffOf(ctx, l.repo, l.reviewed.base, l.head)
 	if err == nil {
 		err = l.emit(ctx, journal.ReviewStarted, map[string]any{"role": role})
@@ -79,23 +76,20 @@ func (l *landing) review(ctx context.Context, checked muster.Landed) error {
 		return context.Cause(ctx) // the landing stays under way, and the next process has the work reviewed
 	}
 	said := map[string]any{"role": role, "model": v.Model, "seconds": time.Since(began).Seconds(),
-		"comments": len(v.Comments), "text": v.Text}
+		"comments": len(v.Comments), "text": v.Text, "result": "returned"}
 	switch {
 	case err != nil:
 		said["result"], said["text"] = "none", err.Error()
 	case v.Approved:
 		said["result"] = "approved"
-		l.reviewed.Role, l.reviewed.Model, l.reviewed.At = role, v.Model, time.Now().UTC()
-		l.reviewed.Comments, l.reviewed.Text = v.Comments, v.Text
+		x := l.reviewed
+		x.Model, x.At, x.Comments, x.Text = v.Model, time.Now().UTC(), v.Comments, v.Text
 		// Before anybody is told: an approval that a crash loses would be paid twice.
-		if err := l.reviewed.keep(l.options.Receipts); err != nil {
+		if err := x.keep(l.options.Receipts); err != nil {
 			return err
 		}
-		approved := l.reviewed
-		l.approved = &approved
+		l.approval = x.String()
 		failpoint.Hit("landing.reviewed")
-	default:
-		said["result"] = "returned"
 	}
 	l.log.InfoContext(ctx, "landing reviewed", "role", role, "result", said["result"], "model", v.Model)
 	if emitErr := l.emit(ctx, journal.ReviewEnded, said); emitErr != nil {
@@ -110,7 +104,6 @@ func (l *landing) review(ctx context.Context, checked muster.Landed) error {
 	return l.comeBack(ctx, rejected(ctx, role, v, line))
 }
 
-// errNobody is the error of a process without a reviewer.
 var errNobody = errors.New("this process has no agent for it")
 
 // returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
@@ -126,7 +119,80 @@ func (l *landing) returnUnreviewed(ctx context.Context, role string, why error) 
 	return l.comeBack(ctx, unreviewed(role, why))
 }
 
-// emit writes an event about the task.
 func (l *landing) emit(ctx context.Context, kind string, fields map[string]any) error {
 	return l.journal.Emit(ctx, muster.Event{Kind: kind, Member: l.task.Owner, Task: l.task.ID, Fields: fields})
+}
+
+// approval says that a role has approved the work of a task. It is kept beside the receipts of checks, so that neither
+// a crash nor a target that moves makes anybody review the same work twice.
+type approval struct {
+	Key      string          `json:"key"` // of the task, the role and the difference: another needs its own
+	Task     muster.TaskID   `json:"task"`
+	Role     string          `json:"role"`
+	Model    string          `json:"model"`
+	Head     string          `json:"head"` // the lane's commit that was reviewed
+	At       time.Time       `json:"at"`
+	Comments []ReviewComment `json:"comments,omitempty"`
+	Text     string          `json:"text,omitempty"`
+
+	base string // where the lane left the target
+}
+
+// String says it as the trailer of the landed commit does.
+func (x *approval) String() string {
+	return text.OneLine(fmt.Sprintf("approved by %s (%s)", x.Role, x.Model))
+}
+
+// reviewedWork returns what an approval of the work would be of. The key has the files that are changed, as
+// they were and as they are, and not the ids of commits: work into which more of the target was merged is the same
+// work, as long as that touches none of its files.
+func (l *landing) reviewedWork(ctx context.Context, tip string) (x approval, err error) {
+	x = approval{Task: l.task.ID, Role: cmp.Or(l.options.Review, DefaultReviewer), Head: l.head}
+	if x.base, err = l.leftAt(ctx, l.repo, tip); err != nil {
+		return x, err
+	}
+	changed, err := l.repo.Do(ctx, git.Call{Dir: l.repo.CommonDir(), Bare: true,
+		Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", x.base, l.head, "--"}})
+	if err != nil {
+		return x, unavailable(ctx, "git cannot compare the lane with the target", err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%d %s\n%s", x.Task, muster.RoleKey(x.Role), changed)
+	x.Key = hex.EncodeToString(sum.Sum(nil)[:16])
+	return x, nil
+}
+
+func (x *approval) path(receipts string) string {
+	return filepath.Join(receipts, "reviews", x.Key+".json")
+}
+
+// keep writes the approval. Without a directory it holds for the landing that is under way.
+func (x *approval) keep(receipts string) error {
+	if receipts == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(x, "", "  ")
+	if err == nil {
+		err = durable.New(durable.OS{}).Replace(x.path(receipts), append(data, '\n'))
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "the review cannot be recorded: %w", err)
+	}
+	return nil
+}
+
+// maxApproval is how large the file of an approval may be.
+const maxApproval = 1 << 20
+
+// readApproval returns the approval of the work, if there is one. One that cannot be read approves nothing, and the
+// work is reviewed again.
+func readApproval(receipts string, of approval) (x approval, ok bool) {
+	if receipts == "" {
+		return x, false
+	}
+	data, err := durable.ReadRegular(of.path(receipts), maxApproval)
+	if err != nil || json.Unmarshal(data, &x) != nil || x.Key != of.Key || x.Task != of.Task || x.Role == "" {
+		return approval{}, false
+	}
+	return x, true
 }

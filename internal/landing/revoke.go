@@ -30,7 +30,7 @@ func (l *Lander) Revoke(ctx context.Context, id muster.TaskID, claim int) error 
 	if err != nil || t.Fence != claim || t.Status != muster.Landing || t.Landing == nil {
 		return err
 	}
-	tip, err := l.guard.Target(ctx)
+	tip, err := l.guard.tip(ctx)
 	if err != nil {
 		return err
 	}

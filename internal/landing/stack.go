@@ -21,9 +21,7 @@ import (
 //   - The check runs a second time on the last suspect. If it is green, it had failed by chance, and the work lands.
 //     If it is red, the task goes back to its owner.
 //
-// A red stack of n ends after at most 2+log2(n) checks, one after the other. Its suspect has landed or gone back, and
-// the next stack is gathered. n tasks that merge cleanly, k of them bad, cost at most 6k + n/16 + 1 checks, or
-// 10k + n/16 + 1 where both halves are checked at the same time.
+// docs/landing.md says how many checks that costs.
 //
 // Invariant: the target moves only to a commit whose tree was checked, and only from the tip on which the stack stands.
 // The commits between the two land with it, and their trailers say that a later check covers them.
@@ -81,12 +79,11 @@ func (s *stack) limit(ctx context.Context) int {
 	if s.queue.options.Hook != nil {
 		return 1
 	}
-	if s.queue.options.Check.Command == "" {
-		return maxStack
-	}
-	// Where it cannot be read, the check of one landing will say so.
-	if state, err := s.queue.records.base(ctx, ""); err != nil || state == BaseRed {
-		return 1
+	if s.queue.options.Check.Command != "" {
+		// Where it cannot be read, the check of one landing will say so.
+		if state, err := s.queue.records.base(ctx, ""); err != nil || state == BaseRed {
+			return 1
+		}
 	}
 	return maxStack
 }
@@ -126,10 +123,10 @@ func (s *stack) start(ctx context.Context, jobs []*job) ([]*job, error) {
 		return jobs, err
 	}
 	if d != nil {
-		s.queue.answer(jobs[0], decision{do: doReturnDisplaced, displaced: d})
+		s.queue.answer(jobs[0], decision{do: doReturnDisplaced, err: d})
 		jobs = jobs[1:]
 	}
-	s.tip, err = s.queue.target.Target(ctx)
+	s.tip, err = s.queue.target.tip(ctx)
 	return jobs, err
 }
 
@@ -144,7 +141,6 @@ func (s *stack) top() string {
 	return s.tip
 }
 
-// topTree returns the tree of that commit.
 func (s *stack) topTree(ctx context.Context) (string, error) {
 	if n := len(s.entries); n > 0 {
 		return s.entries[n-1].tree, nil
@@ -193,7 +189,6 @@ func (s *stack) push(ctx context.Context, j *job) (isLater bool, err error) {
 	return false, s.add(ctx, j, tree)
 }
 
-// add puts a job on top of the stack, with the tree of its merge.
 func (s *stack) add(ctx context.Context, j *job, tree string) error {
 	commit, err := s.queue.makeCommit(ctx, j, tree, s.top(), s.expected())
 	if err == nil {
@@ -233,13 +228,11 @@ func (s *stack) expected() muster.Landed {
 	return muster.Landed{Receipt: muster.ReceiptCovered, Check: s.queue.options.Check.Command}
 }
 
-// outcome is that of the check of the top of a stack.
-type outcome struct {
+type outcome struct { // of the check of the top
 	res    CheckResult
 	landed muster.Landed // without a Receipt the work may not land
 }
 
-// mayLand reports whether what was checked may land.
 func (o outcome) mayLand() bool { return o.landed.Receipt != "" }
 
 // errNoOutcome is the error of a check whose goroutine has ended without one.
@@ -248,7 +241,7 @@ var errNoOutcome = errors.New("the check ended without an outcome")
 // checkTops runs the checks of the tops of some stacks at the same time.
 func (q *queue) checkTops(ctx context.Context, stacks ...*stack) ([]outcome, error) {
 	for _, s := range stacks {
-		if err := s.emitCheck(ctx); err != nil {
+		if err := s.emit(ctx, journal.LandingCheck, map[string]any{"tasks": s.tasks()}); err != nil {
 			return nil, err
 		}
 	}
@@ -271,13 +264,45 @@ func (q *queue) checkTops(ctx context.Context, stacks ...*stack) ([]outcome, err
 	return outcomes, nil
 }
 
-// judge finds out whether the work that was checked may land, and notes the end of its check in the journal.
+// judge finds out whether the work that was checked may land, and what a landing of it would record. It notes the end
+// of the check in the journal.
 func (s *stack) judge(ctx context.Context, o *outcome) (err error) {
-	s.queue.target.noteGoneInCheck(ctx)
-	if o.landed, err = s.receipt(ctx, &o.res); err != nil {
-		return err
+	q, res := s.queue, &o.res
+	q.target.noteGoneInCheck(ctx)
+	o.landed = muster.Landed{Seconds: res.Seconds, Check: q.options.Check.Command}
+	for _, c := range res.Advice() {
+		o.landed.Advisory = strings.TrimPrefix(o.landed.Advisory+", "+c.Name, ", ")
 	}
-	return s.emitChecked(ctx, *o)
+	switch {
+	case res.Refused:
+	case q.options.Check.Command == "" && !res.CannotRun:
+		o.landed.Receipt = muster.ReceiptUnchecked
+	default:
+		if o.landed.Receipt, err = q.checks.receiptOf(ctx, s.tip, res); err != nil {
+			return err
+		}
+	}
+	result := cmp.Or(o.landed.Receipt, "red")
+	if !o.mayLand() && res.CannotRun {
+		result = "cannot run"
+	}
+	q.options.Log.InfoContext(ctx, "landing checked", "tasks", s.tasks(), "how", res.How, "seconds", res.Seconds,
+		"receipt", o.landed.Receipt)
+	return s.emit(ctx, journal.LandingChecked, map[string]any{"tasks": s.tasks(), "result": result,
+		"seconds": res.Seconds, "failed": res.Failed})
+}
+
+// emit writes an event about the check of the stack.
+func (s *stack) emit(ctx context.Context, kind string, fields map[string]any) error {
+	top := s.entries[len(s.entries)-1].job.task.ID
+	return s.queue.journal.Emit(ctx, muster.Event{Kind: kind, Task: top, Fields: fields})
+}
+
+func (s *stack) tasks() (ids []int) {
+	for _, e := range s.entries {
+		ids = append(ids, int(e.job.task.ID))
+	}
+	return ids
 }
 
 // halve halves a red stack: it leaves the half in it that has a suspect, and returns the outcome of that half's check.
@@ -346,7 +371,7 @@ func (s *stack) landUpper(ctx context.Context, upper *stack, o outcome) error {
 // lands; else the task goes back to its owner. Work that a hook has refused goes back at once.
 func (s *stack) checkAgain(ctx context.Context, red outcome) error {
 	if red.res.Refused {
-		s.returnSuspect(red.res)
+		s.decide(s.entries[0].job, decision{do: doReturnRed, tip: s.tip, result: red.res})
 		return nil
 	}
 	outcomes, err := s.queue.checkTops(ctx, s)
@@ -355,22 +380,17 @@ func (s *stack) checkAgain(ctx context.Context, red outcome) error {
 	}
 	again := outcomes[0]
 	if !again.mayLand() {
-		s.returnSuspect(again.res)
+		s.decide(s.entries[0].job, decision{do: doReturnRed, tip: s.tip, result: again.res})
 		return nil
 	}
 	if again.landed.Flaky = again.res.Green; !again.landed.Flaky {
 		// The base is red: what had failed before fails still.
-		if err := s.queue.records.note(ctx, "failed once, and not on the same tree again: "+red.res.Failed); err != nil {
+		text := "failed once, and not on the same tree again: " + red.res.Failed
+		if err := s.queue.records.note(ctx, text); err != nil {
 			return err
 		}
 	}
 	return s.land(ctx, 1, again.landed)
-}
-
-// returnSuspect returns the task that makes the check red.
-func (s *stack) returnSuspect(res CheckResult) {
-	s.queue.answer(s.entries[0].job, decision{do: doReturnRed, tip: s.tip, result: res})
-	s.entries = nil
 }
 
 // returnConflicting returns the tasks that wait and conflict with the tip, to which the target has just moved. Their
@@ -396,63 +416,17 @@ func (s *stack) returnConflicting(ctx context.Context) error {
 	return nil
 }
 
-// requeue lets all landings in the stack wait again.
 func (s *stack) requeue() {
 	jobs := jobsOf(s.entries)
 	s.entries = nil
 	s.queue.putBack(jobs...)
 }
 
-// jobsOf returns the landings of some entries.
 func jobsOf(entries []entry) (jobs []*job) {
 	for _, e := range entries {
 		jobs = append(jobs, e.job)
 	}
 	return jobs
-}
-
-// receipt returns what a landing of the work that was checked would record. It has no receipt if the work may not land.
-func (s *stack) receipt(ctx context.Context, res *CheckResult) (landed muster.Landed, err error) {
-	landed = muster.Landed{Seconds: res.Seconds, Check: s.queue.options.Check.Command}
-	for _, c := range res.Advice() {
-		landed.Advisory = strings.TrimPrefix(landed.Advisory+", "+c.Name, ", ")
-	}
-	switch {
-	case res.Refused:
-	case s.queue.options.Check.Command == "" && !res.CannotRun:
-		landed.Receipt = muster.ReceiptUnchecked
-	default:
-		landed.Receipt, err = s.queue.checks.receiptOf(ctx, s.tip, res)
-	}
-	return landed, err
-}
-
-// tasks returns the tasks of the stack, and the one at its top.
-func (s *stack) tasks() (ids []int, top muster.TaskID) {
-	for _, e := range s.entries {
-		ids, top = append(ids, int(e.job.task.ID)), e.job.task.ID
-	}
-	return ids, top
-}
-
-// emitCheck notes in the journal that the check of the stack begins.
-func (s *stack) emitCheck(ctx context.Context) error {
-	ids, top := s.tasks()
-	return s.queue.journal.Emit(ctx, muster.Event{Kind: journal.LandingCheck, Task: top,
-		Fields: map[string]any{"tasks": ids}})
-}
-
-// emitChecked notes in the journal how the check of the stack has ended.
-func (s *stack) emitChecked(ctx context.Context, o outcome) error {
-	result := cmp.Or(o.landed.Receipt, "red")
-	if !o.mayLand() && o.res.CannotRun {
-		result = "cannot run"
-	}
-	ids, top := s.tasks()
-	s.queue.options.Log.InfoContext(ctx, "landing checked", "tasks", ids, "how", o.res.How, "seconds", o.res.Seconds,
-		"receipt", o.landed.Receipt)
-	return s.queue.journal.Emit(ctx, muster.Event{Kind: journal.LandingChecked, Task: top,
-		Fields: map[string]any{"tasks": ids, "result": result, "seconds": o.res.Seconds, "failed": o.res.Failed}})
 }
 
 // isEmptyTree reports whether a tree, of either kind of repository, has no file.

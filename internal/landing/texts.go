@@ -28,7 +28,6 @@ func stuckText(t muster.Task, text string) string {
 		"call complete_task for it.", what, t.Rounds)
 }
 
-// conflicting is for an owner whose work does not merge.
 func conflicting(branch string, files []string, met collision) comeback {
 	return comeback{"conflict", fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
 		"%s was merged into your lane, and the conflicts are marked there: yours, after ||||||| what both started "+
@@ -39,23 +38,18 @@ func conflicting(branch string, files []string, met collision) comeback {
 		board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}}
 }
 
-// laneMoved is for an owner whose lane's branch was moved to another history.
-func laneMoved(branch, base string) comeback {
-	return unrelated(branch, fmt.Sprintf("Your lane's branch was moved to a history that has no commit in common "+
-		"with %s, so nothing of it can be merged.\nIn your lane, run: git reset --soft %s\n"+
-		"It leaves all files as they are. Look at git status, then call complete_task again.", branch, base))
-}
-
-// targetMoved is for an owner whose target was moved to another history.
-func targetMoved(branch string) comeback {
-	return unrelated(branch, fmt.Sprintf("Somebody has moved %s to a history that has no commit in common with your "+
-		"lane, so your work cannot be merged into it.\nYou cannot mend that in your lane: tell the lead, who can ask "+
-		"for %s to be moved back, then call complete_task again, or release the task.", branch, branch))
-}
-
-// unrelated is the comeback of work that has no history in common with the target.
-func unrelated(branch, text string) comeback {
-	return comeback{"conflict", text, board.Details{Text: "everything: it has no common history with " + branch}}
+// unrelated is for an owner whose work has no history in common with the target: the lane's branch, which began at
+// base, was moved, or the target was. Then base is "".
+func unrelated(branch, base string) comeback {
+	what := fmt.Sprintf("Somebody has moved %s to a history that has no commit in common with your lane, so your work "+
+		"cannot be merged into it.\nYou cannot mend that in your lane: tell the lead, who can ask for %s to be moved "+
+		"back, then call complete_task again, or release the task.", branch, branch)
+	if base != "" {
+		what = fmt.Sprintf("Your lane's branch was moved to a history that has no commit in common with %s, so "+
+			"nothing of it can be merged.\nIn your lane, run: git reset --soft %s\n"+
+			"It leaves all files as they are. Look at git status, then call complete_task again.", branch, base)
+	}
+	return comeback{"conflict", what, board.Details{Text: "everything: it has no common history with " + branch}}
 }
 
 // displaced is for an owner in whose phase the target was displaced. what says how.
@@ -65,7 +59,6 @@ func displaced(branch, what string) comeback {
 		"complete_task again.", what, branch), board.Details{Text: what}}
 }
 
-// empty is for an owner whose lane has lost all its files.
 func empty(branch string) comeback {
 	return comeback{"empty", fmt.Sprintf("Your work would delete every file of %s: your lane is empty.\nIf a command "+
 		"has removed the files by mistake, run in your lane: git checkout HEAD~ -- .\nThen call complete_task "+
@@ -99,14 +92,13 @@ func red(branch string, res CheckResult, met collision, isMerged bool) comeback 
 	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
 	b.WriteString(met.text)
 	b.WriteString(res.Output)
-	return comeback{"check", b.String(), board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed, Log: res.Log,
-		Seconds: res.Seconds, With: met.with, Met: met.met}}
+	return comeback{"check", b.String(), board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed,
+		Log: res.Log, Seconds: res.Seconds, With: met.with, Met: met.met}}
 }
 
 // maxFiles is how many files fileList names.
 const maxFiles = 20
 
-// fileList names the files in one line.
 func fileList(files []string) string {
 	if more := len(files) - maxFiles; more > 0 {
 		return fmt.Sprintf("%s and %d more files", strings.Join(files[:maxFiles], ", "), more)
@@ -114,13 +106,11 @@ func fileList(files []string) string {
 	return strings.Join(files, ", ")
 }
 
-// lastLines returns the last n lines.
 func lastLines(text string, n int) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// secretsHeld is for an owner whose work has what looks like keys.
 func secretsHeld(branch string, held []secrets.Finding, landsHistory bool) comeback {
 	var b strings.Builder
 	b.WriteString("Your work holds what looks like a secret, so it does not land. File, line and rule:\n")
@@ -143,16 +133,13 @@ func secretsHeld(branch string, held []secrets.Finding, landsHistory bool) comeb
 		"others may have read it here. If one is no secret, such as made-up data of a test, make it recognisable as " +
 		"such (EXAMPLE in it), or tell the lead. Only the user can allow it, in a shell of their own: " +
 		"muster allow secret " + strings.Join(ids, " ") + "\n")
-	return comeback{"secret", b.String(), board.Details{Text: secretLine(held)}}
-}
-
-// secretLine says in a line what is held back, and how the user allows the first of it.
-func secretLine(held []secrets.Finding) string {
 	more := ""
 	if len(held) > 1 {
 		more = fmt.Sprintf(" and %d more", len(held)-1)
 	}
-	return fmt.Sprintf("%s%s (muster allow secret %s)", placeOf(held[0]), more, held[0].Fingerprint)
+	// For people: what is held back, and how they allow the first of it.
+	return comeback{"secret", b.String(), board.Details{
+		Text: fmt.Sprintf("%s%s (muster allow secret %s)", placeOf(held[0]), more, held[0].Fingerprint)}}
 }
 
 // placeOf says where something was found, and what it looks like. It never says what was found.
