@@ -1,4 +1,5 @@
 // Package importtest tests the import graph: each package belongs to a layer and imports only packages of lower layers.
+// Where a package is cut into parts, it tests which part uses which.
 package importtest
 
 import (

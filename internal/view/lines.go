@@ -287,10 +287,10 @@ func (t lineWriter) taskLine() Line {
 		l.Verb, l.Text, l.Show = "lands?", nameWith(name, fmt.Sprintf("%.7s", t.field("head", 0))), false
 	case journal.TaskReturned:
 		l.Who, l.Verb, l.Tone = "landing", "back", Bad
-		why := "conflict in " + t.field("text", 100)
+		why := t.field("text", 100)
 		switch t.Text("reason") {
-		case "target", "empty", "review":
-			why = t.field("text", 100)
+		case "conflict":
+			why = "conflict in " + why
 		case "secret":
 			why = "secret in " + t.field("text", 140)
 		case "check":
