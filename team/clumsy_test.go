@@ -101,7 +101,7 @@ func (c *clumsy) lines() []string {
 func (c *clumsy) run() {
 	s := c.s
 	store := s.base.Handle()
-	tm, err := team.OpenOn(s.Context(), team.Config{Dir: s.root, Store: store, Name: "demo", Teammates: 3,
+	tm, err := team.OpenOn(s.Context(), team.Config{Dir: s.root, Store: store, Name: "demo", Settings: team.Settings{Teammates: 3},
 		Model: func(string) (llm.Model, error) { return c, nil }}, s.meadow)
 	if err != nil {
 		s.broken("open: %v", err)

@@ -33,8 +33,8 @@ func ExampleTeam() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	t, err := team.Open(ctx, team.Config{Dir: root, Store: store, Model: greeters, Name: "greeters", Teammates: 1,
-		Check: "test -e README"})
+	t, err := team.Open(ctx, team.Config{Dir: root, Store: store, Model: greeters, Name: "greeters",
+		Settings: team.Settings{Teammates: 1, Check: "test -e README"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func run(words string, change func(*team.Config)) team.Summary {
 
 // opened is a team with the state in memory and a script for the model, as change has it.
 func opened(dir, words string, change func(*team.Config)) *team.Team {
-	c := team.Config{Dir: dir, Store: mem.New(), Teammates: 1,
+	c := team.Config{Dir: dir, Store: mem.New(), Settings: team.Settings{Teammates: 1},
 		Model: func(string) (llm.Model, error) { return scripted(words) }}
 	if change != nil {
 		change(&c)

@@ -126,7 +126,7 @@ func (h *house) commit(path, text string) {
 
 func (h *house) open(m llm.Model, change func(*team.Config)) *team.Team {
 	h.Helper()
-	c := team.Config{Dir: h.root, Store: h.handle(), Name: "demo", Teammates: 4,
+	c := team.Config{Dir: h.root, Store: h.handle(), Name: "demo", Settings: team.Settings{Teammates: 4},
 		Model: func(string) (llm.Model, error) { return m, nil }}
 	if change != nil {
 		change(&c)

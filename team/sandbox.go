@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"muster/internal/config"
 	"muster/internal/confined"
 	"muster/internal/git"
 	"muster/internal/paths"
@@ -17,20 +18,7 @@ import (
 
 // Sandbox says how the commands of members are confined, and the check and the set-up, which run what members have
 // written. The zero value confines nothing.
-type Sandbox struct {
-	// On confines them: a command writes in its lane, reads the system, the toolchains and the repository, and has no
-	// network.
-	On bool
-	// OpenChecks lets the check and the set-up run with the user's rights all the same.
-	OpenChecks bool
-	// OpenHooks lets the hooks that the repository brings run with the user's rights, too.
-	OpenHooks bool
-	// Read and Write are paths that a command may read and write besides.
-	Read, Write []string
-	// Network are the hosts that a command may reach: HOST or *.HOST, with :PORT or for 80 and 443, and =NETWORK where
-	// they lead into a private one. Others are refused. SetupNetwork are those that the set-up may reach besides.
-	Network, SetupNetwork []string
-}
+type Sandbox config.Sandbox
 
 // openChecks ends what is said of rights where checks are not confined.
 const openChecks = "; the check runs with your rights"

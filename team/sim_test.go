@@ -402,7 +402,7 @@ func (s *sim) process(n int) (over bool) {
 }
 
 func (s *sim) config(store muster.Store) team.Config {
-	return team.Config{Dir: s.root, Store: store, Name: "demo", Teammates: simTeam,
+	return team.Config{Dir: s.root, Store: store, Name: "demo", Settings: team.Settings{Teammates: simTeam},
 		Model: func(string) (llm.Model, error) { return simModel{s}, nil }}
 }
 

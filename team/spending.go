@@ -18,28 +18,17 @@ import (
 	"muster/llm/retry"
 )
 
-// Budgets limit what a team may spend. Each is an amount of dollars, such as "5", or a number of tokens, such as
-// "200k tokens"; "" and "none" are no limit. A call of a model begins only while less was spent than each budget that
-// it counts against, so at most the calls that are under way go over.
-type Budgets struct {
-	Team   string // the whole run, with what it has spent before it was resumed
-	Member string // each member, in the run
-	Task   string // each task, in the run
-	Day    string // all runs that write to DayLog, in a day
-	// DayLog has what the user spends in all repositories. It is only written where Day is set.
-	DayLog muster.Log
-}
-
-func (b Budgets) parse() (p spend.Budgets, err error) {
+// budgets returns the budgets of the settings.
+func (c *Config) budgets() (p spend.Budgets, err error) {
 	for _, x := range []struct {
 		to   *spend.Budget
 		text string
-	}{{&p.Team, b.Team}, {&p.Member, b.Member}, {&p.Task, b.Task}, {&p.Day, b.Day}} {
+	}{{&p.Team, c.Budgets.Team}, {&p.Member, c.Budgets.Member}, {&p.Task, c.Budgets.Task}, {&p.Day, c.Budgets.Day}} {
 		var e error
 		*x.to, e = spend.ParseBudget(x.text)
 		err = cmp.Or(err, e)
 	}
-	if err == nil && p.Day != (spend.Budget{}) && b.DayLog == nil {
+	if err == nil && p.Day != (spend.Budget{}) && c.DayLog == nil {
 		err = muster.Errorf(muster.Invalid, "a budget of a day needs a log of what the user spends")
 	}
 	return p, err
@@ -54,7 +43,7 @@ type spending struct {
 // check refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
 // price of the team's models.
 func (s *spending) check() error {
-	b, err := s.config.Budgets.parse()
+	b, err := s.config.budgets()
 	if err != nil || !b.InDollars() {
 		return err
 	}
@@ -69,7 +58,7 @@ func (s *spending) check() error {
 
 // checkPrice refuses a model whose price is not known, where a budget is in dollars.
 func (s *spending) checkPrice(model string) error {
-	if b, err := s.config.Budgets.parse(); err != nil || !b.InDollars() {
+	if b, err := s.config.budgets(); err != nil || !b.InDollars() {
 		return err
 	}
 	if price := s.price(model); price != nil {
@@ -94,7 +83,7 @@ func (s *spending) open(ctx context.Context, host muster.HostID) error {
 	if err != nil {
 		return err
 	}
-	budgets, err := s.config.Budgets.parse()
+	budgets, err := s.config.budgets()
 	if err != nil {
 		return err
 	}
@@ -102,7 +91,7 @@ func (s *spending) open(ctx context.Context, host muster.HostID) error {
 	o := spend.Options{Log: s.Store.Log(), Run: run.StartedAt, Host: host, Budgets: budgets, Warn: s.warn,
 		Failed: func(err error) { logDropped(detached, s.Log, "noting what a call has cost", err) }}
 	if budgets.Day != (spend.Budget{}) {
-		o.Day = &spend.Day{Log: s.config.Budgets.DayLog}
+		o.Day = &spend.Day{Log: s.config.DayLog}
 	}
 	s.meter = spend.NewMeter(o)
 	// Before the first call: what dead processes have begun counts, too.

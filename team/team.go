@@ -62,6 +62,8 @@ import (
 
 // Config says what a team is made of. Dir and a store must be set, and for a run Model. The rest has defaults.
 type Config struct {
+	// Settings say how the team works: its check, its limits, and what else people set too.
+	Settings
 	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root
 	// of the main worktree.
 	Dir string
@@ -85,8 +87,8 @@ type Config struct {
 	// Price returns, for a model by its name as Model gets it, what tells the cost of its replies in dollars; ok is
 	// false where no price is known. nil: none is known. A model that nobody pays for costs 0.
 	Price func(name string) func(r llm.Reply, at time.Time) (dollars float64, ok bool)
-	// Budgets limit what is spent.
-	Budgets Budgets
+	// DayLog has what the user spends in all repositories. It is only written where Budgets.Day is set.
+	DayLog muster.Log
 	// Roles returns what the members of a role have in place of what all have, and the subagents of the kinds explore
 	// and work. Nil: nothing.
 	Roles func(role string) Role
@@ -98,10 +100,6 @@ type Config struct {
 	// Environ is the environment of what the team starts for its members: commands, checks, set-ups, hooks and MCP
 	// servers. If nil, it is that of this process, which is always that of git.
 	Environ []string
-	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
-	// variable with the name of a credential is only passed by its whole name.
-	PassEnv []string
-
 	// Sandbox confines the commands of members.
 	Sandbox Sandbox
 	// IsConfined says, in place of Sandbox.On, whether git is confined where members write; it is asked when that is
@@ -122,21 +120,6 @@ type Config struct {
 
 	// Name of the team; by default the repository directory's name made to fit.
 	Name muster.Name
-	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
-	Check string
-	// Checks are several checks in the place of Check. They run side by side, and all that are not advisory have to
-	// pass.
-	Checks []muster.NamedCheck
-	// Review is the role that reviews all work before it lands; "" reviews that of tasks which ask for it.
-	Review string
-	// Setup runs before the check in a fresh checkout. SetupFiles are patterns of the files on which its result
-	// depends, besides the manifests and lockfiles of known tools.
-	Setup      string
-	SetupFiles []string
-	// Land is the branch that work lands on; by default muster/NAME.
-	Land string
-	// Teammates is how many teammates may live at once. Zero: the lead does everything.
-	Teammates int
 	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
 	Tools []llm.Tool
 	// MCPServers returns the servers whose tools every member has; nil: there are none. Each is started when it is
@@ -159,22 +142,6 @@ type Config struct {
 
 	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
 	Conversation *Conversation
-
-	// Limits of a member's life; zero fields take their defaults. IdleTimeout below zero means never.
-	Limits Limits
-	// WorktreesDir puts lanes elsewhere than .worktrees.
-	WorktreesDir string
-	// Ports is how many network ports of its own each lane and each check has, at most 20. They need CacheDir.
-	Ports int
-	// Jobs is how many checks of landings may run at once: over 1, both halves of a red stack are checked at the same
-	// time. 0: by the machine's cores and memory.
-	Jobs int
-	// Sign says whether the commits that land are signed: "true", "false", or "auto" ("", too) if the user's git signs.
-	Sign string
-	// LandSecrets lets land what looks like a key. Without it such work is returned to its owner.
-	LandSecrets bool
-	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
-	MergeCommits bool
 }
 
 // Role is what the members of a role have, or the subagents of a kind. Zero fields say nothing.
@@ -187,21 +154,17 @@ type Role struct {
 	Note      string   // is said when the first member of the role starts in this process
 }
 
-// Limits are the settings of a member's life. A zero field takes the default that its comment has.
-type Limits struct {
-	Turns             int           // turns in a work phase; 0: 200, and 50 without a change in files, board or mail
-	MaxTokens         int           // of a reply; 0: as many as the model allows
-	SubagentTurns     int           // of a subagent: 30; of a reviewer too
-	IdleTimeout       time.Duration // of an idle teammate: one minute; below zero: never
-	BashTimeout       time.Duration // of a command: 2 minutes
-	BackgroundTimeout time.Duration // of a command in the background: 5 minutes
-	CheckTimeout      time.Duration // of the check of a landing: 10 minutes
-	IdlePoll          time.Duration // between two looks without a hint: 5 seconds
-	TodoLimit         int           // items of a member's own list: 20
-	TodoReminder      int           // rounds without the list until a reminder: 10; below zero: none
-	KeptResults       int           // results of tools that stay whole when older ones are cleared: 3
-	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
-}
+// The settings are defined once, in internal/config, for the files of people and for embedders.
+type (
+	// Settings are those that a team reads. docs/settings.md describes them; a zero field takes the library's default.
+	Settings = config.Run
+	// Landing has the settings of how work lands.
+	Landing = config.Landing
+	// Limits are the settings of a member's life.
+	Limits = config.Limits
+	// Budgets limit what a team may spend.
+	Budgets = config.Budgets
+)
 
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
 // any goroutine, during a run too.
@@ -288,7 +251,7 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	if err := checkStoreRoot(c.Store, w.Root()); err != nil {
 		return nil, err
 	}
-	c.Limits = c.Limits.withDefaults()
+	c.Limits = c.Limits.WithDefaults()
 	if s, polls := c.Store.(interface{ PollEvery(time.Duration) }); polls {
 		s.PollEvery(c.Limits.IdlePoll)
 	}
@@ -354,16 +317,6 @@ func (t *Team) services() *workspace.Workspace {
 func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) {
 	w := t.services()
 	return w, w.PrepareChange(ctx)
-}
-
-func (l Limits) withDefaults() Limits {
-	l.SubagentTurns = cmp.Or(l.SubagentTurns, 30)
-	l.IdleTimeout = cmp.Or(l.IdleTimeout, time.Minute)
-	l.BashTimeout = cmp.Or(l.BashTimeout, 2*time.Minute)
-	l.BackgroundTimeout = cmp.Or(l.BackgroundTimeout, 5*time.Minute)
-	l.CheckTimeout = cmp.Or(l.CheckTimeout, 10*time.Minute)
-	l.IdlePoll = cmp.Or(l.IdlePoll, 5*time.Second)
-	return l
 }
 
 // Guard makes this program one whose tools cannot outlive it. Call it first thing in main, before flags are read or

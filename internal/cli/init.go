@@ -135,12 +135,12 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 			return err
 		}
 	}
+	tried := settings.Run
+	tried.Setup, tried.Check, tried.Checks = setup, check, r.Proposal.NamedChecks()
 	fmt.Fprintf(i.Stderr, "trying it in a clean checkout of HEAD ...\n")
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
-		Setup: setup, Check: check, Checks: r.Proposal.NamedChecks(), Secrets: secretValues(i.App),
-		Environ: i.Env, PassEnv: settings.PassEnv, Home: i.env("HOME"),
-		CacheDir: cacheDir(i.App), SetupFiles: settings.SetupFiles, Ports: settings.Ports,
-		Log: i.logger(), Limits: team.Limits{CheckTimeout: settings.Limits.CheckTimeout}})
+		Settings: tried, Secrets: secretValues(i.App),
+		Environ: i.Env, Home: i.env("HOME"), CacheDir: cacheDir(i.App), Log: i.logger()})
 	if err != nil {
 		return err
 	}

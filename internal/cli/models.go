@@ -98,14 +98,13 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	budgets := team.Budgets{Team: s.Budgets.Team, Member: s.Budgets.Member, Task: s.Budgets.Task, Day: s.Budgets.Day}
-	if budgets.DayLog, err = dayLog(a, s); err != nil {
+	day, err := dayLog(a, s)
+	if err != nil {
 		return nil, err
 	}
 	return team.OpenIn(j.Workspace, team.Config{
-		Name: muster.Name(s.Team), Check: s.Check, Checks: s.Checks, Setup: s.Setup, Land: s.Land,
-		Review: s.Review, Teammates: s.Teammates,
-		ModelName: config.Stored(s.Model), Conversation: j.Conversation, Emit: j.Emit,
+		Settings: s.Run, Name: muster.Name(s.Team), ModelName: config.Stored(s.Model),
+		Conversation: j.Conversation, Emit: j.Emit,
 		// A teammate may have a model of its own. The team's model is opened once and shared.
 		Model: func(name string) (llm.Model, error) {
 			if name == "" {
@@ -116,7 +115,7 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 		Price: func(name string) func(llm.Reply, time.Time) (float64, bool) {
 			return price(s, cmp.Or(name, s.Model), a.Env)
 		},
-		Budgets:  budgets,
+		DayLog:   day,
 		Roles:    func(name string) team.Role { return role(open, j.Workspace, s, files, name) },
 		NoImages: func(name string) bool { return takesNoImages(s, cmp.Or(name, s.Model), a.Env) },
 		Window: func(name string) (tokens, reply int) {
@@ -124,14 +123,11 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			return known.Window, known.ReplyLimit()
 		},
 		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
-		Limits:     team.Limits(s.Limits),
-		SetupFiles: s.SetupFiles, Ports: s.Ports,
-		WorktreesDir: s.WorktreesDir, MergeCommits: s.MergeCommits, LandSecrets: s.LandSecrets,
-		Sign: s.Sign, Jobs: s.Jobs, Log: a.logger(),
+		Log:        a.logger(),
 		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		Sandbox: team.Sandbox(s.Sandbox), Resources: resources(s),
-		Environ: a.Env, PassEnv: s.PassEnv, Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
+		Environ: a.Env, Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
 	})
 }
 

@@ -64,7 +64,7 @@ func (r runCommands) dryRun(ctx context.Context, flags map[string]string, how te
 		return err
 	}
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
-		Name: muster.Name(settings.Team), Land: settings.Land, Secrets: secretValues(r.App)})
+		Settings: settings.Run, Name: muster.Name(settings.Team), Secrets: secretValues(r.App)})
 	if err != nil {
 		return err
 	}

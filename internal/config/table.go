@@ -41,7 +41,8 @@ type Settings struct {
 	Sections []Section
 }
 
-// Run has the settings that package team reads.
+// Run has the settings that package team reads, which has them for embedders too. A zero field is right: it takes a
+// default, or turns something off.
 type Run struct {
 	// Check is the command that proves the merged tree; "" verifies nothing, and every summary says so.
 	Check string
@@ -61,7 +62,7 @@ type Run struct {
 	Budgets   Budgets
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
-	// Ports is how many network ports of its own each lane and each check has, at most 20.
+	// Ports is how many network ports of its own each lane and each check has, at most 20. They need a cache directory.
 	Ports int
 	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
 	// variable with the name of a credential is only passed by its whole name.
@@ -115,22 +116,9 @@ func (l Limits) WithDefaults() Limits {
 // it counts against, so at most the calls that are under way go over.
 type Budgets struct {
 	Team   string // the whole run, with what it has spent before it was resumed
-	Member string // what each member spends in the run
-	Task   string // what each task costs in the run
+	Member string // each member, in the run
+	Task   string // each task, in the run
 	Day    string // all runs of the user, in a day
-}
-
-// Parse reads the budgets.
-func (b Budgets) Parse() (p spend.Budgets, err error) {
-	for _, x := range []struct {
-		to   *spend.Budget
-		text string
-	}{{&p.Team, b.Team}, {&p.Member, b.Member}, {&p.Task, b.Task}, {&p.Day, b.Day}} {
-		var e error
-		*x.to, e = spend.ParseBudget(x.text)
-		err = cmp.Or(err, e)
-	}
-	return p, err
 }
 
 // Sandbox says how the commands of members are confined, and the check and the set-up, which run what members have
