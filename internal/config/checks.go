@@ -53,11 +53,6 @@ func (c Checks) String() string {
 	return "[" + strings.Join(lines, ",\n") + "]"
 }
 
-func (c *Checks) set(text string) (err error) {
-	*c, err = ParseChecks(text)
-	return err
-}
-
 // ParseChecks reads checks as String returns them. The error is a sentence.
 func ParseChecks(text string) (all Checks, err error) {
 	if text == "" {

@@ -15,7 +15,7 @@
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), kind.go (how the texts of settings
 // are read), file.go (the YAML files), section.go (settings that are structures), repository.go (what of a repository's
-// own file counts), removed.go (the settings that are no more), models.go (the names of models) and endpoints.go (the
+// own file counts), models.go (the names of models) and endpoints.go (the
 // user's own model servers). What a setting does is not decided here.
 package config
 
@@ -105,16 +105,23 @@ func Load(o Options) (Settings, []Value, error) {
 	if err := l.load(o); err != nil {
 		return Settings{}, nil, err
 	}
-	values := make([]Value, len(l.table))
-	for i, s := range l.table {
-		values[i] = s.value(l.sources[s.Name])
-		if values[i].Withheld = l.withheld[s.Name]; values[i].Withheld != nil {
-			values[i].Withheld.IsOverridden = l.strength(s.Name) > 0 ||
+	var values, removed []Value
+	for _, s := range l.table {
+		v := s.value(l.sources[s.Name])
+		if v.Removed != "" {
+			if v.Source != FromDefault {
+				removed = append(removed, v)
+			}
+			continue
+		}
+		if v.Withheld = l.withheld[s.Name]; v.Withheld != nil {
+			v.Withheld.IsOverridden = l.strength(s.Name) > 0 ||
 				(s.Name == "check" || s.Name == "checks") && max(l.strength("check"), l.strength("checks")) > 0
 		}
+		values = append(values, v)
 	}
 	l.Review = reviewer(l.Review)
-	return l.Settings, slices.Concat(values, l.Endpoints.values(userSource(o)), l.removedValues()), nil
+	return l.Settings, slices.Concat(values, l.Endpoints.values(userSource(o)), removed), nil
 }
 
 // loader holds what was gathered so far.
@@ -133,7 +140,7 @@ type loader struct {
 func newLoader(o Options) *loader {
 	l := &loader{environ: environment(o.Environ), sources: map[string]Source{}, withheld: map[string]*Withheld{}}
 	l.Endpoints = Endpoints{byName: map[string]endpoint{}, models: map[string]modelSetting{}}
-	l.table = l.Settings.table()
+	l.table, l.Roles = l.Settings.table(), map[string]*Role{}
 	return l
 }
 
@@ -153,11 +160,6 @@ func (l *loader) load(o Options) error {
 			if err := l.set(s, v, fromEnv(s.Env())); err != nil {
 				return muster.Errorf(muster.Invalid, "%s: %v", s.Env(), err)
 			}
-		}
-	}
-	for _, r := range removed {
-		if name := (Setting{Name: r.name}).Env(); l.environ[name] != "" {
-			l.noteRemoved(r.name, fromEnv(name))
 		}
 	}
 	// Each flag sets another setting, so their order does not matter.
@@ -191,13 +193,10 @@ func (l *loader) files(o Options) error {
 	if err := f.load(user); err != nil || o.Root == "" {
 		return err
 	}
-	f = fileLoader{loader: l, name: File, source: FromRepository, userFile: user,
-		trusts: func(name, value string) (bool, error) {
-			if o.Trusts == nil {
-				return false, nil
-			}
-			return o.Trusts(name, value)
-		}}
+	if o.Trusts == nil {
+		o.Trusts = func(string, string) (bool, error) { return false, nil }
+	}
+	f = fileLoader{loader: l, name: File, source: FromRepository, userFile: user, trusts: o.Trusts}
 	return f.load(filepath.Join(o.Root, File))
 }
 

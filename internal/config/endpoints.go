@@ -9,15 +9,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/lazyregexp"
 	"muster/internal/redact"
 	"muster/internal/yamldoc"
 )
@@ -64,9 +63,7 @@ type endpointInFile struct {
 }
 
 // endpointName is the name of an endpoint.
-var endpointName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-})
+var endpointName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Choose resolves the name of a model with the endpoints and the environment, as the function Choose does without
 // endpoints. A configured endpoint gets its own key and never that of a vendor. Errors are Invalid.

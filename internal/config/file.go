@@ -92,8 +92,10 @@ const endpointsKey = "endpoints"
 // entry applies one name and its value, which may be a further level.
 func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 	key := prefix + n.Key.GetToken().Value
-	if l.noteRemoved(key, l.source) {
-		return nil
+	if s, ok := l.find(func(s Setting) bool {
+		return s.removed != "" && (key == s.Name || strings.HasPrefix(key, s.Name+"."))
+	}); ok {
+		return l.set(s, "", l.source)
 	}
 	if (key == endpointsKey || key == modelsKey) && l.trusts == nil {
 		return nil // they were read before
@@ -115,7 +117,7 @@ func (l *fileLoader) entry(n *ast.MappingValueNode, prefix string) error {
 			return l.errorAt(n.Key, "a repository may not set "+key+": set them in your own config.yaml")
 		}
 		names := append(slices.Concat(ofRole, sections), endpointsKey, modelsKey, rolesKey)
-		for _, s := range l.table {
+		for _, s := range Table() {
 			names = append(names, s.Name)
 		}
 		return l.errorAt(n.Key, "there is no setting "+strconv.Quote(key)+editdist.Suggest(key, names))

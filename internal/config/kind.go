@@ -2,13 +2,15 @@ package config
 
 import (
 	"cmp"
-	"regexp"
+	"math"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"muster"
+	"muster/internal/lazyregexp"
 )
 
 // set parses the text into its field. The error is a sentence without the place, which the caller adds.
@@ -58,10 +60,12 @@ func (s Setting) set(text string) error {
 			*to = -1
 		}
 	case *Checks:
-		return to.set(text)
+		all, err := ParseChecks(text)
+		*to = all
+		return err
 	case *names:
 		list := s.split(text)
-		if slices.ContainsFunc(list, func(s string) bool { return !variableName.MatchString(s) }) {
+		if slices.ContainsFunc(list, func(s string) bool { return !variableName().MatchString(s) }) {
 			return wrong("names of variables, such as MY_NAME or MY_*")
 		}
 		*to = list
@@ -100,7 +104,7 @@ func (s Setting) join(entries []string) string {
 }
 
 // variableName is the name of a variable of the environment, or the beginning of several with a * behind.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 
 // text returns what the field holds, so that set can read it back.
 func (s Setting) text() string {
@@ -126,32 +130,96 @@ func (s Setting) text() string {
 
 // value returns what the field holds, with the source of it, as people read it. It has no secrets.
 func (s Setting) value(source Source) Value {
-	v := Value{Name: s.Name, Value: s.text(), Source: source, Description: s.About}
+	v := Value{Name: s.Name, Value: s.text(), Source: source, Description: s.About, Removed: s.removed}
+	if s.removed != "" {
+		v.Description = "does nothing: it was removed in " + s.removed
+	}
 	if s.isModel {
-		v.Value = s.withoutQueries()
+		shown := slices.Clone(s.models())
+		for i, name := range shown {
+			shown[i] = withoutQuery(name)
+		}
+		v.Value = strings.Join(shown, ",")
 	}
 	return v
 }
 
+// models returns the models that the setting names.
 func (s Setting) models() []string {
-	switch to := s.to.(type) {
-	case *[]string:
-		if s.isModel {
-			return *to
-		}
-	case *string:
-		if s.isModel && *to != "" {
-			return []string{*to}
-		}
+	switch to, isList := s.to.(*[]string); {
+	case !s.isModel || s.text() == "":
+		return nil
+	case isList:
+		return *to
 	}
-	return nil
+	return []string{s.text()}
 }
 
-// withoutQueries returns the models that a setting names as people read them.
-func (s Setting) withoutQueries() string {
-	names := slices.Clone(s.models())
-	for i, name := range names {
-		names[i] = withoutQuery(name)
+// A Host is an entry of sandbox.network: a host that programs may reach, or many.
+type Host struct {
+	// Name is that of the host, in small letters; *.NAME is all below it.
+	Name string
+	// Port is the only one; "" is 80 and 443.
+	Port string
+	// Network has addresses of the host that are refused otherwise; the zero value has none.
+	Network netip.Prefix
+}
+
+// hostPattern is a name, or *.NAME for all below it, with a port behind it or not.
+var hostPattern = lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
+
+// ParseHost parses NAME or *.NAME, with :PORT behind it or not, and with =NETWORK behind that for a name that leads
+// into a private network: registry.corp=10.0.0.0/8.
+func ParseHost(text string) (h Host, err error) {
+	name, network, hasNetwork := strings.Cut(strings.ToLower(text), "=")
+	if hasNetwork {
+		if ip, err := netip.ParseAddr(network); err == nil {
+			network += "/" + strconv.Itoa(ip.BitLen())
+		}
+		h.Network, err = netip.ParsePrefix(network)
 	}
-	return strings.Join(names, ",")
+	if err != nil || !hostPattern().MatchString(name) {
+		return Host{}, muster.Errorf(muster.Invalid, "%q is no host: name it like registry.npmjs.org, *.npmjs.org, "+
+			"example.org:8443, or registry.corp=10.0.0.0/8 where it leads into that network", text)
+	}
+	h.Name, h.Port, _ = strings.Cut(name, ":")
+	h.Network = h.Network.Masked()
+	return h, nil
+}
+
+// checkHost refuses what is no host of sandbox.network, such as a URL.
+func checkHost(entry string) error {
+	_, err := ParseHost(entry)
+	return err
+}
+
+// A number without a unit is refused: whether it is bytes or megabytes differs from tool to tool, and a limit that is a
+// million times too low or too high does more harm than a message.
+
+// ParseSize returns the bytes of a size such as 512MB, 1.5GB, 0, or 75%, which is of whole.
+func ParseSize(text string, whole int64) (int64, error) {
+	number, unit := strings.ToUpper(strings.TrimSpace(text)), 0.0
+	if number == "0" || number == "" {
+		return 0, nil
+	}
+	// Powers of two, as in most tools that limit memory.
+	for _, u := range []struct {
+		name  string
+		bytes float64
+	}{{"%", float64(whole) / 100}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"TB", 1 << 40}} {
+		if before, ok := strings.CutSuffix(number, u.name); ok {
+			number, unit = before, u.bytes
+		}
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || unit == 0 || !(n > 0) || n*unit > math.MaxInt64/2 {
+		return 0, muster.Errorf(muster.Invalid, "%q is no size: write it like 512MB, 8GB or 0", text)
+	}
+	return int64(n * unit), nil
+}
+
+// checkSize refuses what is no size.
+func checkSize(text string) error {
+	_, err := ParseSize(text, 100)
+	return err
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"reflect"
 	"strconv"
 
 	"github.com/goccy/go-yaml/ast"
@@ -29,16 +30,16 @@ func (l *fileLoader) propose(n ast.Node, s Setting, text string) error {
 		return nil // nothing is chosen by it
 	}
 	for _, model := range s.models() {
-		if err := l.checkServer(model); err != nil && s.Name != "model" {
-			return l.errorAt(n, err.Error())
+		err := l.checkServer(model)
+		if err == nil {
+			continue
 		}
-	}
-	if s.Name == "model" {
+		if err = l.errorAt(n, err.Error()); s.Name != "model" {
+			return err
+		}
 		// A refused model is set all the same: whether the refusal matters is known only when all sources are read.
-		if err := l.checkServer(after); err != nil {
-			l.errRefused = l.errorAt(n, err.Error())
-			return nil
-		}
+		l.errRefused = err
+		return nil
 	}
 	withheld, err := l.withhold(s, before, after)
 	if err != nil || withheld == nil {
@@ -55,8 +56,8 @@ func (l *fileLoader) withhold(s Setting, before, after string) (*Withheld, error
 	case counts:
 		return nil, nil
 	case mayLower:
-		if isLower, err := s.isLower(before, after); err != nil || isLower {
-			return nil, err
+		if s.isLower(before, after) {
+			return nil, nil
 		}
 		return &Withheld{Value: after}, nil
 	case needsTrust, stopsRuns:
@@ -67,16 +68,16 @@ func (l *fileLoader) withhold(s Setting, before, after string) (*Withheld, error
 	return &Withheld{Value: after, NeedsTrust: true, StopsRuns: s.inRepository == stopsRuns}, nil
 }
 
-// isLower reports whether one value of a setting is lower than another: a number, or a budget.
-func (s Setting) isLower(before, after string) (bool, error) {
-	if _, isText := s.to.(*string); isText {
-		was, err1 := spend.ParseBudget(before)
-		is, err2 := spend.ParseBudget(after)
-		return is.IsLower(was), cmp.Or(err1, err2)
+// isLower reports whether one value of a setting is lower than another: a number, or a budget. Both were read before.
+func (s Setting) isLower(before, after string) bool {
+	if s.Kind() == reflect.Int {
+		was, _ := strconv.Atoi(before)
+		is, _ := strconv.Atoi(after)
+		return is < was
 	}
-	was, err1 := strconv.Atoi(before)
-	is, err2 := strconv.Atoi(after)
-	return is < was, cmp.Or(err1, err2)
+	was, _ := spend.ParseBudget(before)
+	is, _ := spend.ParseBudget(after)
+	return is.IsLower(was)
 }
 
 // checkServer refuses a model whose name chooses a server or a script, trusted or not: the server would get the user's

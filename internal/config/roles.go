@@ -45,9 +45,6 @@ func (s *Settings) OwnModels() []string {
 
 func (s *Settings) roleTable(name string) []Setting {
 	key := muster.RoleKey(name)
-	if s.Roles == nil {
-		s.Roles = map[string]*Role{}
-	}
 	if s.Roles[key] == nil {
 		s.Roles[key] = &Role{}
 	}

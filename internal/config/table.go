@@ -173,6 +173,9 @@ type Setting struct {
 	Implied string
 	// IsFixed says that a run which goes on keeps its value: only the command that begins one has the flag.
 	IsFixed bool
+	// removed is the version that removed the setting: where one is still set, Load reports it as a Value that says so,
+	// and it changes nothing. Of a level, such as roles.arbiter, all below it was removed.
+	removed string
 	// inRepository says when the setting counts that a repository's own file has.
 	inRepository rule
 }
@@ -196,7 +199,9 @@ const (
 
 // Table lists every setting, in the order in which muster config prints them. The files, the environment, the flags,
 // the help and the documentation all follow it.
-func Table() []Setting { return new(Settings).table() }
+func Table() []Setting {
+	return slices.DeleteFunc(new(Settings).table(), func(s Setting) bool { return s.removed != "" })
+}
 
 // table lists the settings of s. A setting is defined by its field above and by its row here, and nowhere else.
 func (s *Settings) table() []Setting {
@@ -308,6 +313,9 @@ func (s *Settings) table() []Setting {
 		{Name: "environment.pass", to: (*names)(&s.PassEnv), separators: ", ", inRepository: isRefused,
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*",
 			Usage: "`NAMES` of variables that commands see too, such as MY_NAME,MY_*"},
+		{Name: "arbiter_turns", removed: "v0.1.0"},
+		{Name: "landing.check_covered", removed: "v0.1.0"},
+		{Name: "roles.arbiter", removed: "v0.1.0"},
 	}
 }
 
@@ -317,9 +325,30 @@ const registries = "proxy.golang.org, sum.golang.org, registry.npmjs.org, regist
 	"repo.maven.apache.org, repo1.maven.org, plugins.gradle.org, services.gradle.org, api.nuget.org, " +
 	"packagist.org, repo.packagist.org, hex.pm, repo.hex.pm"
 
-// checkHost refuses what is no host of sandbox.network, such as a URL.
-func checkHost(entry string) error {
-	_, err := ParseHost(entry)
+// defaultReviewer is the built-in role that reviews.
+const defaultReviewer = "reviewer"
+
+// reviewer returns the role that the text of review names, "" for none. The word true stands for the built-in role, and
+// false for none.
+func reviewer(text string) string {
+	switch text {
+	case "true":
+		return defaultReviewer
+	case "false":
+		return ""
+	}
+	return text
+}
+
+func checkReviewRole(role string) error {
+	if muster.RoleKey(role) == "" {
+		return muster.Errorf(muster.Invalid, "review is the name of a role, not %q", role)
+	}
+	return nil
+}
+
+func checkBudget(text string) error {
+	_, err := spend.ParseBudget(text)
 	return err
 }
 
@@ -351,9 +380,4 @@ func (s Setting) Kind() reflect.Kind { return reflect.TypeOf(s.to).Elem().Kind()
 // Flag returns the name of the flag that sets it, without dashes in front.
 func (s Setting) Flag() string {
 	return cmp.Or(s.flag, strings.NewReplacer(".", "-", "_", "-").Replace(s.Name))
-}
-
-func checkBudget(text string) error {
-	_, err := spend.ParseBudget(text)
-	return err
 }
