@@ -182,13 +182,3 @@ func (s Lanes) Remove(ctx context.Context, name muster.Name, force bool) (muster
 	}
 	return lane, lanes.Remove(ctx, name, force)
 }
-
-// wholeEnviron returns the team's environment, with what no command may see.
-func (c Config) wholeEnviron() []string {
-	if c.Environ != nil {
-		return c.Environ
-	}
-	return os.Environ()
-}
-
-func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }

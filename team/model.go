@@ -69,30 +69,6 @@ func noteRole(p *runHost, member muster.Name, role Role) {
 	}
 }
 
-func (c *Config) role(name string) Role {
-	if c.Roles == nil {
-		return Role{}
-	}
-	return c.Roles(name)
-}
-
-// modelOf returns the name of the model that a member has: the one in its record, that of its role, or the team's. The
-// lead's record has what it had when the run began.
-func (c *Config) modelOf(m muster.Member) string {
-	if m.Name == muster.Lead {
-		m.Model = ""
-	}
-	return cmp.Or(m.Model, c.role(m.Role).Model, c.ModelName)
-}
-
-// nameOf returns the name of a model in a member's record as Model gets it: the team's own has none.
-func (c *Config) nameOf(model string) string {
-	if model == c.ModelName {
-		return ""
-	}
-	return model
-}
-
 // checkMemberModel refuses the name of a model that no member can have. The lead's model reads why, and can name
 // another.
 func (p *runHost) checkMemberModel(name string) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,10 +18,8 @@ import (
 	"muster/internal/paths"
 	"muster/internal/ports"
 	"muster/internal/proc"
-	"muster/internal/roles"
 	"muster/internal/sandbox"
 	"muster/internal/setup"
-	"muster/internal/skills"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
@@ -116,14 +113,6 @@ func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, erro
 	return p, err
 }
 
-// checksDir returns where the directories and caches of checks are kept; "" is nowhere.
-func (c *Config) checksDir() string {
-	if c.CacheDir == "" {
-		return ""
-	}
-	return filepath.Join(c.CacheDir, "checks")
-}
-
 func landingOptions(
 	t *Team, c Config, environ []string, runner *hooks.Runner, setups *setup.Store,
 ) landing.Options {
@@ -142,15 +131,6 @@ func landingOptions(
 			}
 		},
 	}
-}
-
-func (c *Config) skills(root paths.Dir) []skills.Skill {
-	return skills.Find(string(root), c.Home, c.UserDir)
-}
-
-// roleFiles returns the roles that the teammates of a team in the repository can have. A process reads them once.
-func (c *Config) roleFiles(root paths.Dir) []roles.Role {
-	return roles.Find(string(root), c.Home, c.UserDir)
 }
 
 // remembered returns what returns what is remembered of the repository, and what the user has all teams know. Members

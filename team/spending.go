@@ -18,22 +18,6 @@ import (
 	"muster/llm/retry"
 )
 
-// budgets returns the budgets of the settings.
-func (c *Config) budgets() (p spend.Budgets, err error) {
-	for _, x := range []struct {
-		to   *spend.Budget
-		text string
-	}{{&p.Team, c.Budgets.Team}, {&p.Member, c.Budgets.Member}, {&p.Task, c.Budgets.Task}, {&p.Day, c.Budgets.Day}} {
-		var e error
-		*x.to, e = spend.ParseBudget(x.text)
-		err = cmp.Or(err, e)
-	}
-	if err == nil && p.Day != (spend.Budget{}) && c.DayLog == nil {
-		err = muster.Errorf(muster.Invalid, "a budget of a day needs a log of what the user spends")
-	}
-	return p, err
-}
-
 // spending is a process's part in what its run spends.
 type spending struct {
 	*runHost
@@ -189,23 +173,4 @@ func (s *spending) earlier(ctx context.Context) string {
 	}
 	slices.Sort(costs)
 	return fmt.Sprintf("a task that landed here has cost %v (the median of %d)", costs[len(costs)/2], len(costs))
-}
-
-// ReadSpending returns what the calls of models in a team's last run have cost.
-func ReadSpending(ctx context.Context, t *Team) (book *spend.Book, err error) {
-	w := t.services()
-	run, err := w.Runs().Look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	roster := w.Roster(ctx)
-	err = spend.OfRun(t.config.Store.Log(), run.StartedAt).Look(ctx, func(b *spend.Book) {
-		book = b
-		// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
-		b.CutOff(func(c spend.Call) bool {
-			alive, err := roster.Alive(ctx, c.Host)
-			return err == nil && !alive
-		})
-	})
-	return book, err
 }

@@ -134,29 +134,6 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 	return sum, nil
 }
 
-// LastSummary returns the summary of the last run, from its records. It writes nothing and looks at no commit. The last
-// words are those of the event with which the run ended.
-func LastSummary(ctx context.Context, t *Team) (sum Summary, err error) {
-	if sum.Run, err = t.LastRun(ctx); err != nil {
-		return sum, err
-	}
-	tasks, unreadable, err := t.Tasks().List(ctx)
-	if err != nil {
-		return sum, err
-	}
-	sum.Tasks, sum.Verified, sum.Red = tasks, sum.Run.Check != "", sum.Run.BaseCheck == workspace.BaseRed
-	sum.Unread = map[muster.TaskID]string{}
-	for _, u := range unreadable {
-		sum.Unread[u.ID] = u.Why
-	}
-	for e, err := range t.Journal().Read(ctx, 0) {
-		if err == nil && e.Kind == journal.RunEnded {
-			sum.Text, sum.Code = e.Text("text"), int(e.Number("code"))
-		}
-	}
-	return sum, nil
-}
-
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
 // all.
 func (p *runHost) missingTasks(

@@ -41,7 +41,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,114 +55,7 @@ import (
 	"muster/internal/sandbox"
 	"muster/internal/workspace"
 	"muster/journal"
-	"muster/llm"
 	"muster/llm/retry"
-)
-
-// Config says what a team is made of. Dir and a store must be set, and for a run Model. The rest has defaults.
-type Config struct {
-	// Settings say how the team works: its check, its limits, and what else people set too.
-	Settings
-	// Dir is anywhere inside the repository: in a subdirectory or in a linked worktree too. The team works on the root
-	// of the main worktree.
-	Dir string
-	// Store holds the team's state: store/file opened on the root that FindRoot returns for Dir, or store/mem. Open
-	// refuses a file store in any other directory: the state would lie in one place and the lanes in another.
-	Store muster.Store
-	// OpenStore, in place of Store, opens the store at the repository's root. If the store has a method Close,
-	// Team.Close calls it.
-	OpenStore func(root string) (muster.Store, error)
-	// Model returns the model with the given name; "" is the default one. It is asked once for each member's life, and
-	// when a teammate is spawned with a model of its own. The name comes from the record of a member, which the lead's
-	// model or another program wrote. So it may choose among models, and must never choose where a key is sent.
-	Model func(name string) (llm.Model, error)
-	// NoImages reports whether a model is known to take no images, by its name as Model gets it. The tools then say so
-	// in place of showing one. nil: every model may take some.
-	NoImages func(name string) bool
-	// Window returns how many tokens a request to a model and its reply may have together, and how many of them the
-	// reply may take, by the model's name as Model gets it. 0 is not known: a window of 128,000 is assumed, until the
-	// server says that it has less. nil: of no model it is known.
-	Window func(name string) (tokens, reply int)
-	// Price returns, for a model by its name as Model gets it, what tells the cost of its replies in dollars; ok is
-	// false where no price is known. nil: none is known. A model that nobody pays for costs 0.
-	Price func(name string) func(r llm.Reply, at time.Time) (dollars float64, ok bool)
-	// DayLog has what the user spends in all repositories. It is only written where Budgets.Day is set.
-	DayLog muster.Log
-	// Roles returns what the members of a role have in place of what all have, and the subagents of the kinds explore
-	// and work. Nil: nothing.
-	Roles func(role string) Role
-	// ModelName is shown, and kept in the run's record without what may be secret in the URL of its endpoint.
-	ModelName string
-	// Secrets are values that are hidden, as "[secret]", in all that the team stores and shows, and in what its tools
-	// return. The keys of this process's environment are hidden too.
-	Secrets []string
-	// Environ is the environment of what the team starts for its members: commands, checks, set-ups, hooks and MCP
-	// servers. If nil, it is that of this process, which is always that of git.
-	Environ []string
-	// Sandbox confines the commands of members.
-	Sandbox Sandbox
-	// IsConfined says, in place of Sandbox.On, whether git is confined where members write; it is asked when that is
-	// needed first. Nil asks nothing.
-	IsConfined func() bool
-	// Resources is how much of the machine each command, hook, check and set-up may use; the zero value limits nothing.
-	Resources Resources
-
-	// Home is the user's home directory, and UserDir that of the user's own settings of muster: skills and
-	// roles are looked for below them too, beside those of the repository, and memories of the user below UserDir. ""
-	// looks in the repository only.
-	Home, UserDir string
-
-	// CacheDir is where muster keeps for all repositories of the user what it can make again: the directories and
-	// caches of checks, what set-ups make, and which ports belong to which lane. "" keeps nothing: each check begins
-	// with empty caches then, and lanes have no ports.
-	CacheDir string
-
-	// Name of the team; by default the repository directory's name made to fit.
-	Name muster.Name
-	// Tools are given to every member besides its own. One value serves all: it must be safe for concurrent use.
-	Tools []llm.Tool
-	// MCPServers returns the servers whose tools every member has; nil: there are none. Each is started when it is
-	// first needed, with the rights of this process. MCPCache is the directory in which their tools are remembered; ""
-	// asks them in every process.
-	MCPServers func() []MCPServer
-	MCPCache   string
-	// OnBegin, when it is set, is called when a run begins or goes on: nothing can refuse it any more, and no record of
-	// it is written yet.
-	OnBegin func(context.Context)
-	// Emit gets what can be shown while it happens; it must not block and is called from many goroutines. v is a
-	// loop.Event of a member's turn, or a muster.Event that could not be written to the journal: the disk is full,
-	// perhaps.
-	Emit func(member muster.Name, v any)
-
-	// Log is told what people need to find out why a team did what it did: members that start and stop, landings,
-	// retries, errors that stopped nobody. It gets no key, no header and no body of a model's request. nil: nothing is
-	// logged.
-	Log *slog.Logger
-
-	// Conversation keeps the run open for a user who talks with the lead; nil: the run ends by itself.
-	Conversation *Conversation
-}
-
-// Role is what the members of a role have, or the subagents of a kind. Zero fields say nothing.
-type Role struct {
-	Model string // its name. A member whose record names one has that.
-	// Open makes a model for the role, with the name that Config.Model would get; nil: Config.Model makes it.
-	Open      func(name string) (llm.Model, error)
-	MaxTokens int      // of a reply
-	Fallback  []string // models that are asked, in this order, while the one before does not answer
-	Note      string   // is said when the first member of the role starts in this process
-}
-
-// The settings are defined once, in internal/config, for the files of people and for embedders.
-type (
-	// Settings are those that a team reads. docs/settings.md describes them; a zero field takes the library's default.
-	Settings = config.Run
-	// Landing has the settings of how work lands.
-	Landing = config.Landing
-	// Limits are the settings of a member's life.
-	Limits = config.Limits
-	// Budgets limit what a team may spend.
-	Budgets = config.Budgets
 )
 
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
@@ -276,11 +168,6 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	}
 	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.branch)
 	return t, nil
-}
-
-// secretValues returns what is secret in the configuration and in the environment.
-func (c Config) secretValues() []string {
-	return slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))
 }
 
 // Close closes what Open and the runs have opened. A store that the caller has opened stays open.

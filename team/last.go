@@ -1,0 +1,67 @@
+package team
+
+import (
+	"context"
+
+	"muster"
+	"muster/internal/spend"
+	"muster/internal/workspace"
+	"muster/journal"
+)
+
+// IsRunning reports whether a process runs the team: its lead is alive, or the process has not yet written how the run
+// ended, which it does after its lead has shut down.
+func (t *Team) IsRunning(ctx context.Context) (bool, error) {
+	alive, err := t.Members().IsLeadAlive(ctx)
+	if alive || err != nil {
+		return alive, err
+	}
+	return t.config.Store.Leases().Held(ctx, workspace.LeadLease)
+}
+
+// LastRun returns the record of the run under way, or of the last one. It is the zero Run when there was none.
+func (t *Team) LastRun(ctx context.Context) (muster.Run, error) {
+	return t.services().Runs().Look(ctx)
+}
+
+// LastSummary returns the summary of the last run, from its records. It writes nothing and looks at no commit. The last
+// words are those of the event with which the run ended.
+func LastSummary(ctx context.Context, t *Team) (sum Summary, err error) {
+	if sum.Run, err = t.LastRun(ctx); err != nil {
+		return sum, err
+	}
+	tasks, unreadable, err := t.Tasks().List(ctx)
+	if err != nil {
+		return sum, err
+	}
+	sum.Tasks, sum.Verified, sum.Red = tasks, sum.Run.Check != "", sum.Run.BaseCheck == workspace.BaseRed
+	sum.Unread = map[muster.TaskID]string{}
+	for _, u := range unreadable {
+		sum.Unread[u.ID] = u.Why
+	}
+	for e, err := range t.Journal().Read(ctx, 0) {
+		if err == nil && e.Kind == journal.RunEnded {
+			sum.Text, sum.Code = e.Text("text"), int(e.Number("code"))
+		}
+	}
+	return sum, nil
+}
+
+// ReadSpending returns what the calls of models in a team's last run have cost.
+func ReadSpending(ctx context.Context, t *Team) (book *spend.Book, err error) {
+	w := t.services()
+	run, err := w.Runs().Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roster := w.Roster(ctx)
+	err = spend.OfRun(t.config.Store.Log(), run.StartedAt).Look(ctx, func(b *spend.Book) {
+		book = b
+		// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
+		b.CutOff(func(c spend.Call) bool {
+			alive, err := roster.Alive(ctx, c.Host)
+			return err == nil && !alive
+		})
+	})
+	return book, err
+}
