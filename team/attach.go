@@ -30,7 +30,7 @@ func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &Attachment{t: t, replies: make(chan llm.Message), over: make(chan struct{}), cancel: cancel}
 	// Only what the lead says from now on belongs to the conversation: what was said before is in muster log.
-	log, stream := t.config.Store.Log(), transcript.Stream(muster.Lead)
+	log, stream := t.site.config.Store.Log(), transcript.Stream(muster.Lead)
 	more := log.Watch(ctx, stream) // before the end is asked for, so that nothing is missed in between
 	end, err := log.Tail(ctx, stream, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func (t *Team) Attach(ctx context.Context) (*Attachment, error) {
 	}
 	// That the lease is held only means that another process is attached too.
 	// The lease ends with this process, however it ends, so a terminal that is killed lets members be timed out again.
-	if a.lease, err = t.config.Store.Leases().Acquire(ctx, teammate.TalkLease); err != nil {
+	if a.lease, err = t.site.config.Store.Leases().Acquire(ctx, teammate.TalkLease); err != nil {
 		a.lease = nil
 	}
 	a.start = func(f func(ctx context.Context)) { a.done.Go(func() { f(ctx) }) }

@@ -67,11 +67,10 @@ type Cleaning struct {
 	Remove   bool          // false: only list
 }
 
-// Clean lists what nobody needs any more, and removes it if c says so. While a process of the team lives, its branches
-// and lanes stay. Work that is nowhere else stays unless c.Unmerged.
-func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error) {
-	w, err := t.prepareChange(ctx)
-	if err != nil {
+// clean is Clean.
+func (o operations) clean(ctx context.Context, c Cleaning) (all []Cleanable, err error) {
+	w := o.workspace
+	if err := w.PrepareChange(ctx); err != nil {
 		return nil, err
 	}
 	repo, err := w.Repo(ctx)
@@ -79,7 +78,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		return nil, err
 	}
 	x := &cleaner{w: w, repo: repo, Cleaning: c, now: time.Now()}
-	if x.busy, err = isBusy(ctx, w); err != nil {
+	if x.busy, err = x.whyBusy(ctx); err != nil {
 		return nil, err
 	}
 	if c.Remove && x.busy == "" && w.HasState() {
@@ -90,7 +89,7 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 		} else if err != nil {
 			return nil, err
 		} else {
-			defer func() { logDropped(ctx, t.log, "releasing the lease", lease.Release()) }()
+			defer func() { logDropped(ctx, o.log, "releasing the lease", lease.Release()) }()
 		}
 	}
 	for _, find := range []func(context.Context) error{x.branches, x.lanes, x.archives, x.teams} {
@@ -98,8 +97,8 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 			return nil, err
 		}
 	}
-	x.caches(t.config.checksDir())
-	x.setups(t.config.CacheDir)
+	x.caches(o.config.checksDir())
+	x.setups(o.config.CacheDir)
 	// One after the other: what cannot be removed stays with the reason, and does not keep the rest.
 	for i := range x.all {
 		item := &x.all[i]
@@ -115,37 +114,9 @@ func Clean(ctx context.Context, t *Team, c Cleaning) (all []Cleanable, err error
 	// What it removes belongs to lanes that are gone, so it is not listed.
 	if lanes, err := w.Lanes(ctx); c.Remove && err == nil {
 		_, err = worktree.RemoveTemporaries(ctx, lanes)
-		logDropped(ctx, t.log, "removing the temporary files of lanes", err)
+		logDropped(ctx, o.log, "removing the temporary files of lanes", err)
 	}
 	return x.all, nil
-}
-
-// ForgetChecks removes what checks have kept of the team's repository in the user's cache. It is for a repository that
-// is not kept itself.
-func ForgetChecks(t *Team) error {
-	dir := t.config.checksDir()
-	if dir == "" {
-		return nil
-	}
-	return check.EntryOf(dir, t.Root()).Remove()
-}
-
-// isBusy says why the branches and lanes of the team are needed: one of its processes lives, or tasks are open, with
-// which a resumed team goes on. "" says that they are not.
-func isBusy(ctx context.Context, w *workspace.Workspace) (why string, err error) {
-	hosts, err := w.Roster(ctx).Hosts(ctx)
-	if err != nil || len(hosts) > 0 {
-		return "the team is at work", err
-	}
-	run, err := w.Runs().Look(ctx)
-	if err != nil {
-		return "", err
-	}
-	tasks, err := w.Board().List(ctx)
-	if _, isStopped := run.Left(tasks); isStopped {
-		return "the team has open tasks: muster resume", err
-	}
-	return "", err
 }
 
 // cleaner is one call of Clean. It first finds everything, with the reasons for which some of it stays, and then
@@ -164,6 +135,24 @@ type cleaner struct {
 	now  time.Time
 	busy string // why the branches and lanes of the team stay; "": they do not
 	all  []Cleanable
+}
+
+// whyBusy says why the branches and lanes of the team are needed: one of its processes lives, or tasks are open, with
+// which a resumed team goes on. "" says that they are not.
+func (x *cleaner) whyBusy(ctx context.Context) (why string, err error) {
+	hosts, err := x.w.Roster(ctx).Hosts(ctx)
+	if err != nil || len(hosts) > 0 {
+		return "the team is at work", err
+	}
+	run, err := x.w.Runs().Look(ctx)
+	if err != nil {
+		return "", err
+	}
+	tasks, err := x.w.Board().List(ctx)
+	if _, isStopped := run.Left(tasks); isStopped {
+		return "the team has open tasks: muster resume", err
+	}
+	return "", err
 }
 
 // add adds what was found, with the reasons for which it stays: the first that holds.

@@ -11,8 +11,10 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/landing"
 	"muster/internal/mcp"
 	"muster/internal/paths"
+	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/roles"
@@ -211,7 +213,7 @@ func (c *Config) budgets() (p spend.Budgets, err error) {
 
 // checkReviewer refuses a run whose work is to be reviewed by a role that there is not. An agent without a role would
 // review as it likes.
-func checkReviewer(c *Config, root paths.Dir) error {
+func (c *Config) checkReviewer(root paths.Dir) error {
 	if c.Review == "" {
 		return nil
 	}
@@ -239,3 +241,47 @@ type Resources struct {
 // defaults of the command are in internal/config.
 
 func (r Resources) limit(l proc.Launcher) proc.Launcher { return proc.Limit(l, proc.Limits(r)) }
+
+// checkOptions are what the check of a landing and one that is tried have in common.
+func (c *Config) checkOptions() landing.Options {
+	return landing.Options{Cache: c.checksDir(), SetupFiles: c.SetupFiles, Ports: ports.Open(c.CacheDir),
+		PortCount: c.Ports, Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup,
+			Timeout: c.Limits.CheckTimeout}}
+}
+
+// checkBudgets refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
+// price of the team's models.
+func (c *Config) checkBudgets() error {
+	b, err := c.budgets()
+	if err != nil || !b.InDollars() {
+		return err
+	}
+	for _, role := range []string{"lead", "explore", "work"} {
+		r := c.role(role)
+		for _, model := range append(r.Fallback, cmp.Or(r.Model, c.ModelName)) {
+			err = cmp.Or(err, c.checkPrice(model))
+		}
+	}
+	return err
+}
+
+// checkPrice refuses a model whose price is not known, where a budget is in dollars.
+func (c *Config) checkPrice(model string) error {
+	if b, err := c.budgets(); err != nil || !b.InDollars() {
+		return err
+	}
+	if price := c.priceOf(model); price != nil {
+		if _, ok := price(llm.Reply{}, time.Now()); ok {
+			return nil
+		}
+	}
+	return spend.ErrNoPrice(model)
+}
+
+// price returns what tells the price of a model, by its name in a member's record. It is nil where nobody can.
+func (c *Config) priceOf(model string) spend.Price {
+	if c.Price == nil {
+		return nil
+	}
+	return c.Price(c.nameOf(model))
+}

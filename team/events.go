@@ -90,3 +90,21 @@ func wake(c chan struct{}) {
 	default:
 	}
 }
+
+// subscribers are those who are told the events of this process. The zero value is ready.
+type subscribers struct{ all sync.Map } // of *subscriber
+
+func (s *subscribers) add() *subscriber {
+	sub := &subscriber{wake: make(chan struct{}, 1)}
+	s.all.Store(sub, nil)
+	return sub
+}
+
+func (s *subscribers) remove(sub *subscriber) { s.all.Delete(sub) }
+
+// publish gives the event to every subscriber. It never blocks, because a member's turn calls it.
+func (s *subscribers) publish(e Event) {
+	for sub := range s.all.Range {
+		sub.(*subscriber).add(e)
+	}
+}

@@ -27,38 +27,6 @@ type Forward struct {
 	Why    string // why it was not moved; "": it was, or had everything
 }
 
-// chooseTarget lets a run land on the team's own branch if the user has the branch that they have named checked out in
-// their main checkout: a landing must not change files under their hands. At the end the branch is moved forward to the
-// target. A checkout with uncommitted changes is refused here, before anything is written.
-func chooseTarget(ctx context.Context, p *runHost, last muster.Run) error {
-	r, isGit := p.repository.(gitRepository)
-	if p.into = last.Into; !isGit || p.into != "" {
-		if p.into != "" {
-			// The record is a claim: no branch is moved that only the record names.
-			return workspace.ConfirmTarget(ctx, p.team.opened, "", p.into, "")
-		}
-		return nil
-	}
-	land := p.config.Land
-	if land == "" || last.Target != "" {
-		return nil
-	}
-	path, err := r.CheckedOut(ctx, "refs/heads/"+land)
-	if err != nil || path != r.Root() {
-		return err // what is checked out elsewhere is refused with the other branches on which nothing can land
-	}
-	// The team's own branch starts at HEAD, which is where the user's branch is: so it can be moved forward afterwards.
-	own := "muster/" + string(p.config.Name)
-	if land == own {
-		return nil
-	}
-	if _, err := delivery.OpenClean(ctx, r.Repo, land, own); err != nil {
-		return err
-	}
-	p.into, p.branch, p.config.Land = land, own, ""
-	return nil
-}
-
 // forward is what Target.Merge does, without a merge commit: nobody may be there to look at one.
 //
 // It moves the user's branch to where the target is. It is done before the end of the run is told, and may be done
@@ -93,9 +61,9 @@ func forward(ctx context.Context, p *runHost, sum *Summary) {
 
 // confirmTargets notes that the user has named the branches that the run's record is going to name.
 func confirmTargets(ctx context.Context, p *runHost) error {
-	err := workspace.ConfirmTarget(ctx, p.team.opened, p.config.Name, p.branch, p.config.Land)
+	err := workspace.ConfirmTarget(ctx, p.workspace, p.config.Name, p.branch, p.config.Land)
 	if err == nil && p.into != "" {
-		err = workspace.ConfirmTarget(ctx, p.team.opened, "", p.into, p.into)
+		err = workspace.ConfirmTarget(ctx, p.workspace, "", p.into, p.into)
 	}
 	return err
 }

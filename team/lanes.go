@@ -127,9 +127,9 @@ func (s Lanes) Run(ctx context.Context, name muster.Name, c Command) (exit int, 
 		argv = proc.Shell(argv[0])
 	}
 	if c.Env == nil {
-		c.Env = s.t.config.wholeEnviron()
+		c.Env = s.t.site.config.wholeEnviron()
 	}
-	env := proc.Environment(c.Env, slices.Concat(s.t.config.PassEnv, c.PassEnv))
+	env := proc.Environment(c.Env, slices.Concat(s.t.site.config.PassEnv, c.PassEnv))
 	if _, err := os.Stat(filepath.Join(dir, "go.work")); err != nil {
 		env = append(env, "GOWORK=off") // a go.work of the user's above the lane is not the lane's
 	}

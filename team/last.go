@@ -16,7 +16,7 @@ func (t *Team) IsRunning(ctx context.Context) (bool, error) {
 	if alive || err != nil {
 		return alive, err
 	}
-	return t.config.Store.Leases().Held(ctx, workspace.LeadLease)
+	return t.site.config.Store.Leases().Held(ctx, workspace.LeadLease)
 }
 
 // LastRun returns the record of the run under way, or of the last one. It is the zero Run when there was none.
@@ -55,7 +55,7 @@ func ReadSpending(ctx context.Context, t *Team) (book *spend.Book, err error) {
 		return nil, err
 	}
 	roster := w.Roster(ctx)
-	err = spend.OfRun(t.config.Store.Log(), run.StartedAt).Look(ctx, func(b *spend.Book) {
+	err = spend.OfRun(t.site.config.Store.Log(), run.StartedAt).Look(ctx, func(b *spend.Book) {
 		book = b
 		// A call of a process that has died counts as its request. Where that cannot be told, it may be under way.
 		b.CutOff(func(c spend.Call) bool {

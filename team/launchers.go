@@ -11,8 +11,46 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/redact"
+	"muster/internal/sandbox"
 	"muster/internal/worktree"
 )
+
+// setLaunchers sets how checks and hooks start, and returns what starts the commands of members. All are logged, and what
+// they print has no keys. A hook and a member's command have a temporary directory of its lane or of this process, and
+// removeDirs removes the latter; a check has one of its own. A member's command and a check are confined by m, unless it
+// is nil, and the git of members has hooks.
+func (s *site) setLaunchers(
+	ctx context.Context, launcher proc.Launcher, m sandbox.Method,
+) (members proc.Launcher, removeDirs func(), err error) {
+	logged := loggedLauncher{s.config.Resources.limit(launcher), s.log, s.secrets}
+	members, checks, err := s.confine(ctx, logged, m)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	s.workspace.SetLauncher(checks)
+	forHooks, removeHooksDir := s.withTemporaryDir(ctx, logged)
+	members, removeToolsDir := s.withTemporaryDir(ctx, members)
+	foreign := forHooks
+	if !s.config.Sandbox.OpenHooks {
+		foreign = members
+	}
+	s.hooks.Start(forHooks, foreign, s.workspace.Journal())
+	return s.hookAgents(ctx, members), func() {
+		removeHooksDir()
+		removeToolsDir()
+	}, nil
+}
+
+// withTemporaryDir returns the launcher whose programs have a temporary directory, and the function that removes it.
+func (s *site) withTemporaryDir(ctx context.Context, l proc.Launcher) (_ proc.Launcher, removeDir func()) {
+	lanes, ok := s.lanes.(*worktree.Lanes)
+	if !ok {
+		return l, func() {}
+	}
+	t := &temporaryLauncher{Launcher: l, lanes: lanes,
+		warn: func(err error) { logDropped(ctx, s.log, "making a temporary directory", err) }}
+	return t, t.removeDir
+}
 
 // temporaryLauncher starts the commands of members. They have a lower priority than checks. In a lane they have its
 // ports and its directory for temporary files. Elsewhere they have one of this process, which goes with the process: a
@@ -66,16 +104,15 @@ type hookedLauncher struct {
 }
 
 // hookAgents makes the launcher of the run's checks one for agents.
-func hookAgents(ctx context.Context, p *runHost, l proc.Launcher) proc.Launcher {
-	r, ok := p.repository.(gitRepository)
+func (s *site) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
+	r, ok := s.repository.(gitRepository)
 	if !ok {
 		return l
 	}
 	return hookedLauncher{l, sync.OnceValue(func() *git.AgentHooks {
-		home := p.workspace.Paths()
 		dir := filepath.Join(".team", "githooks")
-		hooks, err := git.NewAgentHooks(r.Repo, dir, home.Scratch(), p.target())
-		logDropped(ctx, p.Log, "writing the hooks of the agents' git", err)
+		hooks, err := git.NewAgentHooks(r.Repo, dir, s.workspace.Paths().Scratch(), s.target())
+		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)
 		return hooks
 	})}
 }

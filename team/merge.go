@@ -30,11 +30,11 @@ type Merged struct {
 // Merge takes what has landed to the branch of the user's checkout: by a fast-forward, or else by a merge that their
 // own git makes. What would lose something is refused, and nothing is left half done.
 func (s Target) Merge(ctx context.Context) (m Merged, err error) {
-	w, err := s.t.prepareChange(ctx)
-	if err != nil {
+	w := s.o.workspace
+	if err := w.PrepareChange(ctx); err != nil {
 		return m, err
 	}
-	run, l, err := lastRun(ctx, w)
+	run, l, err := s.last(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -79,12 +79,11 @@ type Untaken struct {
 // Whether they can be merged only Merge finds out. Errors: NotFound where no run was, and those of a checkout that has
 // no branch of the user's to take them to.
 func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
-	w := s.t.services()
-	run, l, err := lastRun(ctx, w)
+	run, l, err := s.last(ctx)
 	if err != nil {
 		return u, err
 	}
-	repo, err := w.Repo(ctx)
+	repo, err := s.o.workspace.Repo(ctx)
 	if err != nil {
 		return u, err
 	}
@@ -131,12 +130,4 @@ func landedIn(tasks []muster.Task, commits []string) []muster.Task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t muster.Task) bool {
 		return t.Landed == nil || !slices.Contains(commits, t.Landed.Commit)
 	})
-}
-
-// lastRun returns the last run and its lander. The error is NotFound when there was none.
-func lastRun(ctx context.Context, w *workspace.Workspace) (run muster.Run, l *landing.Lander, err error) {
-	if run, err = w.Runs().Look(ctx); err == nil {
-		l, err = lastLander(ctx, w)
-	}
-	return run, l, err
 }

@@ -74,7 +74,7 @@ func noteRole(p *runHost, member muster.Name, role Role) {
 func (p *runHost) checkMemberModel(name string) error {
 	_, err := p.open(Role{}, name)
 	if err == nil {
-		err = p.spending.checkPrice(name)
+		err = p.config.checkPrice(name)
 	}
 	if _, isOurs := errors.AsType[*muster.Error](err); err != nil && !isOurs {
 		return muster.Errorf(muster.Invalid, "there is no model %q: %w", name, err)

@@ -89,7 +89,7 @@ func OpenOn(ctx context.Context, c Config, g repository) (*Team, error) {
 	}
 	t, err := OpenIn(w, c)
 	if err == nil {
-		t.repository = g
+		t.site.repository = g
 	}
 	return t, err
 }
@@ -98,4 +98,4 @@ func OpenOn(ctx context.Context, c Config, g repository) (*Team, error) {
 func (t *Team) Launch(f func(context.Context) (proc.Launcher, error)) { t.launch = f }
 
 // Publish gives an event to the subscribers.
-func (t *Team) Publish(e Event) { t.publish(e) }
+func (t *Team) Publish(e Event) { t.listeners.publish(e) }

@@ -23,13 +23,11 @@ const MaxPlaybook = playbook.MaxFile
 // Planned returns the tasks that a run with start.Playbook would put on the board, with the ids that they would get if
 // nobody adds a task before. It writes nothing. Errors are Invalid, with the place in the file.
 func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) {
-	p := &runHost{team: s.t, config: s.t.config, branch: s.t.branch}
-	repo, err := s.t.opened.Repo(ctx)
+	repo, err := s.t.site.openRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.repository = gitRepository{repo, &firstCheckout{}}
-	book, err := readPlaybook(ctx, p, start)
+	book, err := start.book(ctx, &s.t.site, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +47,8 @@ func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) 
 	return tasks, nil
 }
 
-// readPlaybook reads the playbook of a start, nil where there is none. It writes nothing.
-func readPlaybook(ctx context.Context, p *runHost, s Start) (*playbook.Book, error) {
+// book reads the playbook of a start, nil where there is none. It writes nothing.
+func (s Start) book(ctx context.Context, at *site, repo repository) (*playbook.Book, error) {
 	if s.Playbook == nil {
 		return nil, nil
 	}
@@ -58,10 +56,10 @@ func readPlaybook(ctx context.Context, p *runHost, s Start) (*playbook.Book, err
 		return nil, muster.Errorf(muster.Invalid, "a playbook begins a run, and does not go on with one").
 			WithHint("go on with the one that stopped: muster resume")
 	}
-	hide := p.team.secrets.String
+	hide := at.secrets.String
 	source := playbook.Source{File: s.Playbook.File, Data: []byte(hide(string(s.Playbook.Data))),
 		Params: map[string]string{}, Tracked: func() ([]string, error) {
-			return p.repository.TrackedFiles(ctx, p.target(), p.config.Land != "", s.Fresh)
+			return repo.TrackedFiles(ctx, at.target(), at.config.Land != "", s.Fresh)
 		}}
 	for name, value := range s.Playbook.Params {
 		source.Params[name] = hide(value)

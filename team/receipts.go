@@ -34,27 +34,12 @@ type Receipt struct {
 // CheckReceipt is what a check has said of a tree.
 type CheckReceipt = check.Receipt
 
-// ReceiptsOf compares what the board says of the landed tasks with the target's commits and with what checks have said
-// of their trees. They are in the order in which they landed, and those that are not on the target come last. It
-// changes nothing.
-//
-// The record of a task says which commit it landed with, and what the check has said. Both may have been written by
-// somebody else, so nothing is believed that the other two do not bear out:
-//
-//   - The commit is one of the target's first parents, and its trailer names the task and says the same.
-//   - A check of the very tree of that commit is on record, by the same command, and says the same. Where there are
-//     several, that holds of each that is required; one that depends on some files only may have run on another tree
-//     with the same ones.
-//   - For a commit that a later check covers, that holds of the next landing above it.
-func ReceiptsOf(ctx context.Context, t *Team) ([]Receipt, error) {
-	w := t.services()
-	run, err := w.Runs().Look(ctx)
+// receipts is ReceiptsOf.
+func (o operations) receipts(ctx context.Context) ([]Receipt, error) {
+	w := o.workspace
+	run, err := o.lastRun(ctx, "nothing has landed")
 	if err != nil {
 		return nil, err
-	}
-	if run.Target == "" {
-		return nil, muster.Errorf(muster.NotFound, "there was no run here, so nothing has landed").
-			WithHint(`start one: muster run "GOAL"`)
 	}
 	repo, err := w.Repo(ctx)
 	if err != nil {
@@ -74,7 +59,7 @@ func ReceiptsOf(ctx context.Context, t *Team) ([]Receipt, error) {
 		if task.Landed == nil {
 			continue
 		}
-		x, err := verify(ctx, task, commits, kept, run.Target)
+		x, err := kept.verify(ctx, task, commits, run.Target)
 		if err != nil {
 			return nil, err
 		}
@@ -147,8 +132,8 @@ func (k *keptReceipts) of(ctx context.Context, tree string) (found []check.Recei
 // verify compares one task with its commit and with the receipts of its tree. The first thing that is wrong is what is
 // said, because the others follow from it. Of several receipts for the tree, as after a change of the environment, any
 // that bears the record out is enough.
-func verify(
-	ctx context.Context, t muster.Task, commits targetHistory, kept *keptReceipts, target string,
+func (k *keptReceipts) verify(
+	ctx context.Context, t muster.Task, commits targetHistory, target string,
 ) (x Receipt, err error) {
 	x = Receipt{Task: t.ID, Subject: t.Subject, Commit: t.Landed.Commit, Says: t.Landed.Receipt,
 		CoveredBy: t.Landed.CoveredBy}
@@ -165,15 +150,15 @@ func verify(
 	case said.Receipt != x.Says:
 		x.Problem = fmt.Sprintf("its commit says %q", said.Receipt)
 	}
-	found, err := kept.of(ctx, x.Tree)
+	found, err := k.of(ctx, x.Tree)
 	if err != nil {
 		return x, err
 	}
 	isGreen := x.Says == muster.ReceiptGreen
-	for _, k := range found {
-		isCheck := t.Landed.Check == "" || k.Name == "" && text.OneLine(k.Command) == said.Check
-		if isCheck && k.Proves(isGreen) {
-			x.Kept = &k
+	for _, r := range found {
+		isCheck := t.Landed.Check == "" || r.Name == "" && text.OneLine(r.Command) == said.Check
+		if isCheck && r.Proves(isGreen) {
+			x.Kept = &r
 			break
 		}
 	}

@@ -49,7 +49,7 @@ func (s Requests) AnswerFor(
 	// The first decision is a compare-and-set of the request, so that of two who decide at the same time one is first.
 	r, isFirst, err = w.Requests(ctx).DecideFor(ctx, id, muster.User, approve, scope, text)
 	if err == nil && r.Scope == muster.ScopeAlways && r.Status == muster.RequestApproved {
-		err = s.t.opened.Trust().Change(ctx, func(t *trust.Settings) {
+		err = s.t.site.workspace.Trust().Change(ctx, func(t *trust.Settings) {
 			for _, what := range r.Asks {
 				t.Allow(trust.Grant{Kind: trust.Permission, Name: what, At: r.ResolvedAt})
 			}

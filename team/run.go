@@ -20,7 +20,7 @@ import (
 // Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
 // kept for Resume and that cause is returned.
 func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
-	goal = t.secrets.String(goal)
+	goal = t.site.secrets.String(goal)
 	// Opening writes nothing, so whatever it refuses leaves no trace.
 	p, err := t.open(ctx, muster.Run{})
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err := checkTarget(ctx, p); err != nil {
 		return Summary{Code: 1}, err
 	}
-	book, err := readPlaybook(ctx, p, s)
+	book, err := s.book(ctx, p.site, p.repository)
 	if err != nil {
 		return Summary{Code: 1}, err
 	}

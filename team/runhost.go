@@ -1,136 +1,62 @@
 package team
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
-	"time"
 
 	"muster"
 	"muster/internal/board"
-	"muster/internal/hooks"
-	"muster/internal/landing"
 	"muster/internal/mcp"
 	"muster/internal/memory"
-	"muster/internal/paths"
-	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 	"muster/internal/setup"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
-	"muster/internal/worktree"
-	"muster/journal"
 )
 
 // runHost is this runHost's part in a run, which it leads or has joined.
 type runHost struct {
+	*site
 	teammate.Services // what the members of this process share; Launcher is set by host
 	team              *Team
-	config            Config // the team's, with the name, the check and the setup of the run
-	branch            string // the target, without refs/heads/
-	into              string // the user's branch that is moved forward to the target at the end; "": none
-	workspace         *workspace.Workspace
-	spending          spending // opened by host
-	repository        repository
+	spending          spending       // opened by host
 	notes             sync.Map       // those about roles that were said
 	isNew             bool           // the run begins
 	mcp               *mcp.Pool      // nil: there are no servers
 	sandbox           sandbox.Method // nil: commands are not confined
 }
 
-// open opens what a run works with. The name and the target of last hold, and its check and setup where the
-// configuration has none. The zero Run stands for a run that begins.
+// open opens what a run works with.
 func (t *Team) open(ctx context.Context, last muster.Run) (*runHost, error) {
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	return openServices(ctx, t, last)
-}
-
-// openServices is open where no model is asked: for a landing without a member, such as one that takes tasks back.
-func openServices(ctx context.Context, t *Team, last muster.Run) (*runHost, error) {
-	p := &runHost{team: t, config: t.config, branch: cmp.Or(last.Target, t.branch), repository: t.repository}
-	p.spending.runHost = p
-	// Only tests have another repository than the one of the workspace.
-	if p.repository == nil {
-		repo, err := t.opened.Repo(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p.repository = gitRepository{repo, &firstCheckout{}}
-	}
-	if err := chooseTarget(ctx, p, last); err != nil {
-		return nil, err
-	}
-	// The record of the run is a claim: work lands on no branch that only the record names.
-	if last.Target != "" {
-		name := cmp.Or(last.Team, t.config.Name)
-		if err := workspace.ConfirmTarget(ctx, t.opened, name, last.Target, t.config.Land); err != nil {
-			return nil, err
-		}
-	}
-	// The name belongs to the state that is there already; check and setup may be mended by whoever goes on.
-	c := &p.config
-	c.Name, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Setup, last.Setup)
-	if c.Check == "" {
-		c.Check, c.Checks = last.Check, last.Checks
-	}
-	c.Review, c.Budgets.Team = cmp.Or(c.Review, last.Review), cmp.Or(c.Budgets.Team, last.Budget)
-	runner, errHooks := hookRunner(t, p.repository.Root())
-	if err := cmp.Or(p.spending.check(), errHooks, checkReviewer(c, paths.Dir(p.repository.Root()))); err != nil {
-		return nil, err
-	}
-	environ, setups := c.environ(), setupStore(t, p.repository)
-	w, lanes, lander, err := p.repository.OpenServices(ctx, workspace.Options{
-		Store: c.Store, Name: c.Name, Target: p.branch, WorktreesDir: c.WorktreesDir, Log: t.log,
-		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
-		Secrets: t.secrets, Registry: workspace.RegistryOf(t.opened),
-		Landing: landingOptions(t, *c, environ, runner, setups),
-	})
+	s, err := t.openSite(ctx, last)
 	if err != nil {
 		return nil, err
 	}
-	// From here on the team's other methods use these services too: a second board in this process would have a graph
-	// of its own, and a second lander would not see the landings that are under way.
-	t.running.Store(w)
-	p.workspace, p.isNew = w, last.Target == ""
+	w, c := s.workspace, s.config
+	p := &runHost{site: s, team: t, isNew: last.Target == ""}
+	p.spending.runHost = p
 	p.Services = teammate.Services{Team: c.Name, Home: w.Paths(), Store: c.Store, Journal: w.Journal(),
-		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: lanes,
-		Lander: lander, Environ: environ, Secrets: t.secrets,
+		Board: w.Board(), Post: w.Mail(ctx), Roster: w.Roster(ctx), Requests: w.Requests(ctx), Lanes: s.lanes,
+		Lander: s.lander, Environ: s.environ, Secrets: s.secrets,
 		Run: w.Runs().Get, Spawned: func() { wake(t.wake) },
-		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: t.log,
-		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, p.repository) },
-		LandedFiles: p.repository.LandedFiles}
-	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), runner
-	p.ReadyLane = readyLane(p, setups)
+		CheckModel: p.checkMemberModel, Patient: c.Limits.IdleTimeout < 0, Log: s.log,
+		GitState:    func(ctx context.Context) string { return describeCheckout(ctx, s.repository) },
+		LandedFiles: s.repository.LandedFiles}
+	p.Skills, p.Roles, p.Hooks = c.skills(w.Paths()), c.roleFiles(w.Paths()), s.hooks
+	p.ReadyLane = readyLane(p, s.setups)
 	p.Memory = remembered(ctx, p, w)
 	p.Talk = c.Conversation.listen(p.Post, c.Store.Leases())
 	p.Permissions, p.Granted, err = findPermissions(t)
 	return p, err
-}
-
-func landingOptions(
-	t *Team, c Config, environ []string, runner *hooks.Runner, setups *setup.Store,
-) landing.Options {
-	return landing.Options{
-		Environ: environ, Secrets: t.secrets, Cache: c.checksDir(),
-		Check: landing.Check{Command: c.Check, Named: c.Checks, Setup: c.Setup, Timeout: c.Limits.CheckTimeout},
-		Jobs:  cmp.Or(c.Jobs, landing.DefaultJobs()), MergeCommits: c.MergeCommits, Sign: c.Sign,
-		LandSecrets: c.LandSecrets, Review: c.Review,
-		Hook: landingHook(runner, c.Name), Setups: setups, SetupFiles: c.SetupFiles,
-		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
-		OnTest: func(id muster.TaskID, test string) {
-			e := CheckEvent{Task: id, Test: t.secrets.String(test)}
-			t.publish(e)
-			if c.Emit != nil {
-				c.Emit(muster.System, e)
-			}
-		},
-	}
 }
 
 // remembered returns what returns what is remembered of the repository, and what the user has all teams know. Members
@@ -146,7 +72,7 @@ func remembered(ctx context.Context, p *runHost, w *workspace.Workspace) func() 
 
 // checkModel refuses a run of a team that cannot ask a model.
 func (t *Team) checkModel() error {
-	if t.config.Model == nil {
+	if t.site.config.Model == nil {
 		return muster.Errorf(muster.Invalid, "a run needs a model").
 			WithHint("set Config.Model: llm/anthropic.New or llm/openai.New")
 	}
@@ -204,46 +130,10 @@ func (p *runHost) host(
 	if err != nil {
 		return err
 	}
-	if removeTemporaryDir, err = p.setLaunchers(uncancelled, launcher); err != nil {
+	if p.Launcher, removeTemporaryDir, err = p.setLaunchers(uncancelled, launcher, p.sandbox); err != nil {
 		return err
 	}
 	return withMCP(ctx, p, launcher, func() error { return work(ctx, newSupervisor(p, host.ID())) })
-}
-
-// setLaunchers sets how checks, hooks and the commands of members start. All are logged, and what they print has no
-// keys. A hook and a member's command have a temporary directory of its lane or of this process, and the function that
-// it returns removes the latter; a check has one of its own. A member's command is confined where the settings say so,
-// and its git has hooks.
-func (p *runHost) setLaunchers(ctx context.Context, launcher proc.Launcher) (removeDirs func(), err error) {
-	logged := loggedLauncher{p.config.Resources.limit(launcher), p.Log, p.team.secrets}
-	tools, checks, err := confine(ctx, p, logged)
-	if err != nil {
-		return func() {}, err
-	}
-	p.workspace.SetLauncher(checks)
-	forHooks, removeHooksDir := withTemporaryDir(ctx, p, logged)
-	tools, removeToolsDir := withTemporaryDir(ctx, p, tools)
-	foreign := forHooks
-	if !p.config.Sandbox.OpenHooks {
-		foreign = tools
-	}
-	p.Hooks.Start(forHooks, foreign, p.Journal)
-	p.Launcher = hookAgents(ctx, p, tools)
-	return func() {
-		removeHooksDir()
-		removeToolsDir()
-	}, nil
-}
-
-// withTemporaryDir returns the launcher whose programs have a temporary directory, and the function that removes it.
-func withTemporaryDir(ctx context.Context, p *runHost, l proc.Launcher) (_ proc.Launcher, removeDir func()) {
-	lanes, ok := p.Lanes.(*worktree.Lanes)
-	if !ok {
-		return l, func() {}
-	}
-	t := &temporaryLauncher{Launcher: l, lanes: lanes,
-		warn: func(err error) { logDropped(ctx, p.Log, "making a temporary directory", err) }}
-	return t, t.removeDir
 }
 
 // removeLeftovers ends the tools of dead processes, and begins to remove what killed processes left half written. That
@@ -289,8 +179,6 @@ func (p *runHost) cancelIfRepoMoves(ctx context.Context) (context.Context, func(
 	return ctx, func() { stop(nil); looking.Wait() }
 }
 
-func (p *runHost) target() string { return "refs/heads/" + p.branch }
-
 // runEffects settles what steps have left to follow. What cannot be done now is said and left for the next time: news
 // that is late, or a lane that is not archived, is no reason to stop a team.
 func (p *runHost) runEffects(ctx context.Context) error {
@@ -303,21 +191,41 @@ func (p *runHost) runEffects(ctx context.Context) error {
 	return nil
 }
 
-// note tells the user something about the run, or about a member; "" is none.
-func (p *runHost) note(ctx context.Context, member muster.Name, text string) {
-	p.emit(ctx, journal.RunNote, member, map[string]any{"text": text})
+// findSandbox looks for what confines commands, where the settings want it. That is before anything is written: a run
+// that cannot be confined does not begin.
+func findSandbox(ctx context.Context, p *runHost) (err error) {
+	if p.config.Sandbox.On && p.sandbox == nil {
+		p.sandbox, err = sandbox.Find(ctx, p.config.wholeEnviron(), p.repository.Root())
+	}
+	p.CommandLimits = p.config.Sandbox.limitsBy(p.sandbox)
+	return err
 }
 
-// emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:
-// the event then goes to those who listen in this process.
-func (p *runHost) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
-	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
-	// An event tells what has been done already, so it is written also when ctx has ended.
-	if p.Journal.Emit(context.WithoutCancel(ctx), e) == nil {
-		return
+// readyLane returns what puts the kept result of the set-up into a fresh lane, and says to the member how that stands;
+// nil: there is no set-up.
+func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lane) string {
+	c := p.config
+	if c.Setup == "" || setups == nil {
+		return nil
 	}
-	p.team.publish(StateEvent{journal.Entry{Event: e}})
-	if p.config.Emit != nil {
-		p.config.Emit(member, e)
+	// What is left out is the same in all lanes, so people are told once.
+	var told sync.Once
+	return func(ctx context.Context, lane muster.Lane) string {
+		s, err := setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
+			Patterns: c.SetupFiles, Environ: p.Environ, Launch: p.workspace.Launcher})
+		logDropped(ctx, p.Log, "setting a lane up", err)
+		if len(s.Left) > 0 {
+			told.Do(func() {
+				p.note(ctx, "", fmt.Sprintf("the set-up makes %s, which git does not ignore: it is not put into lanes",
+					strings.Join(s.Left[:min(len(s.Left), 3)], ", ")))
+			})
+		}
+		switch {
+		case s.IsReady:
+			return "Set up already, by: " + c.Setup
+		case s.IsUsed:
+			return ""
+		}
+		return "Not set up yet. If you need it, run: " + c.Setup
 	}
 }

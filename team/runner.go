@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/clock"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/mailbox"
@@ -205,10 +204,7 @@ func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
 				p.Text = s.Secrets.String(p.Text)
 				e = p
 			}
-			s.team.publish(TurnEvent{Member: record.Name, Event: e})
-			if c.Emit != nil {
-				c.Emit(record.Name, e)
-			}
+			s.publish(record.Name, TurnEvent{Member: record.Name, Event: e})
 		},
 	})
 }
@@ -331,6 +327,3 @@ func (s *supervisor) restore(
 	}
 	return s.member(*record) //nolint:contextcheck // The trouble of a server is told while no member lives, too.
 }
-
-// wait waits for d; false: ctx has ended before.
-func wait(ctx context.Context, d time.Duration) bool { return clock.Sleep(ctx, d) == nil }

@@ -13,6 +13,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
 
@@ -67,38 +68,28 @@ func (s Sandbox) limitsBy(m sandbox.Method) string {
 		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git works, but for fetch and push"
 }
 
-// findSandbox looks for what confines commands, where the settings want it. That is before anything is written: a run
-// that cannot be confined does not begin.
-func findSandbox(ctx context.Context, p *runHost) (err error) {
-	if p.config.Sandbox.On && p.sandbox == nil {
-		p.sandbox, err = sandbox.Find(ctx, p.config.wholeEnviron(), p.repository.Root())
-	}
-	p.CommandLimits = p.config.Sandbox.limitsBy(p.sandbox)
-	return err
-}
-
-// confine returns the launchers of members' commands and of checks, confined as the settings say. Each is l where it is
-// not.
-func confine(ctx context.Context, p *runHost, l proc.Launcher) (members, checks proc.Launcher, err error) {
-	lanes, isGit := p.Lanes.(*worktree.Lanes)
-	repo, isRepo := p.repository.(gitRepository)
+// confine returns the launchers of members' commands and of checks, confined by m. Each is l where it is not.
+func (s *site) confine(
+	ctx context.Context, l proc.Launcher, m sandbox.Method,
+) (members, checks proc.Launcher, err error) {
+	lanes, isGit := s.lanes.(*worktree.Lanes)
+	repo, isRepo := s.repository.(gitRepository)
 	if !isGit || !isRepo {
 		return l, l, nil
 	}
-	place := placeOf(p.team, p.sandbox, repo.Repo, lanes)
-	place.State = p.workspace.Paths()
-	if p.sandbox == nil {
+	place := s.config.placeOf(m, repo.Repo, lanes, s.workspace.Paths())
+	if m == nil {
 		members, err = confined.NewMembers(l, place, &confined.Network{})
 		return members, l, err
 	}
-	p.team.helper.set(confined.NewOwn(l, place))
-	network, setup := networks(p.config.Sandbox, func(text string) { p.note(ctx, "", text) })
+	s.helper.set(confined.NewOwn(l, place))
+	network, setup := s.config.Sandbox.networks(func(text string) { s.note(ctx, "", text) })
 	members, err = confined.NewMembers(l, place, network)
-	return members, newChecks(p.config.Sandbox, l, place, network, setup), err
+	return members, s.config.Sandbox.newChecks(l, place, network, setup), err
 }
 
 // newChecks returns the launcher of checks.
-func newChecks(s Sandbox, l proc.Launcher, p confined.Place, network, setup *confined.Network) proc.Launcher {
+func (s Sandbox) newChecks(l proc.Launcher, p confined.Place, network, setup *confined.Network) proc.Launcher {
 	checks := confined.NewChecks(l, p, network, setup)
 	if s.OpenChecks {
 		return checks.Open()
@@ -107,33 +98,19 @@ func newChecks(s Sandbox, l proc.Launcher, p confined.Place, network, setup *con
 }
 
 // confineTrial returns the launcher of a check that nobody's landing waits for, confined as those of a run are.
-func confineTrial(
-	ctx context.Context, t *Team, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
+func (c *Config) confineTrial(
+	ctx context.Context, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
 ) (proc.Launcher, error) {
-	if !t.config.Sandbox.On {
+	if !c.Sandbox.On {
 		return l, nil
 	}
-	m, err := sandbox.Find(ctx, t.config.wholeEnviron(), repo.Root())
+	m, err := sandbox.Find(ctx, c.wholeEnviron(), repo.Root())
 	if err != nil {
 		return nil, err
 	}
-	place := placeOf(t, m, repo, lanes)
-	place.State = state
 	// What was refused is said at the end of the output.
-	network, setup := networks(t.config.Sandbox, func(string) {})
-	return newChecks(t.config.Sandbox, l, place, network, setup), nil
-}
-
-// A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red
-// landing pass as no worse than before, so the user is told what else may be the reason.
-
-// confinedHint says what may be the reason that a check fails which passes elsewhere; "" where it is not confined.
-func confinedHint(p *runHost) string {
-	if p.sandbox == nil || p.config.Sandbox.OpenChecks {
-		return ""
-	}
-	return "; it is confined, without your files, your servers and a network: if it needs them, " +
-		"sandbox: {checks: false} in your own config.yaml"
+	network, setup := c.Sandbox.networks(func(string) {})
+	return c.Sandbox.newChecks(l, c.placeOf(m, repo, lanes, state), network, setup), nil
 }
 
 // gitHelper is what starts git for the runtime where members write. It is opened when it is needed first.
@@ -144,7 +121,7 @@ type gitHelper struct {
 	launcher proc.Launcher
 }
 
-// set sets the helper of a run, which ends with clear.
+// set sets the helper of a run, which nil ends.
 func (h *gitHelper) set(now git.Helper) {
 	h.Lock()
 	defer h.Unlock()
@@ -161,50 +138,48 @@ func (h *gitHelper) close() error {
 	return h.launcher.Close()
 }
 
-// openHelper returns what starts git where members write; nil where the settings confine nothing.
-func (t *Team) openHelper(ctx context.Context) (git.Helper, error) {
-	h := &t.helper
+// open returns what starts git where members write; nil where the settings confine nothing.
+func (h *gitHelper) open(
+	ctx context.Context, c *Config, w *workspace.Workspace, launch func(context.Context) (proc.Launcher, error),
+) (git.Helper, error) {
 	h.Lock()
 	defer h.Unlock()
-	isOn := t.config.Sandbox.On
-	if t.config.IsConfined != nil {
-		isOn = t.config.IsConfined()
+	isOn := c.Sandbox.On
+	if c.IsConfined != nil {
+		isOn = c.IsConfined()
 	}
 	if h.now != nil || !isOn {
 		return h.now, nil
 	}
-	repo, err := t.opened.Repo(ctx)
+	repo, err := w.Repo(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := sandbox.Find(ctx, t.config.wholeEnviron(), repo.Root())
+	m, err := sandbox.Find(ctx, c.wholeEnviron(), repo.Root())
 	if err != nil {
 		return nil, err
 	}
 	if h.launcher == nil {
-		if h.launcher, err = t.launch(context.WithoutCancel(ctx)); err != nil {
+		if h.launcher, err = launch(context.WithoutCancel(ctx)); err != nil {
 			return nil, err
 		}
 	}
-	lanes, err := t.opened.Lanes(ctx)
+	lanes, err := w.Lanes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	place := placeOf(t, m, repo, lanes)
-	place.State = t.opened.Paths()
-	h.now = confined.NewOwn(h.launcher, place)
+	h.now = confined.NewOwn(h.launcher, c.placeOf(m, repo, lanes, w.Paths()))
 	return h.now, nil
 }
 
-// placeOf returns what confined programs of a team may touch. It lacks the state.
-func placeOf(t *Team, m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes) confined.Place {
-	c := t.config
-	return confined.Place{Method: m, Repo: repo, Lanes: lanes, Home: c.Home, UserDir: c.UserDir,
+// placeOf returns what confined programs of a team may touch.
+func (c *Config) placeOf(m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
+	return confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
 		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
 }
 
 // networks returns the networks of commands and of the set-up. tell tells the user what was refused.
-func networks(s Sandbox, tell func(text string)) (commands, setup *confined.Network) {
+func (s Sandbox) networks(tell func(text string)) (commands, setup *confined.Network) {
 	// The line has the hosts of before, so that it can take the place of the one that is there.
 	network := func(setting string, before, hosts []string) *confined.Network {
 		return &confined.Network{Hosts: hosts, Setting: "sandbox." + setting, Tell: func(host string) {

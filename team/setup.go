@@ -3,18 +3,13 @@ package team
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
-	"strings"
-	"sync"
 	"time"
 
-	"muster"
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/landing"
 	"muster/internal/paths"
-	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/setup"
 	"muster/internal/worktree"
@@ -34,52 +29,12 @@ type CheckTrial struct {
 }
 
 // Setup is what the repository of a team needs before work can begin in a checkout.
-type Setup struct{ t *Team }
-
-// SetupOf returns the set-up of a team's repository.
-func SetupOf(t *Team) Setup { return Setup{t} }
-
-// setupStore returns where what the set-up makes is kept; nil where there is no git.
-func setupStore(t *Team, r repository) *setup.Store {
-	if g, isGit := r.(gitRepository); isGit {
-		return setup.Open(g.Repo, t.config.CacheDir, t.log)
-	}
-	return nil
-}
-
-// readyLane returns what puts the kept result of the set-up into a fresh lane, and says to the member how that stands;
-// nil: there is no set-up.
-func readyLane(p *runHost, setups *setup.Store) func(context.Context, muster.Lane) string {
-	c := p.config
-	if c.Setup == "" || setups == nil {
-		return nil
-	}
-	// What is left out is the same in all lanes, so people are told once.
-	var told sync.Once
-	return func(ctx context.Context, lane muster.Lane) string {
-		s, err := setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
-			Patterns: c.SetupFiles, Environ: p.Environ, Launch: p.workspace.Launcher})
-		logDropped(ctx, p.Log, "setting a lane up", err)
-		if len(s.Left) > 0 {
-			told.Do(func() {
-				p.note(ctx, "", fmt.Sprintf("the set-up makes %s, which git does not ignore: it is not put into lanes",
-					strings.Join(s.Left[:min(len(s.Left), 3)], ", ")))
-			})
-		}
-		switch {
-		case s.IsReady:
-			return "Set up already, by: " + c.Setup
-		case s.IsUsed:
-			return ""
-		}
-		return "Not set up yet. If you need it, run: " + c.Setup
-	}
-}
+type Setup struct{ o operations }
 
 // Propose returns what the repository seems to need: its set-up and its checks, with the reasons. It looks at
 // HEAD, runs nothing and writes nothing.
 func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
-	repo, err := s.t.opened.Repo(ctx)
+	repo, err := s.o.workspace.Repo(ctx)
 	if err != nil {
 		return detect.Proposal{}, err
 	}
@@ -93,8 +48,8 @@ func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
 // Try runs Config.Setup and Config.Check on HEAD, in a clean checkout as a landing has it. It changes no state of
 // the team, so it works where there is none.
 func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
-	t := s.t
-	repo, err := t.opened.Repo(ctx)
+	o := s.o
+	repo, err := o.workspace.Repo(ctx)
 	if err != nil {
 		return trial, err
 	}
@@ -108,38 +63,35 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}
 	defer func() { err = cmp.Or(err, durable.RemoveAll(dir)) }()
 	state := paths.Dir(dir)
-	lanes, err := worktree.Open(repo, durable.New(durable.OS{}), state, t.opened.Journal(), t.opened.Store().Log(),
+	lanes, err := worktree.Open(repo, durable.New(durable.OS{}), state, o.workspace.Journal(), o.workspace.Store().Log(),
 		worktree.Options{})
 	if err != nil {
 		return trial, err
 	}
-	launcher, err := t.launch(ctx)
+	launcher, err := o.launch(ctx)
 	if err != nil {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
-	logged := loggedLauncher{t.config.Resources.limit(launcher), t.log, t.secrets}
-	checks, err := confineTrial(ctx, t, logged, repo, lanes, state)
+	logged := loggedLauncher{o.config.Resources.limit(launcher), o.log, o.secrets}
+	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err
 	}
-	lander := landing.New(repo, lanes, nil, t.opened.Journal(), func() (proc.Launcher, error) {
-		return checks, nil
-	}, landing.Options{Environ: t.config.environ(), Secrets: t.secrets, Outputs: state.Outputs(), Log: t.log,
-		Cache: t.config.checksDir(), SetupFiles: t.config.SetupFiles,
-		Ports: ports.Open(t.config.CacheDir), PortCount: t.config.Ports,
-		Setups: setup.Open(repo, t.config.CacheDir, t.log),
-		Check: landing.Check{Command: t.config.Check, Named: t.config.Checks, Setup: t.config.Setup,
-			Timeout: t.config.Limits.CheckTimeout}})
+	options := o.config.checkOptions()
+	options.Environ, options.Secrets, options.Outputs = o.config.environ(), o.secrets, state.Outputs()
+	options.Log, options.Setups = o.log, setup.Open(repo, o.config.CacheDir, o.log)
+	lander := landing.New(repo, lanes, nil, o.workspace.Journal(), func() (proc.Launcher, error) { return checks, nil },
+		options)
 	began := time.Now()
 	res, err := lander.TryCheck(ctx, trial.Commit)
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command
 	trial.Seconds = time.Since(began).Seconds()
 	for _, c := range res.Advice() {
-		trial.Advisory = append(trial.Advisory, t.secrets.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
+		trial.Advisory = append(trial.Advisory, o.secrets.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
 	}
 	if !res.Green {
-		trial.Output = t.secrets.String(res.Output)
+		trial.Output = o.secrets.String(res.Output)
 	}
 	return trial, err
 }

@@ -24,43 +24,6 @@ type spending struct {
 	meter *spend.Meter // set by open
 }
 
-// check refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
-// price of the team's models.
-func (s *spending) check() error {
-	b, err := s.config.budgets()
-	if err != nil || !b.InDollars() {
-		return err
-	}
-	for _, role := range []string{"lead", "explore", "work"} {
-		r := s.config.role(role)
-		for _, model := range append(r.Fallback, cmp.Or(r.Model, s.config.ModelName)) {
-			err = cmp.Or(err, s.checkPrice(model))
-		}
-	}
-	return err
-}
-
-// checkPrice refuses a model whose price is not known, where a budget is in dollars.
-func (s *spending) checkPrice(model string) error {
-	if b, err := s.config.budgets(); err != nil || !b.InDollars() {
-		return err
-	}
-	if price := s.price(model); price != nil {
-		if _, ok := price(llm.Reply{}, time.Now()); ok {
-			return nil
-		}
-	}
-	return spend.ErrNoPrice(model)
-}
-
-// price returns what tells the price of a model, by its name in a member's record. It is nil where nobody can.
-func (s *spending) price(model string) spend.Price {
-	if s.config.Price == nil {
-		return nil
-	}
-	return s.config.Price(s.config.nameOf(model))
-}
-
 // open makes what counts the calls of this process. The run's record is written by then.
 func (s *spending) open(ctx context.Context, host muster.HostID) error {
 	run, err := s.Run(ctx)
@@ -107,7 +70,7 @@ func (s *spending) counted(
 	if e, ok := model.(interface{ Endpoint() string }); ok {
 		caller.Endpoint = strings.TrimPrefix(config.Stored("@"+e.Endpoint()), "@")
 	}
-	model = s.meter.Model(model, caller, s.price(name))
+	model = s.meter.Model(model, caller, s.config.priceOf(name))
 	return func(overload time.Duration) llm.Model {
 		tries := retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait,
 			OnTrouble: onTrouble, Patience: s.config.Limits.ModelPatience, Overload: overload})

@@ -34,7 +34,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	w, leases := t.services(), t.config.Store.Leases()
+	w, leases := t.services(), t.site.config.Store.Leases()
 	only, err := leases.Acquire(ctx, workspace.LeadLease)
 	// Somebody else has the lease. Which of three it is decides what the user is told: a lead at work, an archive, or
 	// a process that is about to be one of them.
@@ -51,7 +51,7 @@ func (t *Team) takeLead(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	release = func() { logDropped(ctx, t.log, "releasing the lease", only.Release()) }
+	release = func() { logDropped(ctx, t.site.log, "releasing the lease", only.Release()) }
 	// Who archives writes its note while it holds this lease, so a look before could miss it.
 	if err := w.CheckNotArchiving(ctx); err != nil {
 		release()

@@ -13,8 +13,7 @@ import (
 // earlier state events. The order between turn events and state events is not defined. The channel is closed after ctx
 // has ended. Subscribe may be called at any time, from any goroutine.
 func (t *Team) Subscribe(ctx context.Context) <-chan Event {
-	sub := &subscriber{wake: make(chan struct{}, 1)}
-	t.subscribers.Store(sub, nil)
+	sub := t.site.listeners.add()
 	out := make(chan Event)
 	from, err := t.Journal().Tail(ctx, 0) // before it returns, so that nothing that follows is missed
 	send := func(e Event) bool {
@@ -54,11 +53,11 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 			}
 		}
 	})
-	sending.Go(func() { followWords(ctx, t, send) })
+	sending.Go(func() { t.words.follow(ctx, t.services().Paths().Live(), send) })
 	go func() {
 		sending.Wait()
 		<-ctx.Done()
-		t.subscribers.Delete(sub)
+		t.site.listeners.remove(sub)
 		close(out)
 	}()
 	return out
@@ -75,11 +74,4 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 // It may be called at any time, from any goroutine, any number of times, also while Run runs in another.
 func (t *Team) Events(ctx context.Context, after muster.Pos) iter.Seq2[journal.Entry, error] {
 	return t.Journal().Follow(ctx, after)
-}
-
-// publish gives the event to every subscriber. It never blocks, because a member's turn calls it.
-func (t *Team) publish(e Event) {
-	for sub := range t.subscribers.Range {
-		sub.(*subscriber).add(e)
-	}
 }

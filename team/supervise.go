@@ -51,7 +51,7 @@ func (s *supervisor) run(
 	if s.Collisions != nil {
 		s.serving.Go(func() { s.Collisions.Serve(house) })
 	}
-	s.serving.Go(func() { shareWords(house, s.team, s.Home.Live()) })
+	s.serving.Go(func() { s.team.words.share(house, s.listeners, s.Home.Live()) })
 	err := work(ctx, house)
 	// From here on serve starts nobody: a member that came to life now would not be waited for.
 	s.mu.Lock()

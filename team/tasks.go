@@ -6,6 +6,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/collision"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -239,4 +240,21 @@ func (s Tasks) Delete(ctx context.Context, id muster.TaskID, force bool) (muster
 		return task, err
 	}
 	return task, w.Board().Delete(ctx, id, force)
+}
+
+// Collisions returns which tasks that are under way collide with which, as the team has seen it last.
+func (s Tasks) Collisions(ctx context.Context) ([]muster.Collision, error) {
+	all, err := s.t.services().Board().Claimed(ctx)
+	underWay := map[muster.TaskID]bool{0: true} // the target
+	for _, t := range all {
+		underWay[t.ID] = t.Worktree != ""
+	}
+	// What was found of a task that has landed or was given back since is over.
+	found := []muster.Collision{}
+	for _, c := range collision.Read(s.t.Root()) {
+		if c.Task != 0 && underWay[c.Task] && underWay[c.With] && err == nil {
+			found = append(found, c)
+		}
+	}
+	return found, err
 }

@@ -41,7 +41,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,22 +60,17 @@ import (
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
 // any goroutine, during a run too.
 type Team struct {
-	config        Config
-	opened        *workspace.Workspace                // the services while no run has opened its own
+	site          site
 	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
-	repository    repository                          // nil: that of opened
 	limiters      retry.Limiters
 	outages       retry.Outages
 	openings      openings
-	branch        string                                       // the target, without refs/heads/
 	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
 	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
-	words         atomic.Pointer[string]                       // the file of shareWords
-	subscribers   sync.Map                                     // the set of *subscriber: who is told the events
+	listeners     subscribers
+	words         words
 	ownsWorkspace bool
-	secrets       *redact.Secrets          // nil: there are none
 	mcp           atomic.Pointer[mcp.Pool] // of the run that goes on in this process; nil: it has no servers
-	log           *slog.Logger             // never nil
 	helper        gitHelper
 }
 
@@ -158,15 +152,15 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	c.ModelName = config.Stored(c.ModelName)
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	// The target is the team's own, so that nobody's branch is touched unless the user names it.
-	t := &Team{config: c, opened: w, wake: make(chan struct{}, 1),
-		branch: cmp.Or(c.Land, "muster/"+string(c.Name)), launch: proc.New, log: log,
-		secrets: w.Secrets().With(c.secretValues()...)}
-	w.SetGitHelper(t.openHelper)
+	t := &Team{wake: make(chan struct{}, 1), launch: proc.New}
+	t.site = site{config: c, branch: cmp.Or(c.Land, "muster/"+string(c.Name)), workspace: w, log: log,
+		secrets: w.Secrets().With(c.secretValues()...), listeners: &t.listeners, helper: &t.helper}
+	w.SetGitHelper(func(ctx context.Context) (git.Helper, error) { return t.helper.open(ctx, &t.site.config, w, t.launch) })
 	if c.Conversation != nil {
 		// So that the user can say something before the run starts.
 		c.Conversation.listen(w.Mail(context.Background()), c.Store.Leases())
 	}
-	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.branch)
+	log.Info("team opened", "team", c.Name, "root", w.Root(), "target", t.site.branch)
 	return t, nil
 }
 
@@ -177,7 +171,7 @@ func (t *Team) Close() error {
 		err = w.Close()
 	}
 	if t.ownsWorkspace {
-		err = errors.Join(err, t.opened.Close())
+		err = errors.Join(err, t.site.workspace.Close())
 	}
 	return errors.Join(err, t.helper.close())
 }
@@ -186,17 +180,17 @@ func (t *Team) Close() error {
 func (t *Team) Name(ctx context.Context) muster.Name { return t.services().Name(ctx) }
 
 // Root returns the root of the repository's main worktree, where the state is.
-func (t *Team) Root() string { return t.opened.Root() }
+func (t *Team) Root() string { return t.site.workspace.Root() }
 
 // Journal returns what has happened in the team, for reading from any position.
-func (t *Team) Journal() *journal.Journal { return t.opened.Journal() }
+func (t *Team) Journal() *journal.Journal { return t.site.workspace.Journal() }
 
 // services returns the services of the team: those of the run where there is one, so that a process has one board.
 func (t *Team) services() *workspace.Workspace {
 	if w := t.running.Load(); w != nil {
 		return w
 	}
-	return t.opened
+	return t.site.workspace
 }
 
 // prepareChange returns the services for a method that changes the state. The error is Invalid inside one of the team's
@@ -221,4 +215,15 @@ func (t *Team) prepareChange(ctx context.Context) (*workspace.Workspace, error) 
 func Guard() {
 	proc.GuardMain()
 	sandbox.ForwardMain()
+}
+
+// openSite opens what a run, or a landing without a run, works with: see site.forRun. From then on the team's other methods
+// use the same services: a second board in this process would have a graph of its own, and a second lander would not see
+// the landings that are under way.
+func (t *Team) openSite(ctx context.Context, last muster.Run) (*site, error) {
+	s, err := t.site.forRun(ctx, last)
+	if err == nil {
+		t.running.Store(s.workspace)
+	}
+	return s, err
 }

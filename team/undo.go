@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/landing"
+	"muster/internal/proc"
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -27,32 +28,22 @@ type Undone struct {
 	Files      []string      `json:"files"` // that change
 }
 
-// Undo takes landed tasks back: it reverts their commits in a lane of a new task, which lands as any other, after the
-// check. The check runs in this process, which needs no model, beside a living team or without one. isDryRun only says
-// what would be done.
-//
-// Nothing has changed after an error: Invalid for a task that has not landed, for a conflict with what landed later and
-// for a red check, each with what to do. A process that is killed on the way leaves a task that Undo, called again,
-// goes on with; a team at work, or one that is resumed, gives it to a teammate.
-func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u Undone, err error) {
-	w, err := s.t.prepareChange(ctx)
+// undo is Tasks.Undo.
+func (o operations) undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u Undone, err error) {
+	if err := o.workspace.PrepareChange(ctx); err != nil {
+		return u, err
+	}
+	run, err := o.lastRun(ctx, "nothing has landed")
 	if err != nil {
 		return u, err
 	}
-	run, err := w.Runs().Look(ctx)
-	if err == nil && run.Target == "" {
-		err = muster.Errorf(muster.NotFound, "there was no run here, so nothing has landed").
-			WithHint(`start one: muster run "GOAL"`)
-	}
+	// As in a run: its check, its set-up and its hooks hold for what is taken back too.
+	s, err := o.open(ctx, run)
 	if err != nil {
 		return u, err
 	}
-	// The services of a run: its check, its set-up and its hooks hold for what is taken back too.
-	p, err := openServices(ctx, s.t, run)
-	if err != nil {
-		return u, err
-	}
-	x := &undoing{runHost: p, ids: ids}
+	w := s.workspace
+	x := &undoing{ids: ids, site: s, workspace: w, board: w.Board(), journal: w.Journal(), launch: o.launch}
 	if err := x.read(ctx); err != nil {
 		return u, err
 	}
@@ -63,7 +54,7 @@ func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u 
 		return x.Undone, nil
 	}
 	// While the lease is held no team takes the task for one whose process has died.
-	lease, err := p.config.Store.Leases().Acquire(ctx, workspace.UndoLease)
+	lease, err := w.Store().Leases().Acquire(ctx, workspace.UndoLease)
 	if errors.Is(err, muster.ErrHeld) {
 		return u, muster.Errorf(muster.Held, "another process is taking tasks back right now").
 			WithHint("muster task list")
@@ -71,7 +62,7 @@ func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u 
 	if err != nil {
 		return u, err
 	}
-	defer func() { logDropped(ctx, p.Log, "releasing the lease", lease.Release()) }()
+	defer func() { logDropped(ctx, o.log, "releasing the lease", lease.Release()) }()
 	return x.Undone, x.land(ctx)
 }
 
@@ -86,24 +77,29 @@ func (s Tasks) Undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u 
 // A process that dies before step 3 leaves nothing. One that dies later leaves the task: while nobody holds the lease
 // it is known for one whose process is dead. A landing that was cut off is gone on with by Land itself.
 type undoing struct {
-	*runHost
 	Undone
 	ids    []muster.TaskID
 	tasks  []muster.Task // of the board
 	commit string        // on the target's tip, that takes the tasks back
 	tip    string
+
+	site      *site
+	workspace *workspace.Workspace
+	board     *board.Board
+	journal   *journal.Journal
+	launch    func(context.Context) (proc.Launcher, error)
 }
 
 // read reads the tasks, and refuses those that cannot be taken back.
 func (x *undoing) read(ctx context.Context) (err error) {
-	if x.tasks, err = x.Board.List(ctx); err != nil {
+	if x.tasks, err = x.board.List(ctx); err != nil {
 		return err
 	}
 	// In one order, so that a call that is repeated finds the task that an earlier one has left.
 	slices.Sort(x.ids)
 	x.ids = slices.Compact(x.ids)
 	for _, id := range x.ids {
-		t, err := x.Board.Get(ctx, id)
+		t, err := x.board.Get(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -153,12 +149,12 @@ func undoneBy(tasks []muster.Task, id muster.TaskID) muster.TaskID {
 
 // prepare makes the commit that takes the tasks back. Nothing is changed: no ref is at the commit.
 func (x *undoing) prepare(ctx context.Context) error {
-	r, isGit := x.repository.(gitRepository)
+	r, isGit := x.site.repository.(gitRepository)
 	if !isGit {
 		return muster.Errorf(muster.Invalid, "tasks can be taken back in a git repository only")
 	}
 	// A landing would wait until it is not.
-	if err := r.ValidateTarget(ctx, x.target()); err != nil {
+	if err := r.ValidateTarget(ctx, x.site.target()); err != nil {
 		return err
 	}
 	lander, err := x.workspace.Lander(ctx)
@@ -228,21 +224,21 @@ func (x *undoing) land(ctx context.Context) error {
 	if t, err = x.fillLane(ctx, t); err != nil {
 		return x.giveUp(ctx, t, err)
 	}
-	launcher, err := x.team.launch(ctx)
+	launcher, err := x.launch(ctx)
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}
-	defer func() { logDropped(ctx, x.Log, "closing the launcher", launcher.Close()) }()
-	removeDirs, err := x.setLaunchers(ctx, launcher)
+	defer func() { logDropped(ctx, x.site.log, "closing the launcher", launcher.Close()) }()
+	_, removeDirs, err := x.site.setLaunchers(ctx, launcher, nil)
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}
 	defer removeDirs()
-	at, err := x.Journal.Tail(ctx, 0)
+	at, err := x.journal.Tail(ctx, 0)
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}
-	v, err := x.Lander.LandWith(ctx, t.ID, t.Fence, x.summary(), muster.User, landing.Owner{})
+	v, err := x.site.lander.LandWith(ctx, t.ID, t.Fence, x.summary(), muster.User, landing.Owner{})
 	if err == nil && v.Task.Status != muster.Completed {
 		err = x.errReturned(ctx, t, at)
 	}
@@ -259,7 +255,7 @@ func (x *undoing) task(ctx context.Context) (muster.Task, error) {
 			return t, nil
 		}
 	}
-	return x.Board.Create(ctx, board.Draft{Subject: x.subject(), CreatedBy: muster.User, Undoes: x.ids,
+	return x.board.Create(ctx, board.Draft{Subject: x.subject(), CreatedBy: muster.User, Undoes: x.ids,
 		Description: "Take back what has landed with these commits, and nothing else:\n" + x.summary() +
 			"\nIn the lane: git revert -n COMMIT (with -m 1 for a merge commit). The lane may have it already."})
 }
@@ -281,7 +277,7 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 	if err != nil {
 		return t, err
 	}
-	now, err := x.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
+	now, err := x.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
 	if err != nil {
 		return t, err
 	}
@@ -294,7 +290,7 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 
 func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Pos) error {
 	why, hint := "it could not land", ""
-	for e, err := range x.Journal.Read(ctx, from) {
+	for e, err := range x.journal.Read(ctx, from) {
 		if err != nil || e.Task != t.ID || e.Kind != journal.TaskReturned {
 			continue
 		}
@@ -311,7 +307,7 @@ func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Po
 			why = e.Text("text")
 		}
 	}
-	return muster.Errorf(muster.Invalid, "%s stays as it is, with task %s: %s", x.branch, view.IDs(x.ids), why).
+	return muster.Errorf(muster.Invalid, "%s stays as it is, with task %s: %s", x.site.branch, view.IDs(x.ids), why).
 		WithHint("%s", strings.TrimSpace(hint))
 }
 
@@ -321,12 +317,12 @@ func (x *undoing) giveUp(ctx context.Context, t muster.Task, cause error) error 
 	ctx = context.WithoutCancel(ctx)
 	// First the right to land, then the task, then the lane: what has landed meanwhile stays landed, and a crash in
 	// between leaves a task that still has its lane.
-	now, err := x.Board.Get(ctx, t.ID)
+	now, err := x.board.Get(ctx, t.ID)
 	if err == nil && now.Claimed() {
 		now, err = x.workspace.RevokeTask(ctx, now, muster.User, "it was given up")
 	}
 	if err == nil {
-		err = x.Board.Delete(ctx, t.ID, true)
+		err = x.board.Delete(ctx, t.ID, true)
 	}
 	if err == nil && now.Worktree != "" {
 		var lanes *worktree.Lanes
@@ -334,6 +330,6 @@ func (x *undoing) giveUp(ctx context.Context, t muster.Task, cause error) error 
 			err = lanes.Remove(ctx, now.Worktree, true)
 		}
 	}
-	logDropped(ctx, x.Log, "giving up a task that takes others back", err)
+	logDropped(ctx, x.site.log, "giving up a task that takes others back", err)
 	return cause
 }

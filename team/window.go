@@ -32,10 +32,10 @@ func (s Members) Window(
 	}
 	w := Window{Member: name, Role: m.Role, Model: cmp.Or(m.Model, run.Model), Counted: p.Counted}
 	system, tools := teammate.Prefix(teammate.Config{Record: m, ModelName: w.Model,
-		Extra:       foreignTools(s.t.config.Tools),
-		ServerTools: serverTools(s.t.config.rememberedMCP(ctx, s.t.Root()), false),
+		Extra:       foreignTools(s.t.site.config.Tools),
+		ServerTools: serverTools(s.t.site.config.rememberedMCP(ctx, s.t.Root()), false),
 		Services: teammate.Services{Team: services.Name(ctx), Home: services.Paths(), Store: services.Store(),
-			Skills: s.t.config.skills(services.Paths()), Roles: s.t.config.roleFiles(services.Paths())}})
+			Skills: s.t.site.config.skills(services.Paths()), Roles: s.t.site.config.roleFiles(services.Paths())}})
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
 		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)

@@ -2,6 +2,7 @@ package team
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"muster/internal/live"
@@ -11,12 +12,14 @@ import (
 // wordsInterval is the time for which words are collected before they are written for other processes.
 const wordsInterval = 50 * time.Millisecond
 
-// shareWords writes what members of this process say, while it streams in, for the faces of other processes, until ctx
-// ends. It is a subscriber like any other: the members never wait for it, and where it is too slow, words are missing.
-func shareWords(ctx context.Context, t *Team, dir string) {
-	sub := &subscriber{wake: make(chan struct{}, 1)}
-	t.subscribers.Store(sub, nil)
-	defer t.subscribers.Delete(sub)
+// words is what members say while it streams in, shared with other processes in files of a directory.
+type words struct{ own atomic.Pointer[string] } // the file of share
+
+// share writes what members of this process say for the faces of other processes, until ctx ends. It is a subscriber
+// like any other: the members never wait for it, and where it is too slow, words are missing.
+func (x *words) share(ctx context.Context, from *subscribers, dir string) {
+	sub := from.add()
+	defer from.remove(sub)
 	w := live.NewWriter(dir)
 	defer func() { _ = w.Close() }() // a file that stays is removed later
 	for {
@@ -45,7 +48,7 @@ func shareWords(ctx context.Context, t *Team, dir string) {
 		}
 		// The followers of this process leave its own file out: they have its words already.
 		path := w.Path()
-		t.words.Store(&path)
+		x.own.Store(&path)
 		if !wait(ctx, wordsInterval) {
 			return
 		}
@@ -70,12 +73,13 @@ func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
 	return p, true
 }
 
-func followWords(ctx context.Context, t *Team, send func(Event) bool) {
+// follow sends what members of other processes say, until ctx ends.
+func (x *words) follow(ctx context.Context, dir string, send func(Event) bool) {
 	isOwn := func(path string) bool {
-		own := t.words.Load()
+		own := x.own.Load()
 		return own != nil && *own == path
 	}
-	for p := range live.Follow(ctx, t.services().Paths().Live(), isOwn) {
+	for p := range live.Follow(ctx, dir, isOwn) {
 		// A test belongs to a check, and not to a turn.
 		if p.Kind == live.Test {
 			if !send(CheckEvent{Task: p.Task, Test: p.Text}) {

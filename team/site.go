@@ -1,0 +1,190 @@
+package team
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"muster"
+	"muster/internal/clock"
+	"muster/internal/delivery"
+	"muster/internal/hooks"
+	"muster/internal/landing"
+	"muster/internal/paths"
+	"muster/internal/ports"
+	"muster/internal/redact"
+	"muster/internal/setup"
+	"muster/internal/teammate"
+	"muster/internal/workspace"
+	"muster/journal"
+)
+
+// site is what a process works with in the repository of a team. The API, the run, the host of members and the operations
+// of people are given one; it knows none of them. That of a Team has neither lanes and lander nor what follows them below:
+// forRun returns one that has.
+type site struct {
+	config     Config // the team's, with the name, the check and the set-up of the run
+	branch     string // the target, without refs/heads/
+	into       string // the user's branch that is moved forward to the target at the end; "": none
+	repository repository
+	workspace  *workspace.Workspace
+	secrets    *redact.Secrets // nil: there are none
+	log        *slog.Logger    // never nil
+	listeners  *subscribers
+	helper     *gitHelper
+
+	lanes   teammate.Lanes
+	lander  teammate.Lander
+	hooks   *hooks.Runner // nil: there are none
+	setups  *setup.Store  // nil: there is no git
+	environ []string      // of the programs that are started for the team
+}
+
+// forRun opens what a run, or a landing without a run, works with. The name and the target of last hold, and its check and
+// set-up where the configuration has none. The zero Run stands for a run that begins.
+func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
+	opened, c := s.workspace, &s.config
+	s.branch = cmp.Or(last.Target, s.branch)
+	var err error
+	if s.repository, err = s.openRepository(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.chooseTarget(ctx, last); err != nil {
+		return nil, err
+	}
+	// The record of the run is a claim: work lands on no branch that only the record names.
+	if last.Target != "" {
+		if err := workspace.ConfirmTarget(ctx, opened, cmp.Or(last.Team, c.Name), last.Target, c.Land); err != nil {
+			return nil, err
+		}
+	}
+	// The name belongs to the state that is there already; check and set-up may be mended by whoever goes on.
+	c.Name, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Setup, last.Setup)
+	if c.Check == "" {
+		c.Check, c.Checks = last.Check, last.Checks
+	}
+	c.Review, c.Budgets.Team = cmp.Or(c.Review, last.Review), cmp.Or(c.Budgets.Team, last.Budget)
+	root := s.repository.Root()
+	all, errHooks := opened.Trust().Hooks(c.Home)
+	if err := cmp.Or(c.checkBudgets(), errHooks, c.checkReviewer(paths.Dir(root))); err != nil {
+		return nil, err
+	}
+	s.hooks, s.environ = hooks.NewRunner(all, root, s.secrets), c.environ()
+	if g, isGit := s.repository.(gitRepository); isGit {
+		s.setups = setup.Open(g.Repo, c.CacheDir, s.log)
+	}
+	s.workspace, s.lanes, s.lander, err = s.repository.OpenServices(ctx, workspace.Options{
+		Store: c.Store, Name: c.Name, Target: s.branch, WorktreesDir: c.WorktreesDir, Log: s.log,
+		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
+		Secrets: s.secrets, Registry: workspace.RegistryOf(opened), Landing: s.landingOptions(),
+	})
+	return &s, err
+}
+
+// openRepository returns the repository. Only tests have another than the one of the workspace.
+func (s *site) openRepository(ctx context.Context) (repository, error) {
+	if s.repository != nil {
+		return s.repository, nil
+	}
+	repo, err := s.workspace.Repo(ctx)
+	return gitRepository{repo, &firstCheckout{}}, err
+}
+
+func (s *site) landingOptions() landing.Options {
+	c := &s.config
+	o := c.checkOptions()
+	o.Environ, o.Secrets, o.Setups, o.Hook = s.environ, s.secrets, s.setups, s.landingHook()
+	o.Jobs, o.Sign, o.Review = cmp.Or(c.Jobs, landing.DefaultJobs()), c.Sign, c.Review
+	o.MergeCommits, o.LandSecrets = c.MergeCommits, c.LandSecrets
+	o.OnTest = func(id muster.TaskID, test string) {
+		s.publish(muster.System, CheckEvent{Task: id, Test: s.secrets.String(test)})
+	}
+	return o
+}
+
+// landingHook returns what asks the hooks whether a merged tree may land, and nil where there are none for that.
+func (s *site) landingHook() func(ctx context.Context, t muster.Task, dir string, env []string) (string, error) {
+	if !s.hooks.Has(hooks.Landing) {
+		return nil
+	}
+	return func(ctx context.Context, t muster.Task, dir string, env []string) (string, error) {
+		o, err := s.hooks.Run(ctx, hooks.Moment{Event: hooks.Landing, Dir: dir, Env: env, Member: t.Owner,
+			Team: s.config.Name, Task: t.ID,
+			Fields: map[string]any{"task_subject": t.Subject, "task_description": t.Description}})
+		return o.Reason, err
+	}
+}
+
+// chooseTarget lets a run land on the team's own branch if the user has the branch that they have named checked out in
+// their main checkout: a landing must not change files under their hands. At the end the branch is moved forward to the
+// target. A checkout with uncommitted changes is refused here, before anything is written.
+func (s *site) chooseTarget(ctx context.Context, last muster.Run) error {
+	r, isGit := s.repository.(gitRepository)
+	if s.into = last.Into; !isGit || s.into != "" {
+		if s.into != "" {
+			// The record is a claim: no branch is moved that only the record names.
+			return workspace.ConfirmTarget(ctx, s.workspace, "", s.into, "")
+		}
+		return nil
+	}
+	land := s.config.Land
+	if land == "" || last.Target != "" {
+		return nil
+	}
+	path, err := r.CheckedOut(ctx, "refs/heads/"+land)
+	if err != nil || path != r.Root() {
+		return err // what is checked out elsewhere is refused with the other branches on which nothing can land
+	}
+	// The team's own branch starts at HEAD, which is where the user's branch is: so it can be moved forward afterwards.
+	own := "muster/" + string(s.config.Name)
+	if land == own {
+		return nil
+	}
+	if _, err := delivery.OpenClean(ctx, r.Repo, land, own); err != nil {
+		return err
+	}
+	s.into, s.branch, s.config.Land = land, own, ""
+	return nil
+}
+
+func (s *site) target() string { return "refs/heads/" + s.branch }
+
+// note tells the user something about the run, or about a member; "" is none.
+func (s *site) note(ctx context.Context, member muster.Name, text string) {
+	s.emit(ctx, journal.RunNote, member, map[string]any{"text": text})
+}
+
+// emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:
+// the event then goes to those who listen in this process.
+func (s *site) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
+	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
+	// An event tells what has been done already, so it is written also when ctx has ended.
+	if s.workspace.Journal().Emit(context.WithoutCancel(ctx), e) != nil {
+		s.publish(member, StateEvent{journal.Entry{Event: e}})
+	}
+}
+
+// publish gives what happens while it happens to the listeners of this process, and to Config.Emit.
+func (s *site) publish(member muster.Name, e Event) {
+	s.listeners.publish(e)
+	if s.config.Emit == nil {
+		return
+	}
+	switch e := e.(type) {
+	case TurnEvent:
+		s.config.Emit(member, e.Event)
+	case StateEvent:
+		s.config.Emit(member, e.Entry.Event)
+	default:
+		s.config.Emit(member, e)
+	}
+}
+
+// logDropped logs an error that stops nobody.
+func (s *site) logDropped(ctx context.Context, what string, err error) {
+	logDropped(ctx, s.log, what, err)
+}
+
+// wait waits for d; false: ctx has ended before.
+func wait(ctx context.Context, d time.Duration) bool { return clock.Sleep(ctx, d) == nil }
