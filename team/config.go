@@ -249,8 +249,8 @@ func (c *Config) checkOptions() landing.Options {
 			Timeout: c.Limits.CheckTimeout}}
 }
 
-// checkBudgets refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows the
-// price of the team's models.
+// checkBudgets refuses budgets that cannot be held: those that make no sense, and those in dollars where nobody knows
+// the price of the team's models.
 func (c *Config) checkBudgets() error {
 	b, err := c.budgets()
 	if err != nil || !b.InDollars() {
@@ -284,4 +284,15 @@ func (c *Config) priceOf(model string) spend.Price {
 		return nil
 	}
 	return c.Price(c.nameOf(model))
+}
+
+// rememberedMCP returns a pool that starts nothing, for the tools that are remembered; nil: there are no servers.
+func (c *Config) rememberedMCP(ctx context.Context, root string) *mcp.Pool {
+	servers := c.mcpServers()
+	if len(servers) == 0 {
+		return nil
+	}
+	p := mcp.New(ctx, mcp.Options{Dir: root, Cache: c.MCPCache}, servers)
+	p.Prepare(ctx, 0, false)
+	return p
 }

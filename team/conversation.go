@@ -176,3 +176,19 @@ func (c *Conversation) listen(post *mailbox.Mail, leases muster.Leases) teammate
 
 // hostCheckInterval is how often an Attachment checks whether the lead's process is alive.
 const hostCheckInterval = time.Second
+
+func (c *Conversation) noteWords(text string) {
+	if len(text) > len(c.words) {
+		c.words = text
+	}
+}
+
+// longestWords returns the longest of what the user has said here; "" without a conversation.
+func (c *Conversation) longestWords() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.words
+}

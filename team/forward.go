@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/delivery"
+	"muster/internal/landing"
 	"muster/internal/text"
 	"muster/internal/workspace"
 )
@@ -32,19 +33,19 @@ type Forward struct {
 // It moves the user's branch to where the target is. It is done before the end of the run is told, and may be done
 // again: what is there already is not moved a second time. A branch that cannot be moved loses nothing, and the summary
 // says so.
-func forward(ctx context.Context, p *runHost, sum *Summary) {
-	r, isGit := p.repository.(gitRepository)
-	if p.into == "" || !isGit || len(sum.Off) > 0 {
+func (r *teamRun) forward(ctx context.Context, sum *Summary) {
+	repo, isGit := r.site.repository.(gitRepository)
+	if r.site.into == "" || !isGit || len(sum.Off) > 0 {
 		return
 	}
 	// The branch is looked at once more: the user may have switched, committed or changed files while the team worked.
-	sum.Forward.Branch = p.into
-	at, err := p.repository.Resolve(ctx, p.target())
+	sum.Forward.Branch = r.site.into
+	at, err := r.site.repository.Resolve(ctx, r.site.target())
 	if err == nil {
 		var c delivery.Checkout
-		if c, err = delivery.OpenClean(ctx, r.Repo, p.into, p.branch); err == nil {
+		if c, err = delivery.OpenClean(ctx, repo.Repo, r.site.into, r.site.branch); err == nil {
 			var m delivery.Merged
-			m, err = delivery.Merge(ctx, c, p.branch, at, true)
+			m, err = delivery.Merge(ctx, c, r.site.branch, at, true)
 			sum.Forward.At = m.At
 		}
 	}
@@ -60,18 +61,27 @@ func forward(ctx context.Context, p *runHost, sum *Summary) {
 }
 
 // confirmTargets notes that the user has named the branches that the run's record is going to name.
-func confirmTargets(ctx context.Context, p *runHost) error {
-	err := workspace.ConfirmTarget(ctx, p.workspace, p.config.Name, p.branch, p.config.Land)
-	if err == nil && p.into != "" {
-		err = workspace.ConfirmTarget(ctx, p.workspace, "", p.into, p.into)
+func (r *teamRun) confirmTargets(ctx context.Context) error {
+	err := workspace.ConfirmTarget(ctx, r.site.workspace, r.site.config.Name, r.site.branch, r.site.config.Land)
+	if err == nil && r.site.into != "" {
+		err = workspace.ConfirmTarget(ctx, r.site.workspace, "", r.site.into, r.site.into)
 	}
 	return err
 }
 
-func forwardNote(p *runHost) string {
-	if p.into == "" {
+func (r *teamRun) forwardNote() string {
+	if r.site.into == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s is checked out: work lands on %s, and %s is moved forward to it at the end", p.into,
-		p.branch, p.into)
+	return fmt.Sprintf("%s is checked out: work lands on %s, and %s is moved forward to it at the end", r.site.into,
+		r.site.branch, r.site.into)
+}
+
+// checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.
+func (r *teamRun) checkTarget(ctx context.Context) error {
+	repo, isGit := r.site.repository.(gitRepository)
+	if r.site.config.Land == "" || !isGit {
+		return nil
+	}
+	return landing.CheckTarget(ctx, repo.Repo, r.site.config.Land)
 }

@@ -30,8 +30,8 @@ type Leftover struct {
 
 // findLeftovers looks for what members have changed and what did not land. A run that leaves any of it has not done
 // all, whatever its lead says; what was given up on purpose is only listed.
-func findLeftovers(ctx context.Context, p *runHost, sum *Summary) {
-	tip, err := p.repository.Resolve(ctx, p.target())
+func (r *teamRun) findLeftovers(ctx context.Context, sum *Summary) {
+	tip, err := r.site.repository.Resolve(ctx, r.site.target())
 	if err != nil || tip == "" {
 		return // verifyLanded says that the target is gone
 	}
@@ -40,17 +40,17 @@ func findLeftovers(ctx context.Context, p *runHost, sum *Summary) {
 		tasks[t.ID] = t
 	}
 	var found []worktree.Leftover
-	archived, last, err := archivedLanes(ctx, p.Journal, sum.Run, tasks)
+	archived, last, err := archivedLanes(ctx, r.site.journal, sum.Run, tasks)
 	if err == nil {
-		found, err = p.Lanes.Unlanded(ctx, append([]string{tip}, sum.Run.MayBeAt()...), archived)
+		found, err = r.site.lanes.Unlanded(ctx, append([]string{tip}, sum.Run.MayBeAt()...), archived)
 	}
 	if err != nil {
 		sum.Text = strings.TrimSpace(fmt.Sprintf("Whether everything has landed cannot be told: %s\n%s",
 			muster.PlainText(err), sum.Text))
 		sum.Code = cmp.Or(sum.Code, 3)
 	}
-	lanes, err := p.Lanes.List(ctx)
-	logDropped(ctx, p.Log, "listing the lanes that are left", err)
+	lanes, err := r.site.lanes.List(ctx)
+	logDropped(ctx, r.site.log, "listing the lanes that are left", err)
 	for _, f := range found {
 		lane := muster.Lane{}
 		if i := slices.IndexFunc(lanes, func(l muster.Lane) bool { return l.Name == f.Lane }); i >= 0 && f.Ref == "" {

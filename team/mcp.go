@@ -12,19 +12,22 @@ import (
 // mcpPatience is how long the beginning of a run waits for servers of which nothing is remembered.
 const mcpPatience = 10 * time.Second
 
-func withMCP(ctx context.Context, p *runHost, launcher proc.Launcher, work func() error) error {
-	servers := p.config.mcpServers()
+// withMCP calls work while the MCP servers of the team can be asked.
+func (h *host) withMCP(ctx context.Context, launcher proc.Launcher, work func() error) error {
+	at := h.site
+	servers := at.config.mcpServers()
 	if len(servers) == 0 {
 		return work()
 	}
 	// Not the launcher of members' commands: what goes through that is changed on its way, to hide secrets.
-	p.mcp = mcp.New(ctx, mcp.Options{Launcher: launcher, Env: p.Environ, Dir: p.repository.Root(),
-		Cache: p.config.MCPCache, Secrets: p.Secrets, Log: p.Log,
-		Tell: func(line string) { p.note(ctx, "", line) }}, servers)
-	defer p.mcp.Close()
-	p.mcp.Prepare(ctx, mcpPatience, p.isNew)
-	p.team.mcp.Store(p.mcp)
-	defer p.team.mcp.Store(nil)
+	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: at.environ, Dir: at.repository.Root(),
+		Cache: at.config.MCPCache, Secrets: at.secrets, Log: at.log,
+		Tell: func(line string) { at.note(ctx, "", line) }}, servers)
+	defer pool.Close()
+	pool.Prepare(ctx, mcpPatience, h.isNew)
+	h.members.mcp = pool
+	h.shared.mcp.Store(pool)
+	defer h.shared.mcp.Store(nil)
 	return work()
 }
 
@@ -36,15 +39,4 @@ func serverTools(p *mcp.Pool, noImages bool) func(allows func(tool string, write
 	return func(allows func(tool string, writes bool) bool) []llm.Tool {
 		return foreignTools(p.Tools(noImages, allows))
 	}
-}
-
-// rememberedMCP returns a pool that starts nothing, for the tools that are remembered; nil: there are no servers.
-func (c *Config) rememberedMCP(ctx context.Context, root string) *mcp.Pool {
-	servers := c.mcpServers()
-	if len(servers) == 0 {
-		return nil
-	}
-	p := mcp.New(ctx, mcp.Options{Dir: root, Cache: c.MCPCache}, servers)
-	p.Prepare(ctx, 0, false)
-	return p
 }

@@ -95,7 +95,7 @@ func OpenOn(ctx context.Context, c Config, g repository) (*Team, error) {
 }
 
 // Launch replaces what starts tools and checks: the guard is a process of its own and cannot be part of a test's bubble.
-func (t *Team) Launch(f func(context.Context) (proc.Launcher, error)) { t.launch = f }
+func (t *Team) Launch(f func(context.Context) (proc.Launcher, error)) { t.site.launch = f }
 
 // Publish gives an event to the subscribers.
 func (t *Team) Publish(e Event) { t.listeners.publish(e) }

@@ -11,8 +11,8 @@ import (
 )
 
 // operations are what people do with a team beside its board, its mail and its runs: undo, clean, merge, pull requests,
-// receipts, the trial of a check. They work with a living team or without one, in any process. They need no model and no
-// member.
+// receipts, the trial of a check. They work with a living team or without one, in any process. They need no model and
+// no member.
 //
 // To add one, write its steps as a method of operations, in a file of its own, and the function that embedders and
 // commands call in people.go. If it changes anything, it calls workspace.PrepareChange first. If it concerns what has
@@ -30,7 +30,8 @@ type operations struct {
 func (o operations) lastRun(ctx context.Context, so string) (muster.Run, error) {
 	run, err := o.workspace.Runs().Look(ctx)
 	if err == nil && run.Target == "" {
-		err = muster.Errorf(muster.NotFound, "there was no run here, so %s", so).WithHint(`start one: muster run "GOAL"`)
+		err = muster.Errorf(muster.NotFound, "there was no run here, so %s", so).
+			WithHint(`start one: muster run "GOAL"`)
 	}
 	return run, err
 }

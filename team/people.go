@@ -9,7 +9,7 @@ import (
 
 // operations returns the operations of people on the services that the team uses now.
 func (t *Team) operations() operations {
-	return operations{t.services(), &t.site.config, t.site.secrets, t.site.log, t.launch, t.openSite}
+	return operations{t.services(), &t.site.config, t.site.secrets, t.site.log, t.site.launch, t.openSite}
 }
 
 // TargetOf returns the target of a team's last run.

@@ -24,9 +24,12 @@ import (
 // so that an agent's mistake is found where it was made. It is a teammate.Phases. What it finds is told and, but for
 // the target, left as it is.
 type phaseWatch struct {
-	p    *runHost
-	repo *git.Repo
-	host muster.HostID // this process
+	site     *site
+	repo     *git.Repo
+	progress func(context.Context) (teammate.TeamProgress, error)
+	host     muster.HostID // this process
+	// isConfined says that neither commands of members nor checks can write where the user's files are.
+	isConfined bool
 
 	// lock holds one token: who looks. It is no mutex, because a look reads files, and in tests of simulated time that
 	// takes time.
@@ -39,29 +42,30 @@ type phaseWatch struct {
 }
 
 // newPhaseWatch returns the watch of a run. It is nil where there is no repository to watch, as in simulated teams.
-func newPhaseWatch(p *runHost, host muster.HostID) *phaseWatch {
-	r, ok := p.repository.(gitRepository)
+func newPhaseWatch(m *members, host muster.HostID, isConfined bool) *phaseWatch {
+	r, ok := m.site.repository.(gitRepository)
 	if !ok {
 		return nil
 	}
-	return &phaseWatch{p: p, repo: r.Repo, host: host, lock: make(chan struct{}, 1), working: map[muster.Name]bool{},
-		files: map[string]bool{}}
+	return &phaseWatch{site: m.site, repo: r.Repo, progress: m.progress, host: host,
+		isConfined: isConfined, lock: make(chan struct{}, 1),
+		working: map[muster.Name]bool{}, files: map[string]bool{}}
 }
 
 // skip leaves out the refs that landings and lanes move, and the members' worktrees. The archived work of earlier lanes
 // is the user's.
 func (w *phaseWatch) skip(ref string) bool {
 	if filepath.IsAbs(ref) {
-		lanes, ok := w.p.Lanes.(*worktree.Lanes)
+		lanes, ok := w.site.lanes.(*worktree.Lanes)
 		return ok && lanes.IsMembers(context.Background(), ref)
 	}
-	return ref == w.p.target() || strings.HasPrefix(ref, worktree.BranchPrefix) ||
+	return ref == w.site.target() || strings.HasPrefix(ref, worktree.BranchPrefix) ||
 		strings.HasPrefix(ref, "refs/muster/") || strings.HasPrefix(ref, "refs/notes/")
 }
 
 // lander returns the lander that protects the target; nil in tests that have another.
 func (w *phaseWatch) lander() *landing.Lander {
-	l, _ := w.p.Lander.(*landing.Lander)
+	l, _ := w.site.lander.(*landing.Lander)
 	return l
 }
 
@@ -70,10 +74,10 @@ func (w *phaseWatch) lander() *landing.Lander {
 func (w *phaseWatch) start(ctx context.Context) {
 	w.lock <- struct{}{}
 	w.lookAtRest(ctx)
-	if f, err := os.Open(w.p.workspace.Paths().Team()); err == nil { // a store in memory has none
+	if f, err := os.Open(w.site.workspace.Paths().Team()); err == nil { // a store in memory has none
 		w.state = f
 	}
-	if w.p.sandbox != nil && !w.p.config.Sandbox.OpenChecks {
+	if w.isConfined {
 		<-w.lock
 		return
 	}
@@ -81,7 +85,7 @@ func (w *phaseWatch) start(ctx context.Context) {
 		defer func() { <-w.lock }()
 		var err error
 		w.last, err = git.TakeFingerprint(ctx, w.repo, nil, w.skip)
-		logDropped(ctx, w.p.Log, "looking at the repository before the run", err)
+		logDropped(ctx, w.site.log, "looking at the repository before the run", err)
 	}()
 }
 
@@ -99,18 +103,18 @@ func (w *phaseWatch) lookAtRest(ctx context.Context) {
 	if l == nil || len(w.working) > 0 || w.othersWork(ctx) {
 		return
 	}
-	logDropped(ctx, w.p.Log, "looking at the target before a phase", l.AtRest(ctx))
+	logDropped(ctx, w.site.log, "looking at the target before a phase", l.AtRest(ctx))
 }
 
 // othersWork reports whether the roster says that anybody works in another process that lives. What cannot be read
 // counts as one who does: then a target that was moved is not taken for the user's doing.
 func (w *phaseWatch) othersWork(ctx context.Context) bool {
-	hosts, err := w.p.Roster.Hosts(ctx)
+	hosts, err := w.site.roster.Hosts(ctx)
 	hosts = slices.DeleteFunc(hosts, func(h roster.HostRecord) bool { return h.ID() == w.host })
 	if err != nil || len(hosts) == 0 { // the usual case, for which the roster need not be read
 		return err != nil
 	}
-	members, err := w.p.Roster.List(ctx)
+	members, err := w.site.roster.List(ctx)
 	return err != nil || slices.ContainsFunc(members, func(m muster.Member) bool {
 		return m.Status == muster.Working &&
 			slices.ContainsFunc(hosts, func(h roster.HostRecord) bool { return h.ID() == m.Host })
@@ -140,7 +144,7 @@ func (w *phaseWatch) secure(ctx context.Context, name muster.Name) *landing.Disp
 		return nil
 	}
 	if name == muster.Lead {
-		o, err := w.p.Progress(ctx)
+		o, err := w.progress(ctx)
 		if err == nil && len(o.Open) == 0 && o.Landed > 0 {
 			if isBehind, err := l.IsTakenBack(ctx); err != nil || isBehind {
 				return nil
@@ -149,7 +153,7 @@ func (w *phaseWatch) secure(ctx context.Context, name muster.Name) *landing.Disp
 	}
 	_, d, err := l.Secure(ctx)
 	if !errors.Is(err, muster.ErrNotFound) { // gone by the check: the landing has said so
-		logDropped(ctx, w.p.Log, "looking at the target after a phase", err)
+		logDropped(ctx, w.site.log, "looking at the target after a phase", err)
 	}
 	return d
 }
@@ -172,7 +176,7 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 	}
 	now, err := git.TakeFingerprint(ctx, w.repo, w.last, w.skip)
 	if err != nil {
-		logDropped(ctx, w.p.Log, "looking at the repository after a phase", err)
+		logDropped(ctx, w.site.log, "looking at the repository after a phase", err)
 		return
 	}
 	changes := now.Changes(w.last)
@@ -181,13 +185,13 @@ func (w *phaseWatch) look(ctx context.Context, name muster.Name) {
 		return
 	}
 	text := "changed while " + string(name) + " worked: " + strings.Join(changes, "; ")
-	w.p.note(ctx, name, text)
+	w.site.note(ctx, name, text)
 	for _, to := range slices.Compact([]muster.Name{name, muster.Lead}) {
 		// News wakes no model: nothing has to be done at once, and the user may have done it themselves.
-		_, err := w.p.Post.Send(ctx, muster.Message{Type: muster.MailResult, From: muster.System, To: to,
+		_, err := w.site.post.Send(ctx, muster.Message{Type: muster.MailResult, From: muster.System, To: to,
 			Content: fmt.Sprintf("In the user's repository, outside of all lanes, this has %s. Only the user may "+
 				"change that. If it was you, say so, and change nothing more there.", text)})
-		logDropped(ctx, w.p.Log, "telling what has changed in the repository", err)
+		logDropped(ctx, w.site.log, "telling what has changed in the repository", err)
 	}
 }
 
@@ -211,7 +215,7 @@ func (w *phaseWatch) findLost() {
 		return
 	}
 	was, err1 := w.state.Stat()
-	now, err2 := os.Lstat(w.p.workspace.Paths().Team())
+	now, err2 := os.Lstat(w.site.workspace.Paths().Team())
 	if err1 == nil && (errors.Is(err2, fs.ErrNotExist) || err2 == nil && !os.SameFile(was, now)) {
 		w.isLost = true
 	}
@@ -232,21 +236,20 @@ func (w *phaseWatch) close(ctx context.Context) {
 	defer func() { <-w.lock }()
 	_ = w.secure(ctx, muster.Lead) // it says itself what it could not do
 	w.findLost()
-	w.release()
 	if w.last == nil {
 		return
 	}
 	now, err := git.TakeFingerprint(ctx, w.repo, w.last, w.skip)
-	logDropped(ctx, w.p.Log, "looking at the repository after the run", err)
+	logDropped(ctx, w.site.log, "looking at the repository after the run", err)
 	if err != nil {
 		return
 	}
 	if changes := now.Changes(w.last); len(changes) > 0 && !w.hasTold("", changes) {
-		w.p.note(ctx, "", "changed since the last look: "+strings.Join(changes, "; "))
+		w.site.note(ctx, "", "changed since the last look: "+strings.Join(changes, "; "))
 	}
 }
 
-// release closes the directory. It is all that a process has to do which has joined: the one that leads looks last.
+// release closes the directory.
 func (w *phaseWatch) release() {
 	if w.state != nil {
 		_ = w.state.Close() // it was only read

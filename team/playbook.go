@@ -1,13 +1,16 @@
 package team
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/failpoint"
 	"muster/internal/playbook"
+	"muster/journal"
 )
 
 // Playbook is a file that says which tasks a run has.
@@ -20,57 +23,6 @@ type Playbook struct {
 // MaxPlaybook is how many bytes the file of a playbook may have.
 const MaxPlaybook = playbook.MaxFile
 
-// Planned returns the tasks that a run with start.Playbook would put on the board, with the ids that they would get if
-// nobody adds a task before. It writes nothing. Errors are Invalid, with the place in the file.
-func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) {
-	repo, err := s.t.site.openRepository(ctx)
-	if err != nil {
-		return nil, err
-	}
-	book, err := start.book(ctx, &s.t.site, repo)
-	if err != nil {
-		return nil, err
-	}
-	next, err := board.UnusedID(ctx, s.t.services().Board())
-	if err != nil {
-		return nil, err
-	}
-	ids := map[string]muster.TaskID{}
-	var tasks []muster.Task
-	for i, x := range book.Tasks {
-		ids[x.Key] = next + muster.TaskID(i)
-		on := blockerIDs(x, ids)
-		tasks = append(tasks, muster.Task{ID: ids[x.Key], Key: x.Key, Subject: x.Subject, Description: x.Description,
-			Status: muster.Pending, DependsOn: on, BlockedBy: on, ClaimRole: x.Role, Priority: x.Priority,
-			RequirePlan: x.RequirePlan, CreatedBy: muster.System})
-	}
-	return tasks, nil
-}
-
-// book reads the playbook of a start, nil where there is none. It writes nothing.
-func (s Start) book(ctx context.Context, at *site, repo repository) (*playbook.Book, error) {
-	if s.Playbook == nil {
-		return nil, nil
-	}
-	if s.Add {
-		return nil, muster.Errorf(muster.Invalid, "a playbook begins a run, and does not go on with one").
-			WithHint("go on with the one that stopped: muster resume")
-	}
-	hide := at.secrets.String
-	source := playbook.Source{File: s.Playbook.File, Data: []byte(hide(string(s.Playbook.Data))),
-		Params: map[string]string{}, Tracked: func() ([]string, error) {
-			return repo.TrackedFiles(ctx, at.target(), at.config.Land != "", s.Fresh)
-		}}
-	for name, value := range s.Playbook.Params {
-		source.Params[name] = hide(value)
-	}
-	b, err := playbook.Read(source)
-	if err != nil {
-		return nil, err
-	}
-	return &b, nil
-}
-
 func playbookGoal(b *playbook.Book, goal string) string {
 	return strings.TrimRight(b.Name+":\n"+strings.TrimSpace(b.Description+"\n\n"+goal), ":\n")
 }
@@ -79,12 +31,12 @@ func playbookGoal(b *playbook.Book, goal string) string {
 // between leaves some of them, which the next one knows by their keys. So each task is made once.
 //
 // The caller holds LeadLease: no other process makes tasks of this playbook.
-func putPlaybook(ctx context.Context, p *runHost) error {
-	run, err := p.Run(ctx)
+func (r *teamRun) putPlaybook(ctx context.Context) error {
+	run, err := r.site.runs.Get(ctx)
 	if err != nil || run.Playbook == nil || len(run.Playbook.Tasks) == 0 {
 		return err
 	}
-	all, err := p.Board.List(ctx)
+	all, err := r.site.board.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +50,7 @@ func putPlaybook(ctx context.Context, p *runHost) error {
 		if ids[x.Key] != 0 {
 			continue
 		}
-		t, err := p.Board.Create(ctx, board.Draft{Subject: x.Subject, Description: x.Description,
+		t, err := r.site.board.Create(ctx, board.Draft{Subject: x.Subject, Description: x.Description,
 			BlockedBy: blockerIDs(x, ids), Role: x.Role, Priority: x.Priority, RequirePlan: x.RequirePlan,
 			Review: x.Review, Files: x.Files, CreatedBy: muster.System, Key: x.Key})
 		if err != nil {
@@ -107,9 +59,9 @@ func putPlaybook(ctx context.Context, p *runHost) error {
 		ids[x.Key] = t.ID
 		failpoint.Hit("playbook.created")
 	}
-	_, err = p.workspace.Runs().Change(ctx, func(r *muster.Run) {
-		if r.Playbook != nil {
-			r.Playbook.Tasks = nil
+	_, err = r.site.runs.Change(ctx, func(x *muster.Run) {
+		if x.Playbook != nil {
+			x.Playbook.Tasks = nil
 		}
 	})
 	failpoint.Hit("playbook.finished")
@@ -121,4 +73,38 @@ func blockerIDs(x muster.PlannedTask, ids map[string]muster.TaskID) (on []muster
 		on = append(on, ids[key])
 	}
 	return on
+}
+
+// A conversation may begin with anything, such as a greeting, so its run has no goal until the lead makes the first
+// task. Of what the user has said until then, the longest text becomes the goal: a greeting and a short answer to a
+// question of the lead are shorter than what the user wants.
+
+// beginAsConversation takes what would be the goal of a run as the first words of a conversation, if it is one.
+func beginAsConversation(r *muster.Run, isConversation bool) {
+	if isConversation {
+		r.Goal, r.FirstWords = "", r.Goal
+	}
+}
+
+// nameGoal gives the run of a conversation its goal when it has a task, and returns true when the run has a goal. A
+// crash between the record and the event loses the event alone.
+func (r *teamRun) nameGoal(ctx context.Context) (hasGoal bool) {
+	run, err := r.site.runs.Get(ctx)
+	if err != nil || run.Goal != "" || run.StartedAt == 0 {
+		logDropped(ctx, r.site.log, "reading the run's goal", err)
+		return err == nil && run.Goal != ""
+	}
+	tasks, err := r.site.board.List(ctx)
+	if err != nil || !slices.ContainsFunc(tasks, run.Has) {
+		logDropped(ctx, r.site.log, "looking for the first task", err)
+		return false
+	}
+	goal := cmp.Or(r.site.config.Conversation.longestWords(), run.FirstWords)
+	_, err = r.site.runs.Change(ctx, func(x *muster.Run) { x.Goal = cmp.Or(x.Goal, goal) })
+	if err != nil {
+		logDropped(ctx, r.site.log, "noting the run's goal", err)
+		return false
+	}
+	r.site.emit(ctx, journal.RunGoal, muster.Lead, map[string]any{"goal": goal})
+	return true
 }

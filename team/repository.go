@@ -135,15 +135,6 @@ func (r gitRepository) missingFilesNote(ctx context.Context, target string) stri
 	return fmt.Sprintf("git-lfs lacks %s, and lanes have pointers in their place: git lfs fetch", text.Count(n, "file"))
 }
 
-// checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.
-func checkTarget(ctx context.Context, p *runHost) error {
-	r, isGit := p.repository.(gitRepository)
-	if p.config.Land == "" || !isGit {
-		return nil
-	}
-	return landing.CheckTarget(ctx, r.Repo, p.config.Land)
-}
-
 // describeCheckout says to the models how the user's checkout stands. It is "" where git cannot tell.
 func describeCheckout(ctx context.Context, r repository) string {
 	s, err := r.Checkout(ctx)

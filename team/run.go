@@ -1,116 +1,83 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/git"
+	"muster/internal/hooks"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/playbook"
+	"muster/internal/prompt"
 	"muster/internal/requests"
+	"muster/internal/spend"
+	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
 )
 
-// Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
-// kept for Resume and that cause is returned.
-func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
-	goal = t.site.secrets.String(goal)
-	// Opening writes nothing, so whatever it refuses leaves no trace.
-	p, err := t.open(ctx, muster.Run{})
-	if err != nil {
-		return Summary{Code: 1}, err
-	}
-	// A start that will be refused takes no lease, with which it would stand in the way of a resume.
-	if _, err := t.checkStart(ctx, s.Add); err != nil {
-		return Summary{Code: 1}, err
-	}
-	// A branch that the user named wrongly is refused before anything is made, the lease too.
-	if err := checkTarget(ctx, p); err != nil {
-		return Summary{Code: 1}, err
-	}
-	book, err := s.book(ctx, p.site, p.repository)
-	if err != nil {
-		return Summary{Code: 1}, err
-	}
-	if book != nil {
-		goal = playbookGoal(book, goal)
-	}
-	return t.asLead(ctx, func() (sum Summary, err error) {
-		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
-		state, err := t.checkStart(ctx, s.Add)
-		if err != nil {
-			return sum, err
-		}
-		if state.IsStopped {
-			return t.resume(ctx, goal)
-		}
-		return p.begin(ctx, goal, book, state.Open, s.Fresh)
-	})
+// teamRun is a run of the team that this process leads or has joined: it writes the run's record and tells its
+// beginning and its end. A host runs the members.
+type teamRun struct {
+	site      *site
+	host      *host
+	finalizer *finalizer
+	spending  *spending
 }
 
-// Resume goes on where a stopped or killed team was, with every member's own conversation. Where the process was killed
-// after the run had ended and before it could say so, Resume asks no model: it returns that run's summary.
-func (t *Team) Resume(ctx context.Context) (Summary, error) {
-	// Where there is nothing to go on with, nothing is written, not even a lease.
-	if _, _, err := t.findStoppedRun(ctx); err != nil {
-		return Summary{Code: 1}, err
-	}
-	return t.asLead(ctx, func() (Summary, error) { return t.resume(ctx, "") })
-}
-
-// asLead calls f while this process is the only one that may bring the team to life. A failed run has the code 1 or
-// more.
-func (t *Team) asLead(ctx context.Context, f func() (Summary, error)) (sum Summary, err error) {
-	release, err := t.takeLead(ctx)
-	if err == nil {
-		defer release()
-		sum, err = f()
-	}
+func newTeamRun(ctx context.Context, at *site, shared *shared, last muster.Run) (*teamRun, error) {
+	h, err := newHost(ctx, at, shared, last)
 	if err != nil {
-		sum.Code = max(sum.Code, 1)
+		return nil, err
 	}
-	return sum, err
+	r := &teamRun{site: at, host: h, finalizer: h.finalizer, spending: h.spending}
+	h.tend = r.nameGoal
+	return r, nil
 }
 
 // begin begins a run. book is its playbook, or nil. open are the tasks that are on the board already.
-func (p *runHost) begin(
+func (r *teamRun) begin(
 	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, fresh bool,
 ) (sum Summary, err error) {
 	// What cannot be used is refused before a record is written.
-	if err := findSandbox(ctx, p); err != nil {
+	if err := r.host.findSandbox(ctx); err != nil {
 		return sum, err
 	}
-	note, err := p.repository.Prepare(ctx, p.target(), p.config.Land != "", fresh)
+	note, err := r.site.repository.Prepare(ctx, r.site.target(), r.site.config.Land != "", fresh)
 	if err != nil {
 		return sum, err
 	}
 	// A store in memory has made no file so far. The members will make some.
-	if err := p.workspace.Mark(ctx); err != nil {
+	if err := r.site.workspace.Mark(ctx); err != nil {
 		return sum, err
 	}
-	prepared := onBegin(ctx, p)
+	prepared := r.onBegin(ctx)
 	defer prepared()
 	// Git looks while the records are written, and does not outlive the run.
-	checkout := inBackground(func() (git.CheckoutState, error) { return p.repository.Checkout(ctx) })
+	checkout := inBackground(func() (git.CheckoutState, error) { return r.site.repository.Checkout(ctx) })
 	defer func() { _, _ = checkout() }()
-	tasks, err := p.Board.List(ctx)
+	tasks, err := r.site.board.List(ctx)
 	if err == nil {
 		// What git still says of claims that this board cannot have made: somebody has removed its tasks.
-		err = p.repository.ForgetRevoked(ctx, tasks)
+		err = r.site.repository.ForgetRevoked(ctx, tasks)
 	}
 	if err != nil {
 		return sum, err
 	}
-	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+	return r.lead(ctx, func(ctx context.Context, host muster.HostID) error {
 		prepared()
 		// The records come before the event: who reads the event finds them.
-		notes, err := p.writeStart(ctx, goal, book, open, host)
+		notes, err := r.writeStart(ctx, goal, book, open, host)
 		if err != nil {
 			return err
 		}
@@ -118,92 +85,79 @@ func (p *runHost) begin(
 		if s, err := checkout(); err == nil && s.Changed > 0 {
 			notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
 		}
-		if text := p.spending.earlier(ctx); text != "" {
+		if text := r.earlierCosts(ctx); text != "" {
 			notes = append(notes, text)
 		}
-		run, err := p.Run(ctx)
+		run, err := r.site.runs.Get(ctx)
 		if err != nil {
 			return err
 		}
-		p.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})
+		r.site.emit(ctx, journal.RunStarted, muster.Lead, map[string]any{"goal": run.Goal, "target": r.site.branch})
 		if note != "" {
-			p.note(ctx, "", note)
+			r.site.note(ctx, "", note)
 		}
-		if text := forwardNote(p); text != "" {
-			p.note(ctx, "", text)
+		if text := r.forwardNote(); text != "" {
+			r.site.note(ctx, "", text)
 		}
 		for _, n := range notes {
-			p.note(ctx, "", n)
+			r.site.note(ctx, "", n)
 		}
-		p.emit(ctx, journal.RunNote, "", map[string]any{"text": p.config.Sandbox.rightsBy(p.sandbox), "rights": true})
-		return putPlaybook(ctx, p)
+		r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": r.host.rights(), "rights": true})
+		return r.putPlaybook(ctx)
 	})
 }
 
 // onBegin calls Config.OnBegin beside the caller, and returns what waits for its end. The records of the run are
 // written after that.
-func onBegin(ctx context.Context, p *runHost) (wait func()) {
-	if p.config.OnBegin == nil {
+func (r *teamRun) onBegin(ctx context.Context) (wait func()) {
+	if r.site.config.OnBegin == nil {
 		return func() {}
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.config.OnBegin(ctx)
+		r.site.config.OnBegin(ctx)
 	}()
 	return func() { <-done }
 }
 
-// resume brings the stopped team back to life. The run's own name, target and cap stand. more is what the user wants
-// besides.
-func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error) {
-	// With the lease the answer is final: the run may have gone on, or been put aside, before.
-	run, ended, err := t.findStoppedRun(ctx)
-	if err != nil {
+// resume goes on with the stopped run. Its own name, target and cap stand. more is what the user wants besides.
+func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum Summary, err error) {
+	if err := r.validateTarget(ctx); err != nil {
 		return sum, err
 	}
-	p, err := t.open(ctx, run)
-	if err != nil {
-		return sum, err
-	}
-	if ended {
-		return p.reportEnd(ctx, run)
-	}
-	if err := p.validateTarget(ctx); err != nil {
-		return sum, err
-	}
-	prepared := onBegin(ctx, p)
+	prepared := r.onBegin(ctx)
 	defer prepared()
-	return p.lead(ctx, func(ctx context.Context, host muster.HostID) error {
+	return r.lead(ctx, func(ctx context.Context, host muster.HostID) error {
 		prepared()
 		// First the lead, whose host shows that the team is alive again; then the run, which is not ended any more. A
 		// crash in between leaves a run that can be resumed again.
-		if err := p.createLead(ctx, "", host); err != nil {
+		if err := r.createLead(ctx, "", host); err != nil {
 			return err
 		}
 		// The time without any process does not count as time of the run.
-		away := secondsAway(ctx, p.Journal, run)
-		if _, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
-			r.EndedAt, r.Away = 0, r.Away+away
-			r.Cap, r.Model, r.Budget = p.config.Teammates, p.config.ModelName, p.config.Budgets.Team
-			r.Review = p.config.Review
-			c := p.config
-			if r.Check != c.Check || r.Setup != c.Setup || !reflect.DeepEqual(r.Checks, c.Checks) {
+		away := secondsAway(ctx, r.site.journal, run)
+		if _, err := r.site.runs.Change(ctx, func(x *muster.Run) {
+			x.EndedAt, x.Away = 0, x.Away+away
+			x.Cap, x.Model, x.Budget = r.site.config.Teammates, r.site.config.ModelName, r.site.config.Budgets.Team
+			x.Review = r.site.config.Review
+			c := r.site.config
+			if x.Check != c.Check || x.Setup != c.Setup || !reflect.DeepEqual(x.Checks, c.Checks) {
 				// Mended: what the old one said counts no more.
-				r.Check, r.Checks, r.Setup, r.BaseCheck = c.Check, c.Checks, c.Setup, ""
+				x.Check, x.Checks, x.Setup, x.BaseCheck = c.Check, c.Checks, c.Setup, ""
 			}
 		}); err != nil {
 			return err
 		}
-		if err := putPlaybook(ctx, p); err != nil {
+		if err := r.putPlaybook(ctx); err != nil {
 			return err
 		}
-		p.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": p.branch})
-		p.note(ctx, "", keptSettings(p.branch, p.config))
+		r.site.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": r.site.branch})
+		r.site.note(ctx, "", keptSettings(r.site.branch, r.site.config))
 		if more == "" {
 			return nil
 		}
-		_, err := p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
+		_, err := r.site.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: muster.Lead,
 			Content: more})
 		return err
 	})
@@ -237,30 +191,28 @@ func secondsAway(ctx context.Context, j *journal.Journal, run muster.Run) (away 
 
 // lead hosts the team in this process until the lead's life is over. It finishes what a crash left half done, then
 // calls write, which writes the records of the run and of the lead. The caller holds LeadLease.
-func (p *runHost) lead(ctx context.Context, write func(context.Context, muster.HostID) error) (sum Summary, err error) {
+func (r *teamRun) lead(ctx context.Context, write func(context.Context, muster.HostID) error) (sum Summary, err error) {
 	// Lanes first, because an effect may archive one. All of this may run any number of times: a crash in the middle
 	// leaves the rest to the next start.
 	prepare := func(ctx context.Context, host muster.HostID) error {
-		for _, finish := range []func(context.Context) error{p.Lanes.Recover, p.runEffects, p.Requests.Settle} {
+		at := r.site
+		for _, finish := range []func(context.Context) error{at.lanes.Recover, at.settle, at.requests.Settle} {
 			if err := finish(ctx); err != nil {
 				return err
 			}
 		}
-		if err := answerLateShutdowns(ctx, p.Requests); err != nil {
+		if err := answerLateShutdowns(ctx, r.site.requests); err != nil {
 			return err
 		}
 		return write(ctx, host)
 	}
-	err = p.host(ctx, "muster run", prepare, func(ctx context.Context, s *supervisor) error {
-		p.Log.Info("run hosted", "team", p.config.Name, "host", s.id)
-		endNotices := notifyUser(ctx, p)
-		end, err := s.lead(ctx)
-		p.Log.Info("run left", "team", p.config.Name, "host", s.id, "code", end.Code, "cause", causeText(err))
-		if watch, ok := p.Phases.(*phaseWatch); ok {
-			watch.close(context.WithoutCancel(ctx))
-			end = watch.verdict(end)
-		}
-		sum, err = p.conclude(context.WithoutCancel(ctx), end, err)
+	err = r.host.serve(ctx, "muster run", prepare, func(ctx context.Context, s *supervisor) error {
+		r.site.log.Info("run hosted", "team", r.site.config.Name, "host", s.id)
+		endNotices := r.notifyUser(ctx)
+		end, err := s.lead(ctx, r.checkBase)
+		r.site.log.Info("run left", "team", r.site.config.Name, "host", s.id, "code", end.Code, "cause", causeText(err))
+		end = r.host.lookLast(context.WithoutCancel(ctx), end)
+		sum, err = r.conclude(context.WithoutCancel(ctx), end, err)
 		endNotices()
 		return err
 	})
@@ -298,30 +250,30 @@ func isEndReported(ctx context.Context, j *journal.Journal) (told bool, err erro
 
 // reportEnd returns the summary of a run that has ended, and tells its end, as the process that ran it would have done.
 // No member lives and no model is asked.
-func (p *runHost) reportEnd(ctx context.Context, run muster.Run) (Summary, error) {
-	if err := p.runEffects(ctx); err != nil {
+func (r *teamRun) reportEnd(ctx context.Context, run muster.Run) (Summary, error) {
+	if err := r.site.settle(ctx); err != nil {
 		return Summary{}, err
 	}
-	end, err := p.LeadEnd(ctx)
+	end, err := r.host.members.leadEnd(ctx)
 	if err != nil {
 		return Summary{}, err
 	}
-	return p.summarize(ctx, run, end)
+	return r.summarize(ctx, run, end)
 }
 
 // checkBase runs the check on the base beside the lead's first turn. What it finds is said to user and lead; a check
 // that cannot run at all stops the run.
-func (p *runHost) checkBase(ctx context.Context) error {
+func (r *teamRun) checkBase(ctx context.Context) error {
 	// A record that cannot be read must not mean that the base was never checked, or the check would run again. So the
 	// error stops the run.
-	run, err := p.Run(ctx)
+	run, err := r.site.runs.Get(ctx)
 	if err != nil || run.Check == "" || run.BaseCheck != "" {
 		return err
 	}
-	p.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
+	r.site.emit(ctx, journal.CheckStarted, "", map[string]any{"command": run.Check})
 	var v landing.CheckResult
-	if err := p.runWithRestarts(ctx, "the check on the base", "", func() (err error) {
-		v, err = p.Lander.CheckBase(ctx)
+	if err := r.site.runWithRestarts(ctx, "the check on the base", "", func() (err error) {
+		v, err = r.site.lander.CheckBase(ctx)
 		return err
 	}); err != nil {
 		return err
@@ -330,23 +282,187 @@ func (p *runHost) checkBase(ctx context.Context) error {
 	switch {
 	case v.CannotRun:
 		return muster.Errorf(muster.Invalid, "the check cannot run: %s\n%s", run.Check, v.Output).
-			WithHint("%s", "mend it, or name another: muster run --check CMD"+missingSetup(ctx, p, run)+confinedHint(p))
+			WithHint("%s", "mend it, or name another: muster run --check CMD"+r.missingSetup(ctx, run)+r.confinedHint())
 	case !v.Green:
 		result = workspace.BaseRed
 	}
-	p.emit(ctx, journal.CheckBase, "",
+	r.site.emit(ctx, journal.CheckBase, "",
 		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check, "failed": v.Failed})
 	// What CheckBase has found is in the run's record by now. The mail is for the lead, which may plan for it.
 	if v.Green {
 		return nil
 	}
-	hint := missingSetup(ctx, p, run) + confinedHint(p)
+	hint := r.missingSetup(ctx, run) + r.confinedHint()
 	if hint != "" {
-		p.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
+		r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
 	}
-	_, err = p.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
+	_, err = r.site.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
 		Content: fmt.Sprintf("The check fails on the base already, before any work%s: %s\n"+
 			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
 			"after that a red check is refused. %s", hint, run.Check, mailbox.Short(v.Output))})
 	return err
+}
+
+// writeStart writes the records of a new run, in this order: the run, the lead. It returns what the user should know.
+func (r *teamRun) writeStart(
+	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, host muster.HostID,
+) (notes []string, err error) {
+	if err := r.finalizer.stopOrphans(ctx); err != nil {
+		return nil, err
+	}
+	all, errTasks := r.site.board.List(ctx)
+	base, errBase := r.site.repository.Resolve(ctx, r.site.target())
+	if err := cmp.Or(errTasks, errBase); err != nil {
+		return nil, err
+	}
+	first := muster.TaskID(1)        // after every task that there is
+	var needsAttention []muster.Task // nobody has looked at them since they were given up
+	for _, task := range all {
+		first = max(first, task.ID+1)
+		if task.Status == muster.NeedsAttention {
+			needsAttention = append(needsAttention, task)
+			notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs attention: muster task retry %d",
+				task.ID, task.Subject, task.ID))
+		}
+	}
+	// An id of a record that cannot be read is used too: the record may be mended, and then it is a task again.
+	for _, u := range r.site.board.Corrupt() {
+		first = max(first, u.ID+1)
+	}
+	c := r.site.config
+	// Noted before the run's record has it: a resume finds that the user has named it.
+	if err := r.confirmTargets(ctx); err != nil {
+		return nil, err
+	}
+	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
+	run, err := r.site.runs.Change(ctx, func(x *muster.Run) {
+		*x = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Review: c.Review,
+			Target: r.site.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
+			StartedAt: muster.UnixTime(time.Now()), First: first, Into: r.site.into,
+			Tips: []muster.Tip{{Commit: base}}, Extra: x.Extra}
+		x.Open = view.TaskIDs(open)
+		beginAsConversation(x, c.Conversation != nil && book == nil)
+		if book != nil {
+			x.Playbook = &muster.Playbook{Name: book.Name, Hash: book.Hash, Tasks: book.Tasks}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	words := prompt.Goal(run, open, needsAttention)
+	if c.Conversation != nil {
+		words += "\n\n" + prompt.Talk
+	}
+	if book != nil {
+		words += "\n\n" + prompt.Playbook
+	}
+	return notes, r.createLead(ctx, words, host)
+}
+
+func (r *teamRun) createLead(ctx context.Context, words string, host muster.HostID) error {
+	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
+	// gets no new prompt: its conversation has the first one.
+	leads := config.Stored(cmp.Or(r.site.config.role("lead").Model, r.site.config.ModelName))
+	_, err := r.site.roster.Update(ctx, muster.Lead, func(m *muster.Member) {
+		m.Status, m.IdleReason, m.Doing, m.Task, m.Host = muster.Working, "", "", 0, host
+		m.Epoch++
+		m.Model, m.Prompt = leads, cmp.Or(words, m.Prompt)
+	})
+	if errors.Is(err, muster.ErrNotFound) {
+		_, err = r.site.roster.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Status: muster.Working,
+			Prompt: words, Model: leads, Host: host})
+	}
+	return err
+}
+
+// missingSetup says that a check may have failed because what the repository depends on is not installed: the run has
+// no set-up, and the repository's files ask for one. It is the end of a sentence, "" where there is nothing to say.
+//
+// It is only a guess. So it stands beside what the check has printed, and nothing is decided by it.
+func (r *teamRun) missingSetup(ctx context.Context, run muster.Run) string {
+	if run.Setup != "" {
+		return ""
+	}
+	proposal, err := propose(ctx, r.site.workspace)
+	command := proposal.SetupCommand()
+	if err != nil || command == "" {
+		return ""
+	}
+	return ", perhaps because a fresh checkout lacks what it depends on; muster init proposes a set-up, such as " +
+		"--setup '" + command + "'"
+}
+
+// A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red
+// landing pass as no worse than before, so the user is told what else may be the reason.
+
+// confinedHint says what may be the reason that a check fails which passes elsewhere; "" where it is not confined.
+func (r *teamRun) confinedHint() string {
+	if !r.host.confinesChecks() {
+		return ""
+	}
+	return "; it is confined, without your files, your servers and a network: if it needs them, " +
+		"sandbox: {checks: false} in your own config.yaml"
+}
+
+// earlierCosts returns what landed tasks of earlier runs have cost here: the median, and of how many. It is "" where
+// fewer than three are known with their whole price.
+func (r *teamRun) earlierCosts(ctx context.Context) string {
+	tasks, err := r.site.board.List(ctx)
+	var costs []spend.Dollars
+	if err == nil {
+		err = spend.NewLedger(r.site.config.Store.Log(), muster.StreamSpend, nil).Look(ctx, func(b *spend.Book) {
+			for _, t := range tasks {
+				if sum := b.Tasks[t.ID]; t.Landed != nil && sum.Dollars > 0 && sum.Unpriced == 0 {
+					costs = append(costs, sum.Dollars)
+				}
+			}
+		})
+	}
+	logDropped(ctx, r.site.log, "looking what earlier tasks have cost", err)
+	if len(costs) < 3 {
+		return ""
+	}
+	slices.Sort(costs)
+	return fmt.Sprintf("a task that landed here has cost %v (the median of %d)", costs[len(costs)/2], len(costs))
+}
+
+// notifyUser runs the Notification hooks, beside everything else, for what happens from now on and needs the user. The
+// function that it returns runs those for what has happened by then, and ends it. The end of ctx kills the hooks.
+func (r *teamRun) notifyUser(ctx context.Context) (end func()) {
+	if !r.site.hooks.Has(hooks.Notification) {
+		return func() {}
+	}
+	at, err := r.site.journal.Tail(ctx, 0)
+	if err != nil {
+		logDropped(ctx, r.site.log, "reading the journal for hooks", err)
+		return func() {}
+	}
+	each := func(entries iter.Seq2[journal.Entry, error]) {
+		for e, err := range entries {
+			if at = max(at, e.Pos); err == nil {
+				r.notify(ctx, e.Event)
+			}
+		}
+	}
+	following, stop := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	working.Go(func() { each(r.site.journal.Follow(following, at)) })
+	return func() {
+		stop()
+		working.Wait()
+		each(r.site.journal.Read(ctx, at))
+	}
+}
+
+func (r *teamRun) notify(ctx context.Context, e muster.Event) {
+	kind := map[string]string{journal.TaskAttention: "needs_attention", journal.BudgetWarned: "budget",
+		journal.BudgetSpent: "budget", journal.RequestCreated: "permission_prompt"}[e.Kind]
+	if kind == "" {
+		return
+	}
+	t, _ := r.site.board.Get(ctx, e.Task) // one that cannot be read is only numbered
+	_, err := r.site.hooks.Run(ctx, hooks.Moment{Event: hooks.Notification, Names: []string{kind}, Env: r.site.environ,
+		Member: e.Member, Team: r.site.config.Name, Task: e.Task, Fields: map[string]any{"notification_type": kind,
+			"message": cmp.Or(e.Text("text"), e.Text("reason")), "task_subject": t.Subject}})
+	logDropped(ctx, r.site.log, "running a hook", err)
 }

@@ -1,24 +1,17 @@
 package team
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/git"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
 	"muster/internal/teammate"
-	"muster/journal"
-	"muster/llm"
-	"muster/loop"
 )
 
 // runningMember is a member that runs in this process.
@@ -37,21 +30,21 @@ const (
 
 // takeOverMember takes a member that no living process hosts and starts it here.
 func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
-	roster := s.Roster
+	roster := s.site.roster
 	if m.Host != s.id {
 		if alive, err := roster.Alive(ctx, m.Host); err != nil || alive {
-			logDropped(ctx, s.Log, "looking whether a member's host lives", err)
+			logDropped(ctx, s.site.log, "looking whether a member's host lives", err)
 			return
 		}
-		logDropped(ctx, s.Log, "counting the calls of a dead process", s.spending.meter.CutOff(ctx, roster.Alive))
+		logDropped(ctx, s.site.log, "counting the calls of a dead process", s.meter.CutOff(ctx, roster.Alive))
 		// Nothing of the dead process may write where the member now works.
 		_, err := roster.EndTools(ctx)
-		logDropped(ctx, s.Log, "ending the tools of dead processes", err)
+		logDropped(ctx, s.site.log, "ending the tools of dead processes", err)
 	}
 	// What was decided before this life is not about it; whose clock said when does not matter.
-	list, err := s.Requests.List(ctx)
+	list, err := s.site.requests.List(ctx)
 	if err != nil {
-		logDropped(ctx, s.Log, "listing requests", err)
+		logDropped(ctx, s.site.log, "listing requests", err)
 		return // the next sweep tries again
 	}
 	for _, r := range list {
@@ -71,7 +64,7 @@ func (s *supervisor) takeOverMember(ctx context.Context, m muster.Member) {
 	taken, err := roster.TakeOver(ctx, m.Name, m.Host, s.id)
 	if err != nil || taken.Status == muster.Shutdown {
 		if !errors.Is(err, muster.ErrStale) {
-			logDropped(ctx, s.Log, "taking a member over", err)
+			logDropped(ctx, s.site.log, "taking a member over", err)
 		}
 		s.remove(m.Name, l) // another process was faster, or the next sweep tries again
 		return
@@ -123,7 +116,7 @@ func (s *supervisor) runMember(ctx context.Context, m muster.Member, l *runningM
 			"Teammate "+string(name)+" is lost: "+mailbox.Short(muster.PlainText(err)))
 	}
 	s.remove(name, l)
-	wake(s.team.wake)
+	wake(s.wake)
 }
 
 // finalizeMember ends a member that lived here, and tries again for a while. words are for the lead.
@@ -133,9 +126,9 @@ func (s *supervisor) finalizeMember(ctx context.Context, name muster.Name, why, 
 	news := muster.Message{ID: mailbox.NewID(), Type: muster.MailError, From: muster.System, To: muster.Lead,
 		Content: words}
 	for pause := finalizeTimeout / 64; ; pause *= 2 { // what cannot be written in the end, a sweep or the next run does
-		err := s.runHost.finalizeMember(ctx, name, s.id, why, news)
+		err := s.finalizer.member(ctx, name, s.id, why, news)
 		if err == nil || !isTransient(err) || !wait(ctx, pause) {
-			logDropped(ctx, s.Log, "ending a member", err)
+			logDropped(ctx, s.site.log, "ending a member", err)
 			return
 		}
 	}
@@ -171,128 +164,14 @@ func (s *supervisor) get(name muster.Name) *runningMember {
 	return s.running[name]
 }
 
-func (s *supervisor) member(record muster.Member) (*teammate.Member, error) {
-	c, l, stored := s.config, s.config.Limits, record
-	role := c.role(record.Role)
-	noteRole(s.runHost, record.Name, role)
-	record.Model = c.modelOf(record)
-	noImages := c.NoImages != nil && c.NoImages(c.nameOf(record.Model))
-	window, reply := 0, 0
-	if c.Window != nil {
-		window, reply = c.Window(c.nameOf(record.Model))
-	}
-	return teammate.New(teammate.Config{
-		Services: s.Services, Record: stored, Extra: foreignTools(c.Tools),
-		ServerTools: serverTools(s.mcp, noImages),
-		OwnModel:    record.Model != "" && record.Model != c.ModelName,
-		Limits: teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
-			MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),
-			BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns,
-			TodoLimit: l.TodoLimit, TodoReminder: l.TodoReminder, KeptResults: l.KeptResults},
-		ModelName: cmp.Or(record.Model, s.config.ModelName),
-		NoImages:  noImages, Window: window, ReplyTokens: reply,
-		Model: func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
-			return s.model(record, role, now, onWait)
-		},
-		Subagent: func(kind string, now func() (muster.TaskID, int), onWait func(time.Time, error)) (
-			teammate.Subagent, error,
-		) {
-			return s.subagent(record, kind, now, onWait)
-		},
-		Emit: func(e loop.Event) {
-			if p, ok := e.(loop.ToolProgress); ok { // all else has passed the model or the tool
-				p.Text = s.Secrets.String(p.Text)
-				e = p
-			}
-			s.publish(record.Name, TurnEvent{Member: record.Name, Event: e})
-		},
-	})
-}
-
-// tellTrouble returns what tells the journal of a trouble with a model's server that a member is the first to meet.
-func (s *supervisor) tellTrouble(name muster.Name) func(until time.Time, why error) {
-	return func(until time.Time, why error) {
-		s.emit(context.Background(), journal.ModelRetry, name,
-			map[string]any{"text": why.Error(), "until": muster.UnixTime(until)})
-	}
-}
-
-// A member restarts up to maxRestarts times after transient failures, with a pause of one, two and four seconds
-// before it. healthyTime without a failure resets a member's count. While the disk is full there is no limit, and
-// the longest pause is maxPause: each try may cost a request.
-const (
-	maxRestarts = 3
-	healthyTime = 5 * time.Minute
-	maxPause    = time.Minute
-)
-
-// isTransient reports whether a retry is worthwhile, because something outside failed: a file could not be written, or
-// git was killed.
-func isTransient(err error) bool {
-	if errors.Is(err, durable.ErrEnded) { // this process can write nothing any more
-		return false
-	}
-	_, isGit := errors.AsType[*git.ExitError](err)
-	return isGit || errors.Is(err, muster.ErrUnavailable)
-}
-
-// isDiskFull reports whether the disk is full, which only the user can change.
-func isDiskFull(err error) bool {
-	// Git writes files of its own, and tells of a full disk in words only.
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return true
-	}
-	e, isGit := errors.AsType[*git.ExitError](err)
-	return isGit && strings.Contains(strings.ToLower(e.Stderr), syscall.ENOSPC.Error())
-}
-
-// runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. what is the subject
-// of the notes that tell the user each failure, but a full disk only once. member is who runs; "" is nobody. A member
-// that is shut down during a pause ends with its own error, so that its claims are released.
-func (p *runHost) runWithRestarts(ctx context.Context, what string, member muster.Name, run func() error) error {
-	tries, pause, isFullReported := 0, time.Second, false
-	for {
-		began := time.Now()
-		err := run()
-		// What failed after so long is a new failure, and not the same one again.
-		if member != "" && time.Since(began) >= healthyTime {
-			tries, pause, isFullReported = 0, time.Second, false
-		}
-		if err == nil || ctx.Err() != nil || !isTransient(err) {
-			return err
-		}
-		isFull, when := isDiskFull(err), "when there is room"
-		if !isFull {
-			when = "after an error"
-			if tries++; tries > maxRestarts {
-				return err
-			}
-		}
-		p.Log.Warn("restart", "what", what, "cause", causeText(err), "wait", pause)
-		if !isFull || !isFullReported {
-			p.note(ctx, member, what+" goes on "+when+": "+mailbox.Short(muster.PlainText(err)))
-		}
-		isFullReported = isFullReported || isFull
-		if !wait(ctx, pause) {
-			// Whoever is shut down while it waits has claims that nobody else gives back: its caller tells that by
-			// the error.
-			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
-				return err
-			}
-			return context.Cause(ctx)
-		}
-		pause = min(2*pause, maxPause)
-	}
-}
-
 // live runs the member of a record until its life is over, and returns it as it was last. After a transient failure it
 // goes on with its conversation and its task, as after a crash. A teammate whose conversation is not where this process
 // has written it begins a new one. The error is Fenced when the member is another process's then.
 func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammate.Member, end teammate.End, err error) {
 	name := record.Name
-	s.Log.Info("member started", "member", name, "host", s.id)
-	defer func() { s.Log.Info("member stopped", "member", name, "cause", causeText(err)) }()
-	err = s.runWithRestarts(ctx, string(name), name, func() error {
+	s.site.log.Info("member started", "member", name, "host", s.id)
+	defer func() { s.site.log.Info("member stopped", "member", name, "cause", causeText(err)) }()
+	err = s.site.runWithRestarts(ctx, string(name), name, func() error {
 		made, err := s.restore(ctx, name, &record, m != nil)
 		if err == nil {
 			m = made
@@ -308,7 +187,7 @@ func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammat
 
 // hosts reports whether a member is this process's by its record.
 func (s *supervisor) hosts(ctx context.Context, name muster.Name) bool {
-	m, err := s.Roster.Get(ctx, name)
+	m, err := s.site.roster.Get(ctx, name)
 	return err == nil && m.Host == s.id && m.Status != muster.Shutdown
 }
 
@@ -317,7 +196,7 @@ func (s *supervisor) restore(
 	ctx context.Context, name muster.Name, record *muster.Member, failed bool,
 ) (m *teammate.Member, err error) {
 	if failed {
-		*record, err = s.Roster.TakeOver(ctx, name, s.id, s.id)
+		*record, err = s.site.roster.TakeOver(ctx, name, s.id, s.id)
 		if errors.Is(err, muster.ErrStale) || err == nil && record.Status == muster.Shutdown {
 			err = muster.Errorf(muster.Fenced, "%s runs in another process now", name)
 		}
@@ -325,5 +204,5 @@ func (s *supervisor) restore(
 			return nil, err
 		}
 	}
-	return s.member(*record) //nolint:contextcheck // The trouble of a server is told while no member lives, too.
+	return s.members.new(*record) //nolint:contextcheck // The trouble of a server is told while no member lives, too.
 }

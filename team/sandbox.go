@@ -3,6 +3,7 @@ package team
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,9 +14,59 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
-	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
+
+// setLaunchers sets how checks and hooks start, and returns what starts the commands of members. All are logged, and
+// what they print has no keys. A hook and a member's command have a temporary directory of its lane or of this process,
+// and removeDirs removes the latter; a check has one of its own. A member's command and a check are confined by m,
+// unless it is nil, and the git of members has hooks.
+func (s *site) setLaunchers(
+	ctx context.Context, launcher proc.Launcher, m sandbox.Method,
+) (members proc.Launcher, removeDirs func(), err error) {
+	logged := confined.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
+	members, checks, err := s.confine(ctx, logged, m)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	s.workspace.SetLauncher(checks)
+	forHooks, removeHooksDir := s.withTemporaryDir(ctx, logged)
+	members, removeToolsDir := s.withTemporaryDir(ctx, members)
+	foreign := forHooks
+	if !s.config.Sandbox.OpenHooks {
+		foreign = members
+	}
+	s.hooks.Start(forHooks, foreign, s.journal)
+	return s.hookAgents(ctx, members), func() {
+		removeHooksDir()
+		removeToolsDir()
+	}, nil
+}
+
+// withTemporaryDir returns the launcher whose programs have a temporary directory, and what removes that.
+func (s *site) withTemporaryDir(ctx context.Context, l proc.Launcher) (_ proc.Launcher, removeDir func()) {
+	lanes, ok := s.lanes.(*worktree.Lanes)
+	if !ok {
+		return l, func() {}
+	}
+	return confined.WithTemporaryDir(l, lanes, func(err error) {
+		logDropped(ctx, s.log, "making a temporary directory", err)
+	})
+}
+
+// hookAgents returns the launcher whose git has hooks that refuse to move refs which are not the agents'.
+func (s *site) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
+	r, ok := s.repository.(gitRepository)
+	if !ok {
+		return l
+	}
+	return confined.WithHooks(l, sync.OnceValue(func() *git.AgentHooks {
+		dir := filepath.Join(".team", "githooks")
+		hooks, err := git.NewAgentHooks(r.Repo, dir, s.workspace.Paths().Scratch(), s.target())
+		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)
+		return hooks
+	}))
+}
 
 // Sandbox says how the commands of members are confined, and the check and the set-up, which run what members have
 // written. The zero value confines nothing.
@@ -138,10 +189,9 @@ func (h *gitHelper) close() error {
 	return h.launcher.Close()
 }
 
-// open returns what starts git where members write; nil where the settings confine nothing.
-func (h *gitHelper) open(
-	ctx context.Context, c *Config, w *workspace.Workspace, launch func(context.Context) (proc.Launcher, error),
-) (git.Helper, error) {
+// openHelper returns what starts git where members write; nil where the settings confine nothing.
+func (s *site) openHelper(ctx context.Context) (git.Helper, error) {
+	h, c, w := s.helper, &s.config, s.workspace
 	h.Lock()
 	defer h.Unlock()
 	isOn := c.Sandbox.On
@@ -160,7 +210,7 @@ func (h *gitHelper) open(
 		return nil, err
 	}
 	if h.launcher == nil {
-		if h.launcher, err = launch(context.WithoutCancel(ctx)); err != nil {
+		if h.launcher, err = s.launch(context.WithoutCancel(ctx)); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"muster/internal/confined"
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/landing"
@@ -34,15 +35,7 @@ type Setup struct{ o operations }
 // Propose returns what the repository seems to need: its set-up and its checks, with the reasons. It looks at
 // HEAD, runs nothing and writes nothing.
 func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
-	repo, err := s.o.workspace.Repo(ctx)
-	if err != nil {
-		return detect.Proposal{}, err
-	}
-	head, err := repo.Head(ctx)
-	if err != nil {
-		return detect.Proposal{}, err
-	}
-	return setup.Propose(ctx, repo, head)
+	return propose(ctx, s.o.workspace)
 }
 
 // Try runs Config.Setup and Config.Check on HEAD, in a clean checkout as a landing has it. It changes no state of
@@ -63,7 +56,8 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}
 	defer func() { err = cmp.Or(err, durable.RemoveAll(dir)) }()
 	state := paths.Dir(dir)
-	lanes, err := worktree.Open(repo, durable.New(durable.OS{}), state, o.workspace.Journal(), o.workspace.Store().Log(),
+	w := o.workspace
+	lanes, err := worktree.Open(repo, durable.New(durable.OS{}), state, w.Journal(), w.Store().Log(),
 		worktree.Options{})
 	if err != nil {
 		return trial, err
@@ -73,7 +67,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
-	logged := loggedLauncher{o.config.Resources.limit(launcher), o.log, o.secrets}
+	logged := confined.Logged(o.config.Resources.limit(launcher), o.log, o.secrets)
 	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err
@@ -81,7 +75,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	options := o.config.checkOptions()
 	options.Environ, options.Secrets, options.Outputs = o.config.environ(), o.secrets, state.Outputs()
 	options.Log, options.Setups = o.log, setup.Open(repo, o.config.CacheDir, o.log)
-	lander := landing.New(repo, lanes, nil, o.workspace.Journal(), func() (proc.Launcher, error) { return checks, nil },
+	lander := landing.New(repo, lanes, nil, w.Journal(), func() (proc.Launcher, error) { return checks, nil },
 		options)
 	began := time.Now()
 	res, err := lander.TryCheck(ctx, trial.Commit)

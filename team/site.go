@@ -3,26 +3,38 @@ package team
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
+	"syscall"
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/delivery"
+	"muster/internal/detect"
+	"muster/internal/durable"
+	"muster/internal/git"
 	"muster/internal/hooks"
 	"muster/internal/landing"
+	"muster/internal/mailbox"
 	"muster/internal/paths"
 	"muster/internal/ports"
+	"muster/internal/proc"
 	"muster/internal/redact"
+	"muster/internal/requests"
+	"muster/internal/roster"
 	"muster/internal/setup"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/journal"
+	"muster/llm"
 )
 
-// site is what a process works with in the repository of a team. The API, the run, the host of members and the operations
-// of people are given one; it knows none of them. That of a Team has neither lanes and lander nor what follows them below:
-// forRun returns one that has.
+// site is what a process works with in the repository of a team. The API, the run, the host of members and the
+// operations of people are given one; it knows none of them. That of a Team has neither lanes and lander nor what
+// follows them below: forRun returns one that has.
 type site struct {
 	config     Config // the team's, with the name, the check and the set-up of the run
 	branch     string // the target, without refs/heads/
@@ -33,16 +45,25 @@ type site struct {
 	log        *slog.Logger    // never nil
 	listeners  *subscribers
 	helper     *gitHelper
+	trust      workspace.Trust // what the user has said about the repository
+	launch     func(context.Context) (proc.Launcher, error)
 
-	lanes   teammate.Lanes
-	lander  teammate.Lander
-	hooks   *hooks.Runner // nil: there are none
-	setups  *setup.Store  // nil: there is no git
-	environ []string      // of the programs that are started for the team
+	// The services of the workspace.
+	runs     *workspace.Runs
+	journal  *journal.Journal
+	board    *board.Board
+	roster   *roster.Roster
+	post     *mailbox.Mail
+	requests *requests.Requests
+	lanes    teammate.Lanes
+	lander   teammate.Lander
+	hooks    *hooks.Runner // nil: there are none
+	setups   *setup.Store  // nil: there is no git
+	environ  []string      // of the programs that are started for the team
 }
 
-// forRun opens what a run, or a landing without a run, works with. The name and the target of last hold, and its check and
-// set-up where the configuration has none. The zero Run stands for a run that begins.
+// forRun opens what a run, or a landing without a run, works with. The name and the target of last hold, and its check
+// and set-up where the configuration has none. The zero Run stands for a run that begins.
 func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	opened, c := s.workspace, &s.config
 	s.branch = cmp.Or(last.Target, s.branch)
@@ -66,7 +87,7 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	}
 	c.Review, c.Budgets.Team = cmp.Or(c.Review, last.Review), cmp.Or(c.Budgets.Team, last.Budget)
 	root := s.repository.Root()
-	all, errHooks := opened.Trust().Hooks(c.Home)
+	all, errHooks := s.trust.Hooks(c.Home)
 	if err := cmp.Or(c.checkBudgets(), errHooks, c.checkReviewer(paths.Dir(root))); err != nil {
 		return nil, err
 	}
@@ -79,7 +100,13 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
 		Secrets: s.secrets, Registry: workspace.RegistryOf(opened), Landing: s.landingOptions(),
 	})
-	return &s, err
+	if err != nil {
+		return nil, err
+	}
+	w := s.workspace
+	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
+	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
+	return &s, nil
 }
 
 // openRepository returns the repository. Only tests have another than the one of the workspace.
@@ -160,7 +187,7 @@ func (s *site) note(ctx context.Context, member muster.Name, text string) {
 func (s *site) emit(ctx context.Context, kind string, member muster.Name, fields map[string]any) {
 	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
 	// An event tells what has been done already, so it is written also when ctx has ended.
-	if s.workspace.Journal().Emit(context.WithoutCancel(ctx), e) != nil {
+	if s.journal.Emit(context.WithoutCancel(ctx), e) != nil {
 		s.publish(member, StateEvent{journal.Entry{Event: e}})
 	}
 }
@@ -181,10 +208,119 @@ func (s *site) publish(member muster.Name, e Event) {
 	}
 }
 
-// logDropped logs an error that stops nobody.
-func (s *site) logDropped(ctx context.Context, what string, err error) {
-	logDropped(ctx, s.log, what, err)
-}
-
 // wait waits for d; false: ctx has ended before.
 func wait(ctx context.Context, d time.Duration) bool { return clock.Sleep(ctx, d) == nil }
+
+// settle does what steps have left to follow. What cannot be done now is said and left for the next time: news that is
+// late, or a lane that is not archived, is no reason to stop a team.
+func (s *site) settle(ctx context.Context) error {
+	err := s.board.Settle(ctx)
+	if err == nil || !board.OnlyUnsettled(err) {
+		return err
+	}
+	logDropped(ctx, s.log, "settling what steps have left", err)
+	s.note(ctx, "", "left for later: "+muster.PlainText(err))
+	return nil
+}
+
+// propose returns what the repository seems to need, by its files at HEAD.
+func propose(ctx context.Context, w *workspace.Workspace) (detect.Proposal, error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return detect.Proposal{}, err
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return detect.Proposal{}, err
+	}
+	return setup.Propose(ctx, repo, head)
+}
+
+// logDropped logs an error that stops nobody: whoever comes by does again what has failed. An error that only says that
+// ctx has ended is not worth a line.
+func logDropped(ctx context.Context, log *slog.Logger, what string, err error) {
+	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
+		return
+	}
+	log.WarnContext(ctx, "error dropped", "what", what, "err", causeText(err))
+}
+
+// causeText returns an error as the log has it. Of a model's error that is its kind and status: the provider's words
+// may quote the request.
+func causeText(err error) string {
+	if e, ok := errors.AsType[*llm.Error](err); ok {
+		return slog.GroupValue(slog.String("kind", string(e.Kind)), slog.Int("status", e.Status)).String()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A member restarts up to maxRestarts times after transient failures, with a pause of one, two and four seconds
+// before it. healthyTime without a failure resets a member's count. While the disk is full there is no limit, and
+// the longest pause is maxPause: each try may cost a request.
+const (
+	maxRestarts = 3
+	healthyTime = 5 * time.Minute
+	maxPause    = time.Minute
+)
+
+// isTransient reports whether a retry is worthwhile, because something outside failed: a file could not be written, or
+// git was killed.
+func isTransient(err error) bool {
+	if errors.Is(err, durable.ErrEnded) { // this process can write nothing any more
+		return false
+	}
+	_, isGit := errors.AsType[*git.ExitError](err)
+	return isGit || errors.Is(err, muster.ErrUnavailable)
+}
+
+// isDiskFull reports whether the disk is full, which only the user can change.
+func isDiskFull(err error) bool {
+	// Git writes files of its own, and tells of a full disk in words only.
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return true
+	}
+	e, isGit := errors.AsType[*git.ExitError](err)
+	return isGit && strings.Contains(strings.ToLower(e.Stderr), syscall.ENOSPC.Error())
+}
+
+// runWithRestarts calls run until it succeeds, fails for a lasting cause, or has failed too often. what is the subject
+// of the notes that tell the user each failure, but a full disk only once. member is who runs; "" is nobody. A member
+// that is shut down during a pause ends with its own error, so that its claims are released.
+func (s *site) runWithRestarts(ctx context.Context, what string, member muster.Name, run func() error) error {
+	tries, pause, isFullReported := 0, time.Second, false
+	for {
+		began := time.Now()
+		err := run()
+		// What failed after so long is a new failure, and not the same one again.
+		if member != "" && time.Since(began) >= healthyTime {
+			tries, pause, isFullReported = 0, time.Second, false
+		}
+		if err == nil || ctx.Err() != nil || !isTransient(err) {
+			return err
+		}
+		isFull, when := isDiskFull(err), "when there is room"
+		if !isFull {
+			when = "after an error"
+			if tries++; tries > maxRestarts {
+				return err
+			}
+		}
+		s.log.Warn("restart", "what", what, "cause", causeText(err), "wait", pause)
+		if !isFull || !isFullReported {
+			s.note(ctx, member, what+" goes on "+when+": "+mailbox.Short(muster.PlainText(err)))
+		}
+		isFullReported = isFullReported || isFull
+		if !wait(ctx, pause) {
+			// Whoever is shut down while it waits has claims that nobody else gives back: its caller tells that by
+			// the error.
+			if errors.Is(context.Cause(ctx), muster.CauseShutdown) {
+				return err
+			}
+			return context.Cause(ctx)
+		}
+		pause = min(2*pause, maxPause)
+	}
+}

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"muster"
-	"muster/internal/config"
 	"muster/internal/playbook"
-	"muster/internal/prompt"
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
@@ -137,74 +133,145 @@ func (t *Team) checkNoLead(ctx context.Context) error {
 		WithHint("write to it:  muster mail send lead \"...\"\nwatch it:     muster log -f\nadd workers:  muster join")
 }
 
-// writeStart writes the records of a new run, in this order: the run, the lead. It returns what the user should know.
-func (p *runHost) writeStart(
-	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, host muster.HostID,
-) (notes []string, err error) {
-	if err := p.stopOrphans(ctx); err != nil {
-		return nil, err
+// Run takes a goal to landed commits and returns when the run is over. When ctx ends with muster.CauseUser the state is
+// kept for Resume and that cause is returned.
+func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
+	goal = t.site.secrets.String(goal)
+	// Opening writes nothing, so whatever it refuses leaves no trace.
+	r, err := t.openRun(ctx, muster.Run{})
+	if err != nil {
+		return Summary{Code: 1}, err
 	}
-	all, errTasks := p.Board.List(ctx)
-	base, errBase := p.repository.Resolve(ctx, p.target())
-	if err := cmp.Or(errTasks, errBase); err != nil {
-		return nil, err
+	// A start that will be refused takes no lease, with which it would stand in the way of a resume.
+	if _, err := t.checkStart(ctx, s.Add); err != nil {
+		return Summary{Code: 1}, err
 	}
-	first := muster.TaskID(1)        // after every task that there is
-	var needsAttention []muster.Task // nobody has looked at them since they were given up
-	for _, task := range all {
-		first = max(first, task.ID+1)
-		if task.Status == muster.NeedsAttention {
-			needsAttention = append(needsAttention, task)
-			notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs attention: muster task retry %d",
-				task.ID, task.Subject, task.ID))
+	// A branch that the user named wrongly is refused before anything is made, the lease too.
+	if err := r.checkTarget(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	book, err := s.book(ctx, r.site)
+	if err != nil {
+		return Summary{Code: 1}, err
+	}
+	if book != nil {
+		goal = playbookGoal(book, goal)
+	}
+	return t.asLead(ctx, func() (sum Summary, err error) {
+		// Asked again while the lease is held: no other process can start a run, or put the team aside, from here on.
+		state, err := t.checkStart(ctx, s.Add)
+		if err != nil {
+			return sum, err
 		}
-	}
-	// An id of a record that cannot be read is used too: the record may be mended, and then it is a task again.
-	for _, u := range p.Board.Corrupt() {
-		first = max(first, u.ID+1)
-	}
-	c := p.config
-	// Noted before the run's record has it: a resume finds that the user has named it.
-	if err := confirmTargets(ctx, p); err != nil {
-		return nil, err
-	}
-	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
-	run, err := p.workspace.Runs().Change(ctx, func(r *muster.Run) {
-		*r = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Review: c.Review,
-			Target: p.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
-			StartedAt: muster.UnixTime(time.Now()), First: first, Into: p.into,
-			Tips: []muster.Tip{{Commit: base}}, Extra: r.Extra}
-		r.Open = view.TaskIDs(open)
-		beginAsConversation(r, c.Conversation != nil && book == nil)
-		if book != nil {
-			r.Playbook = &muster.Playbook{Name: book.Name, Hash: book.Hash, Tasks: book.Tasks}
+		if state.IsStopped {
+			return t.resume(ctx, goal)
 		}
+		return r.begin(ctx, goal, book, state.Open, s.Fresh)
 	})
+}
+
+// Resume goes on where a stopped or killed team was, with every member's own conversation. Where the process was killed
+// after the run had ended and before it could say so, Resume asks no model: it returns that run's summary.
+func (t *Team) Resume(ctx context.Context) (Summary, error) {
+	// Where there is nothing to go on with, nothing is written, not even a lease.
+	if _, _, err := t.findStoppedRun(ctx); err != nil {
+		return Summary{Code: 1}, err
+	}
+	return t.asLead(ctx, func() (Summary, error) { return t.resume(ctx, "") })
+}
+
+// resume brings the stopped team back to life. more is what the user wants besides. The caller holds LeadLease.
+func (t *Team) resume(ctx context.Context, more string) (sum Summary, err error) {
+	// With the lease the answer is final: the run may have gone on, or been put aside, before.
+	last, ended, err := t.findStoppedRun(ctx)
+	if err != nil {
+		return sum, err
+	}
+	r, err := t.openRun(ctx, last)
+	if err != nil {
+		return sum, err
+	}
+	if ended {
+		return r.reportEnd(ctx, last)
+	}
+	return r.resume(ctx, last, more)
+}
+
+// asLead calls f while this process is the only one that may bring the team to life. A failed run has the code 1 or
+// more.
+func (t *Team) asLead(ctx context.Context, f func() (Summary, error)) (sum Summary, err error) {
+	release, err := t.takeLead(ctx)
+	if err == nil {
+		defer release()
+		sum, err = f()
+	}
+	if err != nil {
+		sum.Code = max(sum.Code, 1)
+	}
+	return sum, err
+}
+
+// Join adds a process with workers to a team whose run is under way, and returns when the run is over or nobody lives
+// in this process any more. The process also takes over teammates of processes that die. When ctx ends its members'
+// records stay as they are, and another process of the team goes on with them. Errors: NotFound where no run is under
+// way.
+func (t *Team) Join(ctx context.Context, w *Workers) (why Ending, err error) {
+	// Where there is no run nothing is written, not even a host.
+	if err := t.checkModel(); err != nil {
+		return "", err
+	}
+	run, err := t.services().Runs().Get(ctx)
+	if err := cmp.Or(err, checkUnderWay(run)); err != nil {
+		return "", err
+	}
+	r, err := t.openRun(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	return r.join(ctx, w)
+}
+
+// openRun opens a run that this process leads or joins. The zero Run stands for one that begins.
+func (t *Team) openRun(ctx context.Context, last muster.Run) (*teamRun, error) {
+	if err := t.checkModel(); err != nil {
+		return nil, err
+	}
+	s, err := t.openSite(ctx, last)
 	if err != nil {
 		return nil, err
 	}
-	words := prompt.Goal(run, open, needsAttention)
-	if c.Conversation != nil {
-		words += "\n\n" + prompt.Talk
-	}
-	if book != nil {
-		words += "\n\n" + prompt.Playbook
-	}
-	return notes, p.createLead(ctx, words, host)
+	return newTeamRun(ctx, s, &t.hosting, last)
 }
 
-func (p *runHost) createLead(ctx context.Context, words string, host muster.HostID) error {
-	// The epoch rises with each life, so that what was said to an earlier one is recognised. A lead that is resumed
-	// gets no new prompt: its conversation has the first one.
-	leads := config.Stored(cmp.Or(p.config.role("lead").Model, p.config.ModelName))
-	_, err := p.Roster.Update(ctx, muster.Lead, func(m *muster.Member) {
-		m.Status, m.IdleReason, m.Doing, m.Task, m.Host = muster.Working, "", "", 0, host
-		m.Epoch++
-		m.Model, m.Prompt = leads, cmp.Or(words, m.Prompt)
-	})
-	if errors.Is(err, muster.ErrNotFound) {
-		_, err = p.Roster.Add(ctx, muster.Member{Name: muster.Lead, Role: "lead", Status: muster.Working,
-			Prompt: words, Model: leads, Host: host})
+// checkModel refuses a run of a team that cannot ask a model.
+func (t *Team) checkModel() error {
+	if t.site.config.Model == nil {
+		return muster.Errorf(muster.Invalid, "a run needs a model").
+			WithHint("set Config.Model: llm/anthropic.New or llm/openai.New")
 	}
-	return err
+	return nil
+}
+
+// book reads the playbook of a start, nil where there is none. It writes nothing.
+func (s Start) book(ctx context.Context, at *site) (*playbook.Book, error) {
+	if s.Playbook == nil {
+		return nil, nil
+	}
+	if s.Add {
+		return nil, muster.Errorf(muster.Invalid, "a playbook begins a run, and does not go on with one").
+			WithHint("go on with the one that stopped: muster resume")
+	}
+	hide := at.secrets.String
+	source := playbook.Source{File: s.Playbook.File, Data: []byte(hide(string(s.Playbook.Data))),
+		Params: map[string]string{}, Tracked: func() ([]string, error) {
+			return at.repository.TrackedFiles(ctx, at.target(), at.config.Land != "", s.Fresh)
+		}}
+	for name, value := range s.Playbook.Params {
+		source.Params[name] = hide(value)
+	}
+	b, err := playbook.Read(source)
+	if err != nil {
+		return nil, err
+	}
+	return &b, nil
 }

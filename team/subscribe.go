@@ -13,7 +13,7 @@ import (
 // earlier state events. The order between turn events and state events is not defined. The channel is closed after ctx
 // has ended. Subscribe may be called at any time, from any goroutine.
 func (t *Team) Subscribe(ctx context.Context) <-chan Event {
-	sub := t.site.listeners.add()
+	sub := t.listeners.add()
 	out := make(chan Event)
 	from, err := t.Journal().Tail(ctx, 0) // before it returns, so that nothing that follows is missed
 	send := func(e Event) bool {
@@ -53,11 +53,11 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 			}
 		}
 	})
-	sending.Go(func() { t.words.follow(ctx, t.services().Paths().Live(), send) })
+	sending.Go(func() { t.listeners.follow(ctx, t.services().Paths().Live(), send) })
 	go func() {
 		sending.Wait()
 		<-ctx.Done()
-		t.site.listeners.remove(sub)
+		t.listeners.remove(sub)
 		close(out)
 	}()
 	return out

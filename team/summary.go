@@ -47,7 +47,7 @@ type Summary struct {
 
 // conclude writes the end of the run and gathers its summary. A run that was interrupted or met a limit has not ended:
 // it can be resumed.
-func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
+func (r *teamRun) conclude(ctx context.Context, end teammate.End, err error) (Summary, error) {
 	var stop *teammate.TeamStop
 	isLimit := errors.As(err, &stop)
 	// A key that is refused is the user's to mend, and not a limit of the team.
@@ -60,52 +60,52 @@ func (p *runHost) conclude(ctx context.Context, end teammate.End, err error) (Su
 	goOn, hint := "", ""
 	if isOver {
 		goOn, hint = over.GoOn(), over.Hint()
-		p.spending.tell(ctx, journal.BudgetSpent, over, over.Error())
+		r.spending.tell(ctx, journal.BudgetSpent, over, over.Error())
 	}
 	if isLimit {
 		end = teammate.End{Code: 3, Text: stop.Error() + hint}
 	} else if err != nil {
-		return p.interrupted(ctx, end, err), err
+		return r.interrupted(ctx, end, err), err
 	}
 	// What a member's end cut short (news, an archived lane) is done now, not at the next start.
-	err = p.runEffects(ctx)
+	err = r.site.settle(ctx)
 	if err == nil && !isLimit {
-		err = p.stopOrphans(ctx)
+		err = r.finalizer.stopOrphans(ctx)
 	}
 	var run muster.Run
 	if err == nil {
-		run, err = p.workspace.Runs().Change(ctx, func(r *muster.Run) {
+		run, err = r.site.runs.Change(ctx, func(x *muster.Run) {
 			if !isLimit {
-				r.EndedAt = muster.UnixTime(time.Now())
+				x.EndedAt = muster.UnixTime(time.Now())
 			}
 		})
 	}
 	if err != nil {
 		return Summary{}, err
 	}
-	sum, err := p.summarize(ctx, run, end)
+	sum, err := r.summarize(ctx, run, end)
 	sum.GoOn = goOn
 	return sum, err
 }
 
 // interrupted returns the summary of a run that was stopped by an error. Its records stay as they are.
-func (p *runHost) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
-	run, err := p.Run(ctx)
-	logDropped(ctx, p.Log, "reading the run's record after it was stopped", err)
+func (r *teamRun) interrupted(ctx context.Context, end teammate.End, cause error) Summary {
+	run, err := r.site.runs.Get(ctx)
+	logDropped(ctx, r.site.log, "reading the run's record after it was stopped", err)
 	why := "stopped: " + muster.PlainText(cause)
 	if errors.Is(cause, muster.CauseUser) {
 		why = "interrupted; the state is kept"
 	}
-	p.emit(ctx, journal.RunNote, "", map[string]any{"text": why, "stop": true})
-	tasks, err := p.Board.List(ctx)
-	logDropped(ctx, p.Log, "reading the board after the run was stopped", err)
+	r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": why, "stop": true})
+	tasks, err := r.site.board.List(ctx)
+	logDropped(ctx, r.site.log, "reading the board after the run was stopped", err)
 	return Summary{Run: run, Code: max(end.Code, 1), Text: muster.PlainText(cause), Tasks: tasks}
 }
 
 // summarize gathers the summary of a run whose record is written, and tells its end. It reads the tasks after the end
 // was written: what is made later belongs to the next run.
-func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
-	tasks, err := p.Board.List(ctx)
+func (r *teamRun) summarize(ctx context.Context, run muster.Run, end teammate.End) (Summary, error) {
+	tasks, err := r.site.board.List(ctx)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -115,28 +115,28 @@ func (p *runHost) summarize(ctx context.Context, run muster.Run, end teammate.En
 			text.Count(len(open), "open task"))
 		end = teammate.End{Code: 3, Text: strings.TrimSpace(why)}
 	}
-	run.Target = p.branch // where this process landed, whatever the record says by now
+	run.Target = r.site.branch // where this process landed, whatever the record says by now
 	sum := Summary{Run: run, Code: end.Code, Text: end.Text, Tasks: tasks, Verified: run.Check != "",
 		Red: run.BaseCheck == workspace.BaseRed, Unread: map[muster.TaskID]string{}}
-	for _, u := range p.Board.Corrupt() {
+	for _, u := range r.site.board.Corrupt() {
 		// A task of an earlier run does not make this one incomplete.
 		if run.HasID(u.ID) {
 			sum.Unread[u.ID] = u.Why
 			sum.Code = max(sum.Code, 3)
 		}
 	}
-	findLeftovers(ctx, p, &sum)
-	p.verifyLanded(ctx, &sum)
-	verifyTarget(ctx, p, &sum)
+	r.findLeftovers(ctx, &sum)
+	r.verifyLanded(ctx, &sum)
+	r.verifyTarget(ctx, &sum)
 	// Before the end is told: a process that is killed here leaves a run whose end resume tells, and moves the branch.
-	forward(ctx, p, &sum)
-	p.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
+	r.forward(ctx, &sum)
+	r.site.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
 	return sum, nil
 }
 
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of
 // all.
-func (p *runHost) missingTasks(
+func (r *teamRun) missingTasks(
 	ctx context.Context, tasks []muster.Task,
 ) (ids []muster.TaskID, heads []string, err error) {
 	var commits []string
@@ -148,7 +148,7 @@ func (p *runHost) missingTasks(
 	if len(commits) == 0 {
 		return nil, nil, nil
 	}
-	off, heads, err := p.repository.MissingCommits(ctx, p.target(), commits)
+	off, heads, err := r.site.repository.MissingCommits(ctx, r.site.target(), commits)
 	gone := map[string]bool{}
 	for _, c := range off {
 		gone[c] = true
@@ -163,18 +163,18 @@ func (p *runHost) missingTasks(
 
 // verifyLanded looks whether all that landed in the run is still there: somebody may have moved the target, or removed
 // it.
-func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
+func (r *teamRun) verifyLanded(ctx context.Context, sum *Summary) {
 	mine := slices.DeleteFunc(slices.Clone(sum.Tasks), func(x muster.Task) bool { return !sum.Run.Has(x) })
-	ids, heads, err := p.missingTasks(ctx, mine)
+	ids, heads, err := r.missingTasks(ctx, mine)
 	said := ""
 	switch {
 	case err != nil:
-		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %s", p.branch,
+		said = fmt.Sprintf("Whether all that landed is still on %s cannot be told: %s", r.site.branch,
 			muster.PlainText(err))
 	case len(ids) > 0:
 		sum.Off = ids
 		said = fmt.Sprintf("%s no longer on %s, which somebody has moved or removed; to have it back: %s",
-			landedAndNow(ids), p.branch, p.recoveryCommand(ctx, heads))
+			landedAndNow(ids), r.site.branch, r.recoveryCommand(ctx, heads))
 	default:
 		return
 	}
@@ -184,17 +184,17 @@ func (p *runHost) verifyLanded(ctx context.Context, sum *Summary) {
 
 // verifyTarget looks whether the check is red on the target. Where somebody has moved it to a commit of which no check
 // is known, the check runs there. Where no task was made, the answer was the goal, and the target does not matter.
-func verifyTarget(ctx context.Context, p *runHost, sum *Summary) {
-	o, err := p.Progress(ctx)
-	logDropped(ctx, p.Log, "looking whether the run had tasks", err)
+func (r *teamRun) verifyTarget(ctx context.Context, sum *Summary) {
+	o, err := r.host.members.progress(ctx)
+	logDropped(ctx, r.site.log, "looking whether the run had tasks", err)
 	if err != nil || !o.HadTasks || sum.Code != 0 {
 		return
 	}
-	if l, ok := p.Lander.(*landing.Lander); ok {
+	if l, ok := r.site.lander.(*landing.Lander); ok {
 		res, isRun, err := l.CheckMoved(ctx)
 		switch {
 		case err != nil:
-			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %s\n%s", p.branch,
+			sum.Code, sum.Text = 3, fmt.Sprintf("Whether the check passes on %s cannot be told: %s\n%s", r.site.branch,
 				muster.PlainText(err), sum.Text)
 		case isRun:
 			sum.Red = !res.Green
@@ -206,27 +206,27 @@ func verifyTarget(ctx context.Context, p *runHost, sum *Summary) {
 }
 
 // recoveryCommand is what to type so that the target has the commits again.
-func (p *runHost) recoveryCommand(ctx context.Context, heads []string) string {
-	if at, err := p.repository.Resolve(ctx, p.target()); err == nil && at != "" {
-		return fmt.Sprintf("git switch %s && git merge %s", p.branch, strings.Join(heads, " "))
+func (r *teamRun) recoveryCommand(ctx context.Context, heads []string) string {
+	if at, err := r.site.repository.Resolve(ctx, r.site.target()); err == nil && at != "" {
+		return fmt.Sprintf("git switch %s && git merge %s", r.site.branch, strings.Join(heads, " "))
 	}
-	way := fmt.Sprintf("git branch %s %s", p.branch, heads[0])
+	way := fmt.Sprintf("git branch %s %s", r.site.branch, heads[0])
 	if more := heads[1:]; len(more) > 0 {
-		way += fmt.Sprintf(" && git switch %s && git merge %s", p.branch, strings.Join(more, " "))
+		way += fmt.Sprintf(" && git switch %s && git merge %s", r.site.branch, strings.Join(more, " "))
 	}
 	return way
 }
 
 // validateTarget refuses to go on where the target is gone, with the commit to bring it back at, or checked out.
-func (p *runHost) validateTarget(ctx context.Context) error {
-	err := p.repository.ValidateTarget(ctx, p.target())
+func (r *teamRun) validateTarget(ctx context.Context) error {
+	err := r.site.repository.ValidateTarget(ctx, r.site.target())
 	gone, ok := errors.AsType[*muster.Error](err)
 	if !ok || !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}
-	if tasks, lerr := p.Board.List(ctx); lerr == nil {
-		if _, heads, lerr := p.missingTasks(ctx, tasks); lerr == nil && len(heads) > 0 {
-			return gone.WithHint("bring it back: %s", p.recoveryCommand(ctx, heads))
+	if tasks, lerr := r.site.board.List(ctx); lerr == nil {
+		if _, heads, lerr := r.missingTasks(ctx, tasks); lerr == nil && len(heads) > 0 {
+			return gone.WithHint("bring it back: %s", r.recoveryCommand(ctx, heads))
 		}
 	}
 	return err

@@ -258,3 +258,30 @@ func (s Tasks) Collisions(ctx context.Context) ([]muster.Collision, error) {
 	}
 	return found, err
 }
+
+// Planned returns the tasks that a run with start.Playbook would put on the board, with the ids that they would get if
+// nobody adds a task before. It writes nothing. Errors are Invalid, with the place in the file.
+func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) {
+	at, err := s.t.site, error(nil)
+	if at.repository, err = at.openRepository(ctx); err != nil {
+		return nil, err
+	}
+	book, err := start.book(ctx, &at)
+	if err != nil {
+		return nil, err
+	}
+	next, err := board.UnusedID(ctx, s.t.services().Board())
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]muster.TaskID{}
+	var tasks []muster.Task
+	for i, x := range book.Tasks {
+		ids[x.Key] = next + muster.TaskID(i)
+		on := blockerIDs(x, ids)
+		tasks = append(tasks, muster.Task{ID: ids[x.Key], Key: x.Key, Subject: x.Subject, Description: x.Description,
+			Status: muster.Pending, DependsOn: on, BlockedBy: on, ClaimRole: x.Role, Priority: x.Priority,
+			RequirePlan: x.RequirePlan, CreatedBy: muster.System})
+	}
+	return tasks, nil
+}

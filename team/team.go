@@ -47,14 +47,12 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/git"
-	"muster/internal/mcp"
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/sandbox"
 	"muster/internal/workspace"
 	"muster/journal"
-	"muster/llm/retry"
 )
 
 // Team is an opened team. Run, Resume and Join are for one goroutine and one run at a time. All else may be used from
@@ -62,16 +60,10 @@ import (
 type Team struct {
 	site          site
 	running       atomic.Pointer[workspace.Workspace] // the services of the last run, which has its name and target
-	limiters      retry.Limiters
-	outages       retry.Outages
-	openings      openings
-	wake          chan struct{}                                // holds one token: the supervisor is to reconcile
-	launch        func(context.Context) (proc.Launcher, error) // what starts tools and checks
+	hosting       shared
 	listeners     subscribers
-	words         words
-	ownsWorkspace bool
-	mcp           atomic.Pointer[mcp.Pool] // of the run that goes on in this process; nil: it has no servers
 	helper        gitHelper
+	ownsWorkspace bool
 }
 
 // FindRoot returns where the state of the team lies that works on the repository of dir: the root of the main worktree.
@@ -152,10 +144,11 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	c.ModelName = config.Stored(c.ModelName)
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	// The target is the team's own, so that nobody's branch is touched unless the user names it.
-	t := &Team{wake: make(chan struct{}, 1), launch: proc.New}
+	t := &Team{hosting: shared{wake: make(chan struct{}, 1)}}
 	t.site = site{config: c, branch: cmp.Or(c.Land, "muster/"+string(c.Name)), workspace: w, log: log,
-		secrets: w.Secrets().With(c.secretValues()...), listeners: &t.listeners, helper: &t.helper}
-	w.SetGitHelper(func(ctx context.Context) (git.Helper, error) { return t.helper.open(ctx, &t.site.config, w, t.launch) })
+		secrets: w.Secrets().With(c.secretValues()...), listeners: &t.listeners, helper: &t.helper,
+		trust: w.Trust(), launch: proc.New}
+	w.SetGitHelper(t.site.openHelper)
 	if c.Conversation != nil {
 		// So that the user can say something before the run starts.
 		c.Conversation.listen(w.Mail(context.Background()), c.Store.Leases())
@@ -217,9 +210,9 @@ func Guard() {
 	sandbox.ForwardMain()
 }
 
-// openSite opens what a run, or a landing without a run, works with: see site.forRun. From then on the team's other methods
-// use the same services: a second board in this process would have a graph of its own, and a second lander would not see
-// the landings that are under way.
+// openSite opens what a run, or a landing without a run, works with: see site.forRun. From then on the team's other
+// methods use the same services: a second board in this process would have a graph of its own, and a second lander
+// would not see the landings that are under way.
 func (t *Team) openSite(ctx context.Context, last muster.Run) (*site, error) {
 	s, err := t.site.forRun(ctx, last)
 	if err == nil {

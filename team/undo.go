@@ -43,7 +43,7 @@ func (o operations) undo(ctx context.Context, ids []muster.TaskID, isDryRun bool
 		return u, err
 	}
 	w := s.workspace
-	x := &undoing{ids: ids, site: s, workspace: w, board: w.Board(), journal: w.Journal(), launch: o.launch}
+	x := &undoing{ids: ids, site: s, workspace: w, launch: o.launch}
 	if err := x.read(ctx); err != nil {
 		return u, err
 	}
@@ -85,21 +85,19 @@ type undoing struct {
 
 	site      *site
 	workspace *workspace.Workspace
-	board     *board.Board
-	journal   *journal.Journal
 	launch    func(context.Context) (proc.Launcher, error)
 }
 
 // read reads the tasks, and refuses those that cannot be taken back.
 func (x *undoing) read(ctx context.Context) (err error) {
-	if x.tasks, err = x.board.List(ctx); err != nil {
+	if x.tasks, err = x.site.board.List(ctx); err != nil {
 		return err
 	}
 	// In one order, so that a call that is repeated finds the task that an earlier one has left.
 	slices.Sort(x.ids)
 	x.ids = slices.Compact(x.ids)
 	for _, id := range x.ids {
-		t, err := x.board.Get(ctx, id)
+		t, err := x.site.board.Get(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -234,7 +232,7 @@ func (x *undoing) land(ctx context.Context) error {
 		return x.giveUp(ctx, t, err)
 	}
 	defer removeDirs()
-	at, err := x.journal.Tail(ctx, 0)
+	at, err := x.site.journal.Tail(ctx, 0)
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}
@@ -255,7 +253,7 @@ func (x *undoing) task(ctx context.Context) (muster.Task, error) {
 			return t, nil
 		}
 	}
-	return x.board.Create(ctx, board.Draft{Subject: x.subject(), CreatedBy: muster.User, Undoes: x.ids,
+	return x.site.board.Create(ctx, board.Draft{Subject: x.subject(), CreatedBy: muster.User, Undoes: x.ids,
 		Description: "Take back what has landed with these commits, and nothing else:\n" + x.summary() +
 			"\nIn the lane: git revert -n COMMIT (with -m 1 for a merge commit). The lane may have it already."})
 }
@@ -277,7 +275,7 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 	if err != nil {
 		return t, err
 	}
-	now, err := x.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
+	now, err := x.site.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
 	if err != nil {
 		return t, err
 	}
@@ -290,7 +288,7 @@ func (x *undoing) fillLane(ctx context.Context, t muster.Task) (muster.Task, err
 
 func (x *undoing) errReturned(ctx context.Context, t muster.Task, from muster.Pos) error {
 	why, hint := "it could not land", ""
-	for e, err := range x.journal.Read(ctx, from) {
+	for e, err := range x.site.journal.Read(ctx, from) {
 		if err != nil || e.Task != t.ID || e.Kind != journal.TaskReturned {
 			continue
 		}
@@ -317,12 +315,12 @@ func (x *undoing) giveUp(ctx context.Context, t muster.Task, cause error) error 
 	ctx = context.WithoutCancel(ctx)
 	// First the right to land, then the task, then the lane: what has landed meanwhile stays landed, and a crash in
 	// between leaves a task that still has its lane.
-	now, err := x.board.Get(ctx, t.ID)
+	now, err := x.site.board.Get(ctx, t.ID)
 	if err == nil && now.Claimed() {
 		now, err = x.workspace.RevokeTask(ctx, now, muster.User, "it was given up")
 	}
 	if err == nil {
-		err = x.board.Delete(ctx, t.ID, true)
+		err = x.site.board.Delete(ctx, t.ID, true)
 	}
 	if err == nil && now.Worktree != "" {
 		var lanes *worktree.Lanes

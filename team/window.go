@@ -31,11 +31,11 @@ func (s Members) Window(
 		return Window{}, err
 	}
 	w := Window{Member: name, Role: m.Role, Model: cmp.Or(m.Model, run.Model), Counted: p.Counted}
-	system, tools := teammate.Prefix(teammate.Config{Record: m, ModelName: w.Model,
-		Extra:       foreignTools(s.t.site.config.Tools),
-		ServerTools: serverTools(s.t.site.config.rememberedMCP(ctx, s.t.Root()), false),
-		Services: teammate.Services{Team: services.Name(ctx), Home: services.Paths(), Store: services.Store(),
-			Skills: s.t.site.config.skills(services.Paths()), Roles: s.t.site.config.roleFiles(services.Paths())}})
+	site := s.t.site
+	site.workspace, site.config.Name = services, services.Name(ctx)
+	system, tools := teammate.Prefix((&members{site: &site, mcp: site.config.rememberedMCP(ctx, s.t.Root()),
+		skills: site.config.skills(services.Paths()), roles: site.config.roleFiles(services.Paths())}).
+		configOf(m, w.Model, false))
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
 		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)

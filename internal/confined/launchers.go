@@ -1,4 +1,4 @@
-package team
+package confined
 
 import (
 	"cmp"
@@ -11,46 +11,8 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/redact"
-	"muster/internal/sandbox"
 	"muster/internal/worktree"
 )
-
-// setLaunchers sets how checks and hooks start, and returns what starts the commands of members. All are logged, and what
-// they print has no keys. A hook and a member's command have a temporary directory of its lane or of this process, and
-// removeDirs removes the latter; a check has one of its own. A member's command and a check are confined by m, unless it
-// is nil, and the git of members has hooks.
-func (s *site) setLaunchers(
-	ctx context.Context, launcher proc.Launcher, m sandbox.Method,
-) (members proc.Launcher, removeDirs func(), err error) {
-	logged := loggedLauncher{s.config.Resources.limit(launcher), s.log, s.secrets}
-	members, checks, err := s.confine(ctx, logged, m)
-	if err != nil {
-		return nil, func() {}, err
-	}
-	s.workspace.SetLauncher(checks)
-	forHooks, removeHooksDir := s.withTemporaryDir(ctx, logged)
-	members, removeToolsDir := s.withTemporaryDir(ctx, members)
-	foreign := forHooks
-	if !s.config.Sandbox.OpenHooks {
-		foreign = members
-	}
-	s.hooks.Start(forHooks, foreign, s.workspace.Journal())
-	return s.hookAgents(ctx, members), func() {
-		removeHooksDir()
-		removeToolsDir()
-	}, nil
-}
-
-// withTemporaryDir returns the launcher whose programs have a temporary directory, and the function that removes it.
-func (s *site) withTemporaryDir(ctx context.Context, l proc.Launcher) (_ proc.Launcher, removeDir func()) {
-	lanes, ok := s.lanes.(*worktree.Lanes)
-	if !ok {
-		return l, func() {}
-	}
-	t := &temporaryLauncher{Launcher: l, lanes: lanes,
-		warn: func(err error) { logDropped(ctx, s.log, "making a temporary directory", err) }}
-	return t, t.removeDir
-}
 
 // temporaryLauncher starts the commands of members. They have a lower priority than checks. In a lane they have its
 // ports and its directory for temporary files. Elsewhere they have one of this process, which goes with the process: a
@@ -88,7 +50,13 @@ func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Proces
 	return p, err
 }
 
-// removeDir removes the directory. Every program that was started has ended.
+// WithTemporaryDir returns a launcher for commands of members and for hooks, and what removes the directory of this
+// process when every program that was started has ended. warn is told why none could be made.
+func WithTemporaryDir(l proc.Launcher, lanes *worktree.Lanes, warn func(error)) (_ proc.Launcher, removeDir func()) {
+	t := &temporaryLauncher{Launcher: l, lanes: lanes, warn: warn}
+	return t, t.removeDir
+}
+
 func (l *temporaryLauncher) removeDir() {
 	l.once.Do(func() {}) // from now on none is made
 	if l.remove != nil {
@@ -103,18 +71,9 @@ type hookedLauncher struct {
 	hooks func() *git.AgentHooks // nil where they cannot be written
 }
 
-// hookAgents makes the launcher of the run's checks one for agents.
-func (s *site) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
-	r, ok := s.repository.(gitRepository)
-	if !ok {
-		return l
-	}
-	return hookedLauncher{l, sync.OnceValue(func() *git.AgentHooks {
-		dir := filepath.Join(".team", "githooks")
-		hooks, err := git.NewAgentHooks(r.Repo, dir, s.workspace.Paths().Scratch(), s.target())
-		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)
-		return hooks
-	})}
+// WithHooks returns a launcher for the commands of agents.
+func WithHooks(l proc.Launcher, hooks func() *git.AgentHooks) proc.Launcher {
+	return hookedLauncher{l, hooks}
 }
 
 // Start starts a program with the hooks.
@@ -132,6 +91,11 @@ type loggedLauncher struct {
 	proc.Launcher
 	log     *slog.Logger
 	secrets *redact.Secrets
+}
+
+// Logged returns a launcher that logs what it starts, and hides secrets in what that prints.
+func Logged(l proc.Launcher, log *slog.Logger, secrets *redact.Secrets) proc.Launcher {
+	return loggedLauncher{l, log, secrets}
 }
 
 // Start starts a program and logs its end when that comes.
@@ -158,8 +122,12 @@ func (l loggedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 	}
 	// Several goroutines may wait for the same process, and its end is one line.
 	return proc.Then(p, func(exit int, err error) (int, error) {
+		cause := ""
+		if err != nil {
+			cause = err.Error()
+		}
 		l.log.Debug("process ended", "argv0", argv0, "dir", s.Dir, "process", p.PID(), "exit", exit,
-			"seconds", time.Since(began).Seconds(), "err", causeText(err))
+			"seconds", time.Since(began).Seconds(), "err", cause)
 		return exit, err
 	}), nil
 }
