@@ -11,16 +11,58 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/collision"
 	"muster/internal/failpoint"
+	"muster/internal/landing"
 	"muster/internal/prompt"
+	"muster/internal/tool/code"
 )
 
 // claims is the member's hold on its task. The board alone says whether a claim still holds:
 // check reads it before a tool changes something and whenever the member decides what to do
 // next.
 type claims struct {
-	*self
+	name        muster.Name
+	role        string
+	mayWrite    bool // files, by its role
+	requirePlan bool
+	board       *board.Board
+	run         func(context.Context) (muster.Run, error)
+	worktrees   Lanes
+	lander      Lander
+	lanes       laneKeeper
+	plans       *plans
+	hooks       *userHooks
+	jobs        *code.Jobs
+	collisions  *collision.Watcher
+	readyLane   func(ctx context.Context, lane muster.Lane) string // nil: there is no set-up
+	review      func(context.Context, landing.ReviewRequest) (landing.ReviewVerdict, error)
+	diary       *diary
+	presence    display
+	phase       rounds
+	read        reader
+
 	held guarded[claim] // its task has no id when the member has none
+}
+
+// display shows others what the member does.
+type display interface {
+	Me() muster.Member
+	setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error
+	showActivity(ctx context.Context, what string) (done func())
+}
+
+// rounds counts what the tools do in a work phase.
+type rounds interface {
+	noteChange()
+	noteOpen(call string)
+	extend()
+	end()
+}
+
+// reader knows what the member's model was given to read.
+type reader interface {
+	hasRead(muster.MessageID) bool
 }
 
 // claim is one claim of the member: the task as it was read last, whose id and fence are the
@@ -62,8 +104,8 @@ func (c *claims) clearTask() { c.held.change(func(h *claim) { *h = claim{} }) }
 // endTask clears the task and ends a teammate's phase. The lead goes on.
 func (c *claims) endTask() {
 	c.clearTask()
-	if !c.isLead() {
-		c.phase.change(func(p *counters) { p.over = true })
+	if c.name != muster.Lead {
+		c.phase.end()
 	}
 }
 
@@ -78,7 +120,7 @@ const claimPrefix = "claim-"
 
 // isPresented reports whether the owner has read the text of its task.
 func (c *claims) isPresented(h claim) bool {
-	return h.presented || c.conversation.script.Delivered(claimKey(h.task))
+	return h.presented || c.read.hasRead(claimKey(h.task))
 }
 
 // find reads from the board what the member has claimed: a claim outlives its owner's
@@ -87,8 +129,8 @@ func (c *claims) isPresented(h claim) bool {
 // process died before it had made one, the task gets a fresh one. When the lane is gone the
 // member's tools will say so.
 func (c *claims) find(ctx context.Context) error {
-	all, err := c.Board.Claimed(ctx)
-	i := slices.IndexFunc(all, func(t muster.Task) bool { return t.Owner == c.name() })
+	all, err := c.board.Claimed(ctx)
+	i := slices.IndexFunc(all, func(t muster.Task) bool { return t.Owner == c.name })
 	if err != nil || i < 0 {
 		return err
 	}
@@ -114,8 +156,8 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	}
 	h := c.held.get()
 	if h.task.ID == 0 {
-		t, ok, err := c.Board.ClaimNext(ctx, board.Claim{Owner: c.name(), Role: c.Record.Role,
-			Source: muster.SourceAuto, OnlyOwn: !c.role.Writes()})
+		t, ok, err := c.board.ClaimNext(ctx, board.Claim{Owner: c.name, Role: c.role,
+			Source: muster.SourceAuto, OnlyOwn: !c.mayWrite})
 		if err != nil || !ok {
 			return "", "", ignoreLostClaim(err)
 		}
@@ -152,9 +194,9 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t, err := c.Board.Claim(ctx, id, board.Claim{Owner: c.name(), Role: role, Source: muster.SourceManual})
+	t, err := c.board.Claim(ctx, id, board.Claim{Owner: c.name, Role: role, Source: muster.SourceManual})
 	if errors.Is(err, muster.ErrHeld) { // perhaps by the member itself: a claim whose answer was an error may stand
-		if now, e := c.Board.Get(ctx, id); e == nil && now.Owner == c.name() && now.Claimed() {
+		if now, e := c.board.Get(ctx, id); e == nil && now.Owner == c.name && now.Claimed() {
 			t, err = now, nil
 		}
 	}
@@ -170,8 +212,8 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 		text, err = c.claimHooks(ctx, text)
 	}
 	c.held.change(func(h *claim) { h.presented = true })
-	if c.isLead() { // the lead's phase lasts to its next wait, claim or end
-		c.phase.change(func(p *counters) { p.turns, p.extended = 0, false })
+	if c.name == muster.Lead {
+		c.phase.extend()
 	}
 	return text, err
 }
@@ -179,11 +221,11 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 // roleFor returns the role in which the member claims a task: its own. Where there are no
 // teammates the lead has them all.
 func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) {
-	role := c.Record.Role
-	run, err := c.Run(ctx)
-	if err == nil && c.isLead() && run.Cap == 0 {
+	role := c.role
+	run, err := c.run(ctx)
+	if err == nil && c.name == muster.Lead && run.Cap == 0 {
 		var t muster.Task
-		t, err = c.Board.Get(ctx, id)
+		t, err = c.board.Get(ctx, id)
 		role = cmp.Or(t.ClaimRole, role)
 	}
 	return role, err
@@ -204,24 +246,23 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	default:
 		note := fmt.Sprintf("no lane could be made: %v", err)
 		if err = c.release(ctx, "no lane", note, true); err == nil {
-			_, err = c.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
-				TaskID: t.ID, Content: fmt.Sprintf("Task #%d could not start: %s", t.ID, note)})
+			err = c.diary.tellLead(ctx, muster.MailError, t.ID, fmt.Sprintf("Task #%d could not start: %s", t.ID, note))
 		}
 		return "", "", err
 	}
 	c.setTask(t)
-	run, err := c.Run(ctx)
+	run, err := c.run(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	t.RequirePlan = t.RequirePlan || !c.isLead() && c.Record.RequirePlan
-	if t, err = c.Board.WithBlocks(ctx, t); err != nil {
+	t.RequirePlan = t.RequirePlan || c.name != muster.Lead && c.requirePlan
+	if t, err = c.board.WithBlocks(ctx, t); err != nil {
 		return "", "", err
 	}
 	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.CheckText(), had)
 	// Before the text that lets the member begin: none of its commands runs in the lane yet.
-	if c.ReadyLane != nil && had == "" {
-		text = strings.TrimSuffix(text+"\n"+c.ReadyLane(ctx, lane), "\n")
+	if c.readyLane != nil && had == "" {
+		text = strings.TrimSuffix(text+"\n"+c.readyLane(ctx, lane), "\n")
 	}
 	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
 }
@@ -229,7 +270,7 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 // tasks returns those of the tasks that can be read: they are only mentioned to the owner of another one.
 func (c *claims) tasks(ctx context.Context, ids []muster.TaskID) (found []muster.Task) {
 	for _, id := range ids {
-		if t, err := c.Board.Get(ctx, id); err == nil {
+		if t, err := c.board.Get(ctx, id); err == nil {
 			found = append(found, t)
 		}
 	}
@@ -257,7 +298,7 @@ func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) e
 	if t, ok := c.CurrentTask(); !ok || t.ID != id {
 		return muster.Errorf(muster.Invalid, "task %d is not in your hand", id)
 	}
-	err := c.giveUp(ctx, board.Release{Reason: "cannot", Note: reason, Counts: true, By: c.name()})
+	err := c.giveUp(ctx, board.Release{Reason: "cannot", Note: reason, Counts: true, By: c.name})
 	if err == nil || errors.Is(err, muster.ErrHeld) {
 		c.endTask()
 	}
@@ -268,7 +309,7 @@ func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) e
 // to have landed is as good. The next owner reads the note; an attempt counts towards the
 // limit after which the task needs attention.
 func (c *claims) release(ctx context.Context, reason, note string, isAttempt bool) error {
-	err := c.giveUp(ctx, board.Release{Reason: reason, Note: note, Counts: isAttempt, By: c.name()})
+	err := c.giveUp(ctx, board.Release{Reason: reason, Note: note, Counts: isAttempt, By: c.name})
 	if errors.Is(err, muster.ErrHeld) {
 		return nil
 	}
@@ -293,18 +334,18 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 		return err
 	}
 	if t.Worktree != "" {
-		if err := c.Lanes.Release(ctx, t.Worktree); err != nil && !errors.Is(err, muster.ErrNotFound) {
+		if err := c.worktrees.Release(ctx, t.Worktree); err != nil && !errors.Is(err, muster.ErrNotFound) {
 			return err
 		}
 	}
 	// A landing that nobody knows the state of must not land after the task went to the next
 	// owner. Revoke is Held when it has landed: then the task is completed.
-	now, err := c.Board.Get(ctx, t.ID)
+	now, err := c.board.Get(ctx, t.ID)
 	if err == nil && now.Status == muster.Landing && now.Fence == t.Fence {
-		err = c.Lander.Revoke(ctx, t.ID, t.Fence)
+		err = c.lander.Revoke(ctx, t.ID, t.Fence)
 	}
 	if err == nil {
-		_, err = c.Board.Release(ctx, t.ID, t.Fence, r)
+		_, err = c.board.Release(ctx, t.ID, t.Fence, r)
 	}
 	if isLostClaim(err) { // taken from the member, or deleted: there is nothing to give back
 		return nil
@@ -319,7 +360,7 @@ func (c *claims) check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	now, err := c.Board.Get(ctx, t.ID)
+	now, err := c.board.Get(ctx, t.ID)
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
 		return muster.Errorf(muster.NotFound, "task %d was deleted: stop working on it", t.ID)
@@ -327,7 +368,7 @@ func (c *claims) check(ctx context.Context) error {
 		return nil // the landing asks again
 	case err == nil && now.Status == muster.Completed: // by the user, perhaps, in the owner's name
 		return muster.Errorf(muster.Fenced, "task %d is completed: stop working on it", t.ID)
-	case err == nil && (now.Fence != t.Fence || now.Owner != c.name()):
+	case err == nil && (now.Fence != t.Fence || now.Owner != c.name):
 		return muster.Errorf(muster.Fenced, "task %d was taken from you (it is %s now): stop working on it",
 			t.ID, now.Status)
 	case err == nil:
@@ -348,7 +389,7 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	}
 	t, had := c.CurrentTask()
 	if had {
-		c.Log.InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
+		c.diary.log.InfoContext(ctx, "claim lost", "task", t.ID, "fence", t.Fence, "cause", err)
 		switch now := c.check(ctx); {
 		case now == nil && errors.Is(err, muster.ErrFenced): // its landing was revoked, and whoever did it has died
 			if e := c.release(ctx, "its right to land was taken back", "", false); e != nil {
@@ -366,8 +407,8 @@ func (c *claims) onClaimLost(ctx context.Context, err error) error {
 		return err
 	}
 	// A void plan does no harm.
-	c.logDropped(ctx, "cancelling the plans of a lost task", c.plans.cancel(ctx, t, "the task was taken back"))
-	if now, e := c.Board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
+	c.diary.dropped(ctx, "cancelling the plans of a lost task", c.plans.cancel(ctx, t, "the task was taken back"))
+	if now, e := c.board.Get(ctx, t.ID); errors.Is(e, muster.ErrNotFound) || e == nil && now.Worktree != t.Worktree {
 		c.lanes.archive(ctx, t.Worktree)
 	} else {
 		c.lanes.leave(ctx, t.Worktree)

@@ -32,7 +32,7 @@ func TestAClaimIsFoundAgain(t *testing.T) {
 		if got.ID != task.ID || got.Fence != task.Fence || got.Worktree != lane || (lane == "old") == isTaken {
 			t.Errorf("taken %v: she has task %d in %s, and it is in %s", isTaken, got.ID, got.Worktree, lane)
 		}
-		if who := p.rows.occupant(lane); who != p.lanes.occupant() {
+		if who := p.rows.occupant(lane); who != p.claims.lanes.occupant {
 			t.Errorf("taken %v: %+v works in it", isTaken, who)
 		}
 		if who := p.rows.occupant("old"); isTaken && who != p.bobsOccupant() {
@@ -229,7 +229,7 @@ func TestTheTextOfATask(t *testing.T) {
 		p.create(board.Draft{Subject: "the lexer"})
 		_, err := p.Board.CompleteByHand(t.Context(), 1, muster.User, "done")
 		p.must(err)
-		p.Record.RequirePlan = c.member
+		p.claims.requirePlan = c.member
 		p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}})
 		p.create(board.Draft{Subject: "the printer", BlockedBy: []muster.TaskID{2}})
 		text, err := p.claims.Claim(t.Context(), 2)
@@ -434,7 +434,7 @@ func TestALandingThatFails(t *testing.T) {
 // An owner that rests goes on once with a landing that was cut off, and hears what came of it.
 func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	p := newParts(t, "alice")
-	p.must(p.claims.resumeLanding(t.Context()))
+	p.must(p.resumeLanding(t.Context()))
 	if p.landings.landed != 0 || p.said() != "[]" {
 		t.Errorf("without a task: %s", p.said())
 	}
@@ -446,7 +446,7 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
 		t.Errorf("%+v: %v", f, err)
 	}
-	p.must(p.claims.resumeLanding(t.Context()))
+	p.must(p.resumeLanding(t.Context()))
 	if !strings.Contains(p.said(), "The &lt;/reminder> is red.") || p.me().Status != muster.Working {
 		t.Errorf("she is %s and hears %s", p.me().Status, p.said())
 	}
@@ -456,12 +456,12 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) {
 		return landing.Verdict{}, muster.Errorf(muster.Invalid, "the lane is in a merge")
 	}
-	p.must(p.claims.resumeLanding(t.Context()))
+	p.must(p.resumeLanding(t.Context()))
 	if !strings.Contains(p.said(), "the lane is in a merge") {
 		t.Errorf("what she can mend: %s", p.said())
 	}
 	p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) { return landing.Verdict{}, errTest }
-	p.wants("what she cannot", p.claims.resumeLanding(t.Context()), errTest)
+	p.wants("what she cannot", p.resumeLanding(t.Context()), errTest)
 	p.claims.clearTask() // that it was resumed is known of its own task only
 	p.beginLanding(p.claim())
 	p.must(p.claims.verify(t.Context()))
@@ -472,7 +472,7 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 		p.landings.land = func(id muster.TaskID, _ int) (landing.Verdict, error) {
 			return landing.Verdict{Task: muster.Task{ID: id, Status: muster.InProgress}, Text: "red"}, nil
 		}
-		err := p.claims.resumeLanding(p.Context())
+		err := p.resumeLanding(p.Context())
 		if err == nil && strings.Contains(p.logged.String(), "the disk is gone") {
 			return errDisk // the activity is for people only
 		}

@@ -205,11 +205,10 @@ func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, 
 }
 
 // tell tells the journal of a conversation that became shorter, with the tokens of the next request before and after.
-// A server that counts fewer tokens from here on has cut nothing.
 func (c *compaction) tell(ctx context.Context, how, why string, before, after int) {
-	c.presence.event(ctx, journal.ContextCompacted, map[string]any{"how": how, "text": why,
+	c.diary.event(ctx, journal.ContextCompacted, map[string]any{"how": how, "text": why,
 		"before": c.gauge.Tokens(before), "after": c.gauge.Tokens(after)})
-	c.phase.change(func(p *counters) { p.prompts = promptSizes{} })
+	c.phase.noteShorter()
 }
 
 // compress puts a summary by the model in the place of all but the newest messages. Where these are all there is, only
@@ -286,7 +285,7 @@ func (c *compaction) summarize(
 			return "", err
 		}
 		c.presence.onModelReply(ctx)
-		c.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"summary": true}))
+		c.diary.replied(ctx, r, map[string]any{"summary": true})
 		text := strings.TrimSpace(textOf(r.Message))
 		if text != "" && (r.Stop == llm.StopEnd || r.Stop == llm.StopMax) {
 			return compact.Shorten(text, b.Summary), nil

@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"slices"
 	"strings"
-	"sync"
 
 	"muster"
 	"muster/internal/failpoint"
@@ -25,10 +24,6 @@ type conversation struct {
 	*self
 	script *transcript.Transcript // nil until the member has started
 	inbox  muster.Pos             // up to where the inbox was read
-
-	// returned has the ids of the plans whose answer submit_plan has returned: the mails that
-	// bring it are void.
-	returned sync.Map
 }
 
 // maxQuote is how much of an error or of a model's words goes into a mail.
@@ -105,6 +100,9 @@ func (v *conversation) markLeft(ctx context.Context) error {
 	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.presence.Me().Epoch))
 }
 
+// hasRead reports whether a mail, or a text with this mark, is in the conversation.
+func (v *conversation) hasRead(id muster.MessageID) bool { return v.script.Delivered(id) }
+
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {
 		m = messages[len(messages)-1]
@@ -171,7 +169,7 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 		}
 		failpoint.Hit("teammate.told")
 		v.phase.noteChange()
-		v.presence.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
+		v.diary.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		for _, msg := range fresh {
 			if v.isLead() && v.Talk != nil && msg.From == muster.User {
 				v.Talk.Heard(msg.ID) // the user sees that the lead has read it
@@ -254,8 +252,7 @@ func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 	case muster.MailShutdown, muster.MailPlan:
 		return isDecided(ctx, v.Requests, msg.RequestID)
 	case muster.MailPlanAnswer:
-		_, returned := v.returned.Load(msg.RequestID)
-		return returned
+		return v.plans.hasReturned(msg.RequestID)
 	}
 	return false
 }

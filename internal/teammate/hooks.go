@@ -10,9 +10,9 @@ import (
 
 	"muster"
 	"muster/internal/hooks"
+	"muster/internal/paths"
 	"muster/internal/text"
 	"muster/internal/tool/code"
-	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )
@@ -21,21 +21,37 @@ import (
 // that a hook that is never content costs no endless run.
 const maxHookStops = 3
 
-// runHooks runs the hooks of an event in a directory, "" for the root of the repository. names are what the event is
-// about, and fields what the hooks are told of it.
-func (s *self) runHooks(
+// userHooks runs the hooks of the user: commands for moments of the member's work.
+type userHooks struct {
+	runner  *hooks.Runner
+	team    muster.Name
+	member  muster.Name
+	role    string
+	model   string // its name
+	home    paths.Dir
+	environ []string
+	tasks   holder
+}
+
+func (u *userHooks) has(event hooks.Event, names ...string) bool {
+	return u.runner.Has(event, names...)
+}
+
+// run runs the hooks of an event in a directory, "" for the root of the repository. names are what the event is about,
+// and fields what the hooks are told of it.
+func (u *userHooks) run(
 	ctx context.Context, event hooks.Event, dir string, names []string, fields map[string]any,
 ) (hooks.Outcome, error) {
-	if !s.Hooks.Has(event, names...) {
+	if !u.has(event, names...) {
 		return hooks.Outcome{}, nil
 	}
 	if dir == "" {
-		dir = string(s.Home)
+		dir = string(u.home)
 	}
-	fields["transcript_path"] = filepath.Join(s.Home.Transcripts(), string(s.name()), "log.jsonl")
-	t, _ := s.claims.CurrentTask()
-	return s.Hooks.Run(ctx, hooks.Moment{Event: event, Names: names, Fields: fields, Member: s.name(), Team: s.Team,
-		Task: t.ID, Dir: dir, Env: code.Environ(ctx, s.Environ, dir)})
+	fields["transcript_path"] = filepath.Join(u.home.Transcripts(), string(u.member), "log.jsonl")
+	t, _ := u.tasks.CurrentTask()
+	return u.runner.Run(ctx, hooks.Moment{Event: event, Names: names, Fields: fields, Member: u.member, Team: u.team,
+		Task: t.ID, Dir: dir, Env: code.Environ(ctx, u.environ, dir)})
 }
 
 func taskFields(t muster.Task) map[string]any {
@@ -49,21 +65,21 @@ func hookTexts(texts []string) string {
 	return "<hook>\n" + text.EscapeTags(strings.Join(texts, "\n")) + "\n</hook>"
 }
 
-// hooksAround returns what runs the hooks around calls of a tool, and nil where no hook is for the tool.
-func (b *toolbox) hooksAround(t llm.Tool, dir *workdir, subagent bool) func(
+// around returns what runs the hooks around calls of a tool, and nil where no hook is for the tool.
+func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
 	context.Context, llm.Call, tool.Next) (llm.Result, error) {
 	names := hooks.ToolNames(t.Spec().Name)
 	if t.Spec().Name == "call_tool" { // which tool it calls is known with the call
 		names = nil
 	}
-	if event := taskEvents[t.Spec().Name]; !b.Hooks.Has(hooks.PreToolUse, names...) &&
-		!b.Hooks.Has(hooks.PostToolUse, names...) && !b.Hooks.Has(event) {
+	if event := taskEvents[t.Spec().Name]; !u.has(hooks.PreToolUse, names...) &&
+		!u.has(hooks.PostToolUse, names...) && !u.has(event) {
 		return nil
 	}
 	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 		// Hooks see what the tool will read, and not another spelling of it.
 		c.Input = tool.Fit(t, c.Input)
-		h := hookedCall{toolbox: b, call: c, subagent: subagent}
+		h := hookedCall{hooks: u, call: c, subagent: subagent}
 		// Where the tool cannot work, it says so itself.
 		if at, err := dir.Workdir(ctx); err == nil {
 			h.dir = at.Dir
@@ -87,7 +103,7 @@ var taskEvents = map[string]hooks.Event{"task_create": hooks.TaskCreated, "compl
 
 // hookedCall is a call of a tool with hooks around it.
 type hookedCall struct {
-	*toolbox
+	hooks    *userHooks
 	call     llm.Call // as hooks have changed it
 	dir      string   // where the tool works
 	subagent bool
@@ -103,7 +119,7 @@ func (h *hookedCall) run(
 		fields["agent_id"], fields["agent_type"] = h.call.ID, "subagent"
 	}
 	maps.Copy(fields, more)
-	o, err := h.runHooks(ctx, event, h.dir, c.Names, fields)
+	o, err := h.hooks.run(ctx, event, h.dir, c.Names, fields)
 	h.texts = append(h.texts, o.Context...)
 	return o, err
 }
@@ -126,14 +142,14 @@ func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error)
 		}
 	}
 	event := taskEvents[h.call.Name]
-	if !h.Hooks.Has(event) {
+	if !h.hooks.has(event) {
 		return refused, nil
 	}
 	var in struct {
 		Subject, Description, Summary string
 		TaskID                        muster.TaskID `json:"task_id"`
 	}
-	task, _ := h.claims.CurrentTask()
+	task, _ := h.hooks.tasks.CurrentTask()
 	if json.Unmarshal(h.call.Input, &in) != nil || event == hooks.TaskCompleted && in.TaskID != task.ID {
 		return refused, nil // the tool says what is wrong with it
 	}
@@ -142,7 +158,7 @@ func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error)
 	}
 	fields := taskFields(task)
 	fields["summary"] = in.Summary
-	o, err := h.runHooks(ctx, event, h.dir, nil, fields)
+	o, err := h.hooks.run(ctx, event, h.dir, nil, fields)
 	if h.texts = append(h.texts, o.Context...); err != nil || o.Blocked {
 		return refuse(o.Reason), err
 	}
@@ -167,10 +183,10 @@ func (h *hookedCall) after(ctx context.Context, r llm.Result) error {
 	return nil
 }
 
-// startHooks runs the hooks of a conversation that begins ("startup") or goes on ("resume"), and returns what they say.
-func (s *self) startHooks(ctx context.Context, source string) (string, error) {
-	o, err := s.runHooks(ctx, hooks.SessionStart, "", []string{source},
-		map[string]any{"source": source, "model": s.ModelName, "agent_type": s.Record.Role})
+// start runs the hooks of a conversation that begins ("startup") or goes on ("resume"), and returns what they say.
+func (u *userHooks) start(ctx context.Context, source string) (string, error) {
+	o, err := u.run(ctx, hooks.SessionStart, "", []string{source},
+		map[string]any{"source": source, "model": u.model, "agent_type": u.role})
 	return hookTexts(o.Context), err
 }
 
@@ -180,7 +196,7 @@ func (m *Member) resumeHooks(ctx context.Context, err error) error {
 	if err != nil || len(m.conversation.script.Messages()) == 0 {
 		return err
 	}
-	said, err := m.startHooks(ctx, "resume")
+	said, err := m.hooks.start(ctx, "resume")
 	if err == nil && m.conversation.owesReply() {
 		err = m.conversation.say(ctx, nil, said)
 	}
@@ -190,8 +206,8 @@ func (m *Member) resumeHooks(ctx context.Context, err error) error {
 // openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
 // what they say. A goal that they refuse is an error.
 func (m *Member) openingHooks(ctx context.Context) (string, error) {
-	said, err := m.startHooks(ctx, "startup")
-	if err != nil || !m.isLead() || !m.Hooks.Has(hooks.UserPromptSubmit) {
+	said, err := m.hooks.start(ctx, "startup")
+	if err != nil || !m.isLead() || !m.hooks.has(hooks.UserPromptSubmit) {
 		return said, err
 	}
 	run, err := m.Run(ctx)
@@ -199,7 +215,7 @@ func (m *Member) openingHooks(ctx context.Context) (string, error) {
 	if err != nil || words == "" {
 		return said, err
 	}
-	more, refused, err := m.promptHooks(ctx, words)
+	more, refused, err := m.hooks.prompt(ctx, words)
 	if err == nil && refused != "" {
 		err = muster.Errorf(muster.Invalid, "a hook refused the goal: %s", refused).
 			WithHint("see the hooks, and where they come from:  muster hooks")
@@ -210,14 +226,14 @@ func (m *Member) openingHooks(ctx context.Context) (string, error) {
 // claimHooks runs the hooks of a claimed task in its lane, and returns the task's text with what they say.
 func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
 	t, ok := c.CurrentTask()
-	if !ok || text == "" || !c.Hooks.Has(hooks.TaskClaimed) {
+	if !ok || text == "" || !c.hooks.has(hooks.TaskClaimed) {
 		return text, nil
 	}
-	dir, err := c.Lanes.Workdir(ctx, t.Worktree)
+	dir, err := c.worktrees.Workdir(ctx, t.Worktree)
 	if err != nil {
 		return text, err
 	}
-	o, err := c.runHooks(ctx, hooks.TaskClaimed, dir, nil, taskFields(t))
+	o, err := c.hooks.run(ctx, hooks.TaskClaimed, dir, nil, taskFields(t))
 	if o.Blocked { // the claim stands
 		o.Context = append(o.Context, o.Reason)
 	}
@@ -227,10 +243,10 @@ func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
 	return text, err
 }
 
-// promptHooks runs the hooks of something that the user says to the lead. It returns what they say to the lead, or why
-// they refuse it.
-func (s *self) promptHooks(ctx context.Context, text string) (said, refused string, err error) {
-	o, err := s.runHooks(ctx, hooks.UserPromptSubmit, "", nil, map[string]any{"prompt": text})
+// prompt runs the hooks of something that the user says to the lead. It returns what they say to the lead, or why they
+// refuse it.
+func (u *userHooks) prompt(ctx context.Context, text string) (said, refused string, err error) {
+	o, err := u.run(ctx, hooks.UserPromptSubmit, "", nil, map[string]any{"prompt": text})
 	return hookTexts(o.Context), o.Reason, err
 }
 
@@ -239,7 +255,7 @@ func (s *self) promptHooks(ctx context.Context, text string) (said, refused stri
 func (v *conversation) submit(
 	ctx context.Context, msgs []muster.Message,
 ) (kept []muster.Message, said string, err error) {
-	if !v.isLead() || !v.Hooks.Has(hooks.UserPromptSubmit) {
+	if !v.isLead() || !v.hooks.has(hooks.UserPromptSubmit) {
 		return msgs, "", nil
 	}
 	for _, msg := range msgs {
@@ -247,7 +263,7 @@ func (v *conversation) submit(
 			kept = append(kept, msg)
 			continue
 		}
-		text, refused, err := v.promptHooks(ctx, msg.Content)
+		text, refused, err := v.hooks.prompt(ctx, msg.Content)
 		if err != nil {
 			return nil, "", err
 		}
@@ -255,8 +271,8 @@ func (v *conversation) submit(
 			kept, said = append(kept, msg), strings.TrimSpace(said+"\n"+text)
 			continue
 		}
-		v.logDropped(ctx, "noting a refused message", v.Journal.Emit(ctx, muster.Event{Kind: journal.RunNote,
-			Fields: map[string]any{"text": "a hook refused what you said: " + refused}}))
+		err = v.diary.note(ctx, 0, "a hook refused what you said: "+refused)
+		v.diary.dropped(ctx, "noting a refused message", err)
 		if v.Talk != nil {
 			v.Talk.Heard(msg.ID)
 		}
@@ -270,7 +286,7 @@ func (s session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
 	if !s.isLead() || c.hookStops == maxHookStops {
 		return step, nil
 	}
-	o, err := s.runHooks(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
+	o, err := s.hooks.run(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
 	if err == nil && o.Blocked {
 		s.phase.change(func(c *counters) { c.hookStops++ })
 		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
@@ -294,7 +310,7 @@ func (WaitForWork) do(ctx context.Context, m *Member) error {
 // idleHooks runs the hooks of a teammate that is about to be idle, once in a rest. They may say why it should go on:
 // then it begins a work phase.
 func (i *idling) idleHooks(ctx context.Context) (goesOn bool, err error) {
-	if i.rest.hooked || i.hookStops == maxHookStops || !i.Hooks.Has(hooks.TeammateIdle) {
+	if i.rest.hooked || i.hookStops == maxHookStops || !i.hooks.has(hooks.TeammateIdle) {
 		return false, nil
 	}
 	i.rest.hooked = true
@@ -304,7 +320,7 @@ func (i *idling) idleHooks(ctx context.Context) (goesOn bool, err error) {
 			return false, ignoreLostClaim(err)
 		}
 	}
-	o, err := i.runHooks(ctx, hooks.TeammateIdle, dir, nil, stopFields(i.hookStops > 0, ""))
+	o, err := i.hooks.run(ctx, hooks.TeammateIdle, dir, nil, stopFields(i.hookStops > 0, ""))
 	if err != nil || !o.Blocked {
 		return false, err
 	}

@@ -50,23 +50,21 @@ func (i *idling) sendFinalMessage(ctx context.Context) error {
 		words, stop, reminded = c.words, c.stop, c.reminded
 		c.words, c.stop = "", ""
 	})
-	mail := muster.Message{Type: muster.MailResult, From: i.name(), To: muster.Lead,
-		Content: text.CutBytes(words, maxQuote)}
+	kind, about, said := muster.MailResult, muster.TaskID(0), text.CutBytes(words, maxQuote)
 	if why := cutOffReason(i.name(), stop, words); why != "" {
-		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, Content: why}
+		kind, said = muster.MailError, why
 	}
 	t, ok := i.claims.CurrentTask()
 	if ok && stop == llm.StopEnd && reminded == maxReminders && !i.waits() {
-		mail = muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead, TaskID: t.ID,
-			Content: fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
-				"with send_message, or have it give the task back with request_shutdown. It said: %s",
-				i.name(), t.ID, t.Subject, text.CutBytes(words, maxQuote))}
+		kind, about = muster.MailError, t.ID
+		said = fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
+			"with send_message, or have it give the task back with request_shutdown. It said: %s",
+			i.name(), t.ID, t.Subject, text.CutBytes(words, maxQuote))
 	}
-	if mail.Content == "" || stop == llm.StopTools {
+	if said == "" || stop == llm.StopTools {
 		return nil
 	}
-	_, err := i.Post.Send(ctx, mail)
-	return err
+	return i.diary.tellLead(ctx, kind, about, said)
 }
 
 // beginTask begins the task that the member has claimed and not read, or claims the next one.
@@ -130,9 +128,7 @@ func (i *idling) markIdle(ctx context.Context, why muster.IdleReason) error {
 	if err := i.presence.setStatus(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
 		return err
 	}
-	_, err := i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead,
-		Content: fmt.Sprintf("%s is idle (%s).", i.name(), why)})
-	return err
+	return i.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle (%s).", i.name(), why))
 }
 
 // timeOut gives the task back and tells the lead that the member shuts down. The member does
@@ -149,7 +145,7 @@ func (i *idling) timeOut(ctx context.Context) error {
 	if err := i.claims.release(ctx, "idle timeout of its owner", "", false); err != nil {
 		return err
 	}
-	_, err := i.Post.Send(ctx, muster.Message{Type: muster.MailIdle, From: i.name(), To: muster.Lead, Content: text})
+	err := i.diary.tellLead(ctx, muster.MailIdle, 0, text)
 	if err != nil && !errors.Is(err, muster.ErrNotFound) {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"muster/internal/landingagent"
 	"muster/internal/roles"
 	"muster/internal/tool/code"
-	"muster/journal"
 	"muster/llm"
 )
 
@@ -42,7 +41,7 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 		x = Subagent{b.model, b.ModelName, b.NoImages, b.MaxTokens}
 	}
 	file, _ := roles.Named(b.Roles, r.Role)
-	dir := subagentDir{&workdir{self: b.self}, x.NoImages}
+	dir := subagentDir{b.newWorkdir(), x.NoImages}
 	return landingagent.Agent{Team: b.Team, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
 		ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.Limits.SubagentTurns,
 		Tools: b.decorateFor(file, b.newReadTools(readOnlyDir{dir}), dir),
@@ -51,7 +50,7 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 			return path, durable.WriteBelow(string(b.Home), path, []byte(text))
 		},
 		OnReply: func(ctx context.Context, reply llm.Reply) {
-			b.presence.event(ctx, journal.TurnEnded, usageFields(reply, map[string]any{"subagent": true}))
+			b.diary.replied(ctx, reply, map[string]any{"subagent": true})
 		}}.Review(ctx, r)
 }
 
@@ -63,7 +62,7 @@ func (b *toolbox) decorateFor(role roles.Role, list []llm.Tool, dir subagentDir)
 			allowed = append(allowed, t)
 		}
 	}
-	return b.decorate(allowed, &nestedInstructions{self: b.self}, dir.workdir, true)
+	return b.decorate(allowed, b.nested.ofSubagent(), dir.workdir, true)
 }
 
 // readOnlyDir is a directory in which nothing is written, whatever tool may come to stand in it.

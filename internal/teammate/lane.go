@@ -6,15 +6,24 @@ import (
 	"fmt"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/clock"
 	"muster/internal/failpoint"
+	"muster/internal/roster"
 	"muster/internal/worktree"
 )
 
 // laneKeeper finds and makes the lanes of the member's tasks. Its invariant: at most one
 // member's commands run in a lane. A lane names its occupant; a member becomes it only when
 // nobody else is, or when the occupant's process is dead.
-type laneKeeper struct{ *self }
+type laneKeeper struct {
+	occupant  worktree.Occupant // the member
+	worktrees Lanes
+	board     *board.Board
+	lander    Lander
+	roster    *roster.Roster
+	diary     *diary
+}
 
 // maxLaneNames bounds the search for a free lane name.
 const maxLaneNames = 100
@@ -35,8 +44,8 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 	// that no task names; the next owner archives it. The other order would leave a task that
 	// names no lane.
 	claimed := *t
-	if _, err = k.Lanes.Enter(ctx, lane.Name); err == nil {
-		claimed, err = k.Board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
+	if _, err = k.worktrees.Enter(ctx, lane.Name); err == nil {
+		claimed, err = k.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
 	}
 	if err != nil {
 		k.leave(ctx, lane.Name)
@@ -51,7 +60,7 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 }
 
 func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lane, had string, err error) {
-	lane, err = k.Lanes.Get(ctx, t.Worktree)
+	lane, err = k.worktrees.Get(ctx, t.Worktree)
 	if err == nil && lane.Base != t.Base {
 		err = muster.Errorf(muster.Invalid, "the lane %s was not made for task %d as it is now", lane.Name, t.ID)
 	}
@@ -59,13 +68,13 @@ func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lan
 		err = k.occupy(ctx, lane.Name)
 	}
 	if err == nil {
-		_, err = k.Lanes.Enter(ctx, lane.Name)
+		_, err = k.worktrees.Enter(ctx, lane.Name)
 	}
 	if err != nil {
 		return lane, "", err
 	}
-	if changed, err := k.Lanes.Changed(ctx, lane.Name); err == nil && changed {
-		had, _ = k.Lanes.Status(ctx, lane.Name)
+	if changed, err := k.worktrees.Changed(ctx, lane.Name); err == nil && changed {
+		had, _ = k.worktrees.Status(ctx, lane.Name)
 	}
 	return lane, had, nil
 }
@@ -73,18 +82,18 @@ func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lan
 // newLane makes a lane with the member in it, under the first of the task's names that is
 // free.
 func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lane, err error) {
-	base, err := k.Lander.Target(ctx)
+	base, err := k.lander.Target(ctx)
 	if err != nil {
 		return lane, err
 	}
 	name := muster.LaneName(t.ID, t.Subject)
 	for n := 2; ; n++ {
-		lane, err = k.Lanes.Create(ctx, name, t.ID, base)
+		lane, err = k.worktrees.Create(ctx, name, t.ID, base)
 		if errors.Is(err, muster.ErrHeld) && k.archiveUnnamed(ctx, name, t) {
-			lane, err = k.Lanes.Create(ctx, name, t.ID, base)
+			lane, err = k.worktrees.Create(ctx, name, t.ID, base)
 		}
 		if err == nil {
-			err = k.Lanes.Occupy(ctx, name, worktree.Occupant{}, k.occupant())
+			err = k.worktrees.Occupy(ctx, name, worktree.Occupant{}, k.occupant)
 		}
 		if !errors.Is(err, muster.ErrHeld) || n > maxLaneNames {
 			return lane, err
@@ -99,7 +108,7 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 // the process that made it died, or lost the claim, before it could write the name. It
 // reports whether it did.
 func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t muster.Task) bool {
-	lane, err := k.Lanes.Get(ctx, name)
+	lane, err := k.worktrees.Get(ctx, name)
 	return err == nil && lane.TaskID == t.ID && name != t.Worktree && lane.Status == muster.LaneActive &&
 		k.archive(ctx, name)
 }
@@ -108,13 +117,13 @@ func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t must
 // another one, or were deleted. A claim can be taken from an owner that lives on; its lane is
 // left alone as long as it does.
 func (k laneKeeper) archiveAbandoned(ctx context.Context) {
-	lanes, err := k.Lanes.List(ctx)
-	k.logDropped(ctx, "listing the lanes to archive", err) // the next member that starts tries again
+	lanes, err := k.worktrees.List(ctx)
+	k.diary.dropped(ctx, "listing the lanes to archive", err) // the next member that starts tries again
 	for _, lane := range lanes {
 		if worktree.OccupantOf(lane) == (worktree.Occupant{}) || lane.TaskID == 0 || worktree.IsAskedToKeep(lane) {
 			continue
 		}
-		t, err := k.Board.Get(ctx, lane.TaskID)
+		t, err := k.board.Get(ctx, lane.TaskID)
 		if errors.Is(err, muster.ErrNotFound) || err == nil && t.Worktree != lane.Name {
 			k.archive(ctx, lane.Name)
 		}
@@ -126,38 +135,34 @@ func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
 	err := k.occupy(ctx, lane) // the member is the occupant meanwhile, so that nobody enters
 	if err == nil {
-		_, err = k.Lanes.Archive(ctx, lane)
+		_, err = k.worktrees.Archive(ctx, lane)
 	}
 	if !errors.Is(err, muster.ErrHeld) {
-		k.logDropped(ctx, "archiving the lane "+string(lane), err)
+		k.diary.dropped(ctx, "archiving the lane "+string(lane), err)
 	}
 	return err == nil
-}
-
-func (k laneKeeper) occupant() worktree.Occupant {
-	return worktree.Occupant{Member: k.name(), Host: k.Record.Host}
 }
 
 // occupy makes the member the lane's occupant. It is Held when somebody else is and their
 // process is alive, be it this one or a stopped one: their commands may still write there.
 func (k laneKeeper) occupy(ctx context.Context, name muster.Name) error {
-	lane, err := k.Lanes.Get(ctx, name)
+	lane, err := k.worktrees.Get(ctx, name)
 	if err != nil {
 		return err
 	}
 	was := worktree.OccupantOf(lane)
 	switch {
-	case was == k.occupant():
+	case was == k.occupant:
 		return nil
 	case was.Host != "":
-		if alive, err := k.Roster.Alive(ctx, was.Host); err != nil {
+		if alive, err := k.roster.Alive(ctx, was.Host); err != nil {
 			return err
 		} else if alive {
 			return muster.Errorf(muster.Held, "%s works in the lane %s (%s)", was.Member, name,
-				k.Roster.Where(ctx, was.Host))
+				k.roster.Where(ctx, was.Host))
 		}
 	}
-	return k.Lanes.Occupy(ctx, name, was, k.occupant())
+	return k.worktrees.Occupy(ctx, name, was, k.occupant)
 }
 
 // leave notes that no command of the member runs in the lane any more. Where that cannot be
@@ -168,8 +173,8 @@ func (k laneKeeper) leave(ctx context.Context, name muster.Name) {
 	}
 	last, cancel := clock.Detach(ctx)
 	defer cancel()
-	err := k.Lanes.Occupy(last, name, k.occupant(), worktree.Occupant{})
+	err := k.worktrees.Occupy(last, name, k.occupant, worktree.Occupant{})
 	if !errors.Is(err, muster.ErrNotFound) { // it went with its landed task
-		k.logDropped(last, "leaving the lane "+string(name), err)
+		k.diary.dropped(last, "leaving the lane "+string(name), err)
 	}
 }

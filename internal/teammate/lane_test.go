@@ -23,11 +23,11 @@ func TestTheNextOwnerInheritsTheLane(t *testing.T) {
 	}{{true, nil, "half a parser"}, {false, nil, ""}, {true, errDisk, ""}} {
 		p, task := inherited(t)
 		p.rows.changed, p.rows.fail["changed"] = c.changed, c.fails
-		lane, had, err := p.lanes.forTask(t.Context(), &task)
+		lane, had, err := p.claims.lanes.forTask(t.Context(), &task)
 		if err != nil || lane.Name != "old" || had != c.want || len(p.rows.rows) != 1 {
 			t.Errorf("%+v: %+v, with %q: %v", c, lane, had, err)
 		}
-		if who := p.rows.occupant("old"); who != p.lanes.occupant() {
+		if who := p.rows.occupant("old"); who != p.claims.lanes.occupant {
 			t.Errorf("%+v: %+v works in it", c, who)
 		}
 	}
@@ -49,14 +49,14 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 		p, task := inherited(t)
 		p.landings.target = "tip"
 		spoil(p)
-		lane, had, err := p.lanes.forTask(t.Context(), &task)
+		lane, had, err := p.claims.lanes.forTask(t.Context(), &task)
 		if err != nil || lane.Name == "old" || had != "" {
 			t.Errorf("%s: %+v, with %q: %v", name, lane, had, err)
 		}
 		if now := p.task(task.ID); now.Worktree != lane.Name || now.Base != "tip" || task.Worktree != lane.Name {
 			t.Errorf("%s: the task names %s from %s, and is known with %s", name, now.Worktree, now.Base, task.Worktree)
 		}
-		if who := p.rows.occupant(lane.Name); who != p.lanes.occupant() {
+		if who := p.rows.occupant(lane.Name); who != p.claims.lanes.occupant {
 			t.Errorf("%s: %+v works in the fresh one", name, who)
 		}
 		isArchived := slices.Equal(p.rows.archived, []muster.Name{"old"})
@@ -79,7 +79,7 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 				t.Errorf("archived before the task names another: %v", p.rows.archived)
 			}
 		}
-		lane, _, err := p.lanes.forTask(t.Context(), &task)
+		lane, _, err := p.claims.lanes.forTask(t.Context(), &task)
 		if err != nil || lane.Name != want || !slices.Equal(p.rows.archived, archived) {
 			t.Errorf("gone %v: %+v: %v; archived are %v", isGone, lane, err, p.rows.archived)
 		}
@@ -97,7 +97,7 @@ func TestNoLaneWithoutItsParts(t *testing.T) {
 		p := newParts(t, "alice")
 		task := p.claimOnBoard("alice")
 		spoil(p)
-		_, _, err := p.lanes.forTask(t.Context(), &task)
+		_, _, err := p.claims.lanes.forTask(t.Context(), &task)
 		p.wants(what, err, errDisk)
 		if now := p.task(task.ID); now.Worktree != "" || task.Worktree != "" {
 			t.Errorf("%s: the task names %q", what, now.Worktree)
@@ -110,7 +110,7 @@ func TestNoLaneWithoutItsParts(t *testing.T) {
 	}
 	p, task := inherited(t)
 	p.rows.fail["enter"] = errDisk
-	if _, _, err := p.lanes.forTask(t.Context(), &task); !errors.Is(err, errDisk) || len(p.rows.archived) != 0 {
+	if _, _, err := p.claims.lanes.forTask(t.Context(), &task); !errors.Is(err, errDisk) || len(p.rows.archived) != 0 {
 		t.Errorf("%v, and archived are %v", err, p.rows.archived)
 	}
 }
@@ -199,7 +199,7 @@ func TestAbandonedLanesAreArchived(t *testing.T) {
 		p.create(board.Draft{})
 		p.rows.put(muster.Lane{Name: "left", TaskID: 1}, worktree.Occupant{Member: "carl", Host: "host-9.1"})
 	}, func(p *life) error {
-		if p.lanes.archiveAbandoned(p.Context()); len(p.rows.archived) == 0 {
+		if p.claims.lanes.archiveAbandoned(p.Context()); len(p.rows.archived) == 0 {
 			return errDisk
 		}
 		return nil
@@ -210,7 +210,7 @@ func TestAbandonedLanesAreArchived(t *testing.T) {
 func TestOneMemberInALane(t *testing.T) {
 	for name, who := range map[string]func(p *life) worktree.Occupant{
 		"nobody":  func(*life) worktree.Occupant { return worktree.Occupant{} },
-		"herself": func(p *life) worktree.Occupant { return p.lanes.occupant() },
+		"herself": func(p *life) worktree.Occupant { return p.claims.lanes.occupant },
 		"herself, in a life that has ended": func(*life) worktree.Occupant {
 			return worktree.Occupant{Member: "alice", Host: "host-9.1"}
 		},
@@ -219,18 +219,18 @@ func TestOneMemberInALane(t *testing.T) {
 		p, _ := inherited(t)
 		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, who(p))
 		was := p.rows.occupant("old")
-		err := p.lanes.occupy(t.Context(), "old")
+		err := p.claims.lanes.occupy(t.Context(), "old")
 		now, isHeld := p.rows.occupant("old"), name == "somebody alive"
-		if errors.Is(err, muster.ErrHeld) != isHeld || !isHeld && (err != nil || now != p.lanes.occupant()) || isHeld && now != was {
+		if errors.Is(err, muster.ErrHeld) != isHeld || !isHeld && (err != nil || now != p.claims.lanes.occupant) || isHeld && now != was {
 			t.Errorf("%s: %v, and %+v works there", name, err, now)
 		}
 	}
 	p, _ := inherited(t)
-	p.wants("no such lane", p.lanes.occupy(t.Context(), "none"), muster.ErrNotFound)
+	p.wants("no such lane", p.claims.lanes.occupy(t.Context(), "none"), muster.ErrNotFound)
 	failEach(t, func(p *life) {
 		p.rows.put(muster.Lane{Name: "old", TaskID: 1, Base: "base"}, worktree.Occupant{Member: "lead", Host: p.record("lead").Host})
 	}, func(p *life) error {
-		err := p.lanes.occupy(p.Context(), "old")
+		err := p.claims.lanes.occupy(p.Context(), "old")
 		if errors.Is(err, muster.ErrHeld) && !strings.Contains(err.Error(), "test, pid") { // it lives, and only where is not known
 			return errDisk
 		}

@@ -12,7 +12,6 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/text"
 	"muster/internal/transcript"
-	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )
@@ -53,9 +52,7 @@ func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if err != nil {
 		return llm.Result{}, err
 	}
-	var isLoop bool
-	l.phase.change(func(c *counters) { isLoop = c.countWait(w.slept, w.mail) })
-	if isLoop { // told the same again and again, the lead does nothing about it
+	if l.phase.countWait(w.slept, w.mail) { // told the same again and again, the lead does nothing about it
 		return llm.Result{}, errLoop
 	}
 	return tool.Text(w.text), nil
@@ -118,8 +115,7 @@ func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
 		l.told[key] = time.Now()
 		text := fmt.Sprintf("the team waits for task %d (%s), which %s holds from outside: muster task release %d",
 			t.ID, t.Subject, t.Owner, t.ID)
-		e := muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}}
-		l.logDropped(ctx, "noting a task held from outside", l.Journal.Emit(ctx, e))
+		l.diary.dropped(ctx, "noting a task held from outside", l.diary.note(ctx, t.ID, text))
 	}
 }
 

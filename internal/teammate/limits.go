@@ -186,7 +186,29 @@ type counters struct {
 }
 
 // Idle ends this phase after the round of tools.
-func (p *phase) Idle(string) { p.change(func(c *counters) { c.over = true }) }
+func (p *phase) Idle(string) { p.end() }
+
+func (p *phase) end() { p.change(func(c *counters) { c.over = true }) }
+
+// leave ends the phase after the round of tools, and with it the member's life.
+func (p *phase) leave() { p.change(func(c *counters) { c.leaves = true }) }
+
+// extend begins the count of turns anew. The lead's phase lasts from a wake to its next wait, claim or end.
+func (p *phase) extend() { p.change(func(c *counters) { c.turns, c.extended = 0, false }) }
+
+// noteOpen notes a call that the end of this process cut off, and that records answer.
+func (p *phase) noteOpen(call string) {
+	p.change(func(c *counters) { c.pending = append(c.pending, call) })
+}
+
+// noteShorter notes that the conversation became shorter: a server that counts fewer tokens now has cut nothing.
+func (p *phase) noteShorter() { p.change(func(c *counters) { c.prompts = promptSizes{} }) }
+
+// countWait counts a wait of the lead; see counters.
+func (p *phase) countWait(slept, mail bool) (isLoop bool) {
+	p.change(func(c *counters) { isLoop = c.countWait(slept, mail) })
+	return isLoop
+}
 
 // countReply counts a reply of the model, and keeps its calls until their results come.
 // ownsTodo says whether a call is one of the todo tool.

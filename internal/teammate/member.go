@@ -35,6 +35,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -139,10 +140,11 @@ type self struct {
 	jobs      *code.Jobs
 	todo      *agent.Todo
 
+	diary        *diary
 	presence     *presence
 	conversation *conversation
 	claims       *claims
-	lanes        laneKeeper
+	hooks        *userHooks
 	phase        *phase
 	plans        *plans
 	lead         *lead
@@ -213,14 +215,25 @@ func newSelf(c Config) *self {
 		s.role, _ = roles.Named(c.Roles, c.Record.Role)
 		s.phase.change(func(c *counters) { c.still.onlyReads = !s.role.Writes() })
 	}
-	s.presence = &presence{self: s}
-	s.presence.turns.Store(int64(s.Record.Turns))
-	s.presence.known.value = knownRecord{latest: s.Record, asked: askedOf(s.Record)}
+	name := c.Record.Name
 	s.conversation = &conversation{self: s}
-	s.claims, s.lanes, s.plans = &claims{self: s}, laneKeeper{s}, &plans{s}
+	s.claims = &claims{name: name, role: c.Record.Role, mayWrite: s.role.Writes(), requirePlan: c.Record.RequirePlan,
+		board: c.Board, run: c.Run, worktrees: c.Lanes, lander: c.Lander, jobs: s.jobs, collisions: c.Collisions,
+		readyLane: c.ReadyLane, phase: s.phase, read: s.conversation}
+	s.diary = &diary{name, c.Journal, c.Post, c.Log, s.claims}
+	s.presence = newPresence(c.Record, c.Roster, s.diary)
+	s.plans = &plans{name: name, board: c.Board, requests: c.Requests, claims: s.claims, presence: s.presence}
+	s.hooks = &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, s.claims}
+	s.claims.lanes = laneKeeper{worktree.Occupant{Member: name, Host: c.Record.Host}, c.Lanes, c.Board, c.Lander, c.Roster,
+		s.diary}
+	s.claims.plans, s.claims.hooks, s.claims.diary, s.claims.presence = s.plans, s.hooks, s.diary, s.presence
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
 	s.toolbox = &toolbox{self: s, since: muster.UnixTime(time.Now())}
-	s.nested, s.scratch = &nestedInstructions{self: s}, &scratchView{self: s}
+	s.claims.review = s.toolbox.review
+	s.nested = &nestedInstructions{scratch: filepath.Join(c.Home.Scratch(), string(name)), worktrees: c.Lanes,
+		tasks: s.claims, secrets: c.Secrets}
+	s.scratch = &scratchView{name: name, isConfined: c.CommandLimits != "", run: c.Run, worktrees: c.Lanes,
+		tasks: s.claims, diary: s.diary}
 	s.compaction = &compaction{self: s}
 	return s
 }
@@ -376,14 +389,4 @@ func (s *Services) inTalk() bool {
 	default:
 		return true
 	}
-}
-
-// logDropped logs an error that does not stop the member: what failed is for people only, or
-// is done again later. An error that only says that the member was cancelled is not worth a
-// line.
-func (s *self) logDropped(ctx context.Context, what string, err error) {
-	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
-		return
-	}
-	s.Log.WarnContext(ctx, "error dropped", "what", what, "err", err)
 }

@@ -41,7 +41,7 @@ func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	s.presence.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
+	s.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
 	text := "Saved as " + m.Name + "."
 	if replaced != "" {
 		text += " The text that was there is kept in " + replaced + "."

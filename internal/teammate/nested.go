@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"muster/internal/prompt"
+	"muster/internal/redact"
 	"muster/internal/tool/code"
 	"muster/llm"
 	"muster/tool"
@@ -32,10 +33,19 @@ const (
 // member has one for its conversation, and each of its subagents has its own.
 // What it was told is kept in memory only: after a crash it is told once more, which does no harm.
 type nestedInstructions struct {
-	*self
+	scratch   string // the path of the member's scratch checkout
+	worktrees Lanes
+	tasks     holder
+	secrets   *redact.Secrets
+
 	mu   sync.Mutex
 	told map[string]string // the text of each file, by its directory
 	size int               // of what was told
+}
+
+// ofSubagent returns one that has told nothing yet.
+func (n *nestedInstructions) ofSubagent() *nestedInstructions {
+	return &nestedInstructions{scratch: n.scratch, worktrees: n.worktrees, tasks: n.tasks, secrets: n.secrets}
 }
 
 // reset forgets what was told: the model has lost it with its conversation.
@@ -53,11 +63,10 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	if err != nil || r.IsError && !isCommand {
 		return r, err
 	}
-	t, ok := n.claims.CurrentTask()
-	dir := filepath.Join(n.Home.Scratch(), string(n.name()))
-	if ok {
+	dir := n.scratch
+	if t, ok := n.tasks.CurrentTask(); ok {
 		var lost error
-		if dir, lost = n.Lanes.Workdir(ctx, t.Worktree); lost != nil {
+		if dir, lost = n.worktrees.Workdir(ctx, t.Worktree); lost != nil {
 			return r, nil // the call is done; the next one says what is wrong with the lane
 		}
 	}
@@ -147,7 +156,7 @@ func (n *nestedInstructions) next(dir, name string) (texts []string) {
 		if fi, err := os.Lstat(filepath.Join(dir, at)); err != nil || !fi.IsDir() {
 			break // a file; or a link, which is not followed
 		}
-		text := n.Secrets.String(prompt.Instructions(dir, at, prompt.MaxNestedInstructions))
+		text := n.secrets.String(prompt.Instructions(dir, at, prompt.MaxNestedInstructions))
 		if text == "" || text == n.told[at] {
 			continue
 		}

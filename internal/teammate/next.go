@@ -390,9 +390,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 		f.WakingMail, err = m.conversation.hasWakingMail(ctx)
 	case Left:
 		if f.WakingMail, err = m.conversation.hasWakingMail(ctx); f.WakingMail {
-			var r muster.Member
-			r, err = m.Roster.Get(ctx, m.name())
-			f.Replaced = !m.presence.hasLeft(r)
+			f.Replaced, err = m.presence.isReplaced(ctx)
 		}
 	}
 	return f, err

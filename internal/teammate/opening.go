@@ -183,7 +183,7 @@ func (c *compaction) earlierWork(ctx context.Context) (string, error) {
 func (c *compaction) result(ctx context.Context, t muster.Task) (came string) {
 	if t.Landed != nil && c.LandedFiles != nil {
 		files, err := c.LandedFiles(ctx, t.Landed.Commit)
-		c.logDropped(ctx, "reading the files of a landing", err)
+		c.diary.dropped(ctx, "reading the files of a landing", err)
 		if n := len(files) - maxFiles; n > 0 {
 			files = append(files[:maxFiles:maxFiles], fmt.Sprintf("and %d more", n))
 		}

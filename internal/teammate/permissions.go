@@ -87,7 +87,7 @@ func (b *toolbox) recordDecision(ctx context.Context, c llm.Call, d permissions.
 	if d.IsDefault {
 		return
 	}
-	b.presence.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
+	b.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
 		"what": b.Secrets.String(d.Subject), "rule": b.Secrets.String(rule)})
 }
 
@@ -140,7 +140,7 @@ func (b *toolbox) askUser(ctx context.Context, c permissions.Call, d permissions
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {
-			b.logDropped(later, "withdrawing a question", b.Requests.Withdraw(later, b.name(), "it ended before",
+			b.diary.dropped(later, "withdrawing a question", b.Requests.Withdraw(later, b.name(), "it ended before",
 				func(r muster.Request) bool { return r.ID == id }))
 		}
 		return "", err
@@ -189,7 +189,7 @@ func (b *toolbox) refuse(ctx context.Context, c llm.Call, d permissions.Decision
 	b.recordDecision(ctx, c, d, "denied", rule)
 	if b.denials.count(d.Subject) {
 		text := fmt.Sprintf("%s was refused the same %d times: %s", b.name(), tellAfter, what)
-		b.presence.event(ctx, journal.RunNote, map[string]any{"text": b.Secrets.String(text)})
+		b.diary.event(ctx, journal.RunNote, map[string]any{"text": b.Secrets.String(text)})
 	}
 	return llm.ErrorResult("%s was not called: %s. The user's rules decide this, and another spelling of the same is "+
 		"refused too. Go on without it. If your task needs it, say in your summary what is left to do.",

@@ -235,7 +235,7 @@ func (p *life) touch(ctx context.Context) <-chan permitted {
 		runs++
 		return in.Command + " is done", nil
 	})
-	t := tool.Wrap(bash, p.toolbox.permit(bash, &workdir{self: p.self}))
+	t := tool.Wrap(bash, p.toolbox.permit(bash, p.toolbox.newWorkdir()))
 	go func() {
 		r, err := t.Run(ctx, llm.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"touch x"}`)}, nil)
 		done <- permitted{r, err, runs}

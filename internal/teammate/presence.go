@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"regexp"
 	"slices"
 	"sync/atomic"
@@ -12,13 +11,17 @@ import (
 
 	"muster"
 	"muster/internal/clock"
+	"muster/internal/roster"
 	"muster/llm"
 )
 
 // presence is the member's record in the roster as this process writes it: what others see of
 // the member. Safe for concurrent use.
 type presence struct {
-	*self
+	record muster.Member // as it was when this life began
+	roster *roster.Roster
+	tasks  holder
+	diary  *diary
 	turns  atomic.Int64 // in the member's life, for people
 	parked atomic.Bool  // the record says that the member waits for its model
 
@@ -31,13 +34,20 @@ type knownRecord struct {
 	asked  []muster.Name // whom the member asked something that is not answered yet, sorted
 }
 
+func newPresence(record muster.Member, r *roster.Roster, d *diary) *presence {
+	p := &presence{record: record, roster: r, tasks: d.tasks, diary: d}
+	p.turns.Store(int64(record.Turns))
+	p.known.value = knownRecord{latest: record, asked: askedOf(record)}
+	return p
+}
+
 // Me returns the member's record as it was read last.
 func (p *presence) Me() muster.Member { return p.known.get().latest }
 
 // setStatus writes what the member does. It is Fenced when another process hosts the member
 // by now: the record is that process's, and writing it would hide what the member does there.
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
-	t, _ := p.claims.CurrentTask()
+	t, _ := p.tasks.CurrentTask()
 	k := p.known.get()
 	if r := k.latest; r.Status == s && r.IdleReason == why && r.Doing == doing && r.Task == t.ID &&
 		slices.Equal(askedOf(r), k.asked) {
@@ -60,7 +70,7 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 func (p *presence) update(
 	ctx context.Context, isMine func(muster.Member) bool, change func(*muster.Member),
 ) (mine bool, err error) {
-	r, err := p.Roster.Update(ctx, p.name(), func(r *muster.Member) {
+	r, err := p.roster.Update(ctx, p.record.Name, func(r *muster.Member) {
 		if mine = isMine(*r); mine {
 			change(r)
 		}
@@ -72,16 +82,25 @@ func (p *presence) update(
 }
 
 // isHost reports whether a record says that this process hosts the member.
-func (p *presence) isHost(r muster.Member) bool { return r.Host == p.Record.Host }
+func (p *presence) isHost(r muster.Member) bool { return r.Host == p.record.Host }
 
-func (s *self) errOtherHost() error {
-	return muster.Errorf(muster.Fenced, "%s runs in another process now", s.name())
+// checkHost reads the record again. It is Fenced when another process hosts the member by now.
+func (p *presence) checkHost(ctx context.Context) error {
+	r, err := p.roster.Get(ctx, p.record.Name)
+	if err == nil && (r.Host != p.record.Host || r.Epoch != p.record.Epoch) {
+		err = p.errOtherHost()
+	}
+	return err
+}
+
+func (p *presence) errOtherHost() error {
+	return muster.Errorf(muster.Fenced, "%s runs in another process now", p.record.Name)
 }
 
 // show shows what the member does while it works. The text is for people only: a failure to
 // write it changes nothing, and is logged.
 func (p *presence) show(ctx context.Context, doing string) {
-	p.logDropped(ctx, "the member's status", p.setStatus(ctx, muster.Working, "", doing))
+	p.diary.dropped(ctx, "the member's status", p.setStatus(ctx, muster.Working, "", doing))
 }
 
 // showActivity shows what a parked member waits for, and returns how to end that.
@@ -92,7 +111,7 @@ func (p *presence) showActivity(ctx context.Context, what string) (done func()) 
 
 // now returns the claimed task, or 0, and the number of the turn, for who counts what calls cost.
 func (p *presence) now() (muster.TaskID, int) {
-	t, _ := p.claims.CurrentTask()
+	t, _ := p.tasks.CurrentTask()
 	return t.ID, int(p.turns.Load())
 }
 
@@ -105,7 +124,7 @@ func (p *presence) onModelWait(until time.Time, why error) {
 	p.parked.Store(true)
 	e := &llm.Error{}
 	errors.As(why, &e)
-	p.Log.Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
+	p.diary.log.Info("model retry", "kind", string(llm.KindOf(why)), "status", e.Status,
 		"wait", time.Until(until).Round(time.Millisecond).String())
 	p.show(ctx, "parked until "+clock.FormatEnd(until, time.Now()))
 }
@@ -114,14 +133,6 @@ func (p *presence) onModelReply(ctx context.Context) {
 	if p.parked.Swap(false) {
 		p.show(ctx, "")
 	}
-}
-
-// event writes what happened to the journal. The journal drives nothing: a failure to write
-// it does not fail the turn.
-func (p *presence) event(ctx context.Context, kind string, fields map[string]any) {
-	t, _ := p.claims.CurrentTask()
-	e := muster.Event{Kind: kind, Member: p.name(), Task: t.ID, Fields: fields}
-	_ = p.Journal.Emit(context.WithoutCancel(ctx), e)
 }
 
 // question is a question mark that ends a sentence, not one inside a URL.
@@ -161,13 +172,19 @@ func (p *presence) leave(ctx context.Context) error {
 // hasLeft reports whether a record is that of this life after its shutdown: nobody has
 // spawned the member again.
 func (p *presence) hasLeft(r muster.Member) bool {
-	return r.Status == muster.Shutdown && r.Epoch == p.Record.Epoch
+	return r.Status == muster.Shutdown && r.Epoch == p.record.Epoch
+}
+
+// isReplaced reports whether somebody has spawned the member again since it shut down.
+func (p *presence) isReplaced(ctx context.Context) (bool, error) {
+	r, err := p.roster.Get(ctx, p.record.Name)
+	return !p.hasLeft(r), err
 }
 
 // rejoin takes the shutdown back if nobody has spawned the member again in the meantime.
 func (p *presence) rejoin(ctx context.Context) error {
 	_, err := p.update(ctx, p.hasLeft, func(r *muster.Member) {
-		r.Status, r.IdleReason, r.Host = muster.Working, "", p.Record.Host
+		r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
 	})
 	return err
 }
@@ -201,20 +218,3 @@ func setAsked(r *muster.Member, names []muster.Name) {
 	}
 	r.Extra[askedField] = line
 }
-
-// usageFields are the fields of the event that says what a reply has cost. more is what else
-// is known of the turn.
-func usageFields(r llm.Reply, more map[string]any) map[string]any {
-	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,
-		"cache_read": r.Usage.CacheRead, "cache_write": r.Usage.CacheWrite, "cache_write_long": r.Usage.CacheWriteLong}
-	if r.Dollars == nil {
-		fields["dollars"] = nil // the price is not known
-	} else if *r.Dollars > 0 {
-		fields["dollars"] = *r.Dollars
-	}
-	maps.Copy(fields, more)
-	return fields
-}
-
-// seconds is a duration in seconds, cut to milliseconds.
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

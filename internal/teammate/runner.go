@@ -13,7 +13,6 @@ import (
 	"muster/internal/spend"
 	"muster/internal/text"
 	"muster/internal/transcript"
-	"muster/journal"
 	"muster/llm"
 	"muster/loop"
 )
@@ -104,7 +103,22 @@ func (AnnounceJobs) do(ctx context.Context, m *Member) error {
 }
 
 func (ResumeLanding) do(ctx context.Context, m *Member) error {
-	return m.wakeIf(true, m.claims.resumeLanding(ctx))
+	return m.wakeIf(true, m.resumeLanding(ctx))
+}
+
+func (m *Member) resumeLanding(ctx context.Context) error {
+	t, ok := m.claims.CurrentTask()
+	if !ok {
+		return nil
+	}
+	if err := m.conversation.wake(ctx); err != nil {
+		return err
+	}
+	text, err := m.claims.resumeLanding(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	return m.conversation.remind(ctx, "%s", text)
 }
 
 func (ClaimTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
@@ -134,7 +148,7 @@ func (m *Member) open(ctx context.Context) (err error) {
 	}
 	// After the claim was found: the lane of the current task has its occupant again, and is
 	// not taken for abandoned.
-	m.lanes.archiveAbandoned(ctx)
+	m.claims.lanes.archiveAbandoned(ctx)
 	mark, err := m.conversation.openingMark(ctx)
 	m.start.Opened = m.conversation.script.Delivered(mark)
 	if err == nil && m.isLead() && !m.inTalk() {
@@ -158,11 +172,7 @@ func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, er
 		}
 		switch err = t.TakeOver(ctx, m.Record.Host); {
 		case err == nil:
-			r, err := m.Roster.Get(ctx, m.name())
-			if err == nil && (r.Host != m.Record.Host || r.Epoch != m.Record.Epoch) {
-				err = m.errOtherHost()
-			}
-			return t, err
+			return t, m.presence.checkHost(ctx)
 		case !errors.Is(err, muster.ErrFenced) || try == maxTries:
 			return nil, err
 		}
@@ -308,8 +318,7 @@ func (AnswerStopped) do(ctx context.Context, m *Member) error {
 
 func (AskUser) do(ctx context.Context, m *Member) error {
 	// For people only: without it the lead still waits for the user.
-	_ = m.Journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: journal.RunNote,
-		Fields: map[string]any{"text": "the lead met " + muster.PlainText(m.err) + "; say how to go on"}})
+	_ = m.diary.note(context.WithoutCancel(ctx), 0, "the lead met "+muster.PlainText(m.err)+"; say how to go on")
 	m.phase.change(func(c *counters) { c.onHold = true })
 	return m.beginRest(ctx)
 }
@@ -362,7 +371,5 @@ func (GiveUp) do(ctx context.Context, m *Member) error {
 	if had {
 		text += fmt.Sprintf("\nIts task #%d is back on the board.", t.ID)
 	}
-	_, err := m.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
-		Content: text})
-	return err
+	return m.diary.tellLead(ctx, muster.MailError, 0, text)
 }

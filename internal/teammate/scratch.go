@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"muster"
 	"muster/internal/permissions"
 	"muster/internal/text"
 	"muster/llm"
@@ -13,8 +14,13 @@ import (
 // scratchView looks at what a member without a task has changed where its tools run: nothing lands from there. The
 // member is told after the command that has changed something, and once more when it stops.
 type scratchView struct {
-	*self
-	told guarded[scratchTold]
+	name       muster.Name
+	isConfined bool // its commands only read there
+	run        func(context.Context) (muster.Run, error)
+	worktrees  Lanes
+	tasks      holder
+	diary      *diary
+	told       guarded[scratchTold]
 }
 
 // scratchTold is what the member was told of its changes. It is kept in memory only: to be told again does no harm.
@@ -27,19 +33,19 @@ type scratchTold struct {
 const maxScratchFiles = 8
 
 // changes names the files that the member has changed in its scratch checkout; "" when there are none, when the member
-// has a task, and so works in a lane, or when its commands are confined, and so only read there.
+// has a task, and so works in a lane, or when its commands are confined.
 func (v *scratchView) changes(ctx context.Context) string {
-	if _, ok := v.claims.CurrentTask(); ok || v.CommandLimits != "" {
+	if _, ok := v.tasks.CurrentTask(); ok || v.isConfined {
 		return ""
 	}
-	run, err := v.Run(ctx)
+	run, err := v.run(ctx)
 	var files []string
 	if err == nil {
 		// By the record: to ask the Lander for the target would put back one that the member has just moved.
-		files, err = v.Lanes.ScratchChanges(ctx, v.name(), run.MayBeAt())
+		files, err = v.worktrees.ScratchChanges(ctx, v.name, run.MayBeAt())
 	}
 	if err != nil { // the end of the run looks again
-		v.logDropped(ctx, "looking at the scratch checkout", err)
+		v.diary.dropped(ctx, "looking at the scratch checkout", err)
 		return ""
 	}
 	return text.EscapeTags(text.List(files, maxScratchFiles))

@@ -30,7 +30,7 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		c.lastTurnAt = time.Now()
 		turn = c.turns
 	})
-	s.presence.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
+	s.diary.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
 	return s.request(ctx, p, messages), nil
 }
 
@@ -56,8 +56,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 	// From here on a crash leaves calls without results. They are answered when the member
 	// starts again; see answerCalls.
 	s.presence.onModelReply(ctx)
-	s.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"turn": now.turns,
-		"seconds": seconds(time.Since(now.lastTurnAt))}))
+	s.diary.replied(ctx, r, map[string]any{"turn": now.turns, "seconds": seconds(time.Since(now.lastTurnAt))})
 	if now.isEndless(s.Limits.Turns) {
 		return errTurns
 	}
@@ -126,6 +125,12 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err 
 		}
 	}
 	return step.goOn, step.err
+}
+
+func (s session) collisions(ctx context.Context) string {
+	wrote := s.jobs.Running() > 0 // they may write at any time
+	s.phase.change(func(c *counters) { wrote, c.wrote = wrote || c.wrote, false })
+	return s.claims.conflicts(ctx, wrote)
 }
 
 // decideBoundary decides from the phase's counters what follows at a boundary.

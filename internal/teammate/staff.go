@@ -72,7 +72,7 @@ func (l *lead) staff(ctx context.Context, run muster.Run) (s staffing, err error
 	for i, role := range s.spawn {
 		m, err := l.spawnFor(ctx, run, role, members)
 		if err != nil { // the lead is told of a task that nobody may take
-			l.logDropped(ctx, "spawning a teammate for a playbook", err)
+			l.diary.dropped(ctx, "spawning a teammate for a playbook", err)
 			s.spawn = s.spawn[:i]
 			break
 		}

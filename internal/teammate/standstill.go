@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"muster"
 	"muster/internal/text"
-	"muster/journal"
 	"muster/llm"
 )
 
@@ -117,29 +115,19 @@ func (s *standstill) decide(ends bool) (step boundaryStep) {
 // noteChange notes a change in files, board or mail that no call of a tool has made.
 func (p *phase) noteChange() { p.change(func(c *counters) { c.still.changed = true }) }
 
-// lookPause is how many times as long as a look at the files took none is taken: in a large lane it takes as long as
-// git needs to look at each file.
-const lookPause = 20
-
 // noteFiles looks whether the files of the member's lane have changed since the last look. What is found later is in
 // the member's favour; before a limit acts it is always looked.
 func (s session) noteFiles(ctx context.Context) {
-	still, h := s.phase.get().still, s.claims.held.get()
-	if !still.mayWrite || h.task.Worktree == "" || !still.isDue() && time.Since(h.lookedAt) < lookPause*h.lookTook {
+	still := s.phase.get().still
+	if !still.mayWrite {
 		return
 	}
-	began := time.Now()
-	files, err := s.Lanes.Fingerprint(ctx, h.task.Worktree)
-	s.logDropped(ctx, "looking at the files of the lane", err) // the tools tell the member what is wrong with it
-	s.claims.held.change(func(h *claim) { h.lookedAt, h.lookTook = time.Now(), time.Since(began) })
-	if err != nil {
-		return
+	if changed, ok := s.claims.lookAtFiles(ctx, still.isDue()); ok {
+		s.phase.change(func(c *counters) {
+			c.still.changed = c.still.changed || changed
+			c.still.mayWrite = s.jobs.Running() > 0 // they may write after this look
+		})
 	}
-	s.claims.held.change(func(h *claim) { h.files = files })
-	s.phase.change(func(c *counters) {
-		c.still.changed = c.still.changed || files != h.files
-		c.still.mayWrite = s.jobs.Running() > 0 // they may write after this look
-	})
 }
 
 // tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
@@ -153,11 +141,8 @@ func (s *self) tellStandstill(ctx context.Context) error {
 	}
 	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
 	if s.isLead() {
-		e := muster.Event{Kind: journal.RunNote, Task: t.ID, Fields: map[string]any{"text": text}}
-		return s.Journal.Emit(ctx, e)
+		return s.diary.note(ctx, t.ID, text)
 	}
-	_, err := s.Post.Send(ctx, muster.Message{Type: muster.MailError, From: muster.System, To: muster.Lead,
-		TaskID:  t.ID,
-		Content: text + " Tell it how to go on with send_message, or have it give up with request_shutdown."})
-	return err
+	return s.diary.tellLead(ctx, muster.MailError, t.ID,
+		text+" Tell it how to go on with send_message, or have it give up with request_shutdown.")
 }

@@ -40,7 +40,7 @@ func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, err
 		f.Git = s.GitState(ctx)
 	}
 	if f.Tip, err = s.Lander.Target(ctx); err != nil {
-		s.logDropped(ctx, "reading the target for the facts", err)
+		s.diary.dropped(ctx, "reading the target for the facts", err)
 	}
 	stable, now := f.Texts()
 	return []string{stable, now}, nil

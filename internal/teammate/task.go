@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/prompt"
 	"muster/internal/requests"
@@ -22,7 +23,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	h := c.held.get()
 	t := h.task
 	if t.ID == 0 || t.ID != id {
-		if now, err := c.Board.Get(ctx, id); err == nil && now.Status == muster.Completed {
+		if now, err := c.board.Get(ctx, id); err == nil && now.Status == muster.Completed {
 			return llm.ErrorResult("Task %d is completed already.", id), nil
 		}
 		return llm.ErrorResult("Task %d is not in your hand: claim it first.", id), nil
@@ -37,7 +38,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// refused.
 	defer c.presence.showActivity(ctx, "lands")()
 	warning := ""
-	v, err := c.Lander.LandWith(ctx, t.ID, t.Fence, summary, c.name(), landing.Owner{Review: c.toolbox.review,
+	v, err := c.lander.LandWith(ctx, t.ID, t.Fence, summary, c.name, landing.Owner{Review: c.review,
 		Unchanged: func(ctx context.Context) error {
 			if warning = c.nothingLands(ctx); warning != "" {
 				return errWarned
@@ -62,7 +63,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
 	c.phase.noteChange()
-	c.Collisions.Returned(t.ID)
+	c.collisions.Returned(t.ID)
 	return llm.ErrorResult("%s", cmp.Or(v.Text,
 		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
 }
@@ -87,7 +88,7 @@ func (c *claims) nothingLands(ctx context.Context) string {
 	if h.warnedIgnored {
 		return ""
 	}
-	if files, err := c.Lanes.Ignored(ctx, h.task.Worktree); err == nil && len(files) > 0 {
+	if files, err := c.worktrees.Ignored(ctx, h.task.Worktree); err == nil && len(files) > 0 {
 		c.held.change(func(h *claim) { h.warnedIgnored = true })
 		return fmt.Sprintf("Nothing of task #%d would land: your lane has no change but what git ignores (%s), and "+
 			"that goes with the lane. git add -f what belongs into the repository; or complete the task again if "+
@@ -102,29 +103,22 @@ func (c *claims) nothingLands(ctx context.Context) string {
 	return ""
 }
 
-// resumeLanding resumes a landing of the current task that an error has cut off, and tells the
-// owner what came of it. The idle owner must do it, because no other process will.
-func (c *claims) resumeLanding(ctx context.Context) error {
-	t, ok := c.CurrentTask()
-	if !ok {
-		return nil
-	}
-	if err := c.conversation.wake(ctx); err != nil {
-		return err
-	}
-	res, err := c.Complete(ctx, t.ID, "")
+// resumeLanding resumes a landing of the current task that an error has cut off, and returns what the owner reads of
+// it. The idle owner must do it, because no other process will.
+func (c *claims) resumeLanding(ctx context.Context, id muster.TaskID) (string, error) {
+	res, err := c.Complete(ctx, id, "")
 	if err != nil {
 		if res, err = tool.FromError(tool.Classify(err)); err != nil {
-			return err
+			return "", err
 		}
 	}
 	c.held.change(func(h *claim) { h.landingResumed = true })
-	return c.conversation.remind(ctx, "%s", text.EscapeTags(res.Text()))
+	return text.EscapeTags(res.Text()), nil
 }
 
 // Completed returns what complete_task returns for a task that is completed by now.
 func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool) {
-	t, err := c.Board.Get(ctx, id)
+	t, err := c.board.Get(ctx, id)
 	if err != nil || t.Status != muster.Completed {
 		return llm.Result{}, false
 	}
@@ -143,7 +137,20 @@ func completedText(t muster.Task) string {
 
 // plans asks for approval of plans and holds back the tools that need one. A plan is for one
 // claim: it is void when the claim is over.
-type plans struct{ *self }
+type plans struct {
+	name     muster.Name
+	board    *board.Board
+	requests *requests.Requests
+	claims   *claims
+	presence display
+	// returned has the ids of the plans whose answer submit_plan has returned: the mails that bring it are void.
+	returned sync.Map
+}
+
+func (p *plans) hasReturned(id muster.RequestID) bool {
+	_, ok := p.returned.Load(id)
+	return ok
+}
 
 // Plan asks for approval of a plan for the current task. The member is parked until it is
 // decided.
@@ -169,7 +176,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	}
 	// The answer is on its way as mail too. The model reads it once, as the result of this
 	// call.
-	p.conversation.returned.Store(r.ID, struct{}{})
+	p.returned.Store(r.ID, struct{}{})
 	if r.Status == muster.RequestApproved {
 		return tool.Text(strings.TrimSuffix(fmt.Sprintf("Approved by %s. %s", r.ResolvedBy, r.Response), " ")), nil
 	}
@@ -185,7 +192,7 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 	defer stop(nil)
 	// A parked member calls no tool that would check its claim. Without this watch it would
 	// wait for the approval of a plan for a task that somebody else works on.
-	changed := p.Board.Watch(waiting) // before the first check, so that no change is missed
+	changed := p.board.Watch(waiting) // before the first check, so that no change is missed
 	check := func() {
 		if err := p.claims.check(waiting); err != nil {
 			stop(err)
@@ -197,7 +204,7 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 			check()
 		}
 	})
-	r, err := p.Requests.Await(waiting, id)
+	r, err := p.requests.Await(waiting, id)
 	if err == nil || context.Cause(ctx) != nil {
 		return r, err
 	}
@@ -207,7 +214,7 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 // request returns the request for this plan, task and claim: the one that was made before a
 // crash, or a new one. Only the newest plan of a claim counts.
 func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster.Request, error) {
-	all, err := p.Requests.List(ctx)
+	all, err := p.requests.List(ctx)
 	if err != nil {
 		return muster.Request{}, err
 	}
@@ -221,18 +228,18 @@ func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster
 	if last.PlanHash == hash && (last.Status == muster.RequestPending || last.Status == muster.RequestApproved) {
 		return last, nil
 	}
-	return p.Requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: p.name(), To: muster.Lead, Plan: plan,
+	return p.requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: p.name, To: muster.Lead, Plan: plan,
 		PlanHash: hash, TaskID: t.ID, Fence: t.Fence})
 }
 
 // isPlanFor reports whether a request is the member's plan for a claim.
 func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
-	return r.Kind == muster.AskPlan && r.From == p.name() && r.TaskID == t.ID && r.Fence == t.Fence
+	return r.Kind == muster.AskPlan && r.From == p.name && r.TaskID == t.ID && r.Fence == t.Fence
 }
 
 // state tells the owner of a task how its newest plan stands, "" where it has none.
 func (p *plans) state(ctx context.Context, t muster.Task) (note string, err error) {
-	all, err := p.Requests.List(ctx)
+	all, err := p.requests.List(ctx)
 	for _, r := range all { // oldest first
 		if p.isPlanFor(r, t) {
 			note = prompt.Reminder("Your plan %s for task #%d is %s. %s\nIt says: %s", r.ID, t.ID, r.Status,
@@ -244,17 +251,17 @@ func (p *plans) state(ctx context.Context, t muster.Task) (note string, err erro
 
 // cancel cancels the plans of a claim that is over, so that nobody decides them.
 func (p *plans) cancel(ctx context.Context, t muster.Task, why string) error {
-	return p.Requests.Withdraw(ctx, p.name(), why, func(r muster.Request) bool { return p.isPlanFor(r, t) })
+	return p.requests.Withdraw(ctx, p.name, why, func(r muster.Request) bool { return p.isPlanFor(r, t) })
 }
 
 // require says why a tool that changes something is refused: the task needs an approved plan
 // first. The lead decides plans and needs none.
 func (p *plans) require(ctx context.Context, toolName string) error {
 	t, ok := p.claims.CurrentTask()
-	if !ok || p.isLead() || !t.RequirePlan && !p.presence.Me().RequirePlan {
+	if !ok || p.name == muster.Lead || !t.RequirePlan && !p.presence.Me().RequirePlan {
 		return nil
 	}
-	all, err := p.Requests.List(ctx)
+	all, err := p.requests.List(ctx)
 	if err != nil {
 		return tool.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (b *toolbox) newProfile() *profile {
 	if b.isLead() {
 		p.system, toolsFor = prompt.Lead(b.Team), teamtools.ForLead
 	}
-	dir := &workdir{self: b.self}
+	dir := b.newWorkdir()
 	team := toolsFor(b.caller(), teamtools.Services{Board: b.Board, Post: b.Post, Roster: b.Roster,
 		Requests: b.Requests, Lanes: b.Lanes, Run: b.Run, Log: b.Store.Log(), Exec: b.execInLane,
 		Revoke: b.revoke})
@@ -126,7 +126,7 @@ func knowsPatches(model string) bool {
 // one, the journal tells what it did.
 func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	decorate := func(list []llm.Tool) []llm.Tool {
-		return b.decorate(list, &nestedInstructions{self: b.self}, dir, true)
+		return b.decorate(list, b.nested.ofSubagent(), dir, true)
 	}
 	explore, work := b.subagents[agent.Explore], b.subagents[agent.Work]
 	o := agent.Options{
@@ -145,7 +145,7 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 		},
 		MayWork: func(ctx context.Context) error { return b.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
-			b.presence.event(ctx, journal.TurnEnded, usageFields(r, map[string]any{"subagent": true}))
+			b.diary.replied(ctx, r, map[string]any{"subagent": true})
 		},
 	}
 	if b.role.Writes() {
@@ -183,7 +183,7 @@ func (b *toolbox) decorate(list []llm.Tool, nested *nestedInstructions, dir *wor
 				return b.plans.gate(ctx, c, next)
 			})
 		}
-		t = tool.Wrap(t, b.hooksAround(t, dir, subagent))
+		t = tool.Wrap(t, b.hooks.around(t, dir, subagent))
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			// Every member can read the file. It is no state: where it is lost, the call can be repeated.
 			path := filepath.Join(b.outputs(), fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)))
@@ -248,7 +248,7 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 		if subagent {
 			fields["subagent"] = true
 		}
-		b.presence.event(ctx, kind, fields)
+		b.diary.event(ctx, kind, fields)
 	}
 	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
 	started := time.Now()
@@ -264,13 +264,13 @@ func (b *toolbox) audit(ctx context.Context, c llm.Call, next tool.Next, subagen
 	event(journal.ToolEnded, end)
 	if !failed && !subagent && b.todo.Owns(c) {
 		done, of, current := b.todo.Progress()
-		b.presence.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
+		b.diary.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
 			"text": text.CutBytes(current, 120)})
 	}
 	// An error of a call that was cut off says nothing about what the call did. If its tool
 	// can read the outcome from records, the call is left open, and answerCalls answers it.
 	if failed && context.Cause(ctx) != nil && b.recoverer(c.Name) != nil {
-		b.phase.change(func(p *counters) { p.pending = append(p.pending, c.ID) })
+		b.phase.noteOpen(c.ID)
 	}
 	return r, err
 }
@@ -348,7 +348,7 @@ func (c caller) Leave(ctx context.Context, id muster.RequestID, approve bool, re
 	// counts here, and not what the model has just said.
 	r, _, err = c.self.Requests.Decide(ctx, id, c.self.name(), approve, reason)
 	if err == nil && r.Status == muster.RequestApproved {
-		c.phase.change(func(c *counters) { c.leaves = true })
+		c.phase.leave()
 	}
 	return err
 }

@@ -66,8 +66,8 @@ func TestTheToolsOfAMember(t *testing.T) {
 				l.Errorf("%s has the effects %+v", name, got)
 			}
 		}
-		l.Hooks = hooks.NewRunner([]hooks.Hook{{Event: hooks.PreToolUse, Matcher: "mcp__files__write"}}, "", nil)
-		if l.toolbox.hooksAround(recorded("call_tool", true, nil), nil, false) == nil {
+		l.hooks.runner = hooks.NewRunner([]hooks.Hook{{Event: hooks.PreToolUse, Matcher: "mcp__files__write"}}, "", nil)
+		if l.hooks.around(recorded("call_tool", true, nil), nil, false) == nil {
 			l.Error("which tool a call_tool calls is known with the call, and there is no hook around it")
 		}
 		if l.toolbox.recoverer("submit_plan") == nil || l.toolbox.recoverer("bash") != nil || l.toolbox.recoverer("x") != nil {
@@ -213,7 +213,7 @@ func TestWhereToolsRun(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		ctx := l.Context()
 		l.open()
-		w := &workdir{self: l.self}
+		w := l.toolbox.newWorkdir()
 		expect := func(what, dir string, isWritable bool) {
 			t.Helper()
 			d, err := w.Workdir(ctx)
@@ -256,11 +256,11 @@ func TestWhenCollisionsAreLookedFor(t *testing.T) {
 		for _, name := range []string{"TMPDIR", "TMP"} {
 			t.Setenv(name, filepath.Join(l.rows.dir, "none"))
 		}
-		l.Collisions = collision.New(collision.Options{Board: l.Board, Lanes: &worktree.Lanes{},
+		l.claims.collisions = collision.New(collision.Options{Board: l.Board, Lanes: &worktree.Lanes{},
 			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		l.open()
 		l.claim()
-		go l.Collisions.Serve(l.Context())
+		go l.claims.collisions.Serve(l.Context())
 		none, writes := func() {}, func() { l.phase.change(func(c *counters) { c.wrote = true }) }
 		for i, act := range []func(){none, writes, none, l.startJob, l.jobs.Stop} {
 			act()
@@ -411,9 +411,8 @@ func newCheckout(t *testing.T, files map[string]string) *checkout {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &self{Config: Config{Services: Services{Home: paths.Dir(root)}}, claims: &claims{}}
-	s.Record.Name = "alice"
-	c := &checkout{t, &nestedInstructions{self: s}, filepath.Join(s.Home.Scratch(), "alice")}
+	scratch := filepath.Join(paths.Dir(root).Scratch(), "alice")
+	c := &checkout{t, &nestedInstructions{scratch: scratch, tasks: &claims{}}, scratch}
 	for name, text := range files {
 		c.write(name, text)
 	}

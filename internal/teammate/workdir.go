@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"muster"
 	"muster/internal/memory"
 	"muster/internal/skills"
 	"muster/internal/tool/code"
@@ -12,7 +13,13 @@ import (
 
 // workdir is where the member's tools run.
 type workdir struct {
-	*self
+	name      muster.Name
+	noImages  bool
+	readable  func() []string // directories outside of its own that the member may read
+	worktrees Lanes
+	lander    Lander
+	claims    *claims
+
 	mu      sync.Mutex
 	scratch string // the member's scratch checkout, once made
 	commit  string // the commit of the scratch checkout
@@ -35,17 +42,17 @@ func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
 // every call, otherwise a scratch checkout of the target's tip, in which the file tools write
 // nothing and from which nothing lands.
 func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
-	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.NoImages}
+	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.noImages}
 	if err := w.claims.verify(ctx); err != nil {
 		return s, err
 	}
 	if t, ok := w.claims.CurrentTask(); ok {
-		dir, err := w.Lanes.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
+		dir, err := w.worktrees.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
 		s.Dir, s.Writable = dir, true
 		return s, err
 	}
 	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
-	tip, err := w.Lander.Target(ctx)
+	tip, err := w.lander.Target(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -54,13 +61,18 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.scratch == "" || w.commit != tip {
-		if s.Dir, err = w.Lanes.Scratch(ctx, w.name(), tip); err != nil {
+		if s.Dir, err = w.worktrees.Scratch(ctx, w.name, tip); err != nil {
 			return s, err
 		}
 		w.scratch, w.commit = s.Dir, tip
 	}
 	s.Dir = w.scratch
 	return s, nil
+}
+
+func (b *toolbox) newWorkdir() *workdir {
+	return &workdir{name: b.name(), noImages: b.NoImages, readable: b.readable, worktrees: b.Lanes, lander: b.Lander,
+		claims: b.claims}
 }
 
 // readable returns the directories outside of its own that the member may read: the outputs of all members, the skills,
