@@ -353,6 +353,18 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 	return err
 }
 
+// revoke ends the claim of somebody outside the team.
+func (c *claims) revoke(ctx context.Context, t muster.Task, reason string) error {
+	// The right to land ends before the claim: work that landed in between would be of a task that is on the board.
+	if t.Worktree != "" {
+		if err := c.lander.Revoke(ctx, t.ID, t.Fence); err != nil {
+			return err
+		}
+	}
+	_, err := c.board.Revoke(ctx, t.ID, t.Fence, c.name, reason)
+	return err
+}
+
 // check reads the claimed task from the board again. It is Fenced or NotFound when the task
 // is no longer the member's.
 func (c *claims) check(ctx context.Context) error {

@@ -718,7 +718,7 @@ func TestReleaseCancelsTheLanding(t *testing.T) {
 	p.must(err)
 	for _, e := range []error{errDisk, nil} {
 		p.landings.revokeErr = e
-		if r := p.toolbox.revoke(t.Context(), task, "late"); !errors.Is(r, e) || (p.task(1).Owner == "") != (e == nil) {
+		if r := p.claims.revoke(t.Context(), task, "late"); !errors.Is(r, e) || (p.task(1).Owner == "") != (e == nil) {
 			t.Errorf("from outside: %v, and it is %q's", r, p.task(1).Owner)
 		}
 	}

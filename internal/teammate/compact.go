@@ -155,21 +155,6 @@ func (c *compaction) rules(p *profile) compact.Rules {
 	return compact.Rules{Kept: cmp.Or(c.Limits.KeptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
 }
 
-// writesFiles reports whether a tool writes files of the lane by itself.
-func writesFiles(tool string) bool {
-	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
-}
-
-func touchedFiles(call llm.Call) (reads, writes []string) {
-	switch {
-	case call.Name == "read_file":
-		return namedPaths(call), nil
-	case writesFiles(call.Name):
-		return nil, namedPaths(call)
-	}
-	return nil, nil
-}
-
 // cleared returns the changes that make older results short, and what they win. isOld says that what is left between
 // the first message and the newest round is worth a summary. Where that is not so and the request is too large all the
 // same, all results are old that the model has read, and at last those that it has not read are cut: a summary would
@@ -253,7 +238,7 @@ func (c *compaction) store(ctx context.Context, p *profile, messages []llm.Messa
 		return err
 	}
 	failpoint.Hit("teammate.compressed")
-	c.nested.reset()
+	c.toolbox.forget()
 	c.task = ""
 	c.tell(ctx, "compressed", why, before, p.size+compact.Estimate(script.Messages()))
 	return nil
@@ -277,7 +262,7 @@ func (c *compaction) summarize(
 		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
 		ask := c.request(ctx, p, h.Messages())
 		ask.Purpose = "summary"
-		r, err := c.model.Reply(ctx, ask, func(llm.Delta) {})
+		r, err := c.models.own.Model.Reply(ctx, ask, func(llm.Delta) {})
 		switch kind := llm.KindOf(err); {
 		case kind == llm.ContextFull || kind == llm.BadHistory || kind == llm.BadRequest:
 			return "", nil

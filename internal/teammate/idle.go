@@ -95,7 +95,9 @@ func (i *idling) wait(ctx context.Context) error {
 	if err := i.markIdle(ctx, r.reason); err != nil {
 		return err
 	}
-	i.unload()
+	// What holds for one phase: what the model reads of its tools, and the calls that were counted.
+	i.toolbox.unload()
+	i.phase.change(func(c *counters) { c.calls = nil })
 	var timeout <-chan time.Time
 	if i.Limits.IdleTimeout > 0 {
 		timeout = time.After(time.Until(r.deadline))
@@ -109,12 +111,6 @@ func (i *idling) wait(ctx context.Context) error {
 		r.timedOut = true
 	}
 	return context.Cause(ctx)
-}
-
-// unload forgets what holds for one phase of work: what its model reads of its tools, and the calls that were counted.
-func (i *idling) unload() {
-	i.toolbox.made.Store(nil)
-	i.phase.change(func(c *counters) { c.calls = nil })
 }
 
 // markIdle shows that the member is idle, and tells the lead if that is news. A member with a

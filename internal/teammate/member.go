@@ -43,6 +43,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/hooks"
+	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/memory"
 	"muster/internal/paths"
@@ -133,12 +134,11 @@ type Member struct {
 // member lives.
 type self struct {
 	Config
-	role  roles.Role // the zero Role without a file, and for the lead
-	model llm.Model
-	// subagents has the model of each kind of subagents.
-	subagents map[string]Subagent
-	jobs      *code.Jobs
-	todo      *agent.Todo
+	role   roles.Role // the zero Role without a file, and for the lead
+	models *models
+	jobs   *code.Jobs
+	todo   *agent.Todo
+	about  *surroundings
 
 	diary        *diary
 	presence     *presence
@@ -149,7 +149,6 @@ type self struct {
 	plans        *plans
 	lead         *lead
 	toolbox      *toolbox
-	nested       *nestedInstructions
 	scratch      *scratchView
 	compaction   *compaction
 }
@@ -159,12 +158,12 @@ func (s *self) name() muster.Name { return s.Record.Name }
 // isLead reports whether the member is the lead. There is one in a team.
 func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
 
-func (s *self) agentID() string { return string(s.name()) + "@" + string(s.Team) }
+func agentID(name, team muster.Name) string { return string(name) + "@" + string(team) }
 
 // request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
 func (s *self) request(ctx context.Context, p *profile, messages []llm.Message) llm.Request {
 	return llm.Request{System: p.system, Tools: p.specs, Messages: messages, MaxTokens: s.Limits.MaxTokens,
-		CacheKey: s.agentID(), CacheGroup: string(s.Team) + "/" + s.Record.Role, CacheLong: s.mayWaitLong(ctx)}
+		CacheKey: agentID(s.name(), s.Team), CacheGroup: string(s.Team) + "/" + s.Record.Role, CacheLong: s.mayWaitLong(ctx)}
 }
 
 // mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
@@ -189,21 +188,13 @@ type End struct {
 func New(c Config) (_ *Member, err error) {
 	c.Log = c.Log.With("member", c.Record.Name)
 	s := newSelf(c)
-	if s.model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
+	if s.models.own.Model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
 		return nil, err
 	}
-	s.subagents = map[string]Subagent{}
 	for _, kind := range []string{agent.Explore, agent.Work} {
-		x := Subagent{}
-		if c.Subagent != nil {
-			if x, err = c.Subagent(kind, s.presence.now, s.presence.onModelWait); err != nil {
-				return nil, err
-			}
+		if s.models.subagents[kind], err = s.models.of(kind); err != nil {
+			return nil, err
 		}
-		if x.Model == nil {
-			x = Subagent{s.model, c.ModelName, c.NoImages, c.MaxTokens}
-		}
-		s.subagents[kind] = x
 	}
 	return &Member{self: s, idle: &idling{self: s}, stopRest: func() {}}, nil
 }
@@ -228,14 +219,56 @@ func newSelf(c Config) *self {
 		s.diary}
 	s.claims.plans, s.claims.hooks, s.claims.diary, s.claims.presence = s.plans, s.hooks, s.diary, s.presence
 	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.toolbox = &toolbox{self: s, since: muster.UnixTime(time.Now())}
-	s.claims.review = s.toolbox.review
-	s.nested = &nestedInstructions{scratch: filepath.Join(c.Home.Scratch(), string(name)), worktrees: c.Lanes,
-		tasks: s.claims, secrets: c.Secrets}
 	s.scratch = &scratchView{name: name, isConfined: c.CommandLimits != "", run: c.Run, worktrees: c.Lanes,
 		tasks: s.claims, diary: s.diary}
 	s.compaction = &compaction{self: s}
+	s.about = &surroundings{name, c.Home, c.Run, nil, c.GitState, c.CommandLimits, c.Permissions.Line(), c.Skills, c.Roles,
+		c.Memory, c.Secrets, s.diary}
+	if c.Lander != nil {
+		s.about.target = c.Lander.Target
+	}
+	s.newToolbox()
 	return s
+}
+
+// newToolbox makes the member's tools, which use the other parts.
+func (s *self) newToolbox() {
+	c, name := s.Config, s.Record.Name
+	s.models = &models{own: Subagent{nil, c.ModelName, c.NoImages, c.MaxTokens}, subagents: map[string]Subagent{}}
+	if c.Subagent != nil {
+		s.models.choose = func(kind string) (Subagent, error) {
+			return c.Subagent(kind, s.presence.now, s.presence.onModelWait)
+		}
+	}
+	files := &fileTools{c.Launcher, s.jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
+		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
+		Root: string(c.Home), MayRun: s.role.MayRun}}
+	nested := &nestedInstructions{scratch: filepath.Join(c.Home.Scratch(), string(name)), worktrees: c.Lanes,
+		tasks: s.claims, secrets: c.Secrets}
+	permits := &permits{name: name, settings: c.Permissions, always: c.Granted, extra: c.Extra, requests: c.Requests,
+		run: c.Run, secrets: c.Secrets, plans: s.plans, presence: s.presence, diary: s.diary,
+		since: muster.UnixTime(time.Now())}
+	wraps := &wrappers{c.Secrets, permits, s.plans, s.hooks, files, s.scratch, s.claims, s.todo, s.diary, s.phase}
+	newWorkdir := func() *workdir {
+		return &workdir{name: name, noImages: c.NoImages, worktrees: c.Lanes, lander: c.Lander, claims: s.claims,
+			readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
+	}
+	helpers := &helpers{name, c.Team, s.role, c.Roles, s.models, c.SubagentTurns, files, wraps, nested, s.plans, s.about,
+		s.presence, s.diary, newWorkdir}
+	s.claims.review = helpers.review
+	s.toolbox = &toolbox{record: c.Record, team: c.Team, role: s.role, secrets: c.Secrets, files: files, todo: s.todo,
+		compact: s.compaction.tool, helpers: helpers, caller: s.caller(), skills: c.Skills,
+		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
+			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: s.claims.revoke},
+		memory: &memories{name, c.Run, c.Memory, c.Store.Log(), c.Secrets, s.diary},
+		extra:  c.Extra, serverTools: c.ServerTools, wraps: wraps, nested: nested, newWorkdir: newWorkdir}
+}
+
+// Prefix returns what each request of a member begins with: its system prompt and tools, made from the record, the
+// model's name, the services that exist in every process, and the tools of an embedder. Nothing is started.
+func Prefix(c Config) (system []string, tools []llm.Spec) {
+	p := newSelf(c).toolbox.get()
+	return p.system, p.specs
 }
 
 // TurnCount returns how many turns the member has had in its life.
@@ -346,6 +379,16 @@ type Lanes interface {
 	Archive(ctx context.Context, name muster.Name) (ref string, err error)
 	ArchiveCompleted(ctx context.Context, t muster.Task) (ref string, err error)
 	Recover(ctx context.Context) error
+}
+
+// Lander brings a lane's work to the target: landing.Lander.
+type Lander interface {
+	Target(ctx context.Context) (commit string, err error)
+	LandWith(
+		ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, owner landing.Owner,
+	) (landing.Verdict, error)
+	Revoke(ctx context.Context, id muster.TaskID, fence int) error
+	CheckBase(ctx context.Context) (landing.CheckResult, error)
 }
 
 // Talk is a conversation of the user with the lead, as the lead sees it. While it is open the

@@ -6,42 +6,53 @@ import (
 
 	"muster"
 	"muster/internal/memory"
+	"muster/internal/redact"
 	"muster/internal/tool/agent"
 	"muster/internal/transcript"
 	"muster/journal"
 	"muster/llm"
 )
 
-func (s *self) memoryTools() []llm.Tool {
-	if s.Memory == nil {
-		return nil
-	}
-	return []llm.Tool{agent.MemoryTool(s.saveMemory)}
+// memories keeps what the member's model wants later runs to know.
+type memories struct {
+	name    muster.Name
+	run     func(context.Context) (muster.Run, error)
+	dirs    func() (repository, user memory.Dir) // nil: nothing is remembered
+	log     muster.Log
+	secrets *redact.Secrets
+	diary   *diary
 }
 
-// saveMemory saves what the member's model wants later runs to know, for this repository. The head says who has saved
+func (k *memories) tools() []llm.Tool {
+	if k.dirs == nil {
+		return nil
+	}
+	return []llm.Tool{agent.MemoryTool(k.save)}
+}
+
+// save saves what the member's model wants later runs to know, for this repository. The head says who has saved
 // it, and whether the member had read the output of a tool by then.
-func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) {
-	run, err := s.Run(ctx)
+func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
+	run, err := k.run(ctx)
 	if err != nil {
 		return "", err
 	}
-	t, _ := s.claims.CurrentTask()
-	if m.Name = s.Secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
+	t, _ := k.diary.tasks.CurrentTask()
+	if m.Name = k.secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
 		m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
 	}
-	m.Description, m.Content = s.Secrets.String(m.Description), s.Secrets.String(m.Content)
-	m.By, m.Task, m.Run = string(s.name()), t.ID, s.Secrets.String(run.Goal)
+	m.Description, m.Content = k.secrets.String(m.Description), k.secrets.String(m.Content)
+	m.By, m.Task, m.Run = string(k.name), t.ID, k.secrets.String(run.Goal)
 	if m = m.Clean(); m.Check() != nil { // before the whole conversation is read
 		return "", m.Check()
 	}
-	m.SawOutput = s.sawOutput(ctx)
-	dir, _ := s.Memory()
+	m.SawOutput = k.sawOutput(ctx)
+	dir, _ := k.dirs()
 	replaced, err := dir.Save(ctx, m)
 	if err != nil {
 		return "", err
 	}
-	s.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
+	k.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
 	text := "Saved as " + m.Name + "."
 	if replaced != "" {
 		text += " The text that was there is kept in " + replaced + "."
@@ -54,8 +65,8 @@ func (s *self) saveMemory(ctx context.Context, m memory.Memory) (string, error) 
 
 // sawOutput reports whether a tool of the member has returned anything. It reads the transcript, not the conversation:
 // what was cleared from that since, or went into a summary, was read all the same.
-func (s *self) sawOutput(ctx context.Context) bool {
-	for e, err := range transcript.Read(ctx, s.Store.Log(), s.name(), 0) {
+func (k *memories) sawOutput(ctx context.Context) bool {
+	for e, err := range transcript.Read(ctx, k.log, k.name, 0) {
 		if err != nil || e.Kind == transcript.KindResult { // what cannot be read may be a result
 			return true
 		}

@@ -5,17 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
 	"muster/internal/prompt"
 	"muster/internal/redact"
-	"muster/internal/tool/code"
 	"muster/llm"
 	"muster/tool"
 )
@@ -80,27 +77,6 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 		}
 	}
 	return r, nil
-}
-
-// namedPaths returns the paths that a call names in its fields, whatever the model calls them, or in a patch.
-func namedPaths(c llm.Call) (paths []string) {
-	var in map[string]any
-	// Input that does not fit names no path that the tool has taken.
-	if json.Unmarshal(c.Input, &in) != nil {
-		return nil
-	}
-	for _, field := range slices.Sorted(maps.Keys(in)) {
-		text, isText := in[field].(string)
-		name := strings.ToLower(field)
-		switch {
-		case !isText || text == "":
-		case c.Name == "apply_patch":
-			paths = append(paths, code.PatchPaths(text)...)
-		case strings.Contains(name, "path"), strings.Contains(name, "file"), strings.Contains(name, "dir"):
-			paths = append(paths, text)
-		}
-	}
-	return paths
 }
 
 // commandPaths returns the paths below dir that a command names and that exist, also relative to where it goes by cd.

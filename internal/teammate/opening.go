@@ -39,12 +39,12 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 		return nil, nil, err
 	}
 	marks = []muster.MessageID{mark}
-	about, err := c.surroundings(ctx, false)
+	about, err := c.about.texts(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	// What all members share stays the first part: the provider has cached it.
-	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), c.conversation.identity(), c.place())
+	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), c.conversation.identity(), c.about.place())
 	if c.isLead() {
 		p, err := c.Progress(ctx)
 		if err != nil {

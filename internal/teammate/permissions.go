@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/permissions"
+	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/text"
 	"muster/journal"
@@ -41,17 +42,33 @@ func (d *denials) count(what string) bool {
 	return d.n == tellAfter
 }
 
-// permit returns what decides whether a call of a tool may run, and nil where every call may. It stands inside of the
+// permits decides by the rules of the user which calls of tools may run, and asks where they say so.
+type permits struct {
+	name     muster.Name
+	settings permissions.Settings
+	always   []string   // what the user has allowed for good
+	extra    []llm.Tool // of an embedder
+	requests *requests.Requests
+	run      func(context.Context) (muster.Run, error)
+	secrets  *redact.Secrets
+	plans    *plans
+	presence display
+	diary    *diary
+	since    float64 // when this process began to run the member
+	denials  denials
+}
+
+// around returns what decides whether a call of a tool may run, and nil where every call may. It stands inside of the
 // hooks of the user, so that it sees what they have made of a call, and outside of the tool, so that no tool knows of
 // permissions. A subagent's tools and those of a landing's agents have it too, because all of them are decorated in one
 // place.
-func (b *toolbox) permit(t llm.Tool, dir *workdir) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
-	if b.Permissions.IsIdle() {
+func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
+	if p.settings.IsIdle() {
 		return nil
 	}
 	spec := t.Spec()
 	writes := permissions.IsGuarded(spec.Name) ||
-		slices.ContainsFunc(b.Extra, func(x llm.Tool) bool { return x.Spec().Name == spec.Name })
+		slices.ContainsFunc(p.extra, func(x llm.Tool) bool { return x.Spec().Name == spec.Name })
 	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 		at, err := dir.Workdir(ctx)
 		if err != nil {
@@ -60,47 +77,47 @@ func (b *toolbox) permit(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 		fitted := llm.Call{Name: spec.Name, Input: tool.Fit(t, c.Input)}
 		call := permissions.NewCall(spec.Name, fitted.Input, at.Dir, namedPaths(fitted))
 		call.Writes = writes && !spec.OnlyReads(c.Input)
-		d, refusal := b.Permissions.Decide(call, nil), ""
+		d, refusal := p.settings.Decide(call, nil), ""
 		if d.Action == permissions.Ask {
-			granted, err := b.granted(ctx)
+			granted, err := p.granted(ctx)
 			if err != nil {
 				return llm.Result{}, err
 			}
-			d = b.Permissions.Decide(call, granted)
+			d = p.settings.Decide(call, granted)
 		}
 		if d.Action == permissions.Ask {
-			if refusal, err = b.askUser(ctx, call, d); err != nil {
+			if refusal, err = p.askUser(ctx, call, d); err != nil {
 				return llm.Result{}, err
 			}
 		}
 		if d.Action == permissions.Deny || refusal != "" {
-			return b.refuse(ctx, c, d, refusal), nil
+			return p.refuse(ctx, c, d, refusal), nil
 		}
-		b.recordDecision(ctx, c, d, "allowed", d.Rule)
+		p.recordDecision(ctx, c, d, "allowed", d.Rule)
 		return next(ctx, c)
 	}
 }
 
 // recordDecision writes an event about a call that a rule or the user has decided about. Where neither has, the events
 // of the call itself say all there is.
-func (b *toolbox) recordDecision(ctx context.Context, c llm.Call, d permissions.Decision, outcome, rule string) {
+func (p *permits) recordDecision(ctx context.Context, c llm.Call, d permissions.Decision, outcome, rule string) {
 	if d.IsDefault {
 		return
 	}
-	b.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
-		"what": b.Secrets.String(d.Subject), "rule": b.Secrets.String(rule)})
+	p.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
+		"what": p.secrets.String(d.Subject), "rule": p.secrets.String(rule)})
 }
 
 // granted returns what the user has allowed for good, and for this run. The requests are the record of the latter:
 // every process of the team reads them, a run that was resumed has them still, and the next run begins after them.
 // Those of somebody else than the user count for nothing, because a member may answer requests too.
-func (b *toolbox) granted(ctx context.Context) ([]string, error) {
-	run, errRun := b.Run(ctx)
-	all, err := b.Requests.List(ctx)
+func (p *permits) granted(ctx context.Context) ([]string, error) {
+	run, errRun := p.run(ctx)
+	all, err := p.requests.List(ctx)
 	if err = cmp.Or(errRun, err); err != nil {
 		return nil, err
 	}
-	granted := slices.Clone(b.Granted)
+	granted := slices.Clone(p.always)
 	for _, r := range all {
 		isApproved := r.Kind == muster.AskPermission && r.Status == muster.RequestApproved &&
 			r.ResolvedBy == muster.User
@@ -115,32 +132,32 @@ func (b *toolbox) granted(ctx context.Context) ([]string, error) {
 //
 // Nobody waits for ever: the request has a deadline, and whoever waits ends it then. A member that loses its task, or
 // whose turn is stopped, takes its question back.
-func (b *toolbox) askUser(ctx context.Context, c permissions.Call, d permissions.Decision) (refusal string,
+func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions.Decision) (refusal string,
 	err error) {
-	if b.Permissions.Wait < 0 {
+	if p.settings.Wait < 0 {
 		return "nobody can be asked in this run", nil
 	}
-	wait := cmp.Or(b.Permissions.Wait, requests.PermissionWait)
-	t, _ := b.claims.CurrentTask()
+	wait := cmp.Or(p.settings.Wait, requests.PermissionWait)
+	t, _ := p.diary.tasks.CurrentTask()
 	// A grant is stored, and what has a secret is not.
-	asks := slices.DeleteFunc(d.Grant, func(g string) bool { return b.Secrets.String(g) != g })
+	asks := slices.DeleteFunc(d.Grant, func(g string) bool { return p.secrets.String(g) != g })
 	what := d.Subject
 	if c.Command == "" && what != c.Tool {
 		what = c.Tool + " " + what
 	}
-	r, err := b.question(ctx, muster.Request{Kind: muster.AskPermission, From: b.name(), To: muster.User,
-		TaskID: t.ID, Fence: t.Fence, Reason: b.Secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
-		Plan: b.Secrets.String(c.Command), Asks: asks, Deadline: muster.UnixTime(time.Now().Add(wait))})
+	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.name, To: muster.User,
+		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
+		Plan: p.secrets.String(c.Command), Asks: asks, Deadline: muster.UnixTime(time.Now().Add(wait))})
 	if err != nil {
 		return "", err
 	}
-	defer b.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
+	defer p.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
 	id := r.ID
-	if r, err = b.plans.await(ctx, id); err != nil {
+	if r, err = p.plans.await(ctx, id); err != nil {
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {
-			b.diary.dropped(later, "withdrawing a question", b.Requests.Withdraw(later, b.name(), "it ended before",
+			p.diary.dropped(later, "withdrawing a question", p.requests.Withdraw(later, p.name, "it ended before",
 				func(r muster.Request) bool { return r.ID == id }))
 		}
 		return "", err
@@ -156,19 +173,19 @@ func (b *toolbox) askUser(ctx context.Context, c permissions.Call, d permissions
 
 // question asks, or returns the same question as it stands if the member asked it before its process was restarted: the
 // user sees one question, whose deadline stays, and an answer to it counts.
-func (b *toolbox) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
-	pending, err := b.Requests.Pending(ctx)
+func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
+	pending, err := p.requests.Pending(ctx)
 	if err != nil {
 		return ask, err
 	}
 	for _, r := range pending {
 		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
 			r.Plan == ask.Plan && slices.Equal(r.Asks, ask.Asks)
-		if isSame && r.CreatedAt <= b.since {
+		if isSame && r.CreatedAt <= p.since {
 			return r, nil
 		}
 	}
-	return b.Requests.Ask(ctx, ask)
+	return p.requests.Ask(ctx, ask)
 }
 
 func reason(d permissions.Decision) string {
@@ -180,16 +197,16 @@ func reason(d permissions.Decision) string {
 
 // refuse returns the result of a call that may not run. It tells the user where the same is refused again and again.
 // The model is told what to do instead, because without that it tries the same in other words.
-func (b *toolbox) refuse(ctx context.Context, c llm.Call, d permissions.Decision, why string) llm.Result {
+func (p *permits) refuse(ctx context.Context, c llm.Call, d permissions.Decision, why string) llm.Result {
 	what, rule := fmt.Sprintf("%q is refused by %s", d.Subject, reason(d)), reason(d)
 	if why != "" {
 		what = fmt.Sprintf("%q had to be asked about (%s), and %s", d.Subject, reason(d), why)
 		rule += ", and " + why
 	}
-	b.recordDecision(ctx, c, d, "denied", rule)
-	if b.denials.count(d.Subject) {
-		text := fmt.Sprintf("%s was refused the same %d times: %s", b.name(), tellAfter, what)
-		b.diary.event(ctx, journal.RunNote, map[string]any{"text": b.Secrets.String(text)})
+	p.recordDecision(ctx, c, d, "denied", rule)
+	if p.denials.count(d.Subject) {
+		text := fmt.Sprintf("%s was refused the same %d times: %s", p.name, tellAfter, what)
+		p.diary.event(ctx, journal.RunNote, map[string]any{"text": p.secrets.String(text)})
 	}
 	return llm.ErrorResult("%s was not called: %s. The user's rules decide this, and another spelling of the same is "+
 		"refused too. Go on without it. If your task needs it, say in your summary what is left to do.",

@@ -222,7 +222,7 @@ func (p *life) allowTouch(wait time.Duration) {
 	p.Helper()
 	r, err := permissions.ParseRule(permissions.Ask, "bash(touch *)", "config.yaml")
 	p.must(err)
-	p.Permissions = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}, Wait: wait}
+	p.toolbox.wraps.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}, Wait: wait}
 }
 
 // touch begins a call of bash that is asked about, and returns when it waits.
@@ -235,7 +235,7 @@ func (p *life) touch(ctx context.Context) <-chan permitted {
 		runs++
 		return in.Command + " is done", nil
 	})
-	t := tool.Wrap(bash, p.toolbox.permit(bash, p.toolbox.newWorkdir()))
+	t := tool.Wrap(bash, p.toolbox.wraps.permits.around(bash, p.toolbox.newWorkdir()))
 	go func() {
 		r, err := t.Run(ctx, llm.Call{ID: "1", Name: "bash", Input: []byte(`{"command":"touch x"}`)}, nil)
 		done <- permitted{r, err, runs}

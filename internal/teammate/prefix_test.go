@@ -283,7 +283,7 @@ func TestWhatAToolPrintedIsMarked(t *testing.T) {
 		if all, err := dir.List(); len(all) != 2 || all[1].Name != "told" || all[1].SawOutput || err != nil || !strings.Contains(l.heard(), "cannot be a name") {
 			t.Errorf("%+v are saved, %v", all, err)
 		}
-		about, err := l.surroundings(t.Context(), false)
+		about, err := l.about.texts(t.Context(), false)
 		const line = "- the-rule (feedback, alice, 2000-01-01, after output of tools): Before each"
 		if err != nil || !strings.Contains(about[0], line) || strings.Contains(about[1], "the-rule") {
 			t.Errorf("the next member reads %q, %v", about, err)

@@ -197,7 +197,7 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 	if err != nil {
 		return err
 	}
-	about, err := m.surroundings(ctx, false)
+	about, err := m.about.texts(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := append(append(about, m.conversation.identity(), m.place(), m.prompt(), task, said), more...)
+	texts := append(append(about, m.conversation.identity(), m.about.place(), m.prompt(), task, said), more...)
 	m.stage = Ready
 	write := m.conversation.script.User
 	if afresh {
@@ -244,7 +244,7 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 	if m.Phases != nil {
 		m.Phases.Begin(ctx, m.name())
 	}
-	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
+	_, m.err = loop.Agent{Model: m.models.own.Model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
 		Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()

@@ -186,7 +186,7 @@ func TestNoCommandOutlivesItsMember(t *testing.T) {
 			if isBack := l.task(1).Status == muster.Pending; isBack != errors.Is(cause, muster.CauseShutdown) {
 				l.Errorf("%v: the task is %s", cause, l.task(1).Status)
 			}
-			if _, err := l.jobs.Start(l.Context(), "make", proc.Spec{}, time.Hour, code.NewOutput(l.outputs(), "x")); err == nil {
+			if _, err := l.jobs.Start(l.Context(), "make", proc.Spec{}, time.Hour, code.NewOutput(l.toolbox.files.options.Outputs, "x")); err == nil {
 				l.Error("another one may start")
 			}
 		})
@@ -237,8 +237,8 @@ func TestNewMember(t *testing.T) {
 			l.Errorf("%d turns, asked %v", l.TurnCount(), l.presence.openQuestions())
 		}
 		l.config.NoImages, l.config.ModelName, l.config.MaxTokens = true, "openai/gpt-5", 9
-		if l.restart("alice"); l.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
-			l.Errorf("a subagent has %+v", l.subagents["work"])
+		if l.restart("alice"); l.models.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
+			l.Errorf("a subagent has %+v", l.models.subagents["work"])
 		}
 		l.config.Model = func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return nil, errTest }
 		if m, err := New(l.config); !errors.Is(err, errTest) || m != nil {

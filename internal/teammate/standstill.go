@@ -42,23 +42,6 @@ const (
 	maxLastCall  = 120 // bytes of each
 )
 
-// toolEffects are what the calls of a tool may change.
-type toolEffects struct {
-	polls   bool // nothing: the tool is asked again and again
-	records bool // the board, mail, requests, the team or a lane
-	files   bool // files of the lane
-}
-
-func effectsOf(files, records []llm.Tool) map[string]toolEffects {
-	all := map[string]toolEffects{}
-	for i, t := range slices.Concat(files, records) {
-		s := t.Spec()
-		writes, onFiles := !s.ReadOnly && !s.Polls, i < len(files)
-		all[s.Name] = toolEffects{polls: s.Polls, files: writes && onFiles, records: writes && !onFiles}
-	}
-	return all
-}
-
 // noteCall notes what a call may have changed.
 func (s *standstill) noteCall(e toolEffects, failed bool) {
 	s.changed = s.changed || e.records && !failed

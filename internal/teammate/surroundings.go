@@ -6,40 +6,58 @@ import (
 	"strings"
 	"time"
 
+	"muster"
 	"muster/internal/memory"
+	"muster/internal/paths"
 	"muster/internal/prompt"
+	"muster/internal/redact"
 	"muster/internal/roles"
 	"muster/internal/skills"
 )
 
-// surroundings returns what the member's model is told of its surroundings at the beginning of a conversation, as the
-// two parts with which the first message begins; see prompt.Facts.Texts. The project's instructions are those of the
+// surroundings are what models are told of where they work.
+type surroundings struct {
+	name          muster.Name
+	home          paths.Dir
+	run           func(context.Context) (muster.Run, error)
+	target        func(context.Context) (commit string, err error)
+	gitState      func(context.Context) string
+	commandLimits string
+	permissions   string
+	skills        []skills.Skill
+	roles         []roles.Role
+	memory        func() (repository, user memory.Dir)
+	secrets       *redact.Secrets
+	diary         *diary
+}
+
+// texts returns what a model is told at the beginning of a conversation, as the two parts with which the first message
+// begins; see prompt.Facts.Texts. The project's instructions are those of the
 // user's checkout: no member can change them. A subagent has no tools for skills and teammates, and is told of none.
 // What cannot be found out is left out.
-func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, error) {
-	run, err := s.Run(ctx)
+func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, error) {
+	run, err := s.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := prompt.Facts{Root: string(s.Home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.CommandLimits,
+	f := prompt.Facts{Root: string(s.home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.commandLimits, Permissions: s.permissions,
 		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
-		Instructions: s.Secrets.String(prompt.Instructions(string(s.Home), "", prompt.MaxInstructions))}
-	f.Permissions = s.Permissions.Line()
+		Instructions: s.secrets.String(prompt.Instructions(string(s.home), "", prompt.MaxInstructions))}
 	if !isSubagent {
-		list, _ := skills.List(s.Skills)
-		f.Skills = s.Secrets.String(list)
-		if s.isLead() && run.Cap > 0 {
-			f.Roles = s.Secrets.String(roles.List(s.Roles))
+		list, _ := skills.List(s.skills)
+		f.Skills = s.secrets.String(list)
+		if s.name == muster.Lead && run.Cap > 0 {
+			f.Roles = s.secrets.String(roles.List(s.roles))
 		}
-		if s.Memory != nil {
-			repository, user := s.Memory()
-			f.Memory = s.Secrets.String(memory.Index(user, repository))
+		if s.memory != nil {
+			repository, user := s.memory()
+			f.Memory = s.secrets.String(memory.Index(user, repository))
 		}
 	}
-	if s.GitState != nil {
-		f.Git = s.GitState(ctx)
+	if s.gitState != nil {
+		f.Git = s.gitState(ctx)
 	}
-	if f.Tip, err = s.Lander.Target(ctx); err != nil {
+	if f.Tip, err = s.target(ctx); err != nil {
 		s.diary.dropped(ctx, "reading the target for the facts", err)
 	}
 	stable, now := f.Texts()
@@ -47,9 +65,9 @@ func (s *self) surroundings(ctx context.Context, isSubagent bool) ([]string, err
 }
 
 // place tells a member without a task where its tools run; of a task, the text of the task tells it.
-func (s *self) place() string {
-	if _, ok := s.claims.CurrentTask(); ok {
+func (s *surroundings) place() string {
+	if _, ok := s.diary.tasks.CurrentTask(); ok {
 		return ""
 	}
-	return prompt.ScratchView(filepath.Join(s.Home.Scratch(), string(s.name())))
+	return prompt.ScratchView(filepath.Join(s.home.Scratch(), string(s.name)))
 }

@@ -156,11 +156,11 @@ func TestALongOutputIsKept(t *testing.T) {
 			if !isKept {
 				return
 			}
-			files, err := os.ReadDir(l.outputs())
+			files, err := os.ReadDir(l.toolbox.files.options.Outputs)
 			if err != nil || len(files) != 1 {
 				l.Fatalf("%v, %v", files, err)
 			}
-			path := l.outputs() + "/" + files[0].Name()
+			path := l.toolbox.files.options.Outputs + "/" + files[0].Name()
 			if data, err := os.ReadFile(path); err != nil || string(data) != long || !strings.Contains(l.heard(), path) {
 				l.Errorf("the file has %d bytes: %v", len(data), err)
 			}
@@ -173,7 +173,7 @@ func TestExecInLane(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.open()
 		exec := func(command string) (string, int, error) {
-			return l.toolbox.execInLane(l.Context(), l.rows.dir, command, time.Second)
+			return l.toolbox.files.execInLane(l.Context(), l.rows.dir, command, time.Second)
 		}
 		if text, exit, err := exec("echo"); strings.TrimSpace(text) != "the output" || exit != 0 || err != nil {
 			l.Errorf("%q, %d, %v", text, exit, err)
@@ -189,7 +189,7 @@ func TestExecInLane(t *testing.T) {
 		l.commands.err = nil
 		ctx, stop := context.WithCancelCause(l.Context())
 		stop(errTest)
-		if text, _, err := l.toolbox.execInLane(ctx, l.rows.dir, "sleep", time.Second); !errors.Is(err, errTest) ||
+		if text, _, err := l.toolbox.files.execInLane(ctx, l.rows.dir, "sleep", time.Second); !errors.Is(err, errTest) ||
 			strings.Contains(text, "killed") {
 			l.Errorf("stopped: %q, %v", text, err)
 		}

@@ -2,11 +2,11 @@ package teammate
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 
 	"muster"
 	"muster/internal/memory"
+	"muster/internal/paths"
 	"muster/internal/skills"
 	"muster/internal/tool/code"
 )
@@ -70,20 +70,15 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	return s, nil
 }
 
-func (b *toolbox) newWorkdir() *workdir {
-	return &workdir{name: b.name(), noImages: b.NoImages, readable: b.readable, worktrees: b.Lanes, lander: b.Lander,
-		claims: b.claims}
-}
-
-// readable returns the directories outside of its own that the member may read: the outputs of all members, the skills,
+// readable returns the directories outside of its own that a member may read: the outputs of all members, the skills,
 // and what is remembered.
-func (s *self) readable() []string {
-	dirs := []string{s.Home.Outputs()}
-	for _, skill := range skills.Usable(s.Skills) {
+func readable(home paths.Dir, list []skills.Skill, remembered func() (repository, user memory.Dir)) []string {
+	dirs := []string{home.Outputs()}
+	for _, skill := range skills.Usable(list) {
 		dirs = append(dirs, skill.Dir)
 	}
-	if s.Memory != nil {
-		repository, user := s.Memory()
+	if remembered != nil {
+		repository, user := remembered()
 		for _, d := range []memory.Dir{repository, user} {
 			if d.Path != "" {
 				dirs = append(dirs, d.Path)
@@ -92,5 +87,3 @@ func (s *self) readable() []string {
 	}
 	return dirs
 }
-
-func (s *self) outputs() string { return filepath.Join(s.Home.Outputs(), string(s.name())) }
