@@ -62,13 +62,11 @@ func newMembers(ctx context.Context, at *site, models *models, wake chan struct{
 func (m *members) configOf(record muster.Member, model string, noImages bool) teammate.Config {
 	s, w := m.site, m.site.workspace
 	c := teammate.Config{Record: record, ModelName: model, NoImages: noImages, Extra: foreignTools(s.config.Tools),
-		ServerTools: serverTools(m.mcp, noImages), Services: teammate.Services{
-			Team: s.config.Name, Home: w.Paths(), Store: s.config.Store, Journal: s.journal, Board: s.board,
-			Post: s.post, Roster: s.roster, Requests: s.requests, Lanes: s.lanes, Lander: s.lander,
+		ServerTools: serverTools(m.mcp, noImages), Services: teammate.Services{Overview: m.overview(),
+			Team: s.config.Name, Home: w.Paths(), Journal: s.journal, Lanes: s.lanes, Lander: s.lander,
 			Launcher: m.launcher,
 			Environ:  s.environ, CommandLimits: s.config.Sandbox.limitsBy(m.confinedBy), Secrets: s.secrets, Log: s.log,
-			Run: s.runs.Get, Patient: s.config.Limits.IdleTimeout < 0, Talk: m.talk,
-			Spawned: func() { wake(m.wake) }, Collisions: m.collisions, Skills: m.skills, Roles: m.roles,
+			Spawned: func() { wake(m.wake) }, Collisions: m.collisions, Skills: m.skills,
 			Memory: m.memory, Permissions: m.permissions, Granted: m.granted, Hooks: s.hooks,
 			ReadyLane: m.readyLane, CheckModel: m.models.check,
 			GitState: func(ctx context.Context) string { return describeCheckout(ctx, s.repository) },
@@ -115,10 +113,17 @@ func (m *members) new(record muster.Member) (*teammate.Member, error) {
 	return teammate.New(c)
 }
 
+// overview returns what tells how the team stands.
+func (m *members) overview() teammate.Overview {
+	s := m.site
+	return teammate.Overview{Store: s.config.Store, Board: s.board, Post: s.post, Roster: s.roster,
+		Requests: s.requests, Run: s.runs.Get, Roles: m.roles, Patient: s.config.Limits.IdleTimeout < 0, Talk: m.talk}
+}
+
 // progress returns how the team stands.
 func (m *members) progress(ctx context.Context) (teammate.TeamProgress, error) {
-	c := m.configOf(muster.Member{}, "", false)
-	return c.Progress(ctx)
+	o := m.overview()
+	return o.Progress(ctx)
 }
 
 // leadEnd returns how a run ended whose lead has shut down.

@@ -13,6 +13,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/failpoint"
+	"muster/internal/hooks"
 	"muster/internal/landing"
 	"muster/internal/prompt"
 	"muster/internal/tool/code"
@@ -107,6 +108,38 @@ func (c *claims) endTask() {
 	if c.name != muster.Lead {
 		c.phase.end()
 	}
+}
+
+// watch returns a channel that receives when the board may have changed.
+func (c *claims) watch(ctx context.Context) <-chan struct{} { return c.board.Watch(ctx) }
+
+// dir returns the directory of the lane, "" without a task.
+func (c *claims) dir(ctx context.Context) (string, error) {
+	t, ok := c.CurrentTask()
+	if !ok {
+		return "", nil
+	}
+	return c.worktrees.Workdir(ctx, t.Worktree)
+}
+
+// claimHooks runs the hooks of a claimed task in its lane, and returns the task's text with what they say.
+func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
+	t, ok := c.CurrentTask()
+	if !ok || text == "" || !c.hooks.has(hooks.TaskClaimed) {
+		return text, nil
+	}
+	dir, err := c.dir(ctx)
+	if err != nil {
+		return text, err
+	}
+	o, err := c.hooks.run(ctx, hooks.TaskClaimed, dir, nil, taskFields(t))
+	if o.Blocked { // the claim stands
+		o.Context = append(o.Context, o.Reason)
+	}
+	if said := hookTexts(o.Context); said != "" {
+		text += "\n" + said
+	}
+	return text, err
 }
 
 // claimKey is unique for a claim. It is noted in the transcript with the task's text, so that
@@ -266,6 +299,9 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	}
 	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
 }
+
+// hasReadTask reports whether the owner has read the text of its task.
+func (c *claims) hasReadTask() bool { return c.isPresented(c.held.get()) }
 
 // tasks returns those of the tasks that can be read: they are only mentioned to the owner of another one.
 func (c *claims) tasks(ctx context.Context, ids []muster.TaskID) (found []muster.Task) {

@@ -105,15 +105,15 @@ func TestTheNextTask(t *testing.T) {
 		}
 	}
 	for _, want := range []bool{true, false} {
-		if begun, err := p.idle.beginTask(t.Context()); begun != want || err != nil || !strings.Contains(p.said(), "the parser") {
+		if begun, err := p.beginTask(t.Context()); begun != want || err != nil || !strings.Contains(p.said(), "the parser") {
 			t.Errorf("begun %v, %v; she reads %s", begun, err, p.said())
 		}
 	}
-	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || !f.TriedTask || p.task(2).Owner != "" {
+	if f, err := p.idleFacts(t.Context()); err != nil || f.Claim != Presented || !f.TriedTask || p.task(2).Owner != "" {
 		t.Errorf("%+v: %v", f, err)
 	}
 	failEach(t, func(p *life) { p.create(board.Draft{}) }, func(p *life) error {
-		_, err := p.idle.beginTask(p.Context())
+		_, err := p.beginTask(p.Context())
 		return orMailed(p, err)
 	})
 	p = newParts(t, "alice")
@@ -134,7 +134,7 @@ func TestAReaderTakesOnlyItsOwnTasks(t *testing.T) {
 		t.Errorf("%q, %v; the task is %q's", text, err, p.task(1).Owner)
 	}
 	p.change("bob", func(m *muster.Member) { m.Status = muster.Shutdown })
-	if got, err := p.Progress(t.Context()); err != nil || len(got.Unclaimable) != 1 {
+	if got, err := p.config.Progress(t.Context()); err != nil || len(got.Unclaimable) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	p.create(board.Draft{Role: "reviewer"})
@@ -148,7 +148,9 @@ func TestATaskThatIsLostMeanwhileIsNotBegun(t *testing.T) {
 	for name, lose := range map[string]func(p *life){
 		"taken over": func(p *life) { p.rehost() },
 		"revoked":    func(p *life) { p.rows.onMake = func(muster.Name) { p.revoke(p.task(1), true) } },
-		"deleted":    func(p *life) { p.rows.onMake = func(muster.Name) { p.must(p.Board.Delete(t.Context(), 1, true)) } },
+		"deleted": func(p *life) {
+			p.rows.onMake = func(muster.Name) { p.must(p.config.Board.Delete(t.Context(), 1, true)) }
+		},
 	} {
 		p := newParts(t, "alice")
 		p.must(p.presence.setStatus(t.Context(), muster.Idle, muster.IdleTasks, ""))
@@ -227,7 +229,7 @@ func TestTheTextOfATask(t *testing.T) {
 	} {
 		p := newParts(t, c.who)
 		p.create(board.Draft{Subject: "the lexer"})
-		_, err := p.Board.CompleteByHand(t.Context(), 1, muster.User, "done")
+		_, err := p.config.Board.CompleteByHand(t.Context(), 1, muster.User, "done")
 		p.must(err)
 		p.claims.requirePlan = c.member
 		p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}})
@@ -249,7 +251,7 @@ func TestAToolClaimsATask(t *testing.T) {
 	if err != nil || !strings.Contains(text, "Task #1: the parser") || p.current().Worktree == "" {
 		t.Fatalf("%q: %v", text, err)
 	}
-	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented {
+	if f, err := p.idleFacts(t.Context()); err != nil || f.Claim != Presented {
 		t.Errorf("its text was read, and the facts are %+v: %v", f, err)
 	}
 	if text, err = p.claims.Claim(t.Context(), 1); err != nil || !strings.Contains(text, "yours already") {
@@ -361,7 +363,7 @@ func TestCompleteOfATaskThatIsNotInHand(t *testing.T) {
 	p := newParts(t, "alice")
 	p.create(board.Draft{})
 	p.create(board.Draft{})
-	_, err := p.Board.CompleteByHand(t.Context(), 2, muster.User, "done")
+	_, err := p.config.Board.CompleteByHand(t.Context(), 2, muster.User, "done")
 	p.must(err)
 	for _, busy := range []bool{false, true} {
 		if busy {
@@ -443,14 +445,14 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	p.must(p.presence.setStatus(t.Context(), muster.Idle, muster.IdleTasks, ""))
 	p.rows.changed = true
 	p.landsAs(muster.Landing, "The </reminder> is red.")
-	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
+	if f, err := p.idleFacts(t.Context()); err != nil || !f.Landing {
 		t.Errorf("%+v: %v", f, err)
 	}
 	p.must(p.resumeLanding(t.Context()))
 	if !strings.Contains(p.said(), "The &lt;/reminder> is red.") || p.me().Status != muster.Working {
 		t.Errorf("she is %s and hears %s", p.me().Status, p.said())
 	}
-	if f, err := p.idle.facts(t.Context()); err != nil || f.Landing {
+	if f, err := p.idleFacts(t.Context()); err != nil || f.Landing {
 		t.Errorf("again: %+v: %v", f, err)
 	}
 	p.landings.land = func(muster.TaskID, int) (landing.Verdict, error) {
@@ -465,7 +467,7 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 	p.claims.clearTask() // that it was resumed is known of its own task only
 	p.beginLanding(p.claim())
 	p.must(p.claims.verify(t.Context()))
-	if f, err := p.idle.facts(t.Context()); err != nil || !f.Landing {
+	if f, err := p.idleFacts(t.Context()); err != nil || !f.Landing {
 		t.Errorf("the next one: %+v: %v", f, err)
 	}
 	failEach(t, func(p *life) { p.claim(); p.rows.changed = true }, func(p *life) error {
@@ -483,11 +485,11 @@ func TestALandingThatWasCutOffIsResumed(t *testing.T) {
 // A member that has forgotten what it did is told so, the last first: of three tasks what came of them, of five a line.
 func TestTheEarlierWorkOfAMember(t *testing.T) {
 	p := newParts(t, "alice")
-	_, err := p.Board.CompleteByHand(t.Context(), p.claimOnBoard("alice").ID, muster.User, "By hand.")
+	_, err := p.config.Board.CompleteByHand(t.Context(), p.claimOnBoard("alice").ID, muster.User, "By hand.")
 	p.must(err)
 	for range 10 {
 		task := p.claimOnBoard("alice")
-		_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "alice", Result: "It parses.",
+		_, err := p.config.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{By: "alice", Result: "It parses.",
 			Landed: &muster.Landed{Commit: "c"}})
 		p.must(err)
 	}
@@ -497,7 +499,7 @@ func TestTheEarlierWorkOfAMember(t *testing.T) {
 			want += "\n  files: parser.go\n  you reported: It parses."
 		}
 	}
-	if got, err := p.compaction.earlierWork(t.Context()); got != want+"\nand 2 before them" || err != nil {
+	if got, err := p.compaction.opening.earlierWork(t.Context()); got != want+"\nand 2 before them" || err != nil {
 		t.Errorf("she has done %q, want %q: %v", got, want, err)
 	}
 }
@@ -518,7 +520,7 @@ func TestACompletedTaskSaysHow(t *testing.T) {
 		if r, ok := p.claims.Completed(t.Context(), task.ID); ok || r.Text() != "" {
 			t.Errorf("it is not completed: %q", r.Text())
 		}
-		_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{Landed: c.landed})
+		_, err := p.config.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{Landed: c.landed})
 		p.must(err)
 		if r, ok := p.claims.Completed(t.Context(), task.ID); !ok || r.IsError || r.Text() != c.want {
 			t.Errorf("%v: %q", ok, r.Text())
@@ -543,7 +545,7 @@ func TestAPlanIsRequired(t *testing.T) {
 	} {
 		p := newParts(t, c.who)
 		gate := func() (ran bool, err error) {
-			r, err := p.plans.gate(t.Context(), llm.Call{Name: "bash"}, func(context.Context, llm.Call) (llm.Result, error) {
+			r, err := p.claims.plans.gate(t.Context(), llm.Call{Name: "bash"}, func(context.Context, llm.Call) (llm.Result, error) {
 				ran = true
 				return llm.Result{}, nil
 			})
@@ -559,7 +561,7 @@ func TestAPlanIsRequired(t *testing.T) {
 		}
 		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: c.task}).ID)
 		p.must(err)
-		p.wants("before", p.plans.require(t.Context(), "bash"), c.want)
+		p.wants("before", p.claims.plans.require(t.Context(), "bash"), c.want)
 		if ran, err := gate(); ran != (c.want == nil) || err != nil {
 			t.Errorf("%+v: before: %v, %v", c, ran, err)
 		}
@@ -572,7 +574,7 @@ func TestAPlanIsRequired(t *testing.T) {
 		_, err := p.claims.Claim(t.Context(), p.create(board.Draft{RequirePlan: true}).ID)
 		p.must(err)
 	}, func(p *life) error {
-		if err := p.plans.require(p.Context(), "bash"); !errors.Is(err, muster.ErrInvalid) {
+		if err := p.claims.plans.require(p.Context(), "bash"); !errors.Is(err, muster.ErrInvalid) {
 			return err
 		}
 		return nil
@@ -714,7 +716,7 @@ func TestReleaseCancelsTheLanding(t *testing.T) {
 		}
 	}
 	p := newParts(t, muster.Lead) // the claim of somebody outside the team
-	task, err := p.Board.SetLane(t.Context(), 1, p.claimOnBoard("script").Fence, "lane", "base")
+	task, err := p.config.Board.SetLane(t.Context(), 1, p.claimOnBoard("script").Fence, "lane", "base")
 	p.must(err)
 	for _, e := range []error{errDisk, nil} {
 		p.landings.revokeErr = e
@@ -765,10 +767,10 @@ func TestAClaimIsChecked(t *testing.T) {
 	}{
 		{"untouched", func(*life, muster.Task) error { return nil }, nil, "",
 			`in hand, "alice"'s, 0 attempts, 1 jobs, alice in task-1-the-parser, 1 plans wait, goes on`},
-		{"deleted", func(p *life, task muster.Task) error { return p.Board.Delete(t.Context(), task.ID, true) },
+		{"deleted", func(p *life, task muster.Task) error { return p.config.Board.Delete(t.Context(), task.ID, true) },
 			muster.ErrNotFound, "was deleted", "deleted, archived [task-1-the-parser]"},
 		{"completed in her name", func(p *life, task muster.Task) error {
-			_, err := p.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{})
+			_, err := p.config.Board.Complete(t.Context(), task.ID, task.Fence, board.Outcome{})
 			return err
 		}, muster.ErrFenced, "is completed", `"alice"'s, 0 attempts`},
 		{"taken", func(p *life, task muster.Task) error { p.revoke(task, true); return nil }, muster.ErrFenced, "was taken",
@@ -776,12 +778,12 @@ func TestAClaimIsChecked(t *testing.T) {
 		{"in another lane by now", func(p *life, task muster.Task) error { p.giveAway(task); return nil }, muster.ErrFenced,
 			"was taken", `"bob"'s, 0 attempts, archived [task-1-the-parser]`},
 		{"given back in her name", func(p *life, task muster.Task) error {
-			_, err := p.Board.Release(t.Context(), task.ID, task.Fence, board.Release{})
+			_, err := p.config.Board.Release(t.Context(), task.ID, task.Fence, board.Release{})
 			return err
 		}, muster.ErrFenced, "was taken", `""'s, 0 attempts`},
 		{"claimed anew in her name", func(p *life, task muster.Task) error {
 			p.revoke(task, false)
-			_, err := p.Board.Claim(t.Context(), task.ID, board.Claim{Owner: "alice", Role: "coder"})
+			_, err := p.config.Board.Claim(t.Context(), task.ID, board.Claim{Owner: "alice", Role: "coder"})
 			return err
 		}, muster.ErrFenced, "was taken", `"alice"'s, 0 attempts`},
 	} {
@@ -800,13 +802,13 @@ func TestAClaimIsChecked(t *testing.T) {
 	p := newParts(t, "alice")
 	p.must(p.claims.check(t.Context()))
 	task, subject := p.claim(), "the lexer"
-	_, err := p.Board.Update(t.Context(), task.ID, board.Patch{Subject: &subject})
+	_, err := p.config.Board.Update(t.Context(), task.ID, board.Patch{Subject: &subject})
 	p.must(err)
 	p.must(p.claims.check(t.Context()))
-	if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != Presented || p.current().Subject != subject {
+	if f, err := p.idleFacts(t.Context()); err != nil || f.Claim != Presented || p.current().Subject != subject {
 		t.Errorf("she knows it as %q, and the facts are %+v: %v", p.current().Subject, f, err)
 	}
-	tasks := p.Store.Table(muster.TableTasks)
+	tasks := p.config.Store.Table(muster.TableTasks)
 	d, err1 := tasks.Get(t.Context(), "1")
 	_, err2 := tasks.Put(t.Context(), "1", []byte(`{"id":"torn"}`), d.Rev) // another program saves it
 	p.must(errors.Join(err1, err2, p.claims.verify(t.Context())))

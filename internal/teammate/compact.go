@@ -12,6 +12,7 @@ import (
 	"muster/internal/failpoint"
 	"muster/internal/prompt"
 	"muster/internal/text"
+	"muster/internal/tool/agent"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
@@ -25,13 +26,30 @@ import (
 //
 // Its methods are for the goroutine of Live.
 type compaction struct {
-	*self
-	gauge  compact.Gauge
-	sent   int              // the estimate of the last request
-	window int              // of the model; lowered when its server takes less
-	task   muster.MessageID // the claim whose work the conversation holds; see currentClaim
+	conversation *conversation
+	opening      *opening
+	model        llm.Model
+	window       int // of the model; lowered when its server takes less
+	replyTokens  int // the most that a reply may take; 0 where it is not known
+	keptResults  int // that stay whole when older ones are cleared
+	todo         *agent.Todo
+	tools        prefix
+	claims       work
+	diary        *diary
+	status       status
+	phase        changes
+
+	gauge compact.Gauge
+	sent  int              // the estimate of the last request
+	task  muster.MessageID // the claim whose work the conversation holds; see currentClaim
 	// wish is what the model asked for with its tool, nil for nothing. It is met before the next request.
 	wish guarded[*string]
+}
+
+// prefix is what each request begins with.
+type prefix interface {
+	get() *profile
+	forget()
 }
 
 // UsualWindow is the window of a model of which none is known. Servers with less say so, and it is lowered.
@@ -71,13 +89,18 @@ func (c *compaction) do(ctx context.Context, m muster.Message) error {
 // clearedMark is noted where the user had the conversation begin anew. Mail before it is not shown again.
 const clearedMark muster.MessageID = "cleared"
 
+// restore restores the todo list from the conversation.
+func (c *compaction) restore() {
+	c.todo.Restore(c.conversation.script.State(), c.conversation.script.Messages())
+}
+
 // startOver begins a new conversation, with what the runtime knows and nothing of what was said. No call may be
 // unanswered. The mail that asks for it is noted in the same entry: after a crash it would clear what was said since.
 func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) error {
-	p := c.toolbox.get()
+	p := c.tools.get()
 	b := c.budget(p, 0)
 	const about = "The user has begun a new conversation with you. What was said before is gone."
-	texts, marks, err := c.opening(ctx, about, b)
+	texts, marks, err := c.opening.texts(ctx, about, b)
 	if err != nil {
 		return err
 	}
@@ -88,7 +111,7 @@ func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) erro
 
 // atOnce compresses the conversation because the user asks for it. No call may be unanswered.
 func (c *compaction) atOnce(ctx context.Context, focus string) error {
-	p := c.toolbox.get()
+	p := c.tools.get()
 	done, err := c.compress(ctx, p, c.budget(p, 0), c.conversation.script.Messages(), newestRound,
 		"the user asked for it", focus)
 	if err == nil && !done {
@@ -98,10 +121,7 @@ func (c *compaction) atOnce(ctx context.Context, focus string) error {
 }
 
 func (c *compaction) budget(p *profile, harder int) compact.Budget {
-	if c.window == 0 {
-		c.window = cmp.Or(c.Window, UsualWindow)
-	}
-	return compact.NewBudget(c.window, min(cmp.Or(c.Limits.MaxTokens, c.ReplyTokens), c.window/4), p.size, harder)
+	return compact.NewBudget(c.window, min(c.replyTokens, c.window/4), p.size, harder)
 }
 
 // fit returns the messages to send now, which it has made shorter before if they need it.
@@ -152,7 +172,7 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
 
 func (c *compaction) rules(p *profile) compact.Rules {
-	return compact.Rules{Kept: cmp.Or(c.Limits.KeptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
+	return compact.Rules{Kept: cmp.Or(c.keptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
 }
 
 // cleared returns the changes that make older results short, and what they win. isOld says that what is left between
@@ -221,7 +241,7 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 // tail.
 func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
 	why string, stays ...string) error {
-	texts, marks, err := c.opening(ctx, summary, b)
+	texts, marks, err := c.opening.texts(ctx, summary, b)
 	if err != nil {
 		return err
 	}
@@ -238,7 +258,7 @@ func (c *compaction) store(ctx context.Context, p *profile, messages []llm.Messa
 		return err
 	}
 	failpoint.Hit("teammate.compressed")
-	c.toolbox.forget()
+	c.tools.forget()
 	c.task = ""
 	c.tell(ctx, "compressed", why, before, p.size+compact.Estimate(script.Messages()))
 	return nil
@@ -260,16 +280,16 @@ func (c *compaction) summarize(
 	for _, again := range []bool{false, true} {
 		h := llm.NewHistory(old)
 		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
-		ask := c.request(ctx, p, h.Messages())
+		ask := c.conversation.request(ctx, p, h.Messages())
 		ask.Purpose = "summary"
-		r, err := c.models.own.Model.Reply(ctx, ask, func(llm.Delta) {})
+		r, err := c.model.Reply(ctx, ask, func(llm.Delta) {})
 		switch kind := llm.KindOf(err); {
 		case kind == llm.ContextFull || kind == llm.BadHistory || kind == llm.BadRequest:
 			return "", nil
 		case err != nil:
 			return "", err
 		}
-		c.presence.onModelReply(ctx)
+		c.status.onModelReply(ctx)
 		c.diary.replied(ctx, r, map[string]any{"summary": true})
 		text := strings.TrimSpace(textOf(r.Message))
 		if text != "" && (r.Stop == llm.StopEnd || r.Stop == llm.StopMax) {
@@ -308,10 +328,9 @@ func withoutSummary(old []llm.Message) string {
 // row: each time less is kept. From the third on, and when the order of the messages is what is refused, it begins anew
 // with nothing of what was said.
 func (c *compaction) afterError(ctx context.Context, refused error, harder int) error {
-	p := c.toolbox.get()
+	p := c.tools.get()
 	isFull := llm.KindOf(refused) == llm.ContextFull
 	if size := c.gauge.Tokens(c.sent); isFull && size > 0 {
-		c.budget(p, 0) // sets the window
 		c.window = min(c.window, max(size, minWindow))
 	}
 	messages := c.conversation.script.Messages()
@@ -330,4 +349,50 @@ func (c *compaction) afterError(ctx context.Context, refused error, harder int) 
 	}
 	return c.replace(ctx, p, c.budget(p, 0), "Your model's server refused the conversation as it was, so it starts "+
 		"again here.", nil, "its server refused it")
+}
+
+// currentClaim returns the key of the claim whose work the conversation holds, "" for none.
+func (c *compaction) currentClaim() muster.MessageID {
+	if c.task == "" {
+		for _, id := range c.conversation.script.Noted() {
+			if strings.HasPrefix(string(id), claimPrefix) {
+				c.task = id
+			}
+		}
+	}
+	return c.task
+}
+
+// leaveOldTask reduces the work on an earlier task to what the runtime knows of it, once the member has claimed another
+// one by a tool. The newest messages stay: they have the claim's result, and what was said with it. A lead, whose
+// conversation is about all tasks, keeps them.
+func (c *compaction) leaveOldTask(ctx context.Context, p *profile, messages []llm.Message) error {
+	t, ok := c.claims.CurrentTask()
+	if !ok || c.conversation.isLead() || claimKey(t) == c.currentClaim() {
+		return nil
+	}
+	// A member that was killed just after it had claimed a task finishes its phase first, and is then told of the task.
+	if !c.claims.hasReadTask() {
+		return nil
+	}
+	hadTask := c.task != ""
+	if hadTask && len(messages) > 3 {
+		b := c.budget(p, 0)
+		tail, _ := compact.Tail(messages[len(messages)-3:], b.Kept)
+		if err := c.replace(ctx, p, b, prompt.NewTask, tail, "another task was claimed"); err != nil {
+			return err
+		}
+	}
+	c.task = claimKey(t)
+	return nil
+}
+
+// beginTask says the text of a task that the member begins. In a conversation that holds the work on an earlier task it
+// takes the place of all that was said, so that the member's fiftieth task costs no more than its second.
+func (c *compaction) beginTask(ctx context.Context, text string, key muster.MessageID) error {
+	if earlier := c.currentClaim(); earlier == "" || earlier == key {
+		return c.conversation.say(ctx, []muster.MessageID{key}, text)
+	}
+	p := c.tools.get()
+	return c.replace(ctx, p, c.budget(p, 0), prompt.NewTask, nil, "another task was claimed")
 }

@@ -143,7 +143,7 @@ func TestWhatIsClearedBeforeASummary(t *testing.T) {
 			{size - 2500, size, 3, false, 0}, {size - 4000, size, 5, false, 0}, {size - 5300, size, 6, false, 0},
 			{1, size, 3, false, 0}, {size - 4000, 1, 3, true, 0}, {size - 2500, size, 5, false, 1},
 		} {
-			l.self.Limits.KeptResults = c.kept
+			l.compaction.keptResults = c.kept
 			b := compact.Budget{Limit: c.most, Old: c.old, Kept: 400, Step: 100}
 			changes, saved, isOld := l.compaction.cleared(l.toolbox.get(), b, messages, size)
 			won := size - compact.Estimate(compact.Apply(messages, changes))

@@ -2,16 +2,19 @@ package teammate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
 	"strings"
 
 	"muster"
+	"muster/internal/compact"
 	"muster/internal/failpoint"
 	"muster/internal/mailbox"
 	"muster/internal/prompt"
 	"muster/internal/requests"
+	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/internal/transcript"
 	"muster/journal"
@@ -21,10 +24,47 @@ import (
 // conversation is what the member's model reads: the transcript, and the mail that enters it.
 // Its methods are for the goroutine of Live, but for those that say otherwise.
 type conversation struct {
-	*self
+	record     muster.Member // as it was when this life began
+	team       muster.Name
+	maxTokens  int // in a reply
+	run        func(context.Context) (muster.Run, error)
+	log        muster.Log
+	post       *mailbox.Mail
+	requests   *requests.Requests
+	talk       Talk
+	jobs       *code.Jobs
+	compaction *compaction
+	tasks      holder
+	diary      *diary
+	status     status
+	phase      changes
+	hooks      promptHooks
+	plans      planAnswers
+
 	script *transcript.Transcript // nil until the member has started
 	inbox  muster.Pos             // up to where the inbox was read
 }
+
+// What the conversation uses of the other parts of the member.
+type (
+	status interface {
+		Me() muster.Member
+		setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error
+		checkHost(context.Context) error
+		noteAnswers([]muster.Message)
+		onModelReply(context.Context)
+	}
+	changes interface {
+		noteChange()
+		noteShorter()
+	}
+	promptHooks interface {
+		prompt(ctx context.Context, text string) (said, refused string, err error)
+	}
+	planAnswers interface {
+		hasReturned(muster.RequestID) bool
+	}
+)
 
 // maxQuote is how much of an error or of a model's words goes into a mail.
 const maxQuote = 4000
@@ -33,7 +73,62 @@ const maxQuote = 4000
 // again who it is.
 const shortConversation = 4
 
-func (v *conversation) identity() string { return prompt.Identity(v.name(), v.Record.Role, v.Team) }
+func (v *conversation) isLead() bool { return v.record.Name == muster.Lead }
+
+func (v *conversation) identity() string {
+	return prompt.Identity(v.record.Name, v.record.Role, v.team)
+}
+
+// prompt returns what the member was spawned with. A teammate's is a model's or a person's, and is escaped; the lead's
+// is the runtime's own.
+func (v *conversation) prompt() string {
+	if v.isLead() {
+		return v.record.Prompt
+	}
+	return text.EscapeTags(v.record.Prompt)
+}
+
+// open opens the transcript and makes this process its writer: any process that hosted the member before can append
+// nothing more. That process may be stopped, not dead, and it may be this one, awake again; so the record is read once
+// more. It is Fenced when another process hosts the member by now.
+func (v *conversation) open(ctx context.Context) error {
+	const maxTries = 10
+	for try := 1; ; try++ {
+		t, err := transcript.Open(ctx, v.log, v.record.Name)
+		if err != nil {
+			return err
+		}
+		if t.Pos() > 0 {
+			err = t.TakeOver(ctx, v.record.Host)
+		}
+		switch {
+		case err == nil:
+			v.script = t
+			if t.Pos() == 0 {
+				return nil
+			}
+			return v.status.checkHost(ctx)
+		case !errors.Is(err, muster.ErrFenced) || try == maxTries:
+			return err
+		}
+	}
+}
+
+// request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
+func (v *conversation) request(ctx context.Context, p *profile, messages []llm.Message) llm.Request {
+	return llm.Request{System: p.system, Tools: p.specs, Messages: messages, MaxTokens: v.maxTokens,
+		CacheKey: agentID(v.record.Name, v.team), CacheGroup: string(v.team) + "/" + v.record.Role, CacheLong: v.mayWaitLong(ctx)}
+}
+
+// mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
+// keep what they have cached. The lead waits for the team or for the user, unless it works on a task of its own.
+func (v *conversation) mayWaitLong(ctx context.Context) bool {
+	if _, works := v.tasks.CurrentTask(); works || !v.isLead() {
+		return false
+	}
+	run, err := v.run(ctx)
+	return err == nil && run.Cap > 0 || isOpen(v.talk)
+}
 
 // say appends the runtime's words to the conversation. marks are noted with them in the same
 // entry, so that after a crash it is known whether they were said.
@@ -67,7 +162,7 @@ func (v *conversation) enter(ctx context.Context, write func(context.Context, []
 // wake shows that an idle member is at work, and says who the member is where that may have been lost. The status comes
 // first: whoever looks at the team sees it at work before anything is taken from its inbox.
 func (v *conversation) wake(ctx context.Context) error {
-	if err := v.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
+	if err := v.status.setStatus(ctx, muster.Working, "", ""); err != nil {
 		return err
 	}
 	if n := len(v.script.Messages()); n > 0 && n < shortConversation {
@@ -81,10 +176,10 @@ func (v *conversation) wake(ctx context.Context) error {
 // because a member may be spawned again with the same words.
 func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error) {
 	if v.isLead() {
-		run, err := v.Run(ctx)
+		run, err := v.run(ctx)
 		return openingOf(run), err
 	}
-	sum := crc32.ChecksumIEEE([]byte(v.Record.Prompt))
+	sum := crc32.ChecksumIEEE([]byte(v.record.Prompt))
 	return muster.MessageID(fmt.Sprintf("spawn-%08x%s", sum, v.script.LastMark())), nil
 }
 
@@ -97,11 +192,33 @@ func (v *conversation) markLeft(ctx context.Context) error {
 	if v.script == nil {
 		return nil
 	}
-	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.presence.Me().Epoch))
+	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.status.Me().Epoch))
 }
 
 // hasRead reports whether a mail, or a text with this mark, is in the conversation.
 func (v *conversation) hasRead(id muster.MessageID) bool { return v.script.Delivered(id) }
+
+func (v *conversation) isEmpty() bool { return len(v.script.Messages()) == 0 }
+
+// reply makes a reply of the model durable.
+func (v *conversation) reply(ctx context.Context, r llm.Reply) error { return v.script.Reply(ctx, r) }
+
+// answer makes the result of a call durable.
+func (v *conversation) answer(ctx context.Context, r llm.Result) error {
+	return v.script.Result(ctx, r)
+}
+
+// unanswered returns the calls that have no result.
+func (v *conversation) unanswered() []llm.Call { return v.script.Unanswered() }
+
+// begin says the first words, in a new conversation if it is to begin afresh.
+func (v *conversation) begin(ctx context.Context, afresh bool, marks []muster.MessageID, texts []string) error {
+	write := v.script.User
+	if afresh {
+		write = v.script.Fresh
+	}
+	return v.enter(ctx, write, marks, texts)
+}
 
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {
@@ -138,7 +255,7 @@ const maxDelivery = 64 << 10
 // transcript comes first, then the inbox: a crash in between leaves mail in both, and the
 // transcript says that it was delivered.
 func (v *conversation) deliver(ctx context.Context) (bool, error) {
-	msgs, end, waiting, err := v.Post.Peek(ctx, v.name(), v.inbox, maxDelivery)
+	msgs, end, waiting, err := v.post.Peek(ctx, v.record.Name, v.inbox, maxDelivery)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
@@ -171,20 +288,20 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 		v.phase.noteChange()
 		v.diary.event(ctx, journal.MailDelivered, map[string]any{"count": len(fresh)})
 		for _, msg := range fresh {
-			if v.isLead() && v.Talk != nil && msg.From == muster.User {
-				v.Talk.Heard(msg.ID) // the user sees that the lead has read it
+			if v.isLead() && v.talk != nil && msg.From == muster.User {
+				v.talk.Heard(msg.ID) // the user sees that the lead has read it
 			}
 		}
 	}
 	// The mail is in the transcript. A crash before the drop delivers it a second time, and
 	// fresh leaves it out then.
 	failpoint.Hit("teammate.delivered")
-	if err := v.Post.Drop(ctx, v.name(), end); err != nil {
+	if err := v.post.Drop(ctx, v.record.Name, end); err != nil {
 		return false, err
 	}
 	failpoint.Hit("teammate.dropped")
 	v.inbox = end
-	v.presence.noteAnswers(fresh)
+	v.status.noteAnswers(fresh)
 	return len(fresh) > 0, nil
 }
 
@@ -195,7 +312,7 @@ func (v *conversation) recordRequest(ctx context.Context, msg muster.Message) (m
 	if msg.Type != muster.MailPlan && msg.Type != muster.MailShutdown {
 		return msg, nil
 	}
-	r, isRequest, err := v.Requests.FromMail(ctx, msg, v.name())
+	r, isRequest, err := v.requests.FromMail(ctx, msg, v.record.Name)
 	if isRequest {
 		msg.RequestID = r.ID
 	}
@@ -215,7 +332,7 @@ func (v *conversation) deliverWaking(ctx context.Context) (bool, error) {
 // nothing any more is dropped on the way, so that nobody takes it for mail that is still to
 // be read.
 func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
-	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
+	msgs, err := v.post.Waking(ctx, v.record.Name, v.inbox)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
@@ -228,9 +345,55 @@ func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
 
 // hasOnlyAsks reports whether all mail that would wake the member asks for something that the runtime does.
 func (v *conversation) hasOnlyAsks(ctx context.Context) (bool, error) {
-	msgs, err := v.Post.Waking(ctx, v.name(), v.inbox)
-	fresh := v.fresh(ctx, msgs)
+	fresh, err := v.waking(ctx)
 	return len(fresh) > 0 && !slices.ContainsFunc(fresh, func(m muster.Message) bool { return !isAsk(m) }), err
+}
+
+// waking returns the mail that waits and that an idle model should read.
+func (v *conversation) waking(ctx context.Context) ([]muster.Message, error) {
+	msgs, err := v.post.Waking(ctx, v.record.Name, v.inbox)
+	return v.fresh(ctx, msgs), err
+}
+
+// landings returns the news of landings that waits.
+func (v *conversation) landings(ctx context.Context) ([]muster.Message, error) {
+	msgs, err := v.post.Landings(ctx, v.record.Name, v.inbox)
+	return v.fresh(ctx, msgs), err
+}
+
+// submit asks the hooks about what mails of the user say, and returns the mails that they let through with what they
+// say about these. A refused mail is dropped, and the user is told why.
+func (v *conversation) submit(
+	ctx context.Context, msgs []muster.Message,
+) (kept []muster.Message, said string, err error) {
+	if !v.isLead() {
+		return msgs, "", nil
+	}
+	for _, msg := range msgs {
+		if msg.From != muster.User {
+			kept = append(kept, msg)
+			continue
+		}
+		text, refused, err := v.hooks.prompt(ctx, msg.Content)
+		if err != nil {
+			return nil, "", err
+		}
+		if refused == "" {
+			kept, said = append(kept, msg), strings.TrimSpace(said+"\n"+text)
+			continue
+		}
+		err = v.diary.note(ctx, 0, "a hook refused what you said: "+refused)
+		v.diary.dropped(ctx, "noting a refused message", err)
+		if v.talk != nil {
+			v.talk.Heard(msg.ID)
+		}
+	}
+	return kept, said, nil
+}
+
+// watch returns a channel that receives when mail may have come.
+func (v *conversation) watch(ctx context.Context) <-chan struct{} {
+	return v.post.Watch(ctx, v.record.Name)
 }
 
 // isAsk reports whether a mail asks for something that the runtime does. No model reads it.
@@ -250,7 +413,7 @@ func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) []muste
 func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 	switch msg.Type {
 	case muster.MailShutdown, muster.MailPlan:
-		return isDecided(ctx, v.Requests, msg.RequestID)
+		return isDecided(ctx, v.requests, msg.RequestID)
 	case muster.MailPlanAnswer:
 		return v.plans.hasReturned(msg.RequestID)
 	}
@@ -267,7 +430,7 @@ func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) b
 // Inbox shows what waits and what was delivered last. Mail enters only at a boundary, where
 // no tool runs, so that it may be called from a tool.
 func (v *conversation) Inbox(ctx context.Context) (string, error) {
-	msgs, _, waiting, err := v.Post.Peek(ctx, v.name(), v.inbox, maxDelivery)
+	msgs, _, waiting, err := v.post.Peek(ctx, v.record.Name, v.inbox, maxDelivery)
 	if err != nil {
 		return "", err
 	}
@@ -277,9 +440,28 @@ func (v *conversation) Inbox(ctx context.Context) (string, error) {
 	} else {
 		b.WriteString("What waits is given to you at the next step:\n" + mailbox.Render(fresh, waiting) + "\n")
 	}
-	last, err := transcript.LastDelivered(ctx, v.Store.Log(), v.name(), transcript.MaxShown)
+	last, err := transcript.LastDelivered(ctx, v.log, v.record.Name, transcript.MaxShown)
 	if len(last) > 0 {
 		b.WriteString("Delivered last:\n" + mailbox.Render(last, 0))
 	}
 	return b.String(), err
+}
+
+// oldMail shows again the last mail that the conversation had, as much as fits. The newest is cut if it must be: it may
+// be the instruction that the member works on.
+func (v *conversation) oldMail(ctx context.Context, most int) (string, error) {
+	last, err := transcript.LastDeliveredSince(ctx, v.log, v.record.Name, clearedMark)
+	if err != nil {
+		return "", err
+	}
+	for ; len(last) > 0; last = last[1:] {
+		if len(last) == 1 {
+			last[0].Content = compact.Shorten(last[0].Content, most/4)
+		}
+		if text := mailbox.Render(last, 0); len(text) <= most || len(last) == 1 {
+			return prompt.Reminder("This is the last mail that you have read. You may have answered it already.") +
+				"\n" + text, nil
+		}
+	}
+	return "", nil
 }

@@ -58,7 +58,7 @@ func TestAPromptIsSaidOncePerSpawn(t *testing.T) {
 		if !l.hasEnded() || l.err != nil || l.record("alice").Status != muster.Shutdown {
 			l.Fatalf("shut down it ended with %v, and is %s", l.err, l.record("alice").Status)
 		}
-		_, err := l.world.Roster.Add(l.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: l.Record.Prompt,
+		_, err := l.world.Roster.Add(l.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: l.Member.record.Prompt,
 			Host: "here"})
 		l.must(err)
 		l.restart("alice")
@@ -185,7 +185,7 @@ func TestMailOfADecidedRequestIsVoid(t *testing.T) {
 		l.open()
 		ctx := l.Context()
 		for _, kind := range []muster.RequestKind{muster.AskShutdown, muster.AskPlan} {
-			q, err := l.Requests.Ask(ctx, muster.Request{Kind: kind, From: "lead", To: "alice", Plan: "x", TaskID: 1})
+			q, err := l.config.Requests.Ask(ctx, muster.Request{Kind: kind, From: "lead", To: "alice", Plan: "x", TaskID: 1})
 			l.must(err)
 			if wakes, err := l.conversation.hasWakingMail(ctx); err != nil || !wakes {
 				l.Errorf("%s does not wake her: %v", kind, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"sync"
 	"time"
 
 	"muster"
@@ -73,3 +74,37 @@ func (d *diary) dropped(ctx context.Context, what string, err error) {
 
 // seconds is a duration in seconds, cut to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// guarded is a value that several goroutines read and change: that of Live, and those of the tools.
+type guarded[T any] struct {
+	mu    sync.Mutex
+	value T
+}
+
+// get returns a copy of the value, to decide on. What the copy points to is never changed, only replaced.
+func (g *guarded[T]) get() T {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.value
+}
+
+func (g *guarded[T]) change(f func(*T)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(&g.value)
+}
+
+// isOpen reports whether a conversation is open in this process.
+func isOpen(t Talk) bool {
+	if t == nil {
+		return false
+	}
+	select {
+	case <-t.Closed():
+		return false
+	default:
+		return true
+	}
+}
+
+func agentID(name, team muster.Name) string { return string(name) + "@" + string(team) }

@@ -1,7 +1,6 @@
 package teammate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -190,59 +189,6 @@ func (u *userHooks) start(ctx context.Context, source string) (string, error) {
 	return hookTexts(o.Context), err
 }
 
-// resumeHooks runs the hooks of a conversation that goes on, unless err says that it cannot. No model is asked only to
-// hear what they say.
-func (m *Member) resumeHooks(ctx context.Context, err error) error {
-	if err != nil || len(m.conversation.script.Messages()) == 0 {
-		return err
-	}
-	said, err := m.hooks.start(ctx, "resume")
-	if err == nil && m.conversation.owesReply() {
-		err = m.conversation.say(ctx, nil, said)
-	}
-	return err
-}
-
-// openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
-// what they say. A goal that they refuse is an error.
-func (m *Member) openingHooks(ctx context.Context) (string, error) {
-	said, err := m.hooks.start(ctx, "startup")
-	if err != nil || !m.isLead() || !m.hooks.has(hooks.UserPromptSubmit) {
-		return said, err
-	}
-	run, err := m.Run(ctx)
-	words := cmp.Or(run.FirstWords, run.Goal)
-	if err != nil || words == "" {
-		return said, err
-	}
-	more, refused, err := m.hooks.prompt(ctx, words)
-	if err == nil && refused != "" {
-		err = muster.Errorf(muster.Invalid, "a hook refused the goal: %s", refused).
-			WithHint("see the hooks, and where they come from:  muster hooks")
-	}
-	return strings.TrimSpace(said + "\n" + more), err
-}
-
-// claimHooks runs the hooks of a claimed task in its lane, and returns the task's text with what they say.
-func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
-	t, ok := c.CurrentTask()
-	if !ok || text == "" || !c.hooks.has(hooks.TaskClaimed) {
-		return text, nil
-	}
-	dir, err := c.worktrees.Workdir(ctx, t.Worktree)
-	if err != nil {
-		return text, err
-	}
-	o, err := c.hooks.run(ctx, hooks.TaskClaimed, dir, nil, taskFields(t))
-	if o.Blocked { // the claim stands
-		o.Context = append(o.Context, o.Reason)
-	}
-	if said := hookTexts(o.Context); said != "" {
-		text += "\n" + said
-	}
-	return text, err
-}
-
 // prompt runs the hooks of something that the user says to the lead. It returns what they say to the lead, or why they
 // refuse it.
 func (u *userHooks) prompt(ctx context.Context, text string) (said, refused string, err error) {
@@ -250,84 +196,6 @@ func (u *userHooks) prompt(ctx context.Context, text string) (said, refused stri
 	return hookTexts(o.Context), o.Reason, err
 }
 
-// submit asks the hooks about what mails of the user say, and returns the mails that they let through with what they
-// say about these. A refused mail is dropped, and the user is told why.
-func (v *conversation) submit(
-	ctx context.Context, msgs []muster.Message,
-) (kept []muster.Message, said string, err error) {
-	if !v.isLead() || !v.hooks.has(hooks.UserPromptSubmit) {
-		return msgs, "", nil
-	}
-	for _, msg := range msgs {
-		if msg.From != muster.User {
-			kept = append(kept, msg)
-			continue
-		}
-		text, refused, err := v.hooks.prompt(ctx, msg.Content)
-		if err != nil {
-			return nil, "", err
-		}
-		if refused == "" {
-			kept, said = append(kept, msg), strings.TrimSpace(said+"\n"+text)
-			continue
-		}
-		err = v.diary.note(ctx, 0, "a hook refused what you said: "+refused)
-		v.diary.dropped(ctx, "noting a refused message", err)
-		if v.Talk != nil {
-			v.Talk.Heard(msg.ID)
-		}
-	}
-	return kept, said, nil
-}
-
-// stopHooks runs the hooks of a lead that would end its turn. They may say why it should go on.
-func (s session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
-	c := s.phase.get()
-	if !s.isLead() || c.hookStops == maxHookStops {
-		return step, nil
-	}
-	o, err := s.hooks.run(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
-	if err == nil && o.Blocked {
-		s.phase.change(func(c *counters) { c.hookStops++ })
-		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
-			text.EscapeTags(o.Reason))
-	}
-	return step, err
-}
-
 func stopFields(isActive bool, words string) map[string]any {
 	return map[string]any{"stop_hook_active": isActive, "last_assistant_message": words}
-}
-
-// do waits, unless a hook says that the teammate should go on.
-func (WaitForWork) do(ctx context.Context, m *Member) error {
-	if goesOn, err := m.idle.idleHooks(ctx); err != nil || goesOn {
-		return m.wakeIf(goesOn, err)
-	}
-	return m.idle.wait(ctx)
-}
-
-// idleHooks runs the hooks of a teammate that is about to be idle, once in a rest. They may say why it should go on:
-// then it begins a work phase.
-func (i *idling) idleHooks(ctx context.Context) (goesOn bool, err error) {
-	if i.rest.hooked || i.hookStops == maxHookStops || !i.hooks.has(hooks.TeammateIdle) {
-		return false, nil
-	}
-	i.rest.hooked = true
-	dir := ""
-	if t, ok := i.claims.CurrentTask(); ok {
-		if dir, err = i.Lanes.Workdir(ctx, t.Worktree); err != nil {
-			return false, ignoreLostClaim(err)
-		}
-	}
-	o, err := i.hooks.run(ctx, hooks.TeammateIdle, dir, nil, stopFields(i.hookStops > 0, ""))
-	if err != nil || !o.Blocked {
-		return false, err
-	}
-	i.hookStops++
-	if err := i.conversation.wake(ctx); err != nil {
-		return false, err
-	}
-	return true, i.conversation.remind(ctx, "You would be idle, but a hook of the user says that you should go on: %s",
-		text.EscapeTags(o.Reason))
 }

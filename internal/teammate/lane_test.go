@@ -72,7 +72,7 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 			p.rows.put(muster.Lane{Name: name, TaskID: 1, Base: "another"}, worktree.Occupant{})
 			want, archived = name+"-2", []muster.Name{name}
 		}
-		task, err := p.Board.SetLane(t.Context(), task.ID, task.Fence, name, "base")
+		task, err := p.config.Board.SetLane(t.Context(), task.ID, task.Fence, name, "base")
 		p.must(err)
 		p.rows.onMake = func(muster.Name) {
 			if len(p.rows.archived) > 0 {

@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"muster"
 	"muster/internal/prompt"
 	"muster/internal/text"
-	"muster/internal/transcript"
 	"muster/llm"
 	"muster/tool"
 )
@@ -31,7 +29,15 @@ const mailWaits = "There is mail for you."
 // turn may be the end of the run. It is for the goroutine of Live, and for the wait tool,
 // which runs in its place.
 type lead struct {
-	*self
+	team   *Overview
+	staff  *staff
+	talk   Talk
+	tasks  holder
+	diary  *diary
+	mail   leadMail
+	status leadStatus
+	phase  waits
+
 	toldStuck bool // that nothing can move, since it was woken last
 
 	// told has when the lead was told last that a request waits for it, or that nobody may claim a task, by the
@@ -42,18 +48,34 @@ type lead struct {
 	changed <-chan struct{}
 }
 
+// What the lead uses of the other parts of the member.
+type (
+	leadMail interface {
+		hasWakingMail(context.Context) (bool, error)
+		landings(context.Context) ([]muster.Message, error)
+	}
+	leadStatus interface {
+		setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error
+		show(ctx context.Context, doing string)
+	}
+	waits interface {
+		noteChange()
+		countWait(slept, mail bool) error
+	}
+)
+
 // Wait is the lead's sleep as a tool: it returns when something needs the lead, at no cost
 // until then. It is level-triggered: asked again in the same situation it answers the same.
 func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
-	if t, ok := l.claims.CurrentTask(); ok {
+	if t, ok := l.tasks.CurrentTask(); ok {
 		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
 	}
 	w, err := l.sleep(ctx, landings)
 	if err != nil {
 		return llm.Result{}, err
 	}
-	if l.phase.countWait(w.slept, w.mail) { // told the same again and again, the lead does nothing about it
-		return llm.Result{}, errLoop
+	if err := l.phase.countWait(w.slept, w.mail); err != nil {
+		return llm.Result{}, err
 	}
 	return tool.Text(w.text), nil
 }
@@ -69,7 +91,7 @@ type wakeUp struct {
 func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed := l.watch(ctx) // before the facts are read, so that no change is missed
+	changed := l.team.watch(ctx) // before the facts are read, so that no change is missed
 	for {
 		w.wakeFacts, err = l.wakeFacts(ctx, landings)
 		if cause := context.Cause(ctx); cause != nil {
@@ -87,13 +109,13 @@ func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 			if w.slept {
 				l.toldStuck = false
 				l.phase.noteChange() // what has woken it is another's
-				l.presence.show(ctx, "")
+				l.status.show(ctx, "")
 			}
 			return w, err
 		}
 		if !w.slept {
 			w.slept = true
-			if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
+			if err := l.status.setStatus(ctx, muster.Idle, muster.IdleMessages, "waits for the team"); err != nil {
 				return w, err
 			}
 		}
@@ -119,24 +141,6 @@ func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
 	}
 }
 
-// watch returns one channel for all changes that may concern a waiting lead.
-func (l *lead) watch(ctx context.Context) <-chan struct{} {
-	all := make(chan struct{}, 1)
-	for _, c := range []<-chan struct{}{
-		l.Post.Watch(ctx, l.name()), l.Board.Watch(ctx), l.Roster.Watch(ctx), l.Requests.Watch(ctx),
-	} {
-		go func() {
-			for range c { // it is closed when ctx ends
-				select {
-				case all <- struct{}{}:
-				default: // a hint waits already
-				}
-			}
-		}()
-	}
-	return all
-}
-
 // wakeFacts are what decides whether a sleeping lead is woken.
 type wakeFacts struct {
 	mail        bool
@@ -149,18 +153,18 @@ type wakeFacts struct {
 
 // wakeFacts reads the facts of the lead's sleep. With mail nothing else matters, and is not read.
 func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err error) {
-	if f.mail, err = l.conversation.hasWakingMail(ctx); err != nil || f.mail {
+	if f.mail, err = l.mail.hasWakingMail(ctx); err != nil || f.mail {
 		return f, err
 	}
-	if f.progress, err = l.staffedProgress(ctx); err != nil {
+	if f.progress, err = l.progress(ctx); err != nil {
 		return f, err
 	}
 	if landings {
-		msgs, err := l.Post.Landings(ctx, l.name(), l.conversation.inbox)
+		news, err := l.mail.landings(ctx)
 		if err != nil {
 			return f, err
 		}
-		if news := l.conversation.fresh(ctx, msgs); len(news) > 0 {
+		if len(news) > 0 {
 			f.landing = news[0].Content
 		}
 	}
@@ -217,95 +221,13 @@ func allDoneText(p TeamProgress) string {
 	return text
 }
 
-func (l *lead) turnFacts(ctx context.Context) (f LeadFacts, err error) {
-	c := l.phase.get()
-	f = LeadFacts{Message: l.finalMessage(), CutOff: cutOffReason(l.name(), c.stop, c.words), ToldStuck: l.toldStuck,
-		OnHold: c.onHold}
-	// What the user says is heard whatever else holds. In a conversation the lead hears
-	// everybody, unless the user has stopped it to speak first.
-	everybody := l.inTalk() && !c.onHold
-	msgs, err := l.Post.Waking(ctx, l.name(), l.conversation.inbox)
-	f.ToHear = slices.ContainsFunc(l.conversation.fresh(ctx, msgs),
-		func(m muster.Message) bool { return everybody || m.From == muster.User })
-	if err == nil && !f.ToHear {
-		f.Progress, err = l.staffedProgress(ctx)
-	}
-	return f, err
-}
-
-func (HearMail) do(ctx context.Context, m *Member) error {
-	m.lead.toldStuck = false
-	return m.wakeIf(m.conversation.deliverWaking(ctx))
-}
-
-func (a Listen) do(ctx context.Context, m *Member) error {
-	return m.lead.await(ctx, "waits for you", a.Done, m.Talk.Closed(), nil)
-}
-
-func (AwaitTeam) do(ctx context.Context, m *Member) error {
-	return m.lead.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
-}
-
-// do tells the lead why nothing can move. If it ends its turn again, the run ends.
-func (a TellStuck) do(ctx context.Context, m *Member) error {
-	m.lead.toldStuck = true
-	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
-		"Do something about it, or end again to stop the run with this work left.",
-		a.Open, text.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
-}
-
-// do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt
-// back while the team works on.
-func (Sleep) do(ctx context.Context, m *Member) error {
-	m.lead.handOver(false)
-	w, err := m.lead.sleep(ctx, false)
-	if err == nil && w.mail {
-		// What the user asks of the runtime is no reason to ask the model.
-		var isAsk bool
-		if isAsk, err = m.conversation.hasOnlyAsks(ctx); isAsk {
-			return m.wakeIf(m.conversation.deliver(ctx))
-		}
-	}
-	if err == nil {
-		err = m.conversation.remind(ctx, "%s", text.EscapeTags(w.text))
-	}
-	if err != nil {
-		return err
-	}
-	// News that has collected in the meantime enters with what woke the lead.
-	_, err = m.conversation.deliver(ctx)
-	return m.wakeIf(true, err)
-}
-
-// do waits as Sleep does. A run that is all done needs no lead, unless a task needs attention.
-func (a AwaitNeed) do(ctx context.Context, m *Member) error {
-	w, err := m.lead.sleep(ctx, false)
-	if err != nil {
-		return err
-	}
-	if p := w.progress; !w.mail && p.Done() && len(p.NeedsAttention) == 0 {
-		m.end = &End{}
-		return nil
-	}
-	p, err := m.Progress(ctx)
-	if err != nil {
-		return err
-	}
-	if err := m.begin(ctx, a.Afresh, tasksOnBoard(slices.Concat(p.Open, p.NeedsAttention)),
-		prompt.Reminder("%s", text.EscapeTags(w.text))); err != nil {
-		return err
-	}
-	_, err = m.conversation.deliver(ctx)
-	return err
-}
-
 // await shows what the lead waits for, hands the prompt to the user, and waits for mail or a
 // change of the team, for the end of the conversation, or for the time to look again. done
 // says that the run would end here.
 func (l *lead) await(
 	ctx context.Context, what string, done bool, closed <-chan struct{}, again <-chan time.Time,
 ) error {
-	if err := l.presence.setStatus(ctx, muster.Idle, muster.IdleMessages, what); err != nil {
+	if err := l.status.setStatus(ctx, muster.Idle, muster.IdleMessages, what); err != nil {
 		return err
 	}
 	l.handOver(done)
@@ -318,39 +240,23 @@ func (l *lead) await(
 	return context.Cause(ctx)
 }
 
-func (l *lead) handOver(done bool) {
-	if l.inTalk() {
-		l.Talk.Rest(done)
-	}
+// listen waits for the user, where a run would end. done says that nothing is open.
+func (l *lead) listen(ctx context.Context, done bool) error {
+	return l.await(ctx, "waits for you", done, l.talk.Closed(), nil)
 }
 
-// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and
-// the board: what the lead's own process would have returned, had it not been killed before
-// it could. A lead that was never asked in a run with a playbook has said nothing.
-func (s *Services) LeadEnd(ctx context.Context) (End, error) {
-	run, err := s.Run(ctx)
-	if err != nil {
-		return End{Code: 1}, err
+// awaitTeam waits until somebody who is at work has finished.
+func (l *lead) awaitTeam(ctx context.Context) error {
+	return l.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
+}
+
+// rest begins to watch for what ends a rest of the lead.
+func (l *lead) rest(ctx context.Context) { l.changed = l.team.watch(ctx) }
+
+func (l *lead) progress(ctx context.Context) (TeamProgress, error) { return l.staff.progress(ctx) }
+
+func (l *lead) handOver(done bool) {
+	if isOpen(l.talk) {
+		l.talk.Rest(done)
 	}
-	var f LeadFacts
-	wasAsked := run.Playbook == nil
-	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
-		switch {
-		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
-		case err != nil:
-			return End{Code: 1}, err
-		case slices.Contains(e.Mail, openingOf(run)):
-			wasAsked = true
-		case e.Kind == transcript.KindReply && wasAsked:
-			f.Message = textOf(*e.Message)
-			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
-		}
-	}
-	if f.Progress, err = s.Progress(ctx); err != nil {
-		return End{Code: 1}, err
-	}
-	if end, over := runEnd(f); over {
-		return end, nil
-	}
-	return End{Text: f.Message}, nil
 }

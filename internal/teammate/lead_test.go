@@ -335,7 +335,7 @@ func TestWhomTheLeadHears(t *testing.T) {
 			if c.from != "" {
 				l.send(muster.MailMessage, c.from, muster.Lead, "hello")
 			}
-			f, err := l.lead.turnFacts(l.Context())
+			f, err := l.leadFacts(l.Context())
 			if err != nil || f.ToHear != c.want || f.Message != "So far." || f.OnHold != c.onHold {
 				l.Errorf("%+v: %+v, %v", c, f, err)
 			}
@@ -367,7 +367,7 @@ func TestALeadListensToTheUser(t *testing.T) {
 			l.Errorf("asked %d times it hears %s", len(l.asked), l.heard())
 		}
 		l.commands.prints = `{"decision":"block","reason":"It is late."}`
-		l.Hooks.Start(l.commands, l.commands, l.Journal)
+		l.config.Hooks.Start(l.commands, l.commands, l.config.Journal)
 		l.send(muster.MailMessage, muster.User, muster.Lead, "Go on, I say.") // a hook refuses it
 		synctest.Wait()
 		if len(l.asked) != 2 || len(talk.heard) != 2 || len(l.events(journal.RunNote)) != 1 {

@@ -205,9 +205,12 @@ func (p *phase) noteOpen(call string) {
 func (p *phase) noteShorter() { p.change(func(c *counters) { c.prompts = promptSizes{} }) }
 
 // countWait counts a wait of the lead; see counters.
-func (p *phase) countWait(slept, mail bool) (isLoop bool) {
-	p.change(func(c *counters) { isLoop = c.countWait(slept, mail) })
-	return isLoop
+func (p *phase) countWait(slept, mail bool) error {
+	var isLoop bool
+	if p.change(func(c *counters) { isLoop = c.countWait(slept, mail) }); isLoop {
+		return errLoop // told the same again and again, the lead does nothing about it
+	}
+	return nil
 }
 
 // countReply counts a reply of the model, and keeps its calls until their results come.

@@ -32,27 +32,22 @@
 package teammate
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/hooks"
 	"muster/internal/landing"
-	"muster/internal/mailbox"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/permissions"
 	"muster/internal/proc"
 	"muster/internal/redact"
-	"muster/internal/requests"
 	"muster/internal/roles"
-	"muster/internal/roster"
 	"muster/internal/skills"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
@@ -114,211 +109,120 @@ type Subagent struct {
 	MaxTokens int
 }
 
-// Member is a running member. The actions that Next decides work on it, and on its parts.
-type Member struct {
-	*self
-	idle *idling // of a teammate
-
-	// The course of the machine, which is of the goroutine of Live alone. All else that
-	// decides what follows is read from records and parts.
-	stage  Stage
-	start  StartFacts // what was found when the transcript was opened
-	err    error      // of the last phase
-	byUser bool       // the user stopped the last phase
-	// stopRest ends the watches of a rest.
-	stopRest context.CancelFunc
-	end      *End // nil: the life goes on
-}
-
-// self is what the parts of a member share: what it was made of, and one another. It does not change while the
-// member lives.
-type self struct {
-	Config
-	role   roles.Role // the zero Role without a file, and for the lead
-	models *models
-	jobs   *code.Jobs
-	todo   *agent.Todo
-	about  *surroundings
-
-	diary        *diary
-	presence     *presence
-	conversation *conversation
-	claims       *claims
-	hooks        *userHooks
-	phase        *phase
-	plans        *plans
-	lead         *lead
-	toolbox      *toolbox
-	scratch      *scratchView
-	compaction   *compaction
-}
-
-func (s *self) name() muster.Name { return s.Record.Name }
-
-// isLead reports whether the member is the lead. There is one in a team.
-func (s *self) isLead() bool { return s.Record.Name == muster.Lead }
-
-func agentID(name, team muster.Name) string { return string(name) + "@" + string(team) }
-
-// request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
-func (s *self) request(ctx context.Context, p *profile, messages []llm.Message) llm.Request {
-	return llm.Request{System: p.system, Tools: p.specs, Messages: messages, MaxTokens: s.Limits.MaxTokens,
-		CacheKey: agentID(s.name(), s.Team), CacheGroup: string(s.Team) + "/" + s.Record.Role, CacheLong: s.mayWaitLong(ctx)}
-}
-
-// mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
-// keep what they have cached. The lead waits for the team or for the user, unless it works on a task of its own.
-func (s *self) mayWaitLong(ctx context.Context) bool {
-	if _, works := s.claims.CurrentTask(); works || !s.isLead() {
-		return false
-	}
-	run, err := s.Run(ctx)
-	return err == nil && run.Cap > 0 || s.inTalk()
-}
-
-// End is how a member's life ended.
-type End struct {
-	// Code is the lead's verdict on the run: 0 all done, 1 an error, 3 work is left.
-	Code int
-	// Text is the last message, or why it ended.
-	Text string
-}
-
 // New makes a member of its record. Live starts it.
-func New(c Config) (_ *Member, err error) {
+func New(c Config) (*Member, error) {
 	c.Log = c.Log.With("member", c.Record.Name)
-	s := newSelf(c)
-	if s.models.own.Model, err = c.Model(s.presence.now, s.presence.onModelWait); err != nil {
-		return nil, err
-	}
-	for _, kind := range []string{agent.Explore, agent.Work} {
-		if s.models.subagents[kind], err = s.models.of(kind); err != nil {
-			return nil, err
-		}
-	}
-	return &Member{self: s, idle: &idling{self: s}, stopRest: func() {}}, nil
-}
-
-func newSelf(c Config) *self {
-	s := &self{Config: c, jobs: code.NewJobs(c.Launcher), todo: agent.NewTodo(c.TodoLimit, c.TodoReminder),
-		phase: &phase{}}
-	if !s.isLead() {
-		s.role, _ = roles.Named(c.Roles, c.Record.Role)
-		s.phase.change(func(c *counters) { c.still.onlyReads = !s.role.Writes() })
-	}
-	name := c.Record.Name
-	s.conversation = &conversation{self: s}
-	s.claims = &claims{name: name, role: c.Record.Role, mayWrite: s.role.Writes(), requirePlan: c.Record.RequirePlan,
-		board: c.Board, run: c.Run, worktrees: c.Lanes, lander: c.Lander, jobs: s.jobs, collisions: c.Collisions,
-		readyLane: c.ReadyLane, phase: s.phase, read: s.conversation}
-	s.diary = &diary{name, c.Journal, c.Post, c.Log, s.claims}
-	s.presence = newPresence(c.Record, c.Roster, s.diary)
-	s.plans = &plans{name: name, board: c.Board, requests: c.Requests, claims: s.claims, presence: s.presence}
-	s.hooks = &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, s.claims}
-	s.claims.lanes = laneKeeper{worktree.Occupant{Member: name, Host: c.Record.Host}, c.Lanes, c.Board, c.Lander, c.Roster,
-		s.diary}
-	s.claims.plans, s.claims.hooks, s.claims.diary, s.claims.presence = s.plans, s.hooks, s.diary, s.presence
-	s.lead = &lead{self: s, told: map[string]time.Time{}}
-	s.scratch = &scratchView{name: name, isConfined: c.CommandLimits != "", run: c.Run, worktrees: c.Lanes,
-		tasks: s.claims, diary: s.diary}
-	s.compaction = &compaction{self: s}
-	s.about = &surroundings{name, c.Home, c.Run, nil, c.GitState, c.CommandLimits, c.Permissions.Line(), c.Skills, c.Roles,
-		c.Memory, c.Secrets, s.diary}
-	if c.Lander != nil {
-		s.about.target = c.Lander.Target
-	}
-	s.newToolbox()
-	return s
-}
-
-// newToolbox makes the member's tools, which use the other parts.
-func (s *self) newToolbox() {
-	c, name := s.Config, s.Record.Name
-	s.models = &models{own: Subagent{nil, c.ModelName, c.NoImages, c.MaxTokens}, subagents: map[string]Subagent{}}
-	if c.Subagent != nil {
-		s.models.choose = func(kind string) (Subagent, error) {
-			return c.Subagent(kind, s.presence.now, s.presence.onModelWait)
-		}
-	}
-	files := &fileTools{c.Launcher, s.jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
-		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
-		Root: string(c.Home), MayRun: s.role.MayRun}}
-	nested := &nestedInstructions{scratch: filepath.Join(c.Home.Scratch(), string(name)), worktrees: c.Lanes,
-		tasks: s.claims, secrets: c.Secrets}
-	permits := &permits{name: name, settings: c.Permissions, always: c.Granted, extra: c.Extra, requests: c.Requests,
-		run: c.Run, secrets: c.Secrets, plans: s.plans, presence: s.presence, diary: s.diary,
-		since: muster.UnixTime(time.Now())}
-	wraps := &wrappers{c.Secrets, permits, s.plans, s.hooks, files, s.scratch, s.claims, s.todo, s.diary, s.phase}
-	newWorkdir := func() *workdir {
-		return &workdir{name: name, noImages: c.NoImages, worktrees: c.Lanes, lander: c.Lander, claims: s.claims,
-			readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
-	}
-	helpers := &helpers{name, c.Team, s.role, c.Roles, s.models, c.SubagentTurns, files, wraps, nested, s.plans, s.about,
-		s.presence, s.diary, newWorkdir}
-	s.claims.review = helpers.review
-	s.toolbox = &toolbox{record: c.Record, team: c.Team, role: s.role, secrets: c.Secrets, files: files, todo: s.todo,
-		compact: s.compaction.tool, helpers: helpers, caller: s.caller(), skills: c.Skills,
-		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
-			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: s.claims.revoke},
-		memory: &memories{name, c.Run, c.Memory, c.Store.Log(), c.Secrets, s.diary},
-		extra:  c.Extra, serverTools: c.ServerTools, wraps: wraps, nested: nested, newWorkdir: newWorkdir}
+	return assemble(c)
 }
 
 // Prefix returns what each request of a member begins with: its system prompt and tools, made from the record, the
 // model's name, the services that exist in every process, and the tools of an embedder. Nothing is started.
 func Prefix(c Config) (system []string, tools []llm.Spec) {
-	p := newSelf(c).toolbox.get()
+	c.Model, c.Subagent = nil, nil
+	m, _ := assemble(c) // it fails only where a model cannot be made
+	p := m.toolbox.get()
 	return p.system, p.specs
 }
 
-// TurnCount returns how many turns the member has had in its life.
-func (m *Member) TurnCount() int { return int(m.presence.turns.Load()) }
-
-// Live runs the member until it shuts down, its context ends, or (the lead) the run is over.
-// When the context ends with muster.CauseShutdown the member leaves in order; with any other
-// cause its records stay as they are, for the process that takes it over.
-func (m *Member) Live(ctx context.Context) (End, error) {
-	defer m.jobs.Close()
-	end, err := m.run(ctx)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+// assemble makes the parts of a member, and gives each the things that it uses.
+func assemble(c Config) (*Member, error) {
+	name, team := c.Record.Name, &c.Overview
+	jobs, todo := code.NewJobs(c.Launcher), agent.NewTodo(c.TodoLimit, c.TodoReminder)
+	var role roles.Role // the zero Role without a file, and for the lead
+	phase := &phase{}
+	if name != muster.Lead {
+		role, _ = roles.Named(c.Roles, c.Record.Role)
+		phase.change(func(c *counters) { c.still.onlyReads = !role.Writes() })
 	}
-	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
-		m.jobs.Close() // no command of it may run when its record says that it has shut down
-		return end, Leave{}.do(ctx, m)
+	claims := &claims{name: name, role: c.Record.Role, mayWrite: role.Writes(), requirePlan: c.Record.RequirePlan,
+		board: c.Board, run: c.Run, worktrees: c.Lanes, lander: c.Lander, jobs: jobs, collisions: c.Collisions,
+		readyLane: c.ReadyLane, phase: phase}
+	diary := &diary{name, c.Journal, c.Post, c.Log, claims}
+	presence := newPresence(c.Record, c.Roster, diary)
+	models, err := newModels(c, presence)
+	if err != nil {
+		return nil, err
 	}
-	return end, err
+
+	// The toolbox.
+	plans := &plans{name: name, board: c.Board, requests: c.Requests, claims: claims, presence: presence}
+	userHooks := &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, claims}
+	claims.lanes = laneKeeper{worktree.Occupant{Member: name, Host: c.Record.Host}, c.Lanes, c.Board, c.Lander, c.Roster,
+		diary}
+	claims.plans, claims.hooks, claims.diary, claims.presence = plans, userHooks, diary, presence
+	scratchPath := filepath.Join(c.Home.Scratch(), string(name))
+	scratch := &scratchView{name: name, isConfined: c.CommandLimits != "", run: c.Run, worktrees: c.Lanes, tasks: claims,
+		diary: diary}
+	nested := &nestedInstructions{scratch: scratchPath, worktrees: c.Lanes, tasks: claims, secrets: c.Secrets}
+	files := &fileTools{c.Launcher, jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
+		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
+		Root: string(c.Home), MayRun: role.MayRun}}
+	permits := &permits{name: name, settings: c.Permissions, always: c.Granted, extra: c.Extra, requests: c.Requests,
+		run: c.Run, secrets: c.Secrets, plans: plans, presence: presence, tasks: claims, diary: diary,
+		since: muster.UnixTime(time.Now())}
+	wraps := &wrappers{c.Secrets, permits, plans, userHooks, files, scratch, claims, todo, diary, phase}
+	newWorkdir := func() *workdir {
+		return &workdir{name: name, noImages: c.NoImages, worktrees: c.Lanes, lander: c.Lander, claims: claims,
+			readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
+	}
+	about := &surroundings{c.Home, scratchPath, name == muster.Lead, c.Run, c.Lander, c.GitState, c.CommandLimits,
+		c.Permissions.Line(), c.Skills, c.Roles, c.Memory, c.Secrets, claims, diary}
+	helpers := &helpers{name, c.Team, role, c.Roles, models, c.SubagentTurns, files, wraps, nested, plans, about, presence,
+		diary, newWorkdir}
+	claims.review = helpers.review
+	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, secrets: c.Secrets, files: files, todo: todo,
+		helpers: helpers, skills: c.Skills, extra: c.Extra, serverTools: c.ServerTools, wraps: wraps, nested: nested,
+		newWorkdir: newWorkdir, memory: &memories{name, c.Run, c.Memory, c.Store.Log(), c.Secrets, claims, diary},
+		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
+			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
+
+	// The conversation.
+	conversation := &conversation{record: c.Record, team: c.Team, maxTokens: c.MaxTokens, run: c.Run, log: c.Store.Log(),
+		post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary, status: presence,
+		phase: phase, hooks: userHooks, plans: plans}
+	claims.read = conversation
+	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
+		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),
+		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase,
+		opening: &opening{conversation, about, c.Board, c.Roster, todo, claims, plans, team, c.LandedFiles, diary}}
+	conversation.compaction, toolbox.compact = compaction, compaction.tool
+
+	// What only the lead does.
+	staff := &staff{team, c.CheckModel, c.Spawned, diary}
+	lead := &lead{team: team, staff: staff, talk: c.Talk, tasks: claims, diary: diary, mail: conversation,
+		status: presence, phase: phase, told: map[string]time.Time{}}
+
+	toolbox.caller = caller{presence, conversation, claims, plans, phase, lead, staff, c.Requests}
+	return &Member{record: c.Record, limits: c.Limits, ownModel: c.OwnModel, run: c.Run, model: models.own.Model,
+		emit: c.Emit, talk: c.Talk, phases: c.Phases, requests: c.Requests, team: team, jobs: jobs, todo: todo,
+		diary: diary, phase: phase, presence: presence, conversation: conversation, compaction: compaction, about: about,
+		claims: claims, hooks: userHooks, scratch: scratch, toolbox: toolbox, lead: lead, stopRest: func() {}}, nil
 }
 
-// guarded is a value that several goroutines read and change: that of Live, and those of the tools.
-type guarded[T any] struct {
-	mu    sync.Mutex
-	value T
+func newModels(c Config, p *presence) (m *models, err error) {
+	m = &models{own: Subagent{nil, c.ModelName, c.NoImages, c.MaxTokens}, subagents: map[string]Subagent{}}
+	if c.Model != nil {
+		if m.own.Model, err = c.Model(p.now, p.onModelWait); err != nil {
+			return nil, err
+		}
+	}
+	if c.Subagent != nil {
+		m.choose = func(kind string) (Subagent, error) { return c.Subagent(kind, p.now, p.onModelWait) }
+	}
+	for _, kind := range []string{agent.Explore, agent.Work} {
+		if m.subagents[kind], err = m.of(kind); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
-// get returns a copy of the value, to decide on. What the copy points to is never changed, only replaced.
-func (g *guarded[T]) get() T {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.value
-}
-
-func (g *guarded[T]) change(f func(*T)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f(&g.value)
-}
-
-// Services are what the members of one team share.
+// Services are what the members of one team are made of. New gives each part of a member what it uses of them.
 type Services struct {
+	Overview
 	Team     muster.Name
 	Home     paths.Dir
-	Store    muster.Store
 	Journal  *journal.Journal
-	Board    *board.Board
-	Post     *mailbox.Mail
-	Roster   *roster.Roster
-	Requests *requests.Requests
 	Lanes    Lanes
 	Lander   Lander
 	Launcher proc.Launcher
@@ -330,21 +234,14 @@ type Services struct {
 	Secrets *redact.Secrets
 	// Log gets what went wrong and stopped nobody.
 	Log *slog.Logger
-	// Run returns the record of the team's current run.
-	Run func(context.Context) (muster.Run, error)
-	// Patient says that idle members are never timed out.
-	Patient bool
-	// Talk is the user's conversation with the lead; without one it is nil, and the run ends by itself.
-	Talk Talk
 	// Phases is told when a member's model works; nil: nobody looks at what changes meanwhile.
 	Phases Phases
 	// Spawned is called after each spawn, so that a supervisor starts the new teammate at once.
 	Spawned func()
 	// Collisions finds out which lanes will conflict; nil finds nothing.
 	Collisions *collision.Watcher
-	// Skills are those of the repository and of the user, and Roles those, too, with what is built in.
+	// Skills are those of the repository and of the user.
 	Skills []skills.Skill
-	Roles  []roles.Role
 	// Memory returns what is remembered of the repository, and what the user has all teams know; nil: nothing is
 	// remembered.
 	Memory func() (repository, user memory.Dir)
@@ -410,26 +307,3 @@ type Talk interface {
 // TalkLease is held by a process that shows the user a conversation with a lead that lives in
 // another one.
 const TalkLease = "talk"
-
-// hasConversation reports whether the user is in a conversation with the lead, here or in
-// another process.
-func (s *Services) hasConversation(ctx context.Context) bool {
-	if s.inTalk() {
-		return true
-	}
-	held, err := s.Store.Leases().Held(ctx, TalkLease)
-	return err == nil && held
-}
-
-// inTalk reports whether a conversation is open in this process.
-func (s *Services) inTalk() bool {
-	if s.Talk == nil {
-		return false
-	}
-	select {
-	case <-s.Talk.Closed():
-		return false
-	default:
-		return true
-	}
-}

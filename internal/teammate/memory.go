@@ -20,6 +20,7 @@ type memories struct {
 	dirs    func() (repository, user memory.Dir) // nil: nothing is remembered
 	log     muster.Log
 	secrets *redact.Secrets
+	tasks   holder
 	diary   *diary
 }
 
@@ -37,7 +38,7 @@ func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t, _ := k.diary.tasks.CurrentTask()
+	t, _ := k.tasks.CurrentTask()
 	if m.Name = k.secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
 		m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -367,23 +368,23 @@ func (m *Member) next(ctx context.Context) (Action, error) {
 }
 
 func (m *Member) facts(ctx context.Context) (f Facts, err error) {
-	f = Facts{Stage: m.stage, Lead: m.isLead(), InTalk: m.inTalk()}
+	f = Facts{Stage: m.stage, Lead: m.isLead(), InTalk: isOpen(m.talk)}
 	switch m.stage {
 	case Starting:
 		f.Start = m.start
-		f.Start.Empty = len(m.conversation.script.Messages()) == 0
+		f.Start.Empty = m.conversation.isEmpty()
 		f.Start.PhaseOver = m.phase.get().over
 		f.Start.OwesReply = m.conversation.owesReply()
 	case PhaseEnded:
 		c := m.phase.get()
 		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
-			OwnModel: m.OwnModel, Restarts: c.recentRestarts()}
+			OwnModel: m.ownModel, Restarts: c.recentRestarts()}
 	case Resting:
 		if m.isLead() {
-			f.LeadAtRest, err = m.lead.turnFacts(ctx)
+			f.LeadAtRest, err = m.leadFacts(ctx)
 			return f, err
 		}
-		if f.Idle, err = m.idle.facts(ctx); err == nil {
+		if f.Idle, err = m.idleFacts(ctx); err == nil {
 			f.WakingMail, err = m.conversation.hasWakingMail(ctx)
 		}
 	case Leaving:
@@ -392,6 +393,21 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 		if f.WakingMail, err = m.conversation.hasWakingMail(ctx); f.WakingMail {
 			f.Replaced, err = m.presence.isReplaced(ctx)
 		}
+	}
+	return f, err
+}
+
+func (m *Member) leadFacts(ctx context.Context) (f LeadFacts, err error) {
+	c := m.phase.get()
+	f = LeadFacts{Message: m.finalMessage(), CutOff: cutOffReason(m.name(), c.stop, c.words),
+		ToldStuck: m.lead.toldStuck, OnHold: c.onHold}
+	// What the user says is heard whatever else holds. In a conversation the lead hears
+	// everybody, unless the user has stopped it to speak first.
+	everybody := isOpen(m.talk) && !c.onHold
+	msgs, err := m.conversation.waking(ctx)
+	f.ToHear = slices.ContainsFunc(msgs, func(msg muster.Message) bool { return everybody || msg.From == muster.User })
+	if err == nil && !f.ToHear {
+		f.Progress, err = m.lead.progress(ctx)
 	}
 	return f, err
 }

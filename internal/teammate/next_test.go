@@ -267,7 +267,7 @@ func TestTheFactsOfAPhase(t *testing.T) {
 		restarts, replies, want int
 	}{{0, 0, 0}, {2, minReplies - 1, 2}, {1, minReplies, 0}} {
 		p := newParts(t, "alice")
-		p.Member.err, p.byUser, p.OwnModel = errTest, true, true
+		p.Member.err, p.byUser, p.ownModel = errTest, true, true
 		p.phase.change(func(n *counters) { n.restarts, n.replies, n.leaves = c.restarts, c.replies, true })
 		if f := p.factsAt(PhaseEnded).Phase; f != (PhaseFacts{Err: errTest, ByUser: true, ShutdownGranted: true,
 			OwnModel: true, Restarts: c.want}) {
@@ -288,7 +288,7 @@ func TestTheFactsOfMail(t *testing.T) {
 		if f := p.factsAt(stage); !f.WakingMail || f.Replaced {
 			t.Errorf("%d: mail: %+v", stage, f)
 		}
-		_, err := p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
+		_, err := p.config.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
 		p.must(err)
 		if f := p.factsAt(stage); !f.WakingMail || f.Replaced != (stage == Left) {
 			t.Errorf("%d: spawned again: %+v", stage, f)

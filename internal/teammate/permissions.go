@@ -53,6 +53,7 @@ type permits struct {
 	secrets  *redact.Secrets
 	plans    *plans
 	presence display
+	tasks    holder
 	diary    *diary
 	since    float64 // when this process began to run the member
 	denials  denials
@@ -138,7 +139,7 @@ func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions
 		return "nobody can be asked in this run", nil
 	}
 	wait := cmp.Or(p.settings.Wait, requests.PermissionWait)
-	t, _ := p.diary.tasks.CurrentTask()
+	t, _ := p.tasks.CurrentTask()
 	// A grant is stored, and what has a secret is not.
 	asks := slices.DeleteFunc(d.Grant, func(g string) bool { return p.secrets.String(g) != g })
 	what := d.Subject

@@ -19,13 +19,13 @@ type Phases interface {
 // endPhase has what is not the member's looked at. It is done when ctx has ended too: what a phase that was cut off has
 // changed is found by nobody else.
 func (m *Member) endPhase(ctx context.Context) error {
-	if m.Phases == nil {
+	if m.phases == nil {
 		return nil
 	}
 	last, cancel := clock.Detach(ctx)
 	defer cancel()
 	t, _ := m.claims.CurrentTask()
-	if moved := m.Phases.End(last, m.name(), t); moved != "" && ctx.Err() == nil {
+	if moved := m.phases.End(last, m.name(), t); moved != "" && ctx.Err() == nil {
 		return m.claims.release(ctx, "its owner moved the target", moved, true)
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 func (l *life) submit(ctx context.Context) <-chan permitted {
 	done := make(chan permitted, 1)
 	go func() {
-		r, err := l.plans.Plan(ctx, "Rewrite it.")
+		r, err := l.claims.plans.Plan(ctx, "Rewrite it.")
 		done <- permitted{r, err, 0}
 	}()
 	synctest.Wait()
@@ -85,16 +85,16 @@ func TestWhatIsAskedForALostTask(t *testing.T) {
 		})
 	}
 	p := newParts(t, "alice")
-	none, err := p.plans.Plan(t.Context(), "")
+	none, err := p.claims.plans.Plan(t.Context(), "")
 	p.must(err)
 	p.claim()
-	empty, err := p.plans.Plan(t.Context(), "")
+	empty, err := p.claims.plans.Plan(t.Context(), "")
 	if text := none.Text() + empty.Text(); err != nil || !none.IsError || !empty.IsError ||
 		!strings.Contains(text, "no task in hand") || !strings.Contains(text, "plan is empty") {
 		t.Errorf("%q, %v", text, err)
 	}
 	p.revoke(p.current(), true)
-	_, err = p.plans.Plan(t.Context(), "Rewrite it.")
+	_, err = p.claims.plans.Plan(t.Context(), "Rewrite it.")
 	if p.wants("before it is asked", err, muster.ErrFenced); p.current().ID != 0 || len(p.waiting()) > 0 {
 		t.Errorf("she has task %d, and %d plans wait", p.current().ID, len(p.waiting()))
 	}
@@ -136,7 +136,7 @@ func TestAPlanIsAskedOnce(t *testing.T) {
 	task := p.claim()
 	ask := func(plan string) muster.RequestID {
 		t.Helper()
-		r, err := p.plans.request(t.Context(), p.current(), plan)
+		r, err := p.claims.plans.request(t.Context(), p.current(), plan)
 		p.must(err)
 		return r.ID
 	}
@@ -166,7 +166,7 @@ func TestAPlanIsAskedOnce(t *testing.T) {
 		t.Error("a plan for an earlier claim counts for this one")
 	}
 	failEach(t, func(p *life) { p.claim() }, func(p *life) error {
-		_, err := p.plans.request(p.Context(), p.current(), "one")
+		_, err := p.claims.plans.request(p.Context(), p.current(), "one")
 		return err
 	})
 }
@@ -178,7 +178,7 @@ func TestOnlyThePlansOfAClaimAreCancelled(t *testing.T) {
 	p.create(board.Draft{})
 	ask := func(r muster.Request) muster.RequestID {
 		t.Helper()
-		r, err := p.Requests.Ask(t.Context(), r)
+		r, err := p.config.Requests.Ask(t.Context(), r)
 		p.must(err)
 		return r.ID
 	}
@@ -196,17 +196,17 @@ func TestOnlyThePlansOfAClaimAreCancelled(t *testing.T) {
 		change(&r)
 		others[what] = ask(r)
 	}
-	p.must(p.plans.cancel(t.Context(), task, "it was given back"))
-	if r, err := p.Requests.Get(t.Context(), mine); err != nil || r.Status != muster.RequestCancelled {
+	p.must(p.claims.plans.cancel(t.Context(), task, "it was given back"))
+	if r, err := p.config.Requests.Get(t.Context(), mine); err != nil || r.Status != muster.RequestCancelled {
 		t.Errorf("hers is %s: %v", r.Status, err)
 	}
 	for what, id := range others {
-		if r, err := p.Requests.Get(t.Context(), id); err != nil || r.Status != muster.RequestPending {
+		if r, err := p.config.Requests.Get(t.Context(), id); err != nil || r.Status != muster.RequestPending {
 			t.Errorf("another %s: it is %s, %v", what, r.Status, err)
 		}
 	}
 	failEach(t, func(p *life) { p.claim(); p.askPlan() }, func(p *life) error {
-		return p.plans.cancel(p.Context(), p.current(), "it was given back")
+		return p.claims.plans.cancel(p.Context(), p.current(), "it was given back")
 	})
 }
 
@@ -301,10 +301,10 @@ func TestALongerYes(t *testing.T) {
 			p := newParts(t, "alice")
 			p.claim()
 			p.allowTouch(time.Minute)
-			_, err := p.Requests.Ask(t.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice", To: c.by,
+			_, err := p.config.Requests.Ask(t.Context(), muster.Request{ID: "0000beef", Kind: muster.AskPermission, From: "alice", To: c.by,
 				Asks: []string{"bash(touch x)"}})
 			p.must(err)
-			_, _, err = p.Requests.DecideFor(t.Context(), "0000beef", c.by, true, c.scope, "")
+			_, _, err = p.config.Requests.DecideFor(t.Context(), "0000beef", c.by, true, c.scope, "")
 			p.must(err)
 			p.run.StartedAt = muster.UnixTime(time.Now().Add(c.began * time.Second))
 			if got := <-p.touch(t.Context()); got.runs != c.runs {

@@ -149,7 +149,7 @@ func TestAMemberLeavesAndComesBack(t *testing.T) {
 		}
 		p.must(p.presence.rejoin(t.Context()))
 		p.must(p.presence.leave(t.Context()))
-		_, err := p.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
+		_, err := p.config.Roster.Add(t.Context(), muster.Member{Name: "alice", Role: "coder", Prompt: "Work."})
 		p.must(err)
 		p.must(p.presence.rejoin(t.Context()))
 		if m = p.me(); m.Host != "" || p.presence.hasLeft(m) {
@@ -161,7 +161,7 @@ func TestAMemberLeavesAndComesBack(t *testing.T) {
 // waits begins one wait of a resting member, and returns what it has returned once it has.
 func (l *life) waits(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- l.idle.wait(ctx) }()
+	go func() { done <- l.waitForWork(ctx) }()
 	synctest.Wait()
 	return done
 }
@@ -182,11 +182,11 @@ func (l *life) isOver(done <-chan error) bool {
 func (l *life) rests(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := l.idle.begin(ctx); err != nil {
+	if err := l.beginIdle(ctx); err != nil {
 		return err
 	}
 	l.send(muster.MailIdle, muster.User, l.name(), "idle")
-	return l.idle.wait(ctx)
+	return l.waitForWork(ctx)
 }
 
 // The last words of a phase are mailed to the lead, once. A model that was cut off has none, and the lead is told why.
@@ -206,8 +206,8 @@ func TestTheLastMessageOfAPhase(t *testing.T) {
 	} {
 		p := newParts(t, "alice")
 		p.phase.change(func(n *counters) { n.words, n.stop = c.words, c.stop })
-		p.must(p.idle.begin(t.Context()))
-		p.must(p.idle.begin(t.Context()))
+		p.must(p.beginIdle(t.Context()))
+		p.must(p.beginIdle(t.Context()))
 		got := ""
 		for _, m := range p.leadMail() {
 			got += fmt.Sprint(m.Type, " ", m.From, " ", m.Content)
@@ -235,7 +235,7 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 		if m := p.me(); m.Status != muster.Idle || m.IdleReason != want {
 			t.Errorf("she is %s (%s), want %s", m.Status, m.IdleReason, want)
 		}
-		p.must(p.idle.markIdle(t.Context(), muster.IdleMessages))
+		p.must(p.markIdle(t.Context(), muster.IdleMessages))
 		mail := p.leadMail()
 		if len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != fmt.Sprintf("alice is idle (%s).", want) {
 			t.Errorf("the lead got %+v", mail)
@@ -252,7 +252,7 @@ func TestAMemberWaitsForItsJob(t *testing.T) {
 	expect := func(what string, want muster.MemberStatus, doing string) {
 		t.Helper()
 		p.must(p.presence.setStatus(t.Context(), muster.Working, "", "works"))
-		p.must(p.idle.markIdle(t.Context(), muster.IdleNoToolUse))
+		p.must(p.markIdle(t.Context(), muster.IdleNoToolUse))
 		if m := p.me(); m.Status != want || m.Doing != doing || len(p.leadMail()) > 0 != (want == muster.Idle) {
 			t.Errorf("%s: she is %s and %q", what, m.Status, m.Doing)
 		}
@@ -274,7 +274,7 @@ func TestAnIdleOwnerHearsOfItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
 		task := p.claim()
-		p.must(p.idle.begin(t.Context()))
+		p.must(p.beginIdle(t.Context()))
 		done := p.waits(t.Context())
 		if p.isOver(done) {
 			t.Fatal("she does not wait")
@@ -283,7 +283,7 @@ func TestAnIdleOwnerHearsOfItsTask(t *testing.T) {
 		if !p.isOver(done) {
 			t.Fatal("she has not heard that her task was taken")
 		}
-		if f, err := p.idle.facts(t.Context()); err != nil || f.Claim != LostClaim {
+		if f, err := p.idleFacts(t.Context()); err != nil || f.Claim != LostClaim {
 			t.Errorf("%+v: %v", f, err)
 		}
 	})
@@ -294,16 +294,16 @@ func TestTheIdleTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
-			p.idle.Limits.IdleTimeout = timeout
+			p.limits.IdleTimeout = timeout
 			ctx, stop := context.WithCancelCause(t.Context())
-			p.must(p.idle.begin(ctx))
+			p.must(p.beginIdle(ctx))
 			began, done := time.Now(), p.waits(ctx)
 			time.Sleep(timeout / 2)
 			p.send(muster.MailIdle, "bob", "alice", "idle")
-			if !p.isOver(done) || p.idle.rest.timedOut || p.idle.rest.triedTask {
-				t.Errorf("woken for nothing: %+v", p.idle.rest)
+			if !p.isOver(done) || p.rest.timedOut || p.rest.triedTask {
+				t.Errorf("woken for nothing: %+v", p.rest)
 			}
-			p.idle.rest.triedTask = true
+			p.rest.triedTask = true
 			done = p.waits(ctx)
 			if timeout == 0 {
 				time.Sleep(time.Hour)
@@ -314,8 +314,8 @@ func TestTheIdleTimeout(t *testing.T) {
 				p.wants("stopped", <-done, muster.CauseShutdown)
 				return
 			}
-			if p.must(<-done); time.Since(began) != timeout || !p.idle.rest.timedOut || p.idle.rest.triedTask {
-				t.Errorf("after %v: %+v", time.Since(began), p.idle.rest)
+			if p.must(<-done); time.Since(began) != timeout || !p.rest.timedOut || p.rest.triedTask {
+				t.Errorf("after %v: %+v", time.Since(began), p.rest)
 			}
 			began = time.Now() // it keeps its claim: the time begins anew
 			if p.must(<-p.waits(ctx)); time.Since(began) != timeout {
@@ -332,7 +332,7 @@ func TestTheFactsOfAnIdleMember(t *testing.T) {
 	p := newParts(t, "alice")
 	expect := func(what string, want IdleFacts) {
 		t.Helper()
-		if f, err := p.idle.facts(t.Context()); err != nil || f != want {
+		if f, err := p.idleFacts(t.Context()); err != nil || f != want {
 			t.Errorf("%s: %+v, %v", what, f, err)
 		}
 	}
@@ -351,10 +351,10 @@ func TestTheFactsOfAnIdleMember(t *testing.T) {
 	p.jobs.Finished()
 	p.claims.held.change(func(h *claim) { h.landingResumed = true })
 	expect("it was resumed once", IdleFacts{Claim: Presented})
-	p.idle.rest.triedTask, p.idle.rest.timedOut = true, true
+	p.rest.triedTask, p.rest.timedOut = true, true
 	p.presence.Asked(muster.Lead, "Shall I?")
 	expect("timed out, with a question", IdleFacts{Claim: Presented, TriedTask: true, TimedOut: true, KeepsClaim: true})
-	p.idle.rest.timedOut = false
+	p.rest.timedOut = false
 	p.ask("", muster.AskPermission, "bob", "alice")
 	p.ask("", muster.AskShutdown, muster.User, "bob")
 	expect("nobody asks her to shut down", IdleFacts{Claim: Presented, TriedTask: true})

@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
+	"muster/internal/mailbox"
+	"muster/internal/requests"
 	"muster/internal/roles"
+	"muster/internal/roster"
 )
 
 // TeamProgress is how the team stands, read from the board, the roster, the requests and the
@@ -37,11 +41,28 @@ func (p TeamProgress) Done() bool {
 	return len(p.Open) == 0 && len(p.Unreadable) == 0 && len(p.Working) == 0
 }
 
+// Overview reads from a team's records how the team stands.
+type Overview struct {
+	Store    muster.Store
+	Board    *board.Board
+	Post     *mailbox.Mail
+	Roster   *roster.Roster
+	Requests *requests.Requests
+	// Run returns the record of the team's current run.
+	Run func(context.Context) (muster.Run, error)
+	// Roles are those of the repository and of the user, with what is built in.
+	Roles []roles.Role
+	// Patient says that idle members are never timed out.
+	Patient bool
+	// Talk is the user's conversation with the lead; without one it is nil, and the run ends by itself.
+	Talk Talk
+}
+
 // Progress reads how the team stands. It looks into the inboxes of idle members only when
 // nobody is at work and either all is done or nothing can move: only then does mail that
 // wakes somebody change the answer, and there may be thousands of inboxes.
-func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
-	p, members, err := s.progressWithoutMail(ctx)
+func (o *Overview) Progress(ctx context.Context) (TeamProgress, error) {
+	p, members, err := o.progressWithoutMail(ctx)
 	if err != nil || len(p.Working) > 0 || len(p.Open)+len(p.Unreadable) > 0 && p.Stuck == "" {
 		return p, err
 	}
@@ -49,7 +70,7 @@ func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
 		if m.Status != muster.Idle || m.Name == muster.Lead {
 			continue
 		}
-		wakes, err := s.hasWakingMail(ctx, m.Name)
+		wakes, err := o.hasWakingMail(ctx, m.Name)
 		if err != nil {
 			return p, err
 		}
@@ -60,24 +81,30 @@ func (s *Services) Progress(ctx context.Context) (TeamProgress, error) {
 	}
 	// Read again after the inboxes: a member says that it is at work before it takes its
 	// mail, so that mail which was gone already shows as a member at work now.
-	p, _, err = s.progressWithoutMail(ctx)
+	p, _, err = o.progressWithoutMail(ctx)
 	return p, err
 }
 
+// tasksForLead returns the tasks that are open or need attention.
+func (o *Overview) tasksForLead(ctx context.Context) ([]muster.Task, error) {
+	p, err := o.Progress(ctx)
+	return slices.Concat(p.Open, p.NeedsAttention), err
+}
+
 // progressWithoutMail reads the progress without the inboxes, and returns the members too.
-func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
-	p.Patient = s.Patient || s.hasConversation(ctx)
-	run, runErr := s.Run(ctx)
+func (o *Overview) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
+	p.Patient = o.Patient || o.hasConversation(ctx)
+	run, runErr := o.Run(ctx)
 	// Members before tasks. A member claims a task while it is idle and then says that it
 	// works. In the other order it could be seen idle, after its task was seen unclaimed:
 	// nobody would seem to be at work on an open task.
-	members, membersErr := s.Roster.List(ctx)
-	tasks, tasksErr := s.Board.List(ctx)
-	pending, err := s.Requests.Pending(ctx)
+	members, membersErr := o.Roster.List(ctx)
+	tasks, tasksErr := o.Board.List(ctx)
+	pending, err := o.Requests.Pending(ctx)
 	if err = cmp.Or(runErr, membersErr, tasksErr, err); err != nil {
 		return p, nil, err
 	}
-	p.mayTake = s.taking(members)
+	p.mayTake = o.taking(members)
 	for i := range members {
 		if m := &members[i]; m.Status == muster.Working && m.Name != muster.Lead {
 			p.Working = append(p.Working, m.Name)
@@ -87,7 +114,7 @@ func (s *Services) progressWithoutMail(ctx context.Context) (p TeamProgress, mem
 	ofOthers := func(r muster.Request) bool { return r.To != muster.Lead }
 	p.Requests = slices.DeleteFunc(slices.Clone(pending), ofOthers)
 	outOfRun := func(u muster.UnreadableTask) bool { return !run.HasID(u.ID) }
-	p.Unreadable = slices.DeleteFunc(slices.Clone(s.Board.Corrupt()), outOfRun)
+	p.Unreadable = slices.DeleteFunc(slices.Clone(o.Board.Corrupt()), outOfRun)
 	p.Stuck = stuckReason(p, members, pending)
 	return p, members, nil
 }
@@ -121,14 +148,42 @@ func isHeldOutside(t muster.Task, members map[muster.Name]*muster.Member) bool {
 
 // hasWakingMail reports whether mail waits for an idle member that will wake it. A shutdown
 // request that was decided already wakes nobody.
-func (s *Services) hasWakingMail(ctx context.Context, name muster.Name) (bool, error) {
-	msgs, err := s.Post.Waking(ctx, name, 0)
+func (o *Overview) hasWakingMail(ctx context.Context, name muster.Name) (bool, error) {
+	msgs, err := o.Post.Waking(ctx, name, 0)
 	for _, msg := range msgs {
-		if msg.Type != muster.MailShutdown || !isDecided(ctx, s.Requests, msg.RequestID) {
+		if msg.Type != muster.MailShutdown || !isDecided(ctx, o.Requests, msg.RequestID) {
 			return true, err
 		}
 	}
 	return false, err
+}
+
+// watch returns one channel for all changes that may concern a waiting lead.
+func (o *Overview) watch(ctx context.Context) <-chan struct{} {
+	all := make(chan struct{}, 1)
+	for _, c := range []<-chan struct{}{
+		o.Post.Watch(ctx, muster.Lead), o.Board.Watch(ctx), o.Roster.Watch(ctx), o.Requests.Watch(ctx),
+	} {
+		go func() {
+			for range c { // it is closed when ctx ends
+				select {
+				case all <- struct{}{}:
+				default: // a hint waits already
+				}
+			}
+		}()
+	}
+	return all
+}
+
+// hasConversation reports whether the user is in a conversation with the lead, here or in
+// another process.
+func (o *Overview) hasConversation(ctx context.Context) bool {
+	if isOpen(o.Talk) {
+		return true
+	}
+	held, err := o.Store.Leases().Held(ctx, TalkLease)
+	return err == nil && held
 }
 
 // stuckReason says why nothing can move the open tasks, or "" when something can.
@@ -231,28 +286,27 @@ func unclaimedReason(t muster.Task) string {
 	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
 }
 
-// keepsClaim reports whether an idle member must not be timed out yet, and keeps the task
-// that it has claimed: a conversation with the user is open, it waits for a background job or
-// for an answer, or a task that it may take waits for what others work on.
-func (i *idling) keepsClaim(ctx context.Context) (bool, error) {
-	if i.jobs.Running() > 0 || i.hasConversation(ctx) {
+// mayWork reports whether an idle member must not be timed out yet, and keeps the task that it has claimed: a
+// conversation with the user is open, it waits for an answer, or a task that it may take waits for what others work on.
+func (o *Overview) mayWork(ctx context.Context, me muster.Member, asked []muster.Name) (bool, error) {
+	if o.hasConversation(ctx) {
 		return true, nil
 	}
-	members, err := i.Roster.List(ctx)
+	members, err := o.Roster.List(ctx)
 	if err != nil {
 		return false, err
 	}
 	owners := byName(members)
-	for _, asked := range i.presence.openQuestions() { // the answer may still come
-		if m := owners[asked]; asked == muster.User || asked == muster.Lead || m != nil && m.Status != muster.Shutdown {
+	for _, name := range asked { // the answer may still come
+		if m := owners[name]; name == muster.User || name == muster.Lead || m != nil && m.Status != muster.Shutdown {
 			return true, nil
 		}
 	}
-	all, err := i.Board.List(ctx)
+	all, err := o.Board.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	return mayGetWork(all, members, i.presence.Me(), i.taking(members)), nil
+	return mayGetWork(all, members, me, o.taking(members)), nil
 }
 
 // mayGetWork reports whether there is a task that the member may take: one that has become ready since the member
@@ -291,11 +345,11 @@ func (f taking) allows(t muster.Task, role string) bool {
 }
 
 // taking says which tasks the members of a role take by themselves. It is quick for the roles of these members.
-func (s *Services) taking(members []muster.Member) taking {
+func (o *Overview) taking(members []muster.Member) taking {
 	onlyOwn := map[string]bool{}
 	for _, m := range members {
 		if _, isKnown := onlyOwn[m.Role]; !isKnown {
-			onlyOwn[m.Role] = s.onlyOwnTasks(m.Role)
+			onlyOwn[m.Role] = o.onlyOwnTasks(m.Role)
 		}
 	}
 	return func(t muster.Task, role string) bool {
@@ -303,14 +357,14 @@ func (s *Services) taking(members []muster.Member) taking {
 			return t.RoleMay(role)
 		}
 		isOnlyOwn, isKnown := onlyOwn[role]
-		return isKnown && !isOnlyOwn || !isKnown && !s.onlyOwnTasks(role)
+		return isKnown && !isOnlyOwn || !isKnown && !o.onlyOwnTasks(role)
 	}
 }
 
 // onlyOwnTasks reports whether the members of a role take only tasks that ask for it: they cannot write files, and any
 // other task may need a change.
-func (s *Services) onlyOwnTasks(role string) bool {
-	r, _ := roles.Named(s.Roles, role)
+func (o *Overview) onlyOwnTasks(role string) bool {
+	r, _ := roles.Named(o.Roles, role)
 	return !r.Writes()
 }
 

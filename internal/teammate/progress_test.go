@@ -386,7 +386,7 @@ func TestWhoKeepsItsClaim(t *testing.T) {
 		l.must(err)
 		expect := func(what string, want bool) {
 			t.Helper()
-			if got, err := l.idle.keepsClaim(ctx); err != nil || got != want {
+			if got, err := l.keepsClaim(ctx); err != nil || got != want {
 				l.Errorf("%s: %v, %v", what, got, err)
 			}
 		}
@@ -406,7 +406,7 @@ func TestWhoKeepsItsClaim(t *testing.T) {
 		expect("bob has shut down", false)
 		asks()
 		talk := newTalk()
-		l.Talk = talk
+		l.team.Talk = talk
 		expect("the user is in a conversation", true)
 		close(talk.closed)
 		expect("the conversation is over", false)

@@ -5,20 +5,99 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/board"
 	"muster/internal/clock"
+	"muster/internal/hooks"
+	"muster/internal/prompt"
+	"muster/internal/requests"
 	"muster/internal/spend"
 	"muster/internal/text"
+	"muster/internal/tool/agent"
+	"muster/internal/tool/code"
 	"muster/internal/transcript"
 	"muster/llm"
 	"muster/loop"
 )
 
-// run opens the conversation and does what Next decides, until that is the end.
-func (m *Member) run(ctx context.Context) (End, error) {
+// Member is a running member. The actions that Next decides work on it, and on its parts.
+type Member struct {
+	record   muster.Member // as it was in the roster when this life began
+	limits   Limits
+	ownModel bool // its model is not the team's
+	run      func(context.Context) (muster.Run, error)
+	model    llm.Model
+	emit     func(loop.Event)
+	talk     Talk
+	phases   Phases
+	requests *requests.Requests
+	jobs     *code.Jobs
+	todo     *agent.Todo
+	diary    *diary
+
+	phase        *phase
+	presence     *presence
+	conversation *conversation
+	compaction   *compaction
+	about        *surroundings
+	claims       *claims
+	hooks        *userHooks
+	scratch      *scratchView
+	toolbox      *toolbox
+	lead         *lead
+	team         *Overview
+
+	// The course of the machine, which is of the goroutine of Live alone. All else that
+	// decides what follows is read from records and parts.
+	stage  Stage
+	start  StartFacts // what was found when the transcript was opened
+	err    error      // of the last phase
+	byUser bool       // the user stopped the last phase
+	// stopRest ends the watches of a rest.
+	stopRest  context.CancelFunc
+	rest      idleRest
+	hookStops int  // how often in a row a hook has made an idle member go on
+	end       *End // nil: the life goes on
+}
+
+func (m *Member) name() muster.Name { return m.record.Name }
+
+// isLead reports whether the member is the lead. There is one in a team.
+func (m *Member) isLead() bool { return m.record.Name == muster.Lead }
+
+// End is how a member's life ended.
+type End struct {
+	// Code is the lead's verdict on the run: 0 all done, 1 an error, 3 work is left.
+	Code int
+	// Text is the last message, or why it ended.
+	Text string
+}
+
+// TurnCount returns how many turns the member has had in its life.
+func (m *Member) TurnCount() int { return int(m.presence.turns.Load()) }
+
+// Live runs the member until it shuts down, its context ends, or (the lead) the run is over.
+// When the context ends with muster.CauseShutdown the member leaves in order; with any other
+// cause its records stay as they are, for the process that takes it over.
+func (m *Member) Live(ctx context.Context) (End, error) {
+	defer m.jobs.Close()
+	end, err := m.act(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if m.stage != Left && (errors.Is(err, muster.CauseShutdown) || err == nil && !m.isLead()) {
+		m.jobs.Close() // no command of it may run when its record says that it has shut down
+		return end, Leave{}.do(ctx, m)
+	}
+	return end, err
+}
+
+// act opens the conversation and does what Next decides, until that is the end.
+func (m *Member) act(ctx context.Context) (End, error) {
 	if err := m.open(ctx); err != nil {
 		return End{Code: 1}, err
 	}
@@ -45,7 +124,7 @@ func (a Finish) do(_ context.Context, m *Member) error {
 
 func (a GrantShutdown) do(ctx context.Context, m *Member) error {
 	m.end = &End{Text: "shut down while idle"}
-	_, _, err := m.Requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
+	_, _, err := m.requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
 	return err
 }
 
@@ -53,7 +132,7 @@ func (RecoverCalls) do(ctx context.Context, m *Member) error {
 	// A landing or a plan that was cut off is waited for again: its record says how it ends.
 	m.start.Recovered = true
 	err := m.resumeHooks(ctx, m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first."))
-	m.todo.Restore(m.conversation.script.State(), m.conversation.script.Messages())
+	m.compaction.restore()
 	return err
 }
 
@@ -65,7 +144,7 @@ func (ContinueConversation) do(ctx context.Context, m *Member) error {
 
 func (TimeOut) do(ctx context.Context, m *Member) error {
 	m.stage = Leaving
-	return m.idle.timeOut(ctx)
+	return m.timeOut(ctx)
 }
 
 func (Rejoin) do(ctx context.Context, m *Member) error {
@@ -90,7 +169,7 @@ func (m *Member) wakeWith(ctx context.Context, say func(context.Context) (bool, 
 	if err := m.conversation.wake(ctx); err != nil {
 		return err
 	}
-	m.idle.hookStops = 0
+	m.hookStops = 0
 	return m.wakeIf(say(ctx))
 }
 
@@ -121,7 +200,7 @@ func (m *Member) resumeLanding(ctx context.Context) error {
 	return m.conversation.remind(ctx, "%s", text)
 }
 
-func (ClaimTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.idle.beginTask(ctx)) }
+func (ClaimTask) do(ctx context.Context, m *Member) error { return m.wakeIf(m.beginTask(ctx)) }
 
 func (Rest) do(ctx context.Context, m *Member) error { return m.beginRest(ctx) }
 
@@ -131,16 +210,16 @@ func (m *Member) beginRest(ctx context.Context) error {
 	watch, stop := context.WithCancel(ctx)
 	m.stopRest = stop
 	if m.isLead() {
-		m.lead.changed = m.lead.watch(watch)
+		m.lead.rest(watch)
 		return nil
 	}
-	return m.idle.begin(watch)
+	return m.beginIdle(watch)
 }
 
 // open opens the transcript and finds the member's claim. The transcript is the first: once
 // this process is its writer, a former host can begin nothing more.
 func (m *Member) open(ctx context.Context) (err error) {
-	if m.conversation.script, err = m.openTranscript(ctx); err != nil {
+	if err := m.conversation.open(ctx); err != nil {
 		return err
 	}
 	if err := m.claims.find(ctx); err != nil {
@@ -150,42 +229,13 @@ func (m *Member) open(ctx context.Context) (err error) {
 	// not taken for abandoned.
 	m.claims.lanes.archiveAbandoned(ctx)
 	mark, err := m.conversation.openingMark(ctx)
-	m.start.Opened = m.conversation.script.Delivered(mark)
-	if err == nil && m.isLead() && !m.inTalk() {
+	m.start.Opened = m.conversation.hasRead(mark)
+	if err == nil && m.isLead() && !isOpen(m.talk) {
 		var run muster.Run
-		run, err = m.Run(ctx)
+		run, err = m.run(ctx)
 		m.start.Unneeded = run.Playbook != nil
 	}
 	return err
-}
-
-// openTranscript opens the transcript and makes this process its writer: any process that
-// hosted the member before can append nothing more. That process may be stopped, not dead,
-// and it may be this one, awake again; so the record is read once more. It is Fenced when
-// another process hosts the member by now.
-func (m *Member) openTranscript(ctx context.Context) (*transcript.Transcript, error) {
-	const maxTries = 10
-	for try := 1; ; try++ {
-		t, err := transcript.Open(ctx, m.Store.Log(), m.name())
-		if err != nil || t.Pos() == 0 {
-			return t, err
-		}
-		switch err = t.TakeOver(ctx, m.Record.Host); {
-		case err == nil:
-			return t, m.presence.checkHost(ctx)
-		case !errors.Is(err, muster.ErrFenced) || try == maxTries:
-			return nil, err
-		}
-	}
-}
-
-// prompt returns what the member was spawned with. A teammate's is a model's or a person's, and is escaped; the lead's
-// is the runtime's own.
-func (s *self) prompt() string {
-	if s.isLead() {
-		return s.Record.Prompt
-	}
-	return text.EscapeTags(s.Record.Prompt)
 }
 
 // do says who the member is, what it was spawned with, and its first task if it may claim one.
@@ -215,13 +265,9 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := append(append(about, m.conversation.identity(), m.about.place(), m.prompt(), task, said), more...)
+	texts := append(append(about, m.conversation.identity(), m.about.place(), m.conversation.prompt(), task, said), more...)
 	m.stage = Ready
-	write := m.conversation.script.User
-	if afresh {
-		write = m.conversation.script.Fresh
-	}
-	return m.conversation.enter(ctx, write, marks, texts)
+	return m.conversation.begin(ctx, afresh, marks, texts)
 }
 
 // parallel is how many read-only calls of one reply run side by side.
@@ -238,14 +284,14 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 		}
 	}
 	turn, done := ctx, func() {}
-	if m.isLead() && m.inTalk() { // in a conversation the user can stop the lead's turn
-		turn, done = m.Talk.Turn(ctx)
+	if m.isLead() && isOpen(m.talk) { // in a conversation the user can stop the lead's turn
+		turn, done = m.talk.Turn(ctx)
 	}
-	if m.Phases != nil {
-		m.Phases.Begin(ctx, m.name())
+	if m.phases != nil {
+		m.phases.Begin(ctx, m.name())
 	}
-	_, m.err = loop.Agent{Model: m.models.own.Model, Tools: m.toolbox.get().tools, Conversation: session{m.self},
-		Boundary: session{m.self}.Boundary, Emit: m.Emit, Parallel: parallel}.Run(turn)
+	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: (*session)(m),
+		Boundary: (*session)(m).Boundary, Emit: m.emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
 	m.stage = PhaseEnded
@@ -261,7 +307,7 @@ func (Leave) do(ctx context.Context, m *Member) error {
 	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
 		return err
 	}
-	if err := m.Requests.Leave(ctx, m.name(), "it has shut down"); err != nil {
+	if err := m.requests.Leave(ctx, m.name(), "it has shut down"); err != nil {
 		return err
 	}
 	if err := m.conversation.markLeft(ctx); err != nil {
@@ -279,7 +325,7 @@ func (Leave) do(ctx context.Context, m *Member) error {
 // again, and the model reads unknown. With resume it may also wait for the end of what a call
 // had begun.
 func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) error {
-	for _, c := range m.conversation.script.Unanswered() {
+	for _, c := range m.conversation.unanswered() {
 		var r llm.Result
 		var known bool
 		var err error
@@ -293,7 +339,7 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 			r = llm.ErrorResult("%s", unknown)
 		}
 		r.ID = c.ID
-		if err := m.conversation.script.Result(ctx, r); err != nil {
+		if err := m.conversation.answer(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -307,7 +353,7 @@ func (AnswerStopped) do(ctx context.Context, m *Member) error {
 	if err == nil {
 		// The words of a turn that was cut off are no last message, and the user speaks next.
 		m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
-		m.Emit(loop.ReplyDiscarded{})
+		m.emit(loop.ReplyDiscarded{})
 		err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want.")
 	}
 	if err != nil {
@@ -344,12 +390,12 @@ func (SetTaskAside) do(ctx context.Context, m *Member) error {
 
 // finalMessage returns what the model said last. After a restart it is read from the
 // transcript.
-func (s *self) finalMessage() string {
-	if c := s.phase.get(); c.words != "" {
+func (m *Member) finalMessage() string {
+	if c := m.phase.get(); c.words != "" {
 		return c.words
 	}
-	if m := s.conversation.last(); m.Role == llm.Assistant {
-		return textOf(m)
+	if last := m.conversation.last(); last.Role == llm.Assistant {
+		return textOf(last)
 	}
 	return "" // something was said to it since
 }
@@ -372,4 +418,134 @@ func (GiveUp) do(ctx context.Context, m *Member) error {
 		text += fmt.Sprintf("\nIts task #%d is back on the board.", t.ID)
 	}
 	return m.diary.tellLead(ctx, muster.MailError, 0, text)
+}
+
+// resumeHooks runs the hooks of a conversation that goes on, unless err says that it cannot. No model is asked only to
+// hear what they say.
+func (m *Member) resumeHooks(ctx context.Context, err error) error {
+	if err != nil || m.conversation.isEmpty() {
+		return err
+	}
+	said, err := m.hooks.start(ctx, "resume")
+	if err == nil && m.conversation.owesReply() {
+		err = m.conversation.say(ctx, nil, said)
+	}
+	return err
+}
+
+// openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
+// what they say. A goal that they refuse is an error.
+func (m *Member) openingHooks(ctx context.Context) (string, error) {
+	said, err := m.hooks.start(ctx, "startup")
+	if err != nil || !m.isLead() || !m.hooks.has(hooks.UserPromptSubmit) {
+		return said, err
+	}
+	run, err := m.run(ctx)
+	words := cmp.Or(run.FirstWords, run.Goal)
+	if err != nil || words == "" {
+		return said, err
+	}
+	more, refused, err := m.hooks.prompt(ctx, words)
+	if err == nil && refused != "" {
+		err = muster.Errorf(muster.Invalid, "a hook refused the goal: %s", refused).
+			WithHint("see the hooks, and where they come from:  muster hooks")
+	}
+	return strings.TrimSpace(said + "\n" + more), err
+}
+
+func (HearMail) do(ctx context.Context, m *Member) error {
+	m.lead.toldStuck = false
+	return m.wakeIf(m.conversation.deliverWaking(ctx))
+}
+
+func (a Listen) do(ctx context.Context, m *Member) error {
+	return m.lead.listen(ctx, a.Done)
+}
+
+func (AwaitTeam) do(ctx context.Context, m *Member) error {
+	return m.lead.awaitTeam(ctx)
+}
+
+// do tells the lead why nothing can move. If it ends its turn again, the run ends.
+func (a TellStuck) do(ctx context.Context, m *Member) error {
+	m.lead.toldStuck = true
+	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
+		"Do something about it, or end again to stop the run with this work left.",
+		a.Open, text.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
+}
+
+// do waits until something needs the lead, and wakes it with that. In a conversation the user gets the prompt
+// back while the team works on.
+func (Sleep) do(ctx context.Context, m *Member) error {
+	m.lead.handOver(false)
+	w, err := m.lead.sleep(ctx, false)
+	if err == nil && w.mail {
+		// What the user asks of the runtime is no reason to ask the model.
+		var isAsk bool
+		if isAsk, err = m.conversation.hasOnlyAsks(ctx); isAsk {
+			return m.wakeIf(m.conversation.deliver(ctx))
+		}
+	}
+	if err == nil {
+		err = m.conversation.remind(ctx, "%s", text.EscapeTags(w.text))
+	}
+	if err != nil {
+		return err
+	}
+	// News that has collected in the meantime enters with what woke the lead.
+	_, err = m.conversation.deliver(ctx)
+	return m.wakeIf(true, err)
+}
+
+// do waits as Sleep does. A run that is all done needs no lead, unless a task needs attention.
+func (a AwaitNeed) do(ctx context.Context, m *Member) error {
+	w, err := m.lead.sleep(ctx, false)
+	if err != nil {
+		return err
+	}
+	if p := w.progress; !w.mail && p.Done() && len(p.NeedsAttention) == 0 {
+		m.end = &End{}
+		return nil
+	}
+	tasks, err := m.team.tasksForLead(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.begin(ctx, a.Afresh, tasksOnBoard(tasks),
+		prompt.Reminder("%s", text.EscapeTags(w.text))); err != nil {
+		return err
+	}
+	_, err = m.conversation.deliver(ctx)
+	return err
+}
+
+// LeadEnd returns how a run ended whose lead has shut down, from the lead's transcript and
+// the board: what the lead's own process would have returned, had it not been killed before
+// it could. A lead that was never asked in a run with a playbook has said nothing.
+func (s *Services) LeadEnd(ctx context.Context) (End, error) {
+	run, err := s.Run(ctx)
+	if err != nil {
+		return End{Code: 1}, err
+	}
+	var f LeadFacts
+	wasAsked := run.Playbook == nil
+	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
+		case err != nil:
+			return End{Code: 1}, err
+		case slices.Contains(e.Mail, openingOf(run)):
+			wasAsked = true
+		case e.Kind == transcript.KindReply && wasAsked:
+			f.Message = textOf(*e.Message)
+			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
+		}
+	}
+	if f.Progress, err = s.Progress(ctx); err != nil {
+		return End{Code: 1}, err
+	}
+	if end, over := runEnd(f); over {
+		return end, nil
+	}
+	return End{Text: f.Message}, nil
 }

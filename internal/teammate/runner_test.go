@@ -23,7 +23,7 @@ import (
 func TestRest(t *testing.T) {
 	live(t, "alice", func(l *life) {
 		l.start(says("Ready."), says("Noted."), says("I begin."))
-		inbox, changed := l.idle.rest.inbox, l.idle.rest.board
+		inbox, changed := l.rest.inbox, l.rest.board
 		l.send(muster.MailMessage, muster.Lead, "alice", "hello")
 		if synctest.Wait(); len(l.turns) != 1 {
 			l.Fatalf("%d turns are left", len(l.turns))
@@ -237,8 +237,8 @@ func TestNewMember(t *testing.T) {
 			l.Errorf("%d turns, asked %v", l.TurnCount(), l.presence.openQuestions())
 		}
 		l.config.NoImages, l.config.ModelName, l.config.MaxTokens = true, "openai/gpt-5", 9
-		if l.restart("alice"); l.models.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
-			l.Errorf("a subagent has %+v", l.models.subagents["work"])
+		if l.restart("alice"); l.toolbox.helpers.models.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
+			l.Errorf("a subagent has %+v", l.toolbox.helpers.models.subagents["work"])
 		}
 		l.config.Model = func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return nil, errTest }
 		if m, err := New(l.config); !errors.Is(err, errTest) || m != nil {
@@ -306,7 +306,8 @@ func TestATranscriptIsTakenOver(t *testing.T) {
 			l.open()
 			l.config.Store = crowded{l.config.Store, &left}
 			l.restart("alice")
-			if script, err := l.openTranscript(l.Context()); (err == nil) != isTaken || (script != nil) != isTaken ||
+			err := l.conversation.open(l.Context())
+			if (err == nil) != isTaken || (l.conversation.script != nil) != isTaken ||
 				!isTaken && !errors.Is(err, muster.ErrFenced) {
 				l.Errorf("%d left: %v", left, err)
 			}
@@ -418,7 +419,7 @@ func TestWhatWasSaidAfreshIsNoted(t *testing.T) {
 		ctx := l.Context()
 		l.open()
 		l.create(board.Draft{})
-		task, _, err := l.Board.ClaimNext(ctx, board.Claim{Owner: "alice", Role: "coder"})
+		task, _, err := l.config.Board.ClaimNext(ctx, board.Claim{Owner: "alice", Role: "coder"})
 		l.must(err)
 		l.claims.setTask(task)
 		l.decide(l.askPlan(), muster.Lead, true, "Mind the tests.")

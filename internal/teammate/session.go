@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"muster/internal/failpoint"
+	"muster/internal/hooks"
 	"muster/internal/prompt"
+	"muster/internal/text"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
@@ -14,11 +16,13 @@ import (
 
 // session is the member's conversation as the loop works on it: it brings in the mail, and
 // keeps the limits.
-type session struct{ *self }
+type session Member
+
+func (s *session) life() *Member { return (*Member)(s) }
 
 // Request returns what to send now. System and tools stay the same byte for byte, and
 // messages are only appended to, so that the model's provider can cache the prefix.
-func (s session) Request(ctx context.Context) (llm.Request, error) {
+func (s *session) Request(ctx context.Context) (llm.Request, error) {
 	p := s.toolbox.get()
 	messages, err := s.compaction.fit(ctx, p)
 	if err != nil {
@@ -31,19 +35,19 @@ func (s session) Request(ctx context.Context) (llm.Request, error) {
 		turn = c.turns
 	})
 	s.diary.event(ctx, journal.TurnStarted, map[string]any{"turn": turn, "turns": s.presence.turns.Add(1)})
-	return s.request(ctx, p, messages), nil
+	return s.conversation.request(ctx, p, messages), nil
 }
 
 // Append makes a finished reply durable, before any of its calls begins, and meters it. The
 // counters and the events follow the transcript: a crash in between loses numbers only.
-func (s session) Append(ctx context.Context, r llm.Reply) error {
+func (s *session) Append(ctx context.Context, r llm.Reply) error {
 	var isCut bool
 	if s.phase.change(func(c *counters) { isCut = c.prompts.isCut(r) }); isCut {
-		s.Emit(loop.ReplyDiscarded{})
+		s.emit(loop.ReplyDiscarded{})
 		return llm.Errorf(llm.ContextFull, "the model's server leaves out a part of the conversation: "+
 			"it counts fewer tokens though there are more")
 	}
-	if err := s.conversation.script.Reply(ctx, r); err != nil {
+	if err := s.conversation.reply(ctx, r); err != nil {
 		return err
 	}
 	failpoint.Hit("teammate.replied")
@@ -57,7 +61,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 	// starts again; see answerCalls.
 	s.presence.onModelReply(ctx)
 	s.diary.replied(ctx, r, map[string]any{"turn": now.turns, "seconds": seconds(time.Since(now.lastTurnAt))})
-	if now.isEndless(s.Limits.Turns) {
+	if now.isEndless(s.limits.Turns) {
 		return errTurns
 	}
 	return nil
@@ -66,7 +70,7 @@ func (s session) Append(ctx context.Context, r llm.Reply) error {
 // Answer makes the result of one call durable. A call that the end of the process cut off
 // stays open if records answer it: the process that takes the conversation over asks them. An
 // answer now would say "interrupted" of a call whose outcome is on record.
-func (s session) Answer(ctx context.Context, r llm.Result) error {
+func (s *session) Answer(ctx context.Context, r llm.Result) error {
 	p := s.toolbox.get()
 	var isPending bool
 	s.phase.change(func(c *counters) {
@@ -78,11 +82,11 @@ func (s session) Answer(ctx context.Context, r llm.Result) error {
 		return nil
 	}
 	defer failpoint.Hit("teammate.answered")
-	return s.conversation.script.Result(ctx, r)
+	return s.conversation.answer(ctx, r)
 }
 
 // Boundary is where things from outside enter the conversation, and limits act.
-func (s session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error) {
+func (s *session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -127,24 +131,24 @@ func (s session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err 
 	return step.goOn, step.err
 }
 
-func (s session) collisions(ctx context.Context) string {
+func (s *session) collisions(ctx context.Context) string {
 	wrote := s.jobs.Running() > 0 // they may write at any time
 	s.phase.change(func(c *counters) { wrote, c.wrote = wrote || c.wrote, false })
 	return s.claims.conflicts(ctx, wrote)
 }
 
 // decideBoundary decides from the phase's counters what follows at a boundary.
-func (s session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
+func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
-	waits, jobsRun := s.waits(), s.jobs.Running() > 0
+	waits, jobsRun := s.life().waits(), s.jobs.Running() > 0
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
 			c.still.endIfChanged()
-			step = c.beforeStop(received, s.isLead(), task.ID, waits)
+			step = c.beforeStop(received, s.life().isLead(), task.ID, waits)
 			return
 		}
 		c.countRound(jobsRun)
-		if step = c.betweenRounds(s.Limits.Turns); step.reminder == "" && step.err == nil {
+		if step = c.betweenRounds(s.limits.Turns); step.reminder == "" && step.err == nil {
 			if text, due := s.todo.Round(c.usedTodo); due {
 				step.reminder = prompt.Reminder("%s", text)
 			}
@@ -156,8 +160,8 @@ func (s session) decideBoundary(b loop.Boundary, received bool) (step boundarySt
 
 // waits reports whether the member waits for something and has not simply stopped. A lead that
 // was told that nothing can move knows its task.
-func (s *self) waits() bool {
-	return len(s.presence.openQuestions()) > 0 || s.jobs.Running() > 0 || s.lead.toldStuck
+func (m *Member) waits() bool {
+	return len(m.presence.openQuestions()) > 0 || m.jobs.Running() > 0 || m.lead.toldStuck
 }
 
 // promptSizes are what a server has counted of the requests of one conversation. Some servers leave out the oldest
@@ -185,4 +189,19 @@ func (p *promptSizes) isCut(r llm.Reply) bool {
 	}
 	p.less++
 	return p.less >= minCutTimes
+}
+
+// stopHooks runs the hooks of a lead that would end its turn. They may say why it should go on.
+func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
+	c := s.phase.get()
+	if !s.life().isLead() || c.hookStops == maxHookStops {
+		return step, nil
+	}
+	o, err := s.hooks.run(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
+	if err == nil && o.Blocked {
+		s.phase.change(func(c *counters) { c.hookStops++ })
+		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
+			text.EscapeTags(o.Reason))
+	}
+	return step, err
 }

@@ -11,32 +11,67 @@ import (
 	"muster/internal/text"
 )
 
+// staff spawns the lead's teammates. In a run with a playbook it also asks those to leave who are in the way.
+type staff struct {
+	team       *Overview
+	checkModel func(name string) error // refuses the name of a model that no member can have; nil refuses none
+	spawned    func()                  // called after each spawn; or nil
+	diary      *diary
+}
+
 // anyRole is the role of the teammates that are spawned for tasks of no role.
 const anyRole = "coder"
 
-// staffedProgress is Progress, but in a run with a playbook the teammates that the ready tasks want are spawned first:
-// while the lead sleeps nobody else does. A task that waits until a teammate has left is not told as one that nobody
-// may take.
-func (l *lead) staffedProgress(ctx context.Context) (p TeamProgress, err error) {
-	run, err := l.Run(ctx)
+// Spawn records a new teammate; the supervisor that sees the record starts it.
+func (s *staff) Spawn(ctx context.Context, m muster.Member) (muster.Member, error) {
+	// The supervisor would refuse the model too, but only after the record was written.
+	if s.checkModel != nil && m.Model != "" {
+		if err := s.checkModel(m.Model); err != nil {
+			return muster.Member{}, err
+		}
+	}
+	run, runErr := s.team.Run(ctx)
+	// Two spawns at the same time could both see room for one. Only the lead spawns, and its
+	// calls that write are run one after the other.
+	n, err := s.team.Roster.Teammates(ctx)
+	if err = cmp.Or(runErr, err); err != nil {
+		return muster.Member{}, err
+	}
+	if n >= run.Cap {
+		return muster.Member{}, muster.Errorf(muster.Invalid, "%d teammates live and %d is the most this run may have "+
+			"(--teammates): wait for them, or shut one down first", n, run.Cap)
+	}
+	m.StartedBy, m.Status = s.diary.name, muster.Working
+	m, err = s.team.Roster.Add(ctx, m)
+	if err == nil && s.spawned != nil {
+		s.spawned()
+	}
+	return m, err
+}
+
+// progress is Overview.Progress, but in a run with a playbook the teammates that the ready tasks want are spawned
+// first: while the lead sleeps nobody else does. A task that waits until a teammate has left is not told as one that
+// nobody may take.
+func (s *staff) progress(ctx context.Context) (p TeamProgress, err error) {
+	run, err := s.team.Run(ctx)
 	if err != nil {
 		return p, err
 	}
 	isStaffed := run.Playbook != nil && run.Cap > 0
 	for again := isStaffed; ; {
 		if again {
-			_, err = l.staff(ctx, run)
+			_, err = s.fill(ctx, run)
 		}
 		if err == nil {
-			p, err = l.Progress(ctx)
+			p, err = s.team.Progress(ctx)
 		}
 		if err != nil || !isStaffed || p.Stuck == "" && len(p.Unclaimable) == 0 {
 			return p, err
 		}
 		// Somebody may have left between the two. Whoever is spawned now changes the progress.
-		s, err := l.staff(ctx, run)
-		if err != nil || !s.acts() {
-			if s.isFull {
+		f, err := s.fill(ctx, run)
+		if err != nil || len(f.spawn)+len(f.leave) == 0 {
+			if f.isFull {
 				p.Unclaimable = nil
 			}
 			return p, err
@@ -52,39 +87,36 @@ type staffing struct {
 	isFull bool          // there is no room for another teammate
 }
 
-// acts reports whether the staffing changes something.
-func (s staffing) acts() bool { return len(s.spawn)+len(s.leave) > 0 }
-
-// staff spawns the teammates that ready tasks want, and asks those to leave who are in the way.
-func (l *lead) staff(ctx context.Context, run muster.Run) (s staffing, err error) {
-	members, errMembers := l.Roster.List(ctx)
-	tasks, errTasks := l.Board.List(ctx)
-	pending, err := l.Requests.Pending(ctx)
+// fill spawns the teammates that ready tasks want, and asks those to leave who are in the way.
+func (s *staff) fill(ctx context.Context, run muster.Run) (f staffing, err error) {
+	members, errMembers := s.team.Roster.List(ctx)
+	tasks, errTasks := s.team.Board.List(ctx)
+	pending, err := s.team.Requests.Pending(ctx)
 	if err = cmp.Or(errMembers, errTasks, err); err != nil {
-		return s, err
+		return f, err
 	}
-	s = newStaffing(run.Cap, tasks, members, l.taking(members))
-	s.leave = slices.DeleteFunc(s.leave, func(name muster.Name) bool {
+	f = newStaffing(run.Cap, tasks, members, s.team.taking(members))
+	f.leave = slices.DeleteFunc(f.leave, func(name muster.Name) bool {
 		return slices.ContainsFunc(pending, func(r muster.Request) bool {
 			return r.Kind == muster.AskShutdown && r.To == name
 		})
 	})
-	for i, role := range s.spawn {
-		m, err := l.spawnFor(ctx, run, role, members)
+	for i, role := range f.spawn {
+		m, err := s.spawnFor(ctx, run, role, members)
 		if err != nil { // the lead is told of a task that nobody may take
-			l.diary.dropped(ctx, "spawning a teammate for a playbook", err)
-			s.spawn = s.spawn[:i]
+			s.diary.dropped(ctx, "spawning a teammate for a playbook", err)
+			f.spawn = f.spawn[:i]
 			break
 		}
 		members = append(members, m)
 	}
-	for _, name := range s.leave {
-		if _, err := l.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.System, To: name,
+	for _, name := range f.leave {
+		if _, err := s.team.Requests.Ask(ctx, muster.Request{Kind: muster.AskShutdown, From: muster.System, To: name,
 			Reason: "a teammate of another role is needed"}); err != nil {
-			return s, err
+			return f, err
 		}
 	}
-	return s, nil
+	return f, nil
 }
 
 // newStaffing returns what is lacking. Each ready task wants a teammate without a task, and of its role if it has one.
@@ -138,7 +170,7 @@ func newStaffing(most int, tasks []muster.Task, members []muster.Member, mayTake
 }
 
 // spawnFor spawns a teammate under the first free name of its role. One that has shut down lives again.
-func (l *lead) spawnFor(
+func (s *staff) spawnFor(
 	ctx context.Context, run muster.Run, role string, members []muster.Member,
 ) (muster.Member, error) {
 	base := string(muster.Slug(role, anyRole))
@@ -150,7 +182,7 @@ func (l *lead) spawnFor(
 		}) {
 			continue
 		}
-		m, err := l.caller().Spawn(ctx, muster.Member{Name: name, Role: role,
+		m, err := s.Spawn(ctx, muster.Member{Name: name, Role: role,
 			Prompt: "The goal of the team: " + text.CutBytes(run.Goal, maxQuote)})
 		if !errors.Is(err, muster.ErrHeld) || n > len(members)+maxHeldNames {
 			return m, err

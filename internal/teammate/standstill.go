@@ -100,7 +100,7 @@ func (p *phase) noteChange() { p.change(func(c *counters) { c.still.changed = tr
 
 // noteFiles looks whether the files of the member's lane have changed since the last look. What is found later is in
 // the member's favour; before a limit acts it is always looked.
-func (s session) noteFiles(ctx context.Context) {
+func (s *session) noteFiles(ctx context.Context) {
 	still := s.phase.get().still
 	if !still.mayWrite {
 		return
@@ -114,16 +114,16 @@ func (s session) noteFiles(ctx context.Context) {
 }
 
 // tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
-func (s *self) tellStandstill(ctx context.Context) error {
+func (s *session) tellStandstill(ctx context.Context) error {
 	still := s.phase.get().still
-	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.name(),
+	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.life().name(),
 		still.rounds)
 	t, busy := s.claims.CurrentTask()
 	if busy {
 		text += fmt.Sprintf(", with task #%d (%s) in hand", t.ID, t.Subject)
 	}
 	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
-	if s.isLead() {
+	if s.life().isLead() {
 		return s.diary.note(ctx, t.ID, text)
 	}
 	return s.diary.tellLead(ctx, muster.MailError, t.ID,

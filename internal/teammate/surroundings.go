@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,10 +16,11 @@ import (
 
 // surroundings are what models are told of where they work.
 type surroundings struct {
-	name          muster.Name
 	home          paths.Dir
+	scratch       string // the path of the member's scratch checkout
+	isLead        bool
 	run           func(context.Context) (muster.Run, error)
-	target        func(context.Context) (commit string, err error)
+	lander        Lander
 	gitState      func(context.Context) string
 	commandLimits string
 	permissions   string
@@ -28,6 +28,7 @@ type surroundings struct {
 	roles         []roles.Role
 	memory        func() (repository, user memory.Dir)
 	secrets       *redact.Secrets
+	tasks         holder
 	diary         *diary
 }
 
@@ -46,7 +47,7 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	if !isSubagent {
 		list, _ := skills.List(s.skills)
 		f.Skills = s.secrets.String(list)
-		if s.name == muster.Lead && run.Cap > 0 {
+		if s.isLead && run.Cap > 0 {
 			f.Roles = s.secrets.String(roles.List(s.roles))
 		}
 		if s.memory != nil {
@@ -57,7 +58,7 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	if s.gitState != nil {
 		f.Git = s.gitState(ctx)
 	}
-	if f.Tip, err = s.target(ctx); err != nil {
+	if f.Tip, err = s.lander.Target(ctx); err != nil {
 		s.diary.dropped(ctx, "reading the target for the facts", err)
 	}
 	stable, now := f.Texts()
@@ -66,8 +67,8 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 
 // place tells a member without a task where its tools run; of a task, the text of the task tells it.
 func (s *surroundings) place() string {
-	if _, ok := s.diary.tasks.CurrentTask(); ok {
+	if _, ok := s.tasks.CurrentTask(); ok {
 		return ""
 	}
-	return prompt.ScratchView(filepath.Join(s.home.Scratch(), string(s.name)))
+	return prompt.ScratchView(s.scratch)
 }

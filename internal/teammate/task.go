@@ -116,6 +116,12 @@ func (c *claims) resumeLanding(ctx context.Context, id muster.TaskID) (string, e
 	return text.EscapeTags(res.Text()), nil
 }
 
+// isLandingCutOff reports whether a landing of the current task was cut off, and nobody has gone on with it.
+func (c *claims) isLandingCutOff() bool {
+	h := c.held.get()
+	return h.task.Status == muster.Landing && !h.landingResumed
+}
+
 // Completed returns what complete_task returns for a task that is completed by now.
 func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool) {
 	t, err := c.board.Get(ctx, id)

@@ -218,7 +218,7 @@ func TestWhereToolsRun(t *testing.T) {
 			t.Helper()
 			d, err := w.Workdir(ctx)
 			if err != nil || d.Dir != l.rows.dir+dir || d.Writable != isWritable || (d.Why == "") != isWritable ||
-				d.ReadOnly[0] != l.Home.Outputs() {
+				d.ReadOnly[0] != l.config.Home.Outputs() {
 				l.Errorf("%s: %+v, %v", what, d, err)
 			}
 		}
@@ -256,7 +256,7 @@ func TestWhenCollisionsAreLookedFor(t *testing.T) {
 		for _, name := range []string{"TMPDIR", "TMP"} {
 			t.Setenv(name, filepath.Join(l.rows.dir, "none"))
 		}
-		l.claims.collisions = collision.New(collision.Options{Board: l.Board, Lanes: &worktree.Lanes{},
+		l.claims.collisions = collision.New(collision.Options{Board: l.config.Board, Lanes: &worktree.Lanes{},
 			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		l.open()
 		l.claim()
@@ -264,7 +264,7 @@ func TestWhenCollisionsAreLookedFor(t *testing.T) {
 		none, writes := func() {}, func() { l.phase.change(func(c *counters) { c.wrote = true }) }
 		for i, act := range []func(){none, writes, none, l.startJob, l.jobs.Stop} {
 			act()
-			session{l.self}.collisions(l.Context())
+			(*session)(l.Member).collisions(l.Context())
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if n, want := strings.Count(log.String(), "looking for collisions"), []int{0, 1, 1, 2, 2}[i]; n != want {
@@ -280,7 +280,7 @@ func TestSpawn(t *testing.T) {
 		spawned := 0
 		l.run.Cap = 2
 		spawn := func(name muster.Name) error {
-			m, err := l.caller().Spawn(l.Context(), muster.Member{Name: name, Role: "coder"})
+			m, err := l.toolbox.caller.Spawn(l.Context(), muster.Member{Name: name, Role: "coder"})
 			if err == nil && m.Name != name {
 				l.Errorf("%s is %+v", name, m)
 			}
@@ -290,7 +290,7 @@ func TestSpawn(t *testing.T) {
 		if m := l.record("bob"); m.StartedBy != muster.Lead || m.Status != muster.Working {
 			l.Errorf("bob is %+v", m)
 		}
-		l.Spawned = func() { spawned++ }
+		l.lead.staff.spawned = func() { spawned++ }
 		if err := spawn("carol"); !errors.Is(err, muster.ErrInvalid) || spawned != 0 {
 			l.Errorf("one too many: %v", err)
 		}
@@ -299,8 +299,8 @@ func TestSpawn(t *testing.T) {
 			l.Errorf("bob is there already: %v", err)
 		}
 		l.must(spawn("carol"))
-		l.CheckModel = func(string) error { return errTest }
-		_, err := l.caller().Spawn(l.Context(), muster.Member{Name: "eve", Model: "none"})
+		l.lead.staff.checkModel = func(string) error { return errTest }
+		_, err := l.toolbox.caller.Spawn(l.Context(), muster.Member{Name: "eve", Model: "none"})
 		if l.wants("a model that nobody has", err, errTest); spawned != 1 {
 			l.Errorf("told %d times", spawned)
 		}
@@ -328,21 +328,21 @@ func TestAnsweringAShutdown(t *testing.T) {
 		ctx := l.Context()
 		l.ask("0000beef", muster.AskShutdown, muster.User, "alice")
 		l.ask("0000cafe", muster.AskPermission, muster.User, "alice")
-		if err := l.caller().Leave(ctx, "0000cafe", true, ""); !errors.Is(err, muster.ErrInvalid) {
+		if err := l.toolbox.caller.Leave(ctx, "0000cafe", true, ""); !errors.Is(err, muster.ErrInvalid) {
 			l.Errorf("no shutdown: %v", err)
 		}
-		if err := l.caller().Leave(ctx, "0000dead", true, ""); !errors.Is(err, muster.ErrNotFound) {
+		if err := l.toolbox.caller.Leave(ctx, "0000dead", true, ""); !errors.Is(err, muster.ErrNotFound) {
 			l.Errorf("no request: %v", err)
 		}
 		l.decide("0000beef", "alice", false, "no")
-		if err := l.caller().Leave(ctx, "0000beef", true, ""); err != nil || l.phase.get().leaves {
+		if err := l.toolbox.caller.Leave(ctx, "0000beef", true, ""); err != nil || l.phase.get().leaves {
 			l.Errorf("it was refused before: %v", err)
 		}
 	})
 	failEachOp(t, "alice", func(l *life) {
 		l.ask("0000beef", muster.AskShutdown, muster.User, "alice")
 	}, func(l *life) error {
-		err := l.caller().Leave(l.Context(), "0000beef", true, "")
+		err := l.toolbox.caller.Leave(l.Context(), "0000beef", true, "")
 		if err != nil && l.phase.get().leaves {
 			l.Error("it leaves though the answer was not written")
 		}

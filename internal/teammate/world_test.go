@@ -96,7 +96,7 @@ func inherited(t *testing.T) (*life, muster.Task) {
 	p := newParts(t, "alice")
 	task := p.claimOnBoard("alice")
 	p.rows.put(muster.Lane{Name: "old", TaskID: task.ID, Base: "base"}, worktree.Occupant{Member: "carl", Host: "host-9.1"})
-	task, err := p.Board.SetLane(t.Context(), task.ID, task.Fence, "old", "base")
+	task, err := p.config.Board.SetLane(t.Context(), task.ID, task.Fence, "old", "base")
 	p.must(err)
 	return p, task
 }
@@ -158,7 +158,7 @@ func newWorld(t *testing.T, name, other muster.Name) *life {
 			Memory: func() (repository, user memory.Dir) {
 				return memory.Dir{Path: filepath.Join(dir, "repository"), Registry: registry}, memory.Dir{}
 			},
-			Run: func(context.Context) (muster.Run, error) { return l.run, l.runErr }},
+			Overview: Overview{Run: func(context.Context) (muster.Run, error) { return l.run, l.runErr }}},
 		Limits: Limits{Turns: 20, IdleTimeout: time.Minute, BashTimeout: time.Minute, BackgroundTimeout: time.Hour},
 		Emit: func(e loop.Event) {
 			l.emitting.Lock()
@@ -215,9 +215,7 @@ func (l *life) reopen(s muster.Store) {
 
 func (l *life) openScript() {
 	l.Helper()
-	var err error
-	l.conversation.script, err = l.openTranscript(l.Context())
-	l.must(err)
+	l.must(l.conversation.open(l.Context()))
 }
 
 func (l *life) must(err error) {
