@@ -20,8 +20,7 @@ type caller struct {
 	decisions *requests.Requests
 }
 
-// Leave answers a shutdown request for a tool call. When it is granted the member's life ends
-// after the round of tools.
+// Leave answers a shutdown request for a tool call. If granted, the member's life ends after the round of tools.
 func (c caller) Leave(ctx context.Context, id muster.RequestID, approve bool, reason string) error {
 	r, err := c.decisions.Get(ctx, id)
 	if err != nil {
@@ -30,8 +29,7 @@ func (c caller) Leave(ctx context.Context, id muster.RequestID, approve bool, re
 	if r.Kind != muster.AskShutdown {
 		return muster.Errorf(muster.Invalid, "request %s is no shutdown but a %s request", id, r.Kind)
 	}
-	// The first decision stands. If the deadline or somebody else was faster, that is what
-	// counts here, and not what the model has just said.
+	// The first decision counts, not what the model has just said.
 	r, _, err = c.decisions.Decide(ctx, id, c.Me().Name, approve, reason)
 	if err == nil && r.Status == muster.RequestApproved {
 		c.phase.leave()

@@ -48,7 +48,6 @@ func namedPaths(c llm.Call) (paths []string) {
 	return paths
 }
 
-// writesFiles reports whether a tool writes files of the lane by itself.
 func writesFiles(tool string) bool {
 	return slices.Contains([]string{"write_file", "edit_file", "apply_patch"}, tool)
 }

@@ -19,9 +19,8 @@ import (
 	"muster/internal/tool/code"
 )
 
-// claims is the member's hold on its task. The board alone says whether a claim still holds:
-// check reads it before a tool changes something and whenever the member decides what to do
-// next.
+// claims is the member's hold on its task. The board alone says whether a claim still holds: check reads it before a
+// tool changes something, and when the member decides what to do next.
 type claims struct {
 	name        muster.Name
 	role        string
@@ -41,19 +40,17 @@ type claims struct {
 	diary       *diary
 	presence    display
 	phase       rounds
-	read        reader
+	hasRead     func(muster.MessageID) bool // the member's model was given to read it
 
 	held guarded[claim] // its task has no id when the member has none
 }
 
-// display shows others what the member does.
 type display interface {
 	Me() muster.Member
 	setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error
 	showActivity(ctx context.Context, what string) (done func())
 }
 
-// rounds counts what the tools do in a work phase.
 type rounds interface {
 	noteChange()
 	noteOpen(call string)
@@ -61,13 +58,8 @@ type rounds interface {
 	end()
 }
 
-// reader knows what the member's model was given to read.
-type reader interface {
-	hasRead(muster.MessageID) bool
-}
-
-// claim is one claim of the member: the task as it was read last, whose id and fence are the
-// claim's key, and what this process has done about it. It is gone with the claim.
+// claim is one claim: the task as it was read last, whose id and fence are the claim's key, and what this process has
+// done about it.
 type claim struct {
 	task           muster.Task
 	presented      bool // a tool call has returned the task's text to the owner
@@ -87,7 +79,6 @@ func (c *claims) CurrentTask() (muster.Task, bool) {
 	return h.task, h.task.ID != 0
 }
 
-// setTask notes a task that the member has claimed, or the claimed task as it is now.
 func (c *claims) setTask(t muster.Task) {
 	c.held.change(func(h *claim) {
 		if claimKey(h.task) != claimKey(t) {
@@ -99,10 +90,8 @@ func (c *claims) setTask(t muster.Task) {
 }
 
 func (c *claims) noteWrite() { c.held.change(func(h *claim) { h.wrote = h.task.ID != 0 }) }
-
 func (c *claims) clearTask() { c.held.change(func(h *claim) { *h = claim{} }) }
 
-// endTask clears the task and ends a teammate's phase. The lead goes on.
 func (c *claims) endTask() {
 	c.clearTask()
 	if c.name != muster.Lead {
@@ -110,10 +99,8 @@ func (c *claims) endTask() {
 	}
 }
 
-// watch returns a channel that receives when the board may have changed.
 func (c *claims) watch(ctx context.Context) <-chan struct{} { return c.board.Watch(ctx) }
 
-// dir returns the directory of the lane, "" without a task.
 func (c *claims) dir(ctx context.Context) (string, error) {
 	t, ok := c.CurrentTask()
 	if !ok {
@@ -122,7 +109,6 @@ func (c *claims) dir(ctx context.Context) (string, error) {
 	return c.worktrees.Workdir(ctx, t.Worktree)
 }
 
-// claimHooks runs the hooks of a claimed task in its lane, and returns the task's text with what they say.
 func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
 	t, ok := c.CurrentTask()
 	if !ok || text == "" || !c.hooks.has(hooks.TaskClaimed) {
@@ -142,25 +128,20 @@ func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
 	return text, err
 }
 
-// claimKey is unique for a claim. It is noted in the transcript with the task's text, so that
-// the text is said once.
+// claimKey is unique for a claim. It is noted in the transcript with the task's text.
 func claimKey(t muster.Task) muster.MessageID {
 	return muster.MessageID(fmt.Sprintf("%s%d-%d", claimPrefix, t.ID, t.Fence))
 }
 
-// claimPrefix begins the key of each claim.
 const claimPrefix = "claim-"
 
-// isPresented reports whether the owner has read the text of its task.
 func (c *claims) isPresented(h claim) bool {
-	return h.presented || c.read.hasRead(claimKey(h.task))
+	return h.presented || c.hasRead(claimKey(h.task))
 }
 
-// find reads from the board what the member has claimed: a claim outlives its owner's
-// process. It makes the member the occupant of its task's lane again, which the dead process
-// that hosted it has left. Where an earlier owner still lives in the lane, because that
-// process died before it had made one, the task gets a fresh one. When the lane is gone the
-// member's tools will say so.
+// find reads from the board what the member has claimed: a claim outlives its owner's process. The member becomes the
+// occupant of the lane again. If an earlier owner still lives in it, the task gets a fresh lane. If the lane is gone,
+// the member's tools say so.
 func (c *claims) find(ctx context.Context) error {
 	all, err := c.board.Claimed(ctx)
 	i := slices.IndexFunc(all, func(t muster.Task) bool { return t.Owner == c.name })
@@ -181,8 +162,9 @@ func (c *claims) find(ctx context.Context) error {
 	return ignoreLostClaim(c.onClaimLost(ctx, err))
 }
 
-// nextTask returns the text of the task that the member begins: the one that it has claimed
-// and has not read, or the next one that it may take. The text is "" when there is none.
+func (c *claims) archiveAbandoned(ctx context.Context) { c.lanes.archiveAbandoned(ctx) }
+
+// nextTask returns the text of a task that was claimed and not read, or of the next one; "" for none.
 func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageID, err error) {
 	if err := ignoreLostClaim(c.verify(ctx)); err != nil {
 		return "", "", err
@@ -194,13 +176,11 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 		if err != nil || !ok {
 			return "", "", ignoreLostClaim(err)
 		}
-		// The claim is on the board. A process that dies here leaves a task that its owner finds
-		// again with find, and whose text it has not read.
+		// The claim is on the board. After a crash here its owner finds it, and has not read its text.
 		failpoint.Hit("teammate.claimed")
 		c.setTask(t)
 		h.task = t
-		// Before the lane is made, which may take long: an idle owner looks to the lead as if it
-		// left its task alone.
+		// Before the lane is made, which may take long: an idle owner would seem to leave its task alone.
 		if err := c.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
 			return "", "", ignoreLostClaim(err)
 		}
@@ -213,9 +193,8 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 	return text, key, ignoreLostClaim(err)
 }
 
-// Claim claims a task for a tool call and returns the task's text. The result of the call is
-// what presents the task; the claim's key is not noted in the transcript, so that a process
-// that dies before the result is there leaves a task whose text its owner gets at its next rest.
+// Claim claims a task for a tool call and returns its text. The result presents the task. The claim's key is not noted
+// in the transcript, so that after a crash before the result the owner gets the text at its next rest.
 func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if t, ok := c.CurrentTask(); ok {
 		if t.ID == id {
@@ -251,8 +230,7 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	return text, err
 }
 
-// roleFor returns the role in which the member claims a task: its own. Where there are no
-// teammates the lead has them all.
+// roleFor returns the role in which the member claims a task: its own. A lead without teammates has them all.
 func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) {
 	role := c.role
 	run, err := c.run(ctx)
@@ -264,9 +242,8 @@ func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) 
 	return role, err
 }
 
-// taskPrompt gives the claimed task its lane, if it has none yet, and returns what its owner
-// reads. The text is "" when the claim is over: it was lost, or released because no lane
-// could be made.
+// taskPrompt gives the claimed task its lane, if it has none, and returns what its owner reads: "" if the claim was
+// lost, or released because no lane could be made.
 func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.MessageID, error) {
 	lane, had, err := c.lanes.forTask(ctx, &t)
 	switch {
@@ -300,7 +277,6 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
 }
 
-// hasReadTask reports whether the owner has read the text of its task.
 func (c *claims) hasReadTask() bool { return c.isPresented(c.held.get()) }
 
 // tasks returns those of the tasks that can be read: they are only mentioned to the owner of another one.
@@ -313,14 +289,12 @@ func (c *claims) tasks(ctx context.Context, ids []muster.TaskID) (found []muster
 	return found
 }
 
-// isLostClaim reports whether an error says that a claim is over: somebody took the task, or
-// it was deleted.
+// isLostClaim reports whether an error says that a claim is over: the task was taken or deleted.
 func isLostClaim(err error) bool {
 	return errors.Is(err, muster.ErrFenced) || errors.Is(err, muster.ErrNotFound)
 }
 
-// ignoreLostClaim drops an error that only says that somebody else was faster, or took the
-// task.
+// ignoreLostClaim drops an error that only says that another was faster, or took the task.
 func ignoreLostClaim(err error) error {
 	if isLostClaim(err) || errors.Is(err, muster.ErrHeld) {
 		return nil
@@ -328,8 +302,7 @@ func ignoreLostClaim(err error) error {
 	return err
 }
 
-// Release gives the current task back for a tool call, because its owner cannot do it. It
-// counts as an attempt. It is Held when the work has landed in the meantime.
+// Release gives the current task back for a tool call. It counts as an attempt. It is Held when the work has landed.
 func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) error {
 	if t, ok := c.CurrentTask(); !ok || t.ID != id {
 		return muster.Errorf(muster.Invalid, "task %d is not in your hand", id)
@@ -341,9 +314,8 @@ func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) e
 	return err
 }
 
-// release releases the current task, if there is one; its lane is kept. Work that turns out
-// to have landed is as good. The next owner reads the note; an attempt counts towards the
-// limit after which the task needs attention.
+// release releases the current task, if there is one, and keeps its lane. That it has landed is no error. The next
+// owner reads the note; after too many attempts the task needs attention.
 func (c *claims) release(ctx context.Context, reason, note string, isAttempt bool) error {
 	err := c.giveUp(ctx, board.Release{Reason: reason, Note: note, Counts: isAttempt, By: c.name})
 	if errors.Is(err, muster.ErrHeld) {
@@ -352,17 +324,14 @@ func (c *claims) release(ctx context.Context, reason, note string, isAttempt boo
 	return err
 }
 
-// giveUp releases the current task. It is Held when the work has landed. The order keeps the
-// next owner alone in the lane: the member's commands are stopped, it leaves the lane, a
-// landing that may still come is cancelled, and only then the task goes back to the board.
+// giveUp releases the current task. It is Held when the work has landed. The order keeps the next owner alone in the
+// lane: commands stop, the member leaves, a landing is cancelled, and only then the task goes back to the board.
 func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 	t, ok := c.CurrentTask()
 	if !ok {
 		return nil
 	}
-	// The claim is forgotten whatever fails below: a member that is ending can do no more
-	// about it, and one that lives on is not stuck with a task that it has begun to give
-	// back.
+	// The claim is forgotten whatever fails below: a member that lives on is not stuck with a task that it gives back.
 	defer c.clearTask()
 	c.jobs.Stop()
 	c.lanes.leave(ctx, t.Worktree)
@@ -374,8 +343,7 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 			return err
 		}
 	}
-	// A landing that nobody knows the state of must not land after the task went to the next
-	// owner. Revoke is Held when it has landed: then the task is completed.
+	// A landing in an unknown state must not land for the next owner. Revoke is Held when it has landed.
 	now, err := c.board.Get(ctx, t.ID)
 	if err == nil && now.Status == muster.Landing && now.Fence == t.Fence {
 		err = c.lander.Revoke(ctx, t.ID, t.Fence)
@@ -389,7 +357,6 @@ func (c *claims) giveUp(ctx context.Context, r board.Release) error {
 	return err
 }
 
-// revoke ends the claim of somebody outside the team.
 func (c *claims) revoke(ctx context.Context, t muster.Task, reason string) error {
 	// The right to land ends before the claim: work that landed in between would be of a task that is on the board.
 	if t.Worktree != "" {
@@ -401,8 +368,7 @@ func (c *claims) revoke(ctx context.Context, t muster.Task, reason string) error
 	return err
 }
 
-// check reads the claimed task from the board again. It is Fenced or NotFound when the task
-// is no longer the member's.
+// check reads the claimed task again. It is Fenced or NotFound when the task is no longer the member's.
 func (c *claims) check(ctx context.Context) error {
 	t, ok := c.CurrentTask()
 	if !ok {
@@ -428,9 +394,8 @@ func (c *claims) check(ctx context.Context) error {
 // verify checks the claim before a tool changes something for it, and drops a lost one.
 func (c *claims) verify(ctx context.Context) error { return c.onClaimLost(ctx, c.check(ctx)) }
 
-// onClaimLost drops the claim if err says that it is lost and the board agrees, and returns
-// err. What the member has running in the lane is stopped first, because the lane may be the
-// next owner's; a lane that no longer belongs to the task is archived.
+// onClaimLost drops the claim if err says that it is lost and the board agrees, and returns err. It stops the member's
+// commands first, because the lane may be the next owner's; a lane that no longer belongs to the task is archived.
 func (c *claims) onClaimLost(ctx context.Context, err error) error {
 	if !isLostClaim(err) {
 		return err

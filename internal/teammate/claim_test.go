@@ -499,7 +499,7 @@ func TestTheEarlierWorkOfAMember(t *testing.T) {
 			want += "\n  files: parser.go\n  you reported: It parses."
 		}
 	}
-	if got, err := p.compaction.opening.earlierWork(t.Context()); got != want+"\nand 2 before them" || err != nil {
+	if got, err := p.compaction.earlierWork(t.Context()); got != want+"\nand 2 before them" || err != nil {
 		t.Errorf("she has done %q, want %q: %v", got, want, err)
 	}
 }

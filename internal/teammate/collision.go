@@ -8,8 +8,7 @@ import (
 	"muster/internal/prompt"
 )
 
-// conflicts has the member's lane looked at if wrote says that its files may have changed, and returns what the member
-// is to hear of what was found since the last boundary. The look goes on in the background: it delays no turn.
+// conflicts returns the news of collisions. wrote says that the lane is to be looked at, in the background.
 func (c *claims) conflicts(ctx context.Context, wrote bool) (text string) {
 	t, _ := c.CurrentTask()
 	if wrote {
@@ -23,12 +22,10 @@ func (c *claims) conflicts(ctx context.Context, wrote bool) (text string) {
 	return text
 }
 
-// lookPause is how many times as long as a look at the files took none is taken: in a large lane it takes as long as
-// git needs to look at each file.
-const lookPause = 20
+const lookPause = 20 // the pause between looks at the files, as a multiple of the time that a look takes
 
-// lookAtFiles looks whether the files of the member's lane have changed since the last look. ok is false where it did
-// not look: it looks rarely, unless isDue says that a limit depends on it.
+// lookAtFiles reports whether the files of the lane have changed since the last look. ok is false if it did not look:
+// it looks rarely, unless isDue says that a limit depends on it.
 func (c *claims) lookAtFiles(ctx context.Context, isDue bool) (changed, ok bool) {
 	h := c.held.get()
 	if h.task.Worktree == "" || !isDue && time.Since(h.lookedAt) < lookPause*h.lookTook {

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/compact"
 	"muster/internal/failpoint"
 	"muster/internal/prompt"
+	"muster/internal/roster"
 	"muster/internal/text"
 	"muster/internal/tool/agent"
 	"muster/journal"
@@ -19,15 +21,13 @@ import (
 	"muster/tool"
 )
 
-// compaction keeps the conversation within the window of the member's model. Before each request it looks how large
-// that is: older results are cleared first, and near the window's end a summary by the model takes the place of all
-// but the newest messages. What the runtime knows by itself stands behind the summary; see opening.go. All is written
-// to the transcript before it is sent, so that a restarted member sends the same bytes.
-//
-// Its methods are for the goroutine of Live.
+// compaction keeps the conversation within the window of the member's model. Before a request it clears older results,
+// and near the window's end a summary by the model takes the place of all but the newest messages, with what the
+// runtime knows by itself behind it. All is written to the transcript before it is sent, so that a restarted member
+// sends the same bytes. Its methods are for the goroutine of Live.
 type compaction struct {
 	conversation *conversation
-	opening      *opening
+	about        *surroundings
 	model        llm.Model
 	window       int // of the model; lowered when its server takes less
 	replyTokens  int // the most that a reply may take; 0 where it is not known
@@ -35,6 +35,11 @@ type compaction struct {
 	todo         *agent.Todo
 	tools        prefix
 	claims       work
+	planState    func(context.Context, muster.Task) (string, error)
+	leadTasks    func(context.Context) ([]muster.Task, error) // that are open or need attention
+	board        *board.Board
+	roster       *roster.Roster
+	landedFiles  func(ctx context.Context, commit string) ([]string, error)
 	diary        *diary
 	status       status
 	phase        changes
@@ -46,31 +51,33 @@ type compaction struct {
 	wish guarded[*string]
 }
 
-// prefix is what each request begins with.
-type prefix interface {
-	get() *profile
-	forget()
-}
+// What the compaction uses of the toolbox.
+type (
+	prefix interface {
+		get() *profile
+		forget()
+	}
+	work interface {
+		holder
+		hasReadTask() bool
+		taskPrompt(context.Context, muster.Task) (text string, key muster.MessageID, err error)
+	}
+)
 
 // UsualWindow is the window of a model of which none is known. Servers with less say so, and it is lowered.
 const UsualWindow = 128_000
 
-// minWindow is the smallest window that is concluded from an error: a smaller one holds no work.
 const minWindow = 16_000
 
-// defaultKept is how many results stay whole where no setting says it.
 const defaultKept = 3
 
-// newestRound is how many messages a round of calls has: those that stay where nothing else is to be kept.
-const newestRound = 2
+const newestRound = 2 // how many messages a round of calls has: those that stay where nothing else is to be kept
 
-// compactInput is the input of compact.
 type compactInput struct {
 	Focus string `json:"focus,omitempty" jsonschema:"what the summary must keep above all"`
 }
 
-// tool returns the tool by which the model asks for a shorter conversation. It is made so when all calls of the reply
-// are answered.
+// tool returns the tool by which the model asks for a shorter conversation.
 func (c *compaction) tool() llm.Tool {
 	return tool.Func("compact", prompt.Tool("compact"), func(_ context.Context, in compactInput) (string, error) {
 		c.wish.change(func(w **string) { *w = &in.Focus })
@@ -78,7 +85,6 @@ func (c *compaction) tool() llm.Tool {
 	})
 }
 
-// do does what a mail asks for; see isAsk.
 func (c *compaction) do(ctx context.Context, m muster.Message) error {
 	if m.Type == muster.MailClear {
 		return c.startOver(ctx, m.ID)
@@ -89,18 +95,17 @@ func (c *compaction) do(ctx context.Context, m muster.Message) error {
 // clearedMark is noted where the user had the conversation begin anew. Mail before it is not shown again.
 const clearedMark muster.MessageID = "cleared"
 
-// restore restores the todo list from the conversation.
 func (c *compaction) restore() {
 	c.todo.Restore(c.conversation.script.State(), c.conversation.script.Messages())
 }
 
 // startOver begins a new conversation, with what the runtime knows and nothing of what was said. No call may be
-// unanswered. The mail that asks for it is noted in the same entry: after a crash it would clear what was said since.
+// unanswered. The mail that asks for it is noted in the same entry, so that it clears nothing twice.
 func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) error {
 	p := c.tools.get()
 	b := c.budget(p, 0)
 	const about = "The user has begun a new conversation with you. What was said before is gone."
-	texts, marks, err := c.opening.texts(ctx, about, b)
+	texts, marks, err := c.opening(ctx, about, b)
 	if err != nil {
 		return err
 	}
@@ -109,7 +114,6 @@ func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) erro
 	return c.store(ctx, p, begins, append(marks, asked, clearedMark), "the user began a new conversation")
 }
 
-// atOnce compresses the conversation because the user asks for it. No call may be unanswered.
 func (c *compaction) atOnce(ctx context.Context, focus string) error {
 	p := c.tools.get()
 	done, err := c.compress(ctx, p, c.budget(p, 0), c.conversation.script.Messages(), newestRound,
@@ -124,7 +128,6 @@ func (c *compaction) budget(p *profile, harder int) compact.Budget {
 	return compact.NewBudget(c.window, min(c.replyTokens, c.window/4), p.size, harder)
 }
 
-// fit returns the messages to send now, which it has made shorter before if they need it.
 func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error) {
 	messages := c.conversation.script.Messages()
 	if err := c.leaveOldTask(ctx, p, messages); err != nil {
@@ -168,7 +171,6 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 	return messages, loop.CheckSize(messages)
 }
 
-// counted notes what the provider has counted of the last request.
 func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
 
 func (c *compaction) rules(p *profile) compact.Rules {
@@ -176,9 +178,8 @@ func (c *compaction) rules(p *profile) compact.Rules {
 }
 
 // cleared returns the changes that make older results short, and what they win. isOld says that what is left between
-// the first message and the newest round is worth a summary. Where that is not so and the request is too large all the
-// same, all results are old that the model has read, and at last those that it has not read are cut: a summary would
-// cost a request and win less.
+// the first message and the newest round is worth a summary. If not, and the request is too large, all results that the
+// model has read are cleared, and at last those that it has not read are cut: a summary would win less.
 func (c *compaction) cleared(p *profile, b compact.Budget, messages []llm.Message, size int) (
 	changes []compact.Change, saved int, isOld bool) {
 	isEnough := func(saved int) bool { return c.gauge.Tokens(size-saved) <= b.Limit }
@@ -209,16 +210,14 @@ func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, 
 	return nil
 }
 
-// tell tells the journal of a conversation that became shorter, with the tokens of the next request before and after.
 func (c *compaction) tell(ctx context.Context, how, why string, before, after int) {
 	c.diary.event(ctx, journal.ContextCompacted, map[string]any{"how": how, "text": why,
 		"before": c.gauge.Tokens(before), "after": c.gauge.Tokens(after)})
 	c.phase.noteShorter()
 }
 
-// compress puts a summary by the model in the place of all but the newest messages. Where these are all there is, only
-// what is too long in them is cut. At most so many messages are newest. It reports whether that made the conversation
-// shorter.
+// compress puts a summary by the model in the place of all but at most newest messages. If these are all there is, it
+// only cuts what is too long in them. It reports whether that made the conversation shorter.
 func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget, messages []llm.Message, newest int,
 	why, focus string) (done bool, err error) {
 	from := max(0, len(messages)-1-newest)
@@ -237,11 +236,10 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 	return false, nil // there is nothing to leave out
 }
 
-// replace begins the conversation anew with what the member must know and the texts that stay, and goes on with the
-// tail.
+// replace begins the conversation anew with what the member must know and stays, and goes on with the tail.
 func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
 	why string, stays ...string) error {
-	texts, marks, err := c.opening.texts(ctx, summary, b)
+	texts, marks, err := c.opening(ctx, summary, b)
 	if err != nil {
 		return err
 	}
@@ -264,8 +262,8 @@ func (c *compaction) store(ctx context.Context, p *profile, messages []llm.Messa
 	return nil
 }
 
-// summarize asks the model for a summary of messages. The request begins as all others do, so that the provider reads
-// it from its cache. The summary is "" where the model gives none, by words: what it costs is paid in any case.
+// summarize asks the model for a summary of messages. The request begins as all others do, for the provider's cache.
+// The summary is "" if the model gives none.
 func (c *compaction) summarize(
 	ctx context.Context, p *profile, b compact.Budget, old []llm.Message, focus string,
 ) (string, error) {
@@ -299,7 +297,6 @@ func (c *compaction) summarize(
 	return "", nil
 }
 
-// withoutSummary is what stands in the place of a summary that the model did not give: what its calls tell.
 func withoutSummary(old []llm.Message) string {
 	var files []string
 	words, calls := "", 0
@@ -325,8 +322,7 @@ func withoutSummary(old []llm.Message) string {
 }
 
 // afterError makes the conversation shorter because the model's server has refused it. harder counts such errors in a
-// row: each time less is kept. From the third on, and when the order of the messages is what is refused, it begins anew
-// with nothing of what was said.
+// row: each time less is kept. From the third on, and if the order of the messages is refused, it begins anew.
 func (c *compaction) afterError(ctx context.Context, refused error, harder int) error {
 	p := c.tools.get()
 	isFull := llm.KindOf(refused) == llm.ContextFull
@@ -351,7 +347,6 @@ func (c *compaction) afterError(ctx context.Context, refused error, harder int) 
 		"again here.", nil, "its server refused it")
 }
 
-// currentClaim returns the key of the claim whose work the conversation holds, "" for none.
 func (c *compaction) currentClaim() muster.MessageID {
 	if c.task == "" {
 		for _, id := range c.conversation.script.Noted() {
@@ -364,8 +359,7 @@ func (c *compaction) currentClaim() muster.MessageID {
 }
 
 // leaveOldTask reduces the work on an earlier task to what the runtime knows of it, once the member has claimed another
-// one by a tool. The newest messages stay: they have the claim's result, and what was said with it. A lead, whose
-// conversation is about all tasks, keeps them.
+// by a tool. The newest messages stay: they have the claim's result. A lead keeps all.
 func (c *compaction) leaveOldTask(ctx context.Context, p *profile, messages []llm.Message) error {
 	t, ok := c.claims.CurrentTask()
 	if !ok || c.conversation.isLead() || claimKey(t) == c.currentClaim() {
@@ -387,8 +381,7 @@ func (c *compaction) leaveOldTask(ctx context.Context, p *profile, messages []ll
 	return nil
 }
 
-// beginTask says the text of a task that the member begins. In a conversation that holds the work on an earlier task it
-// takes the place of all that was said, so that the member's fiftieth task costs no more than its second.
+// beginTask says the text of a task. It replaces the work on an earlier task, so that tasks do not add up.
 func (c *compaction) beginTask(ctx context.Context, text string, key muster.MessageID) error {
 	if earlier := c.currentClaim(); earlier == "" || earlier == key {
 		return c.conversation.say(ctx, []muster.MessageID{key}, text)

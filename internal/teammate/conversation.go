@@ -21,8 +21,8 @@ import (
 	"muster/llm"
 )
 
-// conversation is what the member's model reads: the transcript, and the mail that enters it.
-// Its methods are for the goroutine of Live, but for those that say otherwise.
+// conversation is what the member's model reads: the transcript, and the mail that enters it. Its methods are for the
+// goroutine of Live, but for those that say otherwise.
 type conversation struct {
 	record     muster.Member // as it was when this life began
 	team       muster.Name
@@ -38,8 +38,8 @@ type conversation struct {
 	diary      *diary
 	status     status
 	phase      changes
-	hooks      promptHooks
-	plans      planAnswers
+	askHooks   func(ctx context.Context, words string) (said, refused string, err error)
+	hasAnswer  func(muster.RequestID) bool // a tool has returned the answer to the request
 
 	script *transcript.Transcript // nil until the member has started
 	inbox  muster.Pos             // up to where the inbox was read
@@ -58,20 +58,11 @@ type (
 		noteChange()
 		noteShorter()
 	}
-	promptHooks interface {
-		prompt(ctx context.Context, text string) (said, refused string, err error)
-	}
-	planAnswers interface {
-		hasReturned(muster.RequestID) bool
-	}
 )
 
-// maxQuote is how much of an error or of a model's words goes into a mail.
 const maxQuote = 4000
 
-// shortConversation is how few messages a conversation may have before the member is told
-// again who it is.
-const shortConversation = 4
+const shortConversation = 4 // how few messages a conversation may have before the member is told again who it is
 
 func (v *conversation) isLead() bool { return v.record.Name == muster.Lead }
 
@@ -79,8 +70,7 @@ func (v *conversation) identity() string {
 	return prompt.Identity(v.record.Name, v.record.Role, v.team)
 }
 
-// prompt returns what the member was spawned with. A teammate's is a model's or a person's, and is escaped; the lead's
-// is the runtime's own.
+// prompt returns what the member was spawned with. A teammate's is escaped; the lead's is the runtime's own.
 func (v *conversation) prompt() string {
 	if v.isLead() {
 		return v.record.Prompt
@@ -88,9 +78,9 @@ func (v *conversation) prompt() string {
 	return text.EscapeTags(v.record.Prompt)
 }
 
-// open opens the transcript and makes this process its writer: any process that hosted the member before can append
-// nothing more. That process may be stopped, not dead, and it may be this one, awake again; so the record is read once
-// more. It is Fenced when another process hosts the member by now.
+// open opens the transcript and makes this process its writer: a former host can append nothing more. The former host
+// may be stopped, or this process itself, awake again; so the record is read once more. It is Fenced when another
+// process hosts the member by now.
 func (v *conversation) open(ctx context.Context) error {
 	const maxTries = 10
 	for try := 1; ; try++ {
@@ -120,8 +110,8 @@ func (v *conversation) request(ctx context.Context, p *profile, messages []llm.M
 		CacheKey: agentID(v.record.Name, v.team), CacheGroup: string(v.team) + "/" + v.record.Role, CacheLong: v.mayWaitLong(ctx)}
 }
 
-// mayWaitLong reports whether the next request may come after more than the few minutes for which providers usually
-// keep what they have cached. The lead waits for the team or for the user, unless it works on a task of its own.
+// mayWaitLong reports whether the next request may come after providers have dropped what they cached. A lead waits for
+// the team or the user, unless it works on a task of its own.
 func (v *conversation) mayWaitLong(ctx context.Context) bool {
 	if _, works := v.tasks.CurrentTask(); works || !v.isLead() {
 		return false
@@ -130,20 +120,18 @@ func (v *conversation) mayWaitLong(ctx context.Context) bool {
 	return err == nil && run.Cap > 0 || isOpen(v.talk)
 }
 
-// say appends the runtime's words to the conversation. marks are noted with them in the same
-// entry, so that after a crash it is known whether they were said.
+// say appends the runtime's words. marks are noted in the same entry: after a crash it is known if they were said.
 func (v *conversation) say(ctx context.Context, marks []muster.MessageID, texts ...string) error {
-	return v.enter(ctx, v.script.User, marks, texts)
+	return v.enter(ctx, false, marks, texts)
 }
 
 func (v *conversation) remind(ctx context.Context, format string, args ...any) error {
 	return v.say(ctx, nil, prompt.Reminder(format, args...))
 }
 
-// enter writes texts as one message, so that no crash can leave half of them. Empty texts are
-// left out. write is User of the transcript, or Fresh for a new conversation.
-func (v *conversation) enter(ctx context.Context, write func(context.Context, []llm.Part, []muster.MessageID) error,
-	marks []muster.MessageID, texts []string) error {
+// enter writes texts as one message, without the empty ones. write is User of the transcript, or Fresh for a new
+// conversation.
+func (v *conversation) enter(ctx context.Context, afresh bool, marks []muster.MessageID, texts []string) error {
 	var parts []llm.Part
 	for _, t := range texts {
 		if t != "" {
@@ -153,14 +141,15 @@ func (v *conversation) enter(ctx context.Context, write func(context.Context, []
 	if len(parts) == 0 {
 		return nil
 	}
-	// The words and the marks are one entry. Two entries could be torn apart by a crash:
-	// something would be said twice, or never.
+	// The words and the marks are one entry, so that a crash cannot part them.
 	defer failpoint.Hit("teammate.told")
-	return write(ctx, parts, marks)
+	if afresh {
+		return v.script.Fresh(ctx, parts, marks)
+	}
+	return v.script.User(ctx, parts, marks)
 }
 
-// wake shows that an idle member is at work, and says who the member is where that may have been lost. The status comes
-// first: whoever looks at the team sees it at work before anything is taken from its inbox.
+// wake shows that an idle member is at work before it takes mail, and says who it is if that was lost.
 func (v *conversation) wake(ctx context.Context) error {
 	if err := v.status.setStatus(ctx, muster.Working, "", ""); err != nil {
 		return err
@@ -171,9 +160,7 @@ func (v *conversation) wake(ctx context.Context) error {
 	return nil
 }
 
-// openingMark is noted in the transcript when the opening words were said: the goal of this
-// run to the lead, the prompt of this spawn to a teammate. The prompt alone would not do,
-// because a member may be spawned again with the same words.
+// openingMark is noted with the opening words: the goal of this run to the lead, or the prompt of this spawn.
 func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error) {
 	if v.isLead() {
 		run, err := v.run(ctx)
@@ -187,7 +174,6 @@ func openingOf(run muster.Run) muster.MessageID {
 	return muster.MessageID(fmt.Sprintf("run-%.6f", run.StartedAt))
 }
 
-// markLeft ends this spawn in the transcript, so that the next one says its prompt.
 func (v *conversation) markLeft(ctx context.Context) error {
 	if v.script == nil {
 		return nil
@@ -195,30 +181,15 @@ func (v *conversation) markLeft(ctx context.Context) error {
 	return v.script.Mark(ctx, fmt.Sprintf("left-%d", v.status.Me().Epoch))
 }
 
-// hasRead reports whether a mail, or a text with this mark, is in the conversation.
-func (v *conversation) hasRead(id muster.MessageID) bool { return v.script.Delivered(id) }
-
-func (v *conversation) isEmpty() bool { return len(v.script.Messages()) == 0 }
-
-// reply makes a reply of the model durable.
+func (v *conversation) hasRead(id muster.MessageID) bool             { return v.script.Delivered(id) }
+func (v *conversation) isEmpty() bool                                { return len(v.script.Messages()) == 0 }
 func (v *conversation) reply(ctx context.Context, r llm.Reply) error { return v.script.Reply(ctx, r) }
 
-// answer makes the result of a call durable.
 func (v *conversation) answer(ctx context.Context, r llm.Result) error {
 	return v.script.Result(ctx, r)
 }
 
-// unanswered returns the calls that have no result.
 func (v *conversation) unanswered() []llm.Call { return v.script.Unanswered() }
-
-// begin says the first words, in a new conversation if it is to begin afresh.
-func (v *conversation) begin(ctx context.Context, afresh bool, marks []muster.MessageID, texts []string) error {
-	write := v.script.User
-	if afresh {
-		write = v.script.Fresh
-	}
-	return v.enter(ctx, write, marks, texts)
-}
 
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {
@@ -227,7 +198,6 @@ func (v *conversation) last() (m llm.Message) {
 	return m
 }
 
-// owesReply reports whether the model has not answered the last message yet.
 func (v *conversation) owesReply() bool { return v.last().Role == llm.User }
 
 func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
@@ -248,20 +218,16 @@ func textOf(msg llm.Message) string {
 	return strings.TrimSpace(b.String())
 }
 
-// maxDelivery is how many bytes of mail enter at one boundary.
-const maxDelivery = 64 << 10
+const maxDelivery = 64 << 10 // how many bytes of mail enter at one boundary
 
-// deliver moves pending mail into the conversation and reports whether some was new. The
-// transcript comes first, then the inbox: a crash in between leaves mail in both, and the
-// transcript says that it was delivered.
+// deliver moves pending mail into the conversation, the transcript first, and reports whether some was new.
 func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	msgs, end, waiting, err := v.post.Peek(ctx, v.record.Name, v.inbox, maxDelivery)
 	if err != nil || len(msgs) == 0 {
 		return false, err
 	}
 	fresh := v.fresh(ctx, msgs)
-	// What the user asks of the runtime is no mail to the model. Where the process dies before it is done, the user
-	// asks again.
+	// What the user asks of the runtime is no mail to the model. After a crash the user asks again.
 	for i := len(fresh) - 1; i >= 0; i-- {
 		if isAsk(fresh[i]) {
 			if err := v.compaction.do(ctx, fresh[i]); err != nil {
@@ -293,8 +259,7 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	// The mail is in the transcript. A crash before the drop delivers it a second time, and
-	// fresh leaves it out then.
+	// The mail is in the transcript. After a crash before the drop, fresh leaves it out.
 	failpoint.Hit("teammate.delivered")
 	if err := v.post.Drop(ctx, v.record.Name, end); err != nil {
 		return false, err
@@ -305,9 +270,7 @@ func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	return len(fresh) > 0, nil
 }
 
-// recordRequest makes a request of a mail with which another program asks for something, and returns the mail with the
-// id by which the reader answers. The record comes before the mail is delivered: a crash in between repeats it, and the
-// repetition finds the record.
+// recordRequest makes a request of a mail that asks for something. A repetition after a crash finds the record.
 func (v *conversation) recordRequest(ctx context.Context, msg muster.Message) (muster.Message, error) {
 	if msg.Type != muster.MailPlan && msg.Type != muster.MailShutdown {
 		return msg, nil
@@ -319,8 +282,7 @@ func (v *conversation) recordRequest(ctx context.Context, msg muster.Message) (m
 	return msg, err
 }
 
-// deliverWaking delivers all mail if some of it is worth waking a model for. Status news
-// alone stays in the inbox: it is delivered with whatever wakes the member next.
+// deliverWaking delivers all mail if some of it is worth waking a model for. Status news alone stays in the inbox.
 func (v *conversation) deliverWaking(ctx context.Context) (bool, error) {
 	if wakes, err := v.hasWakingMail(ctx); err != nil || !wakes {
 		return false, err
@@ -328,9 +290,7 @@ func (v *conversation) deliverWaking(ctx context.Context) (bool, error) {
 	return v.deliver(ctx)
 }
 
-// hasWakingMail reports whether mail waits that an idle model should read. Mail that says
-// nothing any more is dropped on the way, so that nobody takes it for mail that is still to
-// be read.
+// hasWakingMail reports whether mail waits that an idle model should read. It drops mail that is void.
 func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
 	msgs, err := v.post.Waking(ctx, v.record.Name, v.inbox)
 	if err != nil || len(msgs) == 0 {
@@ -343,26 +303,22 @@ func (v *conversation) hasWakingMail(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// hasOnlyAsks reports whether all mail that would wake the member asks for something that the runtime does.
 func (v *conversation) hasOnlyAsks(ctx context.Context) (bool, error) {
 	fresh, err := v.waking(ctx)
 	return len(fresh) > 0 && !slices.ContainsFunc(fresh, func(m muster.Message) bool { return !isAsk(m) }), err
 }
 
-// waking returns the mail that waits and that an idle model should read.
 func (v *conversation) waking(ctx context.Context) ([]muster.Message, error) {
 	msgs, err := v.post.Waking(ctx, v.record.Name, v.inbox)
 	return v.fresh(ctx, msgs), err
 }
 
-// landings returns the news of landings that waits.
 func (v *conversation) landings(ctx context.Context) ([]muster.Message, error) {
 	msgs, err := v.post.Landings(ctx, v.record.Name, v.inbox)
 	return v.fresh(ctx, msgs), err
 }
 
-// submit asks the hooks about what mails of the user say, and returns the mails that they let through with what they
-// say about these. A refused mail is dropped, and the user is told why.
+// submit returns the mails that the hooks let through, with what they say. The user is told of the others.
 func (v *conversation) submit(
 	ctx context.Context, msgs []muster.Message,
 ) (kept []muster.Message, said string, err error) {
@@ -374,7 +330,7 @@ func (v *conversation) submit(
 			kept = append(kept, msg)
 			continue
 		}
-		text, refused, err := v.hooks.prompt(ctx, msg.Content)
+		text, refused, err := v.askHooks(ctx, msg.Content)
 		if err != nil {
 			return nil, "", err
 		}
@@ -391,7 +347,6 @@ func (v *conversation) submit(
 	return kept, said, nil
 }
 
-// watch returns a channel that receives when mail may have come.
 func (v *conversation) watch(ctx context.Context) <-chan struct{} {
 	return v.post.Watch(ctx, v.record.Name)
 }
@@ -408,27 +363,24 @@ func (v *conversation) fresh(ctx context.Context, msgs []muster.Message) []muste
 	})
 }
 
-// isVoid reports whether a mail says nothing any more: it brings a shutdown request or a plan
-// that was decided already, or the answer to a plan, which submit_plan has returned.
+// isVoid reports whether a mail brings a request that was decided already, or an answer that submit_plan has returned.
 func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 	switch msg.Type {
 	case muster.MailShutdown, muster.MailPlan:
 		return isDecided(ctx, v.requests, msg.RequestID)
 	case muster.MailPlanAnswer:
-		return v.plans.hasReturned(msg.RequestID)
+		return v.hasAnswer(msg.RequestID)
 	}
 	return false
 }
 
-// isDecided reports whether a request is known to be over. One that cannot be read counts as
-// open.
+// isDecided reports whether a request is known to be over.
 func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) bool {
 	r, err := q.Get(ctx, id)
 	return err == nil && requests.Final(r)
 }
 
-// Inbox shows what waits and what was delivered last. Mail enters only at a boundary, where
-// no tool runs, so that it may be called from a tool.
+// Inbox shows what waits and what was delivered last. Mail enters at a boundary, so a tool may call it.
 func (v *conversation) Inbox(ctx context.Context) (string, error) {
 	msgs, _, waiting, err := v.post.Peek(ctx, v.record.Name, v.inbox, maxDelivery)
 	if err != nil {
@@ -447,8 +399,8 @@ func (v *conversation) Inbox(ctx context.Context) (string, error) {
 	return b.String(), err
 }
 
-// oldMail shows again the last mail that the conversation had, as much as fits. The newest is cut if it must be: it may
-// be the instruction that the member works on.
+// oldMail shows again the last mail, as much as fits. The newest is cut if it must be: it may be the instruction that
+// the member works on.
 func (v *conversation) oldMail(ctx context.Context, most int) (string, error) {
 	last, err := transcript.LastDeliveredSince(ctx, v.log, v.record.Name, clearedMark)
 	if err != nil {

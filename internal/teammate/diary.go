@@ -14,7 +14,6 @@ import (
 	"muster/llm"
 )
 
-// holder knows the task that the member has claimed.
 type holder interface {
 	CurrentTask() (muster.Task, bool)
 }
@@ -63,8 +62,7 @@ func (d *diary) tellLead(ctx context.Context, kind muster.MessageType, task must
 	return err
 }
 
-// dropped logs an error that does not stop the member: what failed is for people only, or is done again later. An
-// error that only says that the member was cancelled is not logged.
+// dropped logs an error that does not stop the member, unless it only says that the member was cancelled.
 func (d *diary) dropped(ctx context.Context, what string, err error) {
 	if err == nil || context.Cause(ctx) != nil && errors.Is(err, context.Cause(ctx)) {
 		return
@@ -72,7 +70,6 @@ func (d *diary) dropped(ctx context.Context, what string, err error) {
 	d.log.WarnContext(ctx, "error dropped", "what", what, "err", err)
 }
 
-// seconds is a duration in seconds, cut to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
 // guarded is a value that several goroutines read and change: that of Live, and those of the tools.
@@ -94,7 +91,6 @@ func (g *guarded[T]) change(f func(*T)) {
 	f(&g.value)
 }
 
-// isOpen reports whether a conversation is open in this process.
 func isOpen(t Talk) bool {
 	if t == nil {
 		return false

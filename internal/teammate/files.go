@@ -14,21 +14,18 @@ import (
 	"muster/llm"
 )
 
-// fileTools makes the tools that work on files and run commands.
 type fileTools struct {
 	launcher proc.Launcher
 	jobs     *code.Jobs
 	options  code.Options
 }
 
-// tools makes the tools for a directory. model is the name of the model that calls them.
 func (f *fileTools) tools(dir code.Place, model string) []llm.Tool {
 	o := f.options
 	o.Patches = knowsPatches(model)
 	return code.Tools(dir, f.launcher, f.jobs, o)
 }
 
-// reading makes the tools that only read the files in a directory.
 func (f *fileTools) reading(dir code.Place) []llm.Tool {
 	o := f.options
 	return code.ReadTools(dir, f.launcher, code.Options{BashTimeout: o.BashTimeout, Environ: o.Environ, Root: o.Root})
@@ -40,14 +37,12 @@ func (f *fileTools) keep(name, text string) (path string, err error) {
 	return path, durable.WriteBelow(f.options.Root, path, []byte(text))
 }
 
-// knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it,
-// and need not read of it.
+// knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it.
 func knowsPatches(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
 }
 
-// execInLane runs a command in a lane for worktree_run.
 func (f *fileTools) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -16,9 +16,7 @@ import (
 	"muster/tool"
 )
 
-// maxHookStops is how often in a row a hook can make a member go on that would stop. Then it stops all the same, so
-// that a hook that is never content costs no endless run.
-const maxHookStops = 3
+const maxHookStops = 3 // how often in a row a hook can make a member go on that would stop
 
 // userHooks runs the hooks of the user: commands for moments of the member's work.
 type userHooks struct {
@@ -36,8 +34,7 @@ func (u *userHooks) has(event hooks.Event, names ...string) bool {
 	return u.runner.Has(event, names...)
 }
 
-// run runs the hooks of an event in a directory, "" for the root of the repository. names are what the event is about,
-// and fields what the hooks are told of it.
+// run runs the hooks of an event in a directory, "" for the root. names are its subject, fields what the hooks read.
 func (u *userHooks) run(
 	ctx context.Context, event hooks.Event, dir string, names []string, fields map[string]any,
 ) (hooks.Outcome, error) {
@@ -97,10 +94,8 @@ func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
 	}
 }
 
-// taskEvents are the events of what tools do to tasks, by the names of the tools.
 var taskEvents = map[string]hooks.Event{"task_create": hooks.TaskCreated, "complete_task": hooks.TaskCompleted}
 
-// hookedCall is a call of a tool with hooks around it.
 type hookedCall struct {
 	hooks    *userHooks
 	call     llm.Call // as hooks have changed it
@@ -109,7 +104,6 @@ type hookedCall struct {
 	texts    []string // for the model
 }
 
-// run runs the hooks of an event of the call, and keeps what they say to the model. They are told of the call and more.
 func (h *hookedCall) run(
 	ctx context.Context, event hooks.Event, c hooks.ToolCall, more map[string]any,
 ) (hooks.Outcome, error) {
@@ -123,8 +117,7 @@ func (h *hookedCall) run(
 	return o, err
 }
 
-// before runs the hooks before the call, and those of what it does to a task. They may refuse it, with an error result,
-// or change its input.
+// before runs the hooks before the call, and those of what it does to a task. They may refuse it, or change its input.
 func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error) {
 	refuse := func(reason string) llm.Result {
 		return llm.ErrorResult("%s was not called: a hook of the user refused it: %s", h.call.Name,
@@ -189,8 +182,7 @@ func (u *userHooks) start(ctx context.Context, source string) (string, error) {
 	return hookTexts(o.Context), err
 }
 
-// prompt runs the hooks of something that the user says to the lead. It returns what they say to the lead, or why they
-// refuse it.
+// prompt runs the hooks of words of the user to the lead. It returns what they say to the lead, or why they refuse.
 func (u *userHooks) prompt(ctx context.Context, text string) (said, refused string, err error) {
 	o, err := u.run(ctx, hooks.UserPromptSubmit, "", nil, map[string]any{"prompt": text})
 	return hookTexts(o.Context), o.Reason, err

@@ -12,7 +12,6 @@ import (
 	"muster/llm"
 )
 
-// idleRest is what one rest waits on. It begins empty, and is over with the next work phase.
 type idleRest struct {
 	reason    muster.IdleReason // why the phase ended
 	inbox     <-chan struct{}   // receives when mail may have come
@@ -23,8 +22,7 @@ type idleRest struct {
 	triedTask bool // the member has tried to begin a task since it was woken
 }
 
-// beginIdle begins a rest, which ctx ends. The watches begin before the first facts are read, so that no change
-// is missed. The phase's last message is sent before anybody can see that the member is idle.
+// beginIdle begins a rest, which ctx ends. Its watches begin before the first facts are read: no change is missed.
 func (m *Member) beginIdle(ctx context.Context) error {
 	c := m.phase.get()
 	m.rest = idleRest{inbox: m.conversation.watch(ctx), board: m.claims.watch(ctx),
@@ -32,9 +30,7 @@ func (m *Member) beginIdle(ctx context.Context) error {
 	return m.sendFinalMessage(ctx)
 }
 
-// sendFinalMessage mails the last message of the phase to the lead. Where the model was cut
-// off there is none, and the lead is told why. A member that has stopped with its task in hand
-// wakes the lead.
+// sendFinalMessage mails the last message of the phase to the lead, or why there is none.
 func (m *Member) sendFinalMessage(ctx context.Context) error {
 	var words string
 	var stop llm.Stop
@@ -60,8 +56,6 @@ func (m *Member) sendFinalMessage(ctx context.Context) error {
 	return m.diary.tellLead(ctx, kind, about, said)
 }
 
-// beginTask begins the task that the member has claimed and not read, or claims the next one.
-// It reports whether there is one.
 func (m *Member) beginTask(ctx context.Context) (begun bool, err error) {
 	m.rest.triedTask = true
 	text, key, err := m.claims.nextTask(ctx)
@@ -69,16 +63,14 @@ func (m *Member) beginTask(ctx context.Context) (begun bool, err error) {
 		return false, err
 	}
 	m.hookStops = 0
-	// A crash before the text is in the transcript leaves a claim that was not read: the key
-	// is not noted there, and the member reads its task when it starts again.
+	// After a crash before the text is in the transcript the member reads its task when it starts again.
 	if err = m.conversation.wake(ctx); err == nil {
 		err = m.compaction.beginTask(ctx, text, key)
 	}
 	return true, err
 }
 
-// waitForWork shows that the member is idle, and waits until something may have changed that: mail, a job, the idle timeout,
-// or a change of the board, by which a task may be ready for it, or its own task taken away.
+// waitForWork shows that the member is idle, and waits for mail, a job, the idle timeout, or a change of the board.
 func (m *Member) waitForWork(ctx context.Context) error {
 	r := &m.rest
 	if r.timedOut || r.deadline.IsZero() {
@@ -106,8 +98,7 @@ func (m *Member) waitForWork(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// markIdle shows that the member is idle, and tells the lead if that is news. A member with a
-// task whose background job runs is at work on it: the job's end wakes it.
+// markIdle shows that the member is idle, and tells the lead. One whose background job runs for its task is at work.
 func (m *Member) markIdle(ctx context.Context, why muster.IdleReason) error {
 	if _, busy := m.claims.CurrentTask(); busy && m.jobs.Running()+m.jobs.Unannounced() > 0 {
 		return m.presence.setStatus(ctx, muster.Working, "", "waits for its background job")
@@ -120,8 +111,8 @@ func (m *Member) markIdle(ctx context.Context, why muster.IdleReason) error {
 	return m.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle (%s).", m.name(), why))
 }
 
-// timeOut gives the task back and tells the lead that the member shuts down. The member does
-// so only after it has looked into its inbox once more.
+// timeOut gives the task back and tells the lead that the member shuts down, which it does after one more look into its
+// inbox.
 func (m *Member) timeOut(ctx context.Context) error {
 	text := fmt.Sprintf("%s found nothing to do for %s and shuts down; spawn it again by name when there is work.",
 		m.name(), m.limits.IdleTimeout)
@@ -129,8 +120,7 @@ func (m *Member) timeOut(ctx context.Context) error {
 		text = fmt.Sprintf("%s was idle for %s with task #%d in hand and shuts down; the task is back on the board.",
 			m.name(), m.limits.IdleTimeout, t.ID)
 	}
-	// The task goes back before the lead is told of it, so that the lead finds it on the
-	// board.
+	// The task goes back before the lead is told of it, so that the lead finds it on the board.
 	if err := m.claims.release(ctx, "idle timeout of its owner", "", false); err != nil {
 		return err
 	}
@@ -162,7 +152,6 @@ func (m *Member) idleFacts(ctx context.Context) (f IdleFacts, err error) {
 	return f, err
 }
 
-// keepsClaim reports whether the member must not be timed out yet, and keeps the task that it has claimed.
 func (m *Member) keepsClaim(ctx context.Context) (bool, error) {
 	if m.jobs.Running() > 0 {
 		return true, nil
@@ -170,7 +159,6 @@ func (m *Member) keepsClaim(ctx context.Context) (bool, error) {
 	return m.team.mayWork(ctx, m.presence.Me(), m.presence.openQuestions())
 }
 
-// pendingShutdown returns the shutdown request that waits for the member, or "".
 func (m *Member) pendingShutdown(ctx context.Context) (muster.RequestID, error) {
 	all, err := m.requests.Pending(ctx)
 	for _, r := range all {
@@ -181,16 +169,6 @@ func (m *Member) pendingShutdown(ctx context.Context) (muster.RequestID, error) 
 	return "", err
 }
 
-// do waits, unless a hook says that the teammate should go on.
-func (WaitForWork) do(ctx context.Context, m *Member) error {
-	if goesOn, err := m.idleHooks(ctx); err != nil || goesOn {
-		return m.wakeIf(goesOn, err)
-	}
-	return m.waitForWork(ctx)
-}
-
-// idleHooks runs the hooks of a teammate that is about to be idle, once in a rest. They may say why it should go on:
-// then it begins a work phase.
 func (m *Member) idleHooks(ctx context.Context) (goesOn bool, err error) {
 	if m.rest.hooked || m.hookStops == maxHookStops || !m.hooks.has(hooks.TeammateIdle) {
 		return false, nil

@@ -13,9 +13,8 @@ import (
 	"muster/internal/worktree"
 )
 
-// laneKeeper finds and makes the lanes of the member's tasks. Its invariant: at most one
-// member's commands run in a lane. A lane names its occupant; a member becomes it only when
-// nobody else is, or when the occupant's process is dead.
+// laneKeeper finds and makes the lanes of the member's tasks. At most one member's commands run in a lane: a member
+// becomes its occupant only when there is none, or when the occupant's process is dead.
 type laneKeeper struct {
 	occupant  worktree.Occupant // the member
 	worktrees Lanes
@@ -25,11 +24,9 @@ type laneKeeper struct {
 	diary     *diary
 }
 
-// maxLaneNames bounds the search for a free lane name.
 const maxLaneNames = 100
 
-// forTask returns the lane of a claimed task: the one that an earlier owner left, if it is as
-// expected, otherwise a fresh one from the target's tip. had is what an inherited one holds.
+// forTask returns the lane of a claimed task: an earlier owner's, or a fresh one. had is what an inherited one holds.
 func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.Lane, had string, err error) {
 	old := t.Worktree
 	if old != "" {
@@ -40,9 +37,7 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 	if lane, err = k.newLane(ctx, *t); err != nil {
 		return lane, "", err
 	}
-	// The lane exists before the task names it. A process that dies in between leaves a lane
-	// that no task names; the next owner archives it. The other order would leave a task that
-	// names no lane.
+	// The lane exists before the task names it: what a crash leaves here the next owner archives.
 	claimed := *t
 	if _, err = k.worktrees.Enter(ctx, lane.Name); err == nil {
 		claimed, err = k.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
@@ -79,8 +74,6 @@ func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lan
 	return lane, had, nil
 }
 
-// newLane makes a lane with the member in it, under the first of the task's names that is
-// free.
 func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lane, err error) {
 	base, err := k.lander.Target(ctx)
 	if err != nil {
@@ -104,18 +97,16 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 	}
 }
 
-// archiveUnnamed archives a lane that was made for the task and that the task does not name:
-// the process that made it died, or lost the claim, before it could write the name. It
-// reports whether it did.
+// archiveUnnamed archives a lane that was made for the task and that it does not name: the process that made it died or
+// lost the claim before it could write the name. It reports whether it did.
 func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t muster.Task) bool {
 	lane, err := k.worktrees.Get(ctx, name)
 	return err == nil && lane.TaskID == t.ID && name != t.Worktree && lane.Status == muster.LaneActive &&
 		k.archive(ctx, name)
 }
 
-// archiveAbandoned archives the lanes in which a process died after their tasks had got
-// another one, or were deleted. A claim can be taken from an owner that lives on; its lane is
-// left alone as long as it does.
+// archiveAbandoned archives the lanes in which a process died after their tasks had got another one, or were deleted.
+// The lane of an owner that lives on is left alone.
 func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 	lanes, err := k.worktrees.List(ctx)
 	k.diary.dropped(ctx, "listing the lanes to archive", err) // the next member that starts tries again
@@ -130,8 +121,6 @@ func (k laneKeeper) archiveAbandoned(ctx context.Context) {
 	}
 }
 
-// archive archives a lane that no task names any more, and reports whether it did. A lane
-// with a live occupant is left to them, and one that cannot be archived is kept.
 func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
 	err := k.occupy(ctx, lane) // the member is the occupant meanwhile, so that nobody enters
 	if err == nil {
@@ -143,8 +132,8 @@ func (k laneKeeper) archive(ctx context.Context, lane muster.Name) bool {
 	return err == nil
 }
 
-// occupy makes the member the lane's occupant. It is Held when somebody else is and their
-// process is alive, be it this one or a stopped one: their commands may still write there.
+// occupy makes the member the lane's occupant. It is Held when the process of another occupant is alive, even if
+// stopped: its commands may still write there.
 func (k laneKeeper) occupy(ctx context.Context, name muster.Name) error {
 	lane, err := k.worktrees.Get(ctx, name)
 	if err != nil {
@@ -165,8 +154,7 @@ func (k laneKeeper) occupy(ctx context.Context, name muster.Name) error {
 	return k.worktrees.Occupy(ctx, name, was, k.occupant)
 }
 
-// leave notes that no command of the member runs in the lane any more. Where that cannot be
-// written, or somebody else is the occupant, the next owner gets a fresh lane.
+// leave notes that no command of the member runs in the lane any more. If that fails, the next owner gets a fresh lane.
 func (k laneKeeper) leave(ctx context.Context, name muster.Name) {
 	if name == "" {
 		return

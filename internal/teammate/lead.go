@@ -14,20 +14,15 @@ import (
 	"muster/tool"
 )
 
-// remindAfter is how long the lead may leave a request undecided, for the user perhaps,
-// before it is told again.
-const remindAfter = 10 * time.Minute
+const remindAfter = 10 * time.Minute // how long the lead may leave a request undecided before it is told again
 
-// recheckAfter is how often a waiting lead looks without a hint, because some facts change with the time alone. The
-// store gives a hint within seconds for a change of which the system's file watcher does not tell.
+// recheckAfter is how often a waiting lead looks without a hint, because some facts change with time alone.
 const recheckAfter = time.Minute
 
-// mailWaits is why a lead is woken most often.
 const mailWaits = "There is mail for you."
 
-// lead is what only the lead does: it sleeps until something needs it, and the end of its
-// turn may be the end of the run. It is for the goroutine of Live, and for the wait tool,
-// which runs in its place.
+// lead is what only the lead does: it sleeps until something needs it, and the end of its turn may be the end of the
+// run. It is for the goroutine of Live, and for the wait tool, which runs in its place.
 type lead struct {
 	team   *Overview
 	staff  *staff
@@ -40,8 +35,7 @@ type lead struct {
 
 	toldStuck bool // that nothing can move, since it was woken last
 
-	// told has when the lead was told last that a request waits for it, or that nobody may claim a task, by the
-	// key of the claim to be.
+	// told has the time of the last news of a request, or of a task by the key of its claim.
 	told map[string]time.Time
 
 	// changed receives after a turn has ended, when mail, the board, the roster or requests have changed.
@@ -64,8 +58,8 @@ type (
 	}
 )
 
-// Wait is the lead's sleep as a tool: it returns when something needs the lead, at no cost
-// until then. It is level-triggered: asked again in the same situation it answers the same.
+// Wait is the lead's sleep as a tool: it returns when something needs the lead. Asked again in the same situation it
+// answers the same.
 func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if t, ok := l.tasks.CurrentTask(); ok {
 		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
@@ -80,14 +74,12 @@ func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	return tool.Text(w.text), nil
 }
 
-// wakeUp is how a sleep of the lead ended: what needed the lead, and the facts that said so.
 type wakeUp struct {
 	wakeFacts
 	text  string
 	slept bool // false: something needed the lead at once
 }
 
-// sleep waits until something needs the lead. It decides on facts that it reads after each hint.
 func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +119,6 @@ func (l *lead) sleep(ctx context.Context, landings bool) (w wakeUp, err error) {
 	}
 }
 
-// noteHeldOutside tells the user, once for each claim, that the team waits for somebody outside of it.
 func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
 	for _, t := range held {
 		key := "noted " + string(claimKey(t))
@@ -141,7 +132,6 @@ func (l *lead) noteHeldOutside(ctx context.Context, held []muster.Task) {
 	}
 }
 
-// wakeFacts are what decides whether a sleeping lead is woken.
 type wakeFacts struct {
 	mail        bool
 	progress    TeamProgress
@@ -151,7 +141,6 @@ type wakeFacts struct {
 	heldOutside []muster.Task    // tasks that the team waits for and an outsider holds, of which it was not told
 }
 
-// wakeFacts reads the facts of the lead's sleep. With mail nothing else matters, and is not read.
 func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err error) {
 	if f.mail, err = l.mail.hasWakingMail(ctx); err != nil || f.mail {
 		return f, err
@@ -179,9 +168,9 @@ func (l *lead) wakeFacts(ctx context.Context, landings bool) (f wakeFacts, err e
 	return f, nil
 }
 
-// wakeReason returns what wakes the lead, and the keys of what it is told of by that, so that it is not woken for
-// the same again. Without a text it sleeps on. A request may also be decided by the user, so that the lead is told
-// of it when it would sleep, and then now and again; it may also sleep on.
+// wakeReason returns what wakes the lead, "" for nothing, and the keys of what it is told by that, so that it is not
+// woken for the same again. The user may also decide a request; so the lead is told of it when it would sleep, and then
+// now and again.
 func wakeReason(f wakeFacts) (text string, about []string) {
 	switch {
 	case f.mail:
@@ -221,9 +210,8 @@ func allDoneText(p TeamProgress) string {
 	return text
 }
 
-// await shows what the lead waits for, hands the prompt to the user, and waits for mail or a
-// change of the team, for the end of the conversation, or for the time to look again. done
-// says that the run would end here.
+// await shows what the lead waits for, hands the prompt to the user, and waits for mail or a change of the team, the
+// end of the conversation, or the time to look again. done says that the run would end here.
 func (l *lead) await(
 	ctx context.Context, what string, done bool, closed <-chan struct{}, again <-chan time.Time,
 ) error {
@@ -240,19 +228,7 @@ func (l *lead) await(
 	return context.Cause(ctx)
 }
 
-// listen waits for the user, where a run would end. done says that nothing is open.
-func (l *lead) listen(ctx context.Context, done bool) error {
-	return l.await(ctx, "waits for you", done, l.talk.Closed(), nil)
-}
-
-// awaitTeam waits until somebody who is at work has finished.
-func (l *lead) awaitTeam(ctx context.Context) error {
-	return l.await(ctx, "waits for the team", false, nil, time.After(recheckAfter))
-}
-
-// rest begins to watch for what ends a rest of the lead.
-func (l *lead) rest(ctx context.Context) { l.changed = l.team.watch(ctx) }
-
+func (l *lead) beginRest(ctx context.Context)                      { l.changed = l.team.watch(ctx) }
 func (l *lead) progress(ctx context.Context) (TeamProgress, error) { return l.staff.progress(ctx) }
 
 func (l *lead) handOver(done bool) {

@@ -37,8 +37,7 @@ func isLimit(err error) bool {
 		func(limit error) bool { return errors.Is(err, limit) })
 }
 
-// boundaryStep is what a member does at a boundary, decided from its counters: it goes on or
-// not, reads a reminder, or its phase ends with an error.
+// boundaryStep is what follows a boundary: the member goes on, reads a reminder, or its phase ends with an error.
 type boundaryStep struct {
 	goOn     bool
 	reminder string
@@ -47,9 +46,8 @@ type boundaryStep struct {
 	err        error
 }
 
-// betweenRounds decides on the limits between two rounds of tools, and notes in the counters
-// which reminders were given. maxTurns is the number of turns in a phase that the settings
-// name; 0 is none, and then phaseTurns holds, and the end of a standstill.
+// betweenRounds decides on the limits between two rounds of tools, and notes which reminders were given. maxTurns is
+// the setting; if it is 0, phaseTurns and the end of a standstill hold.
 func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 	limit := cmp.Or(maxTurns, phaseTurns)
 	full := c.turns >= limit
@@ -77,15 +75,14 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 	return c.still.decide(maxTurns == 0)
 }
 
-// isEndless reports whether the model has paused its reply so often that the phase must end:
-// a paused reply is asked to go on at once, and passes no boundary.
+// isEndless reports whether the model has paused its reply too often: a paused reply goes on at once, and passes no
+// boundary.
 func (c *counters) isEndless(maxTurns int) bool { return c.paused > 2*cmp.Or(maxTurns, stillMore) }
 
-// beforeStop decides whether the phase goes on though the model has called no tool. received
-// says that mail or finished jobs have just entered the conversation; task is the claimed
-// task, if there is one; waits says that the member waits for something and has not simply
-// stopped. The first reply that is empty or refuses is answered with a request to go on. The
-// second in a row returns the task; a teammate without one may have nothing to say.
+// beforeStop decides whether the phase goes on though the model has called no tool. received says that mail or finished
+// jobs have just entered; waits, that the member waits and has not simply stopped. The first reply that is empty or
+// refuses is answered with a request to go on. The second in a row returns the task; a teammate without one may have
+// nothing to say.
 func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits bool) boundaryStep {
 	isMute := c.stop == llm.StopRefused || c.isEmpty() && (lead || task != 0)
 	if isMute && !received {
@@ -126,15 +123,13 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 	return boundaryStep{}
 }
 
-// isEmpty reports whether the last reply has ended without a word and without a call.
 func (c *counters) isEmpty() bool { return c.stop == llm.StopEnd && c.words == "" && len(c.calls) == 0 }
 
 func remindStep(format string, args ...any) boundaryStep {
 	return boundaryStep{goOn: true, reminder: prompt.Reminder("%s", fmt.Sprintf(format, args...))}
 }
 
-// cutOffReason says why the last reply of a member's model was no answer; it is empty when it
-// was one.
+// cutOffReason says why the last reply of a member's model was no answer; "" when it was one.
 func cutOffReason(name muster.Name, stop llm.Stop, words string) string {
 	switch stop {
 	case llm.StopEnd:
@@ -149,12 +144,10 @@ func cutOffReason(name muster.Name, stop llm.Stop, words string) string {
 	return ""
 }
 
-// phase is what a member counts within one work phase. Tools run side by side and count too; decisions are made
-// on a copy of the counters.
+// phase guards the counters of a work phase. Tools run side by side and count too.
 type phase struct{ guarded[counters] }
 
-// counters are the facts of a work phase. They are not stored: a restarted member begins a
-// new phase.
+// counters are the facts of a work phase. They are not stored: a restarted member begins a new phase.
 type counters struct {
 	started    time.Time // zero: no phase has begun in this process
 	over       bool      // a tool ended the phase: idle, or a complete_task that landed
@@ -185,18 +178,13 @@ type counters struct {
 	idleWaits int // waits of the lead that returned at once, with nothing done in between
 }
 
-// Idle ends this phase after the round of tools.
 func (p *phase) Idle(string) { p.end() }
-
-func (p *phase) end() { p.change(func(c *counters) { c.over = true }) }
-
-// leave ends the phase after the round of tools, and with it the member's life.
-func (p *phase) leave() { p.change(func(c *counters) { c.leaves = true }) }
+func (p *phase) end()        { p.change(func(c *counters) { c.over = true }) }
+func (p *phase) leave()      { p.change(func(c *counters) { c.leaves = true }) }
 
 // extend begins the count of turns anew. The lead's phase lasts from a wake to its next wait, claim or end.
 func (p *phase) extend() { p.change(func(c *counters) { c.turns, c.extended = 0, false }) }
 
-// noteOpen notes a call that the end of this process cut off, and that records answer.
 func (p *phase) noteOpen(call string) {
 	p.change(func(c *counters) { c.pending = append(c.pending, call) })
 }
@@ -204,7 +192,6 @@ func (p *phase) noteOpen(call string) {
 // noteShorter notes that the conversation became shorter: a server that counts fewer tokens now has cut nothing.
 func (p *phase) noteShorter() { p.change(func(c *counters) { c.prompts = promptSizes{} }) }
 
-// countWait counts a wait of the lead; see counters.
 func (p *phase) countWait(slept, mail bool) error {
 	var isLoop bool
 	if p.change(func(c *counters) { isLoop = c.countWait(slept, mail) }); isLoop {
@@ -213,8 +200,7 @@ func (p *phase) countWait(slept, mail bool) error {
 	return nil
 }
 
-// countReply counts a reply of the model, and keeps its calls until their results come.
-// ownsTodo says whether a call is one of the todo tool.
+// countReply counts a reply, and keeps its calls until their results come.
 func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
 	c.calls, c.results = r.Message.Calls(), map[string]callSum{}
 	c.stop, c.words = r.Stop, textOf(r.Message)
@@ -228,8 +214,7 @@ func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
 	c.replies++
 }
 
-// countResult notes the result of a call. Repeats are counted at the end of the round. A tool
-// that polls is not counted.
+// countResult notes the result of a call, unless its tool polls. Repeats are counted at the end of the round.
 func (c *counters) countResult(r llm.Result, effects map[string]toolEffects) {
 	i := slices.IndexFunc(c.calls, func(call llm.Call) bool { return call.ID == r.ID })
 	if i < 0 || effects[c.calls[i].Name].polls {
@@ -246,7 +231,6 @@ func (c *counters) countResult(r llm.Result, effects map[string]toolEffects) {
 	c.results[r.ID] = sha256.Sum256(b.Bytes())
 }
 
-// countRound counts a round of tools. jobsRun says that background jobs of the member run.
 func (c *counters) countRound(jobsRun bool) {
 	for _, call := range c.calls { // tools that only read run side by side: their order is that of the calls
 		if sum, counts := c.results[call.ID]; counts {
@@ -260,14 +244,11 @@ func (c *counters) countRound(jobsRun bool) {
 	c.results = nil
 }
 
-// callSum is a call with its input and its result.
 type callSum [sha256.Size]byte
 
-// maxPattern is how many calls may come in turn and be taken for a pattern.
 const maxPattern = 3
 
-// repeats finds calls that come again in turn with the same results: one call, or a pattern of
-// up to maxPattern different ones.
+// repeats finds calls that come again in turn with the same results: one, or a pattern of up to maxPattern.
 type repeats struct {
 	last   [maxPattern]callSum // the last calls, the newest first
 	equal  [maxPattern]int     // of a pattern of i+1 calls: calls in a row that were as i+1 calls before
@@ -287,7 +268,6 @@ func (r *repeats) count(sum callSum) {
 	}
 }
 
-// times returns how often the last calls have come in turn, and how many calls that are.
 func (r *repeats) times() (times, length int) {
 	for i, n := range r.equal {
 		if t := 1 + n/(i+1); t > times {
@@ -297,9 +277,8 @@ func (r *repeats) times() (times, length int) {
 	return times, length
 }
 
-// countWait counts a wait of the lead, and reports whether it is one of too many that
-// returned at once. A wait that has slept begins a new phase: the lead's lasts from a wake to
-// its next wait, claim or end.
+// countWait counts a wait of the lead, and reports whether too many have returned at once. One that has slept begins a
+// new phase: the lead's lasts from a wake to its next wait, claim or end.
 func (c *counters) countWait(slept, mail bool) (isLoop bool) {
 	switch {
 	case slept:
@@ -321,4 +300,18 @@ func (c *counters) idleReason(asks bool, latest muster.Member) muster.IdleReason
 		return latest.IdleReason
 	}
 	return muster.IdleNoToolUse
+}
+
+// minReplies is how many replies a conversation that was made shorter must have had before it counts as one that was
+// not, and maxRestarts is how often it is made shorter in a row.
+const (
+	minReplies  = 3
+	maxRestarts = 3
+)
+
+func (c *counters) recentRestarts() int {
+	if c.replies >= minReplies {
+		return 0
+	}
+	return c.restarts
 }

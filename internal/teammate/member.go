@@ -1,11 +1,9 @@
-// Package teammate runs one member of a team, the lead or a teammate, from its start to its
-// end.
+// Package teammate runs one member of a team, the lead or a teammate, from its start to its end.
 //
-// A member is a state machine. Facts are what the records and the member's own process say
-// now; Next is a pure function that decides from them what the member does; the Action that it
-// returns does it, and the Member gathers facts again. The lead and a teammate are the same machine
-// with other facts. The loop is in runner.go, with most of the actions; the facts and
-// all decisions about the course of a life are in next.go.
+// A member is a state machine. Facts are what the records and the member's own process say now; Next is a pure function
+// that decides from them what the member does; the Action that it returns does it, and the Member gathers facts again.
+// The lead and a teammate are the same machine with other facts. The loop is in runner.go, with most of the actions;
+// the facts and all decisions about the course of a life are in next.go.
 //
 // One action, RunPhase, runs the model: package loop works on the member's session until the
 // model calls no more tools. Between two rounds of tools lies the boundary, where mail,
@@ -19,16 +17,14 @@
 //   - Only the host in the roster's record writes a member's status and its transcript.
 //   - A member has at most one claim. The board says whether it still holds; what the member keeps is the claim's key.
 //
-// The parts of a member have a type each: presence (its record in the roster), conversation
-// (transcript and mail), claims (the claimed task), laneKeeper (the task's lane), plans,
-// phase (counters of a work phase and of a standstill), lead (the lead's sleep and the end of
-// its turn), toolbox (the tools, with their audit), compaction (the conversation's size),
-// nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView
-// (changes where nothing lands). They know one another by self.
-// TeamProgress, which says whether the team can go on, belongs to the team as a whole.
+// The parts of a member have a type each: presence (its record in the roster), conversation (transcript and mail),
+// claims (the claimed task), laneKeeper (the task's lane), plans, phase (counters of a work phase and of a standstill),
+// lead (the lead's sleep and the end of its turn), toolbox (the tools, with their audit), compaction (the
+// conversation's size), nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView (changes
+// where nothing lands). They know one another by self. TeamProgress, which says whether the team can go on, belongs to
+// the team as a whole.
 //
-// How tasks change, how work lands and how mail is stored is not decided here: see packages
-// board, landing and mailbox.
+// How tasks change, how work lands and how mail is stored is not decided here: see packages board, landing and mailbox.
 package teammate
 
 import (
@@ -75,30 +71,20 @@ type Limits struct {
 type Config struct {
 	Services
 	Limits
-	// Record is the member as it was in the roster when this life began.
-	Record muster.Member
-	// OwnModel says that the member's model is not the team's.
-	OwnModel bool
-	// Model returns the member's model, which reports its waits to onWait. now returns the task that the member has
-	// claimed, or 0, and the number of its turn.
+	Record   muster.Member // as it was in the roster when this life began
+	OwnModel bool          // the member's model is not the team's
+	// Model returns the member's model, which reports its waits to onWait. now returns the claimed task and the turn.
 	Model func(now func() (muster.TaskID, int), onWait func(until time.Time, why error)) (llm.Model, error)
 	// Subagent returns the model of a kind of subagents; its Model is nil where that is the member's. Nil: always.
 	Subagent func(kind string, now func() (muster.TaskID, int), onWait func(until time.Time, why error)) (
 		Subagent, error)
-	// ModelName is the name of this model, or "" where it is not known.
-	ModelName string
-	// NoImages says that this model takes no images.
-	NoImages bool
-	// Window is how many tokens a request to this model and its reply may have together, and ReplyTokens how many of
-	// them the reply may take; 0 where they are not known.
-	Window, ReplyTokens int
-	// Extra are the tools of an embedder.
-	Extra []llm.Tool
-	// ServerTools returns the tools of MCP servers that a member has who may have those which allows lets through; nil:
-	// there are none.
+	ModelName           string     // "" where it is not known
+	NoImages            bool       // the model takes no images
+	Window, ReplyTokens int        // tokens of a request with its reply, and of the reply; 0 where they are not known
+	Extra               []llm.Tool // of an embedder
+	// ServerTools returns the tools of MCP servers that allows lets through; nil: there are none.
 	ServerTools func(allows func(tool string, writes bool) bool) []llm.Tool
-	// Emit shows what happens in a turn; it must not block.
-	Emit func(loop.Event)
+	Emit        func(loop.Event) // shows what happens in a turn; it must not block
 }
 
 // Subagent is the model of a kind of subagents, and what is known of it, as Config has it of the member's.
@@ -145,46 +131,43 @@ func assemble(c Config) (*Member, error) {
 	}
 
 	// The toolbox.
-	plans := &plans{name: name, board: c.Board, requests: c.Requests, claims: claims, presence: presence}
 	userHooks := &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, claims}
 	claims.lanes = laneKeeper{worktree.Occupant{Member: name, Host: c.Record.Host}, c.Lanes, c.Board, c.Lander, c.Roster,
 		diary}
-	claims.plans, claims.hooks, claims.diary, claims.presence = plans, userHooks, diary, presence
+	claims.plans, claims.hooks = &plans{claims: claims, requests: c.Requests}, userHooks
+	claims.diary, claims.presence = diary, presence
 	scratchPath := filepath.Join(c.Home.Scratch(), string(name))
-	scratch := &scratchView{name: name, isConfined: c.CommandLimits != "", run: c.Run, worktrees: c.Lanes, tasks: claims,
-		diary: diary}
-	nested := &nestedInstructions{scratch: scratchPath, worktrees: c.Lanes, tasks: claims, secrets: c.Secrets}
+	scratch := &scratchView{claims: claims, isConfined: c.CommandLimits != ""}
 	files := &fileTools{c.Launcher, jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
 		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
 		Root: string(c.Home), MayRun: role.MayRun}}
-	permits := &permits{name: name, settings: c.Permissions, always: c.Granted, extra: c.Extra, requests: c.Requests,
-		run: c.Run, secrets: c.Secrets, plans: plans, presence: presence, tasks: claims, diary: diary,
-		since: muster.UnixTime(time.Now())}
-	wraps := &wrappers{c.Secrets, permits, plans, userHooks, files, scratch, claims, todo, diary, phase}
-	newWorkdir := func() *workdir {
-		return &workdir{name: name, noImages: c.NoImages, worktrees: c.Lanes, lander: c.Lander, claims: claims,
-			readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
-	}
+	permits := &permits{claims: claims, settings: c.Permissions, always: c.Granted, extra: c.Extra,
+		requests: c.Requests, secrets: c.Secrets, since: muster.UnixTime(time.Now())}
 	about := &surroundings{c.Home, scratchPath, name == muster.Lead, c.Run, c.Lander, c.GitState, c.CommandLimits,
 		c.Permissions.Line(), c.Skills, c.Roles, c.Memory, c.Secrets, claims, diary}
-	helpers := &helpers{name, c.Team, role, c.Roles, models, c.SubagentTurns, files, wraps, nested, plans, about, presence,
-		diary, newWorkdir}
-	claims.review = helpers.review
-	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, secrets: c.Secrets, files: files, todo: todo,
-		helpers: helpers, skills: c.Skills, extra: c.Extra, serverTools: c.ServerTools, wraps: wraps, nested: nested,
-		newWorkdir: newWorkdir, memory: &memories{name, c.Run, c.Memory, c.Store.Log(), c.Secrets, claims, diary},
+	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,
+		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
+		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
+		wraps:  &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, todo},
+		nested: &nestedInstructions{claims: claims, scratch: scratchPath, secrets: c.Secrets},
+		newWorkdir: func() *workdir {
+			return &workdir{claims: claims, noImages: c.NoImages,
+				readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
+		}, claims: claims, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
+	claims.review = toolbox.review
 
 	// The conversation.
 	conversation := &conversation{record: c.Record, team: c.Team, maxTokens: c.MaxTokens, run: c.Run, log: c.Store.Log(),
 		post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary, status: presence,
-		phase: phase, hooks: userHooks, plans: plans}
-	claims.read = conversation
+		phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned}
+	claims.hasRead = conversation.hasRead
 	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
 		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),
-		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase,
-		opening: &opening{conversation, about, c.Board, c.Roster, todo, claims, plans, team, c.LandedFiles, diary}}
+		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase, about: about,
+		planState: claims.plans.state, leadTasks: team.tasksForLead, board: c.Board, roster: c.Roster,
+		landedFiles: c.LandedFiles}
 	conversation.compaction, toolbox.compact = compaction, compaction.tool
 
 	// What only the lead does.
@@ -192,7 +175,7 @@ func assemble(c Config) (*Member, error) {
 	lead := &lead{team: team, staff: staff, talk: c.Talk, tasks: claims, diary: diary, mail: conversation,
 		status: presence, phase: phase, told: map[string]time.Time{}}
 
-	toolbox.caller = caller{presence, conversation, claims, plans, phase, lead, staff, c.Requests}
+	toolbox.caller = caller{presence, conversation, claims, claims.plans, phase, lead, staff, c.Requests}
 	return &Member{record: c.Record, limits: c.Limits, ownModel: c.OwnModel, run: c.Run, model: models.own.Model,
 		emit: c.Emit, talk: c.Talk, phases: c.Phases, requests: c.Requests, team: team, jobs: jobs, todo: todo,
 		diary: diary, phase: phase, presence: presence, conversation: conversation, compaction: compaction, about: about,
@@ -206,8 +189,14 @@ func newModels(c Config, p *presence) (m *models, err error) {
 			return nil, err
 		}
 	}
-	if c.Subagent != nil {
-		m.choose = func(kind string) (Subagent, error) { return c.Subagent(kind, p.now, p.onModelWait) }
+	m.of = func(kind string) (x Subagent, err error) {
+		if c.Subagent != nil {
+			x, err = c.Subagent(kind, p.now, p.onModelWait)
+		}
+		if err == nil && x.Model == nil {
+			x = m.own
+		}
+		return x, err
 	}
 	for _, kind := range []string{agent.Explore, agent.Work} {
 		if m.subagents[kind], err = m.of(kind); err != nil {
@@ -220,48 +209,32 @@ func newModels(c Config, p *presence) (m *models, err error) {
 // Services are what the members of one team are made of. New gives each part of a member what it uses of them.
 type Services struct {
 	Overview
-	Team     muster.Name
-	Home     paths.Dir
-	Journal  *journal.Journal
-	Lanes    Lanes
-	Lander   Lander
-	Launcher proc.Launcher
-	// Environ is what commands see of the user's environment. Nil is what proc.Environment lets through.
-	Environ []string
-	// CommandLimits tells the models what commands cannot do; "" where they are not confined.
-	CommandLimits string
-	// Secrets are hidden in what tools return. Nil hides nothing.
-	Secrets *redact.Secrets
-	// Log gets what went wrong and stopped nobody.
-	Log *slog.Logger
-	// Phases is told when a member's model works; nil: nobody looks at what changes meanwhile.
-	Phases Phases
-	// Spawned is called after each spawn, so that a supervisor starts the new teammate at once.
-	Spawned func()
-	// Collisions finds out which lanes will conflict; nil finds nothing.
-	Collisions *collision.Watcher
-	// Skills are those of the repository and of the user.
-	Skills []skills.Skill
-	// Memory returns what is remembered of the repository, and what the user has all teams know; nil: nothing is
-	// remembered.
-	Memory func() (repository, user memory.Dir)
-	// Permissions decide which calls of tools may run, and Granted are what the user has allowed here for good.
-	Permissions permissions.Settings
-	Granted     []string
-	// Hooks are the commands that people have set for moments of the team's work; nil has none.
-	Hooks *hooks.Runner
-	// GitState says how the user's checkout stands, for the models; nil says nothing.
-	GitState func(context.Context) string
-	// LandedFiles returns the files that a landed commit has changed; nil knows none.
-	LandedFiles func(ctx context.Context, commit string) ([]string, error)
-	// ReadyLane puts what the set-up makes into a fresh lane, and says how that stands; nil: there is no set-up.
-	ReadyLane func(ctx context.Context, lane muster.Lane) string
-	// CheckModel refuses the name of a model that no member can have; nil refuses none.
-	CheckModel func(name string) error
+	Team          muster.Name
+	Home          paths.Dir
+	Journal       *journal.Journal
+	Lanes         Lanes
+	Lander        Lander
+	Launcher      proc.Launcher
+	Environ       []string           // what commands see of the user's; nil is what proc.Environment lets through
+	CommandLimits string             // tells models what commands cannot do; "" where they are not confined
+	Secrets       *redact.Secrets    // hidden in what tools return; nil hides nothing
+	Log           *slog.Logger       // gets the errors that stop no member
+	Phases        Phases             // told when a member's model works; or nil
+	Spawned       func()             // called after each spawn, so that a supervisor starts the teammate at once; or nil
+	Collisions    *collision.Watcher // finds out which lanes will conflict; nil finds nothing
+	Skills        []skills.Skill
+	Permissions   permissions.Settings
+	Granted       []string      // what the user has allowed here for good
+	Hooks         *hooks.Runner // nil has none
+	// Memory returns what is remembered of the repository, and of the user for all teams; nil: nothing is remembered.
+	Memory      func() (repository, user memory.Dir)
+	GitState    func(context.Context) string                               // of the user's checkout; or nil
+	LandedFiles func(ctx context.Context, commit string) ([]string, error) // that a landed commit has changed; or nil
+	ReadyLane   func(ctx context.Context, lane muster.Lane) string         // runs the set-up in a fresh lane; or nil
+	CheckModel  func(name string) error                                    // refuses a model that no member can have; or nil
 }
 
-// Lanes are the worktrees in which members work: worktree.Lanes, whose methods say what each
-// does. Tests have some without git.
+// Lanes are the worktrees in which members work: worktree.Lanes, whose methods say what each does.
 type Lanes interface {
 	teamtools.Lanes
 	Workdir(ctx context.Context, name muster.Name) (dir string, err error)
@@ -288,22 +261,17 @@ type Lander interface {
 	CheckBase(ctx context.Context) (landing.CheckResult, error)
 }
 
-// Talk is a conversation of the user with the lead, as the lead sees it. While it is open the
-// run does not end by itself: where it would, the lead listens.
+// Talk is a conversation of the user with the lead. While it is open the run does not end by itself: the lead listens.
 type Talk interface {
-	// Closed returns a channel that is closed when the user says no more; the run then ends
-	// like any other.
+	// Closed returns a channel that is closed when the user says no more; the run then ends like any other.
 	Closed() <-chan struct{}
-	// Turn is called when the lead's turn begins. Its context ends with muster.CauseTurn when
-	// the user stops the turn.
+	// Turn is called when the lead's turn begins. Its context ends with muster.CauseTurn when the user stops the turn.
 	Turn(context.Context) (context.Context, context.CancelFunc)
 	// Heard is called for each mail of the user that enters the lead's conversation.
 	Heard(muster.MessageID)
-	// Rest is called when the lead's turn is over and the prompt is the user's. done says
-	// that nothing is open and nobody is at work.
+	// Rest gives the prompt to the user after the lead's turn. done says that nothing is open and nobody is at work.
 	Rest(done bool)
 }
 
-// TalkLease is held by a process that shows the user a conversation with a lead that lives in
-// another one.
+// TalkLease is held by a process that shows the user a conversation with a lead in another one.
 const TalkLease = "talk"

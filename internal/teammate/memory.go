@@ -13,15 +13,11 @@ import (
 	"muster/llm"
 )
 
-// memories keeps what the member's model wants later runs to know.
 type memories struct {
-	name    muster.Name
-	run     func(context.Context) (muster.Run, error)
+	claims  *claims
 	dirs    func() (repository, user memory.Dir) // nil: nothing is remembered
 	log     muster.Log
 	secrets *redact.Secrets
-	tasks   holder
-	diary   *diary
 }
 
 func (k *memories) tools() []llm.Tool {
@@ -31,19 +27,19 @@ func (k *memories) tools() []llm.Tool {
 	return []llm.Tool{agent.MemoryTool(k.save)}
 }
 
-// save saves what the member's model wants later runs to know, for this repository. The head says who has saved
-// it, and whether the member had read the output of a tool by then.
+// save saves a memory for later runs in this repository. Its head says who has saved it, and whether the member had
+// read the output of a tool by then.
 func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
-	run, err := k.run(ctx)
+	run, err := k.claims.run(ctx)
 	if err != nil {
 		return "", err
 	}
-	t, _ := k.tasks.CurrentTask()
+	t, _ := k.claims.CurrentTask()
 	if m.Name = k.secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
 		m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
 	}
 	m.Description, m.Content = k.secrets.String(m.Description), k.secrets.String(m.Content)
-	m.By, m.Task, m.Run = string(k.name), t.ID, k.secrets.String(run.Goal)
+	m.By, m.Task, m.Run = string(k.claims.name), t.ID, k.secrets.String(run.Goal)
 	if m = m.Clean(); m.Check() != nil { // before the whole conversation is read
 		return "", m.Check()
 	}
@@ -53,7 +49,7 @@ func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
+	k.claims.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
 	text := "Saved as " + m.Name + "."
 	if replaced != "" {
 		text += " The text that was there is kept in " + replaced + "."
@@ -64,10 +60,9 @@ func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
 	return text, nil
 }
 
-// sawOutput reports whether a tool of the member has returned anything. It reads the transcript, not the conversation:
-// what was cleared from that since, or went into a summary, was read all the same.
+// sawOutput reports whether a tool has returned anything, also what was cleared from the conversation since.
 func (k *memories) sawOutput(ctx context.Context) bool {
-	for e, err := range transcript.Read(ctx, k.log, k.name, 0) {
+	for e, err := range transcript.Read(ctx, k.log, k.claims.name, 0) {
 		if err != nil || e.Kind == transcript.KindResult { // what cannot be read may be a result
 			return true
 		}

@@ -27,33 +27,29 @@ const (
 )
 
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
-// member has one for its conversation, and each of its subagents has its own.
-// What it was told is kept in memory only: after a crash it is told once more, which does no harm.
+// member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
 type nestedInstructions struct {
-	scratch   string // the path of the member's scratch checkout
-	worktrees Lanes
-	tasks     holder
-	secrets   *redact.Secrets
+	claims  *claims
+	scratch string // the path of the member's scratch checkout
+	secrets *redact.Secrets
 
 	mu   sync.Mutex
 	told map[string]string // the text of each file, by its directory
 	size int               // of what was told
 }
 
-// ofSubagent returns one that has told nothing yet.
 func (n *nestedInstructions) ofSubagent() *nestedInstructions {
-	return &nestedInstructions{scratch: n.scratch, worktrees: n.worktrees, tasks: n.tasks, secrets: n.secrets}
+	return &nestedInstructions{claims: n.claims, scratch: n.scratch, secrets: n.secrets}
 }
 
-// reset forgets what was told: the model has lost it with its conversation.
 func (n *nestedInstructions) reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.told, n.size = nil, 0
 }
 
-// around runs a call and adds the instructions of the directories that it touched to its result. A call that failed
-// adds none, because its path may be wrong; but of a command that failed, as tests do, the paths that exist count.
+// around adds the instructions of the directories that a call touched to its result. A call that failed adds none,
+// because its path may be wrong; but a command that failed, as tests do, adds those of paths that exist.
 func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	r, err := next(ctx, c)
 	isCommand := c.Name == "bash"
@@ -61,9 +57,9 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 		return r, err
 	}
 	dir := n.scratch
-	if t, ok := n.tasks.CurrentTask(); ok {
+	if t, ok := n.claims.CurrentTask(); ok {
 		var lost error
-		if dir, lost = n.worktrees.Workdir(ctx, t.Worktree); lost != nil {
+		if dir, lost = n.claims.worktrees.Workdir(ctx, t.Worktree); lost != nil {
 			return r, nil // the call is done; the next one says what is wrong with the lane
 		}
 	}
@@ -79,8 +75,7 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	return r, nil
 }
 
-// commandPaths returns the paths below dir that a command names and that exist, also relative to where it goes by cd.
-// It need not find all: what it misses is told with the next call that touches the directory.
+// commandPaths returns existing paths that a command names. What it misses is told with the next call.
 func commandPaths(dir string, c llm.Call) (paths []string) {
 	var in struct{ Command, Cmd string } // as models call it
 	_ = json.Unmarshal(c.Input, &in)     // other fields may be of any kind
@@ -112,7 +107,6 @@ func commandPaths(dir string, c llm.Call) (paths []string) {
 	return paths
 }
 
-// next returns the instructions of the directories from dir down to the path that the model has not been told yet.
 func (n *nestedInstructions) next(dir, name string) (texts []string) {
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(dir, name)

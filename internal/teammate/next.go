@@ -23,13 +23,11 @@ type Action interface {
 type (
 	// OpenConversation says the opening words. Afresh starts a new conversation with them.
 	OpenConversation struct{ Afresh bool }
-	// AwaitNeed waits until something needs the lead, and opens its conversation with that. If nothing does, the run
-	// ends without a request of the lead.
+	// AwaitNeed waits until something needs the lead, and opens its conversation with that, or ends the run without it.
 	AwaitNeed struct{ Afresh bool }
 	// RecoverCalls answers the calls that the last process left open.
 	RecoverCalls struct{}
-	// ContinueConversation delivers the mail that came in the meantime, and begins a work
-	// phase.
+	// ContinueConversation delivers the mail that came in the meantime, and begins a work phase.
 	ContinueConversation struct{}
 
 	// RunPhase runs the loop. In Retrying it goes on with the phase that an error has ended.
@@ -40,8 +38,8 @@ type (
 	AnswerStopped struct{}
 	// AskUser waits for the user, because the lead met a limit.
 	AskUser struct{}
-	// RestartConversation makes the conversation shorter, because it is too long or is refused as it is, and goes on
-	// with the phase. Harder counts from one: each time less is kept. From maxRestarts on nothing is.
+	// RestartConversation makes the conversation shorter and goes on with the phase. Harder counts from one: each time
+	// less is kept, from maxRestarts on nothing.
 	RestartConversation struct{ Harder int }
 	// ReleaseTask gives the task back because its owner met a limit.
 	ReleaseTask struct{}
@@ -58,11 +56,9 @@ type (
 	AnnounceJobs struct{}
 	// DropClaim drops a claim that was lost.
 	DropClaim struct{}
-	// ResumeLanding goes on with an interrupted landing and wakes the member with what came
-	// of it.
+	// ResumeLanding goes on with an interrupted landing and wakes the member with its outcome.
 	ResumeLanding struct{}
-	// ClaimTask wakes the member with the task that it has claimed and has not read, or claims the next one, if
-	// there is one, and wakes the member with that.
+	// ClaimTask wakes the member with the task that it has claimed and not read, or with the next one, if there is one.
 	ClaimTask struct{}
 	// WaitForWork shows that the member is idle, and waits for a change.
 	WaitForWork struct{}
@@ -75,8 +71,7 @@ type (
 
 	// HearMail wakes the lead with its mail.
 	HearMail struct{}
-	// Listen waits, where a run would end, for the user or for anything else that changes it.
-	// Done says that nothing is open.
+	// Listen waits for the user where a run would end. Done says that nothing is open.
 	Listen struct{ Done bool }
 	// AwaitTeam waits until somebody who is at work has finished.
 	AwaitTeam struct{}
@@ -115,17 +110,15 @@ func Next(f Facts) Action {
 		}
 		return Leave{}
 	}
-	// Left: the sender of a mail looked for the member before it had shut down, and found it
-	// there.
+	// Left: the sender of a mail looked for the member before it had shut down, and found it there.
 	if f.WakingMail && !f.Replaced {
 		return Rejoin{}
 	}
 	return Finish{End: End{Text: "idle timeout"}}
 }
 
-// nextAtStart decides how a conversation goes on. A lead of a new run starts a new
-// conversation, whatever the last run left open. A teammate that is spawned again goes on
-// with the conversation that it had.
+// nextAtStart decides how a conversation goes on. The lead of a new run starts a new one. A teammate that is spawned
+// again goes on with its own.
 func nextAtStart(lead bool, f StartFacts) Action {
 	switch {
 	case lead && !f.Opened && f.Unneeded:
@@ -142,9 +135,8 @@ func nextAtStart(lead bool, f StartFacts) Action {
 	return ContinueConversation{}
 }
 
-// TeamStop is an error of one member that stops the whole team, with its state as it is: a
-// refused key, an account without credit, a model server that stayed in trouble, or a limit
-// that the lead met.
+// TeamStop is an error of one member that stops the whole team, with its state as it is: a refused key, an account
+// without credit, a server in lasting trouble, or a limit that the lead met.
 type TeamStop struct{ Err error }
 
 // Error returns the text of the member's error.
@@ -153,7 +145,7 @@ func (e *TeamStop) Error() string { return e.Err.Error() }
 // Unwrap returns the member's error.
 func (e *TeamStop) Unwrap() error { return e.Err }
 
-// nextAfterPhase decides what follows a work phase: it depends on the error that has ended the phase, if one has.
+// nextAfterPhase decides what follows a work phase, by the error that has ended it.
 func nextAfterPhase(f Facts) Action {
 	p := f.Phase
 	var failed *llm.Error
@@ -206,9 +198,6 @@ func nextAfterPhase(f Facts) Action {
 	return GiveUp{}
 }
 
-// nextForTeammate decides what an idle teammate does: it leaves if it is asked to, reads its
-// mail and what its jobs have done, goes on with its task, claims one, and otherwise waits
-// until it is timed out.
 func nextForTeammate(f Facts) Action {
 	i := f.Idle
 	switch {
@@ -230,7 +219,6 @@ func nextForTeammate(f Facts) Action {
 	return WaitForWork{}
 }
 
-// nextForLead decides what the lead does after a phase that ended in text.
 func nextForLead(f Facts) Action {
 	t := f.LeadAtRest
 	if t.ToHear {
@@ -299,8 +287,7 @@ type Facts struct {
 	Phase      PhaseFacts // in PhaseEnded
 	Idle       IdleFacts  // in Resting, of a teammate
 	LeadAtRest LeadFacts  // in Resting, of the lead
-	// Replaced says, in Left, that the member was spawned again: its next life reads the
-	// mail.
+	// Replaced says, in Left, that the member was spawned again: its next life reads the mail.
 	Replaced bool
 }
 
@@ -351,20 +338,9 @@ type LeadFacts struct {
 	Progress TeamProgress // unless ToHear
 	Message  string       // the lead's last message
 	CutOff   string       // why that was no answer
-	// ToldStuck says that the lead was told that nothing can move, and has ended its phase
-	// again.
+	// ToldStuck says that the lead was told that nothing can move, and has ended its phase again.
 	ToldStuck bool
 	OnHold    bool // the user speaks next
-}
-
-// next returns what the member does next. Facts are never kept from one action to the next: an action, or another
-// process, may have changed any of them.
-func (m *Member) next(ctx context.Context) (Action, error) {
-	f, err := m.facts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Next(f), nil
 }
 
 func (m *Member) facts(ctx context.Context) (f Facts, err error) {
@@ -401,8 +377,8 @@ func (m *Member) leadFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := m.phase.get()
 	f = LeadFacts{Message: m.finalMessage(), CutOff: cutOffReason(m.name(), c.stop, c.words),
 		ToldStuck: m.lead.toldStuck, OnHold: c.onHold}
-	// What the user says is heard whatever else holds. In a conversation the lead hears
-	// everybody, unless the user has stopped it to speak first.
+	// The user is always heard. In a conversation the lead hears everybody, unless the user has stopped it to speak
+	// first.
 	everybody := isOpen(m.talk) && !c.onHold
 	msgs, err := m.conversation.waking(ctx)
 	f.ToHear = slices.ContainsFunc(msgs, func(msg muster.Message) bool { return everybody || msg.From == muster.User })

@@ -8,13 +8,10 @@ import (
 	"strings"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/compact"
 	"muster/internal/prompt"
-	"muster/internal/roster"
 	"muster/internal/skills"
 	"muster/internal/text"
-	"muster/internal/tool/agent"
 	"muster/llm"
 )
 
@@ -30,90 +27,60 @@ const (
 	maxRoster   = 30  // members
 )
 
-// opening writes the beginning of a conversation that was made shorter.
-type opening struct {
-	conversation *conversation
-	about        *surroundings
-	board        *board.Board
-	roster       *roster.Roster
-	todo         *agent.Todo
-	claims       work
-	plans        planState
-	team         teamTasks
-	landedFiles  func(ctx context.Context, commit string) ([]string, error)
-	diary        *diary
-}
-
-// What the opening uses of the other parts of the member.
-type (
-	work interface {
-		holder
-		hasReadTask() bool
-		taskPrompt(context.Context, muster.Task) (text string, key muster.MessageID, err error)
-	}
-	planState interface {
-		state(context.Context, muster.Task) (string, error)
-	}
-	teamTasks interface {
-		tasksForLead(context.Context) ([]muster.Task, error)
-	}
-)
-
-// texts returns the first message: the summary, and what the runtime knows by itself, which no summary can get wrong.
-// The opening words stand here too, because a transcript may lose what was before. marks note what is said with it.
-func (o *opening) texts(ctx context.Context, summary string, b compact.Budget) (
+// opening returns the first message of a conversation that was made shorter: the summary, and what the runtime knows by itself. The opening words stand here too,
+// because a transcript may lose what was before. marks note what is said with it.
+func (c *compaction) opening(ctx context.Context, summary string, b compact.Budget) (
 	texts []string, marks []muster.MessageID, err error) {
-	mark, err := o.conversation.openingMark(ctx)
+	mark, err := c.conversation.openingMark(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	marks = []muster.MessageID{mark}
-	about, err := o.about.texts(ctx, false)
+	about, err := c.about.texts(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	// What all members share stays the first part: the provider has cached it.
-	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), o.conversation.identity(), o.about.place())
-	if o.conversation.isLead() {
-		tasks, err := o.team.tasksForLead(ctx)
+	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), c.conversation.identity(), c.about.place())
+	if c.conversation.isLead() {
+		tasks, err := c.leadTasks(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, o.conversation.prompt(), tasksOnBoard(tasks))
+		texts = append(texts, c.conversation.prompt(), tasksOnBoard(tasks))
 	} else {
-		work, err := o.earlierWork(ctx)
+		work, err := c.earlierWork(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		texts = append(texts, work)
 	}
-	team, err := o.members(ctx)
+	team, err := c.members(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	texts = append(texts, team)
-	if t, ok := o.claims.CurrentTask(); ok {
-		task, key, err := o.claims.taskPrompt(ctx, t)
+	if t, ok := c.claims.CurrentTask(); ok {
+		task, key, err := c.claims.taskPrompt(ctx, t)
 		if err != nil {
 			return nil, nil, err
 		}
-		plan, err := o.plans.state(ctx, t)
+		plan, err := c.planState(ctx, t)
 		if err != nil {
 			return nil, nil, err
 		}
 		texts, marks = append(texts, task, plan), append(marks, key)
-	} else if !o.conversation.isLead() {
-		texts = append(texts, o.conversation.prompt())
+	} else if !c.conversation.isLead() {
+		texts = append(texts, c.conversation.prompt())
 	}
-	if list := o.todo.Text(); list != "" {
+	if list := c.todo.Text(); list != "" {
 		texts = append(texts, prompt.Reminder("Your todo list:\n%s", text.EscapeTags(list)))
 	}
-	mail, err := o.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
+	mail, err := c.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
 	return append(texts, mail), marks, err
 }
 
-// lasting returns the skills that the model has read in messages, which stay behind a summary of them. When the
-// conversation was compressed before, they are in its first message.
+// lasting returns the skills in messages, which a summary keeps, or which an earlier one has kept.
 func lasting(tools []llm.Spec, messages []llm.Message) (texts []string) {
 	lasts := func(calls []llm.Call, i int) bool {
 		return i < len(calls) && slices.ContainsFunc(tools, func(s llm.Spec) bool {
@@ -143,7 +110,6 @@ func lasting(tools []llm.Spec, messages []llm.Message) (texts []string) {
 	return texts
 }
 
-// tasksOnBoard lists tasks for the lead, which has forgotten what it made.
 func tasksOnBoard(tasks []muster.Task) string {
 	if len(tasks) == 0 {
 		return ""
@@ -155,14 +121,14 @@ func tasksOnBoard(tasks []muster.Task) string {
 	return text
 }
 
-func (o *opening) members(ctx context.Context) (string, error) {
-	all, err := o.roster.List(ctx)
+func (c *compaction) members(ctx context.Context) (string, error) {
+	all, err := c.roster.List(ctx)
 	if err != nil {
 		return "", err
 	}
 	members, n := "", 0
 	for _, m := range all {
-		if m.Name == o.conversation.record.Name || m.Status == muster.Shutdown {
+		if m.Name == c.conversation.record.Name || m.Status == muster.Shutdown {
 			continue
 		}
 		if n++; n > maxRoster {
@@ -179,15 +145,15 @@ func (o *opening) members(ctx context.Context) (string, error) {
 	return "The other members of the team:" + members, nil
 }
 
-// earlierWork tells what the member has completed before, from the board: of the last tasks the result, the commit and
-// its files; of some before them a line; of all others how many they are. So it stays short however many there are.
-func (o *opening) earlierWork(ctx context.Context) (string, error) {
-	all, err := o.board.List(ctx)
+// earlierWork tells what the member has completed: of the last tasks the result, the commit and its files; of some
+// before them a line; of all others their number.
+func (c *compaction) earlierWork(ctx context.Context) (string, error) {
+	all, err := c.board.List(ctx)
 	if err != nil {
 		return "", err
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(t muster.Task) bool {
-		return t.Status != muster.Completed || t.CompletedBy != o.conversation.record.Name
+		return t.Status != muster.Completed || t.CompletedBy != c.conversation.record.Name
 	})
 	slices.SortStableFunc(all, func(a, b muster.Task) int {
 		return -cmp.Or(cmp.Compare(a.UpdatedAt, b.UpdatedAt), cmp.Compare(a.ID, b.ID))
@@ -200,7 +166,7 @@ func (o *opening) earlierWork(ctx context.Context) (string, error) {
 		}
 		b.WriteString("\n" + prompt.TaskLine(t))
 		if i < fullTasks {
-			b.WriteString(o.result(ctx, t))
+			b.WriteString(c.result(ctx, t))
 		}
 	}
 	if b.Len() == 0 {
@@ -209,10 +175,10 @@ func (o *opening) earlierWork(ctx context.Context) (string, error) {
 	return "You have completed these tasks, the last one first:" + b.String(), nil
 }
 
-func (o *opening) result(ctx context.Context, t muster.Task) (came string) {
-	if t.Landed != nil && o.landedFiles != nil {
-		files, err := o.landedFiles(ctx, t.Landed.Commit)
-		o.diary.dropped(ctx, "reading the files of a landing", err)
+func (c *compaction) result(ctx context.Context, t muster.Task) (came string) {
+	if t.Landed != nil && c.landedFiles != nil {
+		files, err := c.landedFiles(ctx, t.Landed.Commit)
+		c.diary.dropped(ctx, "reading the files of a landing", err)
 		if n := len(files) - maxFiles; n > 0 {
 			files = append(files[:maxFiles:maxFiles], fmt.Sprintf("and %d more", n))
 		}

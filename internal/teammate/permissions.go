@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"muster"
@@ -19,22 +18,15 @@ import (
 	"muster/tool"
 )
 
-// denials counts how often in a row the same thing was denied to a member. Safe for concurrent use. It is about the
-// subject of a decision, such as a command, so that other spellings count as the same.
+// denials counts how often in a row the same subject was denied to a member, in whatever spelling.
 type denials struct {
-	mu   sync.Mutex
 	last string
 	n    int
 }
 
-// tellAfter is after how many denials of the same thing in a row the user is told.
 const tellAfter = 3
 
-// count counts a denial, and reports whether the user is to be told of it. Anything else that is refused in between
-// begins the count again.
 func (d *denials) count(what string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.last != what {
 		d.last, d.n = what, 0
 	}
@@ -44,25 +36,19 @@ func (d *denials) count(what string) bool {
 
 // permits decides by the rules of the user which calls of tools may run, and asks where they say so.
 type permits struct {
-	name     muster.Name
+	claims   *claims
 	settings permissions.Settings
 	always   []string   // what the user has allowed for good
 	extra    []llm.Tool // of an embedder
 	requests *requests.Requests
-	run      func(context.Context) (muster.Run, error)
 	secrets  *redact.Secrets
-	plans    *plans
-	presence display
-	tasks    holder
-	diary    *diary
 	since    float64 // when this process began to run the member
-	denials  denials
+	denials  guarded[denials]
 }
 
-// around returns what decides whether a call of a tool may run, and nil where every call may. It stands inside of the
-// hooks of the user, so that it sees what they have made of a call, and outside of the tool, so that no tool knows of
-// permissions. A subagent's tools and those of a landing's agents have it too, because all of them are decorated in one
-// place.
+// around returns what decides whether a call may run, nil where every call may. It stands inside of the user's hooks,
+// so that it sees what they have made of a call, and outside of the tool. A subagent's tools and those of a landing's
+// agents have it too.
 func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
 	if p.settings.IsIdle() {
 		return nil
@@ -99,21 +85,18 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 	}
 }
 
-// recordDecision writes an event about a call that a rule or the user has decided about. Where neither has, the events
-// of the call itself say all there is.
 func (p *permits) recordDecision(ctx context.Context, c llm.Call, d permissions.Decision, outcome, rule string) {
 	if d.IsDefault {
 		return
 	}
-	p.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
+	p.claims.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
 		"what": p.secrets.String(d.Subject), "rule": p.secrets.String(rule)})
 }
 
-// granted returns what the user has allowed for good, and for this run. The requests are the record of the latter:
-// every process of the team reads them, a run that was resumed has them still, and the next run begins after them.
-// Those of somebody else than the user count for nothing, because a member may answer requests too.
+// granted returns what the user has allowed for good, and for this run. The requests are the record of the latter.
+// Those that a member has answered count for nothing.
 func (p *permits) granted(ctx context.Context) ([]string, error) {
-	run, errRun := p.run(ctx)
+	run, errRun := p.claims.run(ctx)
 	all, err := p.requests.List(ctx)
 	if err = cmp.Or(errRun, err); err != nil {
 		return nil, err
@@ -139,26 +122,26 @@ func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions
 		return "nobody can be asked in this run", nil
 	}
 	wait := cmp.Or(p.settings.Wait, requests.PermissionWait)
-	t, _ := p.tasks.CurrentTask()
+	t, _ := p.claims.CurrentTask()
 	// A grant is stored, and what has a secret is not.
 	asks := slices.DeleteFunc(d.Grant, func(g string) bool { return p.secrets.String(g) != g })
 	what := d.Subject
 	if c.Command == "" && what != c.Tool {
 		what = c.Tool + " " + what
 	}
-	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.name, To: muster.User,
+	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.claims.name, To: muster.User,
 		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
 		Plan: p.secrets.String(c.Command), Asks: asks, Deadline: muster.UnixTime(time.Now().Add(wait))})
 	if err != nil {
 		return "", err
 	}
-	defer p.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
+	defer p.claims.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
 	id := r.ID
-	if r, err = p.plans.await(ctx, id); err != nil {
+	if r, err = p.claims.plans.await(ctx, id); err != nil {
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {
-			p.diary.dropped(later, "withdrawing a question", p.requests.Withdraw(later, p.name, "it ended before",
+			p.claims.diary.dropped(later, "withdrawing a question", p.requests.Withdraw(later, p.claims.name, "it ended before",
 				func(r muster.Request) bool { return r.ID == id }))
 		}
 		return "", err
@@ -172,8 +155,7 @@ func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions
 	return cmp.Or(r.Response, "nobody answered"), nil
 }
 
-// question asks, or returns the same question as it stands if the member asked it before its process was restarted: the
-// user sees one question, whose deadline stays, and an answer to it counts.
+// question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
 	pending, err := p.requests.Pending(ctx)
 	if err != nil {
@@ -196,8 +178,8 @@ func reason(d permissions.Decision) string {
 	return d.Rule
 }
 
-// refuse returns the result of a call that may not run. It tells the user where the same is refused again and again.
-// The model is told what to do instead, because without that it tries the same in other words.
+// refuse returns the result of a call that may not run, and tells the user of repeated refusals. The model is told what
+// to do instead, because otherwise it tries the same in other words.
 func (p *permits) refuse(ctx context.Context, c llm.Call, d permissions.Decision, why string) llm.Result {
 	what, rule := fmt.Sprintf("%q is refused by %s", d.Subject, reason(d)), reason(d)
 	if why != "" {
@@ -205,9 +187,10 @@ func (p *permits) refuse(ctx context.Context, c llm.Call, d permissions.Decision
 		rule += ", and " + why
 	}
 	p.recordDecision(ctx, c, d, "denied", rule)
-	if p.denials.count(d.Subject) {
-		text := fmt.Sprintf("%s was refused the same %d times: %s", p.name, tellAfter, what)
-		p.diary.event(ctx, journal.RunNote, map[string]any{"text": p.secrets.String(text)})
+	isRepeated := false
+	if p.denials.change(func(n *denials) { isRepeated = n.count(d.Subject) }); isRepeated {
+		text := fmt.Sprintf("%s was refused the same %d times: %s", p.claims.name, tellAfter, what)
+		p.claims.diary.event(ctx, journal.RunNote, map[string]any{"text": p.secrets.String(text)})
 	}
 	return llm.ErrorResult("%s was not called: %s. The user's rules decide this, and another spelling of the same is "+
 		"refused too. Go on without it. If your task needs it, say in your summary what is left to do.",

@@ -15,8 +15,7 @@ import (
 	"muster/llm"
 )
 
-// presence is the member's record in the roster as this process writes it: what others see of
-// the member. Safe for concurrent use.
+// presence is the member's record in the roster as this process writes it. Safe for concurrent use.
 type presence struct {
 	record muster.Member // as it was when this life began
 	roster *roster.Roster
@@ -28,7 +27,6 @@ type presence struct {
 	known guarded[knownRecord]
 }
 
-// knownRecord is the member's record as it was read or written last, and what goes into it with the next write.
 type knownRecord struct {
 	latest muster.Member
 	asked  []muster.Name // whom the member asked something that is not answered yet, sorted
@@ -41,11 +39,9 @@ func newPresence(record muster.Member, r *roster.Roster, d *diary) *presence {
 	return p
 }
 
-// Me returns the member's record as it was read last.
 func (p *presence) Me() muster.Member { return p.known.get().latest }
 
-// setStatus writes what the member does. It is Fenced when another process hosts the member
-// by now: the record is that process's, and writing it would hide what the member does there.
+// setStatus writes what the member does. It is Fenced when another process hosts the member by now.
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
 	t, _ := p.tasks.CurrentTask()
 	k := p.known.get()
@@ -63,10 +59,8 @@ func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why mus
 	return err
 }
 
-// update changes the record if it is still the member's to change, and reports whether it is.
-// isMine is asked inside the update, which is atomic: a host that takes the member over between
-// a read and a write of this process would be overwritten otherwise. The roster may call both
-// functions several times.
+// update changes the record if it is still the member's to change, and reports whether it is. isMine is asked inside
+// the update, which is atomic, so that no new host is overwritten. The roster may call both functions several times.
 func (p *presence) update(
 	ctx context.Context, isMine func(muster.Member) bool, change func(*muster.Member),
 ) (mine bool, err error) {
@@ -81,10 +75,8 @@ func (p *presence) update(
 	return mine, err
 }
 
-// isHost reports whether a record says that this process hosts the member.
 func (p *presence) isHost(r muster.Member) bool { return r.Host == p.record.Host }
 
-// checkHost reads the record again. It is Fenced when another process hosts the member by now.
 func (p *presence) checkHost(ctx context.Context) error {
 	r, err := p.roster.Get(ctx, p.record.Name)
 	if err == nil && (r.Host != p.record.Host || r.Epoch != p.record.Epoch) {
@@ -97,27 +89,22 @@ func (p *presence) errOtherHost() error {
 	return muster.Errorf(muster.Fenced, "%s runs in another process now", p.record.Name)
 }
 
-// show shows what the member does while it works. The text is for people only: a failure to
-// write it changes nothing, and is logged.
+// show shows what the member does while it works. A failure is only logged.
 func (p *presence) show(ctx context.Context, doing string) {
 	p.diary.dropped(ctx, "the member's status", p.setStatus(ctx, muster.Working, "", doing))
 }
 
-// showActivity shows what a parked member waits for, and returns how to end that.
 func (p *presence) showActivity(ctx context.Context, what string) (done func()) {
 	p.show(ctx, what)
 	return func() { p.show(context.WithoutCancel(ctx), "") }
 }
 
-// now returns the claimed task, or 0, and the number of the turn, for who counts what calls cost.
 func (p *presence) now() (muster.TaskID, int) {
 	t, _ := p.tasks.CurrentTask()
 	return t.ID, int(p.turns.Load())
 }
 
-// onModelWait shows that the member is parked for its model. The model's decorators call it, and
-// have no context for it. The team tells of the trouble, once for all members: only the record says
-// until when each wait lasts. What the provider has answered is not logged: it may quote the request.
+// onModelWait shows that the member waits for its model. Its error is not logged: it may quote the request.
 func (p *presence) onModelWait(until time.Time, why error) {
 	ctx, cancel := clock.Detach(context.Background())
 	defer cancel()
@@ -145,8 +132,7 @@ func (p *presence) Asked(to muster.Name, content string) {
 	}
 }
 
-// noteAnswers ends the wait for everybody who has sent one of the mails. Status news is no
-// answer.
+// noteAnswers ends the wait for the senders of mails. Status news is no answer.
 func (p *presence) noteAnswers(mail []muster.Message) {
 	p.known.change(func(k *knownRecord) {
 		k.asked = slices.DeleteFunc(slices.Clone(k.asked), func(name muster.Name) bool {
@@ -157,7 +143,6 @@ func (p *presence) noteAnswers(mail []muster.Message) {
 
 func (p *presence) openQuestions() []muster.Name { return p.known.get().asked }
 
-// leave writes that the member has shut down, unless another process hosts it by now.
 func (p *presence) leave(ctx context.Context) error {
 	_, err := p.update(ctx, p.isHost, func(r *muster.Member) {
 		r.Status, r.Doing, r.Task, r.Host, r.Turns = muster.Shutdown, "", 0, "", int(p.turns.Load())
@@ -169,19 +154,16 @@ func (p *presence) leave(ctx context.Context) error {
 	return err
 }
 
-// hasLeft reports whether a record is that of this life after its shutdown: nobody has
-// spawned the member again.
+// hasLeft reports whether a record is that of this life after its shutdown: the member was not spawned again.
 func (p *presence) hasLeft(r muster.Member) bool {
 	return r.Status == muster.Shutdown && r.Epoch == p.record.Epoch
 }
 
-// isReplaced reports whether somebody has spawned the member again since it shut down.
 func (p *presence) isReplaced(ctx context.Context) (bool, error) {
 	r, err := p.roster.Get(ctx, p.record.Name)
 	return !p.hasLeft(r), err
 }
 
-// rejoin takes the shutdown back if nobody has spawned the member again in the meantime.
 func (p *presence) rejoin(ctx context.Context) error {
 	_, err := p.update(ctx, p.hasLeft, func(r *muster.Member) {
 		r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
@@ -189,19 +171,14 @@ func (p *presence) rejoin(ctx context.Context) error {
 	return err
 }
 
-// askedField is the field of a member's record that names whom it waits for, because it has
-// asked them something. It outlives the process, and tells a sleeping lead who waits for
-// whom.
-const askedField = "asked"
+const askedField = "asked" // the field of a member's record that names whom it has asked something and waits for
 
-// askedOf returns whom the member of a record waits for, sorted.
 func askedOf(r muster.Member) []muster.Name {
 	var names []muster.Name
 	_ = json.Unmarshal(r.Extra[askedField], &names) // absent, or written by another program: nobody
 	return sortedNames(names)
 }
 
-// sortedNames sorts names in place, and returns each of them once.
 func sortedNames(names []muster.Name) []muster.Name {
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -16,8 +16,7 @@ import (
 	"muster/internal/roster"
 )
 
-// TeamProgress is how the team stands, read from the board, the roster, the requests and the
-// mail. The lead's sleep and the end of a run are decided from it.
+// TeamProgress is how the team stands. The lead's sleep and the end of a run are decided from it.
 type TeamProgress struct {
 	HadTasks       bool // a task was created in this run, or was open in it
 	Open           []muster.Task
@@ -31,8 +30,7 @@ type TeamProgress struct {
 	// Patient says that nobody is ever timed out: an idle owner keeps its task.
 	Patient bool
 	mayTake taking // who takes which tasks; nil: by their roles
-	// Stuck says, when tasks are open, why nothing that runs or waits could ever move them;
-	// it is empty when something can.
+	// Stuck says why nothing that runs or waits could ever move the open tasks; "" when something can.
 	Stuck string
 }
 
@@ -58,9 +56,7 @@ type Overview struct {
 	Talk Talk
 }
 
-// Progress reads how the team stands. It looks into the inboxes of idle members only when
-// nobody is at work and either all is done or nothing can move: only then does mail that
-// wakes somebody change the answer, and there may be thousands of inboxes.
+// Progress reads how the team stands. It looks into the inboxes of idle members only when that can change the answer.
 func (o *Overview) Progress(ctx context.Context) (TeamProgress, error) {
 	p, members, err := o.progressWithoutMail(ctx)
 	if err != nil || len(p.Working) > 0 || len(p.Open)+len(p.Unreadable) > 0 && p.Stuck == "" {
@@ -79,25 +75,20 @@ func (o *Overview) Progress(ctx context.Context) (TeamProgress, error) {
 			return p, nil
 		}
 	}
-	// Read again after the inboxes: a member says that it is at work before it takes its
-	// mail, so that mail which was gone already shows as a member at work now.
+	// Read again after the inboxes: a member says that it works before it takes its mail.
 	p, _, err = o.progressWithoutMail(ctx)
 	return p, err
 }
 
-// tasksForLead returns the tasks that are open or need attention.
 func (o *Overview) tasksForLead(ctx context.Context) ([]muster.Task, error) {
 	p, err := o.Progress(ctx)
 	return slices.Concat(p.Open, p.NeedsAttention), err
 }
 
-// progressWithoutMail reads the progress without the inboxes, and returns the members too.
 func (o *Overview) progressWithoutMail(ctx context.Context) (p TeamProgress, members []muster.Member, err error) {
 	p.Patient = o.Patient || o.hasConversation(ctx)
 	run, runErr := o.Run(ctx)
-	// Members before tasks. A member claims a task while it is idle and then says that it
-	// works. In the other order it could be seen idle, after its task was seen unclaimed:
-	// nobody would seem to be at work on an open task.
+	// Members before tasks: a member claims a task while it is idle, and then says that it works.
 	members, membersErr := o.Roster.List(ctx)
 	tasks, tasksErr := o.Board.List(ctx)
 	pending, err := o.Requests.Pending(ctx)
@@ -141,13 +132,11 @@ func (p *TeamProgress) addTasks(run muster.Run, tasks []muster.Task, members []m
 	}
 }
 
-// isHeldOutside reports whether somebody who is no member has claimed the task, with muster task claim for example.
 func isHeldOutside(t muster.Task, members map[muster.Name]*muster.Member) bool {
 	return t.Claimed() && t.Owner != "" && t.Owner != muster.Lead && members[t.Owner] == nil
 }
 
-// hasWakingMail reports whether mail waits for an idle member that will wake it. A shutdown
-// request that was decided already wakes nobody.
+// hasWakingMail reports whether mail waits that will wake an idle member. A decided shutdown request wakes nobody.
 func (o *Overview) hasWakingMail(ctx context.Context, name muster.Name) (bool, error) {
 	msgs, err := o.Post.Waking(ctx, name, 0)
 	for _, msg := range msgs {
@@ -158,7 +147,6 @@ func (o *Overview) hasWakingMail(ctx context.Context, name muster.Name) (bool, e
 	return false, err
 }
 
-// watch returns one channel for all changes that may concern a waiting lead.
 func (o *Overview) watch(ctx context.Context) <-chan struct{} {
 	all := make(chan struct{}, 1)
 	for _, c := range []<-chan struct{}{
@@ -176,8 +164,7 @@ func (o *Overview) watch(ctx context.Context) <-chan struct{} {
 	return all
 }
 
-// hasConversation reports whether the user is in a conversation with the lead, here or in
-// another process.
+// hasConversation reports whether the user is in a conversation with the lead, here or in another process.
 func (o *Overview) hasConversation(ctx context.Context) bool {
 	if isOpen(o.Talk) {
 		return true
@@ -222,9 +209,7 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 	return strings.Join(why, "; ")
 }
 
-// stuckOwner says why the owner of a task will never move it, or "" when it may: an idle
-// owner is timed out or waits for the user, and a claim from outside ends there. owner is nil
-// for the lead and for an owner that is not in the roster.
+// stuckOwner says why the owner of a task will never move it, or "". owner is nil for one that is not in the roster.
 func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 	switch {
 	case t.Owner == muster.Lead:
@@ -242,20 +227,15 @@ func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 	return ""
 }
 
-// claimGrace is how long a claim may stand on the board before its owner's record shows it.
-const claimGrace = 10 * time.Second
+const claimGrace = 10 * time.Second // how long a claim may stand on the board before its owner's record shows it
 
-// isIdleWith reports whether the owner of a task is idle and does not work on it. One that
-// has just claimed it is about to say that it works. One that has lost sight of its claim, in
-// an error perhaps, never will.
+// isIdleWith reports whether the owner of a task is idle. One that has just claimed it is about to say that it works.
 func isIdleWith(owner *muster.Member, t muster.Task) bool {
 	return owner.Status == muster.Idle &&
 		(owner.Task == t.ID || time.Since(muster.Time(t.ClaimedAt)).Abs() >= claimGrace)
 }
 
-// responder returns the member whose answer an idle member waits for. It is empty when the
-// member waits for nobody or for the user, who alone may write at any time; everybody else is
-// idle too.
+// responder returns the member whose answer an idle member waits for, "" for nobody, or for the user.
 func responder(m muster.Member) muster.Name {
 	asked := askedOf(m)
 	switch {
@@ -286,8 +266,7 @@ func unclaimedReason(t muster.Task) string {
 	return fmt.Sprintf("task #%d is ready and there is no teammate to take it", t.ID)
 }
 
-// mayWork reports whether an idle member must not be timed out yet, and keeps the task that it has claimed: a
-// conversation with the user is open, it waits for an answer, or a task that it may take waits for what others work on.
+// mayWork reports whether an idle member must not be timed out yet: it may get an answer, the user's words, or work.
 func (o *Overview) mayWork(ctx context.Context, me muster.Member, asked []muster.Name) (bool, error) {
 	if o.hasConversation(ctx) {
 		return true, nil
@@ -309,9 +288,8 @@ func (o *Overview) mayWork(ctx context.Context, me muster.Member, asked []muster
 	return mayGetWork(all, members, me, o.taking(members)), nil
 }
 
-// mayGetWork reports whether there is a task that the member may take: one that has become ready since the member
-// looked, or one that waits while somebody else works, or has only to claim a task that is ready. An idle owner moves
-// neither its task nor another one: two would wait for each other for ever.
+// mayGetWork reports whether there is a task for the member: one that has become ready, or one that waits while another
+// works or has only to claim a ready task. An idle owner moves nothing: two would wait for each other for ever.
 func mayGetWork(all []muster.Task, members []muster.Member, me muster.Member, mayTake taking) bool {
 	owners, resting := byName(members), map[muster.Name]bool{}
 	waits, moves := false, slices.ContainsFunc(members, func(m muster.Member) bool {
@@ -361,15 +339,11 @@ func (o *Overview) taking(members []muster.Member) taking {
 	}
 }
 
-// onlyOwnTasks reports whether the members of a role take only tasks that ask for it: they cannot write files, and any
-// other task may need a change.
 func (o *Overview) onlyOwnTasks(role string) bool {
 	r, _ := roles.Named(o.Roles, role)
 	return !r.Writes()
 }
 
-// canBeClaimed reports whether a living teammate that is not in except may claim the task.
-// The lead does not count.
 func canBeClaimed(
 	t muster.Task, members []muster.Member, except map[muster.Name]bool, mayTake taking,
 ) bool {

@@ -237,8 +237,8 @@ func TestNewMember(t *testing.T) {
 			l.Errorf("%d turns, asked %v", l.TurnCount(), l.presence.openQuestions())
 		}
 		l.config.NoImages, l.config.ModelName, l.config.MaxTokens = true, "openai/gpt-5", 9
-		if l.restart("alice"); l.toolbox.helpers.models.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
-			l.Errorf("a subagent has %+v", l.toolbox.helpers.models.subagents["work"])
+		if l.restart("alice"); l.toolbox.models.subagents["work"] != (Subagent{l, "openai/gpt-5", true, 9}) {
+			l.Errorf("a subagent has %+v", l.toolbox.models.subagents["work"])
 		}
 		l.config.Model = func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return nil, errTest }
 		if m, err := New(l.config); !errors.Is(err, errTest) || m != nil {

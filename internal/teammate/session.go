@@ -14,14 +14,12 @@ import (
 	"muster/loop"
 )
 
-// session is the member's conversation as the loop works on it: it brings in the mail, and
-// keeps the limits.
+// session is the Member as the loop works on it: it brings in the mail, and keeps the limits.
 type session Member
 
 func (s *session) life() *Member { return (*Member)(s) }
 
-// Request returns what to send now. System and tools stay the same byte for byte, and
-// messages are only appended to, so that the model's provider can cache the prefix.
+// Request returns what to send now. Messages are only appended, for the provider's cache.
 func (s *session) Request(ctx context.Context) (llm.Request, error) {
 	p := s.toolbox.get()
 	messages, err := s.compaction.fit(ctx, p)
@@ -38,8 +36,7 @@ func (s *session) Request(ctx context.Context) (llm.Request, error) {
 	return s.conversation.request(ctx, p, messages), nil
 }
 
-// Append makes a finished reply durable, before any of its calls begins, and meters it. The
-// counters and the events follow the transcript: a crash in between loses numbers only.
+// Append makes a reply durable, before its calls begin, and meters it. A crash in between loses numbers only.
 func (s *session) Append(ctx context.Context, r llm.Reply) error {
 	var isCut bool
 	if s.phase.change(func(c *counters) { isCut = c.prompts.isCut(r) }); isCut {
@@ -57,8 +54,7 @@ func (s *session) Append(ctx context.Context, r llm.Reply) error {
 		c.countReply(r, s.todo.Owns)
 		now = *c
 	})
-	// From here on a crash leaves calls without results. They are answered when the member
-	// starts again; see answerCalls.
+	// From here on a crash leaves calls without results, which answerCalls answers.
 	s.presence.onModelReply(ctx)
 	s.diary.replied(ctx, r, map[string]any{"turn": now.turns, "seconds": seconds(time.Since(now.lastTurnAt))})
 	if now.isEndless(s.limits.Turns) {
@@ -67,9 +63,8 @@ func (s *session) Append(ctx context.Context, r llm.Reply) error {
 	return nil
 }
 
-// Answer makes the result of one call durable. A call that the end of the process cut off
-// stays open if records answer it: the process that takes the conversation over asks them. An
-// answer now would say "interrupted" of a call whose outcome is on record.
+// Answer makes the result of one call durable. A call that the end of the process cut off stays open if records answer
+// it: an answer now would say "interrupted" of a call whose outcome is on record.
 func (s *session) Answer(ctx context.Context, r llm.Result) error {
 	p := s.toolbox.get()
 	var isPending bool
@@ -85,13 +80,11 @@ func (s *session) Answer(ctx context.Context, r llm.Result) error {
 	return s.conversation.answer(ctx, r)
 }
 
-// Boundary is where things from outside enter the conversation, and limits act.
 func (s *session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
-	// A round of tools that has ended the phase is its last one: no mail is taken that nobody
-	// would read before the next phase.
+	// After a round of tools that has ended the phase no mail is taken: nobody would read it.
 	if c := s.phase.get(); c.leaves || c.over {
 		return false, nil
 	}
@@ -137,7 +130,6 @@ func (s *session) collisions(ctx context.Context) string {
 	return s.claims.conflicts(ctx, wrote)
 }
 
-// decideBoundary decides from the phase's counters what follows at a boundary.
 func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
 	waits, jobsRun := s.life().waits(), s.jobs.Running() > 0
@@ -158,14 +150,13 @@ func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryS
 	return step
 }
 
-// waits reports whether the member waits for something and has not simply stopped. A lead that
-// was told that nothing can move knows its task.
+// waits reports whether the member waits for something and has not simply stopped.
 func (m *Member) waits() bool {
 	return len(m.presence.openQuestions()) > 0 || m.jobs.Running() > 0 || m.lead.toldStuck
 }
 
 // promptSizes are what a server has counted of the requests of one conversation. Some servers leave out the oldest
-// messages of one that is too long, and say nothing.
+// messages of one that is too long, and do not say so.
 type promptSizes struct {
 	most int // tokens
 	less int // requests in a row that had fewer, though the conversation only grows
@@ -177,9 +168,9 @@ const (
 	minCutTimes  = 3    // requests in a row
 )
 
-// isCut reports whether the server has most probably left out a part of the conversation that r answers. Servers
-// count fewer tokens for other reasons, too: those that are cached, or earlier thinking, which they do not read again.
-// A reply with either says nothing, and neither does a number that is far too small.
+// isCut reports whether the server has most probably left out a part of the conversation that r answers. Servers count
+// fewer tokens for other reasons, too: cached ones, or earlier thinking. A reply with either says nothing, and neither
+// does a number that is far too small.
 func (p *promptSizes) isCut(r llm.Reply) bool {
 	n := r.Usage.Input
 	thinks := slices.ContainsFunc(r.Message.Parts, func(x llm.Part) bool { _, is := x.(llm.Thinking); return is })
@@ -191,7 +182,6 @@ func (p *promptSizes) isCut(r llm.Reply) bool {
 	return p.less >= minCutTimes
 }
 
-// stopHooks runs the hooks of a lead that would end its turn. They may say why it should go on.
 func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
 	c := s.phase.get()
 	if !s.life().isLead() || c.hookStops == maxHookStops {

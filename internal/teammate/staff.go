@@ -19,10 +19,8 @@ type staff struct {
 	diary      *diary
 }
 
-// anyRole is the role of the teammates that are spawned for tasks of no role.
-const anyRole = "coder"
+const anyRole = "coder" // the role of the teammates that are spawned for tasks of no role
 
-// Spawn records a new teammate; the supervisor that sees the record starts it.
 func (s *staff) Spawn(ctx context.Context, m muster.Member) (muster.Member, error) {
 	// The supervisor would refuse the model too, but only after the record was written.
 	if s.checkModel != nil && m.Model != "" {
@@ -31,8 +29,7 @@ func (s *staff) Spawn(ctx context.Context, m muster.Member) (muster.Member, erro
 		}
 	}
 	run, runErr := s.team.Run(ctx)
-	// Two spawns at the same time could both see room for one. Only the lead spawns, and its
-	// calls that write are run one after the other.
+	// Two spawns at the same time could both see room for one, but the lead's calls that write run one by one.
 	n, err := s.team.Roster.Teammates(ctx)
 	if err = cmp.Or(runErr, err); err != nil {
 		return muster.Member{}, err
@@ -49,9 +46,8 @@ func (s *staff) Spawn(ctx context.Context, m muster.Member) (muster.Member, erro
 	return m, err
 }
 
-// progress is Overview.Progress, but in a run with a playbook the teammates that the ready tasks want are spawned
-// first: while the lead sleeps nobody else does. A task that waits until a teammate has left is not told as one that
-// nobody may take.
+// progress is Overview.Progress, but in a run with a playbook it first spawns the teammates that the ready tasks want.
+// A task that waits until a teammate has left is not reported as one without a taker.
 func (s *staff) progress(ctx context.Context) (p TeamProgress, err error) {
 	run, err := s.team.Run(ctx)
 	if err != nil {
@@ -80,14 +76,12 @@ func (s *staff) progress(ctx context.Context) (p TeamProgress, err error) {
 	}
 }
 
-// staffing is what a run with a playbook lacks.
 type staffing struct {
 	spawn  []string      // the roles of teammates to spawn
 	leave  []muster.Name // idle teammates whose place is wanted for a role that nobody has
 	isFull bool          // there is no room for another teammate
 }
 
-// fill spawns the teammates that ready tasks want, and asks those to leave who are in the way.
 func (s *staff) fill(ctx context.Context, run muster.Run) (f staffing, err error) {
 	members, errMembers := s.team.Roster.List(ctx)
 	tasks, errTasks := s.team.Board.List(ctx)
@@ -119,9 +113,8 @@ func (s *staff) fill(ctx context.Context, run muster.Run) (f staffing, err error
 	return f, nil
 }
 
-// newStaffing returns what is lacking. Each ready task wants a teammate without a task, and of its role if it has one.
-// Where there is none, one is spawned, as long as there is room. Where there is no room and nobody has the role, the
-// place of somebody is wanted whom no ready task wants.
+// newStaffing returns what is lacking. Each ready task wants a teammate without a task, of its role if it has one. If
+// there is none, one is spawned while there is room; otherwise an idle teammate leaves whom no ready task wants.
 func newStaffing(most int, tasks []muster.Task, members []muster.Member, mayTake taking) (s staffing) {
 	busy := map[muster.Name]bool{}
 	var ready []muster.Task
@@ -169,7 +162,6 @@ func newStaffing(most int, tasks []muster.Task, members []muster.Member, mayTake
 	return s
 }
 
-// spawnFor spawns a teammate under the first free name of its role. One that has shut down lives again.
 func (s *staff) spawnFor(
 	ctx context.Context, run muster.Run, role string, members []muster.Member,
 ) (muster.Member, error) {
@@ -190,5 +182,4 @@ func (s *staff) spawnFor(
 	}
 }
 
-// maxHeldNames is how many names are passed over that somebody has taken meanwhile.
 const maxHeldNames = 20

@@ -23,8 +23,7 @@ const (
 var errStandstill = errors.New("a standstill: 100 rounds of tools without a change in files, board or mail")
 
 // standstill counts the rounds of tools in which the member has changed nothing in files, board or mail, and has got no
-// mail. It is not over with the phase: a member that its own jobs wake again and again could go on for ever. It is not
-// stored: a restarted member begins anew.
+// mail. It outlasts the phase: a member that its own jobs wake could go on for ever. It is not stored.
 type standstill struct {
 	onlyReads bool // to read on is the member's work: nobody is told before the first limit on the rounds
 	rounds    int
@@ -42,13 +41,11 @@ const (
 	maxLastCall  = 120 // bytes of each
 )
 
-// noteCall notes what a call may have changed.
 func (s *standstill) noteCall(e toolEffects, failed bool) {
 	s.changed = s.changed || e.records && !failed
 	s.mayWrite = s.mayWrite || e.files // also one that has failed
 }
 
-// endIfChanged ends the standstill if something has changed, and reports whether it has.
 func (s *standstill) endIfChanged() bool {
 	changed := s.changed
 	if changed {
@@ -68,7 +65,6 @@ func (s *standstill) countRound(calls []llm.Call) {
 	s.last = slices.Clone(s.last[max(0, len(s.last)-maxLastCalls):])
 }
 
-// isDue reports whether a limit acts if the next round changes nothing.
 func (s *standstill) isDue() bool {
 	n := s.rounds + 1
 	return n >= stillEnd || n >= stillRemind && !s.reminded || n >= stillTell && !s.told ||
@@ -98,8 +94,7 @@ func (s *standstill) decide(ends bool) (step boundaryStep) {
 // noteChange notes a change in files, board or mail that no call of a tool has made.
 func (p *phase) noteChange() { p.change(func(c *counters) { c.still.changed = true }) }
 
-// noteFiles looks whether the files of the member's lane have changed since the last look. What is found later is in
-// the member's favour; before a limit acts it is always looked.
+// noteFiles notes whether the files of the lane have changed since the last look. Before a limit acts it always looks.
 func (s *session) noteFiles(ctx context.Context) {
 	still := s.phase.get().still
 	if !still.mayWrite {

@@ -32,10 +32,9 @@ type surroundings struct {
 	diary         *diary
 }
 
-// texts returns what a model is told at the beginning of a conversation, as the two parts with which the first message
-// begins; see prompt.Facts.Texts. The project's instructions are those of the
-// user's checkout: no member can change them. A subagent has no tools for skills and teammates, and is told of none.
-// What cannot be found out is left out.
+// texts returns what a model is told at the beginning of a conversation; see prompt.Facts.Texts. The project's
+// instructions are those of the user's checkout: no member can change them. A subagent is told of no skills and
+// teammates. What cannot be found out is left out.
 func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, error) {
 	run, err := s.run(ctx)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"muster"
-	"muster/internal/board"
 	"muster/internal/landing"
 	"muster/internal/prompt"
 	"muster/internal/requests"
@@ -18,7 +17,6 @@ import (
 	"muster/tool"
 )
 
-// Complete lands the current task for a tool call. It returns when the landing is decided.
 func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error) {
 	h := c.held.get()
 	t := h.task
@@ -33,9 +31,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them "+
 			"(check_background, stop_background) before you complete.", n), nil
 	}
-	// The landing is a record on the board with this claim's fence. If this process dies now,
-	// the call is recovered from the board; if the claim is lost meanwhile, the landing is
-	// refused.
+	// The landing is a record with this claim's fence: after a crash it is recovered, and a lost claim is refused.
 	defer c.presence.showActivity(ctx, "lands")()
 	warning := ""
 	v, err := c.lander.LandWith(ctx, t.ID, t.Fence, summary, c.name, landing.Owner{Review: c.review,
@@ -68,21 +64,17 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
 }
 
-// finishTask leaves the lane of a task that is no longer the member's, and ends its claim.
 func (c *claims) finishTask(ctx context.Context) {
 	t, _ := c.CurrentTask()
 	c.lanes.leave(ctx, t.Worktree)
 	c.endTask()
 }
 
-// errWarned ends a landing whose owner is told something first.
 var errWarned = muster.Errorf(muster.Invalid, "nothing would land")
 
-// maxNamed is how many ignored files are named.
 const maxNamed = 5
 
-// nothingLands returns what an owner must know whose lane holds nothing: it may think that files land which git
-// ignores, and a command may have taken back what it has written. It is told each of them once.
+// nothingLands returns, once each, why the lane holds nothing: git ignores its files, or they are gone.
 func (c *claims) nothingLands(ctx context.Context) string {
 	h := c.held.get()
 	if h.warnedIgnored {
@@ -104,7 +96,7 @@ func (c *claims) nothingLands(ctx context.Context) string {
 }
 
 // resumeLanding resumes a landing of the current task that an error has cut off, and returns what the owner reads of
-// it. The idle owner must do it, because no other process will.
+// it. No other process will.
 func (c *claims) resumeLanding(ctx context.Context, id muster.TaskID) (string, error) {
 	res, err := c.Complete(ctx, id, "")
 	if err != nil {
@@ -116,13 +108,11 @@ func (c *claims) resumeLanding(ctx context.Context, id muster.TaskID) (string, e
 	return text.EscapeTags(res.Text()), nil
 }
 
-// isLandingCutOff reports whether a landing of the current task was cut off, and nobody has gone on with it.
 func (c *claims) isLandingCutOff() bool {
 	h := c.held.get()
 	return h.task.Status == muster.Landing && !h.landingResumed
 }
 
-// Completed returns what complete_task returns for a task that is completed by now.
 func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool) {
 	t, err := c.board.Get(ctx, id)
 	if err != nil || t.Status != muster.Completed {
@@ -141,14 +131,10 @@ func completedText(t muster.Task) string {
 	return fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
 }
 
-// plans asks for approval of plans and holds back the tools that need one. A plan is for one
-// claim: it is void when the claim is over.
+// plans asks for approval of plans and holds back the tools that need one. A plan is void when its claim is over.
 type plans struct {
-	name     muster.Name
-	board    *board.Board
-	requests *requests.Requests
 	claims   *claims
-	presence display
+	requests *requests.Requests
 	// returned has the ids of the plans whose answer submit_plan has returned: the mails that bring it are void.
 	returned sync.Map
 }
@@ -158,8 +144,6 @@ func (p *plans) hasReturned(id muster.RequestID) bool {
 	return ok
 }
 
-// Plan asks for approval of a plan for the current task. The member is parked until it is
-// decided.
 func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	t, ok := p.claims.CurrentTask()
 	switch {
@@ -172,16 +156,14 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	if err != nil {
 		return llm.Result{}, err
 	}
-	// The request is a record. A process that dies while it waits finds it again with
-	// request, and waits for the same one.
-	done := p.presence.showActivity(ctx, fmt.Sprintf("waits for plan %s", r.ID))
+	// The request is a record: after a crash the member finds it again.
+	done := p.claims.presence.showActivity(ctx, fmt.Sprintf("waits for plan %s", r.ID))
 	r, err = p.await(ctx, r.ID)
 	done()
 	if err != nil {
 		return llm.Result{}, err
 	}
-	// The answer is on its way as mail too. The model reads it once, as the result of this
-	// call.
+	// The answer is on its way as mail too. The model reads it once, as the result of this call.
 	p.returned.Store(r.ID, struct{}{})
 	if r.Status == muster.RequestApproved {
 		return tool.Text(strings.TrimSuffix(fmt.Sprintf("Approved by %s. %s", r.ResolvedBy, r.Response), " ")), nil
@@ -189,16 +171,14 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
 }
 
-// await waits for the answer to a plan, or until the task is no longer the member's: then the
-// plan is void.
+// await waits for the answer to a request, or until the task is no longer the member's.
 func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait() // nothing of a member outlives it
 	defer stop(nil)
-	// A parked member calls no tool that would check its claim. Without this watch it would
-	// wait for the approval of a plan for a task that somebody else works on.
-	changed := p.board.Watch(waiting) // before the first check, so that no change is missed
+	// A parked member calls no tool that would check its claim.
+	changed := p.claims.board.Watch(waiting) // before the first check, so that no change is missed
 	check := func() {
 		if err := p.claims.check(waiting); err != nil {
 			stop(err)
@@ -217,8 +197,7 @@ func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request,
 	return r, p.claims.onClaimLost(ctx, err)
 }
 
-// request returns the request for this plan, task and claim: the one that was made before a
-// crash, or a new one. Only the newest plan of a claim counts.
+// request returns the request for a plan of a claim: that of before a crash, or a new one. Only the newest counts.
 func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster.Request, error) {
 	all, err := p.requests.List(ctx)
 	if err != nil {
@@ -234,16 +213,14 @@ func (p *plans) request(ctx context.Context, t muster.Task, plan string) (muster
 	if last.PlanHash == hash && (last.Status == muster.RequestPending || last.Status == muster.RequestApproved) {
 		return last, nil
 	}
-	return p.requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: p.name, To: muster.Lead, Plan: plan,
+	return p.requests.Ask(ctx, muster.Request{Kind: muster.AskPlan, From: p.claims.name, To: muster.Lead, Plan: plan,
 		PlanHash: hash, TaskID: t.ID, Fence: t.Fence})
 }
 
-// isPlanFor reports whether a request is the member's plan for a claim.
 func (p *plans) isPlanFor(r muster.Request, t muster.Task) bool {
-	return r.Kind == muster.AskPlan && r.From == p.name && r.TaskID == t.ID && r.Fence == t.Fence
+	return r.Kind == muster.AskPlan && r.From == p.claims.name && r.TaskID == t.ID && r.Fence == t.Fence
 }
 
-// state tells the owner of a task how its newest plan stands, "" where it has none.
 func (p *plans) state(ctx context.Context, t muster.Task) (note string, err error) {
 	all, err := p.requests.List(ctx)
 	for _, r := range all { // oldest first
@@ -255,16 +232,14 @@ func (p *plans) state(ctx context.Context, t muster.Task) (note string, err erro
 	return note, err
 }
 
-// cancel cancels the plans of a claim that is over, so that nobody decides them.
 func (p *plans) cancel(ctx context.Context, t muster.Task, why string) error {
-	return p.requests.Withdraw(ctx, p.name, why, func(r muster.Request) bool { return p.isPlanFor(r, t) })
+	return p.requests.Withdraw(ctx, p.claims.name, why, func(r muster.Request) bool { return p.isPlanFor(r, t) })
 }
 
-// require says why a tool that changes something is refused: the task needs an approved plan
-// first. The lead decides plans and needs none.
+// require says why a tool that changes something is refused before a plan is approved. The lead needs none.
 func (p *plans) require(ctx context.Context, toolName string) error {
 	t, ok := p.claims.CurrentTask()
-	if !ok || p.name == muster.Lead || !t.RequirePlan && !p.presence.Me().RequirePlan {
+	if !ok || p.claims.name == muster.Lead || !t.RequirePlan && !p.claims.presence.Me().RequirePlan {
 		return nil
 	}
 	all, err := p.requests.List(ctx)
@@ -278,7 +253,6 @@ func (p *plans) require(ctx context.Context, toolName string) error {
 		WithHint("read what you need, then call submit_plan.")
 }
 
-// gate is a decorator that refuses a tool while a required plan is not approved.
 func (p *plans) gate(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	if err := p.require(ctx, c.Name); err != nil {
 		return tool.FromError(err)

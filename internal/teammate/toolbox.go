@@ -1,11 +1,16 @@
 package teammate
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
 	"muster"
 	"muster/internal/compact"
+	"muster/internal/landing"
+	"muster/internal/landingagent"
 	"muster/internal/prompt"
 	"muster/internal/redact"
 	"muster/internal/roles"
@@ -16,45 +21,50 @@ import (
 	"muster/tool"
 )
 
-// profile is the stable prefix of every request: the system prompt and the tools of the lead
-// or of a teammate. It never changes while the member works.
+// profile is the stable prefix of every request. It never changes while the member works.
 type profile struct {
-	system []string
-	tools  []llm.Tool // decorated; outermost first: the audit, the output limit, the plan gate, the tool
-	specs  []llm.Spec // of tools, in the same order
-	size   int        // tokens of system and specs, as they are estimated
-	bare   []llm.Tool // tools without their decorators
-
+	system  []string
+	tools   []llm.Tool             // decorated; outermost first: the audit, the output limit, the plan gate, the tool
+	specs   []llm.Spec             // of tools, in the same order
+	size    int                    // tokens of system and specs, as they are estimated
+	bare    []llm.Tool             // tools without their decorators
 	effects map[string]toolEffects // of those tools that have some, by their names
 }
 
-// toolbox makes the profile of a member. It keeps the profile only while the member works: a
-// team may have thousands of idle members. Safe for concurrent use.
+// toolbox makes the profile of a member, and keeps it while the member works. Safe for concurrent use.
 type toolbox struct {
-	record  muster.Member
-	team    muster.Name
-	role    roles.Role
-	secrets *redact.Secrets
-	files   *fileTools
-	todo    *agent.Todo
-	compact func() llm.Tool // makes the tool by which the model asks for a shorter conversation
-	helpers *helpers
-	caller  teamtools.Caller
-	records teamtools.Services
-	skills  []skills.Skill
-	memory  *memories
-	extra   []llm.Tool // of an embedder
-	// serverTools returns those of MCP servers; nil: there are none.
-	serverTools func(allows func(tool string, writes bool) bool) []llm.Tool
-	wraps       *wrappers
-	nested      *nestedInstructions
-	newWorkdir  func() *workdir
+	record        muster.Member
+	team          muster.Name
+	role          roles.Role
+	roles         []roles.Role
+	secrets       *redact.Secrets
+	models        *models
+	subagentTurns int
+	files         *fileTools
+	todo          *agent.Todo
+	compact       func() llm.Tool // makes the tool by which the model asks for a shorter conversation
+	caller        teamtools.Caller
+	records       teamtools.Services
+	skills        []skills.Skill
+	memory        *memories
+	extra         []llm.Tool                                                  // of an embedder
+	serverTools   func(allows func(tool string, writes bool) bool) []llm.Tool // nil: there are none
+	wraps         *wrappers
+	nested        *nestedInstructions
+	newWorkdir    func() *workdir
+	claims        *claims
+	facts         func(ctx context.Context, isSubagent bool) ([]string, error) // of the surroundings
 
 	made atomic.Pointer[profile]
 }
 
-// get returns the profile, which it makes when the member begins to work. Two calls at the
-// same time may both make one; the two are the same.
+type models struct {
+	own       Subagent
+	subagents map[string]Subagent                       // by kind
+	of        func(kind string) (x Subagent, err error) // also of reviewers
+}
+
+// get returns the profile. Two calls at the same time may both make one; the two are the same.
 func (b *toolbox) get() *profile {
 	if p := b.made.Load(); p != nil {
 		return p
@@ -64,10 +74,9 @@ func (b *toolbox) get() *profile {
 	return p
 }
 
-// unload forgets the profile.
 func (b *toolbox) unload() { b.made.Store(nil) }
 
-// forget has the model told again what the project says about directories: it has lost it with its conversation.
+// forget has the model told again of the directories: it has lost what it knew with its conversation.
 func (b *toolbox) forget() { b.nested.reset() }
 
 func (b *toolbox) newProfile() *profile {
@@ -79,8 +88,8 @@ func (b *toolbox) newProfile() *profile {
 	}
 	dir := b.newWorkdir()
 	team := toolsFor(b.caller, b.records)
-	files := allowed(b.role, b.files.tools(dir, b.helpers.models.own.Name))
-	subagent := allowed(b.role, []llm.Tool{b.helpers.newSubagent(dir)})
+	files := allowed(b.role, b.files.tools(dir, b.models.own.Name))
+	subagent := allowed(b.role, []llm.Tool{b.newSubagent(dir)})
 	extra := allowed(b.role, b.extra)
 	if b.serverTools != nil {
 		extra = append(extra, b.serverTools(b.role.Allows)...)
@@ -96,8 +105,8 @@ func (b *toolbox) newProfile() *profile {
 	return p
 }
 
-// allowed returns those of some tools that a role has. Every tool with which a member works passes through here, and
-// none by which it takes part in the team: what it does not have it cannot call, whoever says so.
+// allowed returns the tools that a role has. Every tool with which a member works passes through here, and none by
+// which it takes part in the team.
 func allowed(role roles.Role, list []llm.Tool) []llm.Tool {
 	return slices.DeleteFunc(slices.Clone(list), func(t llm.Tool) bool {
 		s := t.Spec()
@@ -105,7 +114,6 @@ func allowed(role roles.Role, list []llm.Tool) []llm.Tool {
 	})
 }
 
-// recoverer returns the tool with the name if its outcome is in records, or nil.
 func (b *toolbox) recoverer(name string) tool.Recoverer {
 	for _, t := range b.get().bare {
 		if r, ok := t.(tool.Recoverer); ok && t.Spec().Name == name {
@@ -115,7 +123,60 @@ func (b *toolbox) recoverer(name string) tool.Recoverer {
 	return nil
 }
 
-// toolEffects are what the calls of a tool may change.
+// newSubagent makes the subagent tool. Its tools have the same wrappers as the member's: the journal tells what it did.
+func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
+	wrap := func(list []llm.Tool) []llm.Tool {
+		return b.wraps.around(allowed(b.role, list), b.nested.ofSubagent(), dir, true)
+	}
+	explore, work := b.models.subagents[agent.Explore], b.models.subagents[agent.Work]
+	o := agent.Options{
+		Models: map[string]agent.Model{agent.Explore: {Model: explore.Model, MaxTokens: explore.MaxTokens},
+			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
+		System: prompt.Subagent(), CacheKey: agentID(b.record.Name, b.team) + "/sub", CacheGroup: string(b.team) + "/sub",
+		Turns:   b.subagentTurns,
+		Explore: func() []llm.Tool { return wrap(b.files.reading(subagentDir{dir, explore.NoImages, false})) },
+		Surroundings: func(ctx context.Context) ([]string, error) {
+			at, err := dir.Workdir(ctx)
+			if err != nil {
+				return nil, err
+			}
+			about, err := b.facts(ctx, true)
+			return append(about, prompt.SubagentDir(at.Dir)), err
+		},
+		MayWork: func(ctx context.Context) error { return b.claims.plans.require(ctx, "subagent") },
+		OnUsage: func(ctx context.Context, r llm.Reply) {
+			b.claims.diary.replied(ctx, r, map[string]any{"subagent": true})
+		},
+	}
+	if b.role.Writes() {
+		o.Work = func() []llm.Tool { return wrap(b.files.tools(subagentDir{dir, work.NoImages, false}, work.Name)) }
+	}
+	return agent.NewSubagent(o)
+}
+
+// review lets a reviewer look at the work in the lane, for a landing. It runs while the member is parked in
+// complete_task: its calls pass the same wrappers, and end when the claim is lost. Its cost counts for the member. It
+// has no tool that could change anything, whatever its role says.
+func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landing.ReviewVerdict, err error) {
+	defer b.claims.presence.showActivity(ctx, "in review by "+r.Role)()
+	x, err := b.models.of(r.Role)
+	if err != nil {
+		return v, err
+	}
+	file, _ := roles.Named(b.roles, r.Role)
+	dir := subagentDir{b.newWorkdir(), x.NoImages, true}
+	tools := allowed(file, b.files.reading(dir))
+	return landingagent.Agent{Team: b.team, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
+		ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.subagentTurns,
+		Tools: b.wraps.around(tools, b.nested.ofSubagent(), dir.workdir, true),
+		KeepDiff: func(text string) (string, error) {
+			return b.files.keep(fmt.Sprintf("%s-task-%d.diff", muster.RoleKey(r.Role), r.Task.ID), text)
+		},
+		OnReply: func(ctx context.Context, reply llm.Reply) {
+			b.claims.diary.replied(ctx, reply, map[string]any{"subagent": true})
+		}}.Review(ctx, r)
+}
+
 type toolEffects struct {
 	polls   bool // nothing: the tool is asked again and again
 	records bool // the board, mail, requests, the team or a lane

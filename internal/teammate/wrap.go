@@ -14,22 +14,18 @@ import (
 	"muster/tool"
 )
 
-// wrappers stand around each tool of the member and of the agents that work for it.
 type wrappers struct {
 	secrets *redact.Secrets
 	permits *permits
-	plans   *plans
 	hooks   *userHooks
 	files   *fileTools
 	scratch *scratchView
 	claims  *claims
 	todo    *agent.Todo
-	diary   *diary
-	phase   rounds
 }
 
-// around puts the wrappers around tools. The plan gate stands inside of the audit, so that the audit also shows what it
-// refused. The audit is the outermost, so that its events have what the model sees.
+// around puts the wrappers around tools. The audit is the outermost, so that its events have what the model sees, and
+// also what the plan gate refused.
 func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *workdir, subagent bool) []llm.Tool {
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
@@ -42,7 +38,7 @@ func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *work
 				if s.OnlyReads(c.Input) {
 					return next(ctx, c)
 				}
-				return w.plans.gate(ctx, c, next)
+				return w.claims.plans.gate(ctx, c, next)
 			})
 		}
 		t = tool.Wrap(t, w.hooks.around(t, dir, subagent))
@@ -65,9 +61,8 @@ func (w *wrappers) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) 
 	return w.secrets.Result(r), w.secrets.Error(err)
 }
 
-// audit runs a call between the two events that tell of it. A subagent's calls are events of
-// the member that it works for. A call of the member's own that the end of the process has cut
-// off stays without an answer if its tool has records that tell its outcome.
+// audit runs a call between the two events that tell of it. A call that the end of the process has cut off stays open
+// if its tool has records that tell its outcome.
 func (w *wrappers) audit(
 	ctx context.Context, c llm.Call, next tool.Next, subagent, hasRecords bool,
 ) (llm.Result, error) {
@@ -76,7 +71,7 @@ func (w *wrappers) audit(
 		if subagent {
 			fields["subagent"] = true
 		}
-		w.diary.event(ctx, kind, fields)
+		w.claims.diary.event(ctx, kind, fields)
 	}
 	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
 	started := time.Now()
@@ -92,13 +87,12 @@ func (w *wrappers) audit(
 	event(journal.ToolEnded, end)
 	if !failed && !subagent && w.todo.Owns(c) {
 		done, of, current := w.todo.Progress()
-		w.diary.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
+		w.claims.diary.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
 			"text": text.CutBytes(current, 120)})
 	}
-	// An error of a call that was cut off says nothing about what the call did. If its tool
-	// can read the outcome from records, the call is left open, and answerCalls answers it.
+	// An error of a call that was cut off says nothing about what it did: answerCalls reads its outcome from records.
 	if failed && context.Cause(ctx) != nil && hasRecords {
-		w.phase.noteOpen(c.ID)
+		w.claims.phase.noteOpen(c.ID)
 	}
 	return r, err
 }
