@@ -60,8 +60,6 @@ type (
 	}
 )
 
-const maxQuote = 4000
-
 const shortConversation = 4 // how few messages a conversation may have before the member is told again who it is
 
 func (v *conversation) isLead() bool { return v.record.Name == muster.Lead }
@@ -206,16 +204,6 @@ func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return true, v.say(ctx, nil, code.Render(done))
-}
-
-func textOf(msg llm.Message) string {
-	var b strings.Builder
-	for _, p := range msg.Parts {
-		if t, ok := p.(llm.Text); ok {
-			b.WriteString(t.Text)
-		}
-	}
-	return strings.TrimSpace(b.String())
 }
 
 const maxDelivery = 64 << 10 // how many bytes of mail enter at one boundary
@@ -372,12 +360,6 @@ func (v *conversation) isVoid(ctx context.Context, msg muster.Message) bool {
 		return v.hasAnswer(msg.RequestID)
 	}
 	return false
-}
-
-// isDecided reports whether a request is known to be over.
-func isDecided(ctx context.Context, q *requests.Requests, id muster.RequestID) bool {
-	r, err := q.Get(ctx, id)
-	return err == nil && requests.Final(r)
 }
 
 // Inbox shows what waits and what was delivered last. Mail enters at a boundary, so a tool may call it.

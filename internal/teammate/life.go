@@ -3,13 +3,11 @@ package teammate
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"muster"
 	"muster/internal/requests"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
-	"muster/internal/transcript"
 	"muster/llm"
 	"muster/loop"
 )
@@ -134,34 +132,4 @@ func (m *Member) open(ctx context.Context) (err error) {
 		m.start.Unneeded = run.Playbook != nil
 	}
 	return err
-}
-
-// LeadEnd returns how a run ended whose lead has shut down, from its transcript and the board: what its own process
-// would have returned. A lead that was never asked in a run with a playbook has said nothing.
-func (s *Services) LeadEnd(ctx context.Context) (End, error) {
-	run, err := s.Run(ctx)
-	if err != nil {
-		return End{Code: 1}, err
-	}
-	var f LeadFacts
-	wasAsked := run.Playbook == nil
-	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
-		switch {
-		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
-		case err != nil:
-			return End{Code: 1}, err
-		case slices.Contains(e.Mail, openingOf(run)):
-			wasAsked = true
-		case e.Kind == transcript.KindReply && wasAsked:
-			f.Message = textOf(*e.Message)
-			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
-		}
-	}
-	if f.Progress, err = s.Progress(ctx); err != nil {
-		return End{Code: 1}, err
-	}
-	if end, over := runEnd(f); over {
-		return end, nil
-	}
-	return End{Text: f.Message}, nil
 }

@@ -30,42 +30,32 @@ package teammate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"muster"
 	"muster/internal/collision"
 	"muster/internal/hooks"
-	"muster/internal/landing"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/permissions"
 	"muster/internal/proc"
 	"muster/internal/redact"
+	"muster/internal/requests"
 	"muster/internal/roles"
 	"muster/internal/skills"
 	"muster/internal/tool/agent"
 	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
+	"muster/internal/transcript"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
 )
-
-// Limits are the settings of a member's life.
-type Limits struct {
-	Turns             int           // in a phase; 0: 200, and fewer in a standstill
-	IdleTimeout       time.Duration // 60 s; 0: never
-	MaxTokens         int           // in a reply; 0 is the adapter's default
-	BashTimeout       time.Duration // 120 s
-	BackgroundTimeout time.Duration // 300 s
-	SubagentTurns     int           // 30; of a reviewer too
-	TodoLimit         int           // items of the member's own list; 0: 20
-	TodoReminder      int           // rounds without a call of todo until a reminder; 0: 10, below zero: none
-	KeptResults       int           // 3: results that stay whole when older ones are cleared
-}
 
 // Config is what New makes a Member of.
 type Config struct {
@@ -85,14 +75,6 @@ type Config struct {
 	// ServerTools returns the tools of MCP servers that allows lets through; nil: there are none.
 	ServerTools func(allows func(tool string, writes bool) bool) []llm.Tool
 	Emit        func(loop.Event) // shows what happens in a turn; it must not block
-}
-
-// Subagent is the model of a kind of subagents, and what is known of it, as Config has it of the member's.
-type Subagent struct {
-	Model     llm.Model
-	Name      string
-	NoImages  bool
-	MaxTokens int
 }
 
 // New makes a member of its record. Live starts it.
@@ -234,44 +216,62 @@ type Services struct {
 	CheckModel  func(name string) error                                    // refuses a model that no member can have; or nil
 }
 
-// Lanes are the worktrees in which members work: worktree.Lanes, whose methods say what each does.
-type Lanes interface {
-	teamtools.Lanes
-	Workdir(ctx context.Context, name muster.Name) (dir string, err error)
-	Scratch(ctx context.Context, member muster.Name, commit string) (dir string, err error)
-	ScratchChanges(ctx context.Context, member muster.Name, tips []string) (files []string, err error)
-	Unlanded(ctx context.Context, tips []string, archived []worktree.Archived) ([]worktree.Leftover, error)
-	Changed(ctx context.Context, name muster.Name) (bool, error)
-	Fingerprint(ctx context.Context, name muster.Name) (string, error)
-	Ignored(ctx context.Context, name muster.Name) ([]string, error)
-	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error
-	Release(ctx context.Context, name muster.Name) error
-	Archive(ctx context.Context, name muster.Name) (ref string, err error)
-	ArchiveCompleted(ctx context.Context, t muster.Task) (ref string, err error)
-	Recover(ctx context.Context) error
+// LeadEnd returns how a run ended whose lead has shut down, from its transcript and the board: what its own process
+// would have returned. A lead that was never asked in a run with a playbook has said nothing.
+func (s *Services) LeadEnd(ctx context.Context) (End, error) {
+	run, err := s.Run(ctx)
+	if err != nil {
+		return End{Code: 1}, err
+	}
+	var f LeadFacts
+	wasAsked := run.Playbook == nil
+	for e, err := range transcript.Read(ctx, s.Store.Log(), muster.Lead, 0) {
+		switch {
+		case errors.Is(err, muster.ErrCorrupt): // the conversation goes on without the entry
+		case err != nil:
+			return End{Code: 1}, err
+		case slices.Contains(e.Mail, openingOf(run)):
+			wasAsked = true
+		case e.Kind == transcript.KindReply && wasAsked:
+			f.Message = textOf(*e.Message)
+			f.CutOff = cutOffReason(muster.Lead, e.Stop, f.Message)
+		}
+	}
+	if f.Progress, err = s.Progress(ctx); err != nil {
+		return End{Code: 1}, err
+	}
+	if end, over := runEnd(f); over {
+		return end, nil
+	}
+	return End{Text: f.Message}, nil
 }
 
-// Lander brings a lane's work to the target: landing.Lander.
-type Lander interface {
-	Target(ctx context.Context) (commit string, err error)
-	LandWith(
-		ctx context.Context, id muster.TaskID, fence int, summary string, by muster.Name, owner landing.Owner,
-	) (landing.Verdict, error)
-	Revoke(ctx context.Context, id muster.TaskID, fence int) error
-	CheckBase(ctx context.Context) (landing.CheckResult, error)
+// caller is the member as the team's tools see it: teamtools.Caller. Each part of the member answers for itself.
+type caller struct {
+	*presence     // Me, Asked
+	*conversation // Inbox
+	*claims       // CurrentTask, Claim, Complete, Completed, Release
+	*plans        // Plan
+	*phase        // Idle
+	*lead         // Wait
+	*staff        // Spawn
+
+	decisions *requests.Requests
 }
 
-// Talk is a conversation of the user with the lead. While it is open the run does not end by itself: the lead listens.
-type Talk interface {
-	// Closed returns a channel that is closed when the user says no more; the run then ends like any other.
-	Closed() <-chan struct{}
-	// Turn is called when the lead's turn begins. Its context ends with muster.CauseTurn when the user stops the turn.
-	Turn(context.Context) (context.Context, context.CancelFunc)
-	// Heard is called for each mail of the user that enters the lead's conversation.
-	Heard(muster.MessageID)
-	// Rest gives the prompt to the user after the lead's turn. done says that nothing is open and nobody is at work.
-	Rest(done bool)
+// Leave answers a shutdown request for a tool call. If granted, the member's life ends after the round of tools.
+func (c caller) Leave(ctx context.Context, id muster.RequestID, approve bool, reason string) error {
+	r, err := c.decisions.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.Kind != muster.AskShutdown {
+		return muster.Errorf(muster.Invalid, "request %s is no shutdown but a %s request", id, r.Kind)
+	}
+	// The first decision counts, not what the model has just said.
+	r, _, err = c.decisions.Decide(ctx, id, c.Me().Name, approve, reason)
+	if err == nil && r.Status == muster.RequestApproved {
+		c.phase.leave()
+	}
+	return err
 }
-
-// TalkLease is held by a process that shows the user a conversation with a lead in another one.
-const TalkLease = "talk"

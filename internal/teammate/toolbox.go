@@ -3,20 +3,30 @@ package teammate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"muster"
 	"muster/internal/compact"
+	"muster/internal/durable"
 	"muster/internal/landing"
 	"muster/internal/landingagent"
+	"muster/internal/memory"
+	"muster/internal/proc"
 	"muster/internal/prompt"
 	"muster/internal/redact"
 	"muster/internal/roles"
 	"muster/internal/skills"
 	"muster/internal/tool/agent"
+	"muster/internal/tool/code"
 	"muster/internal/tool/teamtools"
+	"muster/internal/transcript"
+	"muster/journal"
 	"muster/llm"
 	"muster/tool"
 )
@@ -191,4 +201,111 @@ func effectsOf(files, records []llm.Tool) map[string]toolEffects {
 		all[s.Name] = toolEffects{polls: s.Polls, files: writes && onFiles, records: writes && !onFiles}
 	}
 	return all
+}
+
+type fileTools struct {
+	launcher proc.Launcher
+	jobs     *code.Jobs
+	options  code.Options
+}
+
+func (f *fileTools) tools(dir code.Place, model string) []llm.Tool {
+	o := f.options
+	o.Patches = knowsPatches(model)
+	return code.Tools(dir, f.launcher, f.jobs, o)
+}
+
+func (f *fileTools) reading(dir code.Place) []llm.Tool {
+	o := f.options
+	return code.ReadTools(dir, f.launcher, code.Options{BashTimeout: o.BashTimeout, Environ: o.Environ, Root: o.Root})
+}
+
+// keep writes a text to a file of the member that every member can read. It is no state: what is lost is made again.
+func (f *fileTools) keep(name, text string) (path string, err error) {
+	path = filepath.Join(f.options.Outputs, name)
+	return path, durable.WriteBelow(f.options.Root, path, []byte(text))
+}
+
+// knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it.
+func knowsPatches(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
+}
+
+func (f *fileTools) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out := code.NewOutput(f.options.Outputs, "worktree_run").Below(f.options.Root)
+	p, err := f.launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
+		Env: code.Environ(ctx, f.options.Environ, dir), Out: out})
+	if err != nil {
+		return "", 0, err
+	}
+	exit, err := p.Wait()
+	out.Done()
+	text := out.Text()
+	if errors.Is(err, code.ErrTooMuchOutput) {
+		return text + fmt.Sprintf("\n[killed: %v]", err), exit, nil
+	}
+	if ctx.Err() == context.DeadlineExceeded { // the caller is told what the command had printed by then
+		return text + fmt.Sprintf("\n[killed after %s]", timeout), exit, nil
+	}
+	return text, exit, err
+}
+
+type memories struct {
+	claims  *claims
+	dirs    func() (repository, user memory.Dir) // nil: nothing is remembered
+	log     muster.Log
+	secrets *redact.Secrets
+}
+
+func (k *memories) tools() []llm.Tool {
+	if k.dirs == nil {
+		return nil
+	}
+	return []llm.Tool{agent.MemoryTool(k.save)}
+}
+
+// save saves a memory for later runs in this repository. Its head says who has saved it, and whether the member had
+// read the output of a tool by then.
+func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
+	run, err := k.claims.run(ctx)
+	if err != nil {
+		return "", err
+	}
+	t, _ := k.claims.CurrentTask()
+	if m.Name = k.secrets.String(m.Name); len(m.Name) <= 32 { // a longer one would be cut to what may be another's
+		m.Name = cmp.Or(string(muster.Slug(m.Name, "")), m.Name)
+	}
+	m.Description, m.Content = k.secrets.String(m.Description), k.secrets.String(m.Content)
+	m.By, m.Task, m.Run = string(k.claims.name), t.ID, k.secrets.String(run.Goal)
+	if m = m.Clean(); m.Check() != nil { // before the whole conversation is read
+		return "", m.Check()
+	}
+	m.SawOutput = k.sawOutput(ctx)
+	dir, _ := k.dirs()
+	replaced, err := dir.Save(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	k.claims.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
+	text := "Saved as " + m.Name + "."
+	if replaced != "" {
+		text += " The text that was there is kept in " + replaced + "."
+	}
+	if m.SawOutput {
+		text += " It is marked as saved after output of tools."
+	}
+	return text, nil
+}
+
+// sawOutput reports whether a tool has returned anything, also what was cleared from the conversation since.
+func (k *memories) sawOutput(ctx context.Context) bool {
+	for e, err := range transcript.Read(ctx, k.log, k.claims.name, 0) {
+		if err != nil || e.Kind == transcript.KindResult { // what cannot be read may be a result
+			return true
+		}
+	}
+	return false
 }

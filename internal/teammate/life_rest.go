@@ -189,3 +189,8 @@ func (m *Member) idleHooks(ctx context.Context) (goesOn bool, err error) {
 	return true, m.conversation.remind(ctx, "You would be idle, but a hook of the user says that you should go on: %s",
 		text.EscapeTags(o.Reason))
 }
+
+// waits reports whether the member waits for something and has not simply stopped.
+func (m *Member) waits() bool {
+	return len(m.presence.openQuestions()) > 0 || m.jobs.Running() > 0 || m.lead.toldStuck
+}

@@ -71,6 +71,8 @@ const minWindow = 16_000
 
 const defaultKept = 3
 
+const maxRestarts = 3 // in a row, because the server refused the conversation
+
 const newestRound = 2 // how many messages a round of calls has: those that stay where nothing else is to be kept
 
 type compactInput struct {

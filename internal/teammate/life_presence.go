@@ -2,7 +2,6 @@ package teammate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
@@ -169,29 +168,4 @@ func (p *presence) rejoin(ctx context.Context) error {
 		r.Status, r.IdleReason, r.Host = muster.Working, "", p.record.Host
 	})
 	return err
-}
-
-const askedField = "asked" // the field of a member's record that names whom it has asked something and waits for
-
-func askedOf(r muster.Member) []muster.Name {
-	var names []muster.Name
-	_ = json.Unmarshal(r.Extra[askedField], &names) // absent, or written by another program: nobody
-	return sortedNames(names)
-}
-
-func sortedNames(names []muster.Name) []muster.Name {
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func setAsked(r *muster.Member, names []muster.Name) {
-	if len(names) == 0 {
-		delete(r.Extra, askedField)
-		return
-	}
-	line, _ := json.Marshal(names) // a list of names always encodes
-	if r.Extra == nil {
-		r.Extra = muster.Extra{}
-	}
-	r.Extra[askedField] = line
 }

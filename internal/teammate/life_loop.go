@@ -2,9 +2,12 @@ package teammate
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"muster"
 	"muster/internal/failpoint"
 	"muster/internal/hooks"
 	"muster/internal/prompt"
@@ -150,11 +153,6 @@ func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryS
 	return step
 }
 
-// waits reports whether the member waits for something and has not simply stopped.
-func (m *Member) waits() bool {
-	return len(m.presence.openQuestions()) > 0 || m.jobs.Running() > 0 || m.lead.toldStuck
-}
-
 // promptSizes are what a server has counted of the requests of one conversation. Some servers leave out the oldest
 // messages of one that is too long, and do not say so.
 type promptSizes struct {
@@ -194,4 +192,35 @@ func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) 
 			text.EscapeTags(o.Reason))
 	}
 	return step, err
+}
+
+// noteFiles notes whether the files of the lane have changed since the last look. Before a limit acts it always looks.
+func (s *session) noteFiles(ctx context.Context) {
+	still := s.phase.get().still
+	if !still.mayWrite {
+		return
+	}
+	if changed, ok := s.claims.lookAtFiles(ctx, still.isDue()); ok {
+		s.phase.change(func(c *counters) {
+			c.still.changed = c.still.changed || changed
+			c.still.mayWrite = s.jobs.Running() > 0 // they may write after this look
+		})
+	}
+}
+
+// tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
+func (s *session) tellStandstill(ctx context.Context) error {
+	still := s.phase.get().still
+	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.life().name(),
+		still.rounds)
+	t, busy := s.claims.CurrentTask()
+	if busy {
+		text += fmt.Sprintf(", with task #%d (%s) in hand", t.ID, t.Subject)
+	}
+	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
+	if s.life().isLead() {
+		return s.diary.note(ctx, t.ID, text)
+	}
+	return s.diary.tellLead(ctx, muster.MailError, t.ID,
+		text+" Tell it how to go on with send_message, or have it give up with request_shutdown.")
 }

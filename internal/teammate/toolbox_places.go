@@ -1,0 +1,294 @@
+package teammate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"muster/internal/memory"
+	"muster/internal/paths"
+	"muster/internal/permissions"
+	"muster/internal/prompt"
+	"muster/internal/redact"
+	"muster/internal/skills"
+	"muster/internal/text"
+	"muster/internal/tool/code"
+	"muster/llm"
+	"muster/tool"
+)
+
+type workdir struct {
+	claims   *claims
+	noImages bool
+	readable func() []string // directories outside of its own that the member may read
+
+	mu      sync.Mutex
+	scratch string // the member's scratch checkout, once made
+	commit  string // the commit of the scratch checkout
+}
+
+// subagentDir is where the tools of a subagent run: where the member's do. Its model may be another one.
+type subagentDir struct {
+	*workdir
+	noImages  bool
+	onlyReads bool // whatever tool may come to work in it
+}
+
+func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
+	at, err := d.workdir.Workdir(ctx)
+	at.NoImages = d.noImages
+	if d.onlyReads {
+		at.Writable, at.Why = false, "you only read"
+	}
+	return at, err
+}
+
+// Workdir returns where a tool runs: the lane, checked at every call, or a scratch checkout, from which nothing lands.
+func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
+	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.noImages}
+	if err := w.claims.verify(ctx); err != nil {
+		return s, err
+	}
+	if t, ok := w.claims.CurrentTask(); ok {
+		dir, err := w.claims.worktrees.Workdir(ctx, t.Worktree) // not Enter: its owner may be in the middle of a rebase
+		s.Dir, s.Writable = dir, true
+		return s, err
+	}
+	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
+	tip, err := w.claims.lander.Target(ctx)
+	if err != nil {
+		return s, err
+	}
+	// The checkout follows the target. Tools that only read run side by side: one of them makes it.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.scratch == "" || w.commit != tip {
+		if s.Dir, err = w.claims.worktrees.Scratch(ctx, w.claims.name, tip); err != nil {
+			return s, err
+		}
+		w.scratch, w.commit = s.Dir, tip
+	}
+	s.Dir = w.scratch
+	return s, nil
+}
+
+// readable returns what a member may read outside of its directory: outputs, skills, and what is remembered.
+func readable(home paths.Dir, list []skills.Skill, remembered func() (repository, user memory.Dir)) []string {
+	dirs := []string{home.Outputs()}
+	for _, skill := range skills.Usable(list) {
+		dirs = append(dirs, skill.Dir)
+	}
+	if remembered != nil {
+		repository, user := remembered()
+		for _, d := range []memory.Dir{repository, user} {
+			if d.Path != "" {
+				dirs = append(dirs, d.Path)
+			}
+		}
+	}
+	return dirs
+}
+
+// scratchView looks at what a member without a task has changed where its tools run: nothing lands from there. The
+// member is told after the command, and once more when it stops.
+type scratchView struct {
+	claims     *claims
+	isConfined bool // its commands only read there
+	told       guarded[scratchTold]
+}
+
+type scratchTold struct {
+	after  string // the files that a command's result has named last
+	atStop bool   // a reminder was given, and there were changes ever since
+}
+
+const maxScratchFiles = 8
+
+// changes names what the member has changed in its scratch checkout; "" if it has a lane, or cannot write.
+func (v *scratchView) changes(ctx context.Context) string {
+	if _, ok := v.claims.CurrentTask(); ok || v.isConfined {
+		return ""
+	}
+	run, err := v.claims.run(ctx)
+	var files []string
+	if err == nil {
+		// By the record: to ask the Lander for the target would put back one that the member has just moved.
+		files, err = v.claims.worktrees.ScratchChanges(ctx, v.claims.name, run.MayBeAt())
+	}
+	if err != nil { // the end of the run looks again
+		v.claims.diary.dropped(ctx, "looking at the scratch checkout", err)
+		return ""
+	}
+	return text.EscapeTags(text.List(files, maxScratchFiles))
+}
+
+// around adds to the result of a call what it has changed in the scratch checkout. Only commands can.
+func (v *scratchView) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	r, err := next(ctx, c)
+	if c.Name != "bash" && c.Name != "subagent" || err != nil || c.Name == "bash" && onlyReads(c) {
+		return r, err
+	}
+	files := v.changes(ctx)
+	isNews := false
+	v.told.change(func(t *scratchTold) {
+		isNews = files != "" && files != t.after
+		t.after = files
+	})
+	if isNews {
+		r.Parts = append(r.Parts, llm.Text{Text: fmt.Sprintf("\n[Nothing that you change here lands: it is a view "+
+			"of what has landed. You have changed %s. To have that land: task_create, claim_task, and change it in "+
+			"the task's lane.]", files)})
+	}
+	return r, err
+}
+
+// onlyReads reports whether a command is known to change nothing: to look after it would cost a git process.
+func onlyReads(c llm.Call) bool {
+	plan := permissions.Policy{Mode: permissions.Plan}
+	return plan.Decide(permissions.NewCall(c.Name, c.Input, "", nil), nil).Action == permissions.Allow
+}
+
+// reminder is what a member reads that stops with changes in its scratch checkout, once.
+func (v *scratchView) reminder(ctx context.Context) string {
+	files := v.changes(ctx)
+	isNews := false
+	v.told.change(func(t *scratchTold) { isNews, t.atStop = files != "" && !t.atStop, files != "" })
+	if !isNews {
+		return ""
+	}
+	return fmt.Sprintf("You have changed %s where nothing lands. If it should land: task_create, claim_task, and "+
+		"change it in the task's lane. If not, take it back (git checkout, git clean). If you just end again, it "+
+		"is put aside, and the run does not count as done.", files)
+}
+
+// The limits of what a conversation is told of the instructions below the root.
+const (
+	maxNestedTotal = 48 << 10 // bytes
+	maxNestedDepth = 32       // directories on the way to a file
+
+	maxCommandWords = 300  // of a command that are looked at for paths
+	maxPathBytes    = 1000 // of a word that may be one
+)
+
+// nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
+// member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
+type nestedInstructions struct {
+	claims  *claims
+	scratch string // the path of the member's scratch checkout
+	secrets *redact.Secrets
+
+	mu   sync.Mutex
+	told map[string]string // the text of each file, by its directory
+	size int               // of what was told
+}
+
+func (n *nestedInstructions) ofSubagent() *nestedInstructions {
+	return &nestedInstructions{claims: n.claims, scratch: n.scratch, secrets: n.secrets}
+}
+
+func (n *nestedInstructions) reset() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.told, n.size = nil, 0
+}
+
+// around adds the instructions of the directories that a call touched to its result. A call that failed adds none,
+// because its path may be wrong; but a command that failed, as tests do, adds those of paths that exist.
+func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	r, err := next(ctx, c)
+	isCommand := c.Name == "bash"
+	if err != nil || r.IsError && !isCommand {
+		return r, err
+	}
+	dir := n.scratch
+	if t, ok := n.claims.CurrentTask(); ok {
+		var lost error
+		if dir, lost = n.claims.worktrees.Workdir(ctx, t.Worktree); lost != nil {
+			return r, nil // the call is done; the next one says what is wrong with the lane
+		}
+	}
+	paths := namedPaths(c)
+	if isCommand {
+		paths = commandPaths(dir, c)
+	}
+	for _, p := range paths {
+		for _, text := range n.next(dir, p) {
+			r.Parts = append(r.Parts, llm.Text{Text: "\n" + text})
+		}
+	}
+	return r, nil
+}
+
+// commandPaths returns existing paths that a command names. What it misses is told with the next call.
+func commandPaths(dir string, c llm.Call) (paths []string) {
+	var in struct{ Command, Cmd string } // as models call it
+	_ = json.Unmarshal(c.Input, &in)     // other fields may be of any kind
+	words := strings.FieldsFunc(cmp.Or(in.Command, in.Cmd), func(r rune) bool {
+		return strings.ContainsRune(" \t\r\n;|&<>()`$\"'={},:", r)
+	})
+	at, before := ".", ""
+	for _, word := range words[:min(len(words), maxCommandWords)] {
+		if i := strings.IndexAny(word, "*?["); i >= 0 { // the directory in which names are looked for
+			word = word[:strings.LastIndexByte(word[:i], '/')+1]
+		}
+		word = strings.TrimSuffix(word, "...") // all packages below, to the go command
+		if rel, err := filepath.Rel(dir, word); filepath.IsAbs(word) && err == nil {
+			word = rel
+		}
+		if word == "" || len(word) > maxPathBytes {
+			continue
+		}
+		for _, p := range []string{word, filepath.Join(at, word)} {
+			if _, err := os.Lstat(filepath.Join(dir, p)); err == nil && filepath.IsLocal(p) {
+				paths = append(paths, p) // one that comes twice is told once
+			}
+		}
+		if before == "cd" {
+			at = filepath.Join(at, word)
+		}
+		before = word
+	}
+	return paths
+}
+
+func (n *nestedInstructions) next(dir, name string) (texts []string) {
+	if filepath.IsAbs(name) {
+		rel, err := filepath.Rel(dir, name)
+		if err != nil {
+			return nil
+		}
+		name = rel
+	}
+	if name = filepath.Clean(name); name == "." || !filepath.IsLocal(name) {
+		return nil
+	}
+	parts := strings.Split(filepath.ToSlash(name), "/")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range parts[:min(len(parts), maxNestedDepth)] {
+		at := path.Join(parts[:i+1]...)
+		if fi, err := os.Lstat(filepath.Join(dir, at)); err != nil || !fi.IsDir() {
+			break // a file; or a link, which is not followed
+		}
+		text := n.secrets.String(prompt.Instructions(dir, at, prompt.MaxNestedInstructions))
+		if text == "" || text == n.told[at] {
+			continue
+		}
+		if n.told == nil {
+			n.told = map[string]string{}
+		}
+		n.told[at] = text
+		if n.size += len(text); n.size > maxNestedTotal {
+			text = fmt.Sprintf("<instructions dir=%q>\n[not shown: there were many; read the AGENTS.md or CLAUDE.md "+
+				"of this directory if you work in it]\n</instructions>", at)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
