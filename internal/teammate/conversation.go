@@ -86,17 +86,15 @@ func (v *conversation) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.Pos() > 0 {
-			err = t.TakeOver(ctx, v.record.Host)
-		}
-		switch {
-		case err == nil:
+		if t.Pos() == 0 {
 			v.script = t
-			if t.Pos() == 0 {
-				return nil
-			}
+			return nil
+		}
+		if err = t.TakeOver(ctx, v.record.Host); err == nil {
+			v.script = t
 			return v.status.checkHost(ctx)
-		case !errors.Is(err, muster.ErrFenced) || try == maxTries:
+		}
+		if !errors.Is(err, muster.ErrFenced) || try == maxTries {
 			return err
 		}
 	}
@@ -105,7 +103,8 @@ func (v *conversation) open(ctx context.Context) error {
 // request returns a request with messages. All of a member's requests are made here, and those of a role begin alike.
 func (v *conversation) request(ctx context.Context, p *profile, messages []llm.Message) llm.Request {
 	return llm.Request{System: p.system, Tools: p.specs, Messages: messages, MaxTokens: v.maxTokens,
-		CacheKey: agentID(v.record.Name, v.team), CacheGroup: string(v.team) + "/" + v.record.Role, CacheLong: v.mayWaitLong(ctx)}
+		CacheKey: agentID(v.record.Name, v.team), CacheGroup: string(v.team) + "/" + v.record.Role,
+		CacheLong: v.mayWaitLong(ctx)}
 }
 
 // mayWaitLong reports whether the next request may come after providers have dropped what they cached. A lead waits for

@@ -47,8 +47,7 @@ type compaction struct {
 	gauge compact.Gauge
 	sent  int              // the estimate of the last request
 	task  muster.MessageID // the claim whose work the conversation holds; see currentClaim
-	// wish is what the model asked for with its tool, nil for nothing. It is met before the next request.
-	wish guarded[*string]
+	wish  guarded[*string] // what the model asked for with its tool, nil for nothing; met before the next request
 }
 
 // What the compaction uses of the toolbox.

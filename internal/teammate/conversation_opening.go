@@ -32,8 +32,8 @@ const (
 	maxRoster   = 30  // members
 )
 
-// opening returns the first message of a conversation that was made shorter: the summary, and what the runtime knows by itself. The opening words stand here too,
-// because a transcript may lose what was before. marks note what is said with it.
+// opening returns the first message of a conversation that was made shorter: the summary, and what the runtime knows by
+// itself. The opening words stand here too: a transcript may lose what was before. marks note what is said with it.
 func (c *compaction) opening(ctx context.Context, summary string, b compact.Budget) (
 	texts []string, marks []muster.MessageID, err error) {
 	mark, err := c.conversation.openingMark(ctx)
@@ -223,8 +223,8 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	f := prompt.Facts{Root: string(s.home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.commandLimits, Permissions: s.permissions,
-		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
+	f := prompt.Facts{Root: string(s.home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.commandLimits,
+		Permissions: s.permissions, Target: strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.secrets.String(prompt.Instructions(string(s.home), "", prompt.MaxInstructions))}
 	if !isSubagent {
 		list, _ := skills.List(s.skills)

@@ -27,11 +27,9 @@ type TeamProgress struct {
 	Unclaimable    []muster.Task           // ready, and no living teammate may take them
 	HeldOutside    []muster.Task           // claimed by somebody who is no member
 	Requests       []muster.Request        // that wait for the lead
-	// Patient says that nobody is ever timed out: an idle owner keeps its task.
-	Patient bool
-	mayTake taking // who takes which tasks; nil: by their roles
-	// Stuck says why nothing that runs or waits could ever move the open tasks; "" when something can.
-	Stuck string
+	Patient        bool                    // no member is timed out: an idle owner keeps its task
+	mayTake        taking                  // who takes which tasks; nil: by their roles
+	Stuck          string                  // why nothing could ever move the open tasks; "" when something can
 }
 
 // Done reports that nothing is open and nobody is at work.
@@ -46,14 +44,10 @@ type Overview struct {
 	Post     *mailbox.Mail
 	Roster   *roster.Roster
 	Requests *requests.Requests
-	// Run returns the record of the team's current run.
-	Run func(context.Context) (muster.Run, error)
-	// Roles are those of the repository and of the user, with what is built in.
-	Roles []roles.Role
-	// Patient says that idle members are never timed out.
-	Patient bool
-	// Talk is the user's conversation with the lead; without one it is nil, and the run ends by itself.
-	Talk Talk
+	Run      func(context.Context) (muster.Run, error) // the record of the current run
+	Roles    []roles.Role                              // of the repository and of the user, with what is built in
+	Patient  bool                                      // idle members are never timed out
+	Talk     Talk                                      // the user's with the lead; nil: the run ends by itself
 }
 
 // Progress reads how the team stands. It looks into the inboxes of idle members only when that can change the answer.

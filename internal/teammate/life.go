@@ -59,17 +59,13 @@ type Member struct {
 	end       *End // nil: the life goes on
 }
 
-func (m *Member) name() muster.Name { return m.record.Name }
-
 // isLead reports whether the member is the lead. There is one in a team.
 func (m *Member) isLead() bool { return m.record.Name == muster.Lead }
 
 // End is how a member's life ended.
 type End struct {
-	// Code is the lead's verdict on the run: 0 all done, 1 an error, 3 work is left.
-	Code int
-	// Text is the last message, or why it ended.
-	Text string
+	Code int    // the lead's verdict on the run: 0 all done, 1 an error, 3 work is left
+	Text string // the last message, or why it ended
 }
 
 // TurnCount returns how many turns the member has had in its life.

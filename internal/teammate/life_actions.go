@@ -61,9 +61,10 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 			marks = append(marks, key)
 		}
 	}
-	texts := append(append(about, m.conversation.identity(), m.about.place(), m.conversation.prompt(), task, said), more...)
+	v := m.conversation
+	texts := append(append(about, v.identity(), m.about.place(), v.prompt(), task, said), more...)
 	m.stage = Ready
-	return m.conversation.enter(ctx, afresh, marks, texts)
+	return v.enter(ctx, afresh, marks, texts)
 }
 
 // openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
@@ -178,7 +179,7 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 		turn, done = m.talk.Turn(ctx)
 	}
 	if m.phases != nil {
-		m.phases.Begin(ctx, m.name())
+		m.phases.Begin(ctx, m.record.Name)
 	}
 	s := (*session)(m)
 	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: s, Boundary: s.Boundary,
@@ -197,7 +198,7 @@ func (m *Member) endPhase(ctx context.Context) error {
 	last, cancel := clock.Detach(ctx)
 	defer cancel()
 	t, _ := m.claims.CurrentTask()
-	if moved := m.phases.End(last, m.name(), t); moved != "" && ctx.Err() == nil {
+	if moved := m.phases.End(last, m.record.Name, t); moved != "" && ctx.Err() == nil {
 		return m.claims.release(ctx, "its owner moved the target", moved, true)
 	}
 	return nil
@@ -256,7 +257,7 @@ func (ReleaseTask) do(ctx context.Context, m *Member) error {
 // do sets the task aside. Work that has landed meanwhile is as good.
 func (SetTaskAside) do(ctx context.Context, m *Member) error {
 	over, _ := spend.IsExceeded(m.err)
-	err := m.claims.giveUp(ctx, board.Release{By: m.name(), Final: true, Note: m.finalMessage(),
+	err := m.claims.giveUp(ctx, board.Release{By: m.record.Name, Final: true, Note: m.finalMessage(),
 		Reason: fmt.Sprintf("%v; raise budget.task, then retry it", over)})
 	if err != nil && !errors.Is(err, muster.ErrHeld) {
 		return err
@@ -280,13 +281,13 @@ func (GiveUp) do(ctx context.Context, m *Member) error {
 	if isOver {
 		why, reason = over.Error(), "its owner's budget is spent"
 	}
-	// The next owner reads why. A failure counts as an attempt: a task that no model can do goes not round for ever.
+	// The next owner reads why. A failure counts as an attempt: no task goes round for ever.
 	t, had := m.claims.CurrentTask()
 	if err := m.claims.release(ctx, reason, why, !isOver); err != nil {
 		return err
 	}
 	m.end = &End{Text: why}
-	text := fmt.Sprintf("%s is shut down: %s", m.name(), why)
+	text := fmt.Sprintf("%s is shut down: %s", m.record.Name, why)
 	if had {
 		text += fmt.Sprintf("\nIts task #%d is back on the board.", t.ID)
 	}
@@ -297,7 +298,7 @@ func (GiveUp) do(ctx context.Context, m *Member) error {
 
 func (a GrantShutdown) do(ctx context.Context, m *Member) error {
 	m.end = &End{Text: "shut down while idle"}
-	_, _, err := m.requests.Decide(ctx, a.ID, m.name(), true, "idle") // its model is not asked
+	_, _, err := m.requests.Decide(ctx, a.ID, m.record.Name, true, "idle") // its model is not asked
 	return err
 }
 
@@ -346,15 +347,15 @@ func (TimeOut) do(ctx context.Context, m *Member) error {
 	return m.timeOut(ctx)
 }
 
-// do shuts the member down in order, also if ctx ends. The record says so after all else: a process that dies in between
-// leaves a member that another process takes over.
+// do shuts the member down in order, also if ctx ends. The record says so after all else: if the process dies in
+// between, another one takes the member over.
 func (Leave) do(ctx context.Context, m *Member) error {
 	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
 	if err := m.claims.release(ctx, "shutdown of its owner", "", false); err != nil {
 		return err
 	}
-	if err := m.requests.Leave(ctx, m.name(), "it has shut down"); err != nil {
+	if err := m.requests.Leave(ctx, m.record.Name, "it has shut down"); err != nil {
 		return err
 	}
 	if err := m.conversation.markLeft(ctx); err != nil {

@@ -20,8 +20,6 @@ import (
 // session is the Member as the loop works on it: it brings in the mail, and keeps the limits.
 type session Member
 
-func (s *session) life() *Member { return (*Member)(s) }
-
 // Request returns what to send now. Messages are only appended, for the provider's cache.
 func (s *session) Request(ctx context.Context) (llm.Request, error) {
 	p := s.toolbox.get()
@@ -135,11 +133,11 @@ func (s *session) collisions(ctx context.Context) string {
 
 func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryStep) {
 	task, _ := s.claims.CurrentTask()
-	waits, jobsRun := s.life().waits(), s.jobs.Running() > 0
+	waits, jobsRun := (*Member)(s).waits(), s.jobs.Running() > 0
 	s.phase.change(func(c *counters) {
 		if b == loop.BeforeStop {
 			c.still.endIfChanged()
-			step = c.beforeStop(received, s.life().isLead(), task.ID, waits)
+			step = c.beforeStop(received, s.conversation.isLead(), task.ID, waits)
 			return
 		}
 		c.countRound(jobsRun)
@@ -182,7 +180,7 @@ func (p *promptSizes) isCut(r llm.Reply) bool {
 
 func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) {
 	c := s.phase.get()
-	if !s.life().isLead() || c.hookStops == maxHookStops {
+	if !s.conversation.isLead() || c.hookStops == maxHookStops {
 		return step, nil
 	}
 	o, err := s.hooks.run(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
@@ -211,14 +209,14 @@ func (s *session) noteFiles(ctx context.Context) {
 // tellStandstill mails the lead that the member changes nothing. The lead's own standstill is for the user to see.
 func (s *session) tellStandstill(ctx context.Context) error {
 	still := s.phase.get().still
-	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.life().name(),
+	text := fmt.Sprintf("%s has had %d rounds of tools without a change in files, board or mail", s.record.Name,
 		still.rounds)
 	t, busy := s.claims.CurrentTask()
 	if busy {
 		text += fmt.Sprintf(", with task #%d (%s) in hand", t.ID, t.Subject)
 	}
 	text += ". Its last calls: " + strings.Join(still.last, "; ") + "."
-	if s.life().isLead() {
+	if s.conversation.isLead() {
 		return s.diary.note(ctx, t.ID, text)
 	}
 	return s.diary.tellLead(ctx, muster.MailError, t.ID,

@@ -277,18 +277,15 @@ const (
 // Facts are what a member knows when it decides what to do next. Only the part that belongs
 // to its stage is filled in: each fact costs a read.
 type Facts struct {
-	Stage Stage
-	Lead  bool
-	// InTalk says that the user is in a conversation with the lead in this process.
-	InTalk bool
-	// WakingMail says that mail waits that is worth waking a model for.
-	WakingMail bool
+	Stage      Stage
+	Lead       bool
+	InTalk     bool       // the user is in a conversation with the lead in this process
+	WakingMail bool       // mail waits that is worth waking a model for
 	Start      StartFacts // in Starting
 	Phase      PhaseFacts // in PhaseEnded
 	Idle       IdleFacts  // in Resting, of a teammate
 	LeadAtRest LeadFacts  // in Resting, of the lead
-	// Replaced says, in Left, that the member was spawned again: its next life reads the mail.
-	Replaced bool
+	Replaced   bool       // in Left: the member was spawned again, and its next life reads the mail
 }
 
 // StartFacts are what a member finds in its transcript when it starts.
@@ -334,13 +331,12 @@ const (
 
 // LeadFacts are what decides what the lead does after a phase.
 type LeadFacts struct {
-	ToHear   bool         // mail waits that the lead hears whatever else holds
-	Progress TeamProgress // unless ToHear
-	Message  string       // the lead's last message
-	CutOff   string       // why that was no answer
-	// ToldStuck says that the lead was told that nothing can move, and has ended its phase again.
-	ToldStuck bool
-	OnHold    bool // the user speaks next
+	ToHear    bool         // mail waits that the lead hears whatever else holds
+	Progress  TeamProgress // unless ToHear
+	Message   string       // the lead's last message
+	CutOff    string       // why that was no answer
+	ToldStuck bool         // the lead was told that nothing can move, and has ended its phase again
+	OnHold    bool         // the user speaks next
 }
 
 func (m *Member) facts(ctx context.Context) (f Facts, err error) {
@@ -375,7 +371,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 
 func (m *Member) leadFacts(ctx context.Context) (f LeadFacts, err error) {
 	c := m.phase.get()
-	f = LeadFacts{Message: m.finalMessage(), CutOff: cutOffReason(m.name(), c.stop, c.words),
+	f = LeadFacts{Message: m.finalMessage(), CutOff: cutOffReason(m.record.Name, c.stop, c.words),
 		ToldStuck: m.lead.toldStuck, OnHold: c.onHold}
 	// The user is always heard. In a conversation the lead hears everybody, unless the user has stopped it to speak
 	// first.

@@ -39,10 +39,9 @@ func isLimit(err error) bool {
 
 // boundaryStep is what follows a boundary: the member goes on, reads a reminder, or its phase ends with an error.
 type boundaryStep struct {
-	goOn     bool
-	reminder string
-	// tellOthers says that the lead or the user is to hear of a standstill.
-	tellOthers bool
+	goOn       bool
+	reminder   string
+	tellOthers bool // the lead or the user is to hear of a standstill
 	err        error
 }
 

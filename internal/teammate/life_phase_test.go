@@ -332,7 +332,7 @@ func TestStandstillAsDefined(t *testing.T) {
 // unlimited gives the member a task, and no limit of turns but its own.
 func (l *life) unlimited() {
 	l.config.Limits.Turns = 0
-	l.restart(l.name())
+	l.restart(l.Member.record.Name)
 	l.create(board.Draft{})
 }
 

@@ -185,7 +185,7 @@ func (l *life) rests(ctx context.Context) error {
 	if err := l.beginIdle(ctx); err != nil {
 		return err
 	}
-	l.send(muster.MailIdle, muster.User, l.name(), "idle")
+	l.send(muster.MailIdle, muster.User, l.Member.record.Name, "idle")
 	return l.waitForWork(ctx)
 }
 

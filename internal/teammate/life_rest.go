@@ -40,7 +40,7 @@ func (m *Member) sendFinalMessage(ctx context.Context) error {
 		c.words, c.stop = "", ""
 	})
 	kind, about, said := muster.MailResult, muster.TaskID(0), text.CutBytes(words, maxQuote)
-	if why := cutOffReason(m.name(), stop, words); why != "" {
+	if why := cutOffReason(m.record.Name, stop, words); why != "" {
 		kind, said = muster.MailError, why
 	}
 	t, ok := m.claims.CurrentTask()
@@ -48,7 +48,7 @@ func (m *Member) sendFinalMessage(ctx context.Context) error {
 		kind, about = muster.MailError, t.ID
 		said = fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
 			"with send_message, or have it give the task back with request_shutdown. It said: %s",
-			m.name(), t.ID, t.Subject, text.CutBytes(words, maxQuote))
+			m.record.Name, t.ID, t.Subject, text.CutBytes(words, maxQuote))
 	}
 	if said == "" || stop == llm.StopTools {
 		return nil
@@ -108,17 +108,17 @@ func (m *Member) markIdle(ctx context.Context, why muster.IdleReason) error {
 	if err := m.presence.setStatus(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
 		return err
 	}
-	return m.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle (%s).", m.name(), why))
+	return m.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle (%s).", m.record.Name, why))
 }
 
 // timeOut gives the task back and tells the lead that the member shuts down, which it does after one more look into its
 // inbox.
 func (m *Member) timeOut(ctx context.Context) error {
 	text := fmt.Sprintf("%s found nothing to do for %s and shuts down; spawn it again by name when there is work.",
-		m.name(), m.limits.IdleTimeout)
+		m.record.Name, m.limits.IdleTimeout)
 	if t, ok := m.claims.CurrentTask(); ok {
 		text = fmt.Sprintf("%s was idle for %s with task #%d in hand and shuts down; the task is back on the board.",
-			m.name(), m.limits.IdleTimeout, t.ID)
+			m.record.Name, m.limits.IdleTimeout, t.ID)
 	}
 	// The task goes back before the lead is told of it, so that the lead finds it on the board.
 	if err := m.claims.release(ctx, "idle timeout of its owner", "", false); err != nil {
@@ -162,7 +162,7 @@ func (m *Member) keepsClaim(ctx context.Context) (bool, error) {
 func (m *Member) pendingShutdown(ctx context.Context) (muster.RequestID, error) {
 	all, err := m.requests.Pending(ctx)
 	for _, r := range all {
-		if r.Kind == muster.AskShutdown && r.To == m.name() {
+		if r.Kind == muster.AskShutdown && r.To == m.record.Name {
 			return r.ID, nil
 		}
 	}

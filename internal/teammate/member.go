@@ -1,13 +1,18 @@
 // Package teammate runs one member of a team, the lead or a teammate, from its start to its end.
 //
-// A member is a state machine. Facts are what the records and the member's own process say now; Next is a pure function
-// that decides from them what the member does; the Action that it returns does it, and the Member gathers facts again.
-// The lead and a teammate are the same machine with other facts. The loop is in runner.go, with most of the actions;
-// the facts and all decisions about the course of a life are in next.go.
+// A member has four parts. Each has the files that begin with its name:
 //
-// One action, RunPhase, runs the model: package loop works on the member's session until the
-// model calls no more tools. Between two rounds of tools lies the boundary, where mail,
-// finished background jobs and reminders enter and where limits act; see session.go and limits.go.
+//   - The life decides what the member does. Facts are what the records and this process say now; Next is a pure
+//     function that chooses an Action by them; the Action does it, and the life gathers facts again. The lead and a
+//     teammate are the same machine with other facts. The Action RunPhase lets package loop work on a session until the
+//     model calls no more tools. The life also has the presence in the roster and the counters of a phase.
+//   - The conversation is the transcript with the mail that enters it, and the compaction that keeps it short.
+//   - The toolbox has the tools, what stands around each of them (wrappers), and the claims with their plans and lanes.
+//   - The lead waits for its team and staffs it. Overview, which reads how the team stands, belongs to it.
+//
+// The life calls the other parts. These call neither the life nor one another: what they use of another part is an
+// interface or a function beside their type, which assemble sets. All use ground.go. To add an action, see
+// docs/architecture.md, "Where to add things".
 //
 // The invariants:
 //   - A record is written before its effect is visible: a mail is in the transcript before it leaves the inbox, a claim
@@ -17,14 +22,7 @@
 //   - Only the host in the roster's record writes a member's status and its transcript.
 //   - A member has at most one claim. The board says whether it still holds; what the member keeps is the claim's key.
 //
-// The parts of a member have a type each: presence (its record in the roster), conversation (transcript and mail),
-// claims (the claimed task), laneKeeper (the task's lane), plans, phase (counters of a work phase and of a standstill),
-// lead (the lead's sleep and the end of its turn), toolbox (the tools, with their audit), compaction (the
-// conversation's size), nestedInstructions (AGENTS.md of a directory), workdir (where tools run), scratchView (changes
-// where nothing lands). They know one another by self. TeamProgress, which says whether the team can go on, belongs to
-// the team as a whole.
-//
-// How tasks change, how work lands and how mail is stored is not decided here: see packages board, landing and mailbox.
+// How tasks change, how work lands and how mail is stored is decided in packages board, landing and mailbox.
 package teammate
 
 import (
@@ -114,8 +112,8 @@ func assemble(c Config) (*Member, error) {
 
 	// The toolbox.
 	userHooks := &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, claims}
-	claims.lanes = laneKeeper{worktree.Occupant{Member: name, Host: c.Record.Host}, c.Lanes, c.Board, c.Lander, c.Roster,
-		diary}
+	occupant := worktree.Occupant{Member: name, Host: c.Record.Host}
+	claims.lanes = laneKeeper{occupant, c.Lanes, c.Board, c.Lander, c.Roster, diary}
 	claims.plans, claims.hooks = &plans{claims: claims, requests: c.Requests}, userHooks
 	claims.diary, claims.presence = diary, presence
 	scratchPath := filepath.Join(c.Home.Scratch(), string(name))
@@ -141,27 +139,28 @@ func assemble(c Config) (*Member, error) {
 	claims.review = toolbox.review
 
 	// The conversation.
-	conversation := &conversation{record: c.Record, team: c.Team, maxTokens: c.MaxTokens, run: c.Run, log: c.Store.Log(),
-		post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary, status: presence,
-		phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned}
+	conversation := &conversation{record: c.Record, team: c.Team, maxTokens: c.MaxTokens, run: c.Run,
+		log: c.Store.Log(), post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary,
+		status: presence, phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned}
 	claims.hasRead = conversation.hasRead
 	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
 		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),
-		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase, about: about,
-		planState: claims.plans.state, leadTasks: team.tasksForLead, board: c.Board, roster: c.Roster,
+		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase,
+		about: about, planState: claims.plans.state, leadTasks: team.tasksForLead, board: c.Board, roster: c.Roster,
 		landedFiles: c.LandedFiles}
 	conversation.compaction, toolbox.compact = compaction, compaction.tool
 
 	// What only the lead does.
 	staff := &staff{team, c.CheckModel, c.Spawned, diary}
-	lead := &lead{team: team, staff: staff, talk: c.Talk, tasks: claims, diary: diary, mail: conversation,
+	lead := &lead{team: team, staff: staff, tasks: claims, diary: diary, mail: conversation,
 		status: presence, phase: phase, told: map[string]time.Time{}}
 
 	toolbox.caller = caller{presence, conversation, claims, claims.plans, phase, lead, staff, c.Requests}
 	return &Member{record: c.Record, limits: c.Limits, ownModel: c.OwnModel, run: c.Run, model: models.own.Model,
 		emit: c.Emit, talk: c.Talk, phases: c.Phases, requests: c.Requests, team: team, jobs: jobs, todo: todo,
-		diary: diary, phase: phase, presence: presence, conversation: conversation, compaction: compaction, about: about,
-		claims: claims, hooks: userHooks, scratch: scratch, toolbox: toolbox, lead: lead, stopRest: func() {}}, nil
+		diary: diary, phase: phase, presence: presence, conversation: conversation, compaction: compaction,
+		about: about, claims: claims, hooks: userHooks, scratch: scratch, toolbox: toolbox, lead: lead,
+		stopRest: func() {}}, nil
 }
 
 func newModels(c Config, p *presence) (m *models, err error) {
@@ -202,7 +201,7 @@ type Services struct {
 	Secrets       *redact.Secrets    // hidden in what tools return; nil hides nothing
 	Log           *slog.Logger       // gets the errors that stop no member
 	Phases        Phases             // told when a member's model works; or nil
-	Spawned       func()             // called after each spawn, so that a supervisor starts the teammate at once; or nil
+	Spawned       func()             // called after each spawn, so that a supervisor starts the teammate; or nil
 	Collisions    *collision.Watcher // finds out which lanes will conflict; nil finds nothing
 	Skills        []skills.Skill
 	Permissions   permissions.Settings
@@ -213,7 +212,7 @@ type Services struct {
 	GitState    func(context.Context) string                               // of the user's checkout; or nil
 	LandedFiles func(ctx context.Context, commit string) ([]string, error) // that a landed commit has changed; or nil
 	ReadyLane   func(ctx context.Context, lane muster.Lane) string         // runs the set-up in a fresh lane; or nil
-	CheckModel  func(name string) error                                    // refuses a model that no member can have; or nil
+	CheckModel  func(name string) error                                    // refuses what no member can have; or nil
 }
 
 // LeadEnd returns how a run ended whose lead has shut down, from its transcript and the board: what its own process

@@ -31,16 +31,6 @@ import (
 	"muster/tool"
 )
 
-// profile is the stable prefix of every request. It never changes while the member works.
-type profile struct {
-	system  []string
-	tools   []llm.Tool             // decorated; outermost first: the audit, the output limit, the plan gate, the tool
-	specs   []llm.Spec             // of tools, in the same order
-	size    int                    // tokens of system and specs, as they are estimated
-	bare    []llm.Tool             // tools without their decorators
-	effects map[string]toolEffects // of those tools that have some, by their names
-}
-
 // toolbox makes the profile of a member, and keeps it while the member works. Safe for concurrent use.
 type toolbox struct {
 	record        muster.Member
@@ -142,8 +132,8 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	o := agent.Options{
 		Models: map[string]agent.Model{agent.Explore: {Model: explore.Model, MaxTokens: explore.MaxTokens},
 			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
-		System: prompt.Subagent(), CacheKey: agentID(b.record.Name, b.team) + "/sub", CacheGroup: string(b.team) + "/sub",
-		Turns:   b.subagentTurns,
+		System: prompt.Subagent(), CacheKey: agentID(b.record.Name, b.team) + "/sub",
+		CacheGroup: string(b.team) + "/sub", Turns: b.subagentTurns,
 		Explore: func() []llm.Tool { return wrap(b.files.reading(subagentDir{dir, explore.NoImages, false})) },
 		Surroundings: func(ctx context.Context) ([]string, error) {
 			at, err := dir.Workdir(ctx)
@@ -185,12 +175,6 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 		OnReply: func(ctx context.Context, reply llm.Reply) {
 			b.claims.diary.replied(ctx, reply, map[string]any{"subagent": true})
 		}}.Review(ctx, r)
-}
-
-type toolEffects struct {
-	polls   bool // nothing: the tool is asked again and again
-	records bool // the board, mail, requests, the team or a lane
-	files   bool // files of the lane
 }
 
 func effectsOf(files, records []llm.Tool) map[string]toolEffects {
@@ -289,7 +273,8 @@ func (k *memories) save(ctx context.Context, m memory.Memory) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k.claims.diary.event(ctx, journal.MemorySaved, map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
+	k.claims.diary.event(ctx, journal.MemorySaved,
+		map[string]any{"name": m.Name, "type": m.Type, "text": m.Description})
 	text := "Saved as " + m.Name + "."
 	if replaced != "" {
 		text += " The text that was there is kept in " + replaced + "."

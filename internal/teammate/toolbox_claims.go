@@ -128,10 +128,6 @@ func (c *claims) claimHooks(ctx context.Context, text string) (string, error) {
 	return text, err
 }
 
-func (c *claims) isPresented(h claim) bool {
-	return h.presented || c.hasRead(claimKey(h.task))
-}
-
 // find reads from the board what the member has claimed: a claim outlives its owner's process. The member becomes the
 // occupant of the lane again. If an earlier owner still lives in it, the task gets a fresh lane. If the lane is gone,
 // the member's tools say so.
@@ -177,7 +173,7 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 		if err := c.presence.setStatus(ctx, muster.Working, "", ""); err != nil {
 			return "", "", ignoreLostClaim(err)
 		}
-	} else if c.isPresented(h) {
+	} else if c.hasReadTask() {
 		return "", "", nil
 	}
 	if text, key, err = c.taskPrompt(ctx, h.task); err == nil {
@@ -270,7 +266,10 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	return "<auto-claimed>\n" + text + "\n</auto-claimed>", claimKey(t), nil
 }
 
-func (c *claims) hasReadTask() bool { return c.isPresented(c.held.get()) }
+func (c *claims) hasReadTask() bool {
+	h := c.held.get()
+	return h.presented || c.hasRead(claimKey(h.task))
+}
 
 // tasks returns those of the tasks that can be read: they are only mentioned to the owner of another one.
 func (c *claims) tasks(ctx context.Context, ids []muster.TaskID) (found []muster.Task) {

@@ -584,7 +584,7 @@ func TestAPlanIsRequired(t *testing.T) {
 func (l *life) askPlan() muster.RequestID {
 	l.Helper()
 	task := l.current()
-	r, err := l.world.Requests.Ask(l.Context(), muster.Request{Kind: muster.AskPlan, From: l.name(), To: muster.Lead,
+	r, err := l.world.Requests.Ask(l.Context(), muster.Request{Kind: muster.AskPlan, From: l.Member.record.Name, To: muster.Lead,
 		Plan: "Rewrite it.", PlanHash: requests.PlanHash("Rewrite it."), TaskID: task.ID, Fence: task.Fence})
 	l.must(err)
 	return r.ID

@@ -135,8 +135,7 @@ func completedText(t muster.Task) string {
 type plans struct {
 	claims   *claims
 	requests *requests.Requests
-	// returned has the ids of the plans whose answer submit_plan has returned: the mails that bring it are void.
-	returned sync.Map
+	returned sync.Map // the ids of the plans whose answer submit_plan has returned: mail with it is void
 }
 
 func (p *plans) hasReturned(id muster.RequestID) bool {

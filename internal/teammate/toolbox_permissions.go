@@ -89,8 +89,8 @@ func (p *permits) recordDecision(ctx context.Context, c llm.Call, d permissions.
 	if d.IsDefault {
 		return
 	}
-	p.claims.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID, "outcome": outcome,
-		"what": p.secrets.String(d.Subject), "rule": p.secrets.String(rule)})
+	p.claims.diary.event(ctx, journal.PermissionDecided, map[string]any{"tool": c.Name, "call": c.ID,
+		"outcome": outcome, "what": p.secrets.String(d.Subject), "rule": p.secrets.String(rule)})
 }
 
 // granted returns what the user has allowed for good, and for this run. The requests are the record of the latter.
@@ -141,8 +141,9 @@ func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {
-			p.claims.diary.dropped(later, "withdrawing a question", p.requests.Withdraw(later, p.claims.name, "it ended before",
-				func(r muster.Request) bool { return r.ID == id }))
+			err := p.requests.Withdraw(later, p.claims.name, "it ended before",
+				func(r muster.Request) bool { return r.ID == id })
+			p.claims.diary.dropped(later, "withdrawing a question", err)
 		}
 		return "", err
 	}

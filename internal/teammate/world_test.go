@@ -209,7 +209,7 @@ func (l *life) restart(name muster.Name) {
 func (l *life) reopen(s muster.Store) {
 	l.Helper()
 	l.config.Services = l.on(s)
-	l.restart(l.name())
+	l.restart(l.Member.record.Name)
 	l.openScript()
 }
 
@@ -245,11 +245,11 @@ func (l *life) record(name muster.Name) muster.Member {
 	return m
 }
 
-func (l *life) me() muster.Member { l.Helper(); return l.record(l.name()) }
+func (l *life) me() muster.Member { l.Helper(); return l.record(l.Member.record.Name) }
 
 func (l *life) rehost() {
 	l.Helper()
-	l.change(l.name(), func(m *muster.Member) { m.Host = "host-8.1" })
+	l.change(l.Member.record.Name, func(m *muster.Member) { m.Host = "host-8.1" })
 }
 
 func (l *life) send(kind muster.MessageType, from, to muster.Name, text string) muster.Message {
